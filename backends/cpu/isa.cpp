@@ -1,0 +1,86 @@
+// Picks the kernels by cpuid. __builtin_cpu_supports also asks whether the system saves the state.
+#include "cpu/isa.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "core/error.h"
+
+namespace aerie::cpu {
+
+namespace portable {
+extern const Kernels kernels;
+}
+namespace avx2 {
+extern const Kernels kernels;
+}
+namespace avx512 {
+extern const Kernels kernels;
+}
+
+namespace {
+
+#ifdef AERIE_CPU_X86
+bool usable(Isa isa) {
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                          __builtin_cpu_supports("f16c");
+    switch (isa) {
+        case Isa::portable:
+            return true;
+        case Isa::avx2:
+            return has_avx2;
+        case Isa::avx512:
+            return has_avx2 && __builtin_cpu_supports("avx512f");
+    }
+    return false;
+}
+#else
+bool usable(Isa isa) {
+    return isa == Isa::portable;
+}
+#endif
+
+constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avx512};
+
+}  // namespace
+
+const char* name(Isa isa) {
+    switch (isa) {
+        case Isa::portable:
+            return "portable";
+        case Isa::avx2:
+            return "avx2";
+        case Isa::avx512:
+            return "avx512";
+    }
+    return "?";
+}
+
+std::vector<Isa> usable_isas() {
+    std::vector<Isa> isas;
+    for (Isa isa : kAll)
+        if (usable(isa)) isas.push_back(isa);
+    return isas;
+}
+
+Isa choose_isa() {
+    const char* wanted = std::getenv("AERIE_CPU_ISA");
+    if (!wanted || !*wanted) return usable_isas().back();
+    for (Isa isa : kAll) {
+        if (wanted != std::string(name(isa))) continue;
+        if (usable(isa)) return isa;
+        throw Error("AERIE_CPU_ISA=" + std::string(wanted) + ": this CPU or build lacks it");
+    }
+    throw Error("AERIE_CPU_ISA=" + std::string(wanted) + ": expected portable, avx2 or avx512");
+}
+
+const Kernels& kernels(Isa isa) {
+#ifdef AERIE_CPU_X86
+    if (isa == Isa::avx2) return avx2::kernels;
+    if (isa == Isa::avx512) return avx512::kernels;
+#endif
+    (void)isa;
+    return portable::kernels;
+}
+
+}  // namespace aerie::cpu

@@ -1,0 +1,22 @@
+// Instruction sets of this build, and which of them this CPU has.
+#pragma once
+
+#include <vector>
+
+#include "cpu/kernels.h"
+
+namespace aerie::cpu {
+
+enum class Isa { portable, avx2, avx512 };
+
+const char* name(Isa isa);  // as in $AERIE_CPU_ISA
+
+// Those that run here, slowest first; portable always does.
+std::vector<Isa> usable_isas();
+
+// The best one, or the one that $AERIE_CPU_ISA names; throws Error where that cannot run.
+Isa choose_isa();
+
+const Kernels& kernels(Isa isa);
+
+}  // namespace aerie::cpu

@@ -1,0 +1,25 @@
+// The table of one instruction set.
+#include "cpu/isa_kernels.h"
+
+namespace aerie::cpu::AERIE_ISA {
+
+extern const Kernels kernels = {
+    .convert = convert,
+    .matmul = matmul,
+    .rms_norm = rms_norm,
+    .rope_append = rope_append,
+    .attention = attention,
+    .swiglu = swiglu,
+    .add = add,
+    .noise = noise,
+    .argmax = argmax,
+    .argmax_noise = argmax_noise,
+    .perturb = perturb,
+    .exp_sum = exp_sum,
+    .exp_scale = exp_scale,
+    .ids_between = ids_between,
+    .remove_below = remove_below,
+    .best = best,
+};
+
+}  // namespace aerie::cpu::AERIE_ISA

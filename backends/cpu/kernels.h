@@ -1,0 +1,114 @@
+// What the vector kernels take and return: plain structs, and the table of one instruction set.
+// Kernel sources are compiled once per instruction set; they include only headers like this one,
+// so that no shared inline function can be emitted with instructions that the CPU may lack.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace aerie::cpu {
+
+enum class Float : uint8_t { F32, F16, BF16 };
+struct Half {
+    uint16_t bits;
+};
+struct Brain {
+    uint16_t bits;
+};
+
+// out [columns, rows] (+)= x [columns, inner] * weight [rows, inner]^T + bias [rows]
+struct MatmulTask {
+    const float* x;
+    size_t x_stride;
+    int columns;
+    const void* weight;  // rows are contiguous, any alignment
+    Float type;
+    int rows;
+    int inner;
+    const float* bias;  // may be null
+    float* out;
+    size_t out_stride;
+    bool accumulate;
+    float* scratch;  // kMatmulScratchFloats, of this thread alone, 64-byte aligned
+};
+constexpr int kPanelRows = 8;      // weight rows converted together
+constexpr int kPanelInner = 512;   // elements of them at a time, so that they stay in L1
+constexpr int kPanelColumns = 60;  // columns that they are multiplied by
+constexpr int kMatmulScratchFloats = kPanelRows * kPanelInner + kPanelRows * kPanelColumns * 16;
+
+// Where the tokens that a row sees lie in the cache; fields as in core/rows.h.
+struct History {
+    int position;
+    int prefix;
+    const int32_t* path;
+    int slot;
+    const int32_t* pages;  // page table of the row's sequence
+};
+
+struct Cache {
+    void* k;
+    void* v;
+    size_t k_stride;  // elements between rows
+    size_t v_stride;
+    Float type;
+};
+
+// One row and one kv head; the query heads of its group are contiguous in q and out.
+struct AttentionTask {
+    const float* q;
+    float* out;
+    int group;
+    int head_dim;
+    float scale;
+    Cache cache;  // from the first element of the kv head
+    History history;
+};
+
+struct RopeTask {
+    float* qkv;         // one row; q and k are rotated in place
+    const float* rope;  // head_dim / 2 cosines, then as many sines
+    int heads;
+    int kv_heads;
+    int head_dim;
+    void* k;  // this row's place in the cache
+    void* v;
+    Float type;
+};
+
+struct ArgMax {
+    int id;  // -1: no number among the values
+    float value;
+};
+
+struct Kernels {
+    void (*convert)(void* to, Float to_type, const void* from, Float from_type, size_t count);
+    void (*matmul)(const MatmulTask& task);
+    void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
+    void (*rope_append)(const RopeTask& task);
+    void (*attention)(const AttentionTask& task);
+    void (*swiglu)(float* out, const float* gate, const float* up, int count);
+    void (*add)(float* out, const float* a, const float* b, int count);
+    // Gumbel noise of tokens [first, first + count); first is a multiple of 64.
+    void (*noise)(float* out, uint64_t seed, int position, int first, int count);
+
+    // Rows of logits. NaN is never the best; ties go to the lowest id.
+    ArgMax (*argmax)(const float* x, int count);
+    // Best of (x - shift) * scale + noise.
+    ArgMax (*argmax_noise)(const float* x, const float* noise, float shift, float scale, int count);
+    // out = (x - shift) * scale + noise; noise may be null.
+    void (*perturb)(float* out, const float* x, const float* noise, float shift, float scale,
+                    int count);
+    // Sum of exp((x - shift) * scale), NaN and -inf left out.
+    double (*exp_sum)(const float* x, float shift, float scale, int count);
+    // out = exp((x - shift) * scale) * factor; 0 for NaN and -inf.
+    void (*exp_scale)(float* out, const float* x, float shift, float scale, float factor,
+                      int count);
+    // Ids with low <= x < high, ascending; returns how many.
+    int (*ids_between)(int32_t* ids, const float* x, float low, float high, int count);
+    // Values below the cut become -inf.
+    void (*remove_below)(float* x, float cut, int count);
+    // The k best values above -inf with their ids, best first; returns how many there are.
+    int (*best)(int32_t* ids, float* values, int k, const float* x, int count);
+};
+
+}  // namespace aerie::cpu

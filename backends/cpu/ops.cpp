@@ -1,0 +1,197 @@
+// The ops of the CPU backend that go row by row: who works on what. Inner loops: one file an op.
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+#include "cpu/backend.h"
+#include "cpu/float_environment.h"
+
+namespace aerie::cpu {
+
+namespace {
+
+// Work of one element in units of a multiply-add, for Pool::run.
+constexpr double kExpWork = 8, kNoiseWork = 40, kCopyWork = 1;
+
+const Row& row_of(const Rows& rows, int index) {
+    return *row<Row>(rows.block, index);
+}
+
+size_t cache_row(const KvLayer& kv, int sequence, int slot) {
+    const int32_t* pages = row<int32_t>(kv.page_table, sequence);
+    return size_t(pages[slot / kPageSize]) * kPageSize + size_t(slot % kPageSize);
+}
+
+std::byte* element(const Tensor& t, size_t row_index, int column) {
+    return row<std::byte>(t, int(row_index)) + size_t(column) * size_bytes(t.dtype);
+}
+
+}  // namespace
+
+void CpuBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
+    FloatEnvironment environment;
+    const CpuWeight& weight = static_cast<const CpuWeight&>(table);
+    for (int r = 0; r < out.rows; ++r) {
+        const Row& place = row_of(rows, r);
+        float* to = row_f32(out, r);
+        if (place.slot < 0)
+            std::memset(to, 0, size_t(out.cols) * sizeof(float));
+        else
+            kernels_.convert(to, Float::F32, weight.row(place.token), float_type(weight.dtype),
+                             size_t(out.cols));
+    }
+}
+
+void CpuBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
+    FloatEnvironment environment;
+    pool_.run(x.rows, 2.0 * x.cols, [&](int first, int last, int) {
+        for (int r = first; r < last; ++r)
+            kernels_.rms_norm(row_f32(out, r), row_f32(x, r), row_f32(weight, 0), x.cols, epsilon);
+    });
+}
+
+void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
+    FloatEnvironment environment;
+    const CpuWeight& weight = static_cast<const CpuWeight&>(w);
+    const double work = double(x.rows) * x.cols;
+    pool_.run(w.rows, work, kPanelRows, [&](int first, int last, int thread) {
+        for (const CpuWeight::Block& block : weight.blocks()) {
+            const int begin = std::max(first, block.first_row);
+            const int end = std::min(last, block.first_row + block.rows);
+            if (begin >= end) continue;
+            MatmulTask task;
+            task.x = row_f32(x, 0);
+            task.x_stride = size_t(x.row_stride);
+            task.columns = x.rows;
+            task.weight = weight.row(begin);
+            task.type = float_type(w.dtype);
+            task.rows = end - begin;
+            task.inner = x.cols;
+            task.bias = bias ? row_f32(bias, 0) + begin : nullptr;
+            task.out = row_f32(out, 0) + begin;
+            task.out_stride = size_t(out.row_stride);
+            task.accumulate = acc == Accumulate::yes;
+            task.scratch = scratch_[size_t(thread)].matmul;
+            kernels_.matmul(task);
+        }
+    });
+}
+
+void CpuBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
+                                const KvLayer& kv) {
+    FloatEnvironment environment;
+    pool_.run(qkv.rows, 4.0 * qkv.cols, [&](int first, int last, int) {
+        for (int r = first; r < last; ++r) {
+            const Row& place = row_of(rows, r);
+            if (place.slot < 0) continue;
+            assert(place.position < rope.rows);
+            const size_t slot_row = cache_row(kv, place.sequence, place.slot);
+            kernels_.rope_append({.qkv = row_f32(qkv, r),
+                                  .rope = row_f32(rope, place.position),
+                                  .heads = shape.heads,
+                                  .kv_heads = shape.kv_heads,
+                                  .head_dim = shape.head_dim,
+                                  .k = element(kv.k, slot_row, 0),
+                                  .v = element(kv.v, slot_row, 0),
+                                  .type = float_type(kv.k.dtype)});
+        }
+    });
+}
+
+void CpuBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
+                              const KvLayer& kv) {
+    FloatEnvironment environment;
+    const int group = shape.heads / shape.kv_heads;
+    const float scale = float(1.0 / std::sqrt(double(shape.head_dim)));
+    double positions = 0;
+    for (int r = 0; r < qkv.rows; ++r) positions += row_of(rows, r).position + 1;
+    const double work = positions / qkv.rows * 2 * group * shape.head_dim;
+    pool_.run(qkv.rows * shape.kv_heads, work, [&](int first, int last, int) {
+        for (int i = first; i < last; ++i) {
+            const int r = i / shape.kv_heads, head = i % shape.kv_heads;
+            const Row& place = row_of(rows, r);
+            const int columns = group * shape.head_dim;
+            float* to = row_f32(out, r) + head * columns;
+            if (place.slot < 0) {
+                std::memset(to, 0, size_t(columns) * sizeof(float));
+                continue;
+            }
+            kernels_.attention({.q = row_f32(qkv, r) + head * columns,
+                                .out = to,
+                                .group = group,
+                                .head_dim = shape.head_dim,
+                                .scale = scale,
+                                .cache = {.k = element(kv.k, 0, head * shape.head_dim),
+                                          .v = element(kv.v, 0, head * shape.head_dim),
+                                          .k_stride = size_t(kv.k.row_stride),
+                                          .v_stride = size_t(kv.v.row_stride),
+                                          .type = float_type(kv.k.dtype)},
+                                .history = {.position = place.position,
+                                            .prefix = place.prefix,
+                                            .path = place.path,
+                                            .slot = place.slot,
+                                            .pages = row<int32_t>(kv.page_table, place.sequence)}});
+        }
+    });
+}
+
+void CpuBackend::do_swiglu(Tensor out, Tensor gate_up) {
+    FloatEnvironment environment;
+    pool_.run(out.rows, kExpWork * out.cols, [&](int first, int last, int) {
+        for (int r = first; r < last; ++r) {
+            const float* gate = row_f32(gate_up, r);
+            kernels_.swiglu(row_f32(out, r), gate, gate + out.cols, out.cols);
+        }
+    });
+}
+
+void CpuBackend::do_add(Tensor out, Tensor a, Tensor b) {
+    FloatEnvironment environment;
+    pool_.run(out.rows, kCopyWork * out.cols, [&](int first, int last, int) {
+        for (int r = first; r < last; ++r)
+            kernels_.add(row_f32(out, r), row_f32(a, r), row_f32(b, r), out.cols);
+    });
+}
+
+void CpuBackend::do_copy(Tensor out, Tensor x) {
+    for (int r = 0; r < out.rows; ++r)
+        std::memmove(row_f32(out, r), row_f32(x, r), size_t(out.cols) * sizeof(float));
+}
+
+void CpuBackend::do_gather_rows(Tensor out, Tensor x, Tensor index) {
+    const int32_t* chosen = row<int32_t>(index, 0);
+    for (int r = 0; r < out.rows; ++r) {
+        assert(chosen[r] >= 0 && chosen[r] < x.rows);
+        std::memmove(row_f32(out, r), row_f32(x, chosen[r]), size_t(out.cols) * sizeof(float));
+    }
+}
+
+void CpuBackend::do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) {
+    const int32_t* from = row<int32_t>(from_slots, 0);
+    for (int i = 0; i < from_slots.cols; ++i) {
+        const size_t source = cache_row(kv, sequence, from[i]);
+        const size_t target = cache_row(kv, sequence, to_slot + i);
+        if (source == target) continue;
+        for (const Tensor& cache : {kv.k, kv.v})
+            std::memcpy(element(cache, target, 0), element(cache, source, 0),
+                        size_t(cache.cols) * size_bytes(cache.dtype));
+    }
+}
+
+void CpuBackend::do_noise(Tensor out, uint64_t seed, Tensor positions) {
+    FloatEnvironment environment;
+    constexpr int kBlock = 64;  // tokens of 16 counters
+    const int blocks = (out.cols + kBlock - 1) / kBlock;
+    const int32_t* position = row<int32_t>(positions, 0);
+    pool_.run(out.rows * blocks, kNoiseWork * kBlock, [&](int first, int last, int) {
+        for (int i = first; i < last;) {
+            const int r = i / blocks, token = i % blocks * kBlock;
+            const int end = std::min(last, (r + 1) * blocks);
+            const int count = std::min((end - i) * kBlock, out.cols - token);
+            kernels_.noise(row_f32(out, r) + token, seed, position[r], token, count);
+            i = end;
+        }
+    });
+}
+
+}  // namespace aerie::cpu

@@ -1,0 +1,108 @@
+// Workers spin for a moment between ops (a wake-up costs 40 us), then sleep. The caller takes the
+// parts that no worker has come for, so a busy machine delays nobody for long.
+#include "cpu/parallel.h"
+
+#include <system_error>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include "core/error.h"
+#include "cpu/float_environment.h"
+
+namespace aerie::cpu {
+
+namespace {
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Returns a value other than `old`.
+uint32_t wait_while(const std::atomic<uint32_t>& value, uint32_t old, int spins) {
+    for (int i = 0; i < spins; ++i) {
+        const uint32_t now = value.load(std::memory_order_acquire);
+        if (now != old) return now;
+        pause();
+    }
+    for (;;) {
+        value.wait(old, std::memory_order_acquire);
+        const uint32_t now = value.load(std::memory_order_acquire);
+        if (now != old) return now;
+    }
+}
+
+constexpr uint64_t kParts = 0xffffffffu;
+
+}  // namespace
+
+int default_threads() {
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+    return std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+Pool::Pool(int threads) {
+    // With more threads than cores a spinning thread keeps a working one from running.
+    spins_ = threads <= default_threads() ? 2000 : 0;
+    try {
+        for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error&) {
+        stop();
+        throw Error("cpu: cannot start " + std::to_string(threads) + " threads");
+    }
+}
+
+Pool::~Pool() {
+    stop();
+}
+
+void Pool::stop() {
+    stopping_.store(true);
+    calls_.fetch_add(1);
+    calls_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+}
+
+void Pool::share(int parts, Job job) {
+    job_ = job;
+    unfinished_.store(uint32_t(parts), std::memory_order_relaxed);
+    const uint64_t number = (unclaimed_.load(std::memory_order_relaxed) >> 32) + 1;
+    unclaimed_.store(number << 32 | uint64_t(parts), std::memory_order_release);
+    calls_.fetch_add(1);
+    calls_.notify_all();
+    take_parts(0);
+    for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
+        wait_while(unfinished_, left, spins_);
+}
+
+void Pool::take_parts(int thread) {
+    uint64_t seen = unclaimed_.load(std::memory_order_acquire);
+    while ((seen & kParts) != 0) {
+        if (!unclaimed_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
+                                              std::memory_order_acquire))
+            continue;
+        job_.call(job_.context, int(seen & kParts) - 1, thread);
+        if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_one();
+        seen = unclaimed_.load(std::memory_order_acquire);
+    }
+}
+
+void Pool::work(int thread) {
+    set_default_float_environment();
+    uint32_t seen = 0;
+    for (;;) {
+        seen = wait_while(calls_, seen, spins_);
+        if (stopping_.load()) return;
+        take_parts(thread);
+    }
+}
+
+}  // namespace aerie::cpu

@@ -1,0 +1,81 @@
+// Sixteen virtual lanes: the one vector type that the kernels are written against. Every operation
+// gives the same bits on every instruction set, fused multiply-add included.
+#pragma once
+
+#if defined(__AVX512F__)
+#include "cpu/simd_avx512.h"
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#include "cpu/simd_avx2.h"
+#else
+#include "cpu/simd_portable.h"
+#endif
+
+#include "core/dtype.h"
+#include "cpu/kernels.h"
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+constexpr int kLanes = 16;
+
+inline F32x16 load(const Half* p) {
+    return load_f16(p);
+}
+inline F32x16 load(const Brain* p) {
+    return load_bf16(p);
+}
+inline void store(Half* p, F32x16 v) {
+    store_f16(p, v);
+}
+
+inline void store(Brain* p, F32x16 v) {
+    float lanes[kLanes];
+    store(lanes, v);
+    for (int i = 0; i < kLanes; ++i) p[i].bits = f32_to_bf16(lanes[i]);
+}
+
+// The first n < 16 elements; the other lanes are `fill`.
+template <class T>
+inline F32x16 load_first(const T* p, int n) {
+    T lanes[kLanes] = {};
+    __builtin_memcpy(lanes, p, size_t(n) * sizeof(T));
+    return load(lanes);
+}
+
+inline F32x16 load_first(const float* p, int n, float fill) {
+    float lanes[kLanes];
+    for (float& lane : lanes) lane = fill;
+    __builtin_memcpy(lanes, p, size_t(n) * sizeof(float));
+    return load(lanes);
+}
+
+template <class T>
+inline void store_first(T* p, F32x16 v, int n) {
+    T lanes[kLanes];
+    store(lanes, v);
+    __builtin_memcpy(p, lanes, size_t(n) * sizeof(T));
+}
+
+// Calls body(i, 16) for each full group of lanes and body(i, rest) for what is left.
+template <class Body>
+inline void for_lanes(int count, Body body) {
+    int i = 0;
+    for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
+    if (i < count) body(i, count - i);
+}
+
+template <class T>
+inline F32x16 load_some(const T* p, int n) {
+    return n == kLanes ? load(p) : load_first(p, n);
+}
+
+template <class T>
+inline void store_some(T* p, F32x16 v, int n) {
+    if (n == kLanes)
+        store(p, v);
+    else
+        store_first(p, v, n);
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

@@ -1,0 +1,163 @@
+// Sixteen lanes as two AVX2 registers (with FMA and F16C).
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+struct F32x16 {
+    __m256 lo, hi;
+};
+struct U32x16 {
+    __m256i lo, hi;
+};
+struct Mask16 {
+    __m256 lo, hi;
+};
+
+inline F32x16 splat(float x) {
+    return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+inline U32x16 splat_u32(uint32_t x) {
+    return {_mm256_set1_epi32(int(x)), _mm256_set1_epi32(int(x))};
+}
+inline U32x16 iota() {
+    return {_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+            _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)};
+}
+
+inline F32x16 load(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+inline void store(float* p, F32x16 a) {
+    _mm256_storeu_ps(p, a.lo);
+    _mm256_storeu_ps(p + 8, a.hi);
+}
+
+inline F32x16 load_f16(const void* p) {
+    const __m128i* q = static_cast<const __m128i*>(p);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
+}
+inline F32x16 load_bf16(const void* p) {
+    const __m128i* q = static_cast<const __m128i*>(p);
+    const __m256i lo = _mm256_cvtepu16_epi32(_mm_loadu_si128(q));
+    const __m256i hi = _mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(lo, 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(hi, 16))};
+}
+inline void store_f16(void* p, F32x16 a) {
+    __m128i* q = static_cast<__m128i*>(p);
+    _mm_storeu_si128(q, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(q + 1, _mm256_cvtps_ph(a.hi, _MM_FROUND_TO_NEAREST_INT));
+}
+
+inline F32x16 operator+(F32x16 a, F32x16 b) {
+    return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+inline F32x16 operator-(F32x16 a, F32x16 b) {
+    return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+inline F32x16 operator*(F32x16 a, F32x16 b) {
+    return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+inline F32x16 operator/(F32x16 a, F32x16 b) {
+    return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+// a > b ? a : b, so b where either is NaN.
+inline F32x16 max(F32x16 a, F32x16 b) {
+    return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+
+inline Mask16 operator<(F32x16 a, F32x16 b) {
+    return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
+}
+inline Mask16 operator<=(F32x16 a, F32x16 b) {
+    return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LE_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LE_OQ)};
+}
+inline Mask16 operator&(Mask16 a, Mask16 b) {
+    return {_mm256_and_ps(a.lo, b.lo), _mm256_and_ps(a.hi, b.hi)};
+}
+inline uint32_t bits(Mask16 m) {
+    return uint32_t(_mm256_movemask_ps(m.lo)) | uint32_t(_mm256_movemask_ps(m.hi)) << 8;
+}
+inline F32x16 select(Mask16 m, F32x16 yes, F32x16 no) {
+    return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
+}
+
+inline F32x16 as_float(U32x16 a) {
+    return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)};
+}
+inline U32x16 as_u32(F32x16 a) {
+    return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)};
+}
+inline U32x16 select(Mask16 m, U32x16 yes, U32x16 no) {
+    return as_u32(select(m, as_float(yes), as_float(no)));
+}
+
+inline U32x16 operator+(U32x16 a, U32x16 b) {
+    return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
+inline U32x16 operator-(U32x16 a, U32x16 b) {
+    return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)};
+}
+inline U32x16 operator^(U32x16 a, U32x16 b) {
+    return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
+}
+inline U32x16 operator&(U32x16 a, U32x16 b) {
+    return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
+}
+template <int n>
+inline U32x16 shift_left(U32x16 a) {
+    return {_mm256_slli_epi32(a.lo, n), _mm256_slli_epi32(a.hi, n)};
+}
+template <int n>
+inline U32x16 shift_right(U32x16 a) {
+    return {_mm256_srli_epi32(a.lo, n), _mm256_srli_epi32(a.hi, n)};
+}
+template <int n>
+inline U32x16 shift_right_signed(U32x16 a) {
+    return {_mm256_srai_epi32(a.lo, n), _mm256_srai_epi32(a.hi, n)};
+}
+struct WideProduct {
+    U32x16 high, low;
+};
+inline WideProduct multiply(U32x16 a, uint32_t b) {
+    const __m256i factor = _mm256_set1_epi32(int(b));
+    const auto high = [&](__m256i x) {  // of the even lanes and of the odd ones
+        const __m256i even = _mm256_mul_epu32(x, factor);
+        const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), factor);
+        return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    };
+    return {{high(a.lo), high(a.hi)},
+            {_mm256_mullo_epi32(a.lo, factor), _mm256_mullo_epi32(a.hi, factor)}};
+}
+inline F32x16 to_float(U32x16 a) {  // as signed
+    return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
+}
+
+// The fixed tree: lanes 8 apart, then 4, 2 and 1.
+inline __m128 sum_to_4(F32x16 a) {
+    const __m256 eight = _mm256_add_ps(a.lo, a.hi);
+    return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+}
+inline float sum(F32x16 a) {
+    const __m128 four = sum_to_4(a);
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+inline void sum4(float* out, const F32x16* a) {
+    const __m128 s0 = sum_to_4(a[0]), s1 = sum_to_4(a[1]);
+    const __m128 s2 = sum_to_4(a[2]), s3 = sum_to_4(a[3]);
+    // Lanes of s0 and s1 interleaved: the sums 2 apart, then those 1 apart.
+    const __m128 t01 = _mm_add_ps(_mm_unpacklo_ps(s0, s1), _mm_unpackhi_ps(s0, s1));
+    const __m128 t23 = _mm_add_ps(_mm_unpacklo_ps(s2, s3), _mm_unpackhi_ps(s2, s3));
+    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(t01, t23), _mm_movehl_ps(t23, t01)));
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

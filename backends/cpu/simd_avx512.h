@@ -1,0 +1,153 @@
+// Sixteen lanes as one AVX-512 register (AVX-512F alone).
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+struct F32x16 {
+    __m512 v;
+};
+struct U32x16 {
+    __m512i v;
+};
+struct Mask16 {
+    __mmask16 v;
+};
+
+inline F32x16 splat(float x) {
+    return {_mm512_set1_ps(x)};
+}
+inline U32x16 splat_u32(uint32_t x) {
+    return {_mm512_set1_epi32(int(x))};
+}
+inline U32x16 iota() {
+    return {_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
+}
+
+inline F32x16 load(const float* p) {
+    return {_mm512_loadu_ps(p)};
+}
+inline void store(float* p, F32x16 a) {
+    _mm512_storeu_ps(p, a.v);
+}
+
+inline F32x16 load_f16(const void* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+}
+inline F32x16 load_bf16(const void* p) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
+inline void store_f16(void* p, F32x16 a) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+inline F32x16 operator+(F32x16 a, F32x16 b) {
+    return {_mm512_add_ps(a.v, b.v)};
+}
+inline F32x16 operator-(F32x16 a, F32x16 b) {
+    return {_mm512_sub_ps(a.v, b.v)};
+}
+inline F32x16 operator*(F32x16 a, F32x16 b) {
+    return {_mm512_mul_ps(a.v, b.v)};
+}
+inline F32x16 operator/(F32x16 a, F32x16 b) {
+    return {_mm512_div_ps(a.v, b.v)};
+}
+inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+    return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+// a > b ? a : b, so b where either is NaN.
+inline F32x16 max(F32x16 a, F32x16 b) {
+    return {_mm512_max_ps(a.v, b.v)};
+}
+
+inline Mask16 operator<(F32x16 a, F32x16 b) {
+    return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)};
+}
+inline Mask16 operator<=(F32x16 a, F32x16 b) {
+    return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)};
+}
+inline Mask16 operator&(Mask16 a, Mask16 b) {
+    return {__mmask16(a.v & b.v)};
+}
+inline uint32_t bits(Mask16 m) {
+    return m.v;
+}
+inline F32x16 select(Mask16 m, F32x16 yes, F32x16 no) {
+    return {_mm512_mask_blend_ps(m.v, no.v, yes.v)};
+}
+inline U32x16 select(Mask16 m, U32x16 yes, U32x16 no) {
+    return {_mm512_mask_blend_epi32(m.v, no.v, yes.v)};
+}
+
+inline F32x16 as_float(U32x16 a) {
+    return {_mm512_castsi512_ps(a.v)};
+}
+inline U32x16 as_u32(F32x16 a) {
+    return {_mm512_castps_si512(a.v)};
+}
+
+inline U32x16 operator+(U32x16 a, U32x16 b) {
+    return {_mm512_add_epi32(a.v, b.v)};
+}
+inline U32x16 operator-(U32x16 a, U32x16 b) {
+    return {_mm512_sub_epi32(a.v, b.v)};
+}
+inline U32x16 operator^(U32x16 a, U32x16 b) {
+    return {_mm512_xor_si512(a.v, b.v)};
+}
+inline U32x16 operator&(U32x16 a, U32x16 b) {
+    return {_mm512_and_si512(a.v, b.v)};
+}
+template <int n>
+inline U32x16 shift_left(U32x16 a) {
+    return {_mm512_slli_epi32(a.v, n)};
+}
+template <int n>
+inline U32x16 shift_right(U32x16 a) {
+    return {_mm512_srli_epi32(a.v, n)};
+}
+template <int n>
+inline U32x16 shift_right_signed(U32x16 a) {
+    return {_mm512_srai_epi32(a.v, n)};
+}
+struct WideProduct {
+    U32x16 high, low;
+};
+inline WideProduct multiply(U32x16 a, uint32_t b) {
+    const __m512i factor = _mm512_set1_epi32(int(b));
+    const __m512i even = _mm512_mul_epu32(a.v, factor);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), factor);
+    return {{_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd)},
+            {_mm512_mullo_epi32(a.v, factor)}};
+}
+inline F32x16 to_float(U32x16 a) {
+    return {_mm512_cvtepi32_ps(a.v)};
+}  // as signed
+
+// The fixed tree: lanes 8 apart, then 4, 2 and 1.
+inline __m128 sum_to_4(F32x16 a) {
+    const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a.v), 1));
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), high);
+    return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+}
+inline float sum(F32x16 a) {
+    const __m128 four = sum_to_4(a);
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+inline void sum4(float* out, const F32x16* a) {
+    const __m128 s0 = sum_to_4(a[0]), s1 = sum_to_4(a[1]);
+    const __m128 s2 = sum_to_4(a[2]), s3 = sum_to_4(a[3]);
+    // Lanes of s0 and s1 interleaved: the sums 2 apart, then those 1 apart.
+    const __m128 t01 = _mm_add_ps(_mm_unpacklo_ps(s0, s1), _mm_unpackhi_ps(s0, s1));
+    const __m128 t23 = _mm_add_ps(_mm_unpacklo_ps(s2, s3), _mm_unpackhi_ps(s2, s3));
+    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(t01, t23), _mm_movehl_ps(t23, t01)));
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

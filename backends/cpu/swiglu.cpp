@@ -1,0 +1,22 @@
+// silu(gate) * up, and the sum of two rows.
+#include "cpu/isa_kernels.h"
+#include "cpu/vector_math.h"
+
+namespace aerie::cpu::AERIE_ISA {
+
+void swiglu(float* out, const float* gate, const float* up, int count) {
+    const F32x16 one = splat(1.0f), zero = splat(0.0f);
+    for_lanes(count, [&](int i, int n) {
+        const F32x16 g = load_some(gate + i, n);
+        const F32x16 silu = g / (one + exp(zero - g));
+        store_some(out + i, silu * load_some(up + i, n), n);
+    });
+}
+
+void add(float* out, const float* a, const float* b, int count) {
+    for_lanes(count, [&](int i, int n) {
+        store_some(out + i, load_some(a + i, n) + load_some(b + i, n), n);
+    });
+}
+
+}  // namespace aerie::cpu::AERIE_ISA

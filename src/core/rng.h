@@ -1,0 +1,18 @@
+// Counter-based noise: a pure function of (seed, position, token), so that a position's draw is the
+// same whatever was drafted before it (eagle.md section 10). Philox4x32-10 (Salmon et al. 2011).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace aerie {
+
+// Ten rounds; four random words for one 128-bit counter and 64-bit key.
+std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> counter);
+
+// Standard Gumbel noise of one token at one position. Tokens are laid out so that 16 neighbours are
+// 16 counters: word (token / 16) % 4 of counter {token / 64 * 16 + token % 16, position, 0, 0}.
+// Built from multiplies and adds in f32 alone, so every backend can reproduce the bits.
+float gumbel(uint64_t seed, int position, int token);
+
+}  // namespace aerie

@@ -1,0 +1,48 @@
+// What a pass computes: per row its token, place in the sequence and the history that it sees.
+#pragma once
+
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace aerie {
+
+constexpr int kPageSize = 64;            // positions in a KV page, and in a chunk of attention
+constexpr int kMaxDepth = 32;            // draft ancestors that a row can have
+constexpr int kMaxNodes = 64;            // nodes of one verified tree, root included
+constexpr int kMaxTopK = 32;             // candidates of a draft row
+constexpr int kMaxFrontier = kMaxNodes;  // rows of one draft level
+
+// History of a row in logical order: KV slots 0 .. prefix-1, then path[0 .. position-prefix-1],
+// then its own slot. In a prefill the prefix includes earlier rows of the same pass.
+// A padding row has slot -1, writes nothing and is never read.
+struct Row {
+    int32_t token = 0;
+    int32_t position = 0;
+    int32_t sequence = 0;
+    int32_t slot = 0;    // KV slot that this row writes
+    int32_t prefix = 0;  // committed positions that it sees
+    int32_t path[kMaxDepth] = {};
+
+    int depth() const { return position - prefix; }
+};
+constexpr int kRowInts = sizeof(Row) / sizeof(int32_t);
+
+// The device-side block of rows: I32 [count, kRowInts].
+struct Rows {
+    Tensor block;
+
+    int count() const { return block.rows; }
+    Rows range(int first, int n) const { return {block.row_range(first, n)}; }
+};
+
+// One drafted token in the table of a tree that is being grown (device side, 4 words each).
+struct Candidate {
+    int32_t token = 0;
+    int32_t parent = -1;  // index into the table, -1: the root
+    float value = 0;      // what the scheduler ranks by
+    float log_prob = 0;   // of this token given its path
+};
+constexpr int kCandidateInts = sizeof(Candidate) / sizeof(int32_t);
+
+}  // namespace aerie

@@ -1,0 +1,63 @@
+// A view of device memory: a matrix of rows, and who owns the bytes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/dtype.h"
+
+namespace aerie {
+
+// One allocation of a backend; each backend derives its own.
+struct Memory {
+    virtual ~Memory() = default;
+    size_t size_bytes = 0;
+};
+
+// Move-only; frees itself.
+using Buffer = std::unique_ptr<Memory>;
+
+// A value view [rows, cols] into a Buffer that must outlive it. Columns are contiguous.
+struct Tensor {
+    Memory* memory = nullptr;
+    size_t offset_bytes = 0;
+    DType dtype = DType::F32;
+    int rows = 0;
+    int cols = 0;
+    int row_stride = 0;  // in elements
+
+    explicit operator bool() const { return memory != nullptr; }
+
+    // Rows [first, first + count).
+    Tensor row_range(int first, int count) const {
+        Tensor view = *this;
+        view.offset_bytes += size_t(first) * row_stride * aerie::size_bytes(dtype);
+        view.rows = count;
+        return view;
+    }
+    // Columns [first, first + count) of every row.
+    Tensor col_range(int first, int count) const {
+        Tensor view = *this;
+        view.offset_bytes += size_t(first) * aerie::size_bytes(dtype);
+        view.cols = count;
+        return view;
+    }
+};
+
+// The dense [rows, cols] at the start of a tensor with room for it.
+inline Tensor dense_prefix(Tensor tensor, int rows, int cols) {
+    tensor.rows = rows;
+    tensor.cols = tensor.row_stride = cols;
+    return tensor;
+}
+
+// The dense tensor [rows, cols] at the start of a buffer.
+inline Tensor dense(Memory* memory, DType dtype, int rows, int cols) {
+    return {memory, 0, dtype, rows, cols, cols};
+}
+
+inline size_t dense_bytes(DType dtype, int rows, int cols) {
+    return size_t(rows) * cols * size_bytes(dtype);
+}
+
+}  // namespace aerie

@@ -1,0 +1,71 @@
+// UTF-8 repair after the Unicode standard's table 3-7 (well-formed byte sequences).
+#include "core/utf8.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace aerie {
+namespace {
+
+struct Char {
+    size_t length = 1;  // bytes of the character, or of the malformed piece
+    bool valid = false;
+    bool unfinished = false;  // more bytes could make it valid
+};
+
+// `bytes` is not empty.
+Char first_char(std::string_view bytes) {
+    const uint8_t lead = bytes[0];
+    if (lead < 0x80) return {1, true, false};
+    if (lead < 0xC2 || lead > 0xF4) return {};
+    const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    // Only the second byte has a range of its own: no overlong forms, surrogates, or > U+10FFFF.
+    uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    for (size_t i = 1; i < length; ++i) {
+        if (i == bytes.size()) return {i, false, true};
+        const uint8_t byte = bytes[i];
+        if (byte < low || byte > high) return {i, false, false};
+        low = 0x80;
+        high = 0xBF;
+    }
+    return {length, true, false};
+}
+
+}  // namespace
+
+size_t append_utf8(std::string& out, std::string_view bytes, bool last) {
+    size_t taken = 0;
+    while (taken < bytes.size()) {
+        const Char next = first_char(bytes.substr(taken));
+        if (next.unfinished && !last) break;
+        if (next.valid) {
+            out.append(bytes.substr(taken, next.length));
+        } else {
+            out.append("\xEF\xBF\xBD");
+        }
+        taken += next.length;
+    }
+    return taken;
+}
+
+bool is_utf8(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const Char next = first_char(bytes);
+        if (!next.valid) return false;
+        bytes.remove_prefix(next.length);
+    }
+    return true;
+}
+
+std::string in_quotes(std::string_view text) {
+    constexpr size_t kMaxBytes = 120;
+    std::string shown;
+    append_utf8(shown, text.substr(0, kMaxBytes), true);
+    std::replace_if(
+        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    if (text.size() > kMaxBytes) shown += "...";
+    return "'" + shown + "'";
+}
+
+}  // namespace aerie

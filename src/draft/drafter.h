@@ -1,0 +1,82 @@
+// What the engine knows of a drafter: it is shown the target's true features, and proposes a tree.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "backend/backend.h"
+#include "draft/tree.h"
+#include "model/target.h"
+
+namespace aerie {
+
+// What a proposal may use. The output never depends on it (architecture.md section 1, idea 3).
+struct DraftContext {
+    int pending = 0;  // the root's token
+    Filters filters;  // the target's sampling filters
+    Tensor edits;     // penalties as known so far, for every row; may be absent
+    Tensor noise;     // F32 [depths, vocab]: row d for choices below a node of depth d; absent at
+                      // temperature 0
+};
+
+// How far proposals can reach; the engine sizes its buffers by it.
+struct DraftReach {
+    int nodes = 1;  // of a proposal, root included
+    int depth = 0;  // of its deepest node
+    Taps taps;      // hidden states that the drafter wants to observe
+};
+
+class Drafter {
+  public:
+    virtual ~Drafter() = default;
+    virtual DraftReach reach() const = 0;
+
+    // True features of the committed positions position, position + 1, ... with the token that
+    // follows each. In order and without gaps; position 0 begins a new sequence.
+    virtual void observe(Tensor features, std::span<const int> next_tokens, int position) = 0;
+    virtual TokenTree propose(const DraftContext& context) = 0;
+};
+
+// How candidates are ranked at temperature > 0 (eagle.md section 10). Output is the same.
+enum class Proposals { coupled, plain };
+
+enum class DraftKind { none, chain, eagle1, eagle2 };
+
+struct DraftOptions {
+    DraftKind kind = DraftKind::none;
+    int chain_length = 5;
+    TreeShape tree;                                 // eagle2
+    TreePaths static_tree = default_static_tree();  // eagle1
+    Proposals proposals = Proposals::coupled;
+    bool use_value = true;  // ablations of EAGLE-2, Table 3
+    bool rerank = true;
+    // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`.
+    std::function<TreeShape()> shape_policy;
+};
+
+// Proposes bare roots: plain decoding.
+std::unique_ptr<Drafter> make_none();
+
+// What chain, eagle1 and eagle2 draft with.
+struct HeadSource {
+    Backend& backend;
+    const Target& target;
+    const ModelConfig& config;  // of the head
+    const Checkpoint& checkpoint;
+    std::optional<DType> weights;  // unset: as stored
+    DType kv = DType::F16;
+    int context = 0;    // most positions of a sequence
+    int pass_rows = 0;  // most rows that observe is given
+};
+std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options);
+
+// What a drafter of these options will reach, before it is made.
+DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target);
+
+// What make_eagle allocates besides the head's weights, for a head of this shape.
+size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options, DType kv,
+                           int context, int pass_rows);
+
+}  // namespace aerie

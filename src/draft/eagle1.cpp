@@ -1,0 +1,92 @@
+// EAGLE-1: a static tree. Which ranks are run and kept is known beforehand; only tokens are
+// drafted.
+#include <algorithm>
+#include <map>
+
+#include "draft/eagle.h"
+
+namespace aerie {
+
+namespace {
+
+// A static tree as an expansion, and the table entries that it keeps.
+struct StaticPlan {
+    Expansion expansion;
+    std::vector<int> kept;  // ascending
+};
+
+StaticPlan plan_static(const TreePaths& paths) {
+    using Path = std::vector<int>;
+    const auto ranks_below = [&](const Path& prefix) {
+        int count = 0;
+        for (const Path& path : paths)
+            if (path.size() == prefix.size() + 1 &&
+                std::equal(prefix.begin(), prefix.end(), path.begin()))
+                ++count;
+        return count;
+    };
+    StaticPlan plan;
+    size_t levels = 0;
+    for (const Path& path : paths) {
+        plan.expansion.top_k = std::max(plan.expansion.top_k, path.back() + 1);
+        levels = std::max(levels, path.size());
+    }
+    std::map<Path, int> frontier = {{{}, 0}};  // expanded nodes of the level above -> their rank
+    for (size_t depth = 1, offset = 0; depth <= levels; ++depth) {
+        std::vector<std::pair<int, Path>> level;  // candidate number -> path
+        for (const Path& path : paths)
+            if (path.size() == depth)
+                level.emplace_back(
+                    frontier.at(Path(path.begin(), path.end() - 1)) * plan.expansion.top_k +
+                        path.back(),
+                    path);
+        std::sort(level.begin(), level.end());
+        const size_t candidates = frontier.size() * size_t(plan.expansion.top_k);
+        frontier.clear();
+        Level next;
+        for (const auto& [number, path] : level) {
+            plan.kept.push_back(int(offset) + number);
+            if (ranks_below(path) == 0) continue;
+            frontier.emplace(path, next.width++);
+            next.selection.push_back(number);
+        }
+        if (next.width > 0) plan.expansion.levels.push_back(std::move(next));
+        offset += candidates;
+    }
+    return plan;
+}
+
+class Eagle1 final : public EagleDrafter {
+  public:
+    Eagle1(const HeadSource& source, const DraftOptions& options)
+        : EagleDrafter(source, static_reach(options), options.proposals),
+          plan_(plan_static(options.static_tree)) {}
+
+    TokenTree propose(const DraftContext& context) override {
+        return tree_of(expand(plan_.expansion, context), plan_.kept, context.pending);
+    }
+
+  private:
+    StaticPlan plan_;
+};
+
+}  // namespace
+
+EagleReach static_reach(const DraftOptions& options) {
+    const StaticPlan plan = plan_static(options.static_tree);
+    EagleReach reach;
+    reach.nodes = int(options.static_tree.size()) + 1;
+    reach.levels = int(plan.expansion.levels.size()) + 1;
+    reach.grow = {plan.expansion.top_k, 1, level_offsets(plan.expansion).back()};
+    for (const Level& level : plan.expansion.levels) {
+        reach.draft_slots += level.width;
+        reach.grow.width = std::max(reach.grow.width, level.width);
+    }
+    return reach;
+}
+
+std::unique_ptr<Drafter> make_eagle1(const HeadSource& source, const DraftOptions& options) {
+    return std::make_unique<Eagle1>(source, options);
+}
+
+}  // namespace aerie

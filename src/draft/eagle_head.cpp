@@ -1,0 +1,60 @@
+// fc(embedding, feature) -> one layer without input norm; logits by the target's LM head.
+#include "draft/eagle_head.h"
+
+#include "backend/ops.h"
+#include "core/error.h"
+
+namespace aerie {
+
+void check_head_fits(const ModelConfig& head, const ModelConfig& target,
+                     const std::string& folder) {
+    const auto check = [&](const char* what, int have, int want) {
+        if (have != want)
+            throw Error(folder + ": this head has " + what + " " + std::to_string(have) +
+                        ", the target has " + std::to_string(want));
+    };
+    check("hidden size", head.hidden, target.hidden);
+    check("vocabulary size", head.vocab, target.vocab);
+}
+
+size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits) {
+    Activations scratch;
+    Tensor pair;
+    TensorPlan plan;
+    scratch.add_to(plan, config, limits.rows);
+    plan.add(pair, DType::F32, limits.rows, 2 * config.hidden);
+    return plan.size_bytes() + limits.kv.size_bytes() +
+           dense_bytes(DType::F32, limits.positions, config.attention.head_dim);
+}
+
+EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& checkpoint,
+                     std::optional<DType> weights, const Target& target, const HeadLimits& limits)
+    : be_(be), config_(config), target_(target), kv_(be, limits.kv) {
+    check_head_fits(config, target.config(), checkpoint.folder().string());
+    TensorPlan plan;
+    scratch_.add_to(plan, config, limits.rows);
+    plan.add(pair_, DType::F32, limits.rows, 2 * config.hidden);
+    memory_ = plan.allocate(be);
+    const WeightLoader loader(be, checkpoint, weights);
+    if (checkpoint.find("embed_tokens.weight"))
+        embedding_ = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden);
+    fc_ = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
+    if (checkpoint.find("fc.bias")) fc_bias_ = loader.vector("fc.bias", config.hidden);
+    layer_ = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
+    rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope_theta);
+}
+
+void EagleHead::forward(Tensor out, Tensor features, Rows rows) {
+    const Tensor pair = pair_.row_range(0, rows.count());
+    embed(be_, pair.col_range(0, config_.hidden), embedding_ ? *embedding_ : target_.embedding(),
+          rows);
+    copy(be_, pair.col_range(config_.hidden, config_.hidden), features);
+    matmul(be_, out, pair, *fc_, Accumulate::no, fc_bias_);
+    layer_->run(be_, config_, scratch_, out, {rows, kv_.layer(0), rope_});
+}
+
+void EagleHead::logits(Tensor out, Tensor hidden) {
+    matmul(be_, out, hidden, target_.lm_head());
+}
+
+}  // namespace aerie

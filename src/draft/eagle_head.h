@@ -1,0 +1,50 @@
+// The EAGLE-1/2 draft head: one decoder layer that extrapolates the target's features
+// (EAGLE section 4.1; eagle.md sections 1 and 2).
+#pragma once
+
+#include "model/decoder_layer.h"
+#include "model/kv_cache.h"
+#include "model/target.h"
+
+namespace aerie {
+
+struct HeadLimits {
+    int rows = 0;       // most rows of a pass
+    int positions = 0;  // RoPE table
+    KvShape kv;
+};
+
+class EagleHead {
+  public:
+    // Throws Error if the head's sizes do not fit the target's.
+    EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& checkpoint,
+              std::optional<DType> weights, const Target& target, const HeadLimits& limits);
+
+    const Target& target() const { return target_; }
+
+    // out [M, hidden]: the predicted next features of rows with their tokens and features [M,
+    // hidden].
+    void forward(Tensor out, Tensor features, Rows rows);
+    // out [M, vocab]: the target's LM head over predicted features.
+    void logits(Tensor out, Tensor hidden);
+
+  private:
+    Backend& be_;
+    ModelConfig config_;
+    const Target& target_;
+    std::unique_ptr<Weight> embedding_, fc_;
+    Vector fc_bias_, rope_;
+    std::unique_ptr<DecoderLayer> layer_;
+    Buffer memory_;
+    Activations scratch_;
+    Tensor pair_;  // [rows, 2 hidden]: embedding beside feature
+    KvCache kv_;
+};
+
+// Throws Error, naming `head`, if a head of this shape cannot draft for the target.
+void check_head_fits(const ModelConfig& head, const ModelConfig& target, const std::string& folder);
+
+// What a head allocates besides its weights.
+size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits);
+
+}  // namespace aerie

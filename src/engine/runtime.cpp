@@ -1,0 +1,117 @@
+// Loading, in the order in which errors are cheapest: options, configs, tensors, device, weights.
+#include "engine/runtime.h"
+
+#include <algorithm>
+
+#include "backend/registry.h"
+#include "core/error.h"
+#include "draft/eagle_head.h"
+
+namespace aerie {
+
+namespace {
+
+SessionLimits session_limits(const RuntimeOptions& options, int context) {
+    return {context, options.kv, options.prefill_rows};
+}
+
+int choose_context(int asked, const ModelConfig& config) {
+    if (asked == 0) return std::min(kDefaultContext, config.context);
+    if (asked < 2 || asked > config.context)
+        throw UsageError("a context of " + std::to_string(asked) +
+                         " does not fit this model; it takes 2 to " +
+                         std::to_string(config.context));
+    return asked;
+}
+
+// Bytes that the matrices take on the device, were all of them stored as `as`.
+size_t weight_bytes(const Checkpoint& checkpoint, std::optional<DType> as) {
+    size_t total = 0;
+    for (const auto& [name, tensor] : checkpoint.tensors()) {
+        const bool matrix = tensor.shape.size() == 2 && is_float(tensor.dtype);
+        const DType type = !matrix ? DType::F32 : as.value_or(tensor.dtype);
+        total += tensor.data.size() / size_bytes(tensor.dtype) * size_bytes(type);
+    }
+    return total;
+}
+
+// Measured: resident bytes of the program and its libraries before a model, and what SentencePiece
+// makes of its model file.
+constexpr size_t kProgramBytes = 12 << 20;
+constexpr size_t kTokenizerFactor = 12;
+
+size_t program_bytes(const std::filesystem::path& folder) {
+    std::error_code ignored;
+    const auto tokenizer = std::filesystem::file_size(folder / "tokenizer.model", ignored);
+    return kProgramBytes + (ignored ? 0 : size_t(tokenizer) * kTokenizerFactor);
+}
+
+}  // namespace
+
+ModelFiles ModelFiles::open(const RuntimeOptions& options) {
+    ModelFiles files;
+    files.config = read_model_config(options.model);
+    files.context = choose_context(options.context, files.config);
+    files.checkpoint = Checkpoint::open(options.model);
+    if (options.draft.kind != DraftKind::none) {
+        files.head_config = read_head_config(options.head);
+        check_head_fits(*files.head_config, files.config, options.head.string());
+        files.head_checkpoint = Checkpoint::open(options.head);
+    }
+    return files;
+}
+
+MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backend) const {
+    const SessionLimits limits = session_limits(options, context);
+    const DraftReach reach = draft_reach(options.draft, config);
+    MemoryPlan plan;
+    plan.target_weights = weight_bytes(checkpoint, options.weights);
+    plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
+    plan.scratch = session_bytes(config, limits, reach) - plan.kv_cache +
+                   target_scratch_bytes(config, target_limits(limits)) +
+                   backend.scratch_bytes(backend_limits(config, limits));
+    if (head_config) {
+        plan.head_weights = weight_bytes(*head_checkpoint, options.draft_weights);
+        plan.scratch += eagle_scratch_bytes(*head_config, options.draft, options.kv, context,
+                                            std::max(options.prefill_rows, kMaxNodes));
+    }
+    plan.program = program_bytes(checkpoint.folder());
+    return plan;
+}
+
+Runtime::Runtime(const RuntimeOptions& options)
+    : files_(ModelFiles::open(options)),
+      generation_config_(read_generation_config(options.model)),
+      tokenizer_(Tokenizer::load(options.model)),
+      backend_(open_device(options.device, {options.threads})) {
+    const auto progress = [&](const std::string& stage) {
+        if (options.on_progress) options.on_progress(stage);
+    };
+    if (tokenizer_.size() > files_.config.vocab)
+        throw Error(options.model.string() + ": the tokenizer has " +
+                    std::to_string(tokenizer_.size()) + " pieces, the model " +
+                    std::to_string(files_.config.vocab));
+    const SessionLimits limits = session_limits(options, files_.context);
+    backend_->reserve(backend_limits(files_.config, limits));
+    progress("loading " + options.model.string());
+    target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
+                          target_limits(limits));
+    if (files_.head_config) {
+        progress("loading " + options.head.string());
+        drafter_ = make_eagle({*backend_, *target_, *files_.head_config, *files_.head_checkpoint,
+                               options.draft_weights, options.kv, files_.context,
+                               std::max(options.prefill_rows, kMaxNodes)},
+                              options.draft);
+    } else {
+        drafter_ = make_none();
+    }
+    session_ = std::make_unique<Session>(*backend_, *target_, *drafter_, limits);
+}
+
+std::vector<int> Runtime::eos_ids() const {
+    if (!generation_config_.eos_ids.empty()) return generation_config_.eos_ids;
+    if (!files_.config.eos_ids.empty()) return files_.config.eos_ids;
+    return tokenizer_.eos() >= 0 ? std::vector<int>{tokenizer_.eos()} : std::vector<int>{};
+}
+
+}  // namespace aerie

@@ -1,0 +1,77 @@
+// Everything that a generation needs, loaded: backend, target, head, tokenizer, session.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/session.h"
+#include "io/checkpoint.h"
+#include "text/tokenizer.h"
+
+namespace aerie {
+
+constexpr int kDefaultContext = 4096;  // or the model's, if that is smaller
+
+struct RuntimeOptions {
+    std::string device;                           // "": the best
+    int threads = 0;                              // CPU; 0: one per core
+    std::filesystem::path model;                  // resolved folders
+    std::filesystem::path head;                   // unless draft.kind is none
+    std::optional<DType> weights, draft_weights;  // unset: as stored
+    DType kv = DType::F16;
+    int context = 0;  // 0: kDefaultContext
+    int prefill_rows = kPrefillRows;
+    DraftOptions draft;
+    std::function<void(const std::string&)> on_progress;  // "loading target", ... May be empty.
+};
+
+// Bytes by purpose, known before anything is loaded.
+struct MemoryPlan {
+    size_t target_weights = 0, head_weights = 0;
+    size_t kv_cache = 0;  // of the target
+    size_t scratch = 0;   // activations, logits, the head's buffers and cache, thread scratch
+    size_t program = 0;   // code, tokenizer and allocator
+
+    size_t total() const { return target_weights + head_weights + kv_cache + scratch + program; }
+};
+
+// The models' files, opened and checked but not loaded.
+struct ModelFiles {
+    ModelConfig config;
+    Checkpoint checkpoint;
+    std::optional<ModelConfig> head_config;
+    std::optional<Checkpoint> head_checkpoint;
+    int context = 0;
+
+    // Throws Error or UsageError.
+    static ModelFiles open(const RuntimeOptions& options);
+    MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
+};
+
+class Runtime {
+  public:
+    // Throws Error naming the file that is wrong.
+    explicit Runtime(const RuntimeOptions& options);
+
+    Backend& backend() { return *backend_; }
+    Target& target() { return *target_; }
+    Session& session() { return *session_; }
+    const Tokenizer& tokenizer() const { return tokenizer_; }
+    const GenerationConfig& generation_config() const { return generation_config_; }
+    // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
+    std::vector<int> eos_ids() const;
+
+  private:
+    ModelFiles files_;
+    GenerationConfig generation_config_;
+    Tokenizer tokenizer_;
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Target> target_;
+    std::unique_ptr<Drafter> drafter_;
+    std::unique_ptr<Session> session_;
+};
+
+}  // namespace aerie

@@ -1,0 +1,77 @@
+// Penalties on each node's own path, made of counts that are raised and lowered along the tree.
+#include "engine/sampling.h"
+
+#include <string>
+
+#include "core/error.h"
+
+namespace aerie {
+
+void check_sampling(const Sampling& sampling) {
+    const auto check = [](const char* what, double value, double low, double high) {
+        if (!(value >= low && value <= high))
+            throw UsageError(std::string(what) + " must lie between " + std::to_string(low) +
+                             " and " + std::to_string(high) + ", not " + std::to_string(value));
+    };
+    check("temperature", sampling.filters.temperature, 0, 100);
+    check("top-k", sampling.filters.top_k, 0, 1 << 20);
+    check("top-p", sampling.filters.top_p, 0, 1);
+    check("min-p", sampling.filters.min_p, 0, 1);
+    check("repetition penalty", sampling.penalties.repetition, 0.01, 100);
+    check("frequency penalty", sampling.penalties.frequency, -100, 100);
+    check("presence penalty", sampling.penalties.presence, -100, 100);
+}
+
+void TokenHistory::reset(const Penalties& penalties, int vocab) {
+    penalties_ = penalties;
+    outputs_.assign(size_t(vocab), 0);
+    seen_.assign(size_t(vocab), 0);
+    tokens_.clear();
+}
+
+void TokenHistory::add_prompt(std::span<const int> tokens) {
+    for (int token : tokens)
+        if (seen_[size_t(token)]++ == 0) tokens_.push_back(token);
+}
+
+void TokenHistory::add_output(int token) {
+    add_prompt({&token, 1});
+    ++outputs_[size_t(token)];
+}
+
+// Undoes the newest add_output.
+void TokenHistory::remove_output(int token) {
+    --outputs_[size_t(token)];
+    if (--seen_[size_t(token)] == 0) tokens_.pop_back();
+}
+
+void TokenHistory::append(std::vector<Edit>& edits, int row) const {
+    if (!penalties_.any()) return;
+    for (int token : tokens_) {
+        const int count = outputs_[size_t(token)];
+        const float add =
+            count > 0 ? -(penalties_.frequency * float(count) + penalties_.presence) : 0;
+        edits.push_back({row, token, penalties_.repetition, add});
+    }
+}
+
+std::vector<Edit> TokenHistory::edits() const {
+    std::vector<Edit> edits;
+    append(edits, -1);
+    return edits;
+}
+
+std::vector<Edit> TokenHistory::edits(const TokenTree& tree) {
+    std::vector<Edit> edits;
+    if (!penalties_.any()) return edits;
+    for (int node = 0; node < tree.size(); ++node) {
+        std::vector<int> path;
+        for (int i = node; i > 0; i = tree.parents[i]) path.push_back(tree.tokens[i]);
+        for (auto token = path.rbegin(); token != path.rend(); ++token) add_output(*token);
+        append(edits, node);
+        for (int token : path) remove_output(token);
+    }
+    return edits;
+}
+
+}  // namespace aerie

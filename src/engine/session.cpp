@@ -1,0 +1,248 @@
+// The steps of a cycle. Everything on the device is allocated in the constructor.
+#include "engine/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "backend/ops.h"
+#include "core/error.h"
+
+namespace aerie {
+
+namespace {
+
+// Adds the time until it goes out of scope.
+class Stopwatch {
+  public:
+    explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+    ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    double& seconds_;
+    Clock::time_point start_ = Clock::now();
+};
+
+// log_softmax(logits)[token].
+float logprob(const std::vector<float>& logits, int token) {
+    const double top = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (float logit : logits) sum += std::exp(double(logit) - top);
+    return float(double(logits[size_t(token)]) - top - std::log(sum));
+}
+
+}  // namespace
+
+KvShape kv_shape(const ModelConfig& config, const SessionLimits& limits, const DraftReach& reach) {
+    return {config.layers, config.kv_columns(), limits.kv, limits.context + reach.nodes};
+}
+
+TargetLimits target_limits(const SessionLimits& limits) {
+    return {std::max(limits.prefill_rows, kMaxNodes), limits.context + kMaxDepth + 1};
+}
+
+size_t session_bytes(const ModelConfig& config, const SessionLimits& limits,
+                     const DraftReach& reach) {
+    SessionTensors tensors;
+    TensorPlan plan;
+    tensors.add_to(plan, config, limits, reach);
+    return plan.size_bytes() + kv_shape(config, limits, reach).size_bytes();
+}
+
+Limits backend_limits(const ModelConfig& config, const SessionLimits& limits) {
+    Limits scratch;
+    scratch.rows = std::max(limits.prefill_rows, kMaxNodes);
+    scratch.top_k = kMaxTopK;
+    scratch.widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()});
+    scratch.vocab = config.vocab;
+    scratch.context = limits.context + kMaxNodes;
+    scratch.heads = config.attention.heads;
+    return scratch;
+}
+
+void SessionTensors::add_to(TensorPlan& plan, const ModelConfig& config,
+                            const SessionLimits& limits, const DraftReach& reach) {
+    const int nodes = reach.nodes, depths = reach.depth + 1;
+    const int pass_rows = std::max(limits.prefill_rows, nodes);
+    const int feature_columns = int(reach.taps.size()) * config.hidden;
+    plan.add(rows, DType::I32, pass_rows, kRowInts);
+    plan.add(features, DType::F32, pass_rows, feature_columns);
+    plan.add(accepted_features, DType::F32, depths, feature_columns);
+    plan.add(logits, DType::F32, nodes, config.vocab);
+    plan.add(noise, DType::F32, depths, config.vocab);
+    plan.add(ids, DType::I32, 1, nodes);
+    plan.add(positions, DType::I32, 1, depths);
+    plan.add(index, DType::I32, 1, depths);
+}
+
+Session::Session(Backend& be, Target& target, Drafter& drafter, const SessionLimits& limits)
+    : be_(be),
+      target_(target),
+      drafter_(drafter),
+      limits_(limits),
+      reach_(drafter.reach()),
+      kv_(be, kv_shape(target.config(), limits, reach_)) {
+    TensorPlan plan;
+    t_.add_to(plan, target.config(), limits, reach_);
+    memory_ = plan.allocate(be);
+}
+
+void Session::begin(const Sampling& sampling, bool with_logprobs) {
+    check_sampling(sampling);
+    sampling_ = sampling;
+    with_logprobs_ = with_logprobs;
+    history_.reset(sampling.penalties, target_.config().vocab);
+    committed_ = 0;
+    seconds_ = {};
+}
+
+Turn Session::prefill(std::span<const int> prompt, const std::function<bool()>& cancelled) {
+    if (prompt.empty()) throw UsageError("the prompt is empty");
+    if (prompt.size() >= size_t(limits_.context))
+        throw UsageError("the prompt has " + std::to_string(prompt.size()) +
+                         " tokens; a context of " + std::to_string(limits_.context) +
+                         " has no room for it and an answer");
+    const int length = int(prompt.size());
+    std::vector<Row> rows;
+    while (true) {
+        if (cancelled && cancelled()) return {};
+        rows.assign(size_t(std::min(limits_.prefill_rows, length - committed_)), {});
+        for (int i = 0; i < int(rows.size()); ++i) {
+            rows[i].token = prompt[size_t(committed_ + i)];
+            rows[i].position = rows[i].slot = rows[i].prefix = committed_ + i;
+        }
+        const int count = int(rows.size());
+        const bool last = committed_ + count == length;
+        forward(rows, last ? 1 : 0);
+        if (last) break;
+        observe(t_.features.row_range(0, count),
+                prompt.subspan(size_t(committed_) + 1, rows.size()), committed_);
+        committed_ += count;
+    }
+    const int count = int(rows.size());
+    history_.add_prompt(prompt);
+    make_noise(length, 1);
+    const int pending = choose({t_.rows.row_range(count - 1, 1)}, history_.edits()).front();
+    const int root = 0;
+    Turn turn{{pending}, read_logprobs({&root, 1}, {&pending, 1})};
+
+    std::vector<int> next_tokens(prompt.begin() + committed_ + 1, prompt.end());
+    next_tokens.push_back(pending);
+    observe(t_.features.row_range(0, count), next_tokens, committed_);
+    committed_ = length;
+    advance(turn.tokens);
+    return turn;
+}
+
+TokenTree Session::propose() {
+    {
+        Stopwatch watch(seconds_.sample);
+        make_noise(committed_ + 1, reach_.depth + 1);
+    }
+    Stopwatch watch(seconds_.draft);
+    DraftContext context{pending_, sampling_.filters, upload(history_.edits()), {}};
+    if (sampling_.filters.temperature > 0) context.noise = t_.noise;
+    return drafter_.propose(context);
+}
+
+std::vector<int> Session::verify(const TokenTree& tree) {
+    {
+        Stopwatch watch(seconds_.verify);
+        forward(verify_rows(tree, committed_), tree.size());
+    }
+    Stopwatch watch(seconds_.sample);
+    return choose({t_.rows.row_range(0, tree.size())}, history_.edits(tree));
+}
+
+Turn Session::commit(const TokenTree& tree, const Path& path) {
+    const int count = int(path.nodes.size());
+    Turn turn;
+    for (int i = 1; i < count; ++i) turn.tokens.push_back(tree.tokens[size_t(path.nodes[i])]);
+    turn.tokens.push_back(path.next);
+    turn.logprobs = read_logprobs(path.nodes, turn.tokens);
+
+    std::vector<int32_t> slots;
+    for (int node : path.nodes) slots.push_back(committed_ + node);
+    const Tensor index = t_.index.col_range(0, count);
+    be_.write(index, slots.data());
+    kv_.compact(index, committed_);
+    be_.write(index, path.nodes.data());
+    const Tensor features = t_.accepted_features.row_range(0, count);
+    if (features.cols > 0) gather_rows(be_, features, t_.features, index);
+    observe(features, turn.tokens, committed_);
+    committed_ += count;
+    advance(turn.tokens);
+    return turn;
+}
+
+void Session::forward(std::span<const Row> rows, int logit_rows) {
+    const int count = int(rows.size());
+    const Tensor block = t_.rows.row_range(0, count);
+    be_.write(block, rows.data());
+    target_.forward({{block},
+                     &kv_,
+                     reach_.taps,
+                     t_.features.row_range(0, count),
+                     t_.logits.row_range(0, logit_rows)});
+}
+
+// Row d of the noise is for choices of position first_position + d.
+void Session::make_noise(int first_position, int depths) {
+    if (sampling_.filters.temperature == 0) return;
+    std::vector<int32_t> positions;
+    for (int i = 0; i < depths; ++i) positions.push_back(first_position + i);
+    const Tensor device = t_.positions.col_range(0, depths);
+    be_.write(device, positions.data());
+    noise(be_, t_.noise.row_range(0, depths), sampling_.seed, device);
+}
+
+Tensor Session::upload(const std::vector<Edit>& edits) {
+    if (edits.empty()) return {};
+    const int count = int(edits.size());
+    if (count > edit_capacity_) {
+        edit_capacity_ = 2 * count;
+        edit_memory_ = be_.allocate(dense_bytes(DType::I32, edit_capacity_, kEditInts));
+    }
+    const Tensor device = dense(edit_memory_.get(), DType::I32, count, kEditInts);
+    be_.write(device, edits.data());
+    return device;
+}
+
+std::vector<int> Session::choose(Rows rows, const std::vector<Edit>& edits) {
+    SampleStep step;
+    step.choice = {t_.logits.row_range(0, rows.count()), upload(edits), {}, sampling_.filters};
+    step.rows = rows;
+    step.noise = t_.noise;
+    const Tensor ids = t_.ids.col_range(0, rows.count());
+    sample(be_, ids, step);
+    std::vector<int> choices(size_t(rows.count()));
+    be_.read(ids, choices.data());
+    for (int choice : choices)
+        if (choice < 0)
+            throw Error("the model computed NaN for every token; its weights are damaged");
+    return choices;
+}
+
+std::vector<float> Session::read_logprobs(std::span<const int> nodes, std::span<const int> tokens) {
+    std::vector<float> logprobs;
+    if (!with_logprobs_) return logprobs;
+    std::vector<float> logits(size_t(t_.logits.cols));
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        be_.read(t_.logits.row_range(nodes[i], 1), logits.data());
+        logprobs.push_back(logprob(logits, tokens[i]));
+    }
+    return logprobs;
+}
+
+void Session::observe(Tensor features, std::span<const int> next_tokens, int position) {
+    Stopwatch watch(seconds_.draft);
+    drafter_.observe(features, next_tokens, position);
+}
+
+void Session::advance(std::span<const int> tokens) {
+    for (int token : tokens) history_.add_output(token);
+    pending_ = tokens.back();
+}
+
+}  // namespace aerie

@@ -1,0 +1,133 @@
+// Finds the weight files of a model folder and puts their tensors into one map.
+#include "io/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/utf8.h"
+#include "io/json.h"
+#include "io/safetensors.h"
+#include "io/torch_bin.h"
+
+namespace aerie {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxIndexBytes = 100'000'000;
+constexpr size_t kMaxTensors = 65'536;
+
+struct WeightFormat {
+    const char* file;
+    const char* index;
+    std::vector<NamedTensor> (*read)(std::span<const std::byte>, const std::string&);
+};
+
+constexpr std::array<WeightFormat, 2> kFormats{
+    {{"model.safetensors", "model.safetensors.index.json", read_safetensors},
+     {"pytorch_model.bin", "pytorch_model.bin.index.json", read_torch_bin}}};
+
+// weight_map of an index file: tensor name -> shard name.
+std::map<std::string, std::string> read_index(const fs::path& folder, const std::string& name) {
+    const std::string text = read_text(file_in_folder(folder, name), kMaxIndexBytes);
+    const Json index = Json::parse(text, name);
+    const Json* weights = index.find("weight_map");
+    if (!weights || !weights->object() || weights->object()->empty()) {
+        throw Error(name + ": no weight_map, or an empty one");
+    }
+    if (weights->object()->size() > kMaxTensors) {
+        throw Error(name + ": more than " + std::to_string(kMaxTensors) + " tensors");
+    }
+    std::map<std::string, std::string> shard_of;
+    for (const auto& [tensor, shard] : *weights->object()) {
+        if (!shard.string())
+            throw Error(name + ": shard of " + in_quotes(tensor) + " is no string");
+        shard_of.emplace(tensor, *shard.string());
+    }
+    return shard_of;
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const fs::path& folder) {
+    Checkpoint checkpoint;
+    checkpoint.folder_ = folder;
+    std::error_code ignored;
+    for (const WeightFormat& format : kFormats) {
+        if (fs::exists(folder / format.file, ignored)) {
+            for (NamedTensor& tensor : checkpoint.read_file(format.file, format.read)) {
+                checkpoint.add(std::move(tensor), format.file);
+            }
+            return checkpoint;
+        }
+        if (fs::exists(folder / format.index, ignored)) {
+            checkpoint.read_shards(format.index, format.read);
+            return checkpoint;
+        }
+    }
+    throw Error(folder.string() + ": no model.safetensors or pytorch_model.bin");
+}
+
+std::vector<NamedTensor> Checkpoint::read_file(const std::string& name, Reader* read) {
+    files_.push_back(FileMap::open(file_in_folder(folder_, name)));
+    return read(files_.back()->bytes(), name);
+}
+
+void Checkpoint::read_shards(const std::string& index, Reader* read) {
+    const std::map<std::string, std::string> shard_of = read_index(folder_, index);
+    std::set<std::string> shards;
+    for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
+    std::set<std::string> seen;
+    for (const std::string& shard : shards) {
+        for (NamedTensor& tensor : read_file(shard, read)) {
+            if (!seen.insert(tensor.name).second) {
+                throw Error(shard + ": tensor " + in_quotes(tensor.name) + " is in two shards");
+            }
+            const auto entry = shard_of.find(tensor.name);
+            if (entry != shard_of.end() && entry->second == shard) add(std::move(tensor), shard);
+        }
+    }
+    for (const auto& [tensor, shard] : shard_of) {
+        if (!find(tensor)) {
+            throw Error(index + ": tensor " + in_quotes(tensor) + " is not in " + in_quotes(shard));
+        }
+    }
+}
+
+void Checkpoint::add(NamedTensor tensor, const std::string& file) {
+    file_of_.emplace(tensor.name, file);
+    std::string name = tensor.name;
+    tensors_.emplace(std::move(name), std::move(tensor));
+}
+
+const NamedTensor* Checkpoint::find(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second;
+}
+
+const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int64_t> shape) const {
+    const NamedTensor* tensor = find(name);
+    if (!tensor) {
+        throw Error(folder_.string() + ": no tensor '" + name + "' of shape " + shape_text(shape));
+    }
+    const std::string what = (folder_ / file_of_.at(name)).string() + ": tensor '" + name + "'";
+    if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+        throw Error(what + " has shape " + tensor->shape_text() + ", expected " +
+                    shape_text(shape));
+    }
+    if (!is_float(tensor->dtype)) {
+        throw Error(what + " is " + aerie::name(tensor->dtype) + ", expected f32, f16 or bf16");
+    }
+    return *tensor;
+}
+
+size_t Checkpoint::size_bytes() const {
+    size_t total = 0;
+    for (const auto& [name, tensor] : tensors_) total += tensor.data.size();
+    return total;
+}
+
+}  // namespace aerie

@@ -1,0 +1,46 @@
+// All tensors of a model folder, whatever files they lie in.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file_map.h"
+#include "io/model_folder.h"
+#include "io/tensor_file.h"
+
+namespace aerie {
+
+class Checkpoint {
+  public:
+    // Looks for model.safetensors, model.safetensors.index.json, pytorch_model.bin,
+    // pytorch_model.bin.index.json, in this order. A shard name must be one plain file name; a
+    // symlink may leave the folder only as the Hugging Face cache's do (../../blobs). A tensor
+    // found twice, or listed in the index and absent from its shard, is refused. Throws Error.
+    static Checkpoint open(const std::filesystem::path& folder);
+
+    const NamedTensor* find(const std::string& name) const;  // nullptr if absent
+    // Throws Error naming file, tensor and both shapes unless it is there with this shape and a
+    // float type.
+    const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
+
+    const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
+    const std::filesystem::path& folder() const { return folder_; }
+    size_t size_bytes() const;  // of all tensor data
+
+  private:
+    using Reader = std::vector<NamedTensor>(std::span<const std::byte>, const std::string& file);
+    std::vector<NamedTensor> read_file(const std::string& name, Reader* read);
+    void read_shards(const std::string& index, Reader* read);
+    void add(NamedTensor tensor, const std::string& file);
+
+    std::filesystem::path folder_;
+    std::vector<std::shared_ptr<const FileMap>> files_;
+    std::map<std::string, NamedTensor> tensors_;
+    std::map<std::string, std::string> file_of_;  // tensor name -> file name
+};
+
+}  // namespace aerie

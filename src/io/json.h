@@ -1,0 +1,57 @@
+// JSON values, read strictly (duplicate keys, depth over 64 and trailing text are errors) and
+// written for machines. The parser is nlohmann's; its header stays in json.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace aerie {
+
+class Json {
+  public:
+    using Array = std::vector<Json>;
+    using Object = std::vector<std::pair<std::string, Json>>;  // in file order
+
+    Json() = default;  // null
+    Json(bool value) : value_(value) {}
+    Json(int value) : value_(int64_t(value)) {}
+    Json(int64_t value) : value_(value) {}
+    Json(uint64_t value) : value_(value) {}
+    Json(float value) : value_(double(value)) {}
+    Json(double value) : value_(value) {}
+    Json(const char* value) : value_(std::string(value)) {}
+    Json(std::string value) : value_(std::move(value)) {}
+    Json(Array value) : value_(std::move(value)) {}
+    Json(Object value) : value_(std::move(value)) {}
+
+    // `source` names the file in errors. Throws Error.
+    static Json parse(std::string_view text, const std::string& source);
+
+    // Compact; strings that are not UTF-8 are written with U+FFFD; NaN and infinities as null.
+    std::string dump() const;
+
+    bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+    // The value as that type, or nullptr.
+    const bool* boolean() const { return std::get_if<bool>(&value_); }
+    const std::string* string() const { return std::get_if<std::string>(&value_); }
+    const Array* array() const { return std::get_if<Array>(&value_); }
+    const Object* object() const { return std::get_if<Object>(&value_); }
+    bool is_number() const;
+    double number() const;               // of any number; 0 otherwise
+    bool integer(int64_t& value) const;  // false unless a whole number that fits
+
+    const Json* find(std::string_view key) const;  // of an object; nullptr if absent
+    void set(std::string key, Json value);         // appends to an object (made from null)
+
+  private:
+    void write(std::string& out) const;
+
+    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object>
+        value_;
+};
+
+}  // namespace aerie

@@ -1,0 +1,94 @@
+// Model folders: given as they are, or found in the Hugging Face cache.
+#include "io/model_folder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/utf8.h"
+#include "io/file_map.h"
+
+namespace aerie {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_plain_name(const std::string& name) {
+    return !name.empty() && name.size() <= 255 && name != "." && name != ".." && is_utf8(name) &&
+           std::none_of(name.begin(), name.end(), [](unsigned char c) {
+               return c < 0x20 || c == 0x7F || c == '/' || c == '\\';
+           });
+}
+
+fs::path resolved(const fs::path& path) {
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (error) throw Error(path.string() + ": " + error.message());
+    return real;
+}
+
+// The Hugging Face cache's own links: snapshots/<commit>/<name> to blobs/<hash>.
+bool is_cache_link(const fs::path& folder, const fs::path& file) {
+    const fs::path repository = folder.parent_path().parent_path();
+    return folder.parent_path().filename() == "snapshots" &&
+           repository.filename().string().starts_with("models--") &&
+           file.parent_path() == repository / "blobs";
+}
+
+fs::path cache_folder() {
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);
+        return fs::path(value ? value : "");
+    };
+    if (const fs::path cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
+    if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
+    return variable("HOME") / ".cache" / "huggingface" / "hub";
+}
+
+// The snapshot that refs/main names; empty if the cache does not have the model.
+fs::path cached_snapshot(const fs::path& repository) {
+    constexpr size_t kMaxRefBytes = 256;
+    std::error_code ignored;
+    const fs::path reference = repository / "refs" / "main";
+    if (!fs::exists(reference, ignored)) return {};
+    std::string commit = read_text(reference, kMaxRefBytes);
+    while (commit.ends_with('\n')) commit.pop_back();
+    if (!is_plain_name(commit)) throw Error(reference.string() + ": holds no commit name");
+    const fs::path snapshot = repository / "snapshots" / commit;
+    return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
+}
+
+}  // namespace
+
+fs::path resolve_model_folder(const std::string& name) {
+    std::error_code ignored;
+    if (fs::is_directory(name, ignored)) return name;
+    const size_t slash = name.find('/');
+    const std::string org = name.substr(0, slash);
+    const std::string model = slash == std::string::npos ? "" : name.substr(slash + 1);
+    if (!is_plain_name(org) || !is_plain_name(model)) {
+        throw Error(in_quotes(name) + ": no such folder");
+    }
+    const fs::path repository = cache_folder() / ("models--" + org + "--" + model);
+    const fs::path snapshot = cached_snapshot(repository);
+    if (snapshot.empty()) {
+        throw Error(in_quotes(name) + ": no such folder, and not in the Hugging Face cache (" +
+                    repository.string() + ")");
+    }
+    return snapshot;
+}
+
+fs::path file_in_folder(const fs::path& folder, const std::string& name) {
+    if (!is_plain_name(name)) {
+        throw Error(folder.string() + ": " + in_quotes(name) + " is not a plain file name");
+    }
+    const fs::path home = resolved(folder);
+    const fs::path file = resolved(folder / name);
+    if (file.parent_path() != home && !is_cache_link(home, file)) {
+        throw Error((folder / name).string() + ": links to a file outside the model folder");
+    }
+    return file;
+}
+
+}  // namespace aerie

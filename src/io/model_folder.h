@@ -1,0 +1,18 @@
+// Where a model lies on disk, and which of its files may be opened.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace aerie {
+
+// A folder as it is; "org/name" in the local Hugging Face cache (HF_HUB_CACHE, $HF_HOME/hub,
+// ~/.cache/huggingface/hub; refs/main). Throws Error saying where it looked.
+std::filesystem::path resolve_model_folder(const std::string& name);
+
+// Path of the file `name` of a model folder. Throws Error unless it exists, `name` is one plain
+// file name, and the file lies in the folder itself or where a Hugging Face cache keeps it
+// (models--org--name/blobs for models--org--name/snapshots/<commit>), symlinks resolved.
+std::filesystem::path file_in_folder(const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace aerie

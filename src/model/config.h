@@ -1,0 +1,56 @@
+// What a model folder's JSON files say about the model, checked and in the runtime's own terms.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "io/json.h"
+
+namespace aerie {
+
+struct ModelConfig {
+    std::string architecture;  // "llama"
+    int hidden = 0;
+    int intermediate = 0;
+    int layers = 0;
+    int vocab = 0;
+    int context = 0;  // max_position_embeddings
+    AttentionShape attention;
+    float rms_epsilon = 1e-6f;
+    double rope_theta = 10000;
+    bool tied_embeddings = false;
+    std::vector<int> eos_ids;  // of config.json
+
+    int qkv_columns() const {
+        return (attention.heads + 2 * attention.kv_heads) * attention.head_dim;
+    }
+    int attention_columns() const { return attention.heads * attention.head_dim; }
+    int kv_columns() const { return attention.kv_heads * attention.head_dim; }
+};
+
+// A target's config.json. `source` names the file in errors. Throws Error for anything that is
+// missing, out of range, contradictory or not implemented.
+ModelConfig parse_model_config(const Json& json, const std::string& source);
+
+// An EAGLE head's config.json: one layer, no architecture name needed, defaults of eagle.md
+// section 1.
+ModelConfig parse_head_config(const Json& json, const std::string& source);
+
+// generation_config.json. The sampling defaults count only where it says do_sample: true.
+struct GenerationConfig {
+    std::vector<int> eos_ids;
+    bool do_sample = false;
+    std::optional<double> temperature, top_p, repetition_penalty;
+    std::optional<int> top_k;
+};
+GenerationConfig parse_generation_config(const Json& json, const std::string& source);
+
+// Reads folder/config.json or folder/generation_config.json (which may be absent).
+ModelConfig read_model_config(const std::filesystem::path& folder);
+ModelConfig read_head_config(const std::filesystem::path& folder);
+GenerationConfig read_generation_config(const std::filesystem::path& folder);
+
+}  // namespace aerie

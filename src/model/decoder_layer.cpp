@@ -1,0 +1,52 @@
+// A transformer layer, reading like the paper (LLaMA, section 2.2).
+#include "model/decoder_layer.h"
+
+#include "backend/ops.h"
+
+namespace aerie {
+
+void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    plan.add(norm, DType::F32, rows, config.hidden);
+    plan.add(qkv, DType::F32, rows, config.qkv_columns());
+    plan.add(mixed, DType::F32, rows, config.attention_columns());
+    plan.add(gate_up, DType::F32, rows, 2 * config.intermediate);
+    plan.add(gated, DType::F32, rows, config.intermediate);
+}
+
+DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
+                           const std::string& prefix, bool has_attention_norm) {
+    const int q_rows = config.attention_columns(), kv_rows = config.kv_columns();
+    qkv_ = loader.matrix({{prefix + "self_attn.q_proj.weight", q_rows},
+                          {prefix + "self_attn.k_proj.weight", kv_rows},
+                          {prefix + "self_attn.v_proj.weight", kv_rows}},
+                         config.hidden);
+    out_ = loader.matrix({{prefix + "self_attn.o_proj.weight", config.hidden}}, q_rows);
+    gate_up_ = loader.matrix({{prefix + "mlp.gate_proj.weight", config.intermediate},
+                              {prefix + "mlp.up_proj.weight", config.intermediate}},
+                             config.hidden);
+    down_ = loader.matrix({{prefix + "mlp.down_proj.weight", config.hidden}}, config.intermediate);
+    ffn_norm_ = loader.vector(prefix + "post_attention_layernorm.weight", config.hidden);
+    if (has_attention_norm)
+        attention_norm_ = loader.vector(prefix + "input_layernorm.weight", config.hidden);
+}
+
+void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
+                       const LayerPass& pass) const {
+    const int m = x.rows;
+    const Tensor norm = scratch.norm.row_range(0, m), qkv = scratch.qkv.row_range(0, m);
+    const Tensor mixed = scratch.mixed.row_range(0, m), gated = scratch.gated.row_range(0, m);
+    const Tensor gate_up = scratch.gate_up.row_range(0, m);
+
+    if (attention_norm_.tensor) rms_norm(be, norm, x, attention_norm_, config.rms_epsilon);
+    matmul(be, qkv, attention_norm_.tensor ? norm : x, *qkv_);
+    rope_append(be, qkv, pass.rope, pass.rows, config.attention, pass.kv);
+    attention(be, mixed, qkv, pass.rows, config.attention, pass.kv);
+    matmul(be, x, mixed, *out_, Accumulate::yes);
+
+    rms_norm(be, norm, x, ffn_norm_, config.rms_epsilon);
+    matmul(be, gate_up, norm, *gate_up_);
+    swiglu(be, gated, gate_up);
+    matmul(be, x, gated, *down_, Accumulate::yes);
+}
+
+}  // namespace aerie

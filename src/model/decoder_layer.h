@@ -1,0 +1,43 @@
+// One LLaMA decoder layer: the block that the target repeats and that an EAGLE head has once.
+#pragma once
+
+#include "backend/tensor_plan.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace aerie {
+
+// Scratch of a pass of up to `rows` rows.
+struct Activations {
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
+
+    Tensor norm;     // [rows, hidden]
+    Tensor qkv;      // [rows, qkv_columns]
+    Tensor mixed;    // [rows, attention_columns]
+    Tensor gate_up;  // [rows, 2 * intermediate]
+    Tensor gated;    // [rows, intermediate]
+};
+
+struct LayerPass {
+    Rows rows;
+    KvLayer kv;
+    Tensor rope;
+};
+
+class DecoderLayer {
+  public:
+    // prefix: "model.layers.3." . A layer without attention norm (EAGLE-1/2) feeds x to attention
+    // raw.
+    DecoderLayer(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+                 bool has_attention_norm);
+
+    // x [M, hidden], in place.
+    void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
+             const LayerPass& pass) const;
+
+  private:
+    std::unique_ptr<Weight> qkv_, out_, gate_up_, down_;
+    Vector attention_norm_, ffn_norm_;
+};
+
+}  // namespace aerie

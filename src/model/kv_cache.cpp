@@ -1,0 +1,42 @@
+// One allocation for all layers; the page table starts as the identity.
+#include "model/kv_cache.h"
+
+#include <numeric>
+
+#include "backend/ops.h"
+
+namespace aerie {
+
+size_t KvShape::size_bytes() const {
+    return size_t(layers) * 2 * dense_bytes(dtype, pages() * kPageSize, columns) +
+           dense_bytes(DType::I32, 1, pages());
+}
+
+KvCache::KvCache(Backend& be, const KvShape& shape) : be_(be) {
+    const int rows = shape.pages() * kPageSize;
+    const size_t part_bytes = dense_bytes(shape.dtype, rows, shape.columns);
+    memory_ = be.allocate(2 * part_bytes * shape.layers);
+    page_memory_ = be.allocate(dense_bytes(DType::I32, 1, shape.pages()));
+    page_table_ = dense(page_memory_.get(), DType::I32, 1, shape.pages());
+    for (int i = 0; i < shape.layers; ++i) {
+        KvLayer layer;
+        layer.k = layer.v = dense(memory_.get(), shape.dtype, rows, shape.columns);
+        layer.k.offset_bytes = part_bytes * (2 * i);
+        layer.v.offset_bytes = part_bytes * (2 * i + 1);
+        layer.page_table = page_table_;
+        layers_.push_back(layer);
+    }
+    std::vector<int32_t> pages(size_t(shape.pages()));
+    std::iota(pages.begin(), pages.end(), 0);
+    set_pages(pages);
+}
+
+void KvCache::set_pages(std::span<const int32_t> pages) {
+    be_.write(page_table_, pages.data());
+}
+
+void KvCache::compact(Tensor from_slots, int to_slot) {
+    for (const KvLayer& layer : layers_) kv_compact(be_, layer, 0, from_slots, to_slot);
+}
+
+}  // namespace aerie

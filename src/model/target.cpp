@@ -1,0 +1,25 @@
+// Which architecture is which class; one line each.
+#include "model/target.h"
+
+#include "core/error.h"
+#include "model/decoder_layer.h"
+
+namespace aerie {
+
+std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
+                                    const Checkpoint& checkpoint, std::optional<DType> weights,
+                                    const TargetLimits& limits) {
+    if (config.architecture == "llama") return make_llama(be, config, checkpoint, weights, limits);
+    throw Error("no architecture named '" + config.architecture + "'");
+}
+
+size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits) {
+    Activations scratch;
+    Tensor x;
+    TensorPlan plan;
+    scratch.add_to(plan, config, limits.rows);
+    plan.add(x, DType::F32, limits.rows, config.hidden);
+    return plan.size_bytes() + dense_bytes(DType::F32, limits.positions, config.attention.head_dim);
+}
+
+}  // namespace aerie

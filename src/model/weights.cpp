@@ -1,0 +1,63 @@
+// Uploading of checkpoint tensors: matrices as they are, vectors as f32.
+#include "model/weights.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace aerie {
+
+std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols) const {
+    std::vector<WeightBlock> blocks;
+    for (const Part& part : parts) {
+        const NamedTensor& tensor =
+            checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
+        blocks.push_back({tensor.dtype, tensor.data.data(), part.rows, cols});
+    }
+    DType type = as_.value_or(blocks.front().dtype);
+    // A stack has one type; parts stored in different ones meet in f32.
+    for (const WeightBlock& block : blocks)
+        if (!as_ && block.dtype != type) type = DType::F32;
+    return be_.upload_weight(blocks, type);
+}
+
+Vector WeightLoader::vector(const std::string& name, int size) const {
+    const NamedTensor& tensor = checkpoint_.get(name, std::initializer_list<int64_t>{size});
+    std::vector<float> values(static_cast<size_t>(size));
+    const std::byte* data = tensor.data.data();
+    for (int i = 0; i < size; ++i) {
+        uint16_t half = 0;
+        if (tensor.dtype == DType::F32)
+            std::memcpy(&values[i], data + size_t(i) * 4, 4);
+        else
+            std::memcpy(&half, data + size_t(i) * 2, 2);
+        if (tensor.dtype == DType::F16) values[i] = f16_to_f32(half);
+        if (tensor.dtype == DType::BF16) values[i] = bf16_to_f32(half);
+    }
+    return upload_floats(be_, values, 1, size);
+}
+
+Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, int cols) {
+    Vector vector;
+    vector.buffer = be.allocate(dense_bytes(DType::F32, rows, cols));
+    vector.tensor = dense(vector.buffer.get(), DType::F32, rows, cols);
+    be.write(vector.tensor, values.data());
+    return vector;
+}
+
+Vector make_rope_table(Backend& be, int positions, int head_dim, double theta) {
+    const int half = head_dim / 2;
+    std::vector<float> table(size_t(positions) * head_dim);
+    for (int i = 0; i < half; ++i) {
+        const float frequency = float(1.0 / std::pow(theta, 2.0 * i / head_dim));
+        for (int position = 0; position < positions; ++position) {
+            const float angle = float(position) * frequency;
+            table[size_t(position) * head_dim + i] = float(std::cos(double(angle)));
+            table[size_t(position) * head_dim + half + i] = float(std::sin(double(angle)));
+        }
+    }
+    return upload_floats(be, table, positions, head_dim);
+}
+
+}  // namespace aerie

@@ -1,0 +1,50 @@
+// Named tensors of a checkpoint -> weights on a device.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "io/checkpoint.h"
+
+namespace aerie {
+
+// A small f32 tensor (norm weight, bias, table) and its memory.
+struct Vector {
+    Buffer buffer;
+    Tensor tensor;
+
+    operator Tensor() const { return tensor; }
+};
+
+// Uploads the parts of one model. With `as` unset every matrix keeps the type it is stored in.
+class WeightLoader {
+  public:
+    WeightLoader(Backend& be, const Checkpoint& checkpoint, std::optional<DType> as)
+        : be_(be), checkpoint_(checkpoint), as_(as) {}
+
+    struct Part {
+        std::string name;
+        int rows;
+    };
+    // The parts stacked by rows into one weight [sum of rows, cols].
+    std::unique_ptr<Weight> matrix(const std::vector<Part>& parts, int cols) const;
+    Vector vector(const std::string& name, int size) const;  // as F32
+
+  private:
+    Backend& be_;
+    const Checkpoint& checkpoint_;
+    std::optional<DType> as_;
+};
+
+// A device copy of host floats [rows, cols].
+Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, int cols);
+
+// RoPE table F32 [positions, head_dim]: cosines of angle position * theta^(-2i / head_dim), then
+// sines. Angles are rounded to f32 as the training frameworks do.
+Vector make_rope_table(Backend& be, int positions, int head_dim, double theta);
+
+}  // namespace aerie

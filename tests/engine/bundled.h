@@ -1,0 +1,131 @@
+// The bundled model in the hands of a test: one target, any number of drafters and sessions over
+// it.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/registry.h"
+#include "core/error.h"
+#include "engine/generate.h"
+#include "engine/runtime.h"
+#include "io/file_map.h"
+#include "io/json.h"
+
+namespace aerie::test {
+
+inline RuntimeOptions bundled_options(DType type = DType::F32) {
+    RuntimeOptions options;
+    options.device = "cpu";
+    options.model = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny";
+    options.head = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny-eagle";
+    options.weights = options.draft_weights = type;
+    options.kv = type == DType::F32 ? DType::F32 : DType::F16;
+    options.draft.kind = DraftKind::eagle2;
+    return options;
+}
+
+// A target with its tokenizer, and sessions with whatever drafter a test wants.
+class Bundled {
+  public:
+    explicit Bundled(const RuntimeOptions& options = bundled_options())
+        : options_(options),
+          files_(ModelFiles::open(options)),
+          tokenizer_(Tokenizer::load(options.model)),
+          backend_(open_device(options.device, {options.threads})) {
+        backend_->reserve(backend_limits(files_.config, limits()));
+        target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
+                              target_limits(limits()));
+    }
+
+    struct Drafting {
+        std::unique_ptr<Drafter> drafter;
+        std::unique_ptr<Session> session;
+    };
+    Drafting drafting(const DraftOptions& draft) { return drafting(draft, limits()); }
+    Drafting drafting(const DraftOptions& draft, const SessionLimits& limits) {
+        Drafting result;
+        result.drafter =
+            draft.kind == DraftKind::none
+                ? make_none()
+                : make_eagle({*backend_, *target_, *files_.head_config, *files_.head_checkpoint,
+                              options_.draft_weights, limits.kv, limits.context,
+                              std::max(limits.prefill_rows, kMaxNodes)},
+                             draft);
+        result.session = std::make_unique<Session>(*backend_, *target_, *result.drafter, limits);
+        return result;
+    }
+
+    SessionLimits limits() const { return {files_.context, options_.kv, options_.prefill_rows}; }
+    Backend& backend() { return *backend_; }
+    Target& target() { return *target_; }
+    const Tokenizer& tokenizer() const { return tokenizer_; }
+
+    std::vector<int> encode(const std::string& prompt) const {
+        std::vector<int> ids = tokenizer_.encode(prompt);
+        ids.insert(ids.begin(), tokenizer_.bos());
+        return ids;
+    }
+
+    Request request(std::vector<int> prompt, int max_tokens, Sampling sampling = {}) const {
+        Request request;
+        request.prompt = std::move(prompt);
+        request.max_tokens = max_tokens;
+        request.sampling = sampling;
+        request.eos_ids = {tokenizer_.eos()};
+        return request;
+    }
+
+    Generation run(Session& session, const Request& request) {
+        return generate(session, tokenizer_, request);
+    }
+
+  private:
+    RuntimeOptions options_;
+    ModelFiles files_;
+    Tokenizer tokenizer_;
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Target> target_;
+};
+
+inline DraftOptions draft_options(DraftKind kind) {
+    DraftOptions options;
+    options.kind = kind;
+    return options;
+}
+
+inline Sampling sampling_at(float temperature, uint64_t seed) {
+    Sampling sampling;
+    sampling.filters.temperature = temperature;
+    sampling.seed = seed;
+    return sampling;
+}
+
+inline Json read_data(const std::string& file) {
+    const auto path = std::filesystem::path(AERIE_TEST_DATA_DIR) / file;
+    return Json::parse(read_text(path, 64 << 20), path.string());
+}
+
+inline std::vector<int> ints(const Json& array) {
+    std::vector<int> values;
+    for (const Json& item : *array.array()) values.push_back(int(item.number()));
+    return values;
+}
+
+// The 40 golden prompts, then 20 of our own, one a line in prompts.txt ("\n" written as \n).
+inline std::vector<std::string> sixty_prompts() {
+    std::vector<std::string> prompts;
+    const Json greedy = read_data("greedy.json");
+    for (const Json& entry : *greedy.array()) prompts.push_back(*entry.find("prompt")->string());
+    std::ifstream file(std::filesystem::path(AERIE_TEST_DATA_DIR) / "prompts.txt");
+    for (std::string line; std::getline(file, line);) {
+        for (size_t at; (at = line.find("\\n")) != std::string::npos;) line.replace(at, 2, "\n");
+        if (!line.empty()) prompts.push_back(line);
+    }
+    return prompts;
+}
+
+}  // namespace aerie::test

@@ -1,0 +1,232 @@
+// The invariance contract on the whole target (architecture.md section 2): a row's logits are the
+// same bits at every M, in any slot and tree, under every cutting of the prompt, on every
+// instruction set and thread count, whatever floating-point mode the caller is in.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "engine/bundled.h"
+
+namespace aerie::test {
+namespace {
+
+using Logits = std::vector<float>;
+
+Logits read_logits(Bundled& model, Session& session, int row) {
+    Logits logits(size_t(session.logits().cols));
+    model.backend().read(session.logits().row_range(row, 1), logits.data());
+    return logits;
+}
+
+bool same_bits(const Logits& a, const Logits& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+DraftOptions widest() {
+    DraftOptions draft = draft_options(DraftKind::eagle2);
+    draft.tree = {kMaxNodes, kMaxDepth, 2};
+    return draft;
+}
+
+// The tokens of a long golden text, and the logits after each from `first` on by plain decoding.
+struct Plain {
+    std::vector<int> tokens;
+    int first = 0;
+    std::vector<Logits> logits;  // [i]: of position first + i
+
+    std::vector<int> prompt() const { return {tokens.begin(), tokens.begin() + first}; }
+};
+
+std::vector<int> long_text() {
+    const Json greedy = read_data("greedy.json");
+    std::vector<int> tokens;
+    for (size_t i = 0; i < 3; ++i)
+        for (const char* part : {"prompt_ids", "ids"})
+            for (int id : ints(*greedy.array()->at(i).find(part))) tokens.push_back(id);
+    return tokens;
+}
+
+Plain decode_plainly(Bundled& model, int first, int count) {
+    Plain plain{long_text(), first, {}};
+    auto drafting = model.drafting(draft_options(DraftKind::none));
+    Session& session = *drafting.session;
+    session.begin({});
+    session.prefill(plain.prompt());
+    for (int i = 0; i < count; ++i) {
+        const TokenTree root(plain.tokens[size_t(first + i)]);
+        session.verify(root);
+        plain.logits.push_back(read_logits(model, session, 0));
+        session.commit(root, {{0}, plain.tokens[size_t(first + i + 1)]});
+    }
+    return plain;
+}
+
+// A random tree of `nodes` nodes with the true continuation in it: as deep as it gets, at random
+// places. path[d] is the node that holds the true token of depth d.
+struct Hidden {
+    TokenTree tree;
+    std::vector<int> path = {0};
+};
+
+Hidden hide_path(const Plain& plain, int nodes, int vocab, std::mt19937& random) {
+    Hidden hidden{TokenTree(plain.tokens[size_t(plain.first)])};
+    std::vector<int> depth = {0};
+    while (hidden.tree.size() < nodes) {
+        const int deepest = int(hidden.path.size()) - 1;
+        const bool extend =
+            deepest + 1 < int(plain.logits.size()) && deepest < kMaxDepth && random() % 2 == 0;
+        int parent = extend ? hidden.path.back() : int(random() % unsigned(hidden.tree.size()));
+        if (depth[size_t(parent)] == kMaxDepth) parent = 0;
+        const int token = extend ? plain.tokens[size_t(plain.first + deepest + 1)]
+                                 : int(random() % unsigned(vocab));
+        if (extend) hidden.path.push_back(hidden.tree.size());
+        hidden.tree.add(token, parent);
+        depth.push_back(depth[size_t(parent)] + 1);
+    }
+    return hidden;
+}
+
+class Invariance : public testing::TestWithParam<DType> {};
+
+TEST_P(Invariance, RowsOfAnyTree) {
+    Bundled model(bundled_options(GetParam()));
+    std::mt19937 random(11);
+    // 120: the tree straddles a chunk border of attention.
+    for (int first : {5, 40, 120}) {
+        const Plain plain = decode_plainly(model, first, kMaxDepth + 1);
+        auto drafting = model.drafting(widest());
+        Session& session = *drafting.session;
+        std::vector<int32_t> pages(size_t(session.kv().layer(0).page_table.cols));
+        std::iota(pages.begin(), pages.end(), 0);
+        int rows = 0;
+        for (int m = 1; m <= kMaxNodes; ++m) {
+            std::shuffle(pages.begin(), pages.end(), random);
+            session.kv().set_pages(pages);
+            session.begin({});
+            session.prefill(plain.prompt());
+            const Hidden hidden = hide_path(plain, m, model.target().config().vocab, random);
+            session.verify(hidden.tree);
+            for (size_t d = 0; d < hidden.path.size(); ++d, ++rows)
+                EXPECT_TRUE(same_bits(read_logits(model, session, hidden.path[d]), plain.logits[d]))
+                    << "M = " << m << ", depth " << d << ", prefix " << first;
+        }
+        std::printf("%s, prefix %d: %d rows in trees of 1..64 nodes, permuted pages\n",
+                    name(GetParam()), first, rows);
+    }
+}
+
+TEST_P(Invariance, KvAfterAcceptanceIsPlains) {
+    // Accept hidden paths of random length again and again; the logits stay plain decoding's.
+    Bundled model(bundled_options(GetParam()));
+    const int first = 30, count = 150;
+    const Plain plain = decode_plainly(model, first, count);
+    auto drafting = model.drafting(widest());
+    Session& session = *drafting.session;
+    std::mt19937 random(5);
+    session.begin({});
+    session.prefill(plain.prompt());
+    int cycles = 0;
+    for (int done = 0; done + kMaxDepth + 1 < count; ++cycles) {
+        Plain rest{plain.tokens, first + done,
+                   std::vector<Logits>(plain.logits.begin() + done, plain.logits.end())};
+        const Hidden hidden =
+            hide_path(rest, 2 + int(random() % 63), model.target().config().vocab, random);
+        session.verify(hidden.tree);
+        for (size_t d = 0; d < hidden.path.size(); ++d)
+            ASSERT_TRUE(same_bits(read_logits(model, session, hidden.path[d]), rest.logits[d]));
+        const size_t accepted = random() % hidden.path.size();
+        const std::vector<int> nodes(hidden.path.begin(), hidden.path.begin() + long(accepted) + 1);
+        session.commit(hidden.tree, {nodes, rest.tokens[size_t(rest.first) + accepted + 1]});
+        done += int(accepted) + 1;
+    }
+    EXPECT_GT(cycles, 10);
+}
+
+TEST_P(Invariance, EveryCuttingOfThePrompt) {
+    Bundled model(bundled_options(GetParam()));
+    const std::vector<int> tokens = long_text();
+    const std::vector<int> prompt(tokens.begin(), tokens.begin() + 150);
+    Logits want;
+    for (int rows : {kPrefillRows, 1, 2, 3, 5, 7, 16, 31, 63, 64, 65, 100}) {
+        SessionLimits limits = model.limits();
+        limits.prefill_rows = rows;
+        auto drafting = model.drafting(draft_options(DraftKind::none), limits);
+        drafting.session->begin({});
+        drafting.session->prefill(prompt);
+        const Logits logits = read_logits(model, *drafting.session, 0);
+        if (want.empty()) want = logits;
+        EXPECT_TRUE(same_bits(logits, want)) << rows << " rows a pass";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Invariance, testing::Values(DType::F32, DType::F16, DType::BF16),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+// Logits and a sampled EAGLE-2 text of one machine configuration.
+struct Outcome {
+    Logits logits;
+    std::vector<int> ids;
+};
+
+Outcome run(int threads, DType type) {
+    RuntimeOptions options = bundled_options(type);
+    options.threads = threads;
+    Bundled model(options);
+    auto drafting = model.drafting(draft_options(DraftKind::eagle2));
+    Outcome outcome;
+    outcome.ids = model
+                      .run(*drafting.session, model.request(model.encode(sixty_prompts()[3]), 12,
+                                                            sampling_at(0.8f, 3)))
+                      .ids;
+    outcome.logits = read_logits(model, *drafting.session, 0);
+    return outcome;
+}
+
+void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+    EXPECT_TRUE(same_bits(a.logits, b.logits)) << what;
+    EXPECT_EQ(a.ids, b.ids) << what;
+}
+
+TEST(Machine, ThreadCounts) {
+    const Outcome want = run(1, DType::F16);
+    for (int threads : {2, 3}) expect_same(run(threads, DType::F16), want, std::to_string(threads));
+}
+
+TEST(Machine, InstructionSets) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16}) {
+        const Outcome want = run(2, type);
+        for (const char* isa : {"portable", "avx2", "avx512"}) {
+            setenv("AERIE_CPU_ISA", isa, 1);
+            try {
+                expect_same(run(2, type), want, isa);
+                std::printf("%s %s: equal bits\n", isa, name(type));
+            } catch (const Error& error) {
+                std::printf("%s SKIPPED: %s\n", isa, error.what());
+            }
+            unsetenv("AERIE_CPU_ISA");
+        }
+    }
+}
+
+#if defined(__x86_64__)
+TEST(Machine, CallersFloatingPointMode) {
+    const Outcome want = run(2, DType::F16);
+    const unsigned before = _mm_getcsr();
+    const unsigned odd = before | 0x8040;  // flush to zero, denormals are zero
+    _mm_setcsr(odd);
+    const Outcome got = run(2, DType::F16);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    expect_same(got, want, "flush-to-zero");
+    EXPECT_EQ(after & 0xffc0, odd & 0xffc0);
+}
+#endif
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,168 @@
+// Speculation changes nothing: every drafter's ids equal plain decoding's, for every type and
+// temperature, under random trees, with penalties, and up to the very end of the context.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engine/bundled.h"
+
+namespace aerie::test {
+namespace {
+
+constexpr DraftKind kDrafters[] = {DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2};
+
+int prompt_count() {
+    const char* count = std::getenv("AERIE_TEST_PROMPTS");
+    return count ? std::atoi(count) : AERIE_LOSSLESS_PROMPTS;
+}
+
+struct Case {
+    DType type;
+    float temperature;
+};
+
+class Lossless : public testing::TestWithParam<Case> {
+  protected:
+    void SetUp() override {
+        model_ = std::make_unique<Bundled>(bundled_options(GetParam().type));
+        prompts_ = sixty_prompts();
+        ASSERT_EQ(prompts_.size(), 60u);
+        prompts_.resize(size_t(prompt_count()));
+    }
+
+    std::vector<std::vector<int>> run(const DraftOptions& draft, Sampling sampling, int tokens) {
+        auto drafting = model_->drafting(draft);
+        std::vector<std::vector<int>> ids;
+        double emitted = 0, cycles = 0;
+        for (size_t i = 0; i < prompts_.size(); ++i) {
+            sampling.seed = 1000 + i;
+            Request request = model_->request(model_->encode(prompts_[i]), tokens, sampling);
+            request.eos_ids.clear();  // all the way, whatever the text
+            const Generation result = model_->run(*drafting.session, request);
+            EXPECT_EQ(result.ids.size(), size_t(tokens));
+            emitted += result.stats.cycle_tokens;
+            cycles += result.stats.cycles;
+            ids.push_back(result.ids);
+        }
+        tau_ = emitted / cycles;
+        return ids;
+    }
+
+    void expect_equal_to_plain(const std::vector<DraftOptions>& drafters, const Sampling& sampling,
+                               int tokens) {
+        const auto plain = run(draft_options(DraftKind::none), sampling, tokens);
+        for (const DraftOptions& draft : drafters) {
+            const auto drafted = run(draft, sampling, tokens);
+            int different = 0;
+            for (size_t i = 0; i < plain.size(); ++i) different += plain[i] != drafted[i];
+            std::printf("%s T=%.1f drafter %d: %zu prompts x %d tokens, tau %.3f, %d differ\n",
+                        name(GetParam().type), double(GetParam().temperature), int(draft.kind),
+                        plain.size(), tokens, tau_, different);
+            EXPECT_EQ(different, 0);
+        }
+    }
+
+    std::unique_ptr<Bundled> model_;
+    std::vector<std::string> prompts_;
+    double tau_ = 0;
+};
+
+TEST_P(Lossless, EveryDrafter) {
+    std::vector<DraftOptions> drafters;
+    for (DraftKind kind : kDrafters) drafters.push_back(draft_options(kind));
+    expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), 128);
+}
+
+TEST_P(Lossless, RandomTreeEachCycle) {
+    std::mt19937 random(7);
+    DraftOptions draft = draft_options(DraftKind::eagle2);
+    draft.tree = {kMaxNodes, 12, 16};
+    draft.shape_policy = [&random] {
+        const auto draw = [&](int low, int high) {
+            return std::uniform_int_distribution<int>(low, high)(random);
+        };
+        return TreeShape{draw(2, kMaxNodes), draw(1, 12), draw(1, 16)};
+    };
+    expect_equal_to_plain({draft}, sampling_at(GetParam().temperature, 0), 64);
+}
+
+TEST_P(Lossless, AblationsAndPlainProposals) {
+    DraftOptions no_value = draft_options(DraftKind::eagle2), plain = no_value;
+    no_value.use_value = false;
+    DraftOptions no_rerank = draft_options(DraftKind::eagle2);
+    no_rerank.rerank = false;
+    plain.proposals = Proposals::plain;
+    expect_equal_to_plain({no_value, no_rerank, plain}, sampling_at(GetParam().temperature, 0), 32);
+}
+
+TEST_P(Lossless, WithPenaltiesAndFilters) {
+    Sampling sampling = sampling_at(GetParam().temperature, 0);
+    sampling.penalties = {1.3f, 0.2f, 0.4f};
+    sampling.filters.top_k = 50;
+    sampling.filters.top_p = 0.95f;
+    sampling.filters.min_p = 0.02f;
+    std::vector<DraftOptions> drafters;
+    for (DraftKind kind : kDrafters) drafters.push_back(draft_options(kind));
+    expect_equal_to_plain(drafters, sampling, 48);
+}
+
+TEST_P(Lossless, ToTheEndOfTheContext) {
+    // Contexts of every length around a page border: trees at the very end must fit.
+    for (int context = 120; context <= 136; ++context) {
+        SessionLimits limits = model_->limits();
+        limits.context = context;
+        Request request =
+            model_->request(model_->encode(prompts_[size_t(context) % prompts_.size()]), -1,
+                            sampling_at(GetParam().temperature, 5));
+        request.eos_ids.clear();
+        auto none = model_->drafting(draft_options(DraftKind::none), limits);
+        const Generation plain = model_->run(*none.session, request);
+        EXPECT_EQ(int(plain.ids.size() + request.prompt.size()), context);
+        EXPECT_EQ(plain.finish, FinishReason::length);
+        for (DraftKind kind : kDrafters) {
+            auto drafting = model_->drafting(draft_options(kind), limits);
+            EXPECT_EQ(model_->run(*drafting.session, request).ids, plain.ids);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Lossless,
+                         testing::Values(Case{DType::F32, 0}, Case{DType::F32, 0.8f},
+                                         Case{DType::F16, 0}, Case{DType::F16, 0.8f}),
+                         [](const auto& info) {
+                             return std::string(name(info.param.type)) +
+                                    (info.param.temperature > 0 ? "_sampled" : "_greedy");
+                         });
+
+// Coupled proposals raise tau at T = 1 and change no id (eagle.md section 10).
+TEST(Coupled, RaisesTauAtTemperatureOne) {
+    Bundled model(bundled_options(DType::F32));
+    const std::vector<std::string> prompts = sixty_prompts();
+    double tau[2] = {};
+    int different = 0;
+    const int seeds = prompt_count() >= 60 ? 5 : 1;
+    for (Proposals proposals : {Proposals::plain, Proposals::coupled}) {
+        DraftOptions draft = draft_options(DraftKind::eagle2);
+        draft.proposals = proposals;
+        auto drafting = model.drafting(draft),
+             none = model.drafting(draft_options(DraftKind::none));
+        double tokens = 0, cycles = 0;
+        for (int prompt = 0; prompt < 40; prompt += 4)
+            for (int seed = 0; seed < seeds; ++seed) {
+                const Request request = model.request(model.encode(prompts[size_t(prompt)]), 128,
+                                                      sampling_at(1, 17 + uint64_t(seed)));
+                const Generation got = model.run(*drafting.session, request);
+                different += got.ids != model.run(*none.session, request).ids;
+                tokens += got.stats.cycle_tokens;
+                cycles += got.stats.cycles;
+            }
+        tau[proposals == Proposals::coupled] = tokens / cycles;
+    }
+    std::printf("T=1, 10 prompts x %d seeds: tau plain %.3f, coupled %.3f (%.2fx), %d differ\n",
+                seeds, tau[0], tau[1], tau[1] / tau[0], different);
+    EXPECT_EQ(different, 0);
+    EXPECT_GE(tau[1], 1.6 * tau[0]);
+}
+
+}  // namespace
+}  // namespace aerie::test

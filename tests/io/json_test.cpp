@@ -1,0 +1,126 @@
+// JSON: what is accepted, what is refused, and that writing and reading agree.
+#include "io/json.h"
+
+#include <cmath>
+#include <limits>
+
+#include "io/damage.h"
+
+namespace aerie {
+namespace {
+
+using test::error_of;
+
+Json parse(std::string_view text) {
+    return Json::parse(text, "test.json");
+}
+std::string problem(std::string_view text) {
+    return error_of([&] { parse(text); });
+}
+
+TEST(Json, ReadsEveryKindOfValue) {
+    const Json json = parse(R"({"n":null,"t":true,"i":-7,"d":2.5,"s":"x\u00e9","a":[1,2],"o":{}})");
+    EXPECT_TRUE(json.find("n")->is_null());
+    EXPECT_TRUE(*json.find("t")->boolean());
+    EXPECT_EQ(json.find("i")->number(), -7);
+    EXPECT_EQ(json.find("d")->number(), 2.5);
+    EXPECT_EQ(*json.find("s")->string(), "x\xC3\xA9");
+    EXPECT_EQ(json.find("a")->array()->size(), 2u);
+    EXPECT_TRUE(json.find("o")->object()->empty());
+    EXPECT_EQ(json.find("absent"), nullptr);
+    EXPECT_EQ(json.find("a")->find("x"), nullptr);
+    EXPECT_EQ(json.find("i")->string(), nullptr);
+}
+
+TEST(Json, KeepsFileOrder) {
+    const Json json = parse(R"({"z":1,"a":2,"m":3})");
+    std::string keys;
+    for (const auto& [key, value] : *json.object()) keys += key;
+    EXPECT_EQ(keys, "zam");
+}
+
+TEST(Json, IntegersAreWholeNumbersThatFit) {
+    const auto integer = [](std::string_view text) -> std::string {
+        int64_t value = 0;
+        return parse(text).integer(value) ? std::to_string(value) : "none";
+    };
+    EXPECT_EQ(integer("9223372036854775807"), "9223372036854775807");
+    EXPECT_EQ(integer("-9223372036854775808"), "-9223372036854775808");
+    EXPECT_EQ(integer("1e4"), "10000");
+    EXPECT_EQ(integer("2048.0"), "2048");
+    EXPECT_EQ(integer("9223372036854775808"), "none");
+    EXPECT_EQ(integer("1e300"), "none");
+    EXPECT_EQ(integer("0.5"), "none");
+    EXPECT_EQ(integer("\"1\""), "none");
+    EXPECT_EQ(integer("true"), "none");
+}
+
+TEST(Json, RefusesWhatIsNotStrictJson) {
+    for (const char* text :
+         {"",           " ",           "{",        "[1,]",  "{\"a\":1,}", "{'a':1}", "NaN",
+          "[Infinity]", "-Infinity",   "01",       "+1",    "1 2",        "{} x",    "// c\n1",
+          "\"\xFF\"",   "\"\\ud800\"", "\"a\nb\"", "1e999", "-1e999",     "tru",     "[1 2]"}) {
+        EXPECT_TRUE(problem(text).starts_with("test.json: not JSON at byte ")) << text;
+    }
+}
+
+TEST(Json, RefusesDuplicateKeys) {
+    EXPECT_EQ(problem(R"({"a":1,"b":{"a":2},"a":3})"), "test.json: duplicate key 'a'");
+    EXPECT_EQ(problem(R"([{"a":1},{"a":1}])"), "");
+    EXPECT_EQ(problem("{\"\\n\":1,\"\\n\":1}"), "test.json: duplicate key '?'");
+}
+
+TEST(Json, RefusesDeepNesting) {
+    const auto nested = [](size_t depth) {
+        return std::string(depth, '[') + std::string(depth, ']');
+    };
+    EXPECT_EQ(problem(nested(64)), "");
+    EXPECT_EQ(problem(nested(65)), "test.json: nested deeper than 64");
+    EXPECT_EQ(problem(std::string(10'000'000, '[')), "test.json: nested deeper than 64");
+    std::string objects;
+    for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+    EXPECT_EQ(problem(objects), "test.json: nested deeper than 64");
+}
+
+TEST(Json, RefusesMillionsOfValues) {
+    std::string text = "[0";
+    for (int i = 0; i < 2'000'000; ++i) text += ",0";
+    EXPECT_EQ(problem(text + "]"), "test.json: more than 2000000 values");
+}
+
+TEST(Json, WritesWhatItReads) {
+    for (const std::string text :
+         {"null", "true", "[]", "{}", "[1,2.5,\"x\"]", R"({"a":[{"b":null}],"c":"\"\\\n"})",
+          "18446744073709551615", "-9223372036854775808", "0.1", "1e-320", "-0"}) {
+        EXPECT_EQ(parse(text).dump(), text);
+    }
+}
+
+TEST(Json, WritesDoublesThatReadBackTheSame) {
+    for (const double value : {0.1, 1.0 / 3, 1e308, 5e-324, 6.02214076e23, -2.5}) {
+        EXPECT_EQ(parse(Json(value).dump()).number(), value);
+    }
+    EXPECT_EQ(Json(std::nan("")).dump(), "null");
+    EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).dump(), "null");
+}
+
+TEST(Json, WritesOnlyUtf8) {
+    EXPECT_EQ(Json("a\xFF\xE2\x82").dump(), "\"a\xEF\xBF\xBD\xEF\xBF\xBD\"");
+    EXPECT_EQ(Json(std::string("\0\x1F\x7F", 3)).dump(), "\"\\u0000\\u001f\x7F\"");
+}
+
+TEST(Json, SetAppendsToAnObjectMadeFromNull) {
+    Json json;
+    json.set("a", 1);
+    json.set("b", Json::Array{true, "x"});
+    EXPECT_EQ(json.dump(), R"({"a":1,"b":[true,"x"]})");
+}
+
+TEST(Json, SurvivesDamage) {
+    test::expect_survives_damage(
+        R"({"a":[1,-2.5e3,true,null],"b":{"c":"\u20ac\\ud83d\ude00"},"d":18446744073709551615})",
+        parse);
+}
+
+}  // namespace
+}  // namespace aerie

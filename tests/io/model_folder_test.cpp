@@ -1,0 +1,108 @@
+// Model names to folders, and which files of a folder may be opened.
+#include "io/model_folder.h"
+
+#include <cstdlib>
+
+#include "io/damage.h"
+
+namespace aerie {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::TestFolder;
+
+// Sets a variable for one test.
+class Variable {
+  public:
+    Variable(const char* name, const std::string& value) : name_(name) {
+        if (const char* old = std::getenv(name)) old_ = old;
+        ::setenv(name, value.c_str(), 1);
+    }
+    ~Variable() { ::setenv(name_, old_.c_str(), 1); }
+
+  private:
+    const char* name_;
+    std::string old_;
+};
+
+// A cache with org/name at commit abc: refs, snapshot with a link, blob.
+struct Cache {
+    Cache() {
+        folder.write("hub/models--org--name/refs/main", "abc");
+        folder.write("hub/models--org--name/blobs/0123", "blob");
+        fs::create_directories(snapshot);
+        fs::create_symlink("../../blobs/0123", snapshot / "tokenizer.model");
+    }
+    TestFolder folder;
+    fs::path hub = folder.path() / "hub";
+    fs::path snapshot = hub / "models--org--name" / "snapshots" / "abc";
+};
+
+TEST(ModelFolder, AFolderIsTakenAsItIs) {
+    const TestFolder folder;
+    EXPECT_EQ(resolve_model_folder(folder.path().string()), folder.path());
+}
+
+TEST(ModelFolder, NamesAreLookedUpInTheCaches) {
+    const Cache cache;
+    {
+        const Variable hub("HF_HUB_CACHE", cache.hub.string());
+        EXPECT_EQ(resolve_model_folder("org/name"), cache.snapshot);
+    }
+    const Variable hub("HF_HUB_CACHE", "");
+    {
+        const Variable home("HF_HOME", cache.folder.path().string());
+        EXPECT_EQ(resolve_model_folder("org/name"), cache.snapshot);
+    }
+    const Variable hf_home("HF_HOME", "");
+    fs::create_directories(cache.folder.path() / ".cache" / "huggingface");
+    fs::create_symlink(cache.hub, cache.folder.path() / ".cache" / "huggingface" / "hub");
+    const Variable home("HOME", cache.folder.path().string());
+    EXPECT_TRUE(fs::equivalent(resolve_model_folder("org/name"), cache.snapshot));
+}
+
+TEST(ModelFolder, SaysWhereItLooked) {
+    const Cache cache;
+    const Variable hub("HF_HUB_CACHE", cache.hub.string());
+    EXPECT_EQ(error_of([] { resolve_model_folder("org/other"); }),
+              "'org/other': no such folder, and not in the Hugging Face cache (" +
+                  (cache.hub / "models--org--other").string() + ")");
+    for (const std::string name :
+         {"", "nowhere", "../x", "a/b/c", "/abs/path", "./x", "a/..", "a\nb/c"}) {
+        EXPECT_EQ(error_of([&] { resolve_model_folder(name); }).find('\n'), std::string::npos);
+        EXPECT_NE(error_of([&] { resolve_model_folder(name); }), "") << name;
+    }
+}
+
+TEST(ModelFolder, TheReferenceMustNameACommit) {
+    const Cache cache;
+    const Variable hub("HF_HUB_CACHE", cache.hub.string());
+    for (const std::string commit : {"../../../..", "", "a/b", "..", "missing"}) {
+        cache.folder.write("hub/models--org--name/refs/main", commit);
+        EXPECT_NE(error_of([] { resolve_model_folder("org/name"); }), "") << commit;
+    }
+    cache.folder.write("hub/models--org--name/refs/main", "abc\n");
+    EXPECT_EQ(resolve_model_folder("org/name"), cache.snapshot);
+    cache.folder.write("hub/models--org--name/refs/main", std::string(1000, 'a'));
+    EXPECT_NE(error_of([] { resolve_model_folder("org/name"); }), "");
+}
+
+TEST(ModelFolder, FilesLieInTheFolderOrTheCachesBlobs) {
+    const Cache cache;
+    EXPECT_EQ(file_in_folder(cache.snapshot, "tokenizer.model").filename(), "0123");
+    cache.folder.write("plain/file", "x");
+    EXPECT_EQ(file_in_folder(cache.folder.path() / "plain", "file").filename(), "file");
+    // The same link, but not from a snapshot of the same model.
+    const fs::path blob = cache.hub / "models--org--name" / "blobs" / "0123";
+    fs::create_symlink(blob, cache.folder.path() / "plain" / "link");
+    EXPECT_NE(error_of([&] { file_in_folder(cache.folder.path() / "plain", "link"); }), "");
+    const fs::path other = cache.hub / "models--org--other" / "snapshots" / "abc";
+    fs::create_directories(other);
+    fs::create_symlink(blob, other / "link");
+    EXPECT_NE(error_of([&] { file_in_folder(other, "link"); }), "");
+    EXPECT_NE(error_of([&] { file_in_folder(other, "missing"); }), "");
+}
+
+}  // namespace
+}  // namespace aerie

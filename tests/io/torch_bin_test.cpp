@@ -1,0 +1,134 @@
+// The zip around a torch checkpoint: plain entries only, each where the directory says.
+#include "io/torch_bin.h"
+
+#include "io/damage.h"
+#include "io/write_files.h"
+
+namespace aerie {
+namespace {
+
+using test::bytes_of;
+using test::error_of;
+using test::TorchTensor;
+using test::ZipEntry;
+using test::ZipWriter;
+
+const std::vector<TorchTensor> kTensors = {
+    {.name = "fc.weight", .shape = {2, 2}, .data = "0123456789abcdef"},
+    {.name = "fc.bias",
+     .storage_class = "HalfStorage",
+     .element_bytes = 2,
+     .shape = {2},
+     .data = "wxyz"}};
+
+std::vector<NamedTensor> read(const std::string& file) {
+    return read_torch_bin(bytes_of(file), "m.bin");
+}
+std::string problem(const std::string& file) {
+    return error_of([&] { read(file); });
+}
+std::string problem_with(const ZipEntry& entry) {
+    return problem(test::torch_file(test::torch_pickle(kTensors), kTensors, {entry}));
+}
+
+void expect_tensors(const std::string& file) {
+    const auto tensors = read(file);
+    ASSERT_EQ(tensors.size(), 2u);
+    EXPECT_EQ(tensors[0].name, "fc.weight");
+    EXPECT_EQ(tensors[0].shape_text(), "[2, 2]");
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(tensors[1].data.data()), 4), "wxyz");
+}
+
+TEST(TorchBin, ReadsStoredEntries) {
+    expect_tensors(test::torch_file(kTensors));
+}
+
+TEST(TorchBin, ReadsZip64) {
+    ZipWriter zip;
+    zip.add({.name = "m/data.pkl", .data = test::torch_pickle(kTensors), .zip64 = true});
+    zip.add({.name = "m/data/0", .data = kTensors[0].data, .zip64 = true});
+    zip.add({.name = "m/data/1", .data = kTensors[1].data, .zip64 = true});
+    expect_tensors(zip.file());
+    expect_tensors(zip.file(true));
+}
+
+TEST(TorchBin, RefusesLegacyFormatsInOneLine) {
+    const std::string legacy("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
+    for (const std::string file :
+         {legacy, std::string("fc.weight\0\0\0\0", 13), std::string("PK")}) {
+        EXPECT_EQ(problem(file),
+                  "m.bin: not a zip file (torch formats older than 1.6 are not read)");
+    }
+}
+
+TEST(TorchBin, RefusesCompressedAndEncryptedEntries) {
+    EXPECT_EQ(problem_with({.name = "model/x", .data = "abc", .method = 8}),
+              "m.bin: zip entry 'model/x' is compressed or encrypted, expected a plain one");
+    EXPECT_EQ(problem_with({.name = "model/x", .data = "abc", .flags = 1}),
+              "m.bin: zip entry 'model/x' is compressed or encrypted, expected a plain one");
+}
+
+TEST(TorchBin, RefusesEntriesThatOverlapOrLeaveTheFile) {
+    for (const bool zip64 : {false, true}) {
+        for (const uint64_t size : {uint64_t(1) << 20, uint64_t(0xFFFFFFF0), ~uint64_t(0)}) {
+            EXPECT_NE(problem_with(
+                          {.name = "model/x", .data = "abc", .zip64 = zip64, .claimed_size = size}),
+                      "");
+        }
+        for (const uint64_t place : {uint64_t(1) << 20, ~uint64_t(0) - 40}) {
+            EXPECT_NE(
+                problem_with(
+                    {.name = "model/x", .data = "abc", .zip64 = zip64, .claimed_place = place}),
+                "");
+        }
+    }
+    EXPECT_NE(problem_with({.name = "model/x", .data = "abc", .claimed_place = 0}).find("overlap"),
+              std::string::npos);
+}
+
+TEST(TorchBin, RefusesDuplicateEntriesAndRoots) {
+    EXPECT_EQ(problem_with({.name = "model/data/0", .data = kTensors[0].data}),
+              "m.bin: zip entry 'model/data/0' is there twice");
+    EXPECT_EQ(problem_with({.name = "other/data.pkl", .data = "}"}),
+              "m.bin: more than one data.pkl in the zip");
+    EXPECT_EQ(problem(ZipWriter().add({"model/x", "1"}).file()), "m.bin: no data.pkl in the zip");
+    EXPECT_EQ(problem(ZipWriter().add({"data.pkl", "1"}).file()), "m.bin: no data.pkl in the zip");
+}
+
+TEST(TorchBin, StoragesOfOtherFoldersAreNotSeen) {
+    ZipWriter zip;
+    zip.add({"model/data.pkl", test::torch_pickle(kTensors)});
+    zip.add({"other/data/0", kTensors[0].data}).add({"model/data/1", kTensors[1].data});
+    EXPECT_EQ(problem(zip.file()), "m.bin: storage '0' is not in the file");
+}
+
+TEST(TorchBin, RefusesBigEndianFiles) {
+    ZipWriter zip;
+    zip.add({"m/data.pkl", test::torch_pickle(kTensors)}).add({"m/byteorder", "big"});
+    EXPECT_EQ(problem(zip.file()), "m.bin: byte order 'big', expected 'little'");
+}
+
+TEST(TorchBin, RefusesTooManyEntries) {
+    ZipWriter zip;
+    zip.add({"m/data.pkl", test::torch_pickle({})});
+    for (int i = 0; i < 66'000; ++i) zip.add({std::to_string(i), ""});
+    EXPECT_EQ(problem(zip.file(true)), "m.bin: too many zip entries");
+}
+
+TEST(TorchBin, RefusesHostilePickleInsideAZip) {
+    const std::string pickle =
+        test::PickleWriter().global("os", "system").string("id").raw("\x85R").text();
+    EXPECT_EQ(problem(test::torch_file(pickle, {})),
+              "m.bin: pickle wants 'os.system', which is not a tensor: refused");
+}
+
+TEST(TorchBin, SurvivesDamage) {
+    test::expect_survives_damage(test::torch_file(kTensors), read);
+    ZipWriter zip64;
+    zip64.add({.name = "m/data.pkl", .data = test::torch_pickle({kTensors[0]}), .zip64 = true});
+    zip64.add({.name = "m/data/0", .data = kTensors[0].data, .zip64 = true});
+    test::expect_survives_damage(zip64.file(true), read);
+}
+
+}  // namespace
+}  // namespace aerie

@@ -1,0 +1,199 @@
+// Small writers of safetensors, zip, pickle and torch files, right by default and wrong on request.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace aerie::test {
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+inline std::string little_endian(uint64_t value, size_t bytes) {
+    std::string out;
+    for (size_t i = 0; i < bytes; ++i) out += char(value >> (8 * i));
+    return out;
+}
+
+// A safetensors file of any header text and any data.
+inline std::string safetensors_file(std::string_view header, std::string_view data) {
+    return little_endian(header.size(), 8) + std::string(header) + std::string(data);
+}
+
+// One entry of a safetensors header: `"name":{...}`.
+inline std::string safetensors_entry(const std::string& name, const std::string& dtype,
+                                     const std::string& shape, uint64_t begin, uint64_t end) {
+    return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+           ",\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+}
+
+// A safetensors file of tensors one after another.
+class SafetensorsWriter {
+  public:
+    // `shape` as JSON, "[2, 3]".
+    SafetensorsWriter& add(const std::string& name, const std::string& dtype,
+                           const std::string& shape, const std::string& data) {
+        if (!header_.empty()) header_ += ",";
+        header_ += safetensors_entry(name, dtype, shape, data_.size(), data_.size() + data.size());
+        data_ += data;
+        return *this;
+    }
+    std::string file() const { return safetensors_file("{" + header_ + "}", data_); }
+
+  private:
+    std::string header_;
+    std::string data_;
+};
+
+struct ZipEntry {
+    std::string name;
+    std::string data;
+    uint16_t method = 0;  // stored
+    uint16_t flags = 0;
+    bool zip64 = false;                     // sizes and offset in a zip64 extra field
+    std::optional<uint64_t> claimed_size;   // in place of the data's
+    std::optional<uint64_t> claimed_place;  // of the local header
+};
+
+// A zip file; with `zip64_end` also the zip64 end record and its locator.
+class ZipWriter {
+  public:
+    ZipWriter& add(const ZipEntry& entry) {
+        const uint64_t place = entry.claimed_place.value_or(body_.size());
+        const uint64_t size = entry.claimed_size.value_or(entry.data.size());
+        std::string extra;
+        if (entry.zip64) {
+            extra = little_endian(1, 2) + little_endian(24, 2) + little_endian(size, 8) +
+                    little_endian(size, 8) + little_endian(place, 8);
+        }
+        const uint64_t shown_size = entry.zip64 ? UINT32_MAX : size;
+        const std::string common = little_endian(entry.flags, 2) + little_endian(entry.method, 2) +
+                                   little_endian(0, 8) +  // time, date, checksum
+                                   little_endian(shown_size, 4) + little_endian(shown_size, 4) +
+                                   little_endian(entry.name.size(), 2);
+        body_ += "PK\x03\x04" + little_endian(45, 2) + common + little_endian(0, 2) + entry.name +
+                 entry.data;
+        directory_ += "PK\x01\x02" + little_endian(45, 2) + little_endian(45, 2) + common +
+                      little_endian(extra.size(), 2) + little_endian(0, 10) +
+                      little_endian(entry.zip64 ? UINT32_MAX : place, 4) + entry.name + extra;
+        ++count_;
+        return *this;
+    }
+
+    std::string file(bool zip64_end = false) const {
+        const uint64_t place = body_.size(), size = directory_.size();
+        std::string end;
+        if (zip64_end) {
+            end = "PK\x06\x06" + little_endian(44, 8) + little_endian(45, 2) +
+                  little_endian(45, 2) + little_endian(0, 8) + little_endian(count_, 8) +
+                  little_endian(count_, 8) + little_endian(size, 8) + little_endian(place, 8);
+            end += "PK\x06\x07" + little_endian(0, 4) + little_endian(place + size, 8) +
+                   little_endian(1, 4);
+        }
+        end += "PK\x05\x06" + little_endian(0, 4) + little_endian(zip64_end ? 0xFFFF : count_, 2) +
+               little_endian(zip64_end ? 0xFFFF : count_, 2) +
+               little_endian(zip64_end ? UINT32_MAX : size, 4) +
+               little_endian(zip64_end ? UINT32_MAX : place, 4) + little_endian(0, 2);
+        return body_ + directory_ + end;
+    }
+
+  private:
+    std::string body_;
+    std::string directory_;
+    size_t count_ = 0;
+};
+
+struct TorchTensor {
+    std::string name;
+    std::string storage_class = "FloatStorage";
+    int element_bytes = 4;
+    std::vector<int64_t> shape;
+    std::string data;  // of the storage
+    // In place of what follows from the above:
+    std::optional<std::string> key;
+    std::optional<int64_t> elements, offset;
+    std::optional<std::vector<int64_t>> strides;
+};
+
+// A pickle of protocol 2, opcode by opcode.
+class PickleWriter {
+  public:
+    PickleWriter& raw(std::string_view opcodes) {
+        text_ += opcodes;
+        return *this;
+    }
+    PickleWriter& string(std::string_view value) {
+        return raw("X" + little_endian(value.size(), 4)).raw(value);
+    }
+    PickleWriter& integer(int64_t value) {  // BININT, or LONG1 of 8 bytes
+        const bool fits = value >= INT32_MIN && value <= INT32_MAX;
+        return raw(fits ? "J" + little_endian(uint64_t(value), 4)
+                        : "\x8A\x08" + little_endian(uint64_t(value), 8));
+    }
+    PickleWriter& global(const std::string& module, const std::string& name) {
+        return raw("c" + module + "\n" + name + "\n");
+    }
+    PickleWriter& tuple(const std::vector<int64_t>& values) {
+        raw("(");
+        for (const int64_t value : values) integer(value);
+        return raw("t");
+    }
+    // The storage's persistent id, then the storage.
+    PickleWriter& storage(const TorchTensor& tensor, const std::string& key) {
+        raw("(").string("storage").global("torch", tensor.storage_class).string(key).string("cpu");
+        integer(tensor.elements.value_or(int64_t(tensor.data.size()) / tensor.element_bytes));
+        return raw("tQ");
+    }
+    // A call of _rebuild_tensor_v2.
+    PickleWriter& tensor(const TorchTensor& tensor, const std::string& key) {
+        global("torch._utils", "_rebuild_tensor_v2").raw("(").storage(tensor, key);
+        integer(tensor.offset.value_or(0)).tuple(tensor.shape);
+        tuple(tensor.strides.value_or(row_major(tensor.shape)));
+        return raw("\x89").global("collections", "OrderedDict").raw(")RtR");
+    }
+    std::string text() const { return std::string("\x80\x02", 2) + text_ + "."; }
+
+  private:
+    static std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
+        std::vector<int64_t> strides(shape.size());
+        int64_t stride = 1;
+        for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
+        return strides;
+    }
+
+    std::string text_;
+};
+
+// A dict of tensors as torch.save writes it; the i-th storage has the key "i" unless said
+// otherwise.
+inline std::string torch_pickle(const std::vector<TorchTensor>& tensors) {
+    PickleWriter pickle;
+    pickle.raw("}(");
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        pickle.string(tensors[i].name);
+        pickle.tensor(tensors[i], tensors[i].key.value_or(std::to_string(i)));
+    }
+    return pickle.raw("u").text();
+}
+
+// The zip around a pickle and the storages of `tensors`.
+inline std::string torch_file(const std::string& pickle, const std::vector<TorchTensor>& tensors,
+                              const std::vector<ZipEntry>& more = {}) {
+    ZipWriter zip;
+    zip.add({"model/data.pkl", pickle}).add({"model/byteorder", "little"});
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        if (!tensors[i].key) zip.add({"model/data/" + std::to_string(i), tensors[i].data});
+    }
+    for (const ZipEntry& entry : more) zip.add(entry);
+    return zip.file();
+}
+inline std::string torch_file(const std::vector<TorchTensor>& tensors) {
+    return torch_file(torch_pickle(tensors), tensors);
+}
+
+}  // namespace aerie::test

@@ -1,0 +1,163 @@
+// Devices under test, and moving matrices there and back.
+#include "ops/device_test.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "cpu/cpu_backend.h"
+#include "cpu/isa.h"
+
+namespace aerie {
+
+using reference::Indices;
+using reference::Matrix;
+
+namespace {
+
+constexpr int kGap = 5;  // elements between the rows of an Array
+constexpr int32_t kPoison = -12345;
+
+Array strided(Backend& be, DType type, int rows, int cols) {
+    const int stride = cols + kGap;
+    Array array{be.allocate(dense_bytes(type, rows, stride)), {}};
+    array.tensor = {array.memory.get(), 0, type, rows, cols, stride};
+    return array;
+}
+
+Tensor with_gap(const Array& array) {
+    Tensor all = array.tensor;
+    all.cols = all.row_stride;
+    return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> open_cpu_isa(const std::string& isa, int threads) {
+    bool usable = false;
+    for (cpu::Isa candidate : cpu::usable_isas()) usable = usable || cpu::name(candidate) == isa;
+    if (!usable) return nullptr;
+    setenv("AERIE_CPU_ISA", isa.c_str(), 1);
+    auto backend = open_cpu(threads);
+    unsetenv("AERIE_CPU_ISA");
+    return backend;
+}
+
+std::vector<Device> devices() {
+    std::vector<Device> all;
+    for (const char* isa : {"portable", "avx2", "avx512"})
+        all.push_back({std::string("cpu_") + isa, [isa] { return open_cpu_isa(isa, 2); }});
+    return all;
+}
+
+void DeviceTest::SetUp() {
+    backend_ = GetParam().open();
+    if (!backend_) GTEST_SKIP() << "SKIPPED: no " << GetParam().name << " here";
+    backend_->reserve({.rows = 64,
+                       .top_k = kMaxTopK,
+                       .widest = 8192,
+                       .vocab = 40000,
+                       .context = 4096,
+                       .heads = 32});
+}
+
+Array DeviceTest::upload(const Matrix& values, DType type) {
+    Array array = strided(*backend_, type, values.rows, values.cols);
+    if (type == DType::F32) {
+        backend_->write(array.tensor, values.data.data());
+    } else {
+        backend_->write(array.tensor, packed16(values, type).data());
+    }
+    return array;
+}
+
+Array DeviceTest::upload(const Indices& values) {
+    Array array = strided(*backend_, DType::I32, values.rows, values.cols);
+    backend_->write(array.tensor, values.data.data());
+    return array;
+}
+
+Array DeviceTest::upload(const std::vector<Edit>& edits) {
+    Array array{backend_->allocate(edits.size() * sizeof(Edit)), {}};
+    array.tensor = dense(array.memory.get(), DType::I32, int(edits.size()), kEditInts);
+    backend_->write(array.tensor, edits.data());
+    return array;
+}
+
+Rows DeviceTest::upload(const std::vector<Row>& rows) {
+    kept_.push_back(backend_->allocate(rows.size() * sizeof(Row)));
+    const Tensor block = dense(kept_.back().get(), DType::I32, int(rows.size()), kRowInts);
+    backend_->write(block, rows.data());
+    return {block};
+}
+
+std::unique_ptr<Weight> DeviceTest::upload_weight(const Matrix& values, DType type) {
+    kept_values_.push_back(values);
+    const WeightBlock block{DType::F32, kept_values_.back().data.data(), values.rows, values.cols};
+    return backend_->upload_weight({&block, 1}, type);
+}
+
+Array DeviceTest::poisoned(int rows, int cols) {
+    Array array = strided(*backend_, DType::F32, rows, cols);
+    const Matrix poison(rows, cols + kGap, std::numeric_limits<float>::quiet_NaN());
+    backend_->write(with_gap(array), poison.data.data());
+    return array;
+}
+
+Array DeviceTest::poisoned_indices(int rows, int cols) {
+    Array array = strided(*backend_, DType::I32, rows, cols);
+    const Indices poison(rows, cols + kGap, kPoison);
+    backend_->write(with_gap(array), poison.data.data());
+    return array;
+}
+
+Matrix DeviceTest::download(const Array& array) {
+    const Tensor all = with_gap(array);
+    Matrix wide(all.rows, all.cols), out(array.tensor.rows, array.tensor.cols);
+    backend_->read(all, wide.data.data());
+    for (int r = 0; r < out.rows; ++r) {
+        std::copy_n(wide[r], out.cols, out[r]);
+        for (int c = out.cols; c < wide.cols; ++c)
+            EXPECT_TRUE(std::isnan(wide[r][c]) || wide[r][c] == 0) << "row " << r << " overflows";
+    }
+    return out;
+}
+
+Indices DeviceTest::download_indices(const Array& array) {
+    const Tensor all = with_gap(array);
+    Indices wide(all.rows, all.cols), out(array.tensor.rows, array.tensor.cols);
+    backend_->read(all, wide.data.data());
+    for (int r = 0; r < out.rows; ++r) {
+        std::copy_n(wide[r], out.cols, out[r]);
+        for (int c = out.cols; c < wide.cols; ++c)
+            EXPECT_TRUE(wide[r][c] == kPoison || wide[r][c] == 0) << "row " << r << " overflows";
+    }
+    return out;
+}
+
+std::vector<uint16_t> packed16(const Matrix& values, DType type) {
+    std::vector<uint16_t> out;
+    for (float x : values.data) out.push_back(type == DType::F16 ? f32_to_f16(x) : f32_to_bf16(x));
+    return out;
+}
+
+Matrix rounded(const Matrix& values, DType type) {
+    Matrix out = values;
+    for (float& x : out.data) {
+        if (type == DType::F16) x = f16_to_f32(f32_to_f16(x));
+        if (type == DType::BF16) x = bf16_to_f32(f32_to_bf16(x));
+    }
+    return out;
+}
+
+bool same_bits(const float* a, const float* b, int count) {
+    return std::memcmp(a, b, size_t(count) * sizeof(float)) == 0;
+}
+
+bool same_bits(const Matrix& a, const Matrix& b) {
+    return a.data.size() == b.data.size() &&
+           same_bits(a.data.data(), b.data.data(), int(a.data.size()));
+}
+
+}  // namespace aerie

@@ -1,0 +1,66 @@
+// Base of every op test: runs on each device, and moves host matrices there and back.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/ops.h"
+#include "reference/matrix.h"
+
+namespace aerie {
+
+struct Device {
+    std::string name;
+    std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
+};
+
+// The CPU with every instruction set of the build; later the GPUs.
+std::vector<Device> devices();
+
+// The CPU with an instruction set by its $AERIE_CPU_ISA name; null where it lacks that.
+std::unique_ptr<Backend> open_cpu_isa(const std::string& isa, int threads);
+
+// A tensor with memory of its own. Between its rows lies a gap that nobody may write to.
+struct Array {
+    Buffer memory;
+    Tensor tensor;
+
+    operator Tensor() const { return tensor; }
+};
+
+class DeviceTest : public testing::TestWithParam<Device> {
+  protected:
+    void SetUp() override;
+
+    Array upload(const reference::Matrix& values, DType type = DType::F32);
+    Array upload(const reference::Indices& values);
+    Array upload(const std::vector<Edit>& edits);
+    Rows upload(const std::vector<Row>& rows);  // kept until the test ends
+    std::unique_ptr<Weight> upload_weight(const reference::Matrix& values, DType type);
+    Array poisoned(int rows, int cols);              // NaN everywhere
+    Array poisoned_indices(int rows, int cols);      // -12345 everywhere
+    reference::Matrix download(const Array& array);  // checks that the gap is untouched
+    reference::Indices download_indices(const Array& array);
+
+    std::unique_ptr<Backend> backend_;
+    std::vector<Buffer> kept_;
+    std::deque<reference::Matrix> kept_values_;  // that weights may point into
+};
+
+// What storing as `type` makes of the values.
+reference::Matrix rounded(const reference::Matrix& values, DType type);
+std::vector<uint16_t> packed16(const reference::Matrix& values, DType type);
+
+bool same_bits(const reference::Matrix& a, const reference::Matrix& b);
+bool same_bits(const float* a, const float* b, int count);
+
+inline std::string device_name(const testing::TestParamInfo<Device>& info) {
+    return info.param.name;
+}
+
+}  // namespace aerie

@@ -1,0 +1,112 @@
+// matmul: every weight type against doubles, and one order of operations for every number of rows.
+#include <cstring>
+
+#include "ops/device_test.h"
+#include "reference/layers.h"
+
+namespace aerie {
+
+using namespace reference;
+
+namespace {
+
+struct Shape {
+    int inner, outputs;
+};
+constexpr Shape kShapes[] = {{256, 40}, {704, 17}, {1000, 9}, {7, 3}, {1, 1}, {513, 8}, {2048, 33}};
+
+class MatmulTest : public DeviceTest {
+  protected:
+    Matrix multiply(const Matrix& x, const Weight& w) {
+        Array out = poisoned(x.rows, w.rows);
+        matmul(*backend_, out, upload(x), w);
+        return download(out);
+    }
+};
+
+TEST_P(MatmulTest, MatchesDoubles) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16})
+        for (const Shape& shape : kShapes)
+            for (int rows : {1, 2, 3, 4, 5, 7, 8, 16, 60, 61, 64, 130}) {
+                const Matrix weight = rounded(random_matrix(shape.outputs, shape.inner, 1), type);
+                const Matrix x = random_matrix(rows, shape.inner, 2);
+                const Matrix got = multiply(x, *upload_weight(weight, type));
+                EXPECT_LE(nmse(got, reference::matmul(x, weight)), 1e-10)
+                    << name(type) << " " << shape.inner << " -> " << shape.outputs << ", " << rows;
+            }
+}
+
+TEST_P(MatmulTest, RowsDoNotDependOnTheirNeighbours) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16})
+        for (const Shape& shape : kShapes) {
+            const auto weight = upload_weight(random_matrix(shape.outputs, shape.inner, 3), type);
+            const Matrix x = random_matrix(64, shape.inner, 4);
+            Matrix alone(64, shape.outputs);
+            for (int r = 0; r < 64; ++r) {
+                Matrix one(1, shape.inner);
+                std::copy_n(x[r], shape.inner, one[0]);
+                std::copy_n(multiply(one, *weight)[0], shape.outputs, alone[r]);
+            }
+            for (int rows = 2; rows <= 64; ++rows) {
+                Matrix some(rows, shape.inner);
+                std::copy_n(x.data.begin(), some.data.size(), some.data.begin());
+                const Matrix got = multiply(some, *weight);
+                ASSERT_TRUE(same_bits(got.data.data(), alone.data.data(), int(got.data.size())))
+                    << name(type) << " " << shape.inner << " at " << rows << " rows";
+            }
+        }
+}
+
+TEST_P(MatmulTest, AddsBiasAndAccumulates) {
+    const Matrix weight = random_matrix(19, 100, 5), bias = random_matrix(1, 19, 6);
+    for (int rows : {1, 3, 9}) {
+        const Matrix x = random_matrix(rows, 100, 7), before = random_matrix(rows, 19, 8);
+        Exact want = reference::matmul(x, weight);
+        for (int r = 0; r < rows; ++r)
+            for (int n = 0; n < 19; ++n) want[r][n] += double(bias[0][n]) + double(before[r][n]);
+        Array out = upload(before);
+        const Array bias_array = upload(bias);
+        matmul(*backend_, out, upload(x), *upload_weight(weight, DType::F32), Accumulate::yes,
+               bias_array);
+        EXPECT_LE(nmse(download(out), want), 1e-10);
+    }
+}
+
+// q, k and v come as blocks of a file, which may begin at any byte.
+TEST_P(MatmulTest, TakesSeveralUnalignedBlocks) {
+    const Matrix weight = rounded(random_matrix(30, 50, 9), DType::F16);
+    const std::vector<uint16_t> packed = packed16(weight, DType::F16);
+    std::vector<char> file(packed.size() * 2 + 1);
+    std::memcpy(file.data() + 1, packed.data(), packed.size() * 2);
+    std::vector<WeightBlock> blocks;
+    for (auto [first, rows] : {std::pair(0, 13), {13, 1}, {14, 16}})
+        blocks.push_back({DType::F16, file.data() + 1 + first * 50 * 2, rows, 50});
+    const auto whole = backend_->upload_weight(blocks, DType::F16);
+    const auto converted = backend_->upload_weight(blocks, DType::F32);
+    for (int rows : {1, 6}) {
+        const Matrix x = random_matrix(rows, 50, 10);
+        const Matrix got = multiply(x, *whole);
+        EXPECT_LE(nmse(got, reference::matmul(x, weight)), 1e-10);
+        EXPECT_TRUE(same_bits(got, multiply(x, *converted)));
+    }
+}
+
+TEST_P(MatmulTest, ConvertsTypes) {
+    const Matrix weight = random_matrix(11, 37, 11), x = random_matrix(2, 37, 12);
+    for (DType from : {DType::F32, DType::F16, DType::BF16})
+        for (DType to : {DType::F32, DType::F16, DType::BF16}) {
+            const std::vector<uint16_t> packed = packed16(weight, from);
+            const void* data =
+                from == DType::F32 ? static_cast<const void*>(weight.data.data()) : packed.data();
+            const WeightBlock block{from, data, weight.rows, weight.cols};
+            const Matrix stored = rounded(rounded(weight, from), to);
+            EXPECT_LE(nmse(multiply(x, *backend_->upload_weight({&block, 1}, to)),
+                           reference::matmul(x, stored)),
+                      1e-10);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, MatmulTest, testing::ValuesIn(devices()), device_name);
+
+}  // namespace
+}  // namespace aerie

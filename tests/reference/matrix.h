@@ -1,0 +1,45 @@
+// Host matrices for tests: random inputs, double-precision results, and how far two are apart.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace aerie::reference {
+
+template <class T>
+struct MatrixOf {
+    int rows = 0, cols = 0;
+    std::vector<T> data;
+
+    MatrixOf() = default;
+    MatrixOf(int rows, int cols, T fill = T())
+        : rows(rows), cols(cols), data(size_t(rows) * size_t(cols), fill) {}
+
+    T* operator[](int row) { return data.data() + size_t(row) * size_t(cols); }
+    const T* operator[](int row) const { return data.data() + size_t(row) * size_t(cols); }
+};
+using Matrix = MatrixOf<float>;
+using Exact = MatrixOf<double>;
+using Indices = MatrixOf<int32_t>;
+
+// Normal numbers, the same for the same seed.
+inline Matrix random_matrix(int rows, int cols, unsigned seed, float deviation = 1) {
+    std::mt19937 generator(seed);
+    std::normal_distribution<float> normal(0, deviation);
+    Matrix m(rows, cols);
+    for (float& x : m.data) x = normal(generator);
+    return m;
+}
+
+// Squared error over squared norm; NaN anywhere gives NaN, which no bound accepts.
+inline double nmse(const Matrix& got, const Exact& want) {
+    double error = 0, norm = 1e-300;
+    for (size_t i = 0; i < want.data.size(); ++i) {
+        error += (got.data[i] - want.data[i]) * (got.data[i] - want.data[i]);
+        norm += want.data[i] * want.data[i];
+    }
+    return got.data.size() == want.data.size() ? error / norm : 1e300;
+}
+
+}  // namespace aerie::reference

@@ -1,0 +1,16 @@
+// The subcommands: each returns the exit code (0 ok, 1 failure, 2 usage, 130 interrupted).
+#pragma once
+
+#include "engine/runtime.h"
+#include "options.h"
+
+namespace aerie {
+
+int run_generate(const GenerateOptions& options);
+int run_info(const InfoOptions& options);
+int run_devices(const DevicesOptions& options);
+
+// Finds target and head folders and settles the kind of drafting. Throws Error or UsageError.
+RuntimeOptions locate(const ModelOptions& options);
+
+}  // namespace aerie

@@ -1,0 +1,215 @@
+// `aerie generate`: text to stdout as it becomes final, progress and statistics to stderr.
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <random>
+
+#include "commands.h"
+#include "core/error.h"
+#include "engine/generate.h"
+#include "io/file_map.h"
+#include "io/json.h"
+#include "text/chat_template.h"
+
+namespace aerie {
+
+namespace {
+
+constexpr size_t kMaxPromptBytes = 64 << 20;
+
+std::atomic<bool> interrupted = false;
+
+// The first Ctrl-C ends the text cleanly, a second one the program.
+void handle_interrupt() {
+    std::signal(SIGINT, [](int) {
+        interrupted = true;
+        std::signal(SIGINT, SIG_DFL);
+    });
+}
+
+// One line on a terminal that is replaced and finally removed; nothing elsewhere.
+class ProgressLine {
+  public:
+    explicit ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO)) {}
+    ~ProgressLine() { clear(); }
+    void show(const std::string& text) {
+        if (shown_) std::fprintf(stderr, "\r\033[K%s ...", text.c_str());
+    }
+    void clear() {
+        if (shown_) std::fputs("\r\033[K", stderr);
+        shown_ = false;
+    }
+
+  private:
+    bool shown_;
+};
+
+std::string read_prompt(const GenerateOptions& options) {
+    if (options.prompt) return *options.prompt;
+    if (!options.prompt_file.empty() && options.prompt_file != "-")
+        return read_text(options.prompt_file, kMaxPromptBytes);
+    if (options.prompt_file.empty() && isatty(STDIN_FILENO))
+        throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
+    std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    if (std::cin.bad()) throw Error("the prompt could not be read from stdin");
+    return text;
+}
+
+std::vector<int> prompt_ids(const GenerateOptions& options, const Tokenizer& tokenizer) {
+    const std::string text = read_prompt(options);
+    if (options.chat) return apply_chat_template(tokenizer, {{"user", text}});
+    std::vector<int> ids = tokenizer.encode(text);
+    if (tokenizer.adds_bos()) ids.insert(ids.begin(), tokenizer.bos());
+    return ids;
+}
+
+// Flags as they are; where none is given, the model's own defaults if it asks for sampling.
+Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& model) {
+    const bool flags = options.temperature || options.top_k || options.top_p || options.min_p ||
+                       options.repetition_penalty;
+    const bool defaults = !flags && model.do_sample;
+    Sampling sampling;
+    sampling.filters.temperature =
+        float(options.temperature.value_or(defaults ? model.temperature.value_or(1) : 0));
+    sampling.filters.top_k = options.top_k.value_or(defaults ? model.top_k.value_or(0) : 0);
+    sampling.filters.top_p = float(options.top_p.value_or(defaults ? model.top_p.value_or(1) : 1));
+    sampling.filters.min_p = float(options.min_p.value_or(0));
+    sampling.penalties.repetition = float(
+        options.repetition_penalty.value_or(defaults ? model.repetition_penalty.value_or(1) : 1));
+    sampling.penalties.frequency = float(options.frequency_penalty);
+    sampling.penalties.presence = float(options.presence_penalty);
+    sampling.seed = options.seed ? *options.seed : std::random_device()();
+    check_sampling(sampling);
+    return sampling;
+}
+
+const char* name(DraftKind kind) {
+    switch (kind) {
+        case DraftKind::none:
+            return "none";
+        case DraftKind::chain:
+            return "chain";
+        case DraftKind::eagle1:
+            return "eagle1";
+        case DraftKind::eagle2:
+            return "eagle2";
+    }
+    return "?";
+}
+
+void print_statistics(const Generation& result, DraftKind kind, const Sampling& sampling) {
+    const Stats& stats = result.stats;
+    const bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
+    std::fputs(color ? "\033[2m" : "", stderr);
+    std::fprintf(stderr, "%zu tokens, %.1f tokens/s, prompt read in %.3f s (finished: %s)\n",
+                 result.ids.size(), stats.tokens_per_second(), stats.prefill_seconds,
+                 aerie::name(result.finish));
+    if (sampling.filters.temperature > 0)
+        std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling.seed));
+    if (stats.cycles > 0) {
+        std::fprintf(stderr, "%s: %d cycles, tau %.2f", name(kind), stats.cycles, stats.tau());
+        if (!stats.accepted_by_depth.empty()) std::fputs(", accepted by depth", stderr);
+        for (int accepted : stats.accepted_by_depth)
+            std::fprintf(stderr, " %.0f%%", 100.0 * accepted / stats.cycles);
+        std::fprintf(stderr, "\ntime: draft %.3f s, verify %.3f s, sample %.3f s, host %.3f s\n",
+                     stats.draft_seconds, stats.verify_seconds, stats.sample_seconds,
+                     stats.host_seconds);
+    }
+    std::fputs(color ? "\033[0m" : "", stderr);
+}
+
+template <typename T>
+Json::Array json_list(const std::vector<T>& values) {
+    return Json::Array(values.begin(), values.end());
+}
+
+Json statistics_json(const Stats& stats) {
+    return Json::Object{{"cycles", stats.cycles},
+                        {"tau", stats.tau()},
+                        {"accepted_by_depth", json_list(stats.accepted_by_depth)},
+                        {"prefill_seconds", stats.prefill_seconds},
+                        {"decode_seconds", stats.decode_seconds},
+                        {"tokens_per_second", stats.tokens_per_second()},
+                        {"draft_seconds", stats.draft_seconds},
+                        {"verify_seconds", stats.verify_seconds},
+                        {"sample_seconds", stats.sample_seconds},
+                        {"host_seconds", stats.host_seconds}};
+}
+
+void print_json(const Generation& result, const Request& request) {
+    Json json(Json::Object{{"schema", "aerie-generate-1"},
+                           {"prompt_ids", json_list(request.prompt)},
+                           {"ids", json_list(result.ids)},
+                           {"text", result.text},
+                           {"finish_reason", aerie::name(result.finish)},
+                           {"seed", request.sampling.seed},
+                           {"stats", statistics_json(result.stats)}});
+    if (request.with_logprobs)
+        json.set("logprobs", Json::Array(result.logprobs.begin(), result.logprobs.end()));
+    std::printf("%s\n", json.dump().c_str());
+}
+
+// Decodes the same request without a drafter; true if the ids are the same.
+bool compare_plain(Runtime& runtime, const RuntimeOptions& options, const Generation& drafted,
+                   Request request) {
+    const auto none = make_none();
+    Session session(runtime.backend(), runtime.target(), *none,
+                    {runtime.session().context(), options.kv});
+    request.on_text = {};
+    const Generation plain = generate(session, runtime.tokenizer(), request);
+    const bool equal = plain.ids == drafted.ids;
+    const int plain_passes = plain.stats.cycles, passes = drafted.stats.cycles;
+    std::fprintf(stderr,
+                 "plain decoding of the same prompt: ids %s (%zu tokens), %d target passes "
+                 "against %d: %d saved; %.1f tokens/s against %.1f\n",
+                 equal ? "equal" : "DIFFERENT", plain.ids.size(), plain_passes, passes,
+                 plain_passes - passes, plain.stats.tokens_per_second(),
+                 drafted.stats.tokens_per_second());
+    return equal;
+}
+
+}  // namespace
+
+int run_generate(const GenerateOptions& options) {
+    RuntimeOptions runtime_options = locate(options.model);
+    ProgressLine progress(options.quiet);
+    runtime_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    Runtime runtime(runtime_options);
+
+    Request request;
+    request.prompt = prompt_ids(options, runtime.tokenizer());
+    request.sampling = sampling_of(options, runtime.generation_config());
+    request.max_tokens = options.max_tokens;
+    request.eos_ids = runtime.eos_ids();
+    request.stops = options.stops;
+    request.with_logprobs = options.logprobs;
+    request.cancelled = [] { return interrupted.load(); };
+    if (!options.json)
+        request.on_text = [&](const std::string& text) {
+            progress.clear();
+            std::fwrite(text.data(), 1, text.size(), stdout);
+            std::fflush(stdout);
+        };
+    handle_interrupt();
+    progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
+    const Generation result = generate(runtime.session(), runtime.tokenizer(), request);
+    progress.clear();
+
+    if (options.json)
+        print_json(result, request);
+    else
+        std::fputc('\n', stdout);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw Error("stdout: the text could not be written");
+    if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
+    if (result.finish == FinishReason::cancelled) return 130;
+    if (options.compare_plain && !compare_plain(runtime, runtime_options, result, request))
+        return 1;
+    return 0;
+}
+
+}  // namespace aerie

@@ -1,0 +1,97 @@
+// `aerie info`: a model's shape and the memory that it will need, without loading it.
+#include <cstdio>
+
+#include "backend/registry.h"
+#include "commands.h"
+#include "io/json.h"
+
+namespace aerie {
+
+namespace {
+
+struct Line {
+    const char* key;
+    std::string label;
+    size_t bytes;
+};
+
+std::vector<Line> memory_lines(const MemoryPlan& plan) {
+    return {{"target_weights", "target weights", plan.target_weights},
+            {"head_weights", "head weights", plan.head_weights},
+            {"kv_cache", "KV cache", plan.kv_cache},
+            {"scratch", "activations, head cache, scratch", plan.scratch},
+            {"program", "program, tokenizer", plan.program},
+            {"total", "total", plan.total()}};
+}
+
+std::string types_of(const Checkpoint& checkpoint) {
+    std::string types;
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        if (const std::string type = aerie::name(tensor.dtype);
+            types.find(type) == std::string::npos)
+            types += (types.empty() ? "" : ", ") + type;
+    return types;
+}
+
+size_t parameters(const Checkpoint& checkpoint) {
+    size_t count = 0;
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        count += tensor.data.size() / size_bytes(tensor.dtype);
+    return count;
+}
+
+Json model_json(const ModelConfig& config, const Checkpoint& checkpoint) {
+    return Json::Object{{"folder", checkpoint.folder().string()},
+                        {"architecture", config.architecture},
+                        {"parameters", uint64_t(parameters(checkpoint))},
+                        {"types", types_of(checkpoint)},
+                        {"layers", config.layers},
+                        {"hidden", config.hidden},
+                        {"intermediate", config.intermediate},
+                        {"heads", config.attention.heads},
+                        {"kv_heads", config.attention.kv_heads},
+                        {"head_dim", config.attention.head_dim},
+                        {"vocabulary", config.vocab}};
+}
+
+void print_model(const char* role, const ModelConfig& config, const Checkpoint& checkpoint) {
+    std::printf("%-8s %s\n", role, checkpoint.folder().c_str());
+    std::printf("         %s, %.1f M parameters (%s), %d layer%s\n", config.architecture.c_str(),
+                double(parameters(checkpoint)) / 1e6, types_of(checkpoint).c_str(), config.layers,
+                config.layers == 1 ? "" : "s");
+    std::printf("         hidden %d, FFN %d, %d heads of %d (%d for KV), vocabulary %d\n",
+                config.hidden, config.intermediate, config.attention.heads,
+                config.attention.head_dim, config.attention.kv_heads, config.vocab);
+}
+
+}  // namespace
+
+int run_info(const InfoOptions& options) {
+    const RuntimeOptions runtime = locate(options.model);
+    const ModelFiles files = ModelFiles::open(runtime);
+    const auto backend = open_device(runtime.device, {runtime.threads});
+    const std::vector<Line> memory = memory_lines(files.plan(runtime, *backend));
+    if (options.json) {
+        Json::Object bytes;
+        for (const Line& line : memory) bytes.emplace_back(line.key, uint64_t(line.bytes));
+        Json result(Json::Object{{"schema", "aerie-info-1"},
+                                 {"device", backend->capabilities().name},
+                                 {"context", files.context},
+                                 {"target", model_json(files.config, files.checkpoint)}});
+        if (files.head_config)
+            result.set("head", model_json(*files.head_config, *files.head_checkpoint));
+        result.set("memory_bytes", std::move(bytes));
+        std::printf("%s\n", result.dump().c_str());
+        return 0;
+    }
+    print_model("target", files.config, files.checkpoint);
+    if (files.head_config) print_model("head", *files.head_config, *files.head_checkpoint);
+    std::printf("memory   on %s with a context of %d (model: %d)\n",
+                backend->capabilities().name.c_str(), files.context, files.config.context);
+    for (const Line& line : memory)
+        std::printf("         %-34s %10.1f MiB\n", line.label.c_str(),
+                    double(line.bytes) / double(1 << 20));
+    return 0;
+}
+
+}  // namespace aerie
