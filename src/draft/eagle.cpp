@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace aerie {
 
 namespace {
@@ -33,6 +35,9 @@ EagleDrafter::EagleDrafter(const HeadSource& source, const EagleReach& reach, Pr
       head_(source.backend, source.config, source.checkpoint, source.weights, source.target,
             reach.head_limits(source.config, source.kv, source.context, source.pass_rows)),
       grower_(source.backend, head_, reach.grow, proposals) {
+    if (reach.grow.top_k > source.config.vocab)
+        throw UsageError("a vocabulary of " + std::to_string(source.config.vocab) + " has no " +
+                         std::to_string(reach.grow.top_k) + " candidates");
     TensorPlan plan;
     plan.add(rows_, DType::I32, source.pass_rows, kRowInts);
     plan.add(hidden_, DType::F32, source.pass_rows, source.config.hidden);

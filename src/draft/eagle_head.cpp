@@ -1,10 +1,32 @@
 // fc(embedding, feature) -> one layer without input norm; logits by the target's LM head.
 #include "draft/eagle_head.h"
 
+#include <set>
+
 #include "backend/ops.h"
 #include "core/error.h"
 
 namespace aerie {
+
+namespace {
+
+// Forks of EAGLE add norms and further layers; drafting without them would be silently bad.
+void refuse_unknown_tensors(const Checkpoint& checkpoint) {
+    static const std::set<std::string> known = {
+        "embed_tokens.weight", "fc.weight", "fc.bias", "layers.0.self_attn.q_proj.weight",
+        "layers.0.self_attn.k_proj.weight", "layers.0.self_attn.v_proj.weight",
+        "layers.0.self_attn.o_proj.weight", "layers.0.mlp.gate_proj.weight",
+        "layers.0.mlp.up_proj.weight", "layers.0.mlp.down_proj.weight",
+        "layers.0.post_attention_layernorm.weight",
+        // Copies that some exports carry along; not used.
+        "lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        if (!known.count(name))
+            throw Error(checkpoint.folder().string() + ": '" + name +
+                        "' is no part of an EAGLE-1/2 head");
+}
+
+}  // namespace
 
 void check_head_fits(const ModelConfig& head, const ModelConfig& target,
                      const std::string& folder) {
@@ -31,6 +53,7 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
                      std::optional<DType> weights, const Target& target, const HeadLimits& limits)
     : be_(be), config_(config), target_(target), kv_(be, limits.kv) {
     check_head_fits(config, target.config(), checkpoint.folder().string());
+    refuse_unknown_tensors(checkpoint);
     TensorPlan plan;
     scratch_.add_to(plan, config, limits.rows);
     plan.add(pair_, DType::F32, limits.rows, 2 * config.hidden);

@@ -16,6 +16,10 @@ class Llama final : public Target {
           std::optional<DType> weights, const TargetLimits& limits)
         : be_(be) {
         config_ = config;
+        for (const auto& [name, tensor] : checkpoint.tensors())
+            if (name.ends_with(".bias"))
+                throw Error(checkpoint.folder().string() + ": '" + name +
+                            "' is there; biases are not implemented");
         TensorPlan plan;
         scratch_.add_to(plan, config, limits.rows);
         plan.add(x_, DType::F32, limits.rows, config.hidden);

@@ -2,6 +2,7 @@
 #include "io/checkpoint.h"
 
 #include "io/damage.h"
+#include "io/json.h"
 #include "io/write_files.h"
 
 namespace aerie {
@@ -16,11 +17,12 @@ std::string one_tensor(const std::string& name, const std::string& data = "1234"
     return SafetensorsWriter().add(name, "F32", "[1]", data).file();
 }
 std::string index_of(const std::vector<std::pair<std::string, std::string>>& shards) {
-    std::string map;
-    for (const auto& [tensor, shard] : shards) {
-        map += (map.empty() ? "" : ",") + ("\"" + tensor + "\":\"" + shard + "\"");
-    }
-    return "{\"metadata\":{\"total_size\":8},\"weight_map\":{" + map + "}}";
+    Json::Object map;
+    for (const auto& [tensor, shard] : shards) map.emplace_back(tensor, shard);
+    Json index;
+    index.set("metadata", Json::Object{{"total_size", 8}});
+    index.set("weight_map", map);
+    return index.dump();
 }
 std::string problem(const TestFolder& folder) {
     return error_of([&] { Checkpoint::open(folder.path()); });
@@ -88,10 +90,10 @@ TEST(Checkpoint, ShardNamesStayInTheFolder) {
     const TestFolder folder;
     const auto outside = folder.write("outside.safetensors", one_tensor("a"));
     const auto model = folder.path() / "model";
-    for (const std::string shard :
+    for (const std::string& shard :
          {std::string("../outside.safetensors"), outside.string(), std::string(".."),
           std::string("."), std::string(""), std::string("sub/../../outside.safetensors"),
-          std::string("..\\\\outside.safetensors"), std::string("a\\u0000b"),
+          std::string("..\\outside.safetensors"), std::string("a\0b", 3),
           std::string("link.safetensors")}) {
         folder.write(std::string("model/") + kIndex, index_of({{"a", shard}}));
         std::filesystem::remove(model / "link.safetensors");

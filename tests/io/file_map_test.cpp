@@ -37,7 +37,7 @@ TEST(FileMap, RefusesWhatIsNoRegularFile) {
     const TestFolder folder;
     const auto fifo = folder.path() / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-    for (const std::filesystem::path path : {fifo, folder.path(), folder.path() / "missing"}) {
+    for (const std::filesystem::path& path : {fifo, folder.path(), folder.path() / "missing"}) {
         const std::string message = error_of([&] { FileMap::open(path); });
         EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
     }

@@ -68,7 +68,7 @@ TEST(ModelFolder, SaysWhereItLooked) {
     EXPECT_EQ(error_of([] { resolve_model_folder("org/other"); }),
               "'org/other': no such folder, and not in the Hugging Face cache (" +
                   (cache.hub / "models--org--other").string() + ")");
-    for (const std::string name :
+    for (const char* name :
          {"", "nowhere", "../x", "a/b/c", "/abs/path", "./x", "a/..", "a\nb/c"}) {
         EXPECT_EQ(error_of([&] { resolve_model_folder(name); }).find('\n'), std::string::npos);
         EXPECT_NE(error_of([&] { resolve_model_folder(name); }), "") << name;
@@ -78,7 +78,7 @@ TEST(ModelFolder, SaysWhereItLooked) {
 TEST(ModelFolder, TheReferenceMustNameACommit) {
     const Cache cache;
     const Variable hub("HF_HUB_CACHE", cache.hub.string());
-    for (const std::string commit : {"../../../..", "", "a/b", "..", "missing"}) {
+    for (const char* commit : {"../../../..", "", "a/b", "..", "missing"}) {
         cache.folder.write("hub/models--org--name/refs/main", commit);
         EXPECT_NE(error_of([] { resolve_model_folder("org/name"); }), "") << commit;
     }

@@ -11,6 +11,7 @@ using test::bytes_of;
 using test::error_of;
 using test::safetensors_entry;
 using test::safetensors_file;
+using test::safetensors_header;
 using test::SafetensorsWriter;
 
 std::vector<NamedTensor> read(const std::string& file) {
@@ -46,18 +47,17 @@ TEST(Safetensors, ReadsEveryType) {
 }
 
 TEST(Safetensors, OrderOfHeaderAndDataMayDiffer) {
-    const auto tensors =
-        read(safetensors_file("{" + safetensors_entry("b", "F32", "[1]", 4, 8) +
-                                  ",\"__metadata__\":{\"format\":\"pt\"}," +
-                                  safetensors_entry("a", "F32", "[1]", 0, 4) + "}   ",
-                              "AAAABBBB"));
+    const std::string header = safetensors_header({safetensors_entry("b", "F32", "[1]", 4, 8),
+                                                   "\"__metadata__\":{\"format\":\"pt\"}",
+                                                   safetensors_entry("a", "F32", "[1]", 0, 4)});
+    const auto tensors = read(safetensors_file(header + "   ", "AAAABBBB"));
     ASSERT_EQ(tensors.size(), 2u);
     EXPECT_EQ(text_of(tensors[0]), "BBBB");
     EXPECT_EQ(text_of(tensors[1]), "AAAA");
 }
 
 TEST(Safetensors, RefusesBadHeaderLengths) {
-    for (const std::string file :
+    for (const std::string& file :
          {std::string(), std::string("\1\0\0", 3), std::string(8, '\xFF'),
           test::little_endian(3, 8) + "{}", test::little_endian(100'000'001, 8) + "{}"}) {
         const std::string message = error_of([&] { read(file); });
@@ -70,7 +70,7 @@ TEST(Safetensors, RefusesBadHeaderLengths) {
 
 TEST(Safetensors, RefusesHeadersThatAreNotWhatTheyShouldBe) {
     const std::string offsets = "\"data_offsets\":[0,4]";
-    for (const std::string header :
+    for (const std::string& header :
          {std::string("[]"), std::string("null"), std::string("{\"a\":1}"),
           std::string("{\"__metadata__\":1}"), std::string("{\"__metadata__\":{\"a\":1}}"),
           "{\"a\":{\"shape\":[1]," + offsets + "}}",
@@ -91,7 +91,7 @@ TEST(Safetensors, RefusesHeadersThatAreNotWhatTheyShouldBe) {
 TEST(Safetensors, RefusesUnknownTypes) {
     for (const char* dtype : {"F64", "F8_E4M3", "U8", "f32", ""}) {
         const std::string message =
-            problem("{" + safetensors_entry("a", dtype, "[1]", 0, 4) + "}", "1234");
+            problem(safetensors_header({safetensors_entry("a", dtype, "[1]", 0, 4)}), "1234");
         EXPECT_NE(message.find("expected F32"), std::string::npos) << message;
     }
 }
@@ -100,24 +100,26 @@ TEST(Safetensors, RefusesShapesThatOverflow) {
     for (const char* shape : {"[4294967296,4294967296]", "[9223372036854775807,2]",
                               "[0,4294967296,4294967296]", "[2305843009213693952,2,4]"}) {
         const std::string message =
-            problem("{" + safetensors_entry("a", "F32", shape, 0, 4) + "}", "1234");
+            problem(safetensors_header({safetensors_entry("a", "F32", shape, 0, 4)}), "1234");
         EXPECT_NE(message.find("overflows"), std::string::npos) << message;
     }
     EXPECT_NE(
-        problem("{" + safetensors_entry("a", "F32", "[1,1,1,1,1,1,1,1,1]", 0, 4) + "}", "1234")
+        problem(safetensors_header({safetensors_entry("a", "F32", "[1,1,1,1,1,1,1,1,1]", 0, 4)}),
+                "1234")
             .find("9 dimensions"),
         std::string::npos);
 }
 
 TEST(Safetensors, NamesTensorAndSizesWhenTheyDisagree) {
-    EXPECT_EQ(problem("{" + safetensors_entry("w", "F16", "[2, 3]", 0, 8) + "}", "12345678"),
-              "m.safetensors: tensor 'w': shape [2, 3] of f16 needs 12 bytes, data_offsets give 8");
+    EXPECT_EQ(
+        problem(safetensors_header({safetensors_entry("w", "F16", "[2, 3]", 0, 8)}), "12345678"),
+        "m.safetensors: tensor 'w': shape [2, 3] of f16 needs 12 bytes, data_offsets give 8");
 }
 
 TEST(Safetensors, DataMustBeTiledExactly) {
     const auto two = [](uint64_t a, uint64_t b) {
-        return "{" + safetensors_entry("a", "F32", "[1]", a, a + 4) + "," +
-               safetensors_entry("b", "F32", "[1]", b, b + 4) + "}";
+        return safetensors_header({safetensors_entry("a", "F32", "[1]", a, a + 4),
+                                   safetensors_entry("b", "F32", "[1]", b, b + 4)});
     };
     EXPECT_EQ(problem(two(0, 4), "12345678"), "");
     EXPECT_EQ(problem(two(0, 2), "123456"),
@@ -135,8 +137,8 @@ TEST(Safetensors, DataMustBeTiledExactly) {
 }
 
 TEST(Safetensors, RefusesDuplicateNamesAndTooManyTensors) {
-    EXPECT_EQ(problem("{" + safetensors_entry("a", "F32", "[0]", 0, 0) + "," +
-                      safetensors_entry("a", "F32", "[0]", 0, 0) + "}"),
+    const std::string empty = safetensors_entry("a", "F32", "[0]", 0, 0);
+    EXPECT_EQ(problem(safetensors_header({empty, empty})),
               "m.safetensors: header: duplicate key 'a'");
     SafetensorsWriter writer;
     for (int i = 0; i < 65'538; ++i) writer.add(std::to_string(i), "F32", "[0]", "");

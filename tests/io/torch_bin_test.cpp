@@ -10,7 +10,7 @@ namespace {
 using test::bytes_of;
 using test::error_of;
 using test::TorchTensor;
-using test::ZipEntry;
+using test::ZipFile;
 using test::ZipWriter;
 
 const std::vector<TorchTensor> kTensors = {
@@ -27,7 +27,7 @@ std::vector<NamedTensor> read(const std::string& file) {
 std::string problem(const std::string& file) {
     return error_of([&] { read(file); });
 }
-std::string problem_with(const ZipEntry& entry) {
+std::string problem_with(const ZipFile& entry) {
     return problem(test::torch_file(test::torch_pickle(kTensors), kTensors, {entry}));
 }
 
@@ -54,7 +54,7 @@ TEST(TorchBin, ReadsZip64) {
 
 TEST(TorchBin, RefusesLegacyFormatsInOneLine) {
     const std::string legacy("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
-    for (const std::string file :
+    for (const std::string& file :
          {legacy, std::string("fc.weight\0\0\0\0", 13), std::string("PK")}) {
         EXPECT_EQ(problem(file),
                   "m.bin: not a zip file (torch formats older than 1.6 are not read)");
@@ -82,8 +82,16 @@ TEST(TorchBin, RefusesEntriesThatOverlapOrLeaveTheFile) {
                 "");
         }
     }
-    EXPECT_NE(problem_with({.name = "model/x", .data = "abc", .claimed_place = 0}).find("overlap"),
-              std::string::npos);
+    // An entry inside another one's data.
+    const ZipFile inner{.name = "inner", .data = "abc"};
+    const ZipFile outer{.name = "outer", .data = ZipWriter().add(inner).file()};
+    constexpr uint64_t kLocalHeaderBytes = 30;
+    ZipFile again = inner;
+    again.claimed_place = kLocalHeaderBytes + outer.name.size();
+    EXPECT_EQ(problem(ZipWriter().add(outer).add(again).file()),
+              "m.bin: zip entries 'outer' and 'inner' overlap");
+    EXPECT_EQ(problem_with({.name = "model/x", .data = "abc", .claimed_place = 0}),
+              "m.bin: zip entry 'model/x' is not where the directory says");
 }
 
 TEST(TorchBin, RefusesDuplicateEntriesAndRoots) {
@@ -112,7 +120,7 @@ TEST(TorchBin, RefusesTooManyEntries) {
     ZipWriter zip;
     zip.add({"m/data.pkl", test::torch_pickle({})});
     for (int i = 0; i < 66'000; ++i) zip.add({std::to_string(i), ""});
-    EXPECT_EQ(problem(zip.file(true)), "m.bin: too many zip entries");
+    EXPECT_EQ(problem(zip.file(true)), "m.bin: zip file of more than 65600 entries");
 }
 
 TEST(TorchBin, RefusesHostilePickleInsideAZip) {

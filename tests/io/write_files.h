@@ -28,8 +28,21 @@ inline std::string safetensors_file(std::string_view header, std::string_view da
 // One entry of a safetensors header: `"name":{...}`.
 inline std::string safetensors_entry(const std::string& name, const std::string& dtype,
                                      const std::string& shape, uint64_t begin, uint64_t end) {
-    return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
-           ",\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+    std::string entry;
+    entry.append("\"").append(name).append("\":{\"dtype\":\"").append(dtype);
+    entry.append("\",\"shape\":").append(shape).append(",\"data_offsets\":[");
+    entry.append(std::to_string(begin)).append(",").append(std::to_string(end)).append("]}");
+    return entry;
+}
+
+// A JSON object of such entries.
+inline std::string safetensors_header(const std::vector<std::string>& entries) {
+    std::string header = "{";
+    for (const std::string& entry : entries) {
+        if (header.size() > 1) header += ',';
+        header += entry;
+    }
+    return header + "}";
 }
 
 // A safetensors file of tensors one after another.
@@ -38,32 +51,32 @@ class SafetensorsWriter {
     // `shape` as JSON, "[2, 3]".
     SafetensorsWriter& add(const std::string& name, const std::string& dtype,
                            const std::string& shape, const std::string& data) {
-        if (!header_.empty()) header_ += ",";
-        header_ += safetensors_entry(name, dtype, shape, data_.size(), data_.size() + data.size());
+        entries_.push_back(
+            safetensors_entry(name, dtype, shape, data_.size(), data_.size() + data.size()));
         data_ += data;
         return *this;
     }
-    std::string file() const { return safetensors_file("{" + header_ + "}", data_); }
+    std::string file() const { return safetensors_file(safetensors_header(entries_), data_); }
 
   private:
-    std::string header_;
+    std::vector<std::string> entries_;
     std::string data_;
 };
 
-struct ZipEntry {
-    std::string name;
-    std::string data;
+struct ZipFile {
+    std::string name = {};
+    std::string data = {};
     uint16_t method = 0;  // stored
     uint16_t flags = 0;
-    bool zip64 = false;                     // sizes and offset in a zip64 extra field
-    std::optional<uint64_t> claimed_size;   // in place of the data's
-    std::optional<uint64_t> claimed_place;  // of the local header
+    bool zip64 = false;                          // sizes and offset in a zip64 extra field
+    std::optional<uint64_t> claimed_size = {};   // in place of the data's
+    std::optional<uint64_t> claimed_place = {};  // of the local header
 };
 
 // A zip file; with `zip64_end` also the zip64 end record and its locator.
 class ZipWriter {
   public:
-    ZipWriter& add(const ZipEntry& entry) {
+    ZipWriter& add(const ZipFile& entry) {
         const uint64_t place = entry.claimed_place.value_or(body_.size());
         const uint64_t size = entry.claimed_size.value_or(entry.data.size());
         std::string extra;
@@ -109,15 +122,15 @@ class ZipWriter {
 };
 
 struct TorchTensor {
-    std::string name;
+    std::string name = {};
     std::string storage_class = "FloatStorage";
     int element_bytes = 4;
-    std::vector<int64_t> shape;
-    std::string data;  // of the storage
+    std::vector<int64_t> shape = {};
+    std::string data = {};  // of the storage
     // In place of what follows from the above:
-    std::optional<std::string> key;
-    std::optional<int64_t> elements, offset;
-    std::optional<std::vector<int64_t>> strides;
+    std::optional<std::string> key = {};
+    std::optional<int64_t> elements = {}, offset = {};
+    std::optional<std::vector<int64_t>> strides = {};
 };
 
 // A pickle of protocol 2, opcode by opcode.
@@ -128,15 +141,14 @@ class PickleWriter {
         return *this;
     }
     PickleWriter& string(std::string_view value) {
-        return raw("X" + little_endian(value.size(), 4)).raw(value);
+        return raw("X").raw(little_endian(value.size(), 4)).raw(value);
     }
     PickleWriter& integer(int64_t value) {  // BININT, or LONG1 of 8 bytes
-        const bool fits = value >= INT32_MIN && value <= INT32_MAX;
-        return raw(fits ? "J" + little_endian(uint64_t(value), 4)
-                        : "\x8A\x08" + little_endian(uint64_t(value), 8));
+        if (value == int32_t(value)) return raw("J").raw(little_endian(uint64_t(value), 4));
+        return raw("\x8A\x08").raw(little_endian(uint64_t(value), 8));
     }
     PickleWriter& global(const std::string& module, const std::string& name) {
-        return raw("c" + module + "\n" + name + "\n");
+        return raw("c").raw(module).raw("\n").raw(name).raw("\n");
     }
     PickleWriter& tuple(const std::vector<int64_t>& values) {
         raw("(");
@@ -183,13 +195,13 @@ inline std::string torch_pickle(const std::vector<TorchTensor>& tensors) {
 
 // The zip around a pickle and the storages of `tensors`.
 inline std::string torch_file(const std::string& pickle, const std::vector<TorchTensor>& tensors,
-                              const std::vector<ZipEntry>& more = {}) {
+                              const std::vector<ZipFile>& more = {}) {
     ZipWriter zip;
     zip.add({"model/data.pkl", pickle}).add({"model/byteorder", "little"});
     for (size_t i = 0; i < tensors.size(); ++i) {
         if (!tensors[i].key) zip.add({"model/data/" + std::to_string(i), tensors[i].data});
     }
-    for (const ZipEntry& entry : more) zip.add(entry);
+    for (const ZipFile& entry : more) zip.add(entry);
     return zip.file();
 }
 inline std::string torch_file(const std::vector<TorchTensor>& tensors) {

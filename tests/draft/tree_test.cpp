@@ -1,0 +1,54 @@
+// Static trees: the default one, and files.
+#include "draft/tree.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "draft/eagle.h"
+
+namespace aerie {
+namespace {
+
+TEST(StaticTree, TheDefaultIsEagles) {
+    // 25 drafted nodes, 4 + 8 + 8 + 3 + 2 by depth, of which 4, 4, 1 and 1 are expanded: with the
+    // root five head passes' worth of levels.
+    std::vector<int> by_depth(6);
+    for (const auto& path : default_static_tree()) ++by_depth[path.size()];
+    EXPECT_EQ(by_depth, (std::vector<int>{0, 4, 8, 8, 3, 2}));
+    DraftOptions options;
+    const EagleReach reach = static_reach(options);
+    EXPECT_EQ(reach.nodes, 26);
+    EXPECT_EQ(reach.levels, 5);
+    EXPECT_EQ(reach.draft_slots, 4 + 4 + 1 + 1);
+    EXPECT_EQ(reach.grow.width, 4);
+}
+
+TEST(StaticTree, FromAFile) {
+    const auto file = std::filesystem::temp_directory_path() / "aerie-tree-test.json";
+    const auto read = [&](const std::string& text) {
+        std::ofstream(file) << text;
+        return read_tree_file(file);
+    };
+    EXPECT_EQ(read("[[0],[1],[0,3]]"), (TreePaths{{0}, {1}, {0, 3}}));
+    EXPECT_EQ(read("[[0,3],[0]]").size(), 2u);  // any order
+    for (const char* bad : {"[]", "{}", "[0]", "[[]]", "[[0,1]]", "[[0],[0]]", "[[32]]", "[[-1]]",
+                            "[[0.5]]", "[[\"0\"]]", "nothing"})
+        EXPECT_THROW(read(bad), Error) << bad;
+    std::filesystem::remove(file);
+}
+
+TEST(TreeShape, Limits) {
+    EXPECT_NO_THROW(check_tree_shape({60, 6, 10}));
+    EXPECT_NO_THROW(check_tree_shape({2, 1, 1}));
+    EXPECT_NO_THROW(check_tree_shape({64, 32, 32}));
+    for (const TreeShape& shape :
+         {TreeShape{1, 6, 10}, TreeShape{65, 6, 10}, TreeShape{60, 0, 10}, TreeShape{60, 33, 10},
+          TreeShape{60, 6, 0}, TreeShape{60, 6, 33}})
+        EXPECT_THROW(check_tree_shape(shape), UsageError);
+}
+
+}  // namespace
+}  // namespace aerie

@@ -1,0 +1,201 @@
+// The joint of three tokens, drafted by each drafter on a toy model, against the truth by
+// enumeration (reliability.md R8): a G-test, cells below five expected counts pooled.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "backend/registry.h"
+#include "draft/drafter.h"
+#include "engine/session.h"
+#include "io/checkpoint.h"
+#include "model/toy_model.h"
+#include "reference/choices.h"
+
+namespace aerie::test {
+namespace {
+
+constexpr int kVocab = 12;
+const std::vector<int> kPrompt = {1, 7, 3};
+
+int run_count() {
+    const char* runs = std::getenv("AERIE_TEST_RUNS");
+    return runs ? std::atoi(runs) : 20000;
+}
+
+// Upper tail of the chi-square distribution, by Wilson and Hilferty.
+double chi_square_tail(double statistic, double freedom) {
+    const double scale = 2 / (9 * freedom);
+    const double z = (std::cbrt(statistic / freedom) - (1 - scale)) / std::sqrt(scale);
+    return 0.5 * std::erfc(z / std::sqrt(2.0));
+}
+
+// p-value of counts against probabilities.
+double g_test(const std::vector<int>& counts, const std::vector<double>& truth, int runs) {
+    double statistic = 0, pooled_count = 0, pooled_truth = 0;
+    int cells = 0;
+    const auto add = [&](double count, double expected) {
+        if (count > 0) statistic += 2 * count * std::log(count / expected);
+        ++cells;
+    };
+    for (size_t i = 0; i < counts.size(); ++i) {
+        if (truth[i] == 0) {
+            EXPECT_EQ(counts[i], 0) << "an impossible text was put out";
+        }
+        if (truth[i] * runs >= 5) {
+            add(counts[i], truth[i] * runs);
+        } else {
+            pooled_count += counts[i];
+            pooled_truth += truth[i] * runs;
+        }
+    }
+    if (pooled_truth > 0) add(pooled_count, pooled_truth);
+    return chi_square_tail(statistic, cells - 1);
+}
+
+class Toy {
+  public:
+    Toy()
+        : folder_(std::filesystem::temp_directory_path() /
+                  ("aerie-toy-" + std::to_string(::getpid()))) {
+        config_.hidden = 32;
+        config_.intermediate = 48;
+        config_.layers = 2;
+        config_.vocab = kVocab;
+        config_.context = 64;
+        config_.attention = {2, 1, 16};
+        write_toy_model(folder_, config_, DType::F32, 0.35f, 9);
+        config_ = read_model_config(folder_);
+        checkpoint_ = Checkpoint::open(folder_);
+        head_folder_ = folder_.string() + "-eagle";
+        head_config_ = read_head_config(head_folder_);
+        head_ = Checkpoint::open(head_folder_);
+        backend_ = open_device("cpu", {1});
+        backend_->reserve(backend_limits(config_, limits_));
+        target_ = make_target(*backend_, config_, checkpoint_, {}, target_limits(limits_));
+    }
+    ~Toy() {
+        std::filesystem::remove_all(folder_);
+        std::filesystem::remove_all(head_folder_);
+    }
+
+    std::unique_ptr<Drafter> drafter(DraftKind kind) {
+        if (kind == DraftKind::none) return make_none();
+        DraftOptions options;
+        options.kind = kind;
+        options.chain_length = 2;
+        options.tree = {7, 3, 3};
+        options.static_tree = {{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}};
+        return make_eagle({*backend_,
+                           *target_,
+                           head_config_,
+                           head_,
+                           {},
+                           DType::F32,
+                           limits_.context,
+                           limits_.prefill_rows},
+                          options);
+    }
+
+    std::vector<int> generate(Session& session, const Sampling& sampling, double& cycles) {
+        session.begin(sampling);
+        std::vector<int> ids = session.prefill(kPrompt).tokens;
+        while (ids.size() < 3) {
+            const TokenTree tree = session.propose();
+            const Turn turn = session.commit(tree, accept(tree, session.verify(tree)));
+            ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
+            ++cycles;
+        }
+        ids.resize(3);
+        return ids;
+    }
+
+    // Probabilities of the next token after `text`, in double precision from the target's logits.
+    std::vector<double> truth(const std::vector<int>& text, const Filters& filters) {
+        const auto none = make_none();
+        Session session(*backend_, *target_, *none, limits_);
+        session.begin({});
+        session.prefill(text);
+        std::vector<float> logits(kVocab);
+        backend_->read(session.logits().row_range(0, 1), logits.data());
+        return reference::probs(logits, filters);
+    }
+
+    Backend& backend() { return *backend_; }
+    Target& target() { return *target_; }
+    const SessionLimits& limits() const { return limits_; }
+
+  private:
+    std::filesystem::path folder_, head_folder_;
+    ModelConfig config_, head_config_;
+    Checkpoint checkpoint_, head_;
+    SessionLimits limits_{64, DType::F32, 64};
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Target> target_;
+};
+
+int cell(int a, int b, int c) {
+    return (a * kVocab + b) * kVocab + c;
+}
+
+std::vector<double> joint(Toy& toy, const Filters& filters) {
+    std::vector<double> result(kVocab * kVocab * kVocab);
+    const std::vector<double> first = toy.truth(kPrompt, filters);
+    for (int a = 0; a < kVocab; ++a) {
+        std::vector<int> text = kPrompt;
+        text.push_back(a);
+        const std::vector<double> second = toy.truth(text, filters);
+        text.push_back(0);
+        for (int b = 0; b < kVocab; ++b) {
+            text.back() = b;
+            const std::vector<double> third = toy.truth(text, filters);
+            for (int c = 0; c < kVocab; ++c)
+                result[size_t(cell(a, b, c))] =
+                    first[size_t(a)] * second[size_t(b)] * third[size_t(c)];
+        }
+    }
+    return result;
+}
+
+TEST(Distribution, JointOfThreeTokensByEveryDrafter) {
+    Toy toy;
+    const int runs = run_count();
+    for (const Filters& filters : {Filters{1, 0, 1, 0}, Filters{0.7f, 6, 0.9f, 0.02f}}) {
+        const std::vector<double> truth = joint(toy, filters);
+        EXPECT_NEAR(std::accumulate(truth.begin(), truth.end(), 0.0), 1, 1e-6);
+        for (DraftKind kind :
+             {DraftKind::none, DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2}) {
+            const auto drafter = toy.drafter(kind);
+            Session session(toy.backend(), toy.target(), *drafter, toy.limits());
+            std::vector<int> counts(truth.size());
+            double cycles = 0;
+            for (int run = 0; run < runs; ++run) {
+                Sampling sampling;
+                sampling.filters = filters;
+                sampling.seed = uint64_t(run);
+                const std::vector<int> ids = toy.generate(session, sampling, cycles);
+                ++counts[size_t(cell(ids[0], ids[1], ids[2]))];
+            }
+            const double p = g_test(counts, truth, runs);
+            std::printf("T %.1f, drafter %d: %d runs, %.2f cycles each, p = %.3g\n",
+                        double(filters.temperature), int(kind), runs, cycles / runs, p);
+            EXPECT_GE(p, 1e-6);
+        }
+    }
+}
+
+// The test must be able to fail: a distribution that is off by little is seen.
+TEST(Distribution, TheTestSeesASmallBias) {
+    const int runs = 200000;
+    std::vector<double> truth(16, 1.0 / 16);
+    std::vector<int> counts(16, runs / 16);
+    EXPECT_GT(g_test(counts, truth, runs), 0.99);
+    counts[0] += runs / 100;
+    counts[1] -= runs / 100;
+    EXPECT_LT(g_test(counts, truth, runs), 1e-6);
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,270 @@
+// rope_append, attention and kv_compact: against doubles, and the same bits for the same history
+// wherever it lies in the cache, however it came there and whatever runs beside it.
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ops/device_test.h"
+#include "reference/layers.h"
+
+namespace aerie {
+
+using namespace reference;
+
+namespace {
+
+constexpr int kPages = 6;
+
+// A cache of one or two sequences, and the passes that fill it.
+class AttentionTest : public DeviceTest {
+  protected:
+    struct Cache {
+        Buffer k, v, pages;
+        KvLayer layer;
+    };
+
+    Cache make_cache(const AttentionShape& shape, DType type, const Indices& pages) {
+        const int rows = (kPages * pages.rows + 1) * kPageSize,
+                  cols = shape.kv_heads * shape.head_dim;
+        Cache cache;
+        for (auto [memory, tensor] :
+             {std::pair(&cache.k, &cache.layer.k), {&cache.v, &cache.layer.v}}) {
+            *memory = backend_->allocate(dense_bytes(type, rows, cols));
+            *tensor = dense(memory->get(), type, rows, cols);
+            // What no row has written is NaN: reading it would show.
+            const Matrix poison(rows, cols, std::numeric_limits<float>::quiet_NaN());
+            if (type == DType::F32)
+                backend_->write(*tensor, poison.data.data());
+            else
+                backend_->write(*tensor, packed16(poison, type).data());
+        }
+        cache.pages = backend_->allocate(dense_bytes(DType::I32, pages.rows, pages.cols));
+        cache.layer.page_table = dense(cache.pages.get(), DType::I32, pages.rows, pages.cols);
+        backend_->write(cache.layer.page_table, pages.data.data());
+        return cache;
+    }
+
+    static Indices plain_pages(int sequences = 1) {
+        Indices pages(sequences, kPages);
+        std::iota(pages.data.begin(), pages.data.end(), 0);
+        return pages;
+    }
+
+    // rope_append and attention of some rows; returns [rows, heads * head_dim].
+    Matrix pass(const Matrix& qkv, const std::vector<Row>& rows, const Cache& cache) {
+        Array x = upload(qkv), out = poisoned(qkv.rows, shape_.heads * shape_.head_dim);
+        const Rows block = upload(rows);
+        rope_append(*backend_, x, rope_, block, shape_, cache.layer);
+        attention(*backend_, out, x, block, shape_, cache.layer);
+        return download(out);
+    }
+
+    void use(const AttentionShape& shape) {
+        shape_ = shape;
+        table_ = Matrix(kPages * kPageSize, shape.head_dim);
+        for (int p = 0; p < table_.rows; ++p)
+            for (int i = 0; i < shape.head_dim / 2; ++i) {
+                const double angle = p * std::pow(10000.0, -2.0 * i / shape.head_dim);
+                table_[p][i] = float(std::cos(angle));
+                table_[p][shape.head_dim / 2 + i] = float(std::sin(angle));
+            }
+        rope_ = upload(table_);
+    }
+
+    Matrix random_qkv(int rows, unsigned seed) const {
+        return random_matrix(rows, (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim, seed);
+    }
+
+    static Matrix rows_of(const Matrix& m, int first, int count) {
+        Matrix out(count, m.cols);
+        std::copy_n(m[first], out.data.size(), out.data.begin());
+        return out;
+    }
+
+    // Rows first .. first + count - 1 of a prompt read in order.
+    static std::vector<Row> chain(int first, int count) {
+        std::vector<Row> rows;
+        for (int p = first; p < first + count; ++p)
+            rows.push_back({.position = p, .slot = p, .prefix = p});
+        return rows;
+    }
+
+    // The whole text, `step` rows at a time.
+    Matrix prefill(const Matrix& qkv, int step, const Cache& cache) {
+        Matrix out(qkv.rows, shape_.heads * shape_.head_dim);
+        for (int first = 0; first < qkv.rows; first += step) {
+            const int count = std::min(step, qkv.rows - first);
+            const Matrix part = pass(rows_of(qkv, first, count), chain(first, count), cache);
+            std::copy(part.data.begin(), part.data.end(), out[first]);
+        }
+        return out;
+    }
+
+    Exact expected(const Matrix& qkv, DType type) const {
+        std::vector<int> positions(size_t(qkv.rows));
+        std::iota(positions.begin(), positions.end(), 0);
+        const Exact rotated = reference::rope(qkv, table_, positions, shape_);
+        Matrix floats(qkv.rows, qkv.cols);
+        std::copy(rotated.data.begin(), rotated.data.end(), floats.data.begin());
+        const Matrix stored = rounded(floats, type);
+        const int width = shape_.kv_heads * shape_.head_dim,
+                  q_width = shape_.heads * shape_.head_dim;
+        Exact out(qkv.rows, q_width);
+        Matrix keys, values;
+        for (int p = 0; p < qkv.rows; ++p) {
+            keys.rows = values.rows = p + 1;
+            keys.cols = values.cols = width;
+            keys.data.insert(keys.data.end(), stored[p] + q_width, stored[p] + q_width + width);
+            values.data.insert(values.data.end(), stored[p] + q_width + width,
+                               stored[p] + q_width + 2 * width);
+            const auto row = reference::attention(floats[p], keys, values, shape_);
+            std::copy(row.begin(), row.end(), out[p]);
+        }
+        return out;
+    }
+
+    AttentionShape shape_;
+    Matrix table_;
+    Array rope_;
+};
+
+constexpr AttentionShape kShapes[] = {{4, 2, 64}, {3, 3, 16}, {8, 1, 48}, {4, 4, 128}};
+
+TEST_P(AttentionTest, MatchesDoubles) {
+    for (const AttentionShape& shape : kShapes)
+        for (DType type : {DType::F32, DType::F16}) {
+            use(shape);
+            const Matrix qkv = random_qkv(131, 1);
+            const Matrix got = prefill(qkv, 64, make_cache(shape, type, plain_pages()));
+            // In f16 a key may round the other way than its double.
+            EXPECT_LE(nmse(got, expected(qkv, type)), type == DType::F16 ? 1e-8 : 1e-11)
+                << shape.heads << " heads of " << shape.head_dim << ", " << name(type);
+        }
+}
+
+TEST_P(AttentionTest, RotatesInPlace) {
+    use({4, 2, 64});
+    const Matrix qkv = random_qkv(3, 2);
+    const Cache cache = make_cache(shape_, DType::F32, plain_pages());
+    const std::vector<Row> rows = {{.position = 5, .slot = 5, .prefix = 5},
+                                   {.position = 100, .slot = 100, .prefix = 100},
+                                   {.position = 383, .slot = 383, .prefix = 383}};
+    Array x = upload(qkv);
+    rope_append(*backend_, x, rope_, upload(rows), shape_, cache.layer);
+    EXPECT_LE(nmse(download(x), reference::rope(qkv, table_, {5, 100, 383}, shape_)), 1e-12);
+}
+
+TEST_P(AttentionTest, ChunksOfAPromptDoNotMatter) {
+    for (DType type : {DType::F32, DType::F16}) {
+        use({4, 2, 64});
+        const Matrix qkv = random_qkv(140, 3);
+        const Matrix whole = prefill(qkv, 140, make_cache(shape_, type, plain_pages()));
+        for (int step : {1, 7, 64, 65})
+            EXPECT_TRUE(
+                same_bits(whole, prefill(qkv, step, make_cache(shape_, type, plain_pages()))))
+                << "chunks of " << step;
+    }
+}
+
+TEST_P(AttentionTest, PagesDoNotMatter) {
+    use({4, 2, 64});
+    const Matrix qkv = random_qkv(140, 4);
+    Indices pages(2, kPages);
+    pages.data = {7, 3, 0, 9, 1, 12, 5, 2, 11, 4, 6, 8};
+    const Cache cache = make_cache(shape_, DType::F16, pages);
+    const Matrix plain = prefill(qkv, 20, make_cache(shape_, DType::F16, plain_pages()));
+    EXPECT_TRUE(same_bits(plain, prefill(qkv, 20, cache)));
+    // A second sequence beside it, in the same passes.
+    for (int p = 0; p < qkv.rows; ++p) {
+        Matrix both(2, qkv.cols);
+        std::copy_n(qkv[p], qkv.cols, both[0]);
+        std::copy_n(qkv[139 - p], qkv.cols, both[1]);
+        std::vector<Row> rows(2, chain(p, 1)[0]);
+        rows[0].sequence = 1;
+        const Matrix got = pass(both, rows, cache);
+        ASSERT_TRUE(same_bits(got[0], plain[p], got.cols)) << p;
+    }
+}
+
+// A draft tree: rows whose ancestors lie in scattered slots, checked against the same texts read in
+// order. Node n extends kParents[n]; node 0 is the root, at position kCommitted.
+constexpr int kCommitted = 61, kNodes = 9;  // the tree crosses a chunk
+constexpr int kParents[kNodes] = {-1, 0, 0, 1, 1, 3, 5, 2, 6};
+
+std::vector<Row> tree_rows(const std::vector<int>& slots) {
+    std::vector<Row> rows(kNodes);
+    for (int n = 0; n < kNodes; ++n) {
+        Row& row = rows[size_t(n)];
+        if (n == 0) {
+            row.position = row.prefix = kCommitted;
+        } else {
+            row = rows[size_t(kParents[n])];
+            row.path[row.depth()] = row.slot;
+            ++row.position;
+        }
+        row.slot = kCommitted + slots[size_t(n)];
+    }
+    return rows;
+}
+
+TEST_P(AttentionTest, TreesEqualChains) {
+    use({4, 2, 64});
+    const Matrix text = random_qkv(kCommitted, 5), nodes = random_qkv(kNodes, 6);
+    for (const std::vector<int>& slots :
+         {std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8}, {8, 3, 1, 40, 70, 2, 0, 5, 4}}) {
+        const Cache cache = make_cache(shape_, DType::F16, plain_pages());
+        prefill(text, 64, cache);
+        const Matrix got = pass(nodes, tree_rows(slots), cache);
+        for (int n = 0; n < kNodes; ++n) {
+            Matrix chain_text = text;
+            std::vector<int> path;
+            for (int a = n; a >= 0; a = kParents[a]) path.insert(path.begin(), a);
+            for (int a : path)
+                chain_text.data.insert(chain_text.data.end(), nodes[a], nodes[a] + nodes.cols);
+            chain_text.rows += int(path.size());
+            const Matrix want =
+                prefill(chain_text, 1, make_cache(shape_, DType::F16, plain_pages()));
+            ASSERT_TRUE(same_bits(got[n], want[want.rows - 1], got.cols)) << "node " << n;
+        }
+    }
+}
+
+TEST_P(AttentionTest, CompactingKeepsBits) {
+    use({4, 2, 64});
+    const Matrix text = random_qkv(kCommitted, 5), nodes = random_qkv(kNodes, 6);
+    const Matrix next = random_qkv(1, 7);
+    const Cache cache = make_cache(shape_, DType::F16, plain_pages());
+    prefill(text, 64, cache);
+    pass(nodes, tree_rows({0, 1, 2, 3, 4, 5, 6, 7, 8}), cache);
+    Indices accepted(1, 4);  // nodes 0, 1, 3, 5
+    accepted.data = {kCommitted, kCommitted + 1, kCommitted + 3, kCommitted + 5};
+    kv_compact(*backend_, cache.layer, 0, upload(accepted), kCommitted);
+    const Matrix got = pass(next, chain(kCommitted + 4, 1), cache);
+
+    Matrix whole = text;
+    for (int n : {0, 1, 3, 5}) whole.data.insert(whole.data.end(), nodes[n], nodes[n] + nodes.cols);
+    whole.data.insert(whole.data.end(), next.data.begin(), next.data.end());
+    whole.rows += 5;
+    const Matrix want = prefill(whole, 64, make_cache(shape_, DType::F16, plain_pages()));
+    EXPECT_TRUE(same_bits(got[0], want[want.rows - 1], got.cols));
+}
+
+TEST_P(AttentionTest, PaddingRowsWriteNothing) {
+    use({4, 2, 64});
+    const Matrix qkv = random_qkv(3, 8);
+    std::vector<Row> rows = chain(0, 3);
+    rows[1] = {.token = -7, .position = -1, .sequence = -5, .slot = -1, .prefix = -1};
+    rows[2] = {.position = 1, .slot = 1, .prefix = 1};
+    const Matrix got = pass(qkv, rows, make_cache(shape_, DType::F16, plain_pages()));
+    Matrix without(2, qkv.cols);
+    std::copy_n(qkv[0], qkv.cols, without[0]);
+    std::copy_n(qkv[2], qkv.cols, without[1]);
+    const Matrix want = prefill(without, 2, make_cache(shape_, DType::F16, plain_pages()));
+    EXPECT_TRUE(same_bits(got[0], want[0], got.cols));
+    EXPECT_TRUE(same_bits(got[2], want[1], got.cols));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, AttentionTest, testing::ValuesIn(devices()), device_name);
+
+}  // namespace
+}  // namespace aerie

@@ -1,0 +1,202 @@
+// CPU: every op gives the same bits on each instruction set, with any number of threads, and
+// whatever floating-point environment the caller is in.
+#include <cfenv>
+#include <cstring>
+#include <numeric>
+
+#include "core/error.h"
+#include "ops/device_test.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace aerie {
+
+using namespace reference;
+
+namespace {
+
+// The results of all ops on fixed random inputs, as raw words.
+class Fingerprint {
+  public:
+    explicit Fingerprint(Backend& be) : be_(be) {
+        be_.reserve(
+            {.rows = 64, .top_k = 10, .widest = 1100, .vocab = 5000, .context = 256, .heads = 4});
+    }
+
+    std::vector<uint32_t> take() {
+        words_.clear();
+        rows_ops();
+        for (int rows : {1, 3, 23}) matmuls(rows);
+        attentions();
+        choices();
+        beams();
+        return words_;
+    }
+
+  private:
+    Tensor tensor(DType type, int rows, int cols) {
+        memory_.push_back(be_.allocate(dense_bytes(type, rows, cols)));
+        return dense(memory_.back().get(), type, rows, cols);
+    }
+    Tensor random(int rows, int cols, unsigned seed, float deviation = 1) {
+        const Tensor t = tensor(DType::F32, rows, cols);
+        be_.write(t, random_matrix(rows, cols, seed, deviation).data.data());
+        return t;
+    }
+    template <class T>
+    Tensor blocks(const std::vector<T>& values) {
+        const Tensor t = tensor(DType::I32, int(values.size()), int(sizeof(T) / sizeof(int32_t)));
+        be_.write(t, values.data());
+        return t;
+    }
+    void record(Tensor t) {
+        std::vector<std::byte> bytes(dense_bytes(t.dtype, t.rows, t.cols));
+        be_.read(t, bytes.data());
+        bytes.resize((bytes.size() + 3) / 4 * 4);
+        const size_t before = words_.size();
+        words_.resize(before + bytes.size() / 4);
+        std::memcpy(words_.data() + before, bytes.data(), bytes.size());
+    }
+
+    void rows_ops() {
+        // Denormal inputs too: a flushed one would show.
+        for (float deviation : {1.0f, 1e-41f, 1e20f}) {
+            const Tensor x = random(90, 1100, 1, deviation), out = tensor(DType::F32, 90, 1100);
+            rms_norm(be_, out, x, random(1, 1100, 2), 1e-12f);
+            record(out);
+            add(be_, out, x, random(90, 1100, 3, deviation));
+            record(out);
+            const Tensor half = tensor(DType::F32, 90, 550);
+            swiglu(be_, half, x);
+            record(half);
+        }
+    }
+
+    void matmuls(int rows) {
+        for (DType type : {DType::F32, DType::F16, DType::BF16})
+            for (float deviation : {1.0f, 1e-39f}) {
+                const Matrix values = random_matrix(77, 1100, 4, 3e-5f);
+                const WeightBlock block{DType::F32, values.data.data(), 77, 1100};
+                const auto weight = be_.upload_weight({&block, 1}, type);
+                const Tensor out = tensor(DType::F32, rows, 77);
+                matmul(be_, out, random(rows, 1100, 5, deviation), *weight, Accumulate::no,
+                       random(1, 77, 6, deviation));
+                matmul(be_, out, random(rows, 1100, 7, deviation), *weight, Accumulate::yes);
+                record(out);
+            }
+    }
+
+    void attentions() {
+        const AttentionShape shape{4, 2, 48};
+        for (DType type : {DType::F32, DType::F16}) {
+            KvLayer kv{tensor(type, 256, 96), tensor(type, 256, 96), tensor(DType::I32, 1, 4)};
+            const int32_t pages[] = {2, 0, 3, 1};
+            be_.write(kv.page_table, pages);
+            std::vector<Row> rows(150);
+            for (int i = 0; i < 150; ++i) rows[size_t(i)] = {.position = i, .slot = i, .prefix = i};
+            const Tensor qkv = random(150, 8 * 48, 8), out = tensor(DType::F32, 150, 192);
+            const Rows block{blocks(rows)};
+            rope_append(be_, qkv, random(150, 48, 9), block, shape, kv);
+            attention(be_, out, qkv, block, shape, kv);
+            record(qkv);
+            record(out);
+            record(kv.k);
+        }
+    }
+
+    void choices() {
+        const Tensor logits = random(11, 5000, 10, 3), noise_rows = tensor(DType::F32, 4, 5000);
+        std::vector<int32_t> positions = {3, 4, 5, 6};
+        const Tensor places = tensor(DType::I32, 1, 4);
+        be_.write(places, positions.data());
+        noise(be_, noise_rows, 99, places);
+        record(noise_rows);
+        std::vector<Row> rows(11);
+        for (int i = 0; i < 11; ++i) rows[size_t(i)].position = i % 4;
+        for (const Filters& filters :
+             {Filters{}, Filters{.temperature = 1},
+              Filters{.temperature = 0.7f, .top_k = 90, .top_p = 0.9f},
+              Filters{.temperature = 1.3f, .top_p = 0.99f, .min_p = 1e-4f}}) {
+            Choice choice{logits, blocks<Edit>({{-1, 7, 1.3f, 0.1f}, {4, 9, 1, 5}}), {}, filters};
+            const Tensor ids = tensor(DType::I32, 1, 11), p = tensor(DType::F32, 11, 5000);
+            sample(be_, ids, {choice, {blocks(rows)}, noise_rows});
+            probs(be_, p, choice);
+            record(ids);
+            record(p);
+            for (bool noisy : {false, true}) {
+                TopKStep step;
+                step.choice = choice;
+                if (noisy) step.noise = noise_rows.row_range(1, 1);
+                step.ids = tensor(DType::I32, 11, 10);
+                step.log_probs = tensor(DType::F32, 11, 10);
+                top_k(be_, step);
+                record(step.ids);
+                record(step.log_probs);
+            }
+        }
+    }
+
+    void beams() {
+        BeamStep step;
+        step.ids = tensor(DType::I32, 5, 10);
+        step.log_probs = random(5, 10, 11);
+        step.rows = {blocks(std::vector<Row>(5))};
+        step.frontier = tensor(DType::I32, 1, 8);
+        step.table = tensor(DType::I32, 60, kCandidateInts);
+        step.parent_row = tensor(DType::I32, 1, 8);
+        step.next = {blocks(std::vector<Row>(8))};
+        step.table_offset = 10;
+        beam(be_, step);
+        record(step.table);
+        record(step.frontier);
+        record(step.next.block);
+    }
+
+    Backend& be_;
+    std::vector<Buffer> memory_;
+    std::vector<uint32_t> words_;
+};
+
+std::vector<uint32_t> fingerprint(const std::string& isa, int threads) {
+    const auto backend = open_cpu_isa(isa, threads);
+    return backend ? Fingerprint(*backend).take() : std::vector<uint32_t>();
+}
+
+// The first word that differs, for the message.
+size_t difference(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+    return size_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+class CpuBits : public testing::TestWithParam<const char*> {};
+
+TEST_P(CpuBits, EqualThePortableOnes) {
+    if (!open_cpu_isa(GetParam(), 1)) GTEST_SKIP() << "SKIPPED: no " << GetParam() << " here";
+    const std::vector<uint32_t> want = fingerprint("portable", 1);
+    for (int threads : {1, 2, 3}) {
+        const std::vector<uint32_t> got = fingerprint(GetParam(), threads);
+        EXPECT_EQ(difference(got, want), want.size()) << threads << " threads";
+    }
+}
+
+#if defined(__x86_64__)
+TEST_P(CpuBits, DoNotDependOnTheCallersEnvironment) {
+    if (!open_cpu_isa(GetParam(), 1)) GTEST_SKIP() << "SKIPPED: no " << GetParam() << " here";
+    const std::vector<uint32_t> want = fingerprint(GetParam(), 2);
+    const unsigned before = _mm_getcsr();
+    const unsigned hostile = 0x1f80 | 0x8000 | 0x0040 | 0x4000;  // FTZ, DAZ, round up
+    _mm_setcsr(hostile);
+    const std::vector<uint32_t> got = fingerprint(GetParam(), 2);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_EQ(after & 0xffc0u, hostile & 0xffc0u);
+    EXPECT_EQ(difference(got, want), want.size());
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Isas, CpuBits, testing::Values("portable", "avx2", "avx512"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace aerie

@@ -1,0 +1,110 @@
+// CPU: opening by name, instruction sets by name, memory, scratch, and the thread pool.
+#include <cstdlib>
+#include <numeric>
+#include <thread>
+
+#include "backend/registry.h"
+#include "core/error.h"
+#include "cpu/cpu_backend.h"
+#include "cpu/parallel.h"
+#include "ops/device_test.h"
+
+namespace aerie {
+
+namespace {
+
+std::string message_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(CpuDevice, IsListedAndOpens) {
+    const auto devices = list_devices();
+    ASSERT_EQ(devices.size(), 1u);
+    EXPECT_EQ(devices[0].name, "cpu");
+    EXPECT_NE(devices[0].description.find("thread"), std::string::npos);
+    EXPECT_GT(devices[0].memory_bytes, size_t(1) << 28);
+    EXPECT_EQ(open_device("")->capabilities().name, "cpu");
+    EXPECT_NE(open_device("cpu", {.threads = 3})->capabilities().description.find("3 threads"),
+              std::string::npos);
+}
+
+TEST(CpuDevice, NamesWhatIsMissing) {
+    EXPECT_NE(message_of([] { open_device("vulkan:0"); }).find("no Vulkan backend"),
+              std::string::npos);
+    EXPECT_NE(message_of([] { open_device("cuda:0"); }).find("no CUDA backend"), std::string::npos);
+    EXPECT_NE(message_of([] { open_device("abacus"); }).find("abacus"), std::string::npos);
+    setenv("AERIE_CPU_ISA", "mmx", 1);
+    EXPECT_NE(message_of([] { open_cpu(1); }).find("expected portable, avx2 or avx512"),
+              std::string::npos);
+    setenv("AERIE_CPU_ISA", "avx512", 1);
+    const std::string message = message_of([] { open_cpu(1); });
+    EXPECT_TRUE(message.empty() || message.find("lacks it") != std::string::npos);
+    unsetenv("AERIE_CPU_ISA");
+}
+
+TEST(CpuDevice, MemoryIsZeroedAlignedAndRefusedInOneLine) {
+    const auto backend = open_cpu(1);
+    const Buffer buffer = backend->allocate(100003);
+    std::vector<char> bytes(100003, 1);
+    Tensor all = dense(buffer.get(), DType::Bool, 1, 100003);
+    backend->read(all, bytes.data());
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 0), 100003);
+    EXPECT_NE(message_of([&] { (void)backend->allocate(~size_t(0) - 5); }).find("out of memory"),
+              std::string::npos);
+    EXPECT_NE(message_of([&] { (void)backend->allocate(size_t(1) << 60); }).find("out of memory"),
+              std::string::npos);
+}
+
+TEST(CpuDevice, ScratchGrowsWithThreadsAndVocabulary) {
+    const auto one = open_cpu(1), three = open_cpu(3);
+    const Limits limits{
+        .rows = 64, .top_k = 10, .widest = 4096, .vocab = 32000, .context = 2048, .heads = 32};
+    EXPECT_EQ(three->scratch_bytes(limits), 3 * one->scratch_bytes(limits));
+    EXPECT_LT(one->scratch_bytes(limits), size_t(1) << 20);
+}
+
+TEST(Pool, RunsEveryItemOnce) {
+    for (int threads : {1, 2, 3, 8}) {
+        cpu::Pool pool(threads);
+        for (int count : {0, 1, 2, 7, 100, 1000})
+            for (int grain : {1, 8})
+                for (int repeat = 0; repeat < 50; ++repeat) {
+                    std::vector<int> hits(size_t(count), 0);
+                    pool.run(count, 1e6, grain, [&](int first, int last, int thread) {
+                        EXPECT_TRUE(thread >= 0 && thread < threads && first % grain == 0);
+                        for (int i = first; i < last; ++i) ++hits[size_t(i)];
+                    });
+                    ASSERT_EQ(std::count(hits.begin(), hits.end(), 1), count);
+                }
+    }
+}
+
+TEST(Pool, WakesSleepingWorkers) {
+    cpu::Pool pool(4);
+    for (int repeat = 0; repeat < 5; ++repeat) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::atomic<int> sum{0};
+        pool.run(100, 1e6, [&](int first, int last, int) {
+            for (int i = first; i < last; ++i) sum += i;
+        });
+        EXPECT_EQ(sum, 4950);
+    }
+}
+
+TEST(Pool, KeepsSmallLoopsOnTheCaller) {
+    cpu::Pool pool(4);
+    const auto caller = std::this_thread::get_id();
+    pool.run(100, 1, [&](int first, int last, int thread) {
+        EXPECT_EQ(std::this_thread::get_id(), caller);
+        EXPECT_EQ(thread, 0);
+        EXPECT_EQ(last - first, 100);
+    });
+}
+
+}  // namespace
+}  // namespace aerie

@@ -1,0 +1,95 @@
+// embed, rms_norm, swiglu, add, copy and gather_rows against doubles; rows alone equal rows
+// together.
+#include "ops/device_test.h"
+#include "reference/layers.h"
+
+namespace aerie {
+
+using namespace reference;
+
+namespace {
+
+class RowsTest : public DeviceTest {
+  protected:
+    // Every row of op(x) has the bits that it has alone.
+    template <class Op>
+    void expect_invariant(const Matrix& x, const Op& op) {
+        const Matrix together = op(x);
+        for (int r = 0; r < x.rows; ++r) {
+            Matrix one(1, x.cols);
+            std::copy_n(x[r], x.cols, one[0]);
+            ASSERT_TRUE(same_bits(op(one)[0], together[r], together.cols)) << "row " << r;
+        }
+    }
+};
+
+TEST_P(RowsTest, RmsNorm) {
+    for (int cols : {1, 16, 100, 256, 2048}) {
+        const Matrix weight = random_matrix(1, cols, 1), x = random_matrix(9, cols, 2);
+        const auto op = [&](const Matrix& values) {
+            Array out = poisoned(values.rows, cols);
+            rms_norm(*backend_, out, upload(values), upload(weight), 1e-5f);
+            return download(out);
+        };
+        EXPECT_LE(nmse(op(x), reference::rms_norm(x, weight, 1e-5f)), 1e-12) << cols;
+        expect_invariant(x, op);
+    }
+}
+
+TEST_P(RowsTest, Swiglu) {
+    for (int width : {1, 17, 704}) {
+        const Matrix x = random_matrix(7, 2 * width, 3, 5);
+        const auto op = [&](const Matrix& values) {
+            Array out = poisoned(values.rows, width);
+            swiglu(*backend_, out, upload(values));
+            return download(out);
+        };
+        EXPECT_LE(nmse(op(x), reference::swiglu(x)), 1e-12) << width;
+        expect_invariant(x, op);
+    }
+}
+
+TEST_P(RowsTest, SwigluFarFromZero) {
+    Matrix x(1, 8, 1.0f);
+    const float gates[] = {-1000, -100, 100, 1000};
+    std::copy_n(gates, 4, x[0]);
+    Array out = poisoned(1, 4);
+    swiglu(*backend_, out, upload(x));
+    const Matrix got = download(out);
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR(got[0][i], gates[i] > 0 ? gates[i] : 0, 1e-4);
+}
+
+TEST_P(RowsTest, AddCopyGather) {
+    const Matrix a = random_matrix(5, 37, 4), b = random_matrix(5, 37, 5);
+    Array sum = poisoned(5, 37), same = poisoned(5, 37), some = poisoned(3, 37);
+    add(*backend_, sum, upload(a), upload(b));
+    copy(*backend_, same, upload(a));
+    Indices index(1, 3);
+    index.data = {4, 0, 4};
+    gather_rows(*backend_, some, upload(a), upload(index));
+    Exact want(5, 37);
+    for (size_t i = 0; i < want.data.size(); ++i) want.data[i] = a.data[i] + b.data[i];
+    EXPECT_LE(nmse(download(sum), want), 0);
+    EXPECT_TRUE(same_bits(download(same), a));
+    const Matrix got = download(some);
+    for (int r = 0; r < 3; ++r) EXPECT_TRUE(same_bits(got[r], a[index.data[size_t(r)]], 37));
+}
+
+TEST_P(RowsTest, EmbedLooksUpTokensAndLeavesPadding) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16}) {
+        const Matrix table = random_matrix(11, 35, 6);
+        std::vector<Row> rows(4);
+        for (int r = 0; r < 4; ++r) rows[size_t(r)].token = (7 * r) % 11;
+        rows[2] = {.token = -99, .slot = -1};
+        Array out = poisoned(4, 35);
+        embed(*backend_, out, *upload_weight(table, type), upload(rows));
+        const Matrix got = download(out), want = rounded(table, type);
+        for (int r : {0, 1, 3})
+            EXPECT_TRUE(same_bits(got[r], want[rows[size_t(r)].token], 35)) << name(type);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RowsTest, testing::ValuesIn(devices()), device_name);
+
+}  // namespace
+}  // namespace aerie
