@@ -10,7 +10,9 @@ int run_generate(const GenerateOptions& options);
 int run_info(const InfoOptions& options);
 int run_devices(const DevicesOptions& options);
 
-// Finds target and head folders and settles the kind of drafting. Throws Error or UsageError.
+// Finds target and head folders and settles the kind of drafting. A flag counts before its variable
+// (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or
+// UsageError.
 RuntimeOptions locate(const ModelOptions& options);
 
 }  // namespace aerie

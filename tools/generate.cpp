@@ -2,16 +2,18 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <random>
+#include <system_error>
 
 #include "commands.h"
 #include "core/error.h"
 #include "engine/generate.h"
-#include "io/file_map.h"
 #include "io/json.h"
 #include "text/chat_template.h"
 
@@ -20,6 +22,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxPromptBytes = 64 << 20;
+constexpr int kInterrupted = 130;
 
 std::atomic<bool> interrupted = false;
 
@@ -48,20 +51,34 @@ class ProgressLine {
     bool shown_;
 };
 
-std::string read_prompt(const GenerateOptions& options) {
-    if (options.prompt) return *options.prompt;
-    if (!options.prompt_file.empty() && options.prompt_file != "-")
-        return read_text(options.prompt_file, kMaxPromptBytes);
-    if (options.prompt_file.empty() && isatty(STDIN_FILENO))
-        throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
-    std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    if (std::cin.bad()) throw Error("the prompt could not be read from stdin");
+// Any readable file, a pipe too.
+std::string read_all(std::istream& stream, const std::string& name) {
+    std::string text;
+    char block[1 << 16];
+    while (stream.read(block, sizeof(block)) || stream.gcount() > 0) {
+        text.append(block, size_t(stream.gcount()));
+        if (text.size() > kMaxPromptBytes)
+            throw Error(name + ": more than " + std::to_string(kMaxPromptBytes) + " bytes");
+    }
+    if (stream.bad()) throw Error(name + ": cannot be read");
     return text;
 }
 
-std::vector<int> prompt_ids(const GenerateOptions& options, const Tokenizer& tokenizer) {
-    const std::string text = read_prompt(options);
-    if (options.chat) return apply_chat_template(tokenizer, {{"user", text}});
+std::string read_prompt(const GenerateOptions& options) {
+    if (options.prompt) return *options.prompt;
+    const std::string name = options.prompt_file.value_or("-");
+    if (name == "-") {
+        if (!options.prompt_file && isatty(STDIN_FILENO))
+            throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
+        return read_all(std::cin, "stdin");
+    }
+    std::ifstream file(name, std::ios::binary);
+    if (!file) throw Error(name + ": " + std::generic_category().message(errno));
+    return read_all(file, name);
+}
+
+std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text, bool chat) {
+    if (chat) return apply_chat_template(tokenizer, {{"user", text}});
     std::vector<int> ids = tokenizer.encode(text);
     if (tokenizer.adds_bos()) ids.insert(ids.begin(), tokenizer.bos());
     return ids;
@@ -87,20 +104,6 @@ Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& mod
     return sampling;
 }
 
-const char* name(DraftKind kind) {
-    switch (kind) {
-        case DraftKind::none:
-            return "none";
-        case DraftKind::chain:
-            return "chain";
-        case DraftKind::eagle1:
-            return "eagle1";
-        case DraftKind::eagle2:
-            return "eagle2";
-    }
-    return "?";
-}
-
 void print_statistics(const Generation& result, DraftKind kind, const Sampling& sampling) {
     const Stats& stats = result.stats;
     const bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
@@ -122,6 +125,12 @@ void print_statistics(const Generation& result, DraftKind kind, const Sampling& 
     std::fputs(color ? "\033[0m" : "", stderr);
 }
 
+// To stdout, at once; a reader that has gone or a full disk ends the program.
+void print(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+        throw Error("stdout: " + std::generic_category().message(errno));
+}
+
 template <typename T>
 Json::Array json_list(const std::vector<T>& values) {
     return Json::Array(values.begin(), values.end());
@@ -140,7 +149,7 @@ Json statistics_json(const Stats& stats) {
                         {"host_seconds", stats.host_seconds}};
 }
 
-void print_json(const Generation& result, const Request& request) {
+Json result_json(const Generation& result, const Request& request) {
     Json json(Json::Object{{"schema", "aerie-generate-1"},
                            {"prompt_ids", json_list(request.prompt)},
                            {"ids", json_list(result.ids)},
@@ -150,17 +159,18 @@ void print_json(const Generation& result, const Request& request) {
                            {"stats", statistics_json(result.stats)}});
     if (request.with_logprobs)
         json.set("logprobs", Json::Array(result.logprobs.begin(), result.logprobs.end()));
-    std::printf("%s\n", json.dump().c_str());
+    return json;
 }
 
-// Decodes the same request without a drafter; true if the ids are the same.
-bool compare_plain(Runtime& runtime, const RuntimeOptions& options, const Generation& drafted,
-                   Request request) {
+// Decodes the same request without a drafter; the exit code says whether the ids are the same.
+int compare_plain(Runtime& runtime, const RuntimeOptions& options, const Generation& drafted,
+                  Request request) {
     const auto none = make_none();
     Session session(runtime.backend(), runtime.target(), *none,
                     {runtime.session().context(), options.kv});
     request.on_text = {};
     const Generation plain = generate(session, runtime.tokenizer(), request);
+    if (plain.finish == FinishReason::cancelled) return kInterrupted;
     const bool equal = plain.ids == drafted.ids;
     const int plain_passes = plain.stats.cycles, passes = drafted.stats.cycles;
     std::fprintf(stderr,
@@ -169,19 +179,22 @@ bool compare_plain(Runtime& runtime, const RuntimeOptions& options, const Genera
                  equal ? "equal" : "DIFFERENT", plain.ids.size(), plain_passes, passes,
                  plain_passes - passes, plain.stats.tokens_per_second(),
                  drafted.stats.tokens_per_second());
-    return equal;
+    return equal ? 0 : 1;
 }
 
 }  // namespace
 
 int run_generate(const GenerateOptions& options) {
+    // What is cheap to refuse comes before what takes time to load.
+    sampling_of(options, {});
     RuntimeOptions runtime_options = locate(options.model);
+    const std::string prompt = read_prompt(options);
     ProgressLine progress(options.quiet);
     runtime_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     Runtime runtime(runtime_options);
 
     Request request;
-    request.prompt = prompt_ids(options, runtime.tokenizer());
+    request.prompt = prompt_ids(runtime.tokenizer(), prompt, options.chat);
     request.sampling = sampling_of(options, runtime.generation_config());
     request.max_tokens = options.max_tokens;
     request.eos_ids = runtime.eos_ids();
@@ -191,25 +204,17 @@ int run_generate(const GenerateOptions& options) {
     if (!options.json)
         request.on_text = [&](const std::string& text) {
             progress.clear();
-            std::fwrite(text.data(), 1, text.size(), stdout);
-            std::fflush(stdout);
+            print(text);
         };
     handle_interrupt();
     progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
     const Generation result = generate(runtime.session(), runtime.tokenizer(), request);
     progress.clear();
 
-    if (options.json)
-        print_json(result, request);
-    else
-        std::fputc('\n', stdout);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
-        throw Error("stdout: the text could not be written");
+    print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
-    if (result.finish == FinishReason::cancelled) return 130;
-    if (options.compare_plain && !compare_plain(runtime, runtime_options, result, request))
-        return 1;
-    return 0;
+    if (result.finish == FinishReason::cancelled) return kInterrupted;
+    return options.compare_plain ? compare_plain(runtime, runtime_options, result, request) : 0;
 }
 
 }  // namespace aerie

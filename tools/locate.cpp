@@ -1,4 +1,5 @@
 // Where models are found: a path, a bundled model, the Hugging Face cache.
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -6,6 +7,8 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/utf8.h"
+#include "io/model_folder.h"
 
 namespace fs = std::filesystem;
 
@@ -31,46 +34,61 @@ std::vector<fs::path> model_roots() {
 fs::path find_model(const std::string& name) {
     if (name.empty()) throw UsageError("the model's name is empty");
     std::error_code ignored;
-    if (!fs::is_directory(name, ignored) && name.find('/') == std::string::npos)
-        for (const fs::path& root : model_roots())
-            if (fs::is_directory(root / name, ignored)) return root / name;
-    return resolve_model_folder(name);
+    if (fs::exists(name, ignored) && !fs::is_directory(name, ignored))
+        throw Error(in_quotes(name) + ": not a folder");
+    if (fs::is_directory(name, ignored) || name.find('/') != std::string::npos)
+        return resolve_model_folder(name);
+    for (const fs::path& root : model_roots())
+        if (fs::is_directory(root / name, ignored)) return root / name;
+    throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
 }
 
-DraftKind kind_of(const std::string& name) {
-    if (name == "chain") return DraftKind::chain;
-    if (name == "eagle1") return DraftKind::eagle1;
-    if (name == "eagle2") return DraftKind::eagle2;
-    return DraftKind::none;
+// Unset and empty are the same.
+std::optional<std::string> variable(const char* name) {
+    const char* value = std::getenv(name);
+    if (!value || !*value) return {};
+    return value;
+}
+
+int threads_of(const ModelOptions& options) {
+    if (options.threads) return *options.threads;
+    const std::string text = variable("AERIE_THREADS").value_or("0");
+    int threads = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+    if (error != std::errc() || *rest != 0 || threads < 0 || threads > kMaxThreads)
+        throw UsageError("AERIE_THREADS=" + text + ": expected a whole number from 1 to " +
+                         std::to_string(kMaxThreads));
+    return threads;
+}
+
+// "MODEL-eagle" beside the target, if it is there.
+fs::path head_beside(const fs::path& model) {
+    const std::string target = model.lexically_normal().string();
+    const fs::path beside(target.substr(0, target.find_last_not_of('/') + 1) + "-eagle");
+    std::error_code ignored;
+    return fs::is_directory(beside, ignored) ? beside : fs::path();
 }
 
 }  // namespace
 
 RuntimeOptions locate(const ModelOptions& options) {
     RuntimeOptions runtime;
-    runtime.device = options.device;
-    runtime.threads = options.threads;
-    runtime.context = options.context;
+    runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");
+    runtime.threads = threads_of(options);
+    runtime.context = options.context.value_or(0);
     runtime.weights = options.weights;
     runtime.draft_weights = options.draft_weights;
     runtime.kv = options.kv;
     runtime.draft = options.drafting;
-    runtime.model = find_model(options.model);
-
-    const std::string target = runtime.model.lexically_normal().string();
-    const fs::path beside = fs::path(target.substr(0, target.find_last_not_of('/') + 1) + "-eagle");
-    std::error_code ignored;
-    if (!options.head.empty())
-        runtime.head = find_model(options.head);
-    else if (fs::is_directory(beside, ignored))
-        runtime.head = beside;
-
-    if (options.draft.empty())
-        runtime.draft.kind = runtime.head.empty() ? DraftKind::none : DraftKind::eagle2;
-    else
-        runtime.draft.kind = kind_of(options.draft);
+    runtime.model =
+        find_model(options.model ? *options.model : variable("AERIE_MODEL").value_or("aerie-tiny"));
+    const auto head = options.head ? options.head : variable("AERIE_HEAD");
+    runtime.head = head ? find_model(*head) : head_beside(runtime.model);
+    runtime.draft.kind =
+        options.draft.value_or(runtime.head.empty() ? DraftKind::none : DraftKind::eagle2);
     if (runtime.draft.kind != DraftKind::none && runtime.head.empty())
-        throw UsageError("--draft " + options.draft + " needs an EAGLE head: --head FOLDER");
+        throw UsageError(std::string("--draft ") + name(runtime.draft.kind) +
+                         " needs an EAGLE head: --head FOLDER");
     return runtime;
 }
 

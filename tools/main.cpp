@@ -2,9 +2,11 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace {
 
@@ -13,11 +15,18 @@ int run(int argc, char** argv) {
     if (line.generate) return aerie::run_generate(*line.generate);
     if (line.info) return aerie::run_info(*line.info);
     if (line.devices) return aerie::run_devices(*line.devices);
-    return line.exit_code;
+    return 0;
 }
 
-int fail(const char* message, int code) {
-    std::fprintf(stderr, "aerie: %s\n", message);
+// Messages quote files and arguments, which may hold anything; the user gets one line.
+int fail(std::string message, int code) {
+    constexpr size_t kMaxBytes = 2000;
+    if (message.size() > kMaxBytes) message = message.substr(0, kMaxBytes) + "...";
+    std::string line;
+    aerie::append_utf8(line, message, true);
+    for (char& c : line)
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+    std::fprintf(stderr, "aerie: %s\n", line.c_str());
     return code;
 }
 

@@ -11,14 +11,13 @@
 
 namespace aerie {
 
-// What every command that opens a model takes.
+constexpr int kMaxThreads = 1024;
+
+// What every command that opens a model takes. What is not set is settled by locate().
 struct ModelOptions {
-    std::string model = "aerie-tiny";
-    std::string head;  // empty: the one beside the target, if there is one
-    std::string device;
-    std::string draft;  // empty: eagle2 where there is a head, else none
-    int threads = 0;
-    int context = 0;
+    std::optional<std::string> model, head, device;
+    std::optional<DraftKind> draft;
+    std::optional<int> threads, context;
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
     DraftOptions drafting;  // all but the kind
@@ -26,8 +25,7 @@ struct ModelOptions {
 
 struct GenerateOptions {
     ModelOptions model;
-    std::optional<std::string> prompt;
-    std::string prompt_file;  // "-": stdin
+    std::optional<std::string> prompt, prompt_file;  // "-": stdin
     bool chat = false;
     int max_tokens = -1;
     std::optional<double> temperature, top_p, min_p, repetition_penalty;
@@ -47,14 +45,17 @@ struct DevicesOptions {
     bool json = false;
 };
 
+// The command that was given; none where help or the version was shown.
 struct CommandLine {
     std::optional<GenerateOptions> generate;
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;
-    int exit_code = 0;  // where no command is set: help was shown or the usage was wrong
 };
 
-// Prints help, version or a usage error itself. Flag > AERIE_* variable > default.
+// Throws UsageError.
 CommandLine parse_command_line(int argc, char** argv);
+
+// As in --draft.
+const char* name(DraftKind kind);
 
 }  // namespace aerie

@@ -1,7 +1,8 @@
-// One row's attention for the query heads of one kv head. The history is cut into chunks of 64
+// Attention of some rows for the query heads of one kv head. The history is cut into chunks of 64
 // logical positions; each chunk has its own maximum and sum, and chunks are merged in order. Slots
-// only say where to load from.
+// only say where to load from, and which queries share a load changes no bit of any.
 #include "cpu/isa_kernels.h"
+#include "cpu/tile.h"
 #include "cpu/vector_math.h"
 
 namespace aerie::cpu::AERIE_ISA {
@@ -9,43 +10,66 @@ namespace {
 
 constexpr int kChunk = 64;
 
-// Rows of the cache that hold the chunk's positions, in logical order.
-int find_rows(size_t* rows, const History& h, int first) {
-    const int count = h.position + 1 - first < kChunk ? h.position + 1 - first : kChunk;
-    for (int i = 0; i < count; ++i) {
+// One query head of one row, and its softmax so far.
+struct Query {
+    const float* q;
+    float* out;
+    float max, sum;
+};
+
+// The cache rows of a chunk, in logical order.
+template <class T>
+struct Chunk {
+    const T* k[kChunk];
+    const T* v[kChunk];
+    int count;
+};
+
+template <class T>
+void find_chunk(Chunk<T>& chunk, const Cache& cache, const History& h, int first) {
+    const int left = h.position + 1 - first;
+    chunk.count = left < kChunk ? left : kChunk;
+    for (int i = 0; i < chunk.count; ++i) {
         const int position = first + i;
         const int slot = position < h.prefix     ? position
                          : position < h.position ? h.path[position - h.prefix]
                                                  : h.slot;
-        rows[i] = size_t(h.pages[slot / kChunk]) * kChunk + size_t(slot % kChunk);
+        const size_t row = size_t(h.pages[slot / kChunk]) * kChunk + size_t(slot % kChunk);
+        chunk.k[i] = static_cast<const T*>(cache.k) + row * cache.k_stride;
+        chunk.v[i] = static_cast<const T*>(cache.v) + row * cache.v_stride;
     }
-    return count;
 }
 
-template <class T>
-F32x16 dot_lanes(const float* q, const T* k, int head_dim) {
-    F32x16 lanes = splat(0.0f);
-    for (int d = 0; d < head_dim; d += kLanes) lanes = fma(load(q + d), load(k + d), lanes);
-    return lanes;
+template <int R, int C, class T>
+void score_rows(float (&scores)[C][kChunk], const float* const (&q)[C], const Chunk<T>& chunk,
+                int first, int head_dim) {
+    const T* rows[R];
+    for (int r = 0; r < R; ++r) rows[r] = chunk.k[first + r];
+    Tile<R, C> tile;
+    tile.clear();
+    tile.run(rows, q, head_dim);
+    float sums[C][R];
+    tile.sums(sums);
+    for (int c = 0; c < C; ++c)
+        for (int r = 0; r < R; ++r) scores[c][first + r] = sums[c][r];
 }
 
-// Scaled scores of the chunk; positions beyond `count` get -inf.
-template <class T>
-void score(float* scores, const AttentionTask& task, const float* q, const size_t* rows,
-           int count) {
-    const T* k = static_cast<const T*>(task.cache.k);
-    for (int i = 0; i < kChunk; i += kLanes) store(scores + i, splat(-__builtin_inff()));
-    for (int i = 0; i < count; i += 4) {
-        F32x16 lanes[4];
-        for (int j = 0; j < 4; ++j) {
-            const int row = i + j < count ? i + j : count - 1;
-            lanes[j] = dot_lanes(q, k + rows[row] * task.cache.k_stride, task.head_dim);
-        }
-        sum4(scores + i, lanes);
+// Scaled scores of the chunk; -inf beyond its end.
+template <int C, class T>
+void score(float (&scores)[C][kChunk], Query* const* queries, const Chunk<T>& chunk,
+           const AttentionTask& task) {
+    constexpr int R = tile_rows(C);
+    const float* q[C];
+    for (int c = 0; c < C; ++c) {
+        q[c] = queries[c]->q;
+        for (int i = 0; i < kChunk; i += kLanes) store(scores[c] + i, splat(-__builtin_inff()));
     }
-    for (int i = count; i % 4 != 0; ++i) scores[i] = -__builtin_inff();
+    int i = 0;
+    for (; i + R <= chunk.count; i += R) score_rows<R, C>(scores, q, chunk, i, task.head_dim);
+    for (; i < chunk.count; ++i) score_rows<1, C>(scores, q, chunk, i, task.head_dim);
     const F32x16 scale = splat(task.scale);
-    for (int i = 0; i < kChunk; i += kLanes) store(scores + i, load(scores + i) * scale);
+    for (int c = 0; c < C; ++c)
+        for (int j = 0; j < kChunk; j += kLanes) store(scores[c] + j, load(scores[c] + j) * scale);
 }
 
 float largest(const float* x) {
@@ -74,58 +98,110 @@ float exponentials(float* scores, float shift) {
     return sum(total);
 }
 
-// out = out * keep + weight * sum_i p_i v_i, for N * 16 elements.
-template <int N, class T>
-void mix(float* out, const float* p, const T* v, size_t stride, const size_t* rows, int count,
-         float keep, float weight) {
-    F32x16 lanes[N];
-    for (F32x16& lane : lanes) lane = splat(0.0f);
-    for (int i = 0; i < count; ++i) {
-        const F32x16 pi = splat(p[i]);
-        const T* row = v + rows[i] * stride;
-        for (int j = 0; j < N; ++j) lanes[j] = fma(pi, load(row + j * kLanes), lanes[j]);
-    }
-    for (int j = 0; j < N; ++j) {
-        float* place = out + j * kLanes;
-        store(place, load(place) * splat(keep) + lanes[j] * splat(weight));
-    }
-}
-
-struct Running {
-    float max, sum;
+// How a chunk is merged into what came before: out = out * keep + chunk * weight.
+struct Merge {
+    float keep, weight;
 };
 
-template <class T>
-void attend_chunk(const AttentionTask& task, const float* q, float* out, Running& running,
-                  const size_t* rows, int count) {
-    float scores[kChunk];
-    score<T>(scores, task, q, rows, count);
+Merge soften(Query& query, float* scores) {
     const float chunk_max = largest(scores);
     const float chunk_sum = exponentials(scores, chunk_max);
-    const float new_max = chunk_max > running.max ? chunk_max : running.max;
-    const float keep = exp_of(running.max - new_max), weight = exp_of(chunk_max - new_max);
-    running = {new_max, running.sum * keep + chunk_sum * weight};
-    const T* v = static_cast<const T*>(task.cache.v);
+    const float new_max = chunk_max > query.max ? chunk_max : query.max;
+    const Merge merge = {exp_of(query.max - new_max), exp_of(chunk_max - new_max)};
+    query.max = new_max;
+    query.sum = query.sum * merge.keep + chunk_sum * merge.weight;
+    return merge;
+}
+
+// Adds sum_i p_i v_i of N * 16 elements from d on to the outputs of C queries.
+template <int N, int C, class T>
+void mix(Query* const* queries, const float (&p)[C][kChunk], const Merge (&merges)[C],
+         const Chunk<T>& chunk, int d) {
+    F32x16 lanes[C][N];
+    for (auto& query : lanes)
+        for (F32x16& lane : query) lane = splat(0.0f);
+    for (int i = 0; i < chunk.count; ++i) {
+        F32x16 v[N];
+        for (int j = 0; j < N; ++j) v[j] = load(chunk.v[i] + d + j * kLanes);
+        for (int c = 0; c < C; ++c) {
+            const F32x16 weight = splat(p[c][i]);
+            for (int j = 0; j < N; ++j) lanes[c][j] = fma(weight, v[j], lanes[c][j]);
+        }
+    }
+    for (int c = 0; c < C; ++c)
+        for (int j = 0; j < N; ++j) {
+            float* place = queries[c]->out + d + j * kLanes;
+            const F32x16 before = load(place) * splat(merges[c].keep);
+            store(place, before + lanes[c][j] * splat(merges[c].weight));
+        }
+}
+
+template <int C, class T>
+void attend_together(Query* const* queries, const Chunk<T>& chunk, const AttentionTask& task) {
+    float scores[C][kChunk];
+    Merge merges[C];
+    score<C>(scores, queries, chunk, task);
+    for (int c = 0; c < C; ++c) merges[c] = soften(*queries[c], scores[c]);
+    constexpr int N = C == 1 ? 4 : 2;
     int d = 0;
-    for (; d + 4 * kLanes <= task.head_dim; d += 4 * kLanes)
-        mix<4>(out + d, scores, v + d, task.cache.v_stride, rows, count, keep, weight);
-    for (; d < task.head_dim; d += kLanes)
-        mix<1>(out + d, scores, v + d, task.cache.v_stride, rows, count, keep, weight);
+    for (; d + N * kLanes <= task.head_dim; d += N * kLanes)
+        mix<N, C>(queries, scores, merges, chunk, d);
+    for (; d < task.head_dim; d += kLanes) mix<1, C>(queries, scores, merges, chunk, d);
+}
+
+template <class T>
+void attend_chunk(Query* const* queries, int count, const Chunk<T>& chunk,
+                  const AttentionTask& task) {
+    for_column_groups(count, [&](auto columns, int first) {
+        attend_together<columns.value>(queries + first, chunk, task);
+    });
+}
+
+// All rows on the chunk from `first` on. Rows of one sequence that have all of it in their prefix
+// see the same cache rows and are taken together; the others go one by one.
+template <class T>
+void attend_rows(Query* queries, int first, const AttentionTask& task) {
+    Chunk<T> chunk;
+    Query *together[kMostQueries], *alone[kMostQueries];
+    int count = 0;
+    const History* shared = nullptr;
+    for (int r = 0; r < task.rows; ++r) {
+        const History& h = task.histories[r];
+        if (h.slot < 0 || h.position < first) continue;
+        const bool whole = h.prefix >= first + kChunk && (!shared || shared->pages == h.pages);
+        Query** list = whole ? together + count : alone;
+        for (int g = 0; g < task.group; ++g) list[g] = queries + r * task.group + g;
+        if (whole) {
+            shared = &h;
+            count += task.group;
+        } else {
+            find_chunk(chunk, task.cache, h, first);
+            attend_chunk(alone, task.group, chunk, task);
+        }
+    }
+    if (!shared) return;
+    find_chunk(chunk, task.cache, *shared, first);
+    attend_chunk(together, count, chunk, task);
 }
 
 template <class T>
 void attend(const AttentionTask& task) {
-    for (int i = 0; i < task.group * task.head_dim; ++i) task.out[i] = 0;
-    for (int g = 0; g < task.group; ++g) {
-        const float* q = task.q + g * task.head_dim;
-        float* out = task.out + g * task.head_dim;
-        Running running = {-__builtin_inff(), 0.0f};
-        for (int first = 0; first <= task.history.position; first += kChunk) {
-            size_t rows[kChunk];
-            const int count = find_rows(rows, task.history, first);
-            attend_chunk<T>(task, q, out, running, rows, count);
-        }
-        const F32x16 total = splat(running.sum);
+    Query queries[kMostQueries];
+    int longest = -1;
+    for (int r = 0; r < task.rows; ++r) {
+        const History& h = task.histories[r];
+        if (h.slot >= 0 && h.position > longest) longest = h.position;
+        float* out = task.out + size_t(r) * task.out_stride;
+        for (int i = 0; i < task.group * task.head_dim; ++i) out[i] = 0;
+        for (int g = 0; g < task.group; ++g)
+            queries[r * task.group + g] = {task.q + size_t(r) * task.q_stride + g * task.head_dim,
+                                           out + g * task.head_dim, -__builtin_inff(), 0.0f};
+    }
+    for (int first = 0; first <= longest; first += kChunk) attend_rows<T>(queries, first, task);
+    for (int i = 0; i < task.rows * task.group; ++i) {
+        if (task.histories[i / task.group].slot < 0) continue;
+        const F32x16 total = splat(queries[i].sum);
+        float* out = queries[i].out;
         for (int d = 0; d < task.head_dim; d += kLanes) store(out + d, load(out + d) / total);
     }
 }

@@ -37,8 +37,6 @@ size_t round_up(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-constexpr size_t kMatmulBytes = size_t(kMatmulScratchFloats) * sizeof(float);
-
 }  // namespace
 
 CpuBackend::CpuBackend(Isa isa, int threads)
@@ -57,7 +55,7 @@ std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> b
 
 size_t CpuBackend::thread_scratch_bytes(int vocab) const {
     const size_t row = round_up(size_t(vocab) * sizeof(float));
-    return round_up(kMatmulBytes) + 2 * row + round_up(size_t(vocab) * sizeof(uint64_t));
+    return 3 * row + round_up(size_t(vocab) * sizeof(uint64_t));
 }
 
 size_t CpuBackend::scratch_bytes(const Limits& limits) const {
@@ -71,10 +69,9 @@ void CpuBackend::reserve(const Limits& limits) {
     const size_t row = round_up(size_t(limits.vocab) * sizeof(float));
     std::byte* place = static_cast<CpuMemory&>(*scratch_memory_).data();
     for (int i = 0; i < pool_.threads(); ++i) {
-        std::byte* logits = place + round_up(kMatmulBytes);
-        scratch_.push_back({reinterpret_cast<float*>(place), reinterpret_cast<float*>(logits),
-                            reinterpret_cast<int32_t*>(logits + row),
-                            reinterpret_cast<uint64_t*>(logits + 2 * row)});
+        scratch_.push_back({reinterpret_cast<float*>(place), reinterpret_cast<float*>(place + row),
+                            reinterpret_cast<int32_t*>(place + 2 * row),
+                            reinterpret_cast<uint64_t*>(place + 3 * row)});
         place += thread_scratch_bytes(limits.vocab);
     }
 }

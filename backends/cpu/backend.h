@@ -12,8 +12,8 @@ namespace aerie::cpu {
 
 // What one thread may write to while it works on one op.
 struct Scratch {
-    float* matmul;    // kMatmulScratchFloats
     float* logits;    // [vocab]
+    float* masses;    // [vocab]
     int32_t* ids;     // [vocab]
     uint64_t* order;  // [vocab]
 };

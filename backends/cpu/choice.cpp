@@ -60,8 +60,6 @@ struct LogitRow {
     double temperature;
 
     float scale() const { return float(std::min(1 / temperature, 3e38)); }
-    // Relative to the best token.
-    double mass(float logit) const { return std::exp((double(logit) - top.value) / temperature); }
 };
 
 // Tokens in the order of the filters, as integers that descend: logit, then id ascending.
@@ -74,22 +72,23 @@ int id_of(uint64_t key) {
     return int(0xffffffffu - uint32_t(key));
 }
 
-double mass_of(const LogitRow& row, const uint64_t* first, const uint64_t* last) {
+// Sum of exp(logit / temperature), relative to the best token, over some keys.
+double mass_of(const float* masses, const uint64_t* first, const uint64_t* last) {
     double sum = 0;
-    for (; first != last; ++first) sum += row.mass(row.logits[id_of(*first)]);
+    for (; first != last; ++first) sum += double(masses[id_of(*first)]);
     return sum;
 }
 
 // Length of the shortest prefix of the order with at least `goal` mass; at least one token. Sorts
 // no more than it must: that prefix comes to stand in front.
-size_t prefix_with_mass(const LogitRow& row, std::span<uint64_t> keys, double goal) {
+size_t prefix_with_mass(const float* masses, std::span<uint64_t> keys, double goal) {
     size_t first = 0, last = keys.size();  // the prefix ends in (first, last]
     double before = 0;                     // mass of [0, first)
     while (last - first > 1) {
         const size_t middle = first + (last - first) / 2;
         uint64_t* data = keys.data();
         std::nth_element(data + first, data + middle, data + last, std::greater<uint64_t>());
-        const double upper = before + mass_of(row, data + first, data + middle);
+        const double upper = before + mass_of(masses, data + first, data + middle);
         if (upper >= goal) {
             last = middle;
         } else {
@@ -112,7 +111,8 @@ std::span<uint64_t> gather_best(const Kernels& kernels, const LogitRow& row, con
         const int found = kernels.ids_between(scratch.ids, row.logits, low, high, row.vocab);
         for (int i = 0; i < found; ++i)
             scratch.order[size + size_t(i)] = order_key(row.logits[scratch.ids[i]], scratch.ids[i]);
-        if (goal > 0) mass += mass_of(row, scratch.order + size, scratch.order + size + found);
+        if (goal > 0)
+            mass += mass_of(scratch.masses, scratch.order + size, scratch.order + size + found);
         size += size_t(found);
         if (size >= count && mass >= goal) break;
         high = low;
@@ -127,10 +127,10 @@ uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Filters& fi
     const bool limited = filters.top_k > 0 && filters.top_k < row.vocab;
     const bool nucleus = filters.top_p < 1;
     if (limited || nucleus) {
+        const float top = row.top.value, scale = row.scale();
         double goal = 0;
-        if (!limited)
-            goal =
-                filters.top_p * kernels.exp_sum(row.logits, row.top.value, row.scale(), row.vocab);
+        if (nucleus) kernels.exp_scale(scratch.masses, row.logits, top, scale, 1.0f, row.vocab);
+        if (!limited) goal = filters.top_p * kernels.exp_sum(row.logits, top, scale, row.vocab);
         std::span<uint64_t> keys =
             gather_best(kernels, row, scratch, limited ? size_t(filters.top_k) : 1, goal);
         if (limited && size_t(filters.top_k) < keys.size()) {
@@ -139,8 +139,8 @@ uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Filters& fi
             keys = keys.first(size_t(filters.top_k));
         }
         if (limited && nucleus)
-            goal = filters.top_p * mass_of(row, keys.data(), keys.data() + keys.size());
-        if (nucleus) keys = keys.first(prefix_with_mass(row, keys, goal));
+            goal = filters.top_p * mass_of(scratch.masses, keys.data(), keys.data() + keys.size());
+        if (nucleus) keys = keys.first(prefix_with_mass(scratch.masses, keys, goal));
         cut = *std::min_element(keys.begin(), keys.end());
     }
     if (filters.min_p > 0) {

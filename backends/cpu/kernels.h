@@ -29,19 +29,14 @@ struct MatmulTask {
     float* out;
     size_t out_stride;
     bool accumulate;
-    float* scratch;  // kMatmulScratchFloats, of this thread alone, 64-byte aligned
 };
-constexpr int kPanelRows = 8;      // weight rows converted together
-constexpr int kPanelInner = 512;   // elements of them at a time, so that they stay in L1
-constexpr int kPanelColumns = 60;  // columns that they are multiplied by
-constexpr int kMatmulScratchFloats = kPanelRows * kPanelInner + kPanelRows * kPanelColumns * 16;
 
 // Where the tokens that a row sees lie in the cache; fields as in core/rows.h.
 struct History {
     int position;
     int prefix;
     const int32_t* path;
-    int slot;
+    int slot;              // -1: a padding row, whose output becomes 0
     const int32_t* pages;  // page table of the row's sequence
 };
 
@@ -53,16 +48,20 @@ struct Cache {
     Float type;
 };
 
-// One row and one kv head; the query heads of its group are contiguous in q and out.
+// Some rows and one kv head; the query heads of its group are contiguous in q and out.
 struct AttentionTask {
-    const float* q;
+    const float* q;  // of the first row
     float* out;
+    size_t q_stride;
+    size_t out_stride;
+    int rows;
     int group;
     int head_dim;
     float scale;
-    Cache cache;  // from the first element of the kv head
-    History history;
+    Cache cache;               // from the first element of the kv head
+    const History* histories;  // [rows]
 };
+constexpr int kMostQueries = 128;  // rows * group of a task
 
 struct RopeTask {
     float* qkv;         // one row; q and k are rotated in place

@@ -10,6 +10,8 @@ namespace aerie::cpu {
 
 namespace {
 
+constexpr int kTileRows = 4;  // of a matmul; a part begins at a multiple of them
+
 // Work of one element in units of a multiply-add, for Pool::run.
 constexpr double kExpWork = 8, kNoiseWork = 40, kCopyWork = 1;
 
@@ -20,6 +22,16 @@ const Row& row_of(const Rows& rows, int index) {
 size_t cache_row(const KvLayer& kv, int sequence, int slot) {
     const int32_t* pages = row<int32_t>(kv.page_table, sequence);
     return size_t(pages[slot / kPageSize]) * kPageSize + size_t(slot % kPageSize);
+}
+
+History history(const Row& row, const KvLayer& kv) {
+    if (row.slot < 0)
+        return {.position = -1, .prefix = 0, .path = nullptr, .slot = -1, .pages = nullptr};
+    return {.position = row.position,
+            .prefix = row.prefix,
+            .path = row.path,
+            .slot = row.slot,
+            .pages = aerie::cpu::row<int32_t>(kv.page_table, row.sequence)};
 }
 
 std::byte* element(const Tensor& t, size_t row_index, int column) {
@@ -54,7 +66,7 @@ void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, A
     FloatEnvironment environment;
     const CpuWeight& weight = static_cast<const CpuWeight&>(w);
     const double work = double(x.rows) * x.cols;
-    pool_.run(w.rows, work, kPanelRows, [&](int first, int last, int thread) {
+    pool_.run(w.rows, work, kTileRows, [&](int first, int last, int) {
         for (const CpuWeight::Block& block : weight.blocks()) {
             const int begin = std::max(first, block.first_row);
             const int end = std::min(last, block.first_row + block.rows);
@@ -71,7 +83,6 @@ void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, A
             task.out = row_f32(out, 0) + begin;
             task.out_stride = size_t(out.row_stride);
             task.accumulate = acc == Accumulate::yes;
-            task.scratch = scratch_[size_t(thread)].matmul;
             kernels_.matmul(task);
         }
     });
@@ -101,36 +112,37 @@ void CpuBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const Attent
 void CpuBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
                               const KvLayer& kv) {
     FloatEnvironment environment;
+    constexpr int kQueries = 32,
+                  kMostBlock = 16;  // query heads, rows that share loads of the cache
     const int group = shape.heads / shape.kv_heads;
+    assert(group <= kMostQueries);
     const float scale = float(1.0 / std::sqrt(double(shape.head_dim)));
+    const int block = std::clamp(kQueries / group, 1, kMostBlock);
+    const int blocks = (qkv.rows + block - 1) / block;
     double positions = 0;
     for (int r = 0; r < qkv.rows; ++r) positions += row_of(rows, r).position + 1;
-    const double work = positions / qkv.rows * 2 * group * shape.head_dim;
-    pool_.run(qkv.rows * shape.kv_heads, work, [&](int first, int last, int) {
+    const double work = 2 * positions / blocks * group * shape.head_dim;
+    pool_.run(blocks * shape.kv_heads, work, [&](int first, int last, int) {
         for (int i = first; i < last; ++i) {
-            const int r = i / shape.kv_heads, head = i % shape.kv_heads;
-            const Row& place = row_of(rows, r);
-            const int columns = group * shape.head_dim;
-            float* to = row_f32(out, r) + head * columns;
-            if (place.slot < 0) {
-                std::memset(to, 0, size_t(columns) * sizeof(float));
-                continue;
-            }
-            kernels_.attention({.q = row_f32(qkv, r) + head * columns,
-                                .out = to,
+            const int begin = i / shape.kv_heads * block, head = i % shape.kv_heads;
+            const int count = std::min(block, qkv.rows - begin);
+            History histories[kMostBlock];
+            for (int r = 0; r < count; ++r) histories[r] = history(row_of(rows, begin + r), kv);
+            const int column = head * group * shape.head_dim, kv_column = head * shape.head_dim;
+            kernels_.attention({.q = row_f32(qkv, begin) + column,
+                                .out = row_f32(out, begin) + column,
+                                .q_stride = size_t(qkv.row_stride),
+                                .out_stride = size_t(out.row_stride),
+                                .rows = count,
                                 .group = group,
                                 .head_dim = shape.head_dim,
                                 .scale = scale,
-                                .cache = {.k = element(kv.k, 0, head * shape.head_dim),
-                                          .v = element(kv.v, 0, head * shape.head_dim),
+                                .cache = {.k = element(kv.k, 0, kv_column),
+                                          .v = element(kv.v, 0, kv_column),
                                           .k_stride = size_t(kv.k.row_stride),
                                           .v_stride = size_t(kv.v.row_stride),
                                           .type = float_type(kv.k.dtype)},
-                                .history = {.position = place.position,
-                                            .prefix = place.prefix,
-                                            .path = place.path,
-                                            .slot = place.slot,
-                                            .pages = row<int32_t>(kv.page_table, place.sequence)}});
+                                .histories = histories});
         }
     });
 }

@@ -16,13 +16,37 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
+#ifdef __AVX2__
+// The fixed tree of a sum: lanes 8 apart, then 4, 2 and 1.
+inline float sum(F32x16 a) {
+    const __m128 four = sum_to_4(a);
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+inline void sum4(float* out, const F32x16* a) {
+    const __m128 s0 = sum_to_4(a[0]), s1 = sum_to_4(a[1]);
+    const __m128 s2 = sum_to_4(a[2]), s3 = sum_to_4(a[3]);
+    // Lanes of s0 and s1 interleaved: the sums 2 apart, then those 1 apart.
+    const __m128 t01 = _mm_add_ps(_mm_unpacklo_ps(s0, s1), _mm_unpackhi_ps(s0, s1));
+    const __m128 t23 = _mm_add_ps(_mm_unpacklo_ps(s2, s3), _mm_unpackhi_ps(s2, s3));
+    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(t01, t23), _mm_movehl_ps(t23, t01)));
+}
+#endif
+
 constexpr int kLanes = 16;
+constexpr int kPartLanes = kLanes / kParts;
 
 inline F32x16 load(const Half* p) {
     return load_f16(p);
 }
 inline F32x16 load(const Brain* p) {
     return load_bf16(p);
+}
+inline Part load_part(const Half* p) {
+    return load_part_f16(p);
+}
+inline Part load_part(const Brain* p) {
+    return load_part_bf16(p);
 }
 inline void store(Half* p, F32x16 v) {
     store_f16(p, v);

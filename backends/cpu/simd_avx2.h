@@ -7,6 +7,12 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
+// A register of lanes, for loops that must count registers.
+struct Part {
+    __m256 v;
+};
+constexpr int kParts = 2;
+
 struct F32x16 {
     __m256 lo, hi;
 };
@@ -28,6 +34,32 @@ inline U32x16 iota() {
             _mm256_setr_epi32(8, 9, 10, 11, 12, 13, 14, 15)};
 }
 
+inline Part load_part(const float* p) {
+    return {_mm256_loadu_ps(p)};
+}
+inline Part load_part_f16(const void* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
+}
+inline Part load_part_bf16(const void* p) {
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
+}
+inline Part fma(Part a, Part b, Part c) {
+    return {_mm256_fmadd_ps(a.v, b.v, c.v)};
+}
+// In a register from here on: g++ would load it again for each use.
+inline Part held(Part a) {
+    asm("" : "+x"(a.v));
+    return a;
+}
+inline F32x16 join(const Part* parts) {
+    return {parts[0].v, parts[1].v};
+}
+inline void split(Part* parts, F32x16 a) {
+    parts[0] = {a.lo};
+    parts[1] = {a.hi};
+}
+
 inline F32x16 load(const float* p) {
     return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }
@@ -35,17 +67,13 @@ inline void store(float* p, F32x16 a) {
     _mm256_storeu_ps(p, a.lo);
     _mm256_storeu_ps(p + 8, a.hi);
 }
-
 inline F32x16 load_f16(const void* p) {
-    const __m128i* q = static_cast<const __m128i*>(p);
-    return {_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
+    const char* q = static_cast<const char*>(p);
+    return {load_part_f16(q).v, load_part_f16(q + 16).v};
 }
 inline F32x16 load_bf16(const void* p) {
-    const __m128i* q = static_cast<const __m128i*>(p);
-    const __m256i lo = _mm256_cvtepu16_epi32(_mm_loadu_si128(q));
-    const __m256i hi = _mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1));
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(lo, 16)),
-            _mm256_castsi256_ps(_mm256_slli_epi32(hi, 16))};
+    const char* q = static_cast<const char*>(p);
+    return {load_part_bf16(q).v, load_part_bf16(q + 16).v};
 }
 inline void store_f16(void* p, F32x16 a) {
     __m128i* q = static_cast<__m128i*>(p);
@@ -140,23 +168,10 @@ inline F32x16 to_float(U32x16 a) {  // as signed
     return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
 }
 
-// The fixed tree: lanes 8 apart, then 4, 2 and 1.
+// Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.
 inline __m128 sum_to_4(F32x16 a) {
     const __m256 eight = _mm256_add_ps(a.lo, a.hi);
     return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-}
-inline float sum(F32x16 a) {
-    const __m128 four = sum_to_4(a);
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-inline void sum4(float* out, const F32x16* a) {
-    const __m128 s0 = sum_to_4(a[0]), s1 = sum_to_4(a[1]);
-    const __m128 s2 = sum_to_4(a[2]), s3 = sum_to_4(a[3]);
-    // Lanes of s0 and s1 interleaved: the sums 2 apart, then those 1 apart.
-    const __m128 t01 = _mm_add_ps(_mm_unpacklo_ps(s0, s1), _mm_unpackhi_ps(s0, s1));
-    const __m128 t23 = _mm_add_ps(_mm_unpacklo_ps(s2, s3), _mm_unpackhi_ps(s2, s3));
-    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(t01, t23), _mm_movehl_ps(t23, t01)));
 }
 
 }  // namespace

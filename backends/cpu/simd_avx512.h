@@ -129,24 +129,35 @@ inline F32x16 to_float(U32x16 a) {
     return {_mm512_cvtepi32_ps(a.v)};
 }  // as signed
 
-// The fixed tree: lanes 8 apart, then 4, 2 and 1.
+// Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.
 inline __m128 sum_to_4(F32x16 a) {
     const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a.v), 1));
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), high);
     return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 }
-inline float sum(F32x16 a) {
-    const __m128 four = sum_to_4(a);
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+
+// A register of lanes, for loops that must count registers.
+using Part = F32x16;
+constexpr int kParts = 1;
+inline Part load_part(const float* p) {
+    return load(p);
 }
-inline void sum4(float* out, const F32x16* a) {
-    const __m128 s0 = sum_to_4(a[0]), s1 = sum_to_4(a[1]);
-    const __m128 s2 = sum_to_4(a[2]), s3 = sum_to_4(a[3]);
-    // Lanes of s0 and s1 interleaved: the sums 2 apart, then those 1 apart.
-    const __m128 t01 = _mm_add_ps(_mm_unpacklo_ps(s0, s1), _mm_unpackhi_ps(s0, s1));
-    const __m128 t23 = _mm_add_ps(_mm_unpacklo_ps(s2, s3), _mm_unpackhi_ps(s2, s3));
-    _mm_storeu_ps(out, _mm_add_ps(_mm_movelh_ps(t01, t23), _mm_movehl_ps(t23, t01)));
+inline Part load_part_f16(const void* p) {
+    return load_f16(p);
+}
+inline Part load_part_bf16(const void* p) {
+    return load_bf16(p);
+}
+// In a register from here on: g++ would load it again for each use.
+inline Part held(Part a) {
+    asm("" : "+v"(a.v));
+    return a;
+}
+inline void split(Part* parts, F32x16 a) {
+    parts[0] = a;
+}
+inline F32x16 join(const Part* parts) {
+    return parts[0];
 }
 
 }  // namespace

@@ -185,5 +185,27 @@ inline void sum4(float* out, const F32x16* a) {
     for (int i = 0; i < 4; ++i) out[i] = sum(a[i]);
 }
 
+// A register of lanes, for loops that must count registers.
+using Part = F32x16;
+constexpr int kParts = 1;
+inline Part load_part(const float* p) {
+    return load(p);
+}
+inline Part load_part_f16(const void* p) {
+    return load_f16(p);
+}
+inline Part load_part_bf16(const void* p) {
+    return load_bf16(p);
+}
+inline Part held(Part a) {
+    return a;
+}
+inline void split(Part* parts, F32x16 a) {
+    parts[0] = a;
+}
+inline F32x16 join(const Part* parts) {
+    return parts[0];
+}
+
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA

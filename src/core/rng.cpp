@@ -51,14 +51,17 @@ float log_positive(float x) {
 
 }  // namespace
 
+float gumbel_of(uint32_t word) {
+    // -log(1 - u): where u is small 1 - u would round, so the series runs in u itself.
+    const float u = unit(word);
+    const float exponential = -(u < 0.29289f ? log_parts(-u, 0.0f) : log_positive(unit(~word)));
+    return -log_positive(exponential);
+}
+
 float gumbel(uint64_t seed, int position, int token) {
     const auto words =
         philox(seed, {uint32_t(token / 64 * 16 + token % 16), uint32_t(position), 0, 0});
-    const uint32_t bits = words[(token / 16) % 4];
-    // -log(1 - u): where u is small 1 - u would round, so the series runs in u itself.
-    const float u = unit(bits);
-    const float exponential = -(u < 0.29289f ? log_parts(-u, 0.0f) : log_positive(unit(~bits)));
-    return -log_positive(exponential);
+    return gumbel_of(words[(token / 16) % 4]);
 }
 
 }  // namespace aerie

@@ -1,7 +1,7 @@
 // Penalties on each node's own path, made of counts that are raised and lowered along the tree.
 #include "engine/sampling.h"
 
-#include <string>
+#include <cstdio>
 
 #include "core/error.h"
 
@@ -9,9 +9,11 @@ namespace aerie {
 
 void check_sampling(const Sampling& sampling) {
     const auto check = [](const char* what, double value, double low, double high) {
-        if (!(value >= low && value <= high))
-            throw UsageError(std::string(what) + " must lie between " + std::to_string(low) +
-                             " and " + std::to_string(high) + ", not " + std::to_string(value));
+        if (value >= low && value <= high) return;
+        char line[120];
+        std::snprintf(line, sizeof(line), "%s must lie between %.9g and %.9g, not %.9g", what, low,
+                      high, value);
+        throw UsageError(line);
     };
     check("temperature", sampling.filters.temperature, 0, 100);
     check("top-k", sampling.filters.top_k, 0, 1 << 20);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <system_error>
 
@@ -59,6 +60,15 @@ std::shared_ptr<const FileMap> FileMap::open(const std::filesystem::path& path) 
 
 FileMap::~FileMap() {
     if (data_) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
+}
+
+void release_pages(std::span<const std::byte> bytes) {
+    const uintptr_t page = uintptr_t(::sysconf(_SC_PAGESIZE));
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data());
+    // Whole pages only: the others belong to neighbours too.
+    const uintptr_t first = (begin + page - 1) / page * page;
+    const uintptr_t last = (begin + bytes.size()) / page * page;
+    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 std::string read_text(const std::filesystem::path& path, size_t max_bytes) {

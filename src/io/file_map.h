@@ -27,6 +27,9 @@ class FileMap {
     size_t size_bytes_ = 0;
 };
 
+// Gives back the memory that bytes of a mapped file take; reading them again costs time, no more.
+void release_pages(std::span<const std::byte> bytes);
+
 // The whole of a small text file. Throws Error if it is missing or larger than max_bytes.
 std::string read_text(const std::filesystem::path& path, size_t max_bytes);
 

@@ -13,7 +13,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-constexpr size_t kMaxValues = 2'000'000;  // bounds the memory: a value takes 20 times its text
+constexpr size_t kMaxValues = 1'000'000;  // bounds the memory: a value takes 20 times its text
 
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
@@ -117,8 +117,13 @@ void write_string(std::string& out, const std::string& text) {
 }
 
 void write_number(std::string& out, auto value) {
-    char digits[32];
-    out.append(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
+    char buffer[32];
+    const char* end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
+    const std::string_view digits(buffer, size_t(end - buffer));
+    out += digits;
+    // A double stays one when it is read again.
+    const bool looks_whole = digits.find_first_of(".e") == std::string_view::npos;
+    if (std::is_floating_point_v<decltype(value)> && looks_whole) out += ".0";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// JSON values, read strictly (duplicate keys, depth over 64 and trailing text are errors) and
-// written for machines. The parser is nlohmann's; its header stays in json.cpp.
+// JSON values, read strictly (duplicate keys, depth over 64, over a million values and trailing
+// text are errors) and written for machines. The parser is nlohmann's; its header stays in
+// json.cpp.
 #pragma once
 
 #include <cstdint>

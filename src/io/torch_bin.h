@@ -1,5 +1,5 @@
 // The zip + pickle format of torch.save, read by a restricted reader that executes nothing: it
-// knows a dozen opcodes and a handful of names and builds plain tensors only.
+// knows the opcodes that a dict of tensors needs and eight names, and builds plain tensors only.
 #pragma once
 
 #include "io/tensor_file.h"

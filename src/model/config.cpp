@@ -2,16 +2,18 @@
 // it.
 #include "model/config.h"
 
-#include <cmath>
+#include <system_error>
 
 #include "core/error.h"
 #include "io/file_map.h"
+#include "io/model_folder.h"
 
 namespace aerie {
 
 namespace {
 
 constexpr size_t kMaxConfigBytes = 16 << 20;
+constexpr const char* kConfig = "config.json";
 
 // Typed access to the fields of one JSON object; every failure names file and field.
 class Fields {
@@ -34,8 +36,10 @@ class Fields {
         if (!value) fail(std::string("'") + key + "' is missing");
         int64_t number = 0;
         if (!value->integer(number) || number < low || number > high)
-            fail(std::string("'") + key + "' must be a whole number from " + std::to_string(low) +
-                 " to " + std::to_string(high));
+            fail(std::string("'") + key + "' must be " +
+                 (low == high ? std::to_string(low)
+                              : "a whole number from " + std::to_string(low) + " to " +
+                                    std::to_string(high)));
         return int(number);
     }
 
@@ -124,14 +128,19 @@ void refuse_rope_scaling(const Fields& fields) {
         fields.fail("'rope_scaling' is set; scaled RoPE is not implemented");
 }
 
-std::optional<Json> read_json(const std::filesystem::path& path) {
-    if (!std::filesystem::exists(path)) return {};
-    return Json::parse(read_text(path, kMaxConfigBytes), path.string());
+// Nothing if it is not there. The file may be a link only where a model's weights may.
+std::optional<Json> read_json(const std::filesystem::path& folder, const std::string& name) {
+    const std::filesystem::path path = folder / name;
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return {};
+    return Json::parse(read_text(file_in_folder(folder, name), kMaxConfigBytes), path.string());
 }
 
-Json read_config_json(const std::filesystem::path& path) {
-    std::optional<Json> json = read_json(path);
-    if (!json) throw Error(path.string() + ": missing; a Hugging Face model folder is expected");
+Json read_config_json(const std::filesystem::path& folder) {
+    std::optional<Json> json = read_json(folder, kConfig);
+    if (!json)
+        throw Error((folder / kConfig).string() +
+                    ": missing; a Hugging Face model folder is expected");
     return *std::move(json);
 }
 
@@ -139,7 +148,7 @@ Json read_config_json(const std::filesystem::path& path) {
 
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
     const Fields fields(json, source);
-    const std::string type = fields.string("model_type", "");
+    const std::string type = fields.string("model_type", "missing");
     if (type != "llama") fields.fail("'model_type' is '" + type + "'; only 'llama' is implemented");
     ModelConfig config = parse_shape(fields);
     config.architecture = type;
@@ -181,19 +190,17 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& so
 }
 
 ModelConfig read_model_config(const std::filesystem::path& folder) {
-    const auto path = folder / "config.json";
-    return parse_model_config(read_config_json(path), path.string());
+    return parse_model_config(read_config_json(folder), (folder / kConfig).string());
 }
 
 ModelConfig read_head_config(const std::filesystem::path& folder) {
-    const auto path = folder / "config.json";
-    return parse_head_config(read_config_json(path), path.string());
+    return parse_head_config(read_config_json(folder), (folder / kConfig).string());
 }
 
 GenerationConfig read_generation_config(const std::filesystem::path& folder) {
-    const auto path = folder / "generation_config.json";
-    const std::optional<Json> json = read_json(path);
-    return json ? parse_generation_config(*json, path.string()) : GenerationConfig{};
+    constexpr const char* kName = "generation_config.json";
+    const std::optional<Json> json = read_json(folder, kName);
+    return json ? parse_generation_config(*json, (folder / kName).string()) : GenerationConfig{};
 }
 
 }  // namespace aerie

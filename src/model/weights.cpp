@@ -19,7 +19,12 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     // A stack has one type; parts stored in different ones meet in f32.
     for (const WeightBlock& block : blocks)
         if (!as_ && block.dtype != type) type = DType::F32;
-    return be_.upload_weight(blocks, type);
+    auto weight = be_.upload_weight(blocks, type);
+    // What the backend does not read from the file itself is no longer needed in memory.
+    for (size_t i = 0; i < blocks.size(); ++i)
+        if (blocks[i].dtype != type || !be_.capabilities().maps_files)
+            release_pages(checkpoint_.find(parts[i].name)->data);
+    return weight;
 }
 
 Vector WeightLoader::vector(const std::string& name, int size) const {

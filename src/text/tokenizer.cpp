@@ -187,7 +187,7 @@ std::vector<int> Tokenizer::encode(std::string_view text) const {
 }
 
 std::string_view Tokenizer::bytes(int id) const {
-    return impl_->bytes.at(size_t(id));
+    return size_t(id) < impl_->bytes.size() ? impl_->bytes[size_t(id)] : std::string_view();
 }
 
 std::string Tokenizer::decode(const std::vector<int>& ids) const {

@@ -31,8 +31,8 @@ class Tokenizer {
     // if the text is larger than 4 MB (64 KB for a model without byte pieces).
     std::vector<int> encode(std::string_view text) const;
     // Bytes of one token: a byte token gives its byte, a control token nothing; U+2581 becomes a
-    // space. At the start of a text one leading space is dropped by TextStream, not here. The id
-    // must be in [0, size).
+    // space. At the start of a text one leading space is dropped by TextStream, not here. Other ids
+    // (models pad their vocabulary) give nothing.
     std::string_view bytes(int id) const;
     // The whole text of some ids, as TextStream gives it without stop strings.
     std::string decode(const std::vector<int>& ids) const;

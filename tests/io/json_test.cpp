@@ -84,14 +84,14 @@ TEST(Json, RefusesDeepNesting) {
 
 TEST(Json, RefusesMillionsOfValues) {
     std::string text = "[0";
-    for (int i = 0; i < 2'000'000; ++i) text += ",0";
-    EXPECT_EQ(problem(text + "]"), "test.json: more than 2000000 values");
+    for (int i = 0; i < 1'000'000; ++i) text += ",0";
+    EXPECT_EQ(problem(text + "]"), "test.json: more than 1000000 values");
 }
 
 TEST(Json, WritesWhatItReads) {
     for (const std::string text :
          {"null", "true", "[]", "{}", "[1,2.5,\"x\"]", R"({"a":[{"b":null}],"c":"\"\\\n"})",
-          "18446744073709551615", "-9223372036854775808", "0.1", "1e-320"}) {
+          "18446744073709551615", "-9223372036854775808", "0.1", "1e-320", "-0.0", "3.0"}) {
         EXPECT_EQ(parse(text).dump(), text);
     }
 }

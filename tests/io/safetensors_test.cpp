@@ -50,7 +50,8 @@ TEST(Safetensors, OrderOfHeaderAndDataMayDiffer) {
     const std::string header = safetensors_header({safetensors_entry("b", "F32", "[1]", 4, 8),
                                                    "\"__metadata__\":{\"format\":\"pt\"}",
                                                    safetensors_entry("a", "F32", "[1]", 0, 4)});
-    const auto tensors = read(safetensors_file(header + "   ", "AAAABBBB"));
+    const std::string file = safetensors_file(header + "   ", "AAAABBBB");
+    const auto tensors = read(file);
     ASSERT_EQ(tensors.size(), 2u);
     EXPECT_EQ(text_of(tensors[0]), "BBBB");
     EXPECT_EQ(text_of(tensors[1]), "AAAA");

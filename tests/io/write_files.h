@@ -16,7 +16,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 
 inline std::string little_endian(uint64_t value, size_t bytes) {
     std::string out;
-    for (size_t i = 0; i < bytes; ++i) out += char(value >> (8 * i));
+    for (size_t i = 0; i < bytes; ++i) out += i < 8 ? char(value >> (8 * i)) : 0;
     return out;
 }
 
@@ -173,8 +173,10 @@ class PickleWriter {
   private:
     static std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
         std::vector<int64_t> strides(shape.size());
-        int64_t stride = 1;
-        for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
+        uint64_t stride = 1;  // unsigned: a shape may be meant to overflow
+        for (size_t i = shape.size(); i-- > 0; stride *= uint64_t(shape[i])) {
+            strides[i] = int64_t(stride);
+        }
         return strides;
     }
 

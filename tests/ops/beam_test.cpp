@@ -121,9 +121,10 @@ TEST_P(BeamTest, AddsValuesAndSelectsTheBest) {
 TEST_P(BeamTest, WithoutSumsRanksByLogProb) {
     std::vector<Candidate> table(12);
     table[2].value = -100;
-    const Outcome out =
-        run({.table_offset = 4, .sum_values = false}, two_by_three(),
-            log_probs({-0.1f, -2, -3, -0.2f, -0.6f, -9}), two_rows(), {2, 0}, table, 2);
+    BeamStep no_sums = step(4);
+    no_sums.sum_values = false;
+    const Outcome out = run(no_sums, two_by_three(), log_probs({-0.1f, -2, -3, -0.2f, -0.6f, -9}),
+                            two_rows(), {2, 0}, table, 2);
     EXPECT_EQ(out.frontier[0], 4);
     EXPECT_EQ(out.frontier[1], 7);
     EXPECT_FLOAT_EQ(out.table[4].value, -0.1f);

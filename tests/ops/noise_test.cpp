@@ -44,7 +44,24 @@ TEST_P(NoiseTest, HasTheMomentsOfAGumbelDistribution) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, NoiseTest, testing::ValuesIn(devices()), device_name);
 
-// Known answer of Philox4x32-10 (Random123's kat_vectors).
+TEST(Gumbel, IsCloseToDoublesAndMonotone) {
+    const auto check = [](uint64_t first, uint64_t last, uint64_t step) {
+        float before = gumbel_of(uint32_t(first));
+        for (uint64_t word = first; word <= last; word += step) {
+            const float got = gumbel_of(uint32_t(word));
+            ASSERT_NEAR(got, -std::log(-std::log1p(-(double(word) + 0.5) * 0x1p-32)), 1e-6) << word;
+            ASSERT_LE(got, before) << word;
+            before = got;
+        }
+    };
+    check(0, 0xffffffff, 65521);
+    check(0, 1 << 16, 1);
+    check(0xffff0000, 0xffffffff, 1);
+    const uint64_t switch_over = uint64_t(0.29289 * 0x1p32);  // from one series to the other
+    check(switch_over - 50000, switch_over + 50000, 1);
+}
+
+// Known answers of Philox4x32-10 (Random123's kat_vectors).
 TEST(Philox, KnownAnswers) {
     EXPECT_EQ(philox(0, {0, 0, 0, 0}),
               (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

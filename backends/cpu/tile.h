@@ -1,0 +1,97 @@
+// A tile of dot products whose accumulators stay in registers: matmul and the scores of attention.
+#pragma once
+
+#include "cpu/simd.h"
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+// R rows (of a weight, of cached keys) by C columns (f32 rows of activations). Lane j of a product
+// takes the elements j mod 16 in ascending order, fused. The loop takes one part of the lanes after
+// the other, so that a loaded row or column serves from a register.
+template <int R, int C>
+struct Tile {
+    Part lanes[kParts][C][R];
+
+    F32x16 cell(int c, int r) const {
+        Part parts[kParts];
+        for (int p = 0; p < kParts; ++p) parts[p] = lanes[p][c][r];
+        return join(parts);
+    }
+    void set(int c, int r, F32x16 value) {
+        Part parts[kParts];
+        split(parts, value);
+        for (int p = 0; p < kParts; ++p) lanes[p][c][r] = parts[p];
+    }
+    void clear() {
+        for (int c = 0; c < C; ++c)
+            for (int r = 0; r < R; ++r) set(c, r, splat(0.0f));
+    }
+
+    // Sixteen elements from k on.
+    template <class W>
+    void step(const W* const (&rows)[R], const float* const (&columns)[C], int k) {
+        for (int p = 0; p < kParts; ++p) {
+            Part row[R];
+            for (int r = 0; r < R; ++r) row[r] = load_part(rows[r] + k + p * kPartLanes);
+            for (int c = 0; c < C; ++c) {
+                const Part column = held(load_part(columns[c] + k + p * kPartLanes));
+                for (int r = 0; r < R; ++r) lanes[p][c][r] = fma(row[r], column, lanes[p][c][r]);
+            }
+        }
+    }
+    // The last n < 16 elements, from k on; the lanes beyond them multiply zeros.
+    template <class W>
+    void tail(const W* const (&rows)[R], const float* const (&columns)[C], int k, int n) {
+        W row_end[R][kLanes] = {};
+        float column_end[C][kLanes] = {};
+        const W* row_ends[R];
+        const float* column_ends[C];
+        for (int r = 0; r < R; ++r) {
+            __builtin_memcpy(row_end[r], rows[r] + k, size_t(n) * sizeof(W));
+            row_ends[r] = row_end[r];
+        }
+        for (int c = 0; c < C; ++c) {
+            __builtin_memcpy(column_end[c], columns[c] + k, size_t(n) * sizeof(float));
+            column_ends[c] = column_end[c];
+        }
+        step(row_ends, column_ends, 0);
+    }
+    template <class W>
+    void run(const W* const (&rows)[R], const float* const (&columns)[C], int count) {
+        int k = 0;
+        for (; k + kLanes <= count; k += kLanes) step(rows, columns, k);
+        if (k < count) tail(rows, columns, k, count - k);
+    }
+
+    // Adds up the lanes: out[c][r].
+    void sums(float (&out)[C][R]) const {
+        constexpr int kCells = R * C;
+        F32x16 cells[kCells];
+        for (int i = 0; i < kCells; ++i) cells[i] = cell(i / R, i % R);
+        int done = 0;
+        for (; done + 4 <= kCells; done += 4) sum4(&out[0][0] + done, cells + done);
+        for (; done < kCells; ++done) (&out[0][0])[done] = sum(cells[done]);
+    }
+};
+
+// Rows of a tile with C columns: what sixteen registers hold.
+constexpr int tile_rows(int columns) {
+    return columns == 1 ? 4 : 2;
+}
+
+// Calls body with a constant 1, 2 or 3 for each group of columns.
+template <int n>
+struct Constant {
+    static constexpr int value = n;
+};
+template <class Body>
+inline void for_column_groups(int columns, const Body& body) {
+    int column = 0;
+    for (; columns - column > 4 || columns - column == 3; column += 3) body(Constant<3>(), column);
+    for (; columns - column > 1; column += 2) body(Constant<2>(), column);
+    if (columns > column) body(Constant<1>(), column);
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

@@ -1,0 +1,21 @@
+// Fuzzes JSON (what is read must be written and read again as the same) and the model
+// configurations.
+#include "fuzz.h"
+#include "io/json.h"
+#include "model/config.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace aerie;
+    Json json;
+    bool parsed = false;
+    fuzz::run([&] {
+        json = Json::parse(fuzz::text(data, size), "fuzz");
+        parsed = true;
+    });
+    if (!parsed) return 0;
+    const std::string written = json.dump();
+    if (Json::parse(written, "written").dump() != written) std::abort();
+    fuzz::run([&] { parse_model_config(json, "fuzz"); });
+    fuzz::run([&] { parse_head_config(json, "fuzz"); });
+    return fuzz::run([&] { parse_generation_config(json, "fuzz"); });
+}

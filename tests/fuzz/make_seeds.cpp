@@ -1,0 +1,77 @@
+// Writes the seeds of the fuzz targets: fuzz_seeds FOLDER makes FOLDER/<target>/<number>.
+#include <filesystem>
+#include <fstream>
+
+#include "io/write_files.h"
+#include "text/write_model.h"
+
+namespace {
+
+using namespace aerie::test;
+
+void write(const std::filesystem::path& folder, const std::vector<std::string>& seeds) {
+    std::filesystem::create_directories(folder);
+    for (size_t i = 0; i < seeds.size(); ++i) {
+        std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
+    }
+}
+
+std::vector<std::string> safetensors_seeds() {
+    return {SafetensorsWriter().file(),
+            SafetensorsWriter()
+                .add("a.weight", "F32", "[2, 1]", "12345678")
+                .add("b", "BOOL", "[3]", "abc")
+                .add("c", "I64", "[0]", "")
+                .file(),
+            safetensors_file(safetensors_header({"\"__metadata__\":{\"format\":\"pt\"}",
+                                                 safetensors_entry("w", "BF16", "[]", 0, 2)}),
+                             "xy")};
+}
+
+const std::vector<TorchTensor> kTensors = {
+    {.name = "w", .shape = {2, 2}, .data = "0123456789abcdef"},
+    {.name = "b", .storage_class = "HalfStorage", .element_bytes = 2, .shape = {0}, .data = ""}};
+
+std::vector<std::string> torch_bin_seeds() {
+    ZipWriter zip64;
+    zip64.add({.name = "m/data.pkl", .data = torch_pickle({kTensors[0]}), .zip64 = true});
+    zip64.add({.name = "m/data/0", .data = kTensors[0].data, .zip64 = true});
+    return {torch_file({}), torch_file(kTensors), zip64.file(), zip64.file(true)};
+}
+
+std::vector<std::string> torch_pickle_seeds() {
+    PickleWriter parameters;
+    parameters.global("collections", "OrderedDict").raw(")R(").string("w");
+    parameters.global("torch._utils", "_rebuild_parameter").raw("(").tensor(kTensors[0], "0");
+    parameters.raw("\x88").global("collections", "OrderedDict").raw(")RtRu");
+    parameters.raw("}").string("_metadata").raw("}sb");
+    PickleWriter opcodes;
+    opcodes.raw("}q\x01\x94h\x01j\x02").integer(int64_t(1) << 40).raw("K\x01M\x02\x03N\x88\x89");
+    opcodes.raw("\x8C\x02os\x8C\x06system\x93\x85\x86\x87R");
+    return {torch_pickle({}), torch_pickle(kTensors), parameters.text(), opcodes.text()};
+}
+
+std::vector<std::string> tokenizer_seeds() {
+    const std::vector<Piece> pieces = {{"a", -1},
+                                       {"aa", -2},
+                                       {"\xE2\x96\x81", -3},
+                                       {"<x>", 0, kUserDefined},
+                                       {"<xy>", 0, kUserDefined},
+                                       {"12", -4, kUnused}};
+    const std::string self_test = bytes_field(4, bytes_field(1, bytes_field(1, "a")));
+    return {ModelWriter{.pieces = pieces, .byte_fallback = false}.file(),
+            ModelWriter{.pieces = pieces, .byte_fallback = false, .model_type = 1}.file(),
+            ModelWriter{.pieces = pieces, .byte_fallback = false, .extra = self_test}.file(),
+            ModelWriter{.pieces = pieces}.file()};
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count != 2) return 2;
+    const std::filesystem::path folder = arguments[1];
+    write(folder / "safetensors", safetensors_seeds());
+    write(folder / "torch_bin", torch_bin_seeds());
+    write(folder / "torch_pickle", torch_pickle_seeds());
+    write(folder / "tokenizer", tokenizer_seeds());
+}

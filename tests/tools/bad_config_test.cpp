@@ -1,0 +1,183 @@
+// config.json, generation_config.json, the tokenizer's files, heads and tree files that are wrong.
+#include <sys/stat.h>
+
+#include "io/file_map.h"
+#include "tools/bad_case.h"
+
+namespace aerie::test {
+
+namespace {
+
+constexpr const char* kTokenizer = "target/tokenizer.model";
+constexpr const char* kTokenizerConfig = "target/tokenizer_config.json";
+constexpr const char* kGeneration = "target/generation_config.json";
+
+BadCase text(std::string name, const char* file, std::string text, std::vector<std::string> says) {
+    says.push_back(file);
+    return {std::move(name), std::move(says),
+            [=](const ModelPair& models) { models.write(file, text); }};
+}
+
+BadCase without(std::string name, const char* file, std::vector<std::string> says) {
+    says.push_back(file);
+    return {std::move(name), std::move(says),
+            [=](const ModelPair& models) { models.remove(file); }};
+}
+
+BadCase field(std::string name, const char* file, const std::string& key, const std::string& json,
+              std::vector<std::string> says) {
+    says.push_back(file);
+    return {std::move(name), std::move(says),
+            [=](const ModelPair& models) { models.set(file, key, json); }};
+}
+
+// A field of the target's config.json that the error must name.
+BadCase config(std::string name, const std::string& key, const std::string& json) {
+    return field(std::move(name), kConfig, key, json, {"'" + key + "'"});
+}
+
+// The file is a pipe without a writer: opening it must not hang.
+BadCase pipe(std::string name, const char* file) {
+    return {std::move(name), {file, "not a regular file"}, [=](const ModelPair& models) {
+                models.remove(file);
+                ASSERT_EQ(::mkfifo((models.folder() / file).c_str(), 0600), 0);
+            }};
+}
+
+const std::vector<BadCase> kConfigFiles = {
+    without("Missing", kConfig, {"missing"}),
+    text("Empty", kConfig, "", {"not JSON"}),
+    text("NotJson", kConfig, "hidden_size = 32", {"not JSON"}),
+    text("Array", kConfig, "[]", {"JSON object"}),
+    text("Number", kConfig, "7", {"JSON object"}),
+    text("Trailing", kConfig, "{} {}", {"not JSON"}),
+    text("NotUtf8", kConfig, "{\"a\":\"\xFF\"}", {"not JSON"}),
+    text("Nested", kConfig, std::string(200'000, '['), {"nested deeper"}),
+    text("DuplicateKey", kConfig, R"({"vocab_size":4096,"vocab_size":8})", {"duplicate key"}),
+    text("Huge", kConfig, std::string(17 << 20, ' '), {"bytes"}),
+    text("ManyValues", kConfig, "[" + std::string(5 << 20, '0').replace(0, 1, "0,0"), {"not JSON"}),
+    pipe("Pipe", kConfig),
+    BadCase{"Folder",
+            {kConfig, "not a regular file"},
+            [](const ModelPair& models) {
+                models.remove(kConfig);
+                std::filesystem::create_directory(models.folder() / kConfig);
+            }},
+    BadCase{"LinkOutside",
+            {kConfig, "outside the model folder"},
+            [](const ModelPair& models) {
+                models.remove(kConfig);
+                std::filesystem::create_symlink("/etc/passwd", models.folder() / kConfig);
+            }},
+};
+
+const std::vector<BadCase> kConfigFields = {
+    config("HiddenMissing", "hidden_size", ""),
+    field("HiddenNan", kConfig, "hidden_size", "NaN", {"not JSON"}),
+    field("EpsilonInfinite", kConfig, "rms_norm_eps", "1e999", {}),
+    config("HiddenString", "hidden_size", R"("32")"),
+    config("HiddenNegative", "hidden_size", "-32"),
+    config("HiddenFraction", "hidden_size", "32.5"),
+    config("HiddenHuge", "hidden_size", "1000000000"),
+    config("HiddenBeyondInt64", "hidden_size", "1e300"),
+    config("HiddenObject", "hidden_size", "{}"),
+    config("FfnZero", "intermediate_size", "0"),
+    config("VocabularyHuge", "vocab_size", "4294967296"),
+    config("VocabularyMissing", "vocab_size", ""),
+    config("HeadsZero", "num_attention_heads", "0"),
+    BadCase{"HeadsDoNotDivide",
+            {kConfig, "'num_attention_heads'"},
+            [](const ModelPair& models) {
+                models.set(kConfig, "head_dim", "");
+                models.set(kConfig, "num_attention_heads", "3");
+            }},
+    config("KvHeadsZero", "num_key_value_heads", "0"),
+    config("KvHeadsMore", "num_key_value_heads", "4"),
+    field("HeadSize24", kConfig, "head_dim", "24", {"multiple of 16", "24"}),
+    config("HeadSizeHuge", "head_dim", "65536"),
+    config("LayersMany", "num_hidden_layers", "100000"),
+    config("LayersNone", "num_hidden_layers", "0"),
+    config("ContextHuge", "max_position_embeddings", "1e12"),
+    config("ContextOne", "max_position_embeddings", "1"),
+    config("EpsilonNegative", "rms_norm_eps", "-1"),
+    config("EpsilonString", "rms_norm_eps", R"("1e-5")"),
+    config("ThetaZero", "rope_theta", "0"),
+    config("TypeOther", "model_type", R"("mistral")"),
+    config("TypeAbsent", "model_type", ""),
+    config("TypeNumber", "model_type", "1"),
+    config("TypeWithEscapes", "model_type", R"("\u001b[2J\nllama")"),
+    config("ActivationOther", "hidden_act", R"("gelu")"),
+    config("RopeScaled", "rope_scaling", R"({"type":"linear","factor":2.0})"),
+    config("AttentionBias", "attention_bias", "true"),
+    config("MlpBias", "mlp_bias", "true"),
+    config("TiedNumber", "tie_word_embeddings", "1"),
+    config("EosOutside", "eos_token_id", "4096"),
+    config("EosNegative", "eos_token_id", "[-1]"),
+    config("EosString", "eos_token_id", R"("</s>")"),
+};
+
+const std::vector<BadCase> kGenerationFields = {
+    text("NotJson", kGeneration, "do_sample: true", {"not JSON"}),
+    text("Array", kGeneration, "[]", {"JSON object"}),
+    pipe("Pipe", kGeneration),
+    text("TemperatureString", kGeneration, R"({"do_sample":true,"temperature":"1"})",
+         {"'temperature'"}),
+    text("TopPOver1", kGeneration, R"({"do_sample":true,"top_p":1.5})", {"'top_p'"}),
+    text("TopKNegative", kGeneration, R"({"do_sample":true,"top_k":-1})", {"'top_k'"}),
+    text("SampleString", kGeneration, R"({"do_sample":"yes"})", {"'do_sample'"}),
+    text("EosHuge", kGeneration, R"({"eos_token_id":1e9})", {"'eos_token_id'"}),
+};
+
+const std::vector<BadCase> kTokenizerFiles = {
+    without("Missing", kTokenizer, {"No such file"}),
+    text("Empty", kTokenizer, "", {}),
+    text("Garbage", kTokenizer, std::string(5000, '\x7F'), {}),
+    text("Json", kTokenizer, R"({"model":{}})", {}),
+    BadCase{"Truncated",
+            {kTokenizer},
+            [](const ModelPair& models) { models.truncate(kTokenizer, 30'000); }},
+    BadCase{"CutByOneByte",
+            {kTokenizer},
+            [](const ModelPair& models) {
+                models.truncate(kTokenizer, models.read(kTokenizer).size() - 1);
+            }},
+    pipe("Pipe", kTokenizer),
+    BadCase{.name = "MorePiecesThanVocabulary",
+            .says = {"4096 pieces", "4000"},
+            .damage = [](const ModelPair& models) { models.set(kConfig, "vocab_size", "4000"); },
+            .flags = {"--draft", "none"}},
+    text("ConfigNotJson", kTokenizerConfig, "{", {"not JSON"}),
+    text("ConfigArray", kTokenizerConfig, "[]", {"no JSON object"}),
+    text("BosUnknown", kTokenizerConfig, R"({"bos_token":"<|begin|>"})", {"'<|begin|>'"}),
+    text("BosNumber", kTokenizerConfig, R"({"bos_token":1})", {"bos_token"}),
+    text("AddBosString", kTokenizerConfig, R"({"add_bos_token":"true"})", {"add_bos_token"}),
+    BadCase{.name = "ChatTemplateUnknown",
+            .says = {"tokenizer_config.json", "template"},
+            .damage =
+                [](const ModelPair& models) {
+                    models.set(kTokenizerConfig, "chat_template",
+                               R"("{% for m in messages %}{{ m }}{% endfor %}")");
+                },
+            .flags = {"--chat"}},
+    BadCase{.name = "ChatTemplateMissing",
+            .says = {"tokenizer_config.json", "template"},
+            .damage =
+                [](const ModelPair& models) { models.set(kTokenizerConfig, "chat_template", ""); },
+            .flags = {"--chat"}},
+    BadCase{
+        .name = "NoBosAndNoPrompt",
+        .says = {"prompt is empty"},
+        .damage =
+            [](const ModelPair& models) { models.set(kTokenizerConfig, "add_bos_token", "false"); },
+        .command = {"generate", "-m", "target"},
+        .exit_code = 2},
+};
+
+}  // namespace
+
+}  // namespace aerie::test
+
+AERIE_BAD_INPUT(ConfigFile, kConfigFiles)
+AERIE_BAD_INPUT(ConfigField, kConfigFields)
+AERIE_BAD_INPUT(GenerationConfig, kGenerationFields)
+AERIE_BAD_INPUT(TokenizerFile, kTokenizerFiles)

@@ -1,0 +1,127 @@
+// Command lines and variables that are wrong, and prompts that do not fit.
+#include "tools/bad_case.h"
+
+namespace aerie::test {
+
+namespace {
+
+BadCase usage(std::string name, std::vector<std::string> flags, std::vector<std::string> says) {
+    BadCase bad{std::move(name), std::move(says), {}, std::move(flags)};
+    bad.exit_code = 2;
+    return bad;
+}
+
+BadCase command(std::string name, std::vector<std::string> command, std::vector<std::string> says,
+                int exit_code) {
+    BadCase bad{std::move(name), std::move(says)};
+    bad.command = std::move(command);
+    bad.exit_code = exit_code;
+    return bad;
+}
+
+BadCase variable(std::string name, std::string variable, std::string value, int exit_code) {
+    BadCase bad{std::move(name), {variable, value}};
+    bad.variables = {{variable, value}};
+    bad.exit_code = exit_code;
+    return bad;
+}
+
+const std::vector<BadCase> kUsage = {
+    usage("UnknownFlag", {"--frobnicate"}, {"--frobnicate"}),
+    usage("StrayArgument", {"stray"}, {"stray"}),
+    usage("MissingValue", {"--temp"}, {"--temp"}),
+    usage("TokensNoNumber", {"-n", "x"}, {"--predict", "'x'"}),
+    usage("TokensNegative", {"-n", "-2"}, {"--predict", "'-2'"}),
+    usage("TokensFraction", {"-n", "1.5"}, {"--predict", "'1.5'"}),
+    usage("ContextTiny", {"-c", "1"}, {"--ctx-size", "'1'"}),
+    usage("ContextBeyondModel", {"-c", "5000"}, {"context of 5000", "2048"}),
+    usage("ContextHuge", {"-c", "99999999999999999999"}, {"--ctx-size"}),
+    usage("NoThreads", {"-t", "0"}, {"--threads", "'0'"}),
+    usage("ManyThreads", {"-t", "100000"}, {"--threads"}),
+    usage("TemperatureNegative", {"--temp", "-1"}, {"temperature", "-1"}),
+    usage("TemperatureNan", {"--temp", "nan"}, {"--temp", "'nan'"}),
+    usage("TemperatureHuge", {"--temp", "1e999"}, {"--temp", "'1e999'"}),
+    usage("TemperatureWord", {"--temp", "hot"}, {"--temp", "'hot'"}),
+    usage("TopPOver1", {"--top-p", "2"}, {"top-p", "2"}),
+    usage("MinPNegative", {"--min-p", "-1"}, {"min-p", "-1"}),
+    usage("TopKNegative", {"--top-k", "-1"}, {"--top-k", "'-1'"}),
+    usage("TopKHuge", {"--top-k", "2000000000"}, {"top-k"}),
+    usage("RepetitionZero", {"--repeat-penalty", "0"}, {"repetition penalty"}),
+    usage("PresenceHuge", {"--presence-penalty", "1e9"}, {"presence penalty"}),
+    usage("SeedNegative", {"-s", "-1"}, {"--seed", "'-1'"}),
+    usage("SeedHuge", {"-s", "18446744073709551616"}, {"--seed"}),
+    usage("TreeOfOneNode", {"--tree", "1,6,10"}, {"nodes", "not 1"}),
+    usage("TreeOf65Nodes", {"--tree", "65,6,10"}, {"nodes", "not 65"}),
+    usage("TreeOf33Levels", {"--tree", "60,33,10"}, {"levels", "not 33"}),
+    usage("TreeOfTop33", {"--tree", "60,6,33"}, {"top-k", "not 33"}),
+    usage("TreeWord", {"--tree", "abc"}, {"--tree", "'abc'"}),
+    usage("TreeOfFour", {"--tree", "60,6,10,1"}, {"--tree"}),
+    usage("TreeOverflow", {"--tree", "99999999999,6,10"}, {"--tree"}),
+    usage("WeightsUnknown", {"--weights", "q3"}, {"--weights", "'q3'"}),
+    usage("DraftWeightsUnknown", {"--draft-weights", ""}, {"--draft-weights"}),
+    usage("KvUnknown", {"--kv", "bf16"}, {"--kv", "'bf16'"}),
+    usage("DraftUnknown", {"--draft", "medusa"}, {"--draft", "'medusa'"}),
+    usage("ProposalsUnknown", {"--proposals", "best"}, {"--proposals", "'best'"}),
+    usage("ChainEmpty", {"--chain-length", "0"}, {"--chain-length", "'0'"}),
+    usage("ChainLong", {"--chain-length", "33"}, {"--chain-length", "'33'"}),
+    usage("PromptAndFile", {"-f", "target/config.json"}, {"--prompt", "--file"}),
+    usage("PromptTwice", {"-p", "y"}, {"--prompt"}),
+};
+
+const std::vector<BadCase> kCommands = {
+    command("Nothing", {}, {"no command"}, 2),
+    command("UnknownCommand", {"fly"}, {"fly"}, 2),
+    command("TwoCommands", {"devices", "info"}, {"info"}, 2),
+    command("LineBreakInArgument", {"generate", "--a\nb\x1b[2J"}, {"--a?b?[2J"}, 2),
+    command("PromptTooLong",
+            {"generate", "-m", "target", "-c", "4", "-p", "one two three four five six"},
+            {"prompt", "context of 4"}, 2),
+    command("PromptFileMissing", {"generate", "-m", "target", "-f", "absent.txt"},
+            {"absent.txt", "No such file"}, 1),
+    command("PromptFileIsFolder", {"generate", "-m", "target", "-f", "target"}, {"target"}, 1),
+    command("ModelUnknown", {"info", "no-such-model"}, {"'no-such-model'", "folder"}, 1),
+    command("ModelNameEmpty", {"info", "-m", ""}, {"name is empty"}, 2),
+    command("ModelNotInCache", {"info", "org/name"}, {"'org/name'", "models--org--name"}, 1),
+    command("ModelPathOutside", {"info", "../../etc"}, {"'../../etc'"}, 1),
+    command("ModelIsFile", {"info", "target/config.json"}, {"'target/config.json'", "folder"}, 1),
+    command("ModelEmptyFolder", {"info", "."}, {"config.json", "missing"}, 1),
+    command("DeviceVulkan", {"generate", "-m", "target", "-p", "x", "--device", "vulkan:0"},
+            {"vulkan:0", "Vulkan"}, 1),
+    BadCase{.name = "PromptBeyondModel",
+            .says = {"prompt", "2048"},
+            .command = {"generate", "-m", "target", "-f", "-"},
+            .input =
+                [] {
+                    std::string text;
+                    for (int i = 0; i < 3000; ++i) text += " word";
+                    return text;
+                }(),
+            .exit_code = 2},
+    BadCase{.name = "PromptBeyondTokenizer",
+            .says = {"bytes", "at most"},
+            .command = {"generate", "-m", "target"},
+            .input = std::string(5 << 20, 'a'),
+            .exit_code = 2},
+    command("DeviceUnknown", {"info", "target", "--device", "foo"}, {"foo", "cpu"}, 1),
+};
+
+const std::vector<BadCase> kVariables = {
+    variable("Isa", "AERIE_CPU_ISA", "nonsense", 1),
+    variable("ThreadsWord", "AERIE_THREADS", "abc", 2),
+    variable("ThreadsNegative", "AERIE_THREADS", "-3", 2),
+    BadCase{.name = "Model",
+            .says = {"'absent-model'"},
+            .command = {"generate", "-p", "x"},
+            .variables = {{"AERIE_MODEL", "absent-model"}}},
+    BadCase{
+        .name = "Head", .says = {"'absent-head'"}, .variables = {{"AERIE_HEAD", "absent-head"}}},
+    BadCase{.name = "Device", .says = {"no-device"}, .variables = {{"AERIE_DEVICE", "no-device"}}},
+};
+
+}  // namespace
+
+}  // namespace aerie::test
+
+AERIE_BAD_INPUT(Usage, kUsage)
+AERIE_BAD_INPUT(Command, kCommands)
+AERIE_BAD_INPUT(Variable, kVariables)

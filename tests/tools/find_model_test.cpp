@@ -1,0 +1,109 @@
+// Where models and heads are found, and whose defaults count.
+#include <gtest/gtest.h>
+
+#include "io/damage.h"
+#include "tools/write_model.h"
+
+namespace aerie::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kFlags = {"-p", "The", "-n", "12"};
+const std::string kModels = AERIE_MODELS_DIR;
+
+std::string bundled_ids() {
+    static const std::string ids = field(generated(kFlags), "ids");
+    return ids;
+}
+
+// The folder of the model that `aerie info` with these variables finds.
+std::string found(const std::vector<std::string>& flags, const Surroundings& around) {
+    const Outcome outcome = run(with({"info", "--json"}, flags), around);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out, "stdout");
+    return *json.find("target")->find("folder")->string();
+}
+
+TEST(FindModel, InTheHuggingFaceCache) {
+    const TestFolder cache;
+    for (const std::string name : {"aerie-tiny", "aerie-tiny-eagle"}) {
+        const fs::path repository = cache.path() / ("models--org--" + name);
+        const fs::path snapshot = repository / "snapshots" / "0123abcd";
+        fs::create_directories(snapshot);
+        fs::create_directories(repository / "blobs");
+        fs::create_directories(repository / "refs");
+        write_file(repository / "refs" / "main", "0123abcd");
+        for (const auto& entry : fs::directory_iterator(fs::path(kModels) / name)) {
+            const std::string file = entry.path().filename(), blob = "hash-of-" + file;
+            fs::copy(entry.path(), repository / "blobs" / blob);
+            fs::create_symlink("../../blobs/" + blob, snapshot / file);
+        }
+    }
+    const Surroundings around{.variables = {{"HF_HUB_CACHE", cache.path().string()}}};
+    const auto flags = with({"-m", "org/aerie-tiny", "--head", "org/aerie-tiny-eagle"}, kFlags);
+    EXPECT_EQ(field(generated(flags, around), "ids"), bundled_ids());
+}
+
+TEST(FindModel, ByFlagThenVariableThenDefault) {
+    const TestFolder folder;
+    const std::string other = copy_without_weights("aerie-tiny", folder.path() / "other");
+    fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", other);
+    const Surroundings around{.folder = folder.path(), .variables = {{"AERIE_MODEL", other}}};
+    EXPECT_EQ(found({}, around), other);
+    EXPECT_EQ(found({"-m", "aerie-tiny"}, around), kModels + "/aerie-tiny");
+    EXPECT_EQ(found({"other"}, around), "other");
+    EXPECT_EQ(found({}, {.folder = folder.path(), .variables = {{"AERIE_MODEL", ""}}}),
+              kModels + "/aerie-tiny");
+    EXPECT_EQ(found({"other"}, {.variables = {{"AERIE_MODELS", folder.path().string()}}}), other);
+}
+
+TEST(FindModel, HeadsAreOptional) {
+    const TestFolder folder;
+    const std::string lonely = copy_without_weights("aerie-tiny", folder.path() / "lonely");
+    fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", lonely);
+    const Json plain = generated(with({"-m", lonely}, kFlags));
+    EXPECT_EQ(field(plain, "ids"), bundled_ids());
+    EXPECT_EQ(field(*plain.find("stats"), "cycles"), "11");
+    for (const char* flag : {"--head", "-md", "--model-draft"}) {
+        const auto flags = with({"-m", lonely, flag, "aerie-tiny-eagle"}, kFlags);
+        EXPECT_LT(generated(flags).find("stats")->find("cycles")->number(), 11);
+    }
+    const Surroundings around{.variables = {{"AERIE_HEAD", kModels + "/aerie-tiny-eagle"}}};
+    const Json drafted = generated(with({"-m", lonely}, kFlags), around);
+    EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
+}
+
+TEST(GenerationConfig, CountsOnlyIfItAsksForSamplingAndNoFlagIsGiven) {
+    const TestFolder folder;
+    const std::string model = copy_without_weights("aerie-tiny", folder.path() / "model");
+    fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", model);
+    const auto ids = [&](const std::vector<std::string>& more, bool do_sample) {
+        write_file(
+            fs::path(model) / "generation_config.json",
+            std::string("{\"eos_token_id\":2,\"temperature\":1.5,\"top_k\":7,\"do_sample\":") +
+                (do_sample ? "true}" : "false}"));
+        return field(generated(with(with({"-m", model, "-s", "9"}, kFlags), more)), "ids");
+    };
+    EXPECT_EQ(ids({}, false), bundled_ids());
+    EXPECT_EQ(ids({}, true), ids({"--temp", "1.5", "--top-k", "7"}, false));
+    EXPECT_NE(ids({}, true), bundled_ids());
+    EXPECT_EQ(ids({"--temp", "0"}, true), bundled_ids());
+    EXPECT_EQ(ids({"--top-k", "3"}, true), bundled_ids());
+}
+
+TEST(Info, TellsShapeAndMemory) {
+    const Json json = Json::parse(run({"info", "aerie-tiny", "--json", "-c", "512"}).out, "stdout");
+    EXPECT_EQ(field(json, "schema"), "\"aerie-info-1\"");
+    EXPECT_EQ(field(json, "context"), "512");
+    EXPECT_EQ(field(*json.find("target"), "layers"), "6");
+    EXPECT_EQ(field(*json.find("head"), "layers"), "1");
+    double sum = 0;
+    for (const auto& [name, bytes] : *json.find("memory_bytes")->object())
+        sum += name == "total" ? 0 : bytes.number();
+    EXPECT_EQ(sum, json.find("memory_bytes")->find("total")->number());
+    EXPECT_NE(run({"info"}).out.find("target weights"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace aerie::test

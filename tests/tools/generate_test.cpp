@@ -1,0 +1,154 @@
+// `aerie generate` with the bundled model: what it prints for people and for machines.
+#include <gtest/gtest.h>
+
+#include "core/utf8.h"
+#include "io/damage.h"
+#include "io/file_map.h"
+#include "tools/generated.h"
+
+namespace aerie::test {
+namespace {
+
+const std::string kPrompt = "USER: What is 3 times 14? ASSISTANT:";
+const std::vector<std::string> kShort = {"-p", kPrompt, "-n", "24"};
+
+TEST(Generate, PrintsTheTextAndStatistics) {
+    const Outcome outcome = run(with({"generate"}, kShort));
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, text_of(generated(kShort)) + "\n");
+    for (const char* part : {"tokens/s", "finished: ", "tau ", "accepted by depth ", "draft ",
+                             "verify ", "sample ", "host "})
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
+    EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << "no terminal";
+    EXPECT_EQ(outcome.err.find('\r'), std::string::npos);
+}
+
+TEST(Generate, QuietPrintsTheTextAlone) {
+    const Outcome outcome = run(with({"generate", "-q"}, kShort));
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_EQ(outcome.out, text_of(generated(kShort)) + "\n");
+}
+
+TEST(Generate, JsonHasTheDocumentedFields) {
+    const Json json = generated(with(kShort, {"--logprobs", "-s", "5"}));
+    EXPECT_EQ(field(json, "schema"), "\"aerie-generate-1\"");
+    EXPECT_EQ(field(json, "finish_reason"), "\"length\"");
+    EXPECT_EQ(field(json, "seed"), "5");
+    EXPECT_EQ(json.find("prompt_ids")->array()->front().number(), 1) << "BOS";
+    ASSERT_EQ(json.find("ids")->array()->size(), 24u);
+    ASSERT_EQ(json.find("logprobs")->array()->size(), 24u);
+    for (const Json& value : *json.find("logprobs")->array()) EXPECT_LE(value.number(), 0);
+    const Json& stats = *json.find("stats");
+    double accepted = 0;
+    for (const Json& count : *stats.find("accepted_by_depth")->array()) accepted += count.number();
+    const double cycles = stats.find("cycles")->number();
+    EXPECT_GT(cycles, 0);
+    EXPECT_NEAR(stats.find("tau")->number(), 23 / cycles, 1e-9) << "the first is the prefill's";
+    EXPECT_LE(accepted, 23);
+    EXPECT_GE(accepted, 23 - cycles) << "at most one bonus token a cycle";
+    for (const char* key : {"prefill_seconds", "decode_seconds", "tokens_per_second",
+                            "draft_seconds", "verify_seconds", "sample_seconds"})
+        EXPECT_GT(stats.find(key)->number(), 0) << key;
+    EXPECT_GE(stats.find("host_seconds")->number(), 0);
+}
+
+TEST(Generate, DraftingNeverChangesTheText) {
+    for (const std::vector<std::string>& sampling :
+         {std::vector<std::string>{},
+          {"--temp", "0.8", "-s", "7"},
+          {"--temp", "1", "--top-p", "0.9", "--repeat-penalty", "1.2", "-s", "3"}}) {
+        const auto flags = with({"-p", kPrompt, "-n", "40"}, sampling);
+        const Json plain = generated(with(flags, {"--draft", "none"}));
+        for (const std::vector<std::string>& draft : {std::vector<std::string>{},
+                                                      {"--draft", "chain", "--chain-length", "3"},
+                                                      {"--draft", "eagle1"},
+                                                      {"--draft", "eagle2", "--tree", "17,3,5"},
+                                                      {"--proposals", "plain"},
+                                                      {"--no-value"},
+                                                      {"--no-rerank"},
+                                                      {"-t", "1"}}) {
+            const Json drafted = generated(with(flags, draft));
+            EXPECT_EQ(field(drafted, "ids"), field(plain, "ids"));
+            EXPECT_EQ(text_of(drafted), text_of(plain));
+        }
+    }
+}
+
+TEST(Generate, SameSeedSameText) {
+    const auto flags = with(kShort, {"--temp", "1"});
+    EXPECT_EQ(field(generated(with(flags, {"-s", "1"})), "ids"),
+              field(generated(with(flags, {"-s", "1"})), "ids"));
+    EXPECT_NE(field(generated(with(flags, {"-s", "1"})), "ids"),
+              field(generated(with(flags, {"-s", "2"})), "ids"));
+    const Json any = generated(flags);
+    EXPECT_EQ(field(generated(with(flags, {"-s", field(any, "seed")})), "ids"), field(any, "ids"))
+        << "a random seed is told";
+}
+
+TEST(Generate, ComparesWithPlainDecoding) {
+    const Outcome outcome = run(with({"generate", "--compare-plain"}, kShort));
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_NE(outcome.err.find("ids equal (24 tokens), 23 target passes against "),
+              std::string::npos)
+        << outcome.err;
+}
+
+TEST(Generate, EndsBeforeAStopString) {
+    const std::string whole = text_of(generated(kShort));
+    const std::string stop = whole.substr(8, 5);
+    const Json json = generated(with(kShort, {"--stop", "no such text", "--stop", stop}));
+    EXPECT_EQ(text_of(json), whole.substr(0, whole.find(stop)));
+    EXPECT_EQ(field(json, "finish_reason"), "\"stop\"");
+}
+
+TEST(Generate, ChatAppliesTheTemplate) {
+    const Json chat = generated({"--chat", "-p", "What is 3 times 14?", "-n", "24"});
+    const Json literal = generated(kShort);
+    EXPECT_EQ(field(chat, "prompt_ids"), field(literal, "prompt_ids"));
+    EXPECT_EQ(field(chat, "ids"), field(literal, "ids"));
+}
+
+TEST(Generate, PromptsAreTheSameFromEverywhere) {
+    const TestFolder folder;
+    const std::string prompt = "-o FILE\nWrite \"the\" result.\n\n\xC3\xA4 \xE2\x82\xAC\n";
+    folder.write("prompt.txt", prompt);
+    const std::string ids = field(generated({"-p", prompt, "-n", "4"}), "prompt_ids");
+    const Surroundings here{.folder = folder.path(), .input = prompt};
+    EXPECT_EQ(field(generated({"-f", "prompt.txt", "-n", "4"}, here), "prompt_ids"), ids);
+    EXPECT_EQ(field(generated({"-f", "-", "-n", "4"}, here), "prompt_ids"), ids);
+    EXPECT_EQ(field(generated({"-n", "4"}, here), "prompt_ids"), ids);
+    EXPECT_EQ(field(generated({"-f", "/dev/stdin", "-n", "4"}, here), "prompt_ids"), ids);
+}
+
+TEST(Generate, PromptsAreTakenLiterally) {
+    const auto ids = [](const char* prompt) {
+        return field(generated({"-p", prompt, "-n", "1"}), "prompt_ids");
+    };
+    EXPECT_NE(ids("a\\nb"), ids("a\nb"));
+    EXPECT_NE(ids("</s>"), ids("")) << "special tokens in a prompt are plain text";
+    EXPECT_EQ(ids(""), "[1]") << "an empty prompt is BOS alone";
+}
+
+TEST(Generate, PromptsNeedNotBeUtf8) {
+    const Json json = generated({"-p", "caf\xE9 \xFF\xFE \xF0\x9F", "-n", "8"});
+    EXPECT_TRUE(is_utf8(json.dump()));
+}
+
+TEST(Generate, EndsAtTheContextsEnd) {
+    const Json json = generated({"-p", "The", "-c", "40", "--draft", "eagle2"});
+    EXPECT_EQ(json.find("prompt_ids")->array()->size() + json.find("ids")->array()->size(), 40u);
+    EXPECT_EQ(field(json, "finish_reason"), "\"length\"");
+    EXPECT_EQ(field(generated({"-p", "The", "-n", "0"}), "ids"), "[]");
+}
+
+TEST(Generate, WritesEveryFloatTypeOfWeightsAndCache) {
+    for (const char* weights : {"f32", "f16", "bf16"})
+        for (const char* kv : {"f32", "f16"}) {
+            const std::vector<std::string> types = {"--weights", weights, "--kv", kv};
+            const Json plain = generated(with(with(kShort, types), {"--draft", "none"}));
+            EXPECT_EQ(field(generated(with(kShort, types)), "ids"), field(plain, "ids"));
+        }
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,58 @@
+// The `aerie` program as a child process: what it prints, how it ends, what it takes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace aerie::test {
+
+struct Surroundings {
+    std::filesystem::path folder = {};  // to work in; empty: this one
+    std::string input = {};             // stdin
+    std::vector<std::pair<std::string, std::string>> variables = {};
+    std::function<void()> before = {};  // called in the child: limits, other files for stdout
+};
+
+struct Outcome {
+    int exit_code = -1;  // -1: ended by a signal
+    int signal = 0;
+    std::string out, err;
+    double cpu_seconds = 0;
+    size_t peak_bytes = 0;  // resident; at least what this process had when it started the child
+};
+
+class Program {
+  public:
+    // Starts it; AERIE_MODEL and its like count only where `surroundings` sets them. After a minute
+    // of wall time it is ended by SIGALRM. Throws Error.
+    Program(const std::vector<std::string>& arguments, const Surroundings& surroundings = {});
+    ~Program();  // ends it
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+
+    void interrupt() const;   // Ctrl-C
+    std::string out() const;  // so far
+    Outcome wait();
+
+  private:
+    struct CloseFile {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+    using File = std::unique_ptr<std::FILE, CloseFile>;
+
+    File in_, out_, err_;
+    pid_t id_ = 0;
+};
+
+inline Outcome run(const std::vector<std::string>& arguments,
+                   const Surroundings& surroundings = {}) {
+    return Program(arguments, surroundings).wait();
+}
+
+}  // namespace aerie::test
