@@ -73,7 +73,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
 
 std::vector<NamedTensor> Checkpoint::read_file(const std::string& name, Reader* read) {
     files_.push_back(FileMap::open(file_in_folder(folder_, name)));
-    return read(files_.back()->bytes(), name);
+    return read(files_.back()->bytes(), (folder_ / name).string());
 }
 
 void Checkpoint::read_shards(const std::string& index, Reader* read) {

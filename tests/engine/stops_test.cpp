@@ -11,8 +11,11 @@ class Stops : public testing::Test {
   protected:
     void SetUp() override {
         for (DraftKind kind :
-             {DraftKind::none, DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2})
-            drafting_.push_back(model_.drafting(draft_options(kind)));
+             {DraftKind::none, DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2}) {
+            DraftOptions draft = draft_options(kind);
+            draft.tree = {16, 5, 4};  // small, so that many cases fit in a short test
+            drafting_.push_back(model_.drafting(draft));
+        }
         prompt_ = model_.encode(sixty_prompts()[3]);
         request_ = model_.request(prompt_, 40, sampling_at(0, 0));
         request_.eos_ids.clear();

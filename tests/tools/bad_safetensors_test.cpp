@@ -8,7 +8,7 @@ namespace {
 
 // The file in place of the target's weights.
 BadCase weights(std::string name, std::string file, std::vector<std::string> says) {
-    says.push_back("model.safetensors");
+    says.push_back(kWeights);
     return {std::move(name), std::move(says),
             [file = std::move(file)](const ModelPair& models) { models.write(kWeights, file); }};
 }
@@ -30,7 +30,7 @@ BadCase entry(std::string name, const std::string& dtype, const std::string& sha
 }
 
 BadCase truncated(std::string name, size_t bytes, std::vector<std::string> says) {
-    says.push_back("model.safetensors");
+    says.push_back(kWeights);
     return {std::move(name), std::move(says),
             [=](const ModelPair& models) { models.truncate(kWeights, bytes); }};
 }
@@ -38,7 +38,7 @@ BadCase truncated(std::string name, size_t bytes, std::vector<std::string> says)
 // The good file with the first occurrence of a text in its header replaced by one as long.
 BadCase edited(std::string name, const std::string& from, const std::string& to,
                std::vector<std::string> says) {
-    says.push_back("model.safetensors");
+    says.push_back(kWeights);
     return {std::move(name), std::move(says), [=](const ModelPair& models) {
                 std::string file = models.read(kWeights);
                 ASSERT_NE(file.find(from), std::string::npos);
@@ -91,13 +91,13 @@ const std::vector<BadCase> kFiles = {
     truncated("CutInHeader", 200, {"header"}),
     truncated("CutInData", 5000, {"data"}),
     BadCase{"CutByOneByte",
-            {"model.safetensors", "data"},
+            {kWeights, "data"},
             [](const ModelPair& models) {
                 const auto size = std::filesystem::file_size(models.folder() / kWeights);
                 models.truncate(kWeights, size - 1);
             }},
     BadCase{"OneByteTooMany",
-            {"model.safetensors", "bytes of data"},
+            {kWeights, "bytes of data"},
             [](const ModelPair& models) { models.write(kWeights, models.read(kWeights) + "x"); }},
 };
 

@@ -11,7 +11,7 @@ constexpr const char* kBin = "target-eagle/pytorch_model.bin";
 
 // The file in place of the head's weights.
 BadCase file(std::string name, std::string bytes, std::vector<std::string> says) {
-    says.push_back("pytorch_model.bin");
+    says.push_back(kBin);
     return {std::move(name), std::move(says), [bytes = std::move(bytes)](const ModelPair& models) {
                 models.write_weights(kBin, bytes);
             }};

@@ -27,7 +27,7 @@ TEST(DamagedWeights, NeverCrash) {
             write_file(model / "model.safetensors", safetensors_of(tensors));
             for (const char* temperature : {"0", "1"}) {
                 const Outcome outcome = run({"generate", "-m", model, "--head", "aerie-tiny-eagle",
-                                             "-p", "The", "-n", "12", "-q", "--temp", temperature});
+                                             "-p", "The", "-n", "6", "-q", "--temp", temperature});
                 EXPECT_EQ(outcome.signal, 0);
                 if (outcome.exit_code == 0) continue;
                 EXPECT_EQ(outcome.exit_code, 1);

@@ -57,7 +57,7 @@ TEST(Generate, DraftingNeverChangesTheText) {
          {std::vector<std::string>{},
           {"--temp", "0.8", "-s", "7"},
           {"--temp", "1", "--top-p", "0.9", "--repeat-penalty", "1.2", "-s", "3"}}) {
-        const auto flags = with({"-p", kPrompt, "-n", "40"}, sampling);
+        const auto flags = with({"-p", kPrompt, "-n", "28"}, sampling);
         const Json plain = generated(with(flags, {"--draft", "none"}));
         for (const std::vector<std::string>& draft : {std::vector<std::string>{},
                                                       {"--draft", "chain", "--chain-length", "3"},
