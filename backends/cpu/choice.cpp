@@ -232,13 +232,14 @@ constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-
 
 struct Best {
     int32_t ids[kMaxTopK];
-    float values[kMaxTopK];
+    float values[kMaxTopK] = {};
     int count = 0;  // of those above -inf
 };
 
 // Ids that are not above -inf follow, -inf before NaN, so that there are always k.
 void complete(Best& best, int k, const float* x, int vocab) {
     int count = best.count;
+    if (count >= k) return;
     for (bool nan : {false, true})
         for (int id = 0; id < vocab && count < k; ++id)
             if (nan ? std::isnan(x[id]) : x[id] == -kInfinity) best.ids[count++] = id;
@@ -251,40 +252,59 @@ double log_sum_exp(const float* values, int count, double softness) {
     return double(values[0]) / softness + std::log(sum);
 }
 
+// What top_k says of one row: a candidate's log-probability is value / softness - total.
+struct Ranking {
+    Best best;
+    double softness = 1, total = 0;
+};
+
+Ranking rank_logits(const Kernels& kernels, const Choice& choice, int index, int k,
+                    const Scratch& scratch) {
+    Ranking ranking;
+    Best& best = ranking.best;
+    const LogitRow row = edited_row(kernels, choice, index, scratch);
+    best.count = kernels.best(best.ids, best.values, k, row.logits, row.vocab);
+    complete(best, k, row.logits, row.vocab);
+    const double sum = kernels.exp_sum(row.logits, row.top.value, 1.0f, row.vocab);
+    ranking.total = double(row.top.value) + std::log(sum);
+    return ranking;
+}
+
+Ranking rank_noisy(const Kernels& kernels, const TopKStep& step, int index, int k,
+                   const Scratch& scratch) {
+    const LogitRow row = processed_row(kernels, step.choice, index, scratch);
+    if (row.temperature == 0) return rank_logits(kernels, step.choice, index, k, scratch);
+    Ranking ranking;
+    Best& best = ranking.best;
+    float* z = scratch.logits;
+    kernels.perturb(z, row.logits, row_f32(step.noise, 0), row.top.value, row.scale(), row.vocab);
+    const int width = std::min(std::max(k, kSoftmaxWidth), row.vocab);
+    best.count = kernels.best(best.ids, best.values, width, z, row.vocab);
+    complete(best, k, z, row.vocab);
+    ranking.softness = step.softness;
+    ranking.total = log_sum_exp(best.values, best.count, ranking.softness);
+    return ranking;
+}
+
 }  // namespace
 
 void CpuBackend::do_top_k(const TopKStep& step) {
     FloatEnvironment environment;
-    const Choice& choice = step.choice;
-    const int vocab = choice.logits.cols, k = step.ids.cols;
-    const bool noisy = step.noise && choice.filters.temperature > 0;
+    const int vocab = step.choice.logits.cols, k = step.ids.cols;
+    const int32_t* map = step.id_map ? row<int32_t>(step.id_map, 0) : nullptr;
     assert(vocab <= scratch_vocab_);
     pool_.run(step.ids.rows, kChoiceWork * vocab, [&](int first, int last, int thread) {
         const Scratch& scratch = scratch_[size_t(thread)];
         for (int r = first; r < last; ++r) {
-            LogitRow logits = noisy ? processed_row(kernels_, choice, r, scratch)
-                                    : edited_row(kernels_, choice, r, scratch);
-            double softness = 1, total = 0;
-            Best best;
-            if (noisy && logits.temperature > 0) {
-                kernels_.perturb(scratch.logits, logits.logits, row_f32(step.noise, 0),
-                                 logits.top.value, logits.scale(), vocab);
-                logits.logits = scratch.logits;
-                softness = step.softness;
-                const int width = std::min(std::max(k, kSoftmaxWidth), vocab);
-                best.count = kernels_.best(best.ids, best.values, width, logits.logits, vocab);
-                total = log_sum_exp(best.values, best.count, softness);
-            } else {
-                best.count = kernels_.best(best.ids, best.values, k, logits.logits, vocab);
-                total = logits.top.value +
-                        std::log(kernels_.exp_sum(logits.logits, logits.top.value, 1.0f, vocab));
-            }
-            if (best.count < k) complete(best, k, logits.logits, vocab);
-            const int32_t* map = step.id_map ? row<int32_t>(step.id_map, 0) : nullptr;
+            const Ranking ranking = step.noise ? rank_noisy(kernels_, step, r, k, scratch)
+                                               : rank_logits(kernels_, step.choice, r, k, scratch);
+            const Best& best = ranking.best;
+            int32_t* ids = row<int32_t>(step.ids, r);
+            float* log_probs = row_f32(step.log_probs, r);
             for (int i = 0; i < k; ++i) {
-                row<int32_t>(step.ids, r)[i] = map ? map[best.ids[i]] : best.ids[i];
-                row_f32(step.log_probs, r)[i] =
-                    i < best.count ? float(best.values[i] / softness - total) : -kInfinity;
+                ids[i] = map ? map[best.ids[i]] : best.ids[i];
+                const double log_prob = double(best.values[i]) / ranking.softness - ranking.total;
+                log_probs[i] = i < best.count ? float(log_prob) : -kInfinity;
             }
         }
     });

@@ -1,6 +1,10 @@
 // Picks the kernels by cpuid. __builtin_cpu_supports also asks whether the system saves the state.
 #include "cpu/isa.h"
 
+#ifdef AERIE_CPU_X86
+#include <cpuid.h>
+#endif
+
 #include <cstdlib>
 #include <string>
 
@@ -21,9 +25,14 @@ extern const Kernels kernels;
 namespace {
 
 #ifdef AERIE_CPU_X86
+bool has_f16c() {  // clang 14 does not know it as a feature of __builtin_cpu_supports
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
+
 bool usable(Isa isa) {
-    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                          __builtin_cpu_supports("f16c");
+    const bool has_avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     switch (isa) {
         case Isa::portable:
             return true;

@@ -24,7 +24,8 @@ struct Block {
 
 // Writes R outputs of each of C columns.
 template <int R, int C>
-void finish(const MatmulTask& task, const Tile<R, C>& tile, int row, int column) {
+[[gnu::always_inline]] inline void finish(const MatmulTask& task, const Tile<R, C>& tile, int row,
+                                          int column) {
     float sums[C][R];
     tile.sums(sums);
     for (int c = 0; c < C; ++c) {

@@ -12,6 +12,7 @@ struct Part {
     __m256 v;
 };
 constexpr int kParts = 2;
+constexpr int kRegisters = 16;
 
 struct F32x16 {
     __m256 lo, hi;

@@ -139,6 +139,7 @@ inline __m128 sum_to_4(F32x16 a) {
 // A register of lanes, for loops that must count registers.
 using Part = F32x16;
 constexpr int kParts = 1;
+constexpr int kRegisters = 32;
 inline Part load_part(const float* p) {
     return load(p);
 }

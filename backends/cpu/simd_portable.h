@@ -80,12 +80,14 @@ inline F32x16 operator/(F32x16 a, F32x16 b) {
     return each<F32x16>([&](int i) { return a.v[i] / b.v[i]; });
 }
 
+#ifdef __FP_FAST_FMAF
+inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+    return each<F32x16>([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+}
+#else
 // a * b + c with one rounding. The product is exact in double; the sum is rounded to odd there, so
 // that rounding once more to float gives the correctly rounded result (Boldo and Melquiond 2008).
 inline float fused(float a, float b, float c) {
-#ifdef __FP_FAST_FMAF
-    return __builtin_fmaf(a, b, c);
-#else
     const double product = double(a) * double(b), addend = c;
     const double sum = product + addend;
     const double part = sum - product;
@@ -97,11 +99,27 @@ inline float fused(float a, float b, float c) {
     const int64_t opposite = int64_t(uint64_t(bits ^ __builtin_bit_cast(int64_t, error)) >> 63);
     const int64_t odd = bits + (inexact ? even - 2 * (even & opposite) : 0);
     return float(__builtin_bit_cast(double, odd));
-#endif
 }
+
+// The sum rounded twice is right already unless the first rounding hit the middle between two
+// floats, or the result is a denormal float.
 inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) {
+    using Doubles [[gnu::vector_size(16)]] = double;
+    using Words [[gnu::vector_size(16)]] = int64_t;
+    F32x16 out;
+    Words doubt = {0, 0};
+    for (int i = 0; i < 16; i += 2) {
+        const Doubles x = {a.v[i], a.v[i + 1]}, y = {b.v[i], b.v[i + 1]}, z = {c.v[i], c.v[i + 1]};
+        const Doubles sum = x * y + z;
+        doubt |= (__builtin_bit_cast(Words, sum) & 0x1fffffff) == 0x10000000;
+        doubt |= (sum < 0x1p-126) & (sum > -0x1p-126) & (sum != 0);
+        out.v[i] = float(sum[0]);
+        out.v[i + 1] = float(sum[1]);
+    }
+    if (__builtin_expect((doubt[0] | doubt[1]) == 0, 1)) return out;
     return each<F32x16>([&](int i) { return fused(a.v[i], b.v[i], c.v[i]); });
 }
+#endif
 
 // a > b ? a : b, so b where either is NaN.
 inline F32x16 max(F32x16 a, F32x16 b) {
@@ -188,6 +206,7 @@ inline void sum4(float* out, const F32x16* a) {
 // A register of lanes, for loops that must count registers.
 using Part = F32x16;
 constexpr int kParts = 1;
+constexpr int kRegisters = 16;
 inline Part load_part(const float* p) {
     return load(p);
 }

@@ -64,8 +64,8 @@ struct Tile {
         if (k < count) tail(rows, columns, k, count - k);
     }
 
-    // Adds up the lanes: out[c][r].
-    void sums(float (&out)[C][R]) const {
+    // Adds up the lanes: out[c][r]. A call would send the accumulators through memory.
+    [[gnu::always_inline]] void sums(float (&out)[C][R]) const {
         constexpr int kCells = R * C;
         F32x16 cells[kCells];
         for (int i = 0; i < kCells; ++i) cells[i] = cell(i / R, i % R);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "tools/generated.h"
 
@@ -74,6 +75,36 @@ TEST(Stdout, GoneReaderEndsTheProgram) {
     const Outcome outcome = run(kLong, pipe);
     EXPECT_EQ(outcome.signal, SIGPIPE);
     EXPECT_LT(outcome.cpu_seconds, 2);
+}
+
+// What a short run writes to a terminal as stderr.
+std::string on_terminal(std::vector<std::pair<std::string, std::string>> variables) {
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || ::grantpt(master) != 0 || ::unlockpt(master) != 0) return "no terminal";
+    const std::string name = ::ptsname(master);
+    const Outcome outcome =
+        run({"generate", "-p", "x", "-n", "4"},
+            {.variables = std::move(variables), .before = [&] { redirect(name.c_str(), 2); }});
+    EXPECT_EQ(outcome.exit_code, 0);
+    char text[4096];
+    const ssize_t size = ::read(master, text, sizeof(text));
+    ::close(master);
+    return size > 0 ? std::string(text, size_t(size)) : "";
+}
+
+TEST(Terminal, ShowsProgressAndRemovesIt) {
+    const std::string text = on_terminal({});
+    const size_t statistics = text.find("4 tokens");
+    ASSERT_NE(statistics, std::string::npos) << text;
+    EXPECT_NE(text.find("loading "), std::string::npos) << text;
+    EXPECT_NE(text.find("\r\x1b[K\x1b[2m4 tokens"), std::string::npos) << "no clean line";
+}
+
+TEST(Terminal, HasNoColorsIfTheUserWantsNone) {
+    const std::string text = on_terminal({{"NO_COLOR", "1"}});
+    EXPECT_NE(text.find("4 tokens"), std::string::npos) << text;
+    EXPECT_EQ(text.find("m4 tokens"), std::string::npos) << text;
+    EXPECT_EQ(text.find("\x1b[2m"), std::string::npos) << text;
 }
 
 TEST(Help, NamesEveryFlagAndExits0) {
