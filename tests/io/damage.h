@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -55,8 +56,9 @@ class TestFolder {
   public:
     TestFolder() {
         const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-        path_ = std::filesystem::temp_directory_path() /
-                ("aerie_" + std::to_string(::getpid()) + "_" + test->name());
+        std::string name = "aerie_" + std::to_string(::getpid()) + "_" + test->name();
+        std::replace(name.begin(), name.end(), '/', '_');  // of parameterised tests
+        path_ = std::filesystem::temp_directory_path() / name;
         std::filesystem::remove_all(path_);
         std::filesystem::create_directories(path_);
     }

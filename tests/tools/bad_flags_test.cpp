@@ -82,7 +82,7 @@ const std::vector<BadCase> kCommands = {
     command("ModelUnknown", {"info", "no-such-model"}, {"'no-such-model'", "folder"}, 1),
     command("ModelNameEmpty", {"info", "-m", ""}, {"name is empty"}, 2),
     command("ModelNotInCache", {"info", "org/name"}, {"'org/name'", "models--org--name"}, 1),
-    command("ModelPathOutside", {"info", "../../etc"}, {"'../../etc'"}, 1),
+    command("ModelPathOutside", {"info", "../../absent"}, {"'../../absent'"}, 1),
     command("ModelIsFile", {"info", "target/config.json"}, {"'target/config.json'", "folder"}, 1),
     command("ModelEmptyFolder", {"info", "."}, {"config.json", "missing"}, 1),
     command("DeviceVulkan", {"generate", "-m", "target", "-p", "x", "--device", "vulkan:0"},
