@@ -87,7 +87,8 @@ std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text,
 // Flags as they are; where none is given, the model's own defaults if it asks for sampling.
 Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& model) {
     const bool flags = options.temperature || options.top_k || options.top_p || options.min_p ||
-                       options.repetition_penalty;
+                       options.repetition_penalty || options.frequency_penalty ||
+                       options.presence_penalty;
     const bool defaults = !flags && model.do_sample;
     Sampling sampling;
     sampling.filters.temperature =
@@ -97,8 +98,8 @@ Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& mod
     sampling.filters.min_p = float(options.min_p.value_or(0));
     sampling.penalties.repetition = float(
         options.repetition_penalty.value_or(defaults ? model.repetition_penalty.value_or(1) : 1));
-    sampling.penalties.frequency = float(options.frequency_penalty);
-    sampling.penalties.presence = float(options.presence_penalty);
+    sampling.penalties.frequency = float(options.frequency_penalty.value_or(0));
+    sampling.penalties.presence = float(options.presence_penalty.value_or(0));
     sampling.seed = options.seed ? *options.seed : std::random_device()();
     check_sampling(sampling);
     return sampling;

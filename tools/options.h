@@ -28,9 +28,9 @@ struct GenerateOptions {
     std::optional<std::string> prompt, prompt_file;  // "-": stdin
     bool chat = false;
     int max_tokens = -1;
-    std::optional<double> temperature, top_p, min_p, repetition_penalty;
+    std::optional<double> temperature, top_p, min_p;
+    std::optional<double> repetition_penalty, frequency_penalty, presence_penalty;
     std::optional<int> top_k;
-    double frequency_penalty = 0, presence_penalty = 0;
     std::optional<uint64_t> seed;
     std::vector<std::string> stops;
     bool logprobs = false, json = false, quiet = false, compare_plain = false;

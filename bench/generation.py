@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Decoding speed and acceptance length of every drafter on the bundled model, for the README's table.
+
+usage: bench/generation.py [ROUNDS]      (needs build/aerie; default: 3 rounds)
+
+Rounds alternate between the drafters, so that a drifting machine hurts all alike. Prompts: tests/data/greedy.json,
+at most 128 tokens. Speed is of decoding alone (first token and loading not counted), the median over rounds of
+tokens / seconds summed over the prompts."""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DRAFTERS = ["none", "chain", "eagle1", "eagle2"]
+SETTINGS = [["--temp", "0"], ["--temp", "1", "--seed", "1"]]
+
+
+def run(prompt, drafter, setting):
+    command = [ROOT / "build" / "aerie", "generate", "--json", "-q", "-n", "128", "--draft", drafter,
+               *setting, "-p", prompt]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def measure(prompts, drafter, setting):
+    """Tokens, cycles, seconds and all ids over the prompts."""
+    tokens = cycles = seconds = 0
+    texts = []
+    for prompt in prompts:
+        result = run(prompt, drafter, setting)
+        stats = result["stats"]
+        tokens += len(result["ids"]) - 1
+        cycles += stats["cycles"]
+        seconds += stats["decode_seconds"]
+        texts.append(result["ids"])
+    return tokens, cycles, seconds, texts
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    prompts = [entry["prompt"] for entry in json.load(open(ROOT / "tests" / "data" / "greedy.json"))]
+    print("| | " + " | ".join(f"tau {s[1]}, tokens/s {s[1]}" for s in SETTINGS) + " |")
+    speeds, taus, plain, different = {}, {}, {}, 0
+    for _ in range(rounds):
+        for at, setting in enumerate(SETTINGS):
+            for drafter in DRAFTERS:
+                tokens, cycles, seconds, texts = measure(prompts, drafter, setting)
+                speeds.setdefault((drafter, at), []).append(tokens / seconds)
+                taus[drafter, at] = tokens / cycles
+                plain.setdefault(at, texts)
+                different += texts != plain[at]
+    for drafter in DRAFTERS:
+        cells = [f"{taus[drafter, at]:.2f} | {statistics.median(speeds[drafter, at]):.0f} "
+                 f"({min(speeds[drafter, at]):.0f}-{max(speeds[drafter, at]):.0f})"
+                 for at in range(len(SETTINGS))]
+        print(f"| `{drafter}` | " + " | ".join(cells) + " |")
+    print(f"rounds in which a drafter's ids differ from plain decoding's: {different}")
+
+
+if __name__ == "__main__":
+    main()
