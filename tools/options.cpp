@@ -178,7 +178,6 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
         ->type_name("N");
     app.add_option("--stop", options.stops, "end before this text; may be given several times")
         ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->type_name("TEXT");
     app.add_flag("--json", options.json, "print one JSON object instead of the text");
     app.add_flag("--logprobs", options.logprobs, "with --json: log-probability of each token");
@@ -204,7 +203,6 @@ CommandLine parse_command_line(int argc, char** argv) {
         "aerie"};
     app.set_version_flag("--version", "aerie " AERIE_VERSION);
     app.require_subcommand(0, 1);
-    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     CommandLine line;
     GenerateOptions generate;
     InfoOptions info;
