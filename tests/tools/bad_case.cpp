@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef AERIE_PROGRAM_IS_SANITIZED
 constexpr double kMaxSeconds = 20;
 constexpr size_t kMaxBytes = size_t(4) << 30;
 #else

@@ -54,7 +54,7 @@ void PrintTo(const Case& one, std::ostream* out) {
 class Memory : public testing::Test {
   protected:
     void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef AERIE_PROGRAM_IS_SANITIZED
         GTEST_SKIP() << "a sanitizer takes memory of its own";
 #endif
     }
