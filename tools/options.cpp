@@ -16,8 +16,11 @@ namespace {
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-const Choices<DType> kFloatTypes = {
-    {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}};
+const Choices<DType> kWeightTypes = {{"f32", DType::F32},
+                                     {"f16", DType::F16},
+                                     {"bf16", DType::BF16},
+                                     {"q8_0", DType::Q8_0},
+                                     {"q4_0", DType::Q4_0}};
 const Choices<DType> kKvTypes = {{"f32", DType::F32}, {"f16", DType::F16}};
 const Choices<DraftKind> kDraftKinds = {{"none", DraftKind::none},
                                         {"chain", DraftKind::chain},
@@ -131,10 +134,10 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
         ->type_name("N");
     app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
         ->type_name("NAME");
-    add_choice(app, "--weights", options.weights, kFloatTypes,
+    add_choice(app, "--weights", options.weights, kWeightTypes,
                "type of the target's weights (default: as stored)");
-    add_choice(app, "--draft-weights", options.draft_weights, kFloatTypes,
-               "type of the head's weights (default: as stored)");
+    add_choice(app, "--draft-weights", options.draft_weights, kWeightTypes,
+               "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
     add_draft_options(app, options);
 }

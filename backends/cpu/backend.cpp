@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -33,8 +34,34 @@ Capabilities describe(Isa isa, int threads) {
     return caps;
 }
 
-size_t round_up(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
+struct ScratchLayout {
+    std::vector<Scratch> threads;
+    std::byte* packed;
+    size_t bytes;
+};
+
+// All scratch in one piece of memory, or only its size.
+ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threads) {
+    std::byte* end = memory;
+    const auto take = [&]<class T>(T*& to, size_t count) {
+        to = reinterpret_cast<T*>(end);
+        end += (count * sizeof(T) + 63) / 64 * 64;
+    };
+    ScratchLayout layout;
+    const size_t vocab = size_t(limits.vocab), widest = size_t(limits.widest);
+    for (int i = 0; i < threads; ++i) {
+        Scratch scratch;
+        take(scratch.logits, vocab);
+        take(scratch.masses, vocab);
+        take(scratch.ids, vocab);
+        take(scratch.order, vocab);
+        take(scratch.row, widest);
+        layout.threads.push_back(scratch);
+    }
+    const size_t columns = size_t(std::min(limits.rows, kMostPackedColumns));
+    take(layout.packed, columns * (widest / kGroup + 1) * kPackedGroupBytes);
+    layout.bytes = size_t(end - memory);
+    return layout;
 }
 
 }  // namespace
@@ -50,41 +77,31 @@ Buffer CpuBackend::allocate(size_t size_bytes) {
 
 std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks, DType as) {
     FloatEnvironment environment;
-    return std::make_unique<CpuWeight>(blocks, as, kernels_, pool_);
-}
-
-size_t CpuBackend::thread_scratch_bytes(int vocab) const {
-    const size_t row = round_up(size_t(vocab) * sizeof(float));
-    return 3 * row + round_up(size_t(vocab) * sizeof(uint64_t));
+    return std::make_unique<CpuWeight>(blocks, as, kernels_, pool_, arena_);
 }
 
 size_t CpuBackend::scratch_bytes(const Limits& limits) const {
-    return size_t(pool_.threads()) * thread_scratch_bytes(limits.vocab);
+    return lay_out_scratch(nullptr, limits, pool_.threads()).bytes;
 }
 
 void CpuBackend::reserve(const Limits& limits) {
     scratch_memory_ = allocate(scratch_bytes(limits));
-    scratch_vocab_ = limits.vocab;
-    scratch_.clear();
-    const size_t row = round_up(size_t(limits.vocab) * sizeof(float));
-    std::byte* place = static_cast<CpuMemory&>(*scratch_memory_).data();
-    for (int i = 0; i < pool_.threads(); ++i) {
-        scratch_.push_back({reinterpret_cast<float*>(place), reinterpret_cast<float*>(place + row),
-                            reinterpret_cast<int32_t*>(place + 2 * row),
-                            reinterpret_cast<uint64_t*>(place + 3 * row)});
-        place += thread_scratch_bytes(limits.vocab);
-    }
+    std::byte* memory = static_cast<CpuMemory&>(*scratch_memory_).data();
+    ScratchLayout layout = lay_out_scratch(memory, limits, pool_.threads());
+    scratch_ = std::move(layout.threads);
+    packed_ = layout.packed;
+    limits_ = limits;
 }
 
 void CpuBackend::write(Tensor to, const void* from) {
-    const size_t bytes = size_t(to.cols) * size_bytes(to.dtype);
+    const size_t bytes = size_bytes(to.dtype, size_t(to.cols));
     for (int r = 0; r < to.rows; ++r)
         std::memcpy(row<std::byte>(to, r), static_cast<const std::byte*>(from) + size_t(r) * bytes,
                     bytes);
 }
 
 void CpuBackend::read(Tensor from, void* to) {
-    const size_t bytes = size_t(from.cols) * size_bytes(from.dtype);
+    const size_t bytes = size_bytes(from.dtype, size_t(from.cols));
     for (int r = 0; r < from.rows; ++r)
         std::memcpy(static_cast<std::byte*>(to) + size_t(r) * bytes, row<std::byte>(from, r),
                     bytes);

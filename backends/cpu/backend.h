@@ -16,6 +16,7 @@ struct Scratch {
     float* masses;    // [vocab]
     int32_t* ids;     // [vocab]
     uint64_t* order;  // [vocab]
+    float* row;       // [widest]: what is quantised on its way out
 };
 
 class CpuBackend final : public Backend {
@@ -31,7 +32,9 @@ class CpuBackend final : public Backend {
     void read(Tensor from, void* to) override;
     void sync() override {}
     void replay(uint64_t, const std::function<void()>& record) override { record(); }
-    DType activation_type(DType) const override { return DType::F32; }
+    DType activation_type(DType weight) const override {
+        return is_quantised(weight) ? DType::I8G32 : DType::F32;
+    }
 
     void do_embed(Tensor out, const Weight& table, Rows rows) override;
     void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
@@ -52,14 +55,20 @@ class CpuBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
-    size_t thread_scratch_bytes(int vocab) const;
+    // make(float* to, int r, thread) for each row of `out`, which then gets its type.
+    template <class Make>
+    void make_rows(Tensor out, double work, const Make& make);
+    void multiply_floats(Tensor out, Tensor x, const CpuWeight& w, Tensor bias, bool accumulate);
+    void multiply_quantised(Tensor out, Tensor x, const CpuWeight& w, Tensor bias, bool accumulate);
 
     const Kernels& kernels_;
     Pool pool_;
     Capabilities capabilities_;
     Buffer scratch_memory_;
     std::vector<Scratch> scratch_;  // one a thread
-    int scratch_vocab_ = 0;
+    std::byte* packed_ = nullptr;   // columns of one quantised matmul
+    Limits limits_;
+    WeightArena arena_;
 };
 
 }  // namespace aerie::cpu

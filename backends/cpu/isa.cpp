@@ -39,7 +39,8 @@ bool usable(Isa isa) {
         case Isa::avx2:
             return has_avx2;
         case Isa::avx512:
-            return has_avx2 && __builtin_cpu_supports("avx512f");
+            return has_avx2 && __builtin_cpu_supports("avx512f") &&
+                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
     }
     return false;
 }

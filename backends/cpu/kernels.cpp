@@ -6,6 +6,9 @@ namespace aerie::cpu::AERIE_ISA {
 extern const Kernels kernels = {
     .convert = convert,
     .matmul = matmul,
+    .pack_columns = pack_columns,
+    .matmul_quant = matmul_quant,
+    .quantise = quantise,
     .rms_norm = rms_norm,
     .rope_append = rope_append,
     .attention = attention,

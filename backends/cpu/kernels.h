@@ -31,6 +31,47 @@ struct MatmulTask {
     bool accumulate;
 };
 
+// Quantised weights lie in strips of 16 rows (the last one filled up with zeros). A strip is a
+// sequence of panels, one for each group of 32 inner elements; a panel holds for four elements
+// after the other those of all its rows, then its rows' 16 f16 scales.
+//   Q8: the bytes of four elements in the order 0 2 1 3 (they widen to 16 bits without a shuffle)
+//   Q4: nibbles; a byte holds an element of the first four (low) and of the next four (high)
+enum class Quant : uint8_t { Q8, Q4 };
+constexpr int kStripRows = 16;
+constexpr int kPanelElements = 32;
+constexpr size_t panel_bytes(Quant type) {
+    return (type == Quant::Q8 ? 512 : 256) + kStripRows * sizeof(Half);
+}
+
+// Columns of activations as quantised dot products read them; each instruction set has a layout of
+// its own, of this size for each group of each column.
+constexpr size_t kPackedGroupBytes = 72;
+constexpr int kMostPackedColumns = 128;
+
+struct PackTask {
+    const void* x;    // BlockI8G32 [columns, inner / 32]
+    size_t x_stride;  // bytes
+    int columns;      // at most kMostPackedColumns
+    int inner;
+    Quant type;    // of the weight
+    void* packed;  // columns * inner / 32 * kPackedGroupBytes bytes, 64-byte aligned
+};
+
+// out [columns, rows] (+)= packed x * weight^T + bias. A sum takes its groups one by one, each as
+// dot * (weight scale * activation scale) with a dot product in integers.
+struct QuantMatmulTask {
+    const void* packed;
+    int columns;
+    const void* weight;  // the strip of the first row
+    Quant type;
+    int rows;
+    int inner;
+    const float* bias;  // may be null
+    float* out;
+    size_t out_stride;
+    bool accumulate;
+};
+
 // Where the tokens that a row sees lie in the cache; fields as in core/rows.h.
 struct History {
     int position;
@@ -82,6 +123,9 @@ struct ArgMax {
 struct Kernels {
     void (*convert)(void* to, Float to_type, const void* from, Float from_type, size_t count);
     void (*matmul)(const MatmulTask& task);
+    void (*pack_columns)(const PackTask& task, int first, int last);  // a range of them
+    void (*matmul_quant)(const QuantMatmulTask& task);
+    void (*quantise)(void* to, const float* from, int count);  // as pack_i8g32 does
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);
     void (*attention)(const AttentionTask& task);

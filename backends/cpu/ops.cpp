@@ -5,12 +5,14 @@
 
 #include "cpu/backend.h"
 #include "cpu/float_environment.h"
+#include "cpu/strips.h"
 
 namespace aerie::cpu {
 
 namespace {
 
-constexpr int kTileRows = 4;  // of a matmul; a part begins at a multiple of them
+constexpr int kTileRows = 4;        // of a matmul; a part begins at a multiple of them
+constexpr int kPackedTogether = 8;  // columns: a multiple of every kernel's group of them
 
 // Work of one element in units of a multiply-add, for Pool::run.
 constexpr double kExpWork = 8, kNoiseWork = 40, kCopyWork = 1;
@@ -35,7 +37,27 @@ History history(const Row& row, const KvLayer& kv) {
 }
 
 std::byte* element(const Tensor& t, size_t row_index, int column) {
-    return row<std::byte>(t, int(row_index)) + size_t(column) * size_bytes(t.dtype);
+    return row<std::byte>(t, int(row_index)) + size_bytes(t.dtype, size_t(column));
+}
+
+// All rows of qkv for one kv head and the query heads of its group; histories and output are
+// missing.
+AttentionTask attention_task(const Tensor& qkv, const AttentionShape& shape, const KvLayer& kv,
+                             int kv_head) {
+    const int group = shape.heads / shape.kv_heads, kv_column = kv_head * shape.head_dim;
+    AttentionTask task = {};
+    task.q = row_f32(qkv, 0) + kv_head * group * shape.head_dim;
+    task.q_stride = size_t(qkv.row_stride);
+    task.rows = qkv.rows;
+    task.group = group;
+    task.head_dim = shape.head_dim;
+    task.scale = float(1.0 / std::sqrt(double(shape.head_dim)));
+    task.cache = {.k = element(kv.k, 0, kv_column),
+                  .v = element(kv.v, 0, kv_column),
+                  .k_stride = size_t(kv.k.row_stride),
+                  .v_stride = size_t(kv.v.row_stride),
+                  .type = float_type(kv.k.dtype)};
+    return task;
 }
 
 }  // namespace
@@ -49,24 +71,47 @@ void CpuBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
         if (place.slot < 0)
             std::memset(to, 0, size_t(out.cols) * sizeof(float));
         else
-            kernels_.convert(to, Float::F32, weight.row(place.token), float_type(weight.dtype),
-                             size_t(out.cols));
+            weight.read_row(to, place.token, kernels_);
     }
+}
+
+template <class Make>
+void CpuBackend::make_rows(Tensor out, double work, const Make& make) {
+    pool_.run(out.rows, work, [&](int first, int last, int thread) {
+        for (int r = first; r < last; ++r) {
+            if (out.dtype == DType::F32) {
+                make(row_f32(out, r), r);
+            } else {
+                make(scratch_[size_t(thread)].row, r);
+                kernels_.quantise(row<std::byte>(out, r), scratch_[size_t(thread)].row, out.cols);
+            }
+        }
+    });
 }
 
 void CpuBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
     FloatEnvironment environment;
-    pool_.run(x.rows, 2.0 * x.cols, [&](int first, int last, int) {
-        for (int r = first; r < last; ++r)
-            kernels_.rms_norm(row_f32(out, r), row_f32(x, r), row_f32(weight, 0), x.cols, epsilon);
+    make_rows(out, 2.0 * x.cols, [&](float* to, int r) {
+        kernels_.rms_norm(to, row_f32(x, r), row_f32(weight, 0), x.cols, epsilon);
     });
 }
 
 void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
     FloatEnvironment environment;
     const CpuWeight& weight = static_cast<const CpuWeight&>(w);
+    const bool accumulate = acc == Accumulate::yes;
+    if (!is_quantised(w.dtype)) return multiply_floats(out, x, weight, bias, accumulate);
+    for (int first = 0; first < x.rows; first += kMostPackedColumns) {
+        const int count = std::min(kMostPackedColumns, x.rows - first);
+        multiply_quantised(out.row_range(first, count), x.row_range(first, count), weight, bias,
+                           accumulate);
+    }
+}
+
+void CpuBackend::multiply_floats(Tensor out, Tensor x, const CpuWeight& weight, Tensor bias,
+                                 bool accumulate) {
     const double work = double(x.rows) * x.cols;
-    pool_.run(w.rows, work, kTileRows, [&](int first, int last, int) {
+    pool_.run(weight.rows, work, kTileRows, [&](int first, int last, int) {
         for (const CpuWeight::Block& block : weight.blocks()) {
             const int begin = std::max(first, block.first_row);
             const int end = std::min(last, block.first_row + block.rows);
@@ -76,15 +121,42 @@ void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, A
             task.x_stride = size_t(x.row_stride);
             task.columns = x.rows;
             task.weight = weight.row(begin);
-            task.type = float_type(w.dtype);
+            task.type = float_type(weight.dtype);
             task.rows = end - begin;
             task.inner = x.cols;
             task.bias = bias ? row_f32(bias, 0) + begin : nullptr;
             task.out = row_f32(out, 0) + begin;
             task.out_stride = size_t(out.row_stride);
-            task.accumulate = acc == Accumulate::yes;
+            task.accumulate = accumulate;
             kernels_.matmul(task);
         }
+    });
+}
+
+void CpuBackend::multiply_quantised(Tensor out, Tensor x, const CpuWeight& weight, Tensor bias,
+                                    bool accumulate) {
+    assert(x.cols <= limits_.widest && x.rows <= limits_.rows);
+    const PackTask pack = {.x = row<std::byte>(x, 0),
+                           .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
+                           .columns = x.rows,
+                           .inner = x.cols,
+                           .type = quant_type(weight.dtype),
+                           .packed = packed_};
+    pool_.run(x.rows, x.cols, kPackedTogether,
+              [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });
+    const int strips = (weight.rows + kStripRows - 1) / kStripRows;
+    pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
+        const int row = first * kStripRows;
+        kernels_.matmul_quant({.packed = packed_,
+                               .columns = x.rows,
+                               .weight = weight.strip(first),
+                               .type = pack.type,
+                               .rows = std::min(last * kStripRows, weight.rows) - row,
+                               .inner = x.cols,
+                               .bias = bias ? row_f32(bias, 0) + row : nullptr,
+                               .out = row_f32(out, 0) + row,
+                               .out_stride = size_t(out.row_stride),
+                               .accumulate = accumulate});
     });
 }
 
@@ -114,46 +186,45 @@ void CpuBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attention
     FloatEnvironment environment;
     constexpr int kQueries = 32,
                   kMostBlock = 16;  // query heads, rows that share loads of the cache
-    const int group = shape.heads / shape.kv_heads;
+    const int group = shape.heads / shape.kv_heads, columns = group * shape.head_dim;
     assert(group <= kMostQueries);
-    const float scale = float(1.0 / std::sqrt(double(shape.head_dim)));
-    const int block = std::clamp(kQueries / group, 1, kMostBlock);
-    const int blocks = (qkv.rows + block - 1) / block;
+    const bool quantised = out.dtype != DType::F32;
+    // kv heads of a part: its columns are whole groups where they are quantised.
+    const int heads = quantised && columns % kGroup != 0 ? 2 : 1;
+    int block = std::clamp(kQueries / group, 1, kMostBlock);
+    if (quantised) block = std::min(block, limits_.widest / (heads * columns));
+    const int blocks = (qkv.rows + block - 1) / block, parts = shape.kv_heads / heads;
     double positions = 0;
     for (int r = 0; r < qkv.rows; ++r) positions += row_of(rows, r).position + 1;
-    const double work = 2 * positions / blocks * group * shape.head_dim;
-    pool_.run(blocks * shape.kv_heads, work, [&](int first, int last, int) {
+    const double work = 2 * positions / blocks * heads * columns;
+    pool_.run(blocks * parts, work, [&](int first, int last, int thread) {
         for (int i = first; i < last; ++i) {
-            const int begin = i / shape.kv_heads * block, head = i % shape.kv_heads;
+            const int begin = i / parts * block, head = i % parts * heads;
             const int count = std::min(block, qkv.rows - begin);
             History histories[kMostBlock];
             for (int r = 0; r < count; ++r) histories[r] = history(row_of(rows, begin + r), kv);
-            const int column = head * group * shape.head_dim, kv_column = head * shape.head_dim;
-            kernels_.attention({.q = row_f32(qkv, begin) + column,
-                                .out = row_f32(out, begin) + column,
-                                .q_stride = size_t(qkv.row_stride),
-                                .out_stride = size_t(out.row_stride),
-                                .rows = count,
-                                .group = group,
-                                .head_dim = shape.head_dim,
-                                .scale = scale,
-                                .cache = {.k = element(kv.k, 0, kv_column),
-                                          .v = element(kv.v, 0, kv_column),
-                                          .k_stride = size_t(kv.k.row_stride),
-                                          .v_stride = size_t(kv.v.row_stride),
-                                          .type = float_type(kv.k.dtype)},
-                                .histories = histories});
+            const Tensor part =
+                out.row_range(begin, count).col_range(head * columns, heads * columns);
+            float* stage = scratch_[size_t(thread)].row;
+            for (int h = 0; h < heads; ++h) {
+                AttentionTask task =
+                    attention_task(qkv.row_range(begin, count), shape, kv, head + h);
+                task.histories = histories;
+                task.out = quantised ? stage + h * columns : row_f32(part, 0);
+                task.out_stride = quantised ? size_t(part.cols) : size_t(out.row_stride);
+                kernels_.attention(task);
+            }
+            for (int r = 0; quantised && r < count; ++r)
+                kernels_.quantise(row<std::byte>(part, r), stage + r * part.cols, part.cols);
         }
     });
 }
 
 void CpuBackend::do_swiglu(Tensor out, Tensor gate_up) {
     FloatEnvironment environment;
-    pool_.run(out.rows, kExpWork * out.cols, [&](int first, int last, int) {
-        for (int r = first; r < last; ++r) {
-            const float* gate = row_f32(gate_up, r);
-            kernels_.swiglu(row_f32(out, r), gate, gate + out.cols, out.cols);
-        }
+    make_rows(out, kExpWork * out.cols, [&](float* to, int r) {
+        const float* gate = row_f32(gate_up, r);
+        kernels_.swiglu(to, gate, gate + out.cols, out.cols);
     });
 }
 
@@ -166,8 +237,10 @@ void CpuBackend::do_add(Tensor out, Tensor a, Tensor b) {
 }
 
 void CpuBackend::do_copy(Tensor out, Tensor x) {
-    for (int r = 0; r < out.rows; ++r)
-        std::memmove(row_f32(out, r), row_f32(x, r), size_t(out.cols) * sizeof(float));
+    FloatEnvironment environment;
+    make_rows(out, kCopyWork * out.cols, [&](float* to, int r) {
+        std::memmove(to, row_f32(x, r), size_t(out.cols) * sizeof(float));
+    });
 }
 
 void CpuBackend::do_gather_rows(Tensor out, Tensor x, Tensor index) {
@@ -186,7 +259,7 @@ void CpuBackend::do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slot
         if (source == target) continue;
         for (const Tensor& cache : {kv.k, kv.v})
             std::memcpy(element(cache, target, 0), element(cache, source, 0),
-                        size_t(cache.cols) * size_bytes(cache.dtype));
+                        size_bytes(cache.dtype, size_t(cache.cols)));
     }
 }
 

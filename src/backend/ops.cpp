@@ -15,6 +15,11 @@ namespace {
     return t && t.dtype == DType::F32 && t.row_stride >= t.cols;
 }
 
+// Rows that a matmul may read: floats, or quantised for a quantised weight.
+[[maybe_unused]] bool is_activation(const Tensor& t, int rows, int cols) {
+    return is(t, DType::F32, rows, cols) || (is(t, DType::I8G32, rows, cols) && cols % kGroup == 0);
+}
+
 [[maybe_unused]] bool is_index(const Tensor& t, int count) {
     return is(t, DType::I32, 1, count);
 }
@@ -47,12 +52,13 @@ void embed(Backend& be, Tensor out, const Weight& table, Rows rows) {
 }
 
 void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon) {
-    assert(is_f32(x) && is(out, DType::F32, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
+    assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
     be.do_rms_norm(out, x, weight, epsilon);
 }
 
 void matmul(Backend& be, Tensor out, Tensor x, const Weight& w, Accumulate acc, Tensor bias) {
-    assert(is_f32(x) && x.cols == w.cols && is(out, DType::F32, x.rows, w.rows));
+    assert(is_activation(x, x.rows, w.cols) && is(out, DType::F32, x.rows, w.rows));
+    assert(x.dtype == be.activation_type(w.dtype));
     assert(!bias || is(bias, DType::F32, 1, w.rows));
     be.do_matmul(out, x, w, bias, acc);
 }
@@ -69,12 +75,12 @@ void attention(Backend& be, Tensor out, Tensor qkv, Rows rows, const AttentionSh
                const KvLayer& kv) {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-    assert(is(out, DType::F32, qkv.rows, shape.heads * shape.head_dim));
+    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim));
     be.do_attention(out, qkv, rows, shape, kv);
 }
 
 void swiglu(Backend& be, Tensor out, Tensor gate_up) {
-    assert(is_f32(gate_up) && is(out, DType::F32, gate_up.rows, gate_up.cols / 2));
+    assert(is_f32(gate_up) && is_activation(out, gate_up.rows, gate_up.cols / 2));
     be.do_swiglu(out, gate_up);
 }
 
@@ -84,8 +90,15 @@ void add(Backend& be, Tensor out, Tensor a, Tensor b) {
 }
 
 void copy(Backend& be, Tensor out, Tensor x) {
-    assert(is_f32(x) && is(out, DType::F32, x.rows, x.cols));
+    assert(is_f32(x) && is_activation(out, x.rows, x.cols));
     be.do_copy(out, x);
+}
+
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch) {
+    if (be.activation_type(w.dtype) == x.dtype) return x;
+    const Tensor copied = scratch.row_range(0, x.rows);
+    copy(be, copied, x);
+    return copied;
 }
 
 void gather_rows(Backend& be, Tensor out, Tensor x, Tensor index) {

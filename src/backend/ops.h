@@ -9,6 +9,8 @@ namespace aerie {
 // out [M, cols] = table row of each row's token.
 void embed(Backend& be, Tensor out, const Weight& table, Rows rows);
 
+// rms_norm, attention, swiglu and copy write F32 or I8G32 (see activation_type in backend.h).
+//
 // out = x / sqrt(mean(x^2) + epsilon) * weight, per row; weight F32 [1, cols]; f32 accumulation.
 void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon);
 
@@ -31,6 +33,9 @@ void attention(Backend& be, Tensor out, Tensor qkv, Rows rows, const AttentionSh
 void swiglu(Backend& be, Tensor out, Tensor gate_up);
 void add(Backend& be, Tensor out, Tensor a, Tensor b);
 void copy(Backend& be, Tensor out, Tensor x);
+
+// x as a matmul with `w` reads it: x itself, or a copy in `scratch` [>= M, K] of the type wanted.
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch);
 
 // out row i = x row index[i]; index I32 [1, n].
 void gather_rows(Backend& be, Tensor out, Tensor x, Tensor index);

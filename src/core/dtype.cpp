@@ -3,9 +3,11 @@
 
 #include <bit>
 
+#include "core/quant.h"
+
 namespace aerie {
 
-size_t size_bytes(DType type) {
+size_t unit_bytes(DType type) {
     switch (type) {
         case DType::F32:
         case DType::I32:
@@ -13,6 +15,12 @@ size_t size_bytes(DType type) {
         case DType::F16:
         case DType::BF16:
             return 2;
+        case DType::Q8_0:
+            return sizeof(BlockQ8_0);
+        case DType::Q4_0:
+            return sizeof(BlockQ4_0);
+        case DType::I8G32:
+            return sizeof(BlockI8G32);
         case DType::I64:
             return 8;
         case DType::Bool:
@@ -29,6 +37,12 @@ const char* name(DType type) {
             return "f16";
         case DType::BF16:
             return "bf16";
+        case DType::Q8_0:
+            return "q8_0";
+        case DType::Q4_0:
+            return "q4_0";
+        case DType::I8G32:
+            return "i8g32";
         case DType::I32:
             return "i32";
         case DType::I64:

@@ -24,21 +24,21 @@ struct Tensor {
     DType dtype = DType::F32;
     int rows = 0;
     int cols = 0;
-    int row_stride = 0;  // in elements
+    int row_stride = 0;  // in elements; of a quantised type whole groups, like the columns
 
     explicit operator bool() const { return memory != nullptr; }
 
     // Rows [first, first + count).
     Tensor row_range(int first, int count) const {
         Tensor view = *this;
-        view.offset_bytes += size_t(first) * row_stride * aerie::size_bytes(dtype);
+        view.offset_bytes += size_t(first) * aerie::size_bytes(dtype, size_t(row_stride));
         view.rows = count;
         return view;
     }
     // Columns [first, first + count) of every row.
     Tensor col_range(int first, int count) const {
         Tensor view = *this;
-        view.offset_bytes += size_t(first) * aerie::size_bytes(dtype);
+        view.offset_bytes += aerie::size_bytes(dtype, size_t(first));
         view.cols = count;
         return view;
     }
@@ -57,7 +57,7 @@ inline Tensor dense(Memory* memory, DType dtype, int rows, int cols) {
 }
 
 inline size_t dense_bytes(DType dtype, int rows, int cols) {
-    return size_t(rows) * cols * size_bytes(dtype);
+    return size_t(rows) * size_bytes(dtype, size_t(cols));
 }
 
 }  // namespace aerie

@@ -75,8 +75,9 @@ std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions
 // What a drafter of these options will reach, before it is made.
 DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target);
 
-// What make_eagle allocates besides the head's weights, for a head of this shape.
+// What make_eagle allocates besides the head's weights, for a head of this shape; `activation` is
+// what the backend multiplies weights of the head's type by.
 size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options, DType kv,
-                           int context, int pass_rows);
+                           int context, int pass_rows, DType activation);
 
 }  // namespace aerie

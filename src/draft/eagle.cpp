@@ -73,7 +73,7 @@ DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target) {
 }
 
 size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options, DType kv,
-                           int context, int pass_rows) {
+                           int context, int pass_rows, DType activation) {
     const EagleReach reach = reach_of(options);
     GrowScratch scratch;
     Tensor rows, hidden;
@@ -82,7 +82,7 @@ size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options,
     plan.add(rows, DType::I32, pass_rows, kRowInts);
     plan.add(hidden, DType::F32, pass_rows, head.hidden);
     return plan.size_bytes() +
-           head_scratch_bytes(head, reach.head_limits(head, kv, context, pass_rows));
+           head_scratch_bytes(head, reach.head_limits(head, kv, context, pass_rows), activation);
 }
 
 }  // namespace aerie

@@ -39,12 +39,17 @@ void check_head_fits(const ModelConfig& head, const ModelConfig& target,
     check("vocabulary size", head.vocab, target.vocab);
 }
 
-size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits) {
-    Activations scratch;
-    Tensor pair;
+void HeadScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation) {
+    layer.add_to(plan, config, rows, activation);
+    plan.add(pair, DType::F32, rows, 2 * config.hidden);
+    plan.add(pair_input, activation, rows, 2 * config.hidden);
+    plan.add(head_input, activation, rows, config.hidden);
+}
+
+size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits, DType activation) {
+    HeadScratch scratch;
     TensorPlan plan;
-    scratch.add_to(plan, config, limits.rows);
-    plan.add(pair, DType::F32, limits.rows, 2 * config.hidden);
+    scratch.add_to(plan, config, limits.rows, activation);
     return plan.size_bytes() + limits.kv.size_bytes() +
            dense_bytes(DType::F32, limits.positions, config.attention.head_dim);
 }
@@ -55,8 +60,8 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
     check_head_fits(config, target.config(), checkpoint.folder().string());
     refuse_unknown_tensors(checkpoint);
     TensorPlan plan;
-    scratch_.add_to(plan, config, limits.rows);
-    plan.add(pair_, DType::F32, limits.rows, 2 * config.hidden);
+    const DType type = matrix_type(checkpoint, weights);
+    scratch_.add_to(plan, config, limits.rows, be.activation_type(type));
     memory_ = plan.allocate(be);
     const WeightLoader loader(be, checkpoint, weights);
     if (checkpoint.find("embed_tokens.weight"))
@@ -64,20 +69,23 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
     fc_ = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
     if (checkpoint.find("fc.bias")) fc_bias_ = loader.vector("fc.bias", config.hidden);
     layer_ = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
+    if (type != target.lm_head().dtype) lm_head_ = target.copy_lm_head(type);
     rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope_theta);
 }
 
 void EagleHead::forward(Tensor out, Tensor features, Rows rows) {
-    const Tensor pair = pair_.row_range(0, rows.count());
+    const Tensor pair = scratch_.pair.row_range(0, rows.count());
     embed(be_, pair.col_range(0, config_.hidden), embedding_ ? *embedding_ : target_.embedding(),
           rows);
     copy(be_, pair.col_range(config_.hidden, config_.hidden), features);
-    matmul(be_, out, pair, *fc_, Accumulate::no, fc_bias_);
-    layer_->run(be_, config_, scratch_, out, {rows, kv_.layer(0), rope_});
+    matmul(be_, out, activation(be_, pair, *fc_, scratch_.pair_input), *fc_, Accumulate::no,
+           fc_bias_);
+    layer_->run(be_, config_, scratch_.layer, out, {rows, kv_.layer(0), rope_});
 }
 
 void EagleHead::logits(Tensor out, Tensor hidden) {
-    matmul(be_, out, hidden, target_.lm_head());
+    const Weight& head = lm_head_ ? *lm_head_ : target_.lm_head();
+    matmul(be_, out, activation(be_, hidden, head, scratch_.head_input), head);
 }
 
 }  // namespace aerie

@@ -14,6 +14,14 @@ struct HeadLimits {
     KvShape kv;
 };
 
+struct HeadScratch {
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
+
+    Activations layer;
+    Tensor pair;                    // [rows, 2 hidden]: embedding beside feature
+    Tensor pair_input, head_input;  // the pair, and the prediction, as matmuls read them
+};
+
 class EagleHead {
   public:
     // Throws Error if the head's sizes do not fit the target's.
@@ -25,7 +33,8 @@ class EagleHead {
     // out [M, hidden]: the predicted next features of rows with their tokens and features [M,
     // hidden].
     void forward(Tensor out, Tensor features, Rows rows);
-    // out [M, vocab]: the target's LM head over predicted features.
+    // out [M, vocab]: the target's LM head, in the type of this head's weights, over predicted
+    // features.
     void logits(Tensor out, Tensor hidden);
 
   private:
@@ -33,18 +42,18 @@ class EagleHead {
     ModelConfig config_;
     const Target& target_;
     std::unique_ptr<Weight> embedding_, fc_;
+    std::unique_ptr<Weight> lm_head_;  // absent: the target's own
     Vector fc_bias_, rope_;
     std::unique_ptr<DecoderLayer> layer_;
     Buffer memory_;
-    Activations scratch_;
-    Tensor pair_;  // [rows, 2 hidden]: embedding beside feature
+    HeadScratch scratch_;
     KvCache kv_;
 };
 
 // Throws Error, naming `head`, if a head of this shape cannot draft for the target.
 void check_head_fits(const ModelConfig& head, const ModelConfig& target, const std::string& folder);
 
-// What a head allocates besides its weights.
-size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits);
+// What a head allocates besides its weights; `activation` as in target_scratch_bytes.
+size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits, DType activation);
 
 }  // namespace aerie

@@ -24,19 +24,33 @@ int choose_context(int asked, const ModelConfig& config) {
     return asked;
 }
 
-// Bytes that the matrices take on the device, were all of them stored as `as`.
-size_t weight_bytes(const Checkpoint& checkpoint, std::optional<DType> as) {
+bool is_matrix(const NamedTensor& tensor) {
+    return tensor.shape.size() == 2 && is_float(tensor.dtype);
+}
+
+// Bytes that the tensors take on the device, were all matrices stored as `as`.
+size_t model_bytes(const Checkpoint& checkpoint, std::optional<DType> as) {
     size_t total = 0;
-    for (const auto& [name, tensor] : checkpoint.tensors()) {
-        const bool matrix = tensor.shape.size() == 2 && is_float(tensor.dtype);
-        const DType type = !matrix ? DType::F32 : as.value_or(tensor.dtype);
-        total += tensor.data.size() / size_bytes(tensor.dtype) * size_bytes(type);
-    }
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        total += is_matrix(tensor)
+                     ? weight_bytes(name, tensor, as.value_or(tensor.dtype))
+                     : tensor.data.size() / size_bytes(tensor.dtype) * size_bytes(DType::F32);
     return total;
 }
 
-// Measured: resident bytes of the program and its libraries before a model, and those of a tokenizer
-// for each byte of its file (32,000 pieces in 0.54 MB take 8.1 MB).
+std::optional<DType> default_draft_type(const ModelConfig& head, std::optional<DType> target) {
+    const bool groups = head.hidden % kGroup == 0 && head.intermediate % kGroup == 0 &&
+                        head.attention_columns() % kGroup == 0;
+    if (!groups) return std::nullopt;
+    return target == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+}
+
+size_t lm_head_bytes(const ModelConfig& config, DType type) {
+    return dense_bytes(type, config.vocab, config.hidden);
+}
+
+// Measured: resident bytes of the program and its libraries before a model, and those of a
+// tokenizer for each byte of its file (32,000 pieces in 0.54 MB take 8.1 MB).
 constexpr size_t kProgramBytes = 6 << 20;
 constexpr size_t kTokenizerFactor = 15;
 
@@ -57,6 +71,9 @@ ModelFiles ModelFiles::open(const RuntimeOptions& options) {
         files.head_config = read_head_config(options.head);
         check_head_fits(*files.head_config, files.config, options.head.string());
         files.head_checkpoint = Checkpoint::open(options.head);
+        files.draft_weights = options.draft_weights
+                                  ? options.draft_weights
+                                  : default_draft_type(*files.head_config, options.weights);
     }
     return files;
 }
@@ -65,15 +82,20 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
     const SessionLimits limits = session_limits(options, context);
     const DraftReach reach = draft_reach(options.draft, config);
     MemoryPlan plan;
-    plan.target_weights = weight_bytes(checkpoint, options.weights);
+    plan.target_weights = model_bytes(checkpoint, options.weights);
+    const DType target_type = matrix_type(checkpoint, options.weights);
     plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
-    plan.scratch = session_bytes(config, limits, reach) - plan.kv_cache +
-                   target_scratch_bytes(config, target_limits(limits)) +
-                   backend.scratch_bytes(backend_limits(config, limits));
+    plan.scratch =
+        session_bytes(config, limits, reach) - plan.kv_cache +
+        target_scratch_bytes(config, target_limits(limits), backend.activation_type(target_type)) +
+        backend.scratch_bytes(backend_limits(config, limits));
     if (head_config) {
-        plan.head_weights = weight_bytes(*head_checkpoint, options.draft_weights);
+        const DType type = matrix_type(*head_checkpoint, draft_weights);
+        plan.head_weights = model_bytes(*head_checkpoint, draft_weights);
+        if (type != target_type) plan.head_weights += lm_head_bytes(config, type);
         plan.scratch += eagle_scratch_bytes(*head_config, options.draft, options.kv, context,
-                                            std::max(options.prefill_rows, kMaxNodes));
+                                            std::max(options.prefill_rows, kMaxNodes),
+                                            backend.activation_type(type));
     }
     plan.program = program_bytes(checkpoint.folder());
     return plan;
@@ -99,7 +121,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     if (files_.head_config) {
         progress("loading " + options.head.string());
         drafter_ = make_eagle({*backend_, *target_, *files_.head_config, *files_.head_checkpoint,
-                               options.draft_weights, options.kv, files_.context,
+                               files_.draft_weights, options.kv, files_.context,
                                std::max(options.prefill_rows, kMaxNodes)},
                               options.draft);
     } else {

@@ -16,11 +16,12 @@ namespace aerie {
 constexpr int kDefaultContext = 4096;  // or the model's, if that is smaller
 
 struct RuntimeOptions {
-    std::string device;                           // "": the best
-    int threads = 0;                              // CPU; 0: one per core
-    std::filesystem::path model;                  // resolved folders
-    std::filesystem::path head;                   // unless draft.kind is none
-    std::optional<DType> weights, draft_weights;  // unset: as stored
+    std::string device;                  // "": the best
+    int threads = 0;                     // CPU; 0: one per core
+    std::filesystem::path model;         // resolved folders
+    std::filesystem::path head;          // unless draft.kind is none
+    std::optional<DType> weights;        // unset: as stored
+    std::optional<DType> draft_weights;  // of the head and its LM head; unset: see ModelFiles
     DType kv = DType::F16;
     int context = 0;  // 0: kDefaultContext
     int prefill_rows = kPrefillRows;
@@ -45,6 +46,9 @@ struct ModelFiles {
     std::optional<ModelConfig> head_config;
     std::optional<Checkpoint> head_checkpoint;
     int context = 0;
+    // What the head drafts with: Q8_0, or Q4_0 beside a Q4_0 target, where its shape allows it; it
+    // never changes the output.
+    std::optional<DType> draft_weights;
 
     // Throws Error or UsageError.
     static ModelFiles open(const RuntimeOptions& options);

@@ -5,12 +5,20 @@
 
 namespace aerie {
 
-void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
-    plan.add(norm, DType::F32, rows, config.hidden);
+void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation) {
+    plan.add(norm, activation, rows, config.hidden);
     plan.add(qkv, DType::F32, rows, config.qkv_columns());
-    plan.add(mixed, DType::F32, rows, config.attention_columns());
+    plan.add(mixed, activation, rows, config.attention_columns());
     plan.add(gate_up, DType::F32, rows, 2 * config.intermediate);
-    plan.add(gated, DType::F32, rows, config.intermediate);
+    plan.add(gated, activation, rows, config.intermediate);
+}
+
+void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows,
+                           DType activation) {
+    layer.add_to(plan, config, rows, activation);
+    plan.add(x, DType::F32, rows, config.hidden);
+    plan.add(normed, DType::F32, rows, config.hidden);
+    plan.add(head_input, activation, rows, config.hidden);
 }
 
 DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
@@ -37,8 +45,11 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     const Tensor mixed = scratch.mixed.row_range(0, m), gated = scratch.gated.row_range(0, m);
     const Tensor gate_up = scratch.gate_up.row_range(0, m);
 
-    if (attention_norm_.tensor) rms_norm(be, norm, x, attention_norm_, config.rms_epsilon);
-    matmul(be, qkv, attention_norm_.tensor ? norm : x, *qkv_);
+    if (attention_norm_.tensor)
+        rms_norm(be, norm, x, attention_norm_, config.rms_epsilon);
+    else
+        copy(be, norm, x);
+    matmul(be, qkv, norm, *qkv_);
     rope_append(be, qkv, pass.rope, pass.rows, config.attention, pass.kv);
     attention(be, mixed, qkv, pass.rows, config.attention, pass.kv);
     matmul(be, x, mixed, *out_, Accumulate::yes);

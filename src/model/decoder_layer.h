@@ -9,13 +9,24 @@ namespace aerie {
 
 // Scratch of a pass of up to `rows` rows.
 struct Activations {
-    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
+    // `activation`: the type that matmuls of the layer's weights read.
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
 
-    Tensor norm;     // [rows, hidden]
+    Tensor norm;     // [rows, hidden], also of what is not normed but multiplied
     Tensor qkv;      // [rows, qkv_columns]
     Tensor mixed;    // [rows, attention_columns]
     Tensor gate_up;  // [rows, 2 * intermediate]
     Tensor gated;    // [rows, intermediate]
+};
+
+// What a target needs around its layers.
+struct TargetScratch {
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
+
+    Activations layer;
+    Tensor x;           // [rows, hidden]: the residual stream
+    Tensor normed;      // [rows, hidden]: after the final norm
+    Tensor head_input;  // [rows, hidden]: the same as the LM head reads it
 };
 
 struct LayerPass {

@@ -13,12 +13,11 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
     throw Error("no architecture named '" + config.architecture + "'");
 }
 
-size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits) {
-    Activations scratch;
-    Tensor x;
+size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits,
+                            DType activation) {
+    TargetScratch scratch;
     TensorPlan plan;
-    scratch.add_to(plan, config, limits.rows);
-    plan.add(x, DType::F32, limits.rows, config.hidden);
+    scratch.add_to(plan, config, limits.rows, activation);
     return plan.size_bytes() + dense_bytes(DType::F32, limits.positions, config.attention.head_dim);
 }
 

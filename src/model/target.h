@@ -33,6 +33,8 @@ class Target {
   public:
     virtual ~Target() = default;
     virtual void forward(const TargetPass& pass) = 0;
+    // The LM head once more, in another type, for who drafts with it.
+    virtual std::unique_ptr<Weight> copy_lm_head(DType as) const = 0;
 
     const ModelConfig& config() const { return config_; }
     const Weight& embedding() const { return *embedding_; }
@@ -48,8 +50,10 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,
                                     const TargetLimits& limits);
 
-// Activations and tables that make_target allocates besides the weights.
-size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits);
+// Activations and tables that make_target allocates besides the weights; `activation` is what the
+// backend multiplies weights of the model's type by.
+size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits,
+                            DType activation);
 
 std::unique_ptr<Target> make_llama(Backend& be, const ModelConfig& config,
                                    const Checkpoint& checkpoint, std::optional<DType> weights,

@@ -8,6 +8,21 @@
 
 namespace aerie {
 
+size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as) {
+    const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
+    if (is_quantised(as) && cols % kGroup != 0)
+        throw Error("'" + name + "' has " + std::to_string(cols) + " columns; " + aerie::name(as) +
+                    " needs a multiple of " + std::to_string(kGroup));
+    return size_t(rows) * size_bytes(as, size_t(cols));
+}
+
+DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as) {
+    if (as) return *as;
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        if (tensor.shape.size() == 2 && is_float(tensor.dtype)) return tensor.dtype;
+    return DType::F32;
+}
+
 std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols) const {
     std::vector<WeightBlock> blocks;
     for (const Part& part : parts) {
@@ -19,6 +34,8 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     // A stack has one type; parts stored in different ones meet in f32.
     for (const WeightBlock& block : blocks)
         if (!as_ && block.dtype != type) type = DType::F32;
+    for (const Part& part : parts)
+        weight_bytes(part.name, *checkpoint_.find(part.name), type);  // checks the columns
     auto weight = be_.upload_weight(blocks, type);
     // What the backend does not read from the file itself is no longer needed in memory.
     for (size_t i = 0; i < blocks.size(); ++i)

@@ -20,6 +20,13 @@ struct Vector {
     operator Tensor() const { return tensor; }
 };
 
+// Bytes of a matrix of a checkpoint on the device. Throws Error if its columns are no whole groups
+// of a quantised type.
+size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as);
+
+// The type that matrices of a model have on the device: `as`, or what the file has.
+DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as);
+
 // Uploads the parts of one model. With `as` unset every matrix keeps the type it is stored in.
 class WeightLoader {
   public:

@@ -1,0 +1,125 @@
+// Dot products by 16-bit multiply-adds (Q8) and by unsigned nibbles times signed bytes (Q4).
+#pragma once
+
+#include <immintrin.h>
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+// In registers from here on: g++ would reorder the unrolled loop until they no longer fit.
+template <int C>
+inline void hold(__m256i (&a)[2][C]) {
+    for (auto& half : a)
+        for (__m256i& x : half) asm("" : "+x"(x));
+}
+
+inline __m256i broadcast(const void* four_bytes) {
+    int32_t word;
+    __builtin_memcpy(&word, four_bytes, sizeof(word));
+    return _mm256_set1_epi32(word);
+}
+
+inline F32x16 panel_scales(const uint8_t* panel, size_t bytes) {
+    return load_f16(panel + bytes - kStripRows * sizeof(Half));
+}
+
+template <Quant type>
+struct Dots;
+
+// Packed: [step][column] four int16, then [column] f32 scales. Both multiply-adds of a step take
+// two of its elements.
+template <>
+struct Dots<Quant::Q8> {
+    static constexpr int kColumns = 4;
+    static constexpr int kScaleOffset = kSteps * 4 * 2;  // a column's bytes before the scales
+
+    template <int C>
+    [[gnu::always_inline]] static inline void add(float (*sums)[kLanes], const uint8_t* panel,
+                                                  const uint8_t* packed) {
+        const __m256i low_bytes = _mm256_set1_epi16(1);
+        __m256i dots[2][C] = {};
+        for (int s = 0; s < kSteps; ++s) {
+            for (int half = 0; half < 2; ++half) {
+                const __m256i w =
+                    _mm256_load_si256(reinterpret_cast<const __m256i*>(panel + s * 64 + half * 32));
+                const __m256i w01 = _mm256_maddubs_epi16(low_bytes, w);  // bytes 0 and 2, widened
+                const __m256i w23 = _mm256_srai_epi16(w, 8);
+                for (int c = 0; c < C; ++c) {
+                    const uint8_t* x = packed + (s * C + c) * 8;
+                    const __m256i a = _mm256_madd_epi16(w01, broadcast(x));
+                    const __m256i b = _mm256_madd_epi16(w23, broadcast(x + 4));
+                    dots[half][c] = _mm256_add_epi32(dots[half][c], _mm256_add_epi32(a, b));
+                }
+            }
+            hold(dots);
+        }
+        const F32x16 scales = panel_scales(panel, panel_bytes(Quant::Q8));
+        const float* x_scales = reinterpret_cast<const float*>(packed + kScaleOffset * C);
+        for (int c = 0; c < C; ++c)
+            add_scaled(sums[c], {_mm256_cvtepi32_ps(dots[0][c]), _mm256_cvtepi32_ps(dots[1][c])},
+                       scales, x_scales[c]);
+    }
+
+    template <int C>
+    static void pack(uint8_t* to, int column, const BlockI8G32& group) {
+        int16_t* words = reinterpret_cast<int16_t*>(to);
+        for (int k = 0; k < kPanelElements; ++k)
+            words[(k / 4 * C + column) * 4 + k % 4] = group.q[k];
+        reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
+    }
+};
+
+// Packed: [step][column] four int8, then [column] f32 scales, then [column] -8 * sum of the group.
+// Eight sums of two products stay within 16 bits: 8 * 2 * 15 * 127 < 32768.
+template <>
+struct Dots<Quant::Q4> {
+    static constexpr int kColumns = 4;
+    static constexpr int kScaleOffset = kSteps * 4;
+    static constexpr int kOffsetOffset = kScaleOffset + 4;
+
+    template <int C>
+    [[gnu::always_inline]] static inline void add(float (*sums)[kLanes], const uint8_t* panel,
+                                                  const uint8_t* packed) {
+        const __m256i nibble = _mm256_set1_epi8(15);
+        __m256i dots[2][C] = {};
+        for (int s = 0; s < kSteps; s += 2) {
+            for (int half = 0; half < 2; ++half) {
+                const __m256i w =
+                    _mm256_load_si256(reinterpret_cast<const __m256i*>(panel + s * 32 + half * 32));
+                const __m256i low = _mm256_and_si256(w, nibble);
+                const __m256i high = _mm256_and_si256(_mm256_srli_epi16(w, 4), nibble);
+                for (int c = 0; c < C; ++c) {
+                    const uint8_t* x = packed + (s * C + c) * 4;
+                    const __m256i a = _mm256_maddubs_epi16(low, broadcast(x));
+                    const __m256i b = _mm256_maddubs_epi16(high, broadcast(x + 4 * C));
+                    dots[half][c] = _mm256_add_epi16(dots[half][c], _mm256_add_epi16(a, b));
+                }
+            }
+            hold(dots);
+        }
+        const __m256i ones = _mm256_set1_epi16(1);
+        const F32x16 scales = panel_scales(panel, panel_bytes(Quant::Q4));
+        const float* x_scales = reinterpret_cast<const float*>(packed + kScaleOffset * C);
+        for (int c = 0; c < C; ++c) {
+            const __m256i offset = broadcast(packed + kOffsetOffset * C + 4 * c);
+            const __m256i lo = _mm256_add_epi32(_mm256_madd_epi16(dots[0][c], ones), offset);
+            const __m256i hi = _mm256_add_epi32(_mm256_madd_epi16(dots[1][c], ones), offset);
+            add_scaled(sums[c], {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)}, scales,
+                       x_scales[c]);
+        }
+    }
+
+    template <int C>
+    static void pack(uint8_t* to, int column, const BlockI8G32& group) {
+        int32_t sum = 0;
+        for (int k = 0; k < kPanelElements; ++k) {
+            reinterpret_cast<int8_t*>(to)[(k / 4 * C + column) * 4 + k % 4] = group.q[k];
+            sum += group.q[k];
+        }
+        reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
+        reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -8 * sum;
+    }
+};
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

@@ -1,0 +1,41 @@
+// Block layouts of the quantised types, with scalar pack and unpack. Q8_0 and Q4_0 are GGUF's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/dtype.h"
+
+namespace aerie {
+
+// value[i] = scale * q[i]
+struct BlockQ8_0 {
+    uint16_t scale;  // f16
+    int8_t q[kGroup];
+};
+
+// value[i] = scale * (nibble - 8); the low nibbles are elements 0 .. 15, the high ones 16 .. 31.
+struct BlockQ4_0 {
+    uint16_t scale;  // f16
+    uint8_t q[kGroup / 2];
+};
+
+// Activations: value[i] = scale * q[i]. A group that holds a NaN or an infinity has
+// scale NaN.
+struct BlockI8G32 {
+    float scale;
+    int8_t q[kGroup];  // -127 .. 127
+};
+
+static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_0) == 18 && sizeof(BlockI8G32) == 36);
+
+// One group of values. Steps beyond f16's range become its largest number; a NaN becomes 0.
+BlockQ8_0 pack_q8_0(const float* values);
+BlockQ4_0 pack_q4_0(const float* values);
+BlockI8G32 pack_i8g32(const float* values);
+
+void unpack(float* values, const BlockQ8_0& block);
+void unpack(float* values, const BlockQ4_0& block);
+void unpack(float* values, const BlockI8G32& block);
+
+}  // namespace aerie
