@@ -38,7 +38,7 @@ class Fingerprint {
     std::vector<uint32_t> take() {
         words_.clear();
         rows_ops();
-        for (int rows : {1, 3, 23}) matmuls(rows);
+        for (int rows : {1, 3, 23}) matmuls(rows), quantised_matmuls(rows);
         attentions();
         choices();
         beams();
@@ -96,6 +96,21 @@ class Fingerprint {
                 matmul(be_, out, random(rows, 1100, 7, deviation), *weight, Accumulate::yes);
                 record(out);
             }
+    }
+
+    void quantised_matmuls(int rows) {
+        for (DType type : {DType::Q8_0, DType::Q4_0}) {
+            const Matrix values = calm_random_matrix(77, 1088, 12, 0.05f);
+            const WeightBlock block{DType::F32, values.data.data(), 77, 1088};
+            const auto weight = be_.upload_weight({&block, 1}, type);
+            const Tensor out = tensor(DType::F32, rows, 77), x = tensor(DType::I8G32, rows, 1088);
+            copy(be_, x, random(rows, 1088, 13));
+            record(x);
+            matmul(be_, out, x, *weight, Accumulate::no, random(1, 77, 14));
+            copy(be_, x, random(rows, 1088, 15, 1e-6f));
+            matmul(be_, out, x, *weight, Accumulate::yes);
+            record(out);
+        }
     }
 
     void attentions() {

@@ -20,7 +20,7 @@ constexpr int kGap = 5;  // elements between the rows of an Array
 constexpr int32_t kPoison = -12345;
 
 Array strided(Backend& be, DType type, int rows, int cols) {
-    const int stride = cols + kGap;
+    const int stride = cols + (is_quantised(type) ? kGroup : kGap);
     Array array{be.allocate(dense_bytes(type, rows, stride)), {}};
     array.tensor = {array.memory.get(), 0, type, rows, cols, stride};
     return array;
@@ -54,7 +54,7 @@ std::vector<Device> devices() {
 void DeviceTest::SetUp() {
     backend_ = GetParam().open();
     if (!backend_) GTEST_SKIP() << "SKIPPED: no " << GetParam().name << " here";
-    backend_->reserve({.rows = 64,
+    backend_->reserve({.rows = 130,
                        .top_k = kMaxTopK,
                        .widest = 8192,
                        .vocab = 40000,
@@ -66,6 +66,8 @@ Array DeviceTest::upload(const Matrix& values, DType type) {
     Array array = strided(*backend_, type, values.rows, values.cols);
     if (type == DType::F32) {
         backend_->write(array.tensor, values.data.data());
+    } else if (type == DType::I8G32) {
+        backend_->write(array.tensor, packed_groups(values, pack_i8g32).data());
     } else {
         backend_->write(array.tensor, packed16(values, type).data());
     }
@@ -105,6 +107,13 @@ Array DeviceTest::poisoned(int rows, int cols) {
     return array;
 }
 
+Array DeviceTest::poisoned_activations(int rows, int cols) {
+    Array array = strided(*backend_, DType::I8G32, rows, cols);
+    const Matrix poison(rows, cols + kGroup, std::numeric_limits<float>::quiet_NaN());
+    backend_->write(with_gap(array), packed_groups(poison, pack_i8g32).data());
+    return array;
+}
+
 Array DeviceTest::poisoned_indices(int rows, int cols) {
     Array array = strided(*backend_, DType::I32, rows, cols);
     const Indices poison(rows, cols + kGap, kPoison);
@@ -136,6 +145,20 @@ Indices DeviceTest::download_indices(const Array& array) {
     return out;
 }
 
+std::vector<BlockI8G32> DeviceTest::download_activations(const Array& array) {
+    const Tensor all = with_gap(array);
+    const size_t width = size_t(all.cols / kGroup), groups = width - 1;
+    std::vector<BlockI8G32> wide(size_t(all.rows) * width), out;
+    backend_->read(all, wide.data());
+    for (size_t i = 0; i < wide.size(); ++i) {
+        if (i % width < groups)
+            out.push_back(wide[i]);
+        else
+            EXPECT_TRUE(std::isnan(wide[i].scale)) << "row " << i / width << " overflows";
+    }
+    return out;
+}
+
 std::vector<uint16_t> packed16(const Matrix& values, DType type) {
     std::vector<uint16_t> out;
     for (float x : values.data) out.push_back(type == DType::F16 ? f32_to_f16(x) : f32_to_bf16(x));
@@ -147,6 +170,12 @@ Matrix rounded(const Matrix& values, DType type) {
     for (float& x : out.data) {
         if (type == DType::F16) x = f16_to_f32(f32_to_f16(x));
         if (type == DType::BF16) x = bf16_to_f32(f32_to_bf16(x));
+    }
+    for (size_t i = 0; is_quantised(type) && i < out.data.size(); i += kGroup) {
+        float* group = out.data.data() + i;
+        if (type == DType::Q8_0) unpack(group, pack_q8_0(group));
+        if (type == DType::Q4_0) unpack(group, pack_q4_0(group));
+        if (type == DType::I8G32) unpack(group, pack_i8g32(group));
     }
     return out;
 }

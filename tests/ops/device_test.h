@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/ops.h"
+#include "core/quant.h"
 #include "reference/matrix.h"
 
 namespace aerie {
@@ -43,9 +44,11 @@ class DeviceTest : public testing::TestWithParam<Device> {
     Rows upload(const std::vector<Row>& rows);  // kept until the test ends
     std::unique_ptr<Weight> upload_weight(const reference::Matrix& values, DType type);
     Array poisoned(int rows, int cols);              // NaN everywhere
+    Array poisoned_activations(int rows, int cols);  // I8G32 that is NaN everywhere
     Array poisoned_indices(int rows, int cols);      // -12345 everywhere
     reference::Matrix download(const Array& array);  // checks that the gap is untouched
     reference::Indices download_indices(const Array& array);
+    std::vector<BlockI8G32> download_activations(const Array& array);
 
     std::unique_ptr<Backend> backend_;
     std::vector<Buffer> kept_;
@@ -55,6 +58,14 @@ class DeviceTest : public testing::TestWithParam<Device> {
 // What storing as `type` makes of the values.
 reference::Matrix rounded(const reference::Matrix& values, DType type);
 std::vector<uint16_t> packed16(const reference::Matrix& values, DType type);
+// Groups of rows in a quantised type, dense.
+template <class Block>
+std::vector<Block> packed_groups(const reference::Matrix& values, Block (*pack)(const float*)) {
+    std::vector<Block> blocks;
+    for (size_t i = 0; i < values.data.size(); i += kGroup)
+        blocks.push_back(pack(values.data.data() + i));
+    return blocks;
+}
 
 bool same_bits(const reference::Matrix& a, const reference::Matrix& b);
 bool same_bits(const float* a, const float* b, int count);
