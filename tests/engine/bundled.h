@@ -17,15 +17,20 @@
 
 namespace aerie::test {
 
-inline RuntimeOptions bundled_options(DType type = DType::F32) {
+inline RuntimeOptions bundled_options(DType type, DType draft_type) {
     RuntimeOptions options;
     options.device = "cpu";
     options.model = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny";
     options.head = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny-eagle";
-    options.weights = options.draft_weights = type;
+    options.weights = type;
+    options.draft_weights = draft_type;
     options.kv = type == DType::F32 ? DType::F32 : DType::F16;
     options.draft.kind = DraftKind::eagle2;
     return options;
+}
+
+inline RuntimeOptions bundled_options(DType type = DType::F32) {
+    return bundled_options(type, type);
 }
 
 // A target with its tokenizer, and sessions with whatever drafter a test wants.

@@ -152,5 +152,30 @@ TEST(Golden, GreedyEagle2) {
     check_greedy("eagle2", draft_options(DraftKind::eagle2));
 }
 
+// tau over all golden prompts with EAGLE-2, the head in a type of its own.
+double tau_of_head(DType draft_type) {
+    Bundled model(bundled_options(DType::F32, draft_type));
+    auto drafting = model.drafting(draft_options(DraftKind::eagle2));
+    Tau total;
+    const Json greedy = read_data("greedy.json");
+    for (const Json& entry : *greedy.array()) {
+        const Generation got =
+            model.run(*drafting.session, model.request(ints(*entry.find("prompt_ids")), 128));
+        total.tokens += got.stats.cycle_tokens;
+        total.cycles += got.stats.cycles;
+    }
+    return total.tokens / total.cycles;
+}
+
+TEST(Golden, QuantisedHeadsKeepTau) {
+    const double exact = tau_of_head(DType::F32);
+    for (const auto& [type, loss] : {std::pair(DType::Q8_0, 0.01), {DType::Q4_0, 0.08}}) {
+        const double tau = tau_of_head(type);
+        std::printf("tau %.4f with a head in f32, %.4f in %s (%+.2f %%)\n", exact, tau, name(type),
+                    100 * (tau / exact - 1));
+        EXPECT_GE(tau, (1 - loss) * exact);
+    }
+}
+
 }  // namespace
 }  // namespace aerie::test

@@ -17,14 +17,20 @@ int prompt_count() {
 }
 
 struct Case {
-    DType type;
+    DType type, draft_type;
     float temperature;
 };
+
+std::string name_of(const Case& one) {
+    return std::string(name(one.type)) +
+           (one.draft_type == one.type ? "" : "_by_" + std::string(name(one.draft_type))) +
+           (one.temperature > 0 ? "_sampled" : "_greedy");
+}
 
 class Lossless : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
-        model_ = std::make_unique<Bundled>(bundled_options(GetParam().type));
+        model_ = std::make_unique<Bundled>(bundled_options(GetParam().type, GetParam().draft_type));
         prompts_ = sixty_prompts();
         ASSERT_EQ(prompts_.size(), 60u);
         prompts_.resize(size_t(prompt_count()));
@@ -55,9 +61,9 @@ class Lossless : public testing::TestWithParam<Case> {
             const auto drafted = run(draft, sampling, tokens);
             int different = 0;
             for (size_t i = 0; i < plain.size(); ++i) different += plain[i] != drafted[i];
-            std::printf("%s T=%.1f drafter %d: %zu prompts x %d tokens, tau %.3f, %d differ\n",
-                        name(GetParam().type), double(GetParam().temperature), int(draft.kind),
-                        plain.size(), tokens, tau_, different);
+            std::printf("%s drafter %d: %zu prompts x %d tokens, tau %.3f, %d differ\n",
+                        name_of(GetParam()).c_str(), int(draft.kind), plain.size(), tokens, tau_,
+                        different);
             EXPECT_EQ(different, 0);
         }
     }
@@ -127,13 +133,42 @@ TEST_P(Lossless, ToTheEndOfTheContext) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Lossless,
-                         testing::Values(Case{DType::F32, 0}, Case{DType::F32, 0.8f},
-                                         Case{DType::F16, 0}, Case{DType::F16, 0.8f}),
-                         [](const auto& info) {
-                             return std::string(name(info.param.type)) +
-                                    (info.param.temperature > 0 ? "_sampled" : "_greedy");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Types, Lossless,
+    testing::Values(Case{DType::F32, DType::F32, 0}, Case{DType::F32, DType::F32, 0.8f},
+                    Case{DType::F16, DType::F16, 0}, Case{DType::F16, DType::F16, 0.8f},
+                    Case{DType::Q8_0, DType::Q8_0, 0}, Case{DType::Q8_0, DType::Q4_0, 0.8f},
+                    Case{DType::Q4_0, DType::Q8_0, 0}, Case{DType::Q4_0, DType::Q4_0, 0.8f}),
+    [](const auto& info) { return name_of(info.param); });
+
+// Every type of the head beside every type of the target, drafted by two threads against plain
+// decoding by one.
+TEST(Mixes, OfTypesAndThreads) {
+    const std::vector<std::string> prompts = sixty_prompts();
+    const int count = std::max(1, prompt_count() / 4);
+    const int tokens = prompt_count() >= 60 ? 128 : 48;
+    const auto run = [&](DType type, DType draft_type, int threads, DraftKind kind) {
+        RuntimeOptions options = bundled_options(type, draft_type);
+        options.threads = threads;
+        Bundled model(options);
+        auto drafting = model.drafting(draft_options(kind));
+        std::vector<std::vector<int>> ids;
+        for (int i = 0; i < count; ++i) {
+            Request request = model.request(model.encode(prompts[size_t(4 * i)]), tokens,
+                                            sampling_at(i % 2 ? 0.8f : 0, uint64_t(i)));
+            request.eos_ids.clear();
+            ids.push_back(model.run(*drafting.session, request).ids);
+        }
+        return ids;
+    };
+    constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
+    for (DType type : kTypes) {
+        const auto plain = run(type, type, 1, DraftKind::none);
+        for (DType draft_type : kTypes)
+            EXPECT_EQ(run(type, draft_type, 2, DraftKind::eagle2), plain)
+                << name(type) << " drafted in " << name(draft_type);
+    }
+}
 
 // Coupled proposals raise tau at T = 1 and change no id (eagle.md section 10).
 TEST(Coupled, RaisesTauAtTemperatureOne) {
