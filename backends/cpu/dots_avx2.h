@@ -6,11 +6,15 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// In registers from here on: g++ would reorder the unrolled loop until they no longer fit.
-template <int C>
-inline void hold(__m256i (&a)[2][C]) {
-    for (auto& half : a)
-        for (__m256i& x : half) asm("" : "+x"(x));
+// In a register from here on: g++ would reorder the unrolled loop until they no longer fit.
+inline __m256i held(__m256i a) {
+    asm("" : "+x"(a));
+    return a;
+}
+
+// Eight rows of a step.
+inline __m256i load_half(const uint8_t* step, int half) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(step + half * 32));
 }
 
 inline __m256i broadcast(const void* four_bytes) {
@@ -39,19 +43,21 @@ struct Dots<Quant::Q8> {
         const __m256i low_bytes = _mm256_set1_epi16(1);
         __m256i dots[2][C] = {};
         for (int s = 0; s < kSteps; ++s) {
+            __m256i w01[2], w23[2];
             for (int half = 0; half < 2; ++half) {
-                const __m256i w =
-                    _mm256_load_si256(reinterpret_cast<const __m256i*>(panel + s * 64 + half * 32));
-                const __m256i w01 = _mm256_maddubs_epi16(low_bytes, w);  // bytes 0 and 2, widened
-                const __m256i w23 = _mm256_srai_epi16(w, 8);
-                for (int c = 0; c < C; ++c) {
-                    const uint8_t* x = packed + (s * C + c) * 8;
-                    const __m256i a = _mm256_madd_epi16(w01, broadcast(x));
-                    const __m256i b = _mm256_madd_epi16(w23, broadcast(x + 4));
-                    dots[half][c] = _mm256_add_epi32(dots[half][c], _mm256_add_epi32(a, b));
+                const __m256i w = load_half(panel + s * 64, half);
+                w01[half] = _mm256_maddubs_epi16(low_bytes, w);  // bytes 0 and 2, widened
+                w23[half] = _mm256_srai_epi16(w, 8);
+            }
+            for (int c = 0; c < C; ++c) {
+                const __m256i x01 = broadcast(packed + (s * C + c) * 8);
+                const __m256i x23 = broadcast(packed + (s * C + c) * 8 + 4);
+                for (int half = 0; half < 2; ++half) {
+                    const __m256i a = _mm256_madd_epi16(w01[half], x01);
+                    const __m256i b = _mm256_madd_epi16(w23[half], x23);
+                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], _mm256_add_epi32(a, b)));
                 }
             }
-            hold(dots);
         }
         const F32x16 scales = panel_scales(panel, panel_bytes(Quant::Q8));
         const float* x_scales = reinterpret_cast<const float*>(packed + kScaleOffset * C);
@@ -83,19 +89,21 @@ struct Dots<Quant::Q4> {
         const __m256i nibble = _mm256_set1_epi8(15);
         __m256i dots[2][C] = {};
         for (int s = 0; s < kSteps; s += 2) {
+            __m256i low[2], high[2];
             for (int half = 0; half < 2; ++half) {
-                const __m256i w =
-                    _mm256_load_si256(reinterpret_cast<const __m256i*>(panel + s * 32 + half * 32));
-                const __m256i low = _mm256_and_si256(w, nibble);
-                const __m256i high = _mm256_and_si256(_mm256_srli_epi16(w, 4), nibble);
-                for (int c = 0; c < C; ++c) {
-                    const uint8_t* x = packed + (s * C + c) * 4;
-                    const __m256i a = _mm256_maddubs_epi16(low, broadcast(x));
-                    const __m256i b = _mm256_maddubs_epi16(high, broadcast(x + 4 * C));
-                    dots[half][c] = _mm256_add_epi16(dots[half][c], _mm256_add_epi16(a, b));
+                const __m256i w = load_half(panel + s * 32, half);
+                low[half] = _mm256_and_si256(w, nibble);
+                high[half] = _mm256_and_si256(_mm256_srli_epi16(w, 4), nibble);
+            }
+            for (int c = 0; c < C; ++c) {
+                const __m256i x_low = broadcast(packed + (s * C + c) * 4);
+                const __m256i x_high = broadcast(packed + ((s + 1) * C + c) * 4);
+                for (int half = 0; half < 2; ++half) {
+                    const __m256i a = _mm256_maddubs_epi16(low[half], x_low);
+                    const __m256i b = _mm256_maddubs_epi16(high[half], x_high);
+                    dots[half][c] = held(_mm256_add_epi16(dots[half][c], _mm256_add_epi16(a, b)));
                 }
             }
-            hold(dots);
         }
         const __m256i ones = _mm256_set1_epi16(1);
         const F32x16 scales = panel_scales(panel, panel_bytes(Quant::Q4));
