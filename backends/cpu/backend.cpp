@@ -58,7 +58,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
         take(scratch.row, widest);
         layout.threads.push_back(scratch);
     }
-    const size_t columns = size_t(std::min(limits.rows, kMostPackedColumns));
+    const size_t columns = size_t(std::min(limits.rows, kMostColumns));
     take(layout.packed, columns * (widest / kGroup + 1) * kPackedGroupBytes);
     layout.bytes = size_t(end - memory);
     return layout;
@@ -75,9 +75,10 @@ Buffer CpuBackend::allocate(size_t size_bytes) {
     return std::make_unique<CpuMemory>(size_bytes);
 }
 
-std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks, DType as) {
+std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks, DType as,
+                                                  WeightUse use) {
     FloatEnvironment environment;
-    return std::make_unique<CpuWeight>(blocks, as, kernels_, pool_, arena_);
+    return std::make_unique<CpuWeight>(blocks, as, use, kernels_, pool_, arena_);
 }
 
 size_t CpuBackend::scratch_bytes(const Limits& limits) const {

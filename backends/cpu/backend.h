@@ -7,6 +7,7 @@
 #include "cpu/isa.h"
 #include "cpu/memory.h"
 #include "cpu/parallel.h"
+#include "cpu/weight.h"
 
 namespace aerie::cpu {
 
@@ -25,7 +26,8 @@ class CpuBackend final : public Backend {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as) override;
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+                                          WeightUse use) override;
     void reserve(const Limits& limits) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override;
@@ -58,8 +60,11 @@ class CpuBackend final : public Backend {
     // make(float* to, int r, thread) for each row of `out`, which then gets its type.
     template <class Make>
     void make_rows(Tensor out, double work, const Make& make);
-    void multiply_floats(Tensor out, Tensor x, const CpuWeight& w, Tensor bias, bool accumulate);
-    void multiply_quantised(Tensor out, Tensor x, const CpuWeight& w, Tensor bias, bool accumulate);
+    template <class Body>
+    void share_strips(const Tensor& x, const CpuWeight& weight, const MatmulOutput& output,
+                      const Body& body);
+    void multiply_floats(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
+    void multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
 
     const Kernels& kernels_;
     Pool pool_;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/quant.h"
+#include "cpu/columns.h"
 #include "cpu/simd.h"
-#include "cpu/tile.h"
 
 namespace aerie::cpu::AERIE_ISA {
 namespace {

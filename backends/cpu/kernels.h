@@ -16,22 +16,8 @@ struct Brain {
     uint16_t bits;
 };
 
-// out [columns, rows] (+)= x [columns, inner] * weight [rows, inner]^T + bias [rows]
-struct MatmulTask {
-    const float* x;
-    size_t x_stride;
-    int columns;
-    const void* weight;  // rows are contiguous, any alignment
-    Float type;
-    int rows;
-    int inner;
-    const float* bias;  // may be null
-    float* out;
-    size_t out_stride;
-    bool accumulate;
-};
-
-// Quantised weights lie in strips of 16 rows (the last one filled up with zeros). A strip is a
+// Weights lie in strips of 16 rows, the last one filled up with zeros: a vector lane is a row. A
+// strip of floats holds for each inner element those of all its rows. A quantised strip is a
 // sequence of panels, one for each group of 32 inner elements; a panel holds for four elements
 // after the other those of all its rows, then its rows' 16 f16 scales.
 //   Q8: the bytes of four elements in the order 0 2 1 3 (they widen to 16 bits without a shuffle)
@@ -43,22 +29,43 @@ constexpr size_t panel_bytes(Quant type) {
     return (type == Quant::Q8 ? 512 : 256) + kStripRows * sizeof(Half);
 }
 
+constexpr int kMostColumns = 128;  // of one call of a matmul
+
+// out [columns, rows] (+)= ... + bias [rows]
+struct MatmulOutput {
+    const float* bias;  // may be null
+    float* out;
+    size_t out_stride;
+    bool accumulate;
+};
+
+// x [columns, inner] * weight [rows, inner]^T
+struct MatmulTask {
+    const float* x;
+    size_t x_stride;
+    int columns;
+    const void* weight;  // the strip of the first row
+    Float type;
+    int rows;
+    int inner;
+    MatmulOutput output;
+};
+
 // Columns of activations as quantised dot products read them; each instruction set has a layout of
 // its own, of this size for each group of each column.
 constexpr size_t kPackedGroupBytes = 72;
-constexpr int kMostPackedColumns = 128;
 
 struct PackTask {
     const void* x;    // BlockI8G32 [columns, inner / 32]
     size_t x_stride;  // bytes
-    int columns;      // at most kMostPackedColumns
+    int columns;
     int inner;
     Quant type;    // of the weight
     void* packed;  // columns * inner / 32 * kPackedGroupBytes bytes, 64-byte aligned
 };
 
-// out [columns, rows] (+)= packed x * weight^T + bias. A sum takes its groups one by one, each as
-// dot * (weight scale * activation scale) with a dot product in integers.
+// The same product of packed columns and a quantised weight. A sum takes its groups one by one,
+// each as dot * (weight scale * activation scale) with a dot product in integers.
 struct QuantMatmulTask {
     const void* packed;
     int columns;
@@ -66,10 +73,7 @@ struct QuantMatmulTask {
     Quant type;
     int rows;
     int inner;
-    const float* bias;  // may be null
-    float* out;
-    size_t out_stride;
-    bool accumulate;
+    MatmulOutput output;
 };
 
 // Where the tokens that a row sees lie in the cache; fields as in core/rows.h.

@@ -1,108 +1,50 @@
-// Rows of activations times rows of a weight. Lane j of an output's 16 accumulators takes the inner
-// elements j mod 16 in ascending order, fused, and one fixed tree adds the lanes: neither the
-// number of columns nor any blocking changes a bit.
+// Float weights times f32 activations. A lane is one output row and takes the inner elements in
+// ascending order, fused: neither the number of columns nor any blocking changes a bit.
+#include "cpu/columns.h"
 #include "cpu/isa_kernels.h"
-#include "cpu/tile.h"
+#include "cpu/simd.h"
 
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Weight rows that all columns meet before the next ones come, so that they are read from memory
-// once; then the part of the inner dimension of which three columns stay in L1.
-constexpr size_t kBlockBytes = size_t(128) << 10;
-constexpr int kLeastRows = 16, kMostRows = 256;
-constexpr int kInnerBlock = 2048;
-constexpr int kMostPartialRows = kBlockBytes / sizeof(Half) / kInnerBlock;
+// Columns whose sums fill the registers beside one weight and one activation.
+constexpr int kTileColumns =
+    (kRegisters - kParts - 1) / kParts < 12 ? (kRegisters - kParts - 1) / kParts : 12;
 
-struct Block {
-    int row, rows;
-    int column;
-    int k, inner;
-    bool first, last;  // of the inner blocks
-    float* partial;    // accumulators between inner blocks, [rows, columns, 16]
-};
+// Inner elements of a strip that all columns meet before the next ones come: they stay in L1.
+constexpr int kChunk = 256;
 
-// Writes R outputs of each of C columns.
-template <int R, int C>
-[[gnu::always_inline]] inline void finish(const MatmulTask& task, const Tile<R, C>& tile, int row,
-                                          int column) {
-    float sums[C][R];
-    tile.sums(sums);
-    for (int c = 0; c < C; ++c) {
-        float* out = task.out + size_t(column + c) * task.out_stride + row;
-        for (int r = 0; r < R; ++r) {
-            float value = sums[c][r];
-            if (task.bias) value = value + task.bias[row + r];
-            out[r] = task.accumulate ? out[r] + value : value;
-        }
+// What a thread reads next, so that memory is never idle.
+constexpr int kPrefetchBytes = 1024;
+
+template <class W, int C>
+void multiply_chunk(float (*sums)[kLanes], const W* weight, const float* x, size_t x_stride,
+                    int count) {
+    F32x16 acc[C];
+    for (int c = 0; c < C; ++c) acc[c] = load(sums[c]);
+    for (int k = 0; k < count; ++k, weight += kLanes, ++x) {
+        __builtin_prefetch(reinterpret_cast<const char*>(weight) + kPrefetchBytes);
+        const F32x16 w = load(weight);
+        for (int c = 0; c < C; ++c) acc[c] = held(fma(w, splat(x[size_t(c) * x_stride]), acc[c]));
     }
-}
-
-// The beginnings of the rows of a tile to come: the processor's own prefetch needs a while to see
-// that a row is being read, and short rows end before that.
-template <int R, class W>
-void prefetch_rows(const W* row, size_t stride) {
-    constexpr int kTilesAhead = 4, kBytes = 512, kLine = 64;
-    for (int r = 0; r < R; ++r) {
-        const char* ahead = reinterpret_cast<const char*>(row + (kTilesAhead * R + r) * stride);
-        for (int i = 0; i < kBytes; i += kLine) __builtin_prefetch(ahead + i);
-    }
-}
-
-template <int R, int C, class W>
-void multiply_tile(const MatmulTask& task, const Block& block, int row) {
-    Tile<R, C> tile;
-    const auto partial = [&](int c, int r) {
-        return block.partial + ((row + r - block.row) * C + c) * kLanes;
-    };
-    tile.clear();
-    if (!block.first)
-        for (int c = 0; c < C; ++c)
-            for (int r = 0; r < R; ++r) tile.set(c, r, load(partial(c, r)));
-    const W* rows[R];
-    const float* columns[C];
-    const W* weight = static_cast<const W*>(task.weight) + block.k;
-    for (int r = 0; r < R; ++r) rows[r] = weight + size_t(row + r) * size_t(task.inner);
-    for (int c = 0; c < C; ++c)
-        columns[c] = task.x + size_t(block.column + c) * task.x_stride + block.k;
-    if (block.column == 0 && block.k == 0) prefetch_rows<R>(rows[0], size_t(task.inner));
-    tile.run(rows, columns, block.inner);
-    if (block.last) return finish(task, tile, row, block.column);
-    for (int c = 0; c < C; ++c)
-        for (int r = 0; r < R; ++r) store(partial(c, r), tile.cell(c, r));
-}
-
-// C columns times the rows of the block.
-template <int C, class W>
-void multiply_columns(const MatmulTask& task, Block block) {
-    constexpr int R = tile_rows(C);
-    float partial[kMostPartialRows * C * kLanes];
-    block.partial = partial;
-    for (block.k = 0; block.k < task.inner; block.k += kInnerBlock) {
-        const int left = task.inner - block.k;
-        block.first = block.k == 0;
-        block.last = left <= kInnerBlock;
-        block.inner = block.last ? left : kInnerBlock;
-        int row = block.row;
-        const int end = block.row + block.rows;
-        for (; row + R <= end; row += R) multiply_tile<R, C, W>(task, block, row);
-        for (; row < end; ++row) multiply_tile<1, C, W>(task, block, row);
-    }
+    for (int c = 0; c < C; ++c) store(sums[c], acc[c]);
 }
 
 template <class W>
 void multiply(const MatmulTask& task) {
-    const size_t fitting = kBlockBytes / (size_t(task.inner) * sizeof(W)) / 4 * 4;
-    const int rows = fitting < kLeastRows  ? kLeastRows
-                     : fitting > kMostRows ? kMostRows
-                                           : int(fitting);
-    Block block = {};
-    for (block.row = 0; block.row < task.rows; block.row += rows) {
-        block.rows = task.rows - block.row < rows ? task.rows - block.row : rows;
-        for_column_groups(task.columns, [&](auto count, int column) {
-            block.column = column;
-            multiply_columns<count.value, W>(task, block);
-        });
+    const W* strip = static_cast<const W*>(task.weight);
+    for (int row = 0; row < task.rows; row += kStripRows, strip += size_t(task.inner) * kLanes) {
+        alignas(64) float sums[kMostColumns][kLanes];
+        for (int c = 0; c < task.columns; ++c) store(sums[c], splat(0.0f));
+        for (int k = 0; k < task.inner; k += kChunk) {
+            const int count = task.inner - k < kChunk ? task.inner - k : kChunk;
+            for_even_columns<kTileColumns>(task.columns, [&](auto c, int column) {
+                multiply_chunk<W, c.value>(sums + column, strip + size_t(k) * kLanes,
+                                           task.x + size_t(column) * task.x_stride + k,
+                                           task.x_stride, count);
+            });
+        }
+        write_strip(task.output, sums, row, task.rows, task.columns);
     }
 }
 

@@ -1,6 +1,7 @@
 // Quantised weights times quantised activations. Dot products of 32 elements are exact integers, so
 // only the sum over groups has an order: ascending, multiply then add, one lane an output row.
 // Neither the number of columns nor any blocking changes a bit.
+#include "cpu/columns.h"
 #include "cpu/dots.h"
 #include "cpu/isa_kernels.h"
 
@@ -9,10 +10,6 @@ namespace {
 
 // Groups of a strip that all columns meet before the next ones come: they stay in L1.
 constexpr int kChunkGroups = 16;
-constexpr int kMostTileColumns = Dots<Quant::Q8>::kColumns > Dots<Quant::Q4>::kColumns
-                                     ? Dots<Quant::Q8>::kColumns
-                                     : Dots<Quant::Q4>::kColumns;
-
 // What a thread reads next, so that memory is never idle.
 constexpr size_t kPrefetchBytes = 2048;
 
@@ -26,31 +23,6 @@ void multiply_groups(float (*sums)[kLanes], const uint8_t* panel, const uint8_t*
     }
 }
 
-// Calls body with a constant 1 .. n for each group of columns.
-template <int n, class Body>
-void for_columns(int columns, const Body& body) {
-    int column = 0;
-    if constexpr (n > 1) {
-        for (; columns - column >= n; column += n) body(Constant<n>(), column);
-        if (column < columns)
-            for_columns<n - 1>(columns - column,
-                               [&](auto count, int first) { body(count, column + first); });
-    } else {
-        for (; column < columns; ++column) body(Constant<1>(), column);
-    }
-}
-
-void write_strip(const QuantMatmulTask& task, const float (*sums)[kLanes], int row) {
-    const int rows = task.rows - row < kStripRows ? task.rows - row : kStripRows;
-    const F32x16 bias = task.bias ? load_some(task.bias + row, rows) : splat(0.0f);
-    for (int c = 0; c < task.columns; ++c) {
-        float* out = task.out + size_t(c) * task.out_stride + row;
-        F32x16 value = load(sums[c]);
-        if (task.bias) value = value + bias;
-        store_some(out, task.accumulate ? load_some(out, rows) + value : value, rows);
-    }
-}
-
 template <Quant type>
 void multiply(const QuantMatmulTask& task) {
     const int groups = task.inner / kPanelElements;
@@ -58,26 +30,26 @@ void multiply(const QuantMatmulTask& task) {
     const uint8_t* packed = static_cast<const uint8_t*>(task.packed);
     for (int row = 0; row < task.rows;
          row += kStripRows, strip += size_t(groups) * panel_bytes(type)) {
-        alignas(64) float sums[kMostPackedColumns][kLanes];
+        alignas(64) float sums[kMostColumns][kLanes];
         for (int c = 0; c < task.columns; ++c) store(sums[c], splat(0.0f));
         for (int first = 0; first < groups; first += kChunkGroups) {
             const int count = groups - first < kChunkGroups ? groups - first : kChunkGroups;
             const uint8_t* panels = strip + size_t(first) * panel_bytes(type);
-            for_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
+            for_full_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
                 const size_t offset = size_t(column) * size_t(groups) + size_t(first) * c.value;
                 multiply_groups<type, c.value>(sums + column, panels,
                                                packed + offset * kPackedGroupBytes, count);
             });
         }
-        write_strip(task, sums, row);
+        write_strip(task.output, sums, row, task.rows, task.columns);
     }
 }
 
-// A group of C columns, as for_columns makes them, of which column c comes now.
+// A group of C columns, as for_full_columns makes them, of which column c comes now.
 template <Quant type>
 void pack(const PackTask& task, int first, int last) {
     const int groups = task.inner / kPanelElements;
-    for_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
+    for_full_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
         if (column + c.value <= first || column >= last) return;
         uint8_t* to = static_cast<uint8_t*>(task.packed) +
                       size_t(column) * size_t(groups) * kPackedGroupBytes;

@@ -96,45 +96,52 @@ void CpuBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon)
     });
 }
 
+// All columns of x in blocks that the kernels take.
 void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
     FloatEnvironment environment;
     const CpuWeight& weight = static_cast<const CpuWeight&>(w);
-    const bool accumulate = acc == Accumulate::yes;
-    if (!is_quantised(w.dtype)) return multiply_floats(out, x, weight, bias, accumulate);
-    for (int first = 0; first < x.rows; first += kMostPackedColumns) {
-        const int count = std::min(kMostPackedColumns, x.rows - first);
-        multiply_quantised(out.row_range(first, count), x.row_range(first, count), weight, bias,
-                           accumulate);
+    MatmulOutput output = {};
+    output.bias = bias ? row_f32(bias, 0) : nullptr;
+    output.out_stride = size_t(out.row_stride);
+    output.accumulate = acc == Accumulate::yes;
+    for (int first = 0; first < x.rows; first += kMostColumns) {
+        const Tensor block = x.row_range(first, std::min(kMostColumns, x.rows - first));
+        output.out = row_f32(out, first);
+        if (is_quantised(w.dtype))
+            multiply_quantised(block, weight, output);
+        else
+            multiply_floats(block, weight, output);
     }
 }
 
-void CpuBackend::multiply_floats(Tensor out, Tensor x, const CpuWeight& weight, Tensor bias,
-                                 bool accumulate) {
-    const double work = double(x.rows) * x.cols;
-    pool_.run(weight.rows, work, kTileRows, [&](int first, int last, int) {
-        for (const CpuWeight::Block& block : weight.blocks()) {
-            const int begin = std::max(first, block.first_row);
-            const int end = std::min(last, block.first_row + block.rows);
-            if (begin >= end) continue;
-            MatmulTask task;
-            task.x = row_f32(x, 0);
-            task.x_stride = size_t(x.row_stride);
-            task.columns = x.rows;
-            task.weight = weight.row(begin);
-            task.type = float_type(weight.dtype);
-            task.rows = end - begin;
-            task.inner = x.cols;
-            task.bias = bias ? row_f32(bias, 0) + begin : nullptr;
-            task.out = row_f32(out, 0) + begin;
-            task.out_stride = size_t(out.row_stride);
-            task.accumulate = accumulate;
-            kernels_.matmul(task);
-        }
+// body(first row, rows, output from there on) for ranges of strips, on all threads.
+template <class Body>
+void CpuBackend::share_strips(const Tensor& x, const CpuWeight& weight, const MatmulOutput& output,
+                              const Body& body) {
+    const int strips = (weight.rows + kStripRows - 1) / kStripRows;
+    pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
+        const int row = first * kStripRows;
+        MatmulOutput part = output;
+        part.out += row;
+        if (part.bias) part.bias += row;
+        body(weight.strip(first), std::min(last * kStripRows, weight.rows) - row, part);
     });
 }
 
-void CpuBackend::multiply_quantised(Tensor out, Tensor x, const CpuWeight& weight, Tensor bias,
-                                    bool accumulate) {
+void CpuBackend::multiply_floats(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
+    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+        kernels_.matmul({.x = row_f32(x, 0),
+                         .x_stride = size_t(x.row_stride),
+                         .columns = x.rows,
+                         .weight = strips,
+                         .type = float_type(weight.dtype),
+                         .rows = rows,
+                         .inner = x.cols,
+                         .output = part});
+    });
+}
+
+void CpuBackend::multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
     assert(x.cols <= limits_.widest && x.rows <= limits_.rows);
     const PackTask pack = {.x = row<std::byte>(x, 0),
                            .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
@@ -144,19 +151,14 @@ void CpuBackend::multiply_quantised(Tensor out, Tensor x, const CpuWeight& weigh
                            .packed = packed_};
     pool_.run(x.rows, x.cols, kPackedTogether,
               [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });
-    const int strips = (weight.rows + kStripRows - 1) / kStripRows;
-    pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
-        const int row = first * kStripRows;
+    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
         kernels_.matmul_quant({.packed = packed_,
                                .columns = x.rows,
-                               .weight = weight.strip(first),
+                               .weight = strips,
                                .type = pack.type,
-                               .rows = std::min(last * kStripRows, weight.rows) - row,
+                               .rows = rows,
                                .inner = x.cols,
-                               .bias = bias ? row_f32(bias, 0) + row : nullptr,
-                               .out = row_f32(out, 0) + row,
-                               .out_stride = size_t(out.row_stride),
-                               .accumulate = accumulate});
+                               .output = part});
     });
 }
 

@@ -33,6 +33,12 @@ inline void sum4(float* out, const F32x16* a) {
 }
 #endif
 
+// A number as a type, for loops whose bounds must be constant.
+template <int n>
+struct Constant {
+    static constexpr int value = n;
+};
+
 constexpr int kLanes = 16;
 constexpr int kPartLanes = kLanes / kParts;
 

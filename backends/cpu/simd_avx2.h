@@ -56,6 +56,11 @@ inline Part held(Part a) {
 inline F32x16 join(const Part* parts) {
     return {parts[0].v, parts[1].v};
 }
+// In registers from here on: g++ would load or spill them for each use.
+inline F32x16 held(F32x16 a) {
+    asm("" : "+x"(a.lo), "+x"(a.hi));
+    return a;
+}
 inline void split(Part* parts, F32x16 a) {
     parts[0] = {a.lo};
     parts[1] = {a.hi};

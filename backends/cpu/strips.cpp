@@ -1,8 +1,10 @@
-// Rows of quantised blocks into strips of sixteen rows.
+// Rows into strips of sixteen, and back.
 #include "cpu/strips.h"
 
 #include <cassert>
 #include <cstring>
+
+#include "cpu/memory.h"
 
 namespace aerie::cpu {
 
@@ -15,14 +17,45 @@ Byte* scale_of(Byte* panel, Quant type, int lane) {
     return panel + panel_bytes(type) - (kStripRows - size_t(lane)) * sizeof(Half);
 }
 
-int nibble(const BlockQ4_0& block, int k) {
-    return k < kGroup / 2 ? block.q[k] & 15 : block.q[k - kGroup / 2] >> 4;
-}
-
 // The four bytes of a row that hold elements 4 * step .. 4 * step + 3 (Q4: and the next four).
 template <class Byte>
 Byte* step_of(Byte* panel, int step, int lane) {
     return panel + (step * kStripRows + lane) * 4;
+}
+
+void put_group(std::byte* panel, int lane, const BlockQ8_0& group) {
+    std::memcpy(scale_of(panel, Quant::Q8, lane), &group.scale, sizeof(Half));
+    for (int k = 0; k < kGroup; ++k)
+        step_of(panel, k / 4, lane)[kPlace[k % 4]] = std::byte(group.q[k]);
+}
+
+void put_group(std::byte* panel, int lane, const BlockQ4_0& group) {
+    std::memcpy(scale_of(panel, Quant::Q4, lane), &group.scale, sizeof(Half));
+    const auto nibble = [&](int k) {
+        return k < kGroup / 2 ? group.q[k] & 15 : group.q[k - kGroup / 2] >> 4;
+    };
+    for (int k = 0; k < kGroup; k += 8)
+        for (int i = 0; i < 4; ++i)
+            step_of(panel, k / 8, lane)[i] = std::byte(nibble(k + i) | nibble(k + 4 + i) << 4);
+}
+
+void unpack_group(float* values, const std::byte* panel, Quant type, int lane) {
+    uint16_t bits;
+    std::memcpy(&bits, scale_of(panel, type, lane), sizeof(bits));
+    const float scale = f16_to_f32(bits);
+    for (int k = 0; k < kGroup; ++k) {
+        int q = 0;
+        if (type == Quant::Q8)
+            q = int8_t(step_of(panel, k / 4, lane)[kPlace[k % 4]]);
+        else
+            q = (int(step_of(panel, k / 8, lane)[k % 4]) >> (k % 8 < 4 ? 0 : 4) & 15) - 8;
+        values[k] = scale * float(q);
+    }
+}
+
+template <class Element>
+const Element& element(const std::byte* strip, int lane, int k) {
+    return reinterpret_cast<const Element*>(strip)[k * kStripRows + lane];
 }
 
 }  // namespace
@@ -32,39 +65,70 @@ Quant quant_type(DType type) {
     return type == DType::Q8_0 ? Quant::Q8 : Quant::Q4;
 }
 
-void put_row(std::byte* strip, int lane, const BlockQ8_0* row, int groups) {
-    for (int g = 0; g < groups; ++g, strip += panel_bytes(Quant::Q8)) {
-        std::memcpy(scale_of(strip, Quant::Q8, lane), &row[g].scale, sizeof(Half));
-        for (int k = 0; k < kGroup; ++k)
-            step_of(strip, k / 4, lane)[kPlace[k % 4]] = std::byte(row[g].q[k]);
-    }
+size_t strip_bytes(DType type, int cols) {
+    if (!is_quantised(type)) return size_t(cols) * kStripRows * size_bytes(type);
+    return size_t(cols / kGroup) * panel_bytes(quant_type(type));
 }
 
-void put_row(std::byte* strip, int lane, const BlockQ4_0* row, int groups) {
-    for (int g = 0; g < groups; ++g, strip += panel_bytes(Quant::Q4)) {
-        std::memcpy(scale_of(strip, Quant::Q4, lane), &row[g].scale, sizeof(Half));
-        for (int k = 0; k < kGroup; k += 8)
-            for (int i = 0; i < 4; ++i)
-                step_of(strip, k / 8, lane)[i] =
-                    std::byte(nibble(row[g], k + i) | nibble(row[g], k + 4 + i) << 4);
-    }
+RowPacker::RowPacker(DType as, int cols, const Kernels& kernels)
+    : as_(as), kernels_(kernels), values_(size_t(cols)), packed_(size_bytes(as, size_t(cols))) {}
+
+void RowPacker::read_floats(const WeightBlock& from, int index) {
+    const size_t cols = values_.size();
+    const std::byte* data =
+        static_cast<const std::byte*>(from.data) + size_t(index) * size_bytes(from.dtype, cols);
+    const auto unpack_groups = [&](const auto* groups) {
+        for (size_t g = 0; g < cols / kGroup; ++g) unpack(values_.data() + g * kGroup, groups[g]);
+    };
+    if (from.dtype == DType::Q8_0)
+        unpack_groups(reinterpret_cast<const BlockQ8_0*>(data));
+    else if (from.dtype == DType::Q4_0)
+        unpack_groups(reinterpret_cast<const BlockQ4_0*>(data));
+    else
+        kernels_.convert(values_.data(), Float::F32, data, float_type(from.dtype), cols);
 }
 
-void unpack_row(float* row, const std::byte* strip, Quant type, int lane, int groups) {
-    const std::byte* panel = strip;
-    for (int g = 0; g < groups; ++g, panel += panel_bytes(type), row += kGroup) {
-        uint16_t bits;
-        std::memcpy(&bits, scale_of(panel, type, lane), sizeof(bits));
-        const float scale = f16_to_f32(bits);
-        for (int k = 0; k < kGroup; ++k) {
-            int q = 0;
-            if (type == Quant::Q8)
-                q = int8_t(step_of(panel, k / 4, lane)[kPlace[k % 4]]);
-            else
-                q = (int(step_of(panel, k / 8, lane)[k % 4]) >> (k % 8 < 4 ? 0 : 4) & 15) - 8;
-            row[k] = scale * float(q);
-        }
+template <class Element>
+void RowPacker::pack_elements(std::byte* strip, int lane) {
+    kernels_.convert(packed_.data(), float_type(as_), values_.data(), Float::F32, values_.size());
+    const Element* row = reinterpret_cast<const Element*>(packed_.data());
+    Element* to = reinterpret_cast<Element*>(strip) + lane;
+    for (size_t k = 0; k < values_.size(); ++k) to[k * kStripRows] = row[k];
+}
+
+template <class Block>
+void RowPacker::pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index,
+                            Block (*pack_group)(const float*)) {
+    const size_t groups = values_.size() / kGroup, panel = panel_bytes(quant_type(as_));
+    if (from.dtype == as_) {
+        const auto* blocks = static_cast<const Block*>(from.data) + size_t(index) * groups;
+        for (size_t g = 0; g < groups; ++g) put_group(strip + g * panel, lane, blocks[g]);
+        return;
     }
+    read_floats(from, index);
+    for (size_t g = 0; g < groups; ++g)
+        put_group(strip + g * panel, lane, pack_group(values_.data() + g * kGroup));
+}
+
+void RowPacker::pack(std::byte* strip, int lane, const WeightBlock& from, int index) {
+    if (as_ == DType::Q8_0) return pack_groups(strip, lane, from, index, pack_q8_0);
+    if (as_ == DType::Q4_0) return pack_groups(strip, lane, from, index, pack_q4_0);
+    read_floats(from, index);
+    size_bytes(as_) == 4 ? pack_elements<uint32_t>(strip, lane)
+                         : pack_elements<uint16_t>(strip, lane);
+}
+
+void unpack_row(float* row, const std::byte* strip, DType type, int lane, int cols) {
+    if (is_quantised(type)) {
+        const Quant quant = quant_type(type);
+        for (int g = 0; g < cols / kGroup; ++g)
+            unpack_group(row + g * kGroup, strip + size_t(g) * panel_bytes(quant), quant, lane);
+        return;
+    }
+    for (int k = 0; k < cols; ++k)
+        row[k] = type == DType::F32   ? element<float>(strip, lane, k)
+                 : type == DType::F16 ? f16_to_f32(element<uint16_t>(strip, lane, k))
+                                      : bf16_to_f32(element<uint16_t>(strip, lane, k));
 }
 
 }  // namespace aerie::cpu

@@ -1,8 +1,10 @@
-// Quantised weights as the CPU's kernels read them: see Quant in kernels.h.
+// Weights as the CPU's matmuls read them: see kernels.h.
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
+#include "backend/backend.h"
 #include "core/quant.h"
 #include "cpu/kernels.h"
 
@@ -10,13 +12,31 @@ namespace aerie::cpu {
 
 Quant quant_type(DType type);  // asserts that it is Q8_0 or Q4_0
 
-constexpr size_t strip_bytes(Quant type, int inner) {
-    return size_t(inner / kPanelElements) * panel_bytes(type);
-}
+size_t strip_bytes(DType type, int cols);
 
-// Row `lane` of a strip from its groups, and back.
-void put_row(std::byte* strip, int lane, const BlockQ8_0* row, int groups);
-void put_row(std::byte* strip, int lane, const BlockQ4_0* row, int groups);
-void unpack_row(float* row, const std::byte* strip, Quant type, int lane, int groups);
+// Brings rows of any type into strips of one.
+class RowPacker {
+  public:
+    RowPacker(DType as, int cols, const Kernels& kernels);
+
+    // Row `index` of `from` becomes row `lane` of the strip.
+    void pack(std::byte* strip, int lane, const WeightBlock& from, int index);
+
+  private:
+    void read_floats(const WeightBlock& from, int index);
+    template <class Element>
+    void pack_elements(std::byte* strip, int lane);
+    template <class Block>
+    void pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index,
+                     Block (*pack_group)(const float*));
+
+    DType as_;
+    const Kernels& kernels_;
+    std::vector<float> values_;      // one row
+    std::vector<std::byte> packed_;  // the same in the type wanted
+};
+
+// Row `lane` of a strip as f32 [cols].
+void unpack_row(float* row, const std::byte* strip, DType type, int lane, int cols);
 
 }  // namespace aerie::cpu

@@ -1,4 +1,4 @@
-// A tile of dot products whose accumulators stay in registers: matmul and the scores of attention.
+// A tile of dot products whose accumulators stay in registers: the scores of attention.
 #pragma once
 
 #include "cpu/simd.h"
@@ -6,7 +6,7 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// R rows (of a weight, of cached keys) by C columns (f32 rows of activations). Lane j of a product
+// R rows (cached keys) by C columns (queries). Lane j of a product
 // takes the elements j mod 16 in ascending order, fused. The loop takes one part of the lanes after
 // the other, so that a loaded row or column serves from a register.
 template <int R, int C>
@@ -81,10 +81,6 @@ constexpr int tile_rows(int columns) {
 }
 
 // Calls body with a constant 1, 2 or 3 for each group of columns.
-template <int n>
-struct Constant {
-    static constexpr int value = n;
-};
 template <class Body>
 inline void for_column_groups(int columns, const Body& body) {
     int column = 0;

@@ -26,10 +26,12 @@ class Weight {
     int cols = 0;  // inputs
 };
 
+enum class WeightUse { multiply, lookup };  // lookup: by embed only
+
 // Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
 struct WeightBlock {
     DType dtype = DType::F32;
-    const void* data = nullptr;  // outlives the weight where the backend keeps the type (file map)
+    const void* data = nullptr;  // outlives a weight that is only looked up (file map)
     int rows = 0;
     int cols = 0;
 };
@@ -122,7 +124,7 @@ struct Capabilities {
     std::string name;         // "cpu"
     std::string description;  // for people: processor, instruction set, threads
     size_t memory_bytes = 0;
-    bool maps_files = false;  // upload_weight may keep pointers into the host data
+    bool maps_files = false;  // what is looked up in its own type stays in the host data
 };
 
 class Backend {
@@ -133,8 +135,8 @@ class Backend {
     // Life. All of these may throw Error; ops may not.
     virtual Buffer allocate(size_t size_bytes) = 0;  // zeroed
     // The blocks stacked, stored as `as`.
-    virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
-                                                  DType as) = 0;
+    virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+                                                  WeightUse use = WeightUse::multiply) = 0;
     virtual void reserve(const Limits& limits) = 0;                // all scratch, once
     virtual size_t scratch_bytes(const Limits& limits) const = 0;  // what reserve would take
     virtual void write(Tensor to, const void* from) = 0;  // dense host data; reusable at once

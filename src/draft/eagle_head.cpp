@@ -65,7 +65,8 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
     memory_ = plan.allocate(be);
     const WeightLoader loader(be, checkpoint, weights);
     if (checkpoint.find("embed_tokens.weight"))
-        embedding_ = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden);
+        embedding_ = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden,
+                                   WeightUse::lookup);
     fc_ = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
     if (checkpoint.find("fc.bias")) fc_bias_ = loader.vector("fc.bias", config.hidden);
     layer_ = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);

@@ -25,7 +25,9 @@ class Llama final : public Target {
         scratch_.add_to(plan, config, limits.rows, be.activation_type(type));
         memory_ = plan.allocate(be);
         const WeightLoader loader(be, checkpoint, weights);
-        embedding_ = loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden);
+        embedding_ =
+            loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden,
+                          config.tied_embeddings ? WeightUse::multiply : WeightUse::lookup);
         for (int i = 0; i < config.layers; ++i)
             layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true);
         final_norm_ = loader.vector("model.norm.weight", config.hidden);

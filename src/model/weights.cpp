@@ -23,7 +23,8 @@ DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as) {
     return DType::F32;
 }
 
-std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols) const {
+std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols,
+                                             WeightUse use) const {
     std::vector<WeightBlock> blocks;
     for (const Part& part : parts) {
         const NamedTensor& tensor =
@@ -36,10 +37,10 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
         if (!as_ && block.dtype != type) type = DType::F32;
     for (const Part& part : parts)
         weight_bytes(part.name, *checkpoint_.find(part.name), type);  // checks the columns
-    auto weight = be_.upload_weight(blocks, type);
+    auto weight = be_.upload_weight(blocks, type, use);
     // What the backend does not read from the file itself is no longer needed in memory.
     for (size_t i = 0; i < blocks.size(); ++i)
-        if (blocks[i].dtype != type || !be_.capabilities().maps_files)
+        if (use == WeightUse::multiply || blocks[i].dtype != type || !be_.capabilities().maps_files)
             release_pages(checkpoint_.find(parts[i].name)->data);
     return weight;
 }

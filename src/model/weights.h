@@ -38,7 +38,8 @@ class WeightLoader {
         int rows;
     };
     // The parts stacked by rows into one weight [sum of rows, cols].
-    std::unique_ptr<Weight> matrix(const std::vector<Part>& parts, int cols) const;
+    std::unique_ptr<Weight> matrix(const std::vector<Part>& parts, int cols,
+                                   WeightUse use = WeightUse::multiply) const;
     Vector vector(const std::string& name, int size) const;  // as F32
 
   private:

@@ -61,11 +61,13 @@ TEST(CpuDevice, MemoryIsZeroedAlignedAndRefusedInOneLine) {
 }
 
 TEST(CpuDevice, ScratchGrowsWithThreadsAndVocabulary) {
-    const auto one = open_cpu(1), three = open_cpu(3);
+    const auto one = open_cpu(1), two = open_cpu(2), three = open_cpu(3);
     const Limits limits{
         .rows = 64, .top_k = 10, .widest = 4096, .vocab = 32000, .context = 2048, .heads = 32};
-    EXPECT_EQ(three->scratch_bytes(limits), 3 * one->scratch_bytes(limits));
-    EXPECT_LT(one->scratch_bytes(limits), size_t(1) << 20);
+    const size_t of_a_thread = two->scratch_bytes(limits) - one->scratch_bytes(limits);
+    EXPECT_GT(of_a_thread, size_t(3) * 32000 * 4);
+    EXPECT_EQ(three->scratch_bytes(limits), two->scratch_bytes(limits) + of_a_thread);
+    EXPECT_LT(one->scratch_bytes(limits), size_t(2) << 20);
 }
 
 TEST(Pool, RunsEveryItemOnce) {

@@ -76,25 +76,26 @@ TEST_P(Prediction, IsWithinATenthOfTheTruth) {
     EXPECT_GT(double(outcome.peak_bytes), 0.9 * predicted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Large, Prediction,
-                         testing::Values(Case{"eagle2", {}}, Case{"none", {"--draft", "none"}},
-                                         Case{"kv_f32", {"--kv", "f32"}},
-                                         Case{"as_f32",
-                                              {"--weights", "f32", "--draft-weights", "f32"}},
-                                         Case{"as_bf16", {"--weights", "bf16", "--draft", "none"}}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Large, Prediction,
+    testing::Values(Case{"eagle2", {}}, Case{"none", {"--draft", "none"}},
+                    Case{"kv_f32", {"--kv", "f32"}},
+                    Case{"as_f32", {"--weights", "f32", "--draft-weights", "f32"}},
+                    Case{"as_bf16", {"--weights", "bf16", "--draft", "none"}},
+                    Case{"as_q8_0", {"--weights", "q8_0"}}, Case{"as_q4_0", {"--weights", "q4_0"}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
-TEST_F(Memory, OfStoredWeightsIsTheFileItself) {
+TEST_F(Memory, IsEnoughForQuantisedWeightsWhereStoredOnesDoNotFit) {
     const Surroundings little{.before = [] {
-        const rlimit limit{200 * kMiB, 200 * kMiB};  // less than the weights take
+        const rlimit limit{250 * kMiB, 250 * kMiB};  // less than the stored weights take
         ::setrlimit(RLIMIT_DATA, &limit);
     }};
     const std::vector<std::string> flags = {"-m", large_model(), "-c", "64", "-p", "x", "-n", "2"};
     ASSERT_GT(fs::file_size(large_model() + "/model.safetensors"), 300 * kMiB);
-    generated(flags, little);
-    const Outcome copied = run(with({"generate", "--weights", "f32"}, flags), little);
-    EXPECT_EQ(copied.exit_code, 1) << "the limit does not work";
-    EXPECT_NE(copied.err.find("out of memory"), std::string::npos) << copied.err;
+    generated(with({"--weights", "q4_0"}, flags), little);
+    const Outcome stored = run(with({"generate"}, flags), little);
+    EXPECT_EQ(stored.exit_code, 1) << "the limit does not work";
+    EXPECT_NE(stored.err.find("out of memory"), std::string::npos) << stored.err;
 }
 
 TEST_F(Memory, OfInfoIsSmall) {

@@ -1,0 +1,49 @@
+// What both matmuls have in common: groups of columns of constant size, and the end of a strip.
+#pragma once
+
+#include "cpu/simd.h"
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+// body(Constant<size>, column) with the size from 1 to `most` that is wanted.
+template <int most, class Body>
+inline void with_constant(int size, int column, const Body& body) {
+    if constexpr (most > 1)
+        if (size < most) return with_constant<most - 1>(size, column, body);
+    body(Constant<most>(), column);
+}
+
+// Groups of `most` columns, then one of what is left.
+template <int most, class Body>
+inline void for_full_columns(int columns, const Body& body) {
+    int column = 0;
+    for (; columns - column >= most; column += most) body(Constant<most>(), column);
+    if (column < columns) with_constant<most>(columns - column, column, body);
+}
+
+// As few groups, of sizes that differ by one at most.
+template <int most, class Body>
+inline void for_even_columns(int columns, const Body& body) {
+    const int groups = (columns + most - 1) / most;
+    for (int g = 0; g < groups; ++g) {
+        const int column = columns * g / groups;
+        with_constant<most>(columns * (g + 1) / groups - column, column, body);
+    }
+}
+
+// The sums of a strip's rows (lanes) and all columns become outputs.
+inline void write_strip(const MatmulOutput& to, const float (*sums)[kLanes], int row, int rows,
+                        int columns) {
+    const int count = rows - row < kStripRows ? rows - row : kStripRows;
+    const F32x16 bias = to.bias ? load_some(to.bias + row, count) : splat(0.0f);
+    for (int c = 0; c < columns; ++c) {
+        float* out = to.out + size_t(c) * to.out_stride + row;
+        F32x16 value = load(sums[c]);
+        if (to.bias) value = value + bias;
+        store_some(out, to.accumulate ? load_some(out, count) + value : value, count);
+    }
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

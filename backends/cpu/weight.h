@@ -1,0 +1,47 @@
+// Weights of the CPU backend: strips for what is multiplied, rows of the file for what is looked
+// up.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "cpu/kernels.h"
+#include "cpu/parallel.h"
+
+namespace aerie::cpu {
+
+// Where weights lie: one after the other in large blocks of huge pages, in the order in which they
+// are uploaded and later read. A block lives as long as anything in it.
+class WeightArena {
+  public:
+    std::shared_ptr<std::byte> allocate(size_t bytes);  // zeroed, 64-byte aligned; throws Error
+
+  private:
+    std::shared_ptr<std::byte> block_;
+    size_t used_ = 0, size_ = 0;
+};
+
+class CpuWeight final : public Weight {
+  public:
+    CpuWeight(std::span<const WeightBlock> source, DType as, WeightUse use, const Kernels& kernels,
+              Pool& pool, WeightArena& arena);
+
+    // Sixteen rows from 16 * index on; see kernels.h. Not of a weight for looking up.
+    const std::byte* strip(int index) const;
+    // One row as f32 [cols].
+    void read_row(float* out, int index, const Kernels& kernels) const;
+
+  private:
+    struct Block {
+        const std::byte* data;  // [rows, cols], any alignment
+        int first_row, rows;
+    };
+    const std::byte* stored_row(int index) const;
+
+    std::vector<Block> stored_;  // that are only looked up, and stay where they are
+    std::shared_ptr<std::byte> strips_;
+};
+
+}  // namespace aerie::cpu
