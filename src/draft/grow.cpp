@@ -33,14 +33,7 @@ class KnownLevels final : public FrontierPolicy {
             for (int32_t number : level.selection) frontier.push_back(number);
             return;
         }
-        FixedVector<int32_t, kMaxFrontier * kMaxTopK> order;
-        order.resize(table.size() - size_t(first));
-        std::iota(order.begin(), order.end(), 0);
-        std::partial_sort(
-            order.begin(), order.begin() + level.width, order.end(),
-            [=](int32_t a, int32_t b) { return better(table, first + a, first + b); });
-        frontier.resize(size_t(level.width));
-        std::copy_n(order.begin(), level.width, frontier.begin());
+        best_frontier(table, first, level.width, frontier);
     }
 
   private:
@@ -110,6 +103,17 @@ NodeList best_entries(std::span<const Candidate> table, int first, int last, int
     }
     std::sort(best.begin(), best.end());
     return best;
+}
+
+void best_frontier(std::span<const Candidate> table, int first, int width, Frontier& frontier) {
+    FixedVector<int32_t, kMaxFrontier * kMaxTopK> order;
+    order.resize(table.size() - size_t(first));
+    std::iota(order.begin(), order.end(), 0);
+    width = std::min(width, int(order.size()));
+    std::partial_sort(order.begin(), order.begin() + width, order.end(),
+                      [=](int32_t a, int32_t b) { return better(table, first + a, first + b); });
+    frontier.resize(size_t(width));
+    std::copy_n(order.begin(), width, frontier.begin());
 }
 
 void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_size, int vocab) {

@@ -43,6 +43,9 @@ NodeList best_entries(std::span<const Candidate> table, int first, int last, int
 // Numbers of candidates within their level.
 using Frontier = FixedVector<int32_t, kMaxFrontier>;
 
+// The `width` best candidates of table[first ..], best first; in the order of best_entries.
+void best_frontier(std::span<const Candidate> table, int first, int width, Frontier& frontier);
+
 // Decides on the host how a tree grows.
 class FrontierPolicy {
   public:
