@@ -9,6 +9,8 @@ namespace aerie {
 int run_generate(const GenerateOptions& options);
 int run_info(const InfoOptions& options);
 int run_devices(const DevicesOptions& options);
+int run_perplexity(const PerplexityOptions& options);
+int run_synth(const SynthOptions& options);
 
 // Finds target and head folders and settles the kind of drafting. A flag counts before its variable
 // (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or

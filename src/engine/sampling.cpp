@@ -2,6 +2,7 @@
 #include "engine/sampling.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
@@ -23,6 +24,13 @@ void check_sampling(const Sampling& sampling) {
     check("repetition penalty", sampling.penalties.repetition, 0.01, 100);
     check("frequency penalty", sampling.penalties.frequency, -100, 100);
     check("presence penalty", sampling.penalties.presence, -100, 100);
+}
+
+double log_probability(std::span<const float> logits, int token) {
+    const double top = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (float logit : logits) sum += std::exp(double(logit) - top);
+    return double(logits[size_t(token)]) - top - std::log(sum);
 }
 
 void TokenHistory::reset(const Penalties& penalties, int vocab) {

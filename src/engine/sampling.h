@@ -28,6 +28,9 @@ struct Sampling {
 // Throws UsageError naming the value that is out of range.
 void check_sampling(const Sampling& sampling);
 
+// log_softmax(logits)[token].
+double log_probability(std::span<const float> logits, int token);
+
 // Which tokens a text has seen, as far as penalties need to know.
 class TokenHistory {
   public:

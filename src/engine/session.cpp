@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "backend/ops.h"
 #include "core/error.h"
@@ -26,14 +25,6 @@ class Stopwatch {
     double& seconds_;
     Clock::time_point start_ = Clock::now();
 };
-
-// log_softmax(logits)[token].
-float logprob(std::span<const float> logits, int token) {
-    const double top = *std::max_element(logits.begin(), logits.end());
-    double sum = 0;
-    for (float logit : logits) sum += std::exp(double(logit) - top);
-    return float(double(logits[size_t(token)]) - top - std::log(sum));
-}
 
 }  // namespace
 
@@ -231,7 +222,7 @@ DepthList<float> Session::read_logprobs(std::span<const int> nodes, std::span<co
     if (!with_logprobs_) return logprobs;
     for (size_t i = 0; i < nodes.size(); ++i) {
         be_.read(t_.logits.row_range(nodes[i], 1), logits_.data());
-        logprobs.push_back(logprob(logits_, tokens[i]));
+        logprobs.push_back(float(log_probability(logits_, tokens[i])));
     }
     return logprobs;
 }

@@ -1,0 +1,68 @@
+// Flags of the commands that measure: perplexity, synth, bench.
+#include "option_checks.h"
+
+#include "model/shapes.h"
+
+namespace aerie {
+
+namespace {
+
+const Choices<DType> kStoredTypes = {
+    {"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}};
+
+std::string shapes_help() {
+    std::string names;
+    for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
+    return names;
+}
+
+void add_shape_changes(CLI::App& app, ShapeChanges& changes) {
+    app.option_defaults()->group("Sizes other than the shape's");
+    const auto add = [&](const char* flag, std::optional<int>& value, const char* help) {
+        app.add_option(flag, value, help)->check(whole_number(1, 1 << 24))->type_name("N");
+    };
+    add("--hidden", changes.hidden, "hidden size");
+    add("--intermediate", changes.intermediate, "columns of the feed-forward layer");
+    add("--layers", changes.layers, "decoder layers");
+    add("--heads", changes.heads, "attention heads");
+    add("--kv-heads", changes.kv_heads, "heads of keys and values (default: --heads)");
+    add("--head-dim", changes.head_dim, "size of a head (default: hidden size / heads)");
+    add("--vocab", changes.vocab, "vocabulary");
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app, PerplexityOptions& options) {
+    app.option_defaults()->group("Input and output");
+    app.add_option("file,-f,--file", options.file,
+                   "text; lines \"---8<---\" divide documents; - is stdin")
+        ->required()
+        ->type_name("FILE");
+    app.add_option("-c,--ctx-size", options.window,
+                   "tokens of a window, scored by itself (default: 512)")
+        ->check(whole_number(2, 1 << 24))
+        ->type_name("N");
+    app.add_flag("--json", options.json, "print one JSON object");
+    app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
+    app.option_defaults()->group("Model and device");
+    app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    add_device_options(app, options.model);
+}
+
+void add_synth(CLI::App& app, SynthOptions& options) {
+    app.option_defaults()->group("Model");
+    app.add_option("--like", options.like, shapes_help())->required()->type_name("SHAPE");
+    app.add_option("-o,--output", options.folder,
+                   "folder to make; its EAGLE head goes to FOLDER-eagle")
+        ->required()
+        ->type_name("FOLDER");
+    add_choice(app, "--weights", options.weights, kStoredTypes,
+               "type of the weights (default: f16)");
+    app.add_option("-s,--seed", options.seed, "same seed, same weights (default: 1)")
+        ->check(whole_number<uint64_t>(0, UINT64_MAX))
+        ->type_name("N");
+    app.add_flag("-q,--quiet", options.quiet, "print nothing");
+    add_shape_changes(app, options.changes);
+}
+
+}  // namespace aerie
