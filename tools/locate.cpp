@@ -71,7 +71,7 @@ fs::path head_beside(const fs::path& model) {
 
 }  // namespace
 
-RuntimeOptions locate(const ModelOptions& options) {
+RuntimeOptions locate_nothing(const ModelOptions& options) {
     RuntimeOptions runtime;
     runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");
     runtime.threads = threads_of(options);
@@ -80,6 +80,12 @@ RuntimeOptions locate(const ModelOptions& options) {
     runtime.draft_weights = options.draft_weights;
     runtime.kv = options.kv;
     runtime.draft = options.drafting;
+    runtime.draft.kind = options.draft.value_or(DraftKind::eagle2);
+    return runtime;
+}
+
+RuntimeOptions locate(const ModelOptions& options) {
+    RuntimeOptions runtime = locate_nothing(options);
     runtime.model =
         find_model(options.model ? *options.model : variable("AERIE_MODEL").value_or("aerie-tiny"));
     const auto head = options.head ? options.head : variable("AERIE_HEAD");

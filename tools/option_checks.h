@@ -79,5 +79,6 @@ void add_draft_options(CLI::App& app, ModelOptions& options);
 // The commands that measure; they are in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);
 void add_synth(CLI::App& app, SynthOptions& options);
+void add_bench(CLI::App& app, BenchOptions& options);
 
 }  // namespace aerie

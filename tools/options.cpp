@@ -158,6 +158,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     DevicesOptions devices;
     PerplexityOptions perplexity;
     SynthOptions synth;
+    BenchOptions bench;
     CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
     add_generate(*generate_app, generate);
     CLI::App* info_app =
@@ -173,6 +174,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     CLI::App* synth_app =
         app.add_subcommand("synth", "Write a random-weight model of a given shape, and its head");
     add_synth(*synth_app, synth);
+    CLI::App* bench_app = app.add_subcommand("bench", "How fast a model runs here");
+    add_bench(*bench_app, bench);
 
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
@@ -202,6 +205,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     if (*devices_app) line.devices = devices;
     if (*perplexity_app) line.perplexity = std::move(perplexity);
     if (*synth_app) line.synth = std::move(synth);
+    if (*bench_app) line.bench = std::move(bench);
     return line;
 }
 

@@ -62,6 +62,17 @@ struct SynthOptions {
     bool quiet = false;
 };
 
+struct BenchOptions {
+    ModelOptions model;
+    std::optional<std::string> like;  // a shape of random weights in place of a model
+    ShapeChanges changes;
+    std::vector<int> rows;  // of the passes to time; empty: the usual ones
+    int prompt_tokens = 128;
+    double seconds = 60;
+    std::optional<std::string> html;
+    bool json = false, quiet = false;
+};
+
 // The command that was given; none where help or the version was shown.
 struct CommandLine {
     std::optional<GenerateOptions> generate;
@@ -69,6 +80,7 @@ struct CommandLine {
     std::optional<DevicesOptions> devices;
     std::optional<PerplexityOptions> perplexity;
     std::optional<SynthOptions> synth;
+    std::optional<BenchOptions> bench;
 };
 
 // Throws UsageError.

@@ -65,4 +65,34 @@ void add_synth(CLI::App& app, SynthOptions& options) {
     add_shape_changes(app, options.changes);
 }
 
+void add_bench(CLI::App& app, BenchOptions& options) {
+    app.option_defaults()->group("What is measured");
+    CLI::Option* model =
+        app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    app.add_option("--like", options.like, "random weights of a shape: " + shapes_help())
+        ->excludes(model)
+        ->type_name("SHAPE");
+    app.add_option("--rows", options.rows,
+                   "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
+        ->delimiter(',')
+        ->check(whole_number(1, kMaxNodes))
+        ->type_name("M,M,...");
+    app.add_option("-p,--prompt-tokens", options.prompt_tokens, "tokens read before (default: 128)")
+        ->check(whole_number(1, 1 << 20))
+        ->type_name("N");
+    app.add_option("--seconds", options.seconds,
+                   "rounds begin until this time is used up, but three at least (default: 60)")
+        ->check(number())
+        ->type_name("S");
+    app.option_defaults()->group("Output");
+    app.add_flag("--json", options.json, "print one JSON object (see bench/README.md)");
+    app.add_option("--html", options.html, "write a page with curves and tables")
+        ->type_name("FILE");
+    app.add_flag("-q,--quiet", options.quiet, "no progress and no table on stderr");
+    app.option_defaults()->group("Device and types");
+    add_device_options(app, options.model);
+    add_draft_options(app, options.model);
+    add_shape_changes(app, options.changes);
+}
+
 }  // namespace aerie
