@@ -23,11 +23,11 @@ BenchModel load(const BenchOptions& options, ProgressLine& progress) {
     return BenchModel(ModelFiles::random(*options.like, config, runtime), runtime);
 }
 
-BenchPlan plan_of(const BenchOptions& options, const BenchModel& model, ProgressLine& progress) {
+BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
     BenchPlan plan;
     if (!options.rows.empty()) plan.rows = options.rows;
     plan.prompt_tokens = options.prompt_tokens;
-    plan.draft = model.options().draft.kind != DraftKind::none;
+    plan.tau = options.tau;
     plan.seconds = options.seconds;
     plan.on_progress = [&](const std::string& stage) { progress.show(stage); };
     plan.cancelled = interrupted;
@@ -40,7 +40,12 @@ int run_bench(const BenchOptions& options) {
     ProgressLine progress(options.quiet);
     handle_interrupt();
     BenchModel model = load(options, progress);
-    const BenchPlan plan = plan_of(options, model, progress);
+    BenchPlan plan = plan_of(options, progress);
+    AcceptanceRecord acceptance;
+    if (model.options().draft.kind != DraftKind::none) {
+        acceptance = read_acceptance(find_acceptance());
+        plan.acceptance = &acceptance;
+    }
     BenchResult result = run_benchmark(model, plan);
     progress.clear();
     if (result.cancelled) return kInterrupted;

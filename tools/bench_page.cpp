@@ -66,12 +66,12 @@ std::string escaped(const std::string& text) {
 
 // A number with three digits that count.
 std::string short_number(double value) {
-    const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
-    return format("%.*f", decimals, value);
+    return format(value >= 1000 ? "%.0f" : "%.3g", value);
 }
 
-// "12.3 ms" or "456 µs".
+// "1.23 s", "45.6 ms" or "789 µs".
 std::string duration(double seconds) {
+    if (seconds >= 1) return short_number(seconds) + " s";
     return seconds >= 1e-3 ? short_number(seconds * 1e3) + " ms"
                            : short_number(seconds * 1e6) + " µs";
 }
@@ -257,7 +257,8 @@ std::string table(const BenchReport& report) {
         "<figure><table><tr><th><th>median<th>least<th>most<th>runs<th>plain tokens</tr>\n";
     html += table_row("plain token", result.plain, one);
     for (const PassTimes& pass : result.passes)
-        html += table_row(format("pass of %d rows", pass.rows), pass.seconds, one);
+        html += table_row(format("pass of %d row%s", pass.rows, pass.rows == 1 ? "" : "s"),
+                          pass.seconds, one);
     if (result.draft_level.runs() > 0)
         html += table_row("draft level, " + report.draft_weights, result.draft_level, one);
     for (const CycleTimes& cycle : result.cycles)

@@ -72,7 +72,8 @@ BenchReport::BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult m
     description = caps.description;
     threads = caps.threads;
     weights = aerie::name(model.weights());
-    if (plan.draft) draft_weights = aerie::name(model.draft_weights());
+    if (plan.acceptance) draft_weights = aerie::name(model.draft_weights());
+    tau_is_rescaled = plan.tau.has_value();
     kv = aerie::name(model.options().kv);
     prompt_tokens = plan.prompt_tokens;
     pass_bytes = model.pass_bytes();
@@ -116,12 +117,11 @@ Json bench_json(const BenchReport& report) {
                            {"plain_tokens_per_second", report.plain_tokens_per_second},
                            {"plain", spread(result.plain)},
                            {"passes", std::move(passes)}});
-    if (!report.draft_weights.empty()) {
-        json.set("draft_weights", report.draft_weights);
-        json.set("draft_level_seconds", result.draft_level.median());
-        json.set("draft_level", spread(result.draft_level));
-    }
-    if (!cycles.empty()) json.set("cycle", cycles.front());
+    const bool drafts = !report.draft_weights.empty();
+    json.set("draft_weights", drafts ? Json(report.draft_weights) : Json());
+    json.set("draft_level_seconds", drafts ? Json(result.draft_level.median()) : Json());
+    json.set("draft_level", spread(result.draft_level));
+    json.set("cycle", cycles.empty() ? Json() : cycles.front());
     json.set("cycles", std::move(cycles));
     json.set("peak_memory_bytes", uint64_t(report.peak_memory_bytes));
     return json;

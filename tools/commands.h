@@ -20,4 +20,7 @@ RuntimeOptions locate(const ModelOptions& options);
 // The same for a model that needs no folder: drafting is eagle2 unless it was asked not to be.
 RuntimeOptions locate_nothing(const ModelOptions& options);
 
+// The recorded acceptance that `aerie bench` replays. Throws Error.
+std::filesystem::path find_acceptance();
+
 }  // namespace aerie

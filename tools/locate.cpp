@@ -71,6 +71,19 @@ fs::path head_beside(const fs::path& model) {
 
 }  // namespace
 
+fs::path find_acceptance() {
+    constexpr const char* kName = "acceptance.json";
+    std::vector<fs::path> folders;
+    std::error_code ignored;
+    if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty())
+        folders.push_back(program.parent_path().parent_path() / "share" / "aerie");
+    folders.emplace_back(AERIE_SOURCE_BENCH_DATA);
+    for (const fs::path& folder : folders)
+        if (fs::exists(folder / kName, ignored)) return folder / kName;
+    throw Error((folders.front() / kName).string() +
+                ": missing; without it only --draft none can be measured");
+}
+
 RuntimeOptions locate_nothing(const ModelOptions& options) {
     RuntimeOptions runtime;
     runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");

@@ -68,6 +68,7 @@ struct BenchOptions {
     ShapeChanges changes;
     std::vector<int> rows;  // of the passes to time; empty: the usual ones
     int prompt_tokens = 128;
+    std::optional<double> tau;
     double seconds = 60;
     std::optional<std::string> html;
     bool json = false, quiet = false;

@@ -84,6 +84,10 @@ void add_bench(CLI::App& app, BenchOptions& options) {
                    "rounds begin until this time is used up, but three at least (default: 60)")
         ->check(number())
         ->type_name("S");
+    app.add_option("--tau", options.tau,
+                   "acceptance length (of the tree 60,6,10) in place of the recorded one")
+        ->check(number())
+        ->type_name("X");
     app.option_defaults()->group("Output");
     app.add_flag("--json", options.json, "print one JSON object (see bench/README.md)");
     app.add_option("--html", options.html, "write a page with curves and tables")

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kProbeBytes = size_t(256) << 20;
 constexpr int kLeastRounds = 3, kMostRounds = 15;
-constexpr double kPassSeconds = 0.03;  // what repeating a quick pass may take in a round
+constexpr double kPassSeconds = 0.03;      // what repeating a quick pass may take in a round
+constexpr double kCyclesShare = 1.0 / 60;  // of the whole time: what cycles may take in a round
 
 double seconds_of(const std::function<void()>& action) {
     using Clock = std::chrono::steady_clock;
@@ -37,6 +38,114 @@ TokenTree tree_of_size(int nodes, int vocab) {
     return tree;
 }
 
+std::string text_of(const TreeShape& shape) {
+    return std::to_string(shape.nodes) + "," + std::to_string(shape.levels) + "," +
+           std::to_string(shape.top_k);
+}
+
+void begin(Session& session, const std::vector<int>& prompt) {
+    session.begin({});
+    session.prefill(prompt);
+}
+
+// Cycles of EAGLE-2 with one setting of its tree, whose acceptance is forced.
+class CycleBench {
+  public:
+    CycleBench(BenchModel& model, const BenchPlan& plan, const std::vector<int>& prompt)
+        : forced_(*plan.acceptance),
+          prompt_(prompt),
+          full_(model.options().draft.tree),
+          most_seconds_(plan.seconds * kCyclesShare) {
+        if (plan.tau) forced_.rescale(*plan.tau);
+        DraftOptions options = model.options().draft;
+        options.shape_policy = [this] {
+            return TreeShape{full_.nodes, one_level_ ? 1 : full_.levels, full_.top_k};
+        };
+        options.on_level = [this](std::span<Candidate> table, int first, int last) {
+            forced_.level(table, first, last);
+        };
+        drafting_ = model.with(options);
+        tau_ = forced_.tau(full_);
+        begin(session(), prompt_);
+        session().propose();
+    }
+
+    // Adds a level's time: what a tree of several takes longer than one of a single level.
+    void time_level(Samples& level) {
+        if (full_.levels < 2) return;
+        const auto propose = [&] { session().propose(); };
+        propose();  // the features of the last cycle are read first
+        double used = 0;
+        for (int i = 0; i < 16 && used < kPassSeconds; ++i) {
+            one_level_ = true;
+            const double shallow = seconds_of(propose);
+            one_level_ = false;
+            const double deep = seconds_of(propose);
+            level.add((deep - shallow) / (full_.levels - 1));
+            used += deep + shallow;
+        }
+    }
+
+    // Some cycles; `plain` is the time of a token decoded plainly in this round.
+    void round(double plain) {
+        constexpr int kLeast = 3, kMost = 64;
+        PhaseSeconds phases;
+        double total = 0;
+        int cycles = 0;
+        while (cycles < kLeast || (cycles < kMost && total < most_seconds_)) {
+            total += cycle(phases);
+            ++cycles;
+        }
+        times_.seconds.add(total / cycles);
+        times_.draft.add(phases.draft / cycles);
+        times_.verify.add(phases.verify / cycles);
+        times_.rest.add((total - phases.draft - phases.verify) / cycles);
+        times_.cycles += cycles;
+        plain_.push_back(plain);
+    }
+
+    CycleTimes times() const {
+        CycleTimes times = times_;
+        times.tree = text_of(full_);
+        times.tau = tau_;
+        times.tree_nodes = double(nodes_) / times.cycles;
+        for (size_t i = 0; i < plain_.size(); ++i)
+            times.speedup.add(plain_[i] * times.tau / times.seconds.values()[i]);
+        return times;
+    }
+
+  private:
+    Session& session() { return *drafting_.session; }
+
+    // Seconds of one cycle, without what forcing takes after the pass.
+    double cycle(PhaseSeconds& phases) {
+        if (session().committed() + kMaxDepth + 2 > session().context()) begin(session(), prompt_);
+        const PhaseSeconds before = session().seconds();
+        TokenTree tree(0);
+        const double drafted = seconds_of([&] {
+            tree = session().propose();
+            session().verify(tree);
+        });
+        const Path path = accept(tree, forced_.choices(tree));
+        nodes_ += tree.size();
+        const double committed = seconds_of([&] { session().commit(tree, path); });
+        phases.draft += session().seconds().draft - before.draft;
+        phases.verify += session().seconds().verify - before.verify;
+        return drafted + committed;
+    }
+
+    ForcedAcceptance forced_;
+    const std::vector<int>& prompt_;
+    TreeShape full_;
+    double most_seconds_;  // of a round
+    bool one_level_ = false;
+    BenchModel::Drafting drafting_;
+    double tau_ = 0;
+    int64_t nodes_ = 0;
+    std::vector<double> plain_;
+    CycleTimes times_;
+};
+
 class Rounds {
   public:
     Rounds(BenchModel& model, const BenchPlan& plan)
@@ -44,17 +153,11 @@ class Rounds {
           plan_(plan),
           probe_(model.backend().memory_probe(kProbeBytes)),
           plain_(model.with(std::make_unique<AnyTree>())) {
-        if (plan.draft) {
-            DraftOptions options = model.options().draft;
-            full_ = level_ = options.tree;
-            level_.levels = 1;
-            options.shape_policy = [this] { return one_level_ ? level_ : full_; };
-            drafted_ = model.with(options);
-        }
-        for (int rows : plan.rows) result_.passes.push_back({rows, {}});
-        result_.probe_bytes = probe_->size_bytes();
         const int vocab = model.files().config.vocab;
         for (int i = 0; i < plan.prompt_tokens; ++i) prompt_.push_back(i * 7919 % vocab);
+        for (int rows : plan.rows) result_.passes.push_back({rows, {}});
+        result_.probe_bytes = probe_->size_bytes();
+        if (plan.acceptance) cycles_.push_back(std::make_unique<CycleBench>(model, plan, prompt_));
     }
 
     BenchResult run() {
@@ -67,6 +170,7 @@ class Rounds {
             used += seconds_of([&] { round(); });
             ++result_.rounds;
         }
+        for (const auto& cycles : cycles_) result_.cycles.push_back(cycles->times());
         result_.cancelled = cancelled();
         return std::move(result_);
     }
@@ -81,23 +185,24 @@ class Rounds {
     void warm_up() {
         probe_->read();
         probe_->copy();
-        begin(*plain_.session);
+        begin(*plain_.session, prompt_);
         plain_.session->verify(tree_of_size(kMaxNodes, model_.files().config.vocab));
-        if (!plan_.draft) return;
-        begin(*drafted_.session);
-        drafted_.session->propose();
     }
 
     void round() {
         Samples read, plain;
         Session& session = *plain_.session;
-        result_.prefill.add(seconds_of([&] { begin(session); }));
+        result_.prefill.add(seconds_of([&] { begin(session, prompt_); }));
         probe(read);
         decode_plainly(plain);
         probe(read);
         for (PassTimes& pass : result_.passes)
             if (!cancelled()) time_pass(pass);
-        if (plan_.draft && !cancelled()) time_levels();
+        for (const auto& cycles : cycles_) {
+            if (cancelled()) return;
+            cycles->time_level(result_.draft_level);
+            cycles->round(plain.median());
+        }
         const double read_rate = double(probe_->size_bytes()) / read.median();
         const double rate = double(model_.pass_bytes()) / plain.median();
         result_.read_share.add(rate / read_rate);
@@ -108,11 +213,6 @@ class Rounds {
     void probe(Samples& read) {
         for (int i = 0; i < 4; ++i) read.add(seconds_of([&] { probe_->read(); }));
         for (int i = 0; i < 2; ++i) result_.copy.add(seconds_of([&] { probe_->copy(); }));
-    }
-
-    void begin(Session& session) {
-        session.begin({});
-        session.prefill(prompt_, plan_.cancelled);
     }
 
     double decode_token() {
@@ -146,28 +246,11 @@ class Rounds {
         }
     }
 
-    // A level is what a tree of several levels takes longer than one of a single level.
-    void time_levels() {
-        if (full_.levels < 2) return;
-        Session& session = *drafted_.session;
-        begin(session);
-        double used = 0;
-        for (int i = 0; i < 16 && used < kPassSeconds; ++i) {
-            one_level_ = true;
-            const double shallow = seconds_of([&] { session.propose(); });
-            one_level_ = false;
-            const double deep = seconds_of([&] { session.propose(); });
-            result_.draft_level.add((deep - shallow) / (full_.levels - 1));
-            used += deep + shallow;
-        }
-    }
-
     BenchModel& model_;
     const BenchPlan& plan_;
     std::unique_ptr<MemoryProbe> probe_;
-    BenchModel::Drafting plain_, drafted_;
-    TreeShape full_, level_;
-    bool one_level_ = false;
+    BenchModel::Drafting plain_;
+    std::vector<std::unique_ptr<CycleBench>> cycles_;
     std::vector<int> prompt_;
     BenchResult result_;
 };

@@ -5,9 +5,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/acceptance.h"
 #include "engine/runtime.h"
 
 namespace aerie {
@@ -18,6 +20,7 @@ class Samples {
     void add(double seconds) { values_.push_back(seconds); }
     void add(const Samples& more);
     int runs() const { return int(values_.size()); }
+    const std::vector<double>& values() const { return values_; }
     double median() const;  // these three: 0 without a run
     double min() const;
     double max() const;
@@ -57,8 +60,10 @@ class BenchModel {
 struct BenchPlan {
     std::vector<int> rows = {1, 2, 4, 8, 16, 32, 60, 64};  // of the target passes to time
     int prompt_tokens = 128;                               // committed before anything is timed
-    bool draft = true;                                     // levels and cycles too
-    double seconds = 60;  // rounds begin until they are used up, but three at least
+    // Measures levels and cycles too, with this acceptance in place of the models' own; null: not.
+    const AcceptanceRecord* acceptance = nullptr;
+    std::optional<double> tau;  // the record's acceptance length is rescaled to this
+    double seconds = 60;        // rounds begin until they are used up, but three at least
     std::function<void(const std::string&)> on_progress;  // may be empty
     std::function<bool()> cancelled;                      // asked between passes; may be empty
 };
