@@ -73,8 +73,8 @@ void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Va
 
 // --threads, --device, --weights, --kv.
 void add_device_options(CLI::App& app, ModelOptions& options);
-// --draft-weights and all that decides on drafting.
-void add_draft_options(CLI::App& app, ModelOptions& options);
+// --head, --draft-weights, --tree.
+void add_head_options(CLI::App& app, ModelOptions& options);
 
 // The commands that measure; they are in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);

@@ -34,6 +34,30 @@ TreeShape parse_tree(const std::string& text) {
     return shape;
 }
 
+void add_draft_options(CLI::App& app, ModelOptions& options) {
+    app.option_defaults()->group("Drafting (never changes the text)");
+    DraftOptions& drafting = options.drafting;
+    add_choice(app, "--draft", options.draft, kDraftKinds,
+               "how tokens are drafted (default: eagle2 with a head, else none)");
+    add_head_options(app, options);
+    app.add_option("--chain-length", drafting.chain_length, "tokens that chain drafts (default: 5)")
+        ->check(whole_number(1, kMaxDepth))
+        ->type_name("N");
+    app.add_option_function<std::string>(
+           "--tree-file",
+           [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
+           "eagle1's tree: JSON list of paths of child ranks (default: EAGLE's)")
+        ->type_name("FILE");
+    add_choice(app, "--proposals", drafting.proposals, kProposals,
+               "candidates ranked with the sampling noise (default) or without");
+    app.add_flag_callback(
+        "--no-value", [&drafting] { drafting.use_value = false; },
+        "ablation of eagle2: rank nodes by their own probability");
+    app.add_flag_callback(
+        "--no-rerank", [&drafting] { drafting.rerank = false; },
+        "ablation of eagle2: verify the best K of each level");
+}
+
 void add_model_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Model, device and memory");
     app.add_option("-c,--ctx-size", options.context,
@@ -106,37 +130,18 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
 }
 
-void add_draft_options(CLI::App& app, ModelOptions& options) {
-    app.option_defaults()->group("Drafting (never changes the text)");
+void add_head_options(CLI::App& app, ModelOptions& options) {
     DraftOptions& drafting = options.drafting;
-    add_choice(app, "--draft", options.draft, kDraftKinds,
-               "how tokens are drafted (default: eagle2 with a head, else none)");
     app.add_option("--head,--model-draft", options.head,
                    "EAGLE-1/2 head (default: MODEL-eagle beside MODEL, if it is there)")
         ->type_name("MODEL");
-    app.add_option("--chain-length", drafting.chain_length, "tokens that chain drafts (default: 5)")
-        ->check(whole_number(1, kMaxDepth))
-        ->type_name("N");
+    add_choice(
+        app, "--draft-weights", options.draft_weights, kWeightTypes,
+        "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
            "eagle2's tree: N nodes with the root, L levels, top K (default: 60,6,10)")
         ->type_name("N,L,K");
-    app.add_option_function<std::string>(
-           "--tree-file",
-           [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
-           "eagle1's tree: JSON list of paths of child ranks (default: EAGLE's)")
-        ->type_name("FILE");
-    add_choice(
-        app, "--draft-weights", options.draft_weights, kWeightTypes,
-        "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
-    add_choice(app, "--proposals", drafting.proposals, kProposals,
-               "candidates ranked with the sampling noise (default) or without");
-    app.add_flag_callback(
-        "--no-value", [&drafting] { drafting.use_value = false; },
-        "ablation of eagle2: rank nodes by their own probability");
-    app.add_flag_callback(
-        "--no-rerank", [&drafting] { drafting.rerank = false; },
-        "ablation of eagle2: verify the best K of each level");
 }
 
 const char* name(DraftKind kind) {

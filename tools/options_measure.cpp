@@ -10,10 +10,30 @@ namespace {
 const Choices<DType> kStoredTypes = {
     {"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}};
 
+const Choices<DraftKind> kMeasuredDrafts = {{"none", DraftKind::none},
+                                            {"eagle2", DraftKind::eagle2}};
+
 std::string shapes_help() {
     std::string names;
     for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
     return names;
+}
+
+// "1,8,16": a pass of each.
+std::vector<int> parse_rows(const std::string& text) {
+    std::vector<int> rows;
+    const char* at = text.data();
+    const char* end = at + text.size();
+    while (true) {
+        int value = 0;
+        const auto [rest, error] = std::from_chars(at, end, value);
+        const bool ends = rest == end || *rest == ',';
+        if (error != std::errc() || !ends || value < 1 || value > kMaxNodes || rows.size() > 63)
+            refuse("--rows", "numbers from 1 to " + std::to_string(kMaxNodes), text);
+        rows.push_back(value);
+        if (rest == end) return rows;
+        at = rest + 1;
+    }
 }
 
 void add_shape_changes(CLI::App& app, ShapeChanges& changes) {
@@ -72,10 +92,9 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     app.add_option("--like", options.like, "random weights of a shape: " + shapes_help())
         ->excludes(model)
         ->type_name("SHAPE");
-    app.add_option("--rows", options.rows,
-                   "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
-        ->delimiter(',')
-        ->check(whole_number(1, kMaxNodes))
+    app.add_option_function<std::string>(
+           "--rows", [&options](const std::string& text) { options.rows = parse_rows(text); },
+           "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
         ->type_name("M,M,...");
     app.add_option("-p,--prompt-tokens", options.prompt_tokens, "tokens read before (default: 128)")
         ->check(whole_number(1, 1 << 20))
@@ -95,7 +114,10 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     app.add_flag("-q,--quiet", options.quiet, "no progress and no table on stderr");
     app.option_defaults()->group("Device and types");
     add_device_options(app, options.model);
-    add_draft_options(app, options.model);
+    app.option_defaults()->group("Drafting");
+    add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
+               "whether levels and cycles are measured (default: with a head)");
+    add_head_options(app, options.model);
     add_shape_changes(app, options.changes);
 }
 

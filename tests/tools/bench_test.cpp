@@ -162,7 +162,10 @@ TEST(Bench, RefusesWhatMakesNoSense) {
     refused({"--like", "gpt-9"}, "'gpt-9'");
     refused({"--like", "aerie-tiny", "-m", "aerie-tiny"}, "excludes");
     refused({"--rows", "65"}, "'65'");
-    refused({"--rows", "1,x"}, "'x'");
+    refused({"--draft", "chain"}, "'chain'");
+    refused({"--rows", "1,x"}, "'1,x'");
+    refused({"--rows", "1,"}, "'1,'");
+    refused({"--rows", ""}, "--rows");
     refused({"--like", "aerie-tiny", "-q", "--tau", "50"}, "acceptance length");
     refused({"--like", "aerie-tiny", "-p", "100000"}, "context");
 }
