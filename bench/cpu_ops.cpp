@@ -1,160 +1,241 @@
-// Speed of the CPU backend's ops: matmul at several shapes and row counts, attention, choices.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
+// Speed of single ops, with Google Benchmark: bench_cpu_ops [--benchmark_filter=matmul/q8_0]. The
+// device and its threads are those of AERIE_DEVICE and AERIE_THREADS (default: the best, all).
+#include <benchmark/benchmark.h>
+
 #include <cstdlib>
-#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "backend/ops.h"
 #include "backend/registry.h"
+#include "model/synthetic.h"
 #include "reference/matrix.h"
 
 namespace {
 
 using namespace aerie;
+using benchmark::Counter;
+using benchmark::State;
 using reference::random_matrix;
 
-// The quickest of several runs: the machine is shared.
-double seconds(const std::function<void()>& op) {
-    using Clock = std::chrono::steady_clock;
-    double best = 1e9;
-    const auto end = Clock::now() + std::chrono::milliseconds(150);
-    for (int i = 0; i < 5 || Clock::now() < end; ++i) {
-        const auto start = Clock::now();
-        op();
-        best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
-    }
-    return best;
+constexpr DType kWeightTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
+constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 60};
+constexpr int kWideRows[] = {1, 60};  // of ops that cost little
+
+struct MatrixSize {
+    int outputs, inner;
+};
+constexpr MatrixSize kMatrices[] = {
+    {4096, 256}, {256, 704}, {2048, 2048}, {11264, 2048}, {2048, 5632}};
+
+std::unique_ptr<Backend> open() {
+    const char* device = std::getenv("AERIE_DEVICE");
+    const char* threads = std::getenv("AERIE_THREADS");
+    auto backend = open_device(device ? device : "", {.threads = threads ? std::atoi(threads) : 0});
+    backend->reserve(
+        {.rows = 64, .top_k = 10, .widest = 11264, .vocab = 32000, .context = 2048, .heads = 32});
+    return backend;
 }
 
-class Bench {
+Backend& device() {
+    static const std::unique_ptr<Backend> backend = open();
+    return *backend;
+}
+
+// Device tensors of one benchmark.
+class Tensors {
   public:
-    explicit Bench(int threads) : be_(open_device("cpu", {.threads = threads})) {
-        be_->reserve({.rows = 64,
-                      .top_k = 10,
-                      .widest = 8192,
-                      .vocab = 32000,
-                      .context = 2048,
-                      .heads = 32});
-        std::printf("%s\n", be_->capabilities().description.c_str());
-    }
-
-    // Walks over copies of the weight that together exceed the caches, as a model's layers do.
-    void matmuls(DType type, size_t total_bytes) {
-        std::printf("%-14s %4s %9s %9s %9s\n", name(type), "rows", "ms", "GMAC/s", "GB/s");
-        for (auto [outputs, inner] :
-             {std::pair(4096, 256), {1408, 256}, {256, 704}, {2048, 2048}, {5632, 2048}}) {
-            const size_t bytes = dense_bytes(type, outputs, inner);
-            const int copies = std::max(1, int(total_bytes / bytes));
-            std::vector<uint16_t> blocks(size_t(copies) * bytes / 2);
-            for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = uint16_t(0x3000 + i % 999);
-            std::vector<std::unique_ptr<Weight>> weights;
-            for (int c = 0; c < copies; ++c) {
-                const WeightBlock block{type, blocks.data() + size_t(c) * bytes / 2, outputs,
-                                        inner};
-                weights.push_back(be_->upload_weight({&block, 1}, type));
-            }
-            for (int rows : {1, 2, 3, 4, 8, 16, 60}) {
-                const Tensor x = random(rows, inner), out = tensor(rows, outputs);
-                size_t next = 0;
-                const double time =
-                    seconds([&] { matmul(*be_, out, x, *weights[next++ % weights.size()]); });
-                const double macs = double(rows) * outputs * inner;
-                std::printf("%5d x %-6d %4d %9.4f %9.1f %9.1f\n", outputs, inner, rows, time * 1e3,
-                            macs / time * 1e-9, double(bytes) / time * 1e-9);
-            }
-        }
-    }
-
-    void attentions() {
-        const AttentionShape shape{32, 4, 64};
-        const int context = 2048, columns = shape.kv_heads * shape.head_dim;
-        KvLayer kv{tensor(context, columns, DType::F16), tensor(context, columns, DType::F16),
-                   tensor(1, context / 64, DType::I32)};
-        std::vector<int32_t> pages(context / 64);
-        for (size_t i = 0; i < pages.size(); ++i) pages[i] = int32_t(i);
-        be_->write(kv.page_table, pages.data());
-        for (int position : {60, 500, 1900})
-            for (int rows : {1, 60}) {
-                std::vector<Row> place(static_cast<size_t>(rows));
-                for (int r = 0; r < rows; ++r)
-                    place[size_t(r)] = {
-                        .position = position + r, .slot = position + r, .prefix = position + r};
-                const Tensor block = tensor(rows, kRowInts, DType::I32);
-                be_->write(block, place.data());
-                const Tensor qkv = random(rows, (shape.heads + 2 * shape.kv_heads) * 64);
-                const Tensor out = tensor(rows, shape.heads * 64);
-                const double time = seconds([&] { attention(*be_, out, qkv, {block}, shape, kv); });
-                std::printf("attention 32/4 heads of 64, %d rows at %d: %.4f ms, %.1f GMAC/s\n",
-                            rows, position, time * 1e3,
-                            2e-9 * rows * (position + rows / 2.0) * shape.heads * 64 / time);
-            }
-    }
-
-    void choices() {
-        for (int vocab : {4096, 32000}) {
-            const int rows = 60;
-            const Tensor noise_rows = tensor(7, vocab), positions = tensor(1, 7, DType::I32);
-            const Tensor ids = tensor(1, rows, DType::I32),
-                         block = tensor(rows, kRowInts, DType::I32);
-            std::printf("noise of 7 x %d: %.3f ms\n", vocab,
-                        1e3 * seconds([&] { noise(*be_, noise_rows, 1, positions); }));
-            for (float deviation : {3.0f, 0.3f}) {
-                Choice choice;
-                choice.logits = random(rows, vocab, deviation);
-                for (const Filters& f :
-                     {Filters{}, Filters{.temperature = 1}, Filters{.temperature = 1, .top_k = 50},
-                      Filters{.temperature = 1, .top_p = 0.9f},
-                      Filters{.temperature = 1, .top_k = 50, .top_p = 0.9f}}) {
-                    choice.filters = f;
-                    const double time = seconds([&] {
-                        sample(*be_, ids, {choice, {block}, noise_rows});
-                    });
-                    std::printf("sample %d x %d, deviation %.1f, T %g k %d p %g: %.3f ms\n", rows,
-                                vocab, double(deviation), double(f.temperature), f.top_k,
-                                double(f.top_p), time * 1e3);
-                }
-            }
-            TopKStep step;
-            step.choice.logits = random(10, vocab, 3);
-            step.ids = tensor(10, 10, DType::I32);
-            step.log_probs = tensor(10, 10);
-            std::printf("top_k 10 of 10 x %d: %.3f ms\n", vocab,
-                        1e3 * seconds([&] { top_k(*be_, step); }));
-        }
-        const Tensor wide = random(60, 11264), half = tensor(60, 5632), x = random(60, 2048);
-        std::printf("swiglu 60 x 5632: %.3f ms\n",
-                    1e3 * seconds([&] { swiglu(*be_, half, wide); }));
-        const Tensor out = tensor(60, 2048), weight = random(1, 2048);
-        std::printf("rms_norm 60 x 2048: %.3f ms\n",
-                    1e3 * seconds([&] { rms_norm(*be_, out, x, weight, 1e-5f); }));
-    }
-
-  private:
-    Tensor tensor(int rows, int cols, DType type = DType::F32) {
-        memory_.push_back(be_->allocate(dense_bytes(type, rows, cols)));
+    Tensor make(int rows, int cols, DType type = DType::F32) {
+        memory_.push_back(device().allocate(dense_bytes(type, rows, cols)));
         return dense(memory_.back().get(), type, rows, cols);
     }
     Tensor random(int rows, int cols, float deviation = 1) {
-        const Tensor t = tensor(rows, cols);
-        be_->write(t, random_matrix(rows, cols, 1, deviation).data.data());
+        const Tensor t = make(rows, cols);
+        device().write(t, random_matrix(rows, cols, 1, deviation).data.data());
         return t;
     }
+    // Rows of a prefill at this position and after.
+    Rows rows(int count, int position) {
+        std::vector<Row> rows(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i)
+            rows[size_t(i)] = {
+                .position = position + i, .slot = position + i, .prefix = position + i};
+        const Tensor block = make(count, kRowInts, DType::I32);
+        device().write(block, rows.data());
+        return {block};
+    }
 
-    std::unique_ptr<Backend> be_;
+  private:
     std::vector<Buffer> memory_;
 };
+
+template <class Op>
+void repeat(State& state, const Op& op) {
+    for (auto iteration : state) {
+        op();
+        device().sync();
+    }
+}
+
+// Copies of one matrix that together exceed the caches, as a model's layers do.
+class Weights {
+  public:
+    Weights(DType type, MatrixSize size) : type_(type), size_(size) {
+        const bool as_it_is = is_float(type);
+        const RandomWeights values(as_it_is ? type : DType::F16, 1);
+        const size_t bytes = dense_bytes(values.type(), size.outputs, size.inner);
+        const size_t copies = std::max<size_t>(1, kTotalBytes / this->bytes());
+        // One copy of the source is enough where the device makes its own.
+        source_.resize(as_it_is ? copies * bytes : bytes);
+        values.fill("matrix", 0, source_);
+        for (size_t i = 0; i < copies; ++i) {
+            const WeightBlock block{values.type(), source_.data() + (as_it_is ? i * bytes : 0),
+                                    size.outputs, size.inner};
+            weights_.push_back(device().upload_weight({&block, 1}, type));
+        }
+    }
+    bool is(DType type, MatrixSize size) const {
+        return type_ == type && size_.outputs == size.outputs && size_.inner == size.inner;
+    }
+    size_t bytes() const { return dense_bytes(type_, size_.outputs, size_.inner); }
+    const Weight& next() { return *weights_[next_++ % weights_.size()]; }
+
+  private:
+    static constexpr size_t kTotalBytes = size_t(96) << 20;
+    DType type_;
+    MatrixSize size_;
+    std::vector<std::byte> source_;
+    std::vector<std::unique_ptr<Weight>> weights_;
+    size_t next_ = 0;
+};
+
+// Those of the last benchmark stay: the next differs in its rows only.
+Weights& weights(DType type, MatrixSize size) {
+    static std::unique_ptr<Weights> last;
+    if (!last || !last->is(type, size)) {
+        last.reset();
+        last = std::make_unique<Weights>(type, size);
+    }
+    return *last;
+}
+
+void bench_matmul(State& state, DType type, MatrixSize size, int rows) {
+    Weights& matrices = weights(type, size);
+    Tensors tensors;
+    const Tensor out = tensors.make(rows, size.outputs), floats = tensors.random(rows, size.inner);
+    const Tensor scratch = tensors.make(rows, size.inner, device().activation_type(type));
+    const Tensor x = activation(device(), floats, matrices.next(), scratch);
+    repeat(state, [&] { matmul(device(), out, x, matrices.next()); });
+    const double runs = double(state.iterations());
+    state.counters["B/s"] = Counter(runs * double(matrices.bytes()), Counter::kIsRate);
+    state.counters["MAC/s"] = Counter(runs * rows * size.outputs * size.inner, Counter::kIsRate);
+}
+
+void bench_attention(State& state, int rows, int position) {
+    const AttentionShape shape{32, 4, 64};
+    constexpr int kContext = 2048;
+    const int columns = shape.kv_heads * shape.head_dim;
+    Tensors tensors;
+    const KvLayer kv{tensors.make(kContext, columns, DType::F16),
+                     tensors.make(kContext, columns, DType::F16),
+                     tensors.make(1, kContext / kPageSize, DType::I32)};
+    std::vector<int32_t> pages(kContext / kPageSize);
+    std::iota(pages.begin(), pages.end(), 0);
+    device().write(kv.page_table, pages.data());
+    const Rows block = tensors.rows(rows, position);
+    const Tensor qkv = tensors.random(rows, (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+    const Tensor out = tensors.make(rows, shape.heads * shape.head_dim);
+    repeat(state, [&] { attention(device(), out, qkv, block, shape, kv); });
+    const double macs = 2.0 * rows * (position + rows / 2.0) * shape.heads * shape.head_dim;
+    state.counters["MAC/s"] = Counter(double(state.iterations()) * macs, Counter::kIsRate);
+}
+
+void bench_rms_norm(State& state, DType type, int rows) {
+    Tensors tensors;
+    const Tensor x = tensors.random(rows, 2048), weight = tensors.random(1, 2048);
+    const Tensor out = tensors.make(rows, 2048, type);
+    repeat(state, [&] { rms_norm(device(), out, x, weight, 1e-5f); });
+}
+
+void bench_swiglu(State& state, DType type, int rows) {
+    Tensors tensors;
+    const Tensor x = tensors.random(rows, 11264), out = tensors.make(rows, 5632, type);
+    repeat(state, [&] { swiglu(device(), out, x); });
+}
+
+void bench_noise(State& state, int depths) {
+    Tensors tensors;
+    const Tensor out = tensors.make(depths, 32000), positions = tensors.make(1, depths, DType::I32);
+    repeat(state, [&] { noise(device(), out, 1, positions); });
+}
+
+struct NamedFilters {
+    const char* name;
+    Filters filters;
+};
+const NamedFilters kFilters[] = {{"greedy", {}},
+                                 {"t1", {.temperature = 1}},
+                                 {"t1_k50", {.temperature = 1, .top_k = 50}},
+                                 {"t1_p0.9", {.temperature = 1, .top_p = 0.9f}}};
+
+void bench_sample(State& state, const Filters& filters, int rows) {
+    Tensors tensors;
+    SampleStep step;
+    step.choice.logits = tensors.random(rows, 32000, 3);
+    step.choice.filters = filters;
+    step.rows = tensors.rows(rows, 0);
+    step.noise = tensors.make(1, 32000);
+    const Tensor ids = tensors.make(1, rows, DType::I32);
+    repeat(state, [&] { sample(device(), ids, step); });
+}
+
+void bench_top_k(State& state, int rows) {
+    Tensors tensors;
+    TopKStep step;
+    step.choice.logits = tensors.random(rows, 32000, 3);
+    step.ids = tensors.make(rows, 10, DType::I32);
+    step.log_probs = tensors.make(rows, 10);
+    repeat(state, [&] { top_k(device(), step); });
+}
+
+// A row of the report; times are of the wall, since the device has threads of its own.
+template <class Bench, class... Arguments>
+void add(const std::string& name, const Bench& bench, Arguments... arguments) {
+    benchmark::RegisterBenchmark(name.c_str(), [=](State& state) {
+        bench(state, arguments...);
+    })->UseRealTime();
+}
+
+void add_all() {
+    for (const DType type : kWeightTypes)
+        for (const MatrixSize size : kMatrices)
+            for (const int rows : kRows)
+                add(std::string("matmul/") + name(type) + "/" + std::to_string(size.outputs) + "x" +
+                        std::to_string(size.inner) + "/rows:" + std::to_string(rows),
+                    bench_matmul, type, size, rows);
+    for (const int rows : kWideRows) {
+        const std::string suffix = "/rows:" + std::to_string(rows);
+        for (const int position : {60, 500, 1900})
+            add("attention/at:" + std::to_string(position) + suffix, bench_attention, rows,
+                position);
+        for (const DType type : {DType::F32, DType::I8G32}) {
+            add(std::string("rms_norm/") + name(type) + suffix, bench_rms_norm, type, rows);
+            add(std::string("swiglu/") + name(type) + suffix, bench_swiglu, type, rows);
+        }
+        for (const NamedFilters& one : kFilters)
+            add(std::string("sample/") + one.name + suffix, bench_sample, one.filters, rows);
+    }
+    add("top_k/rows:10", bench_top_k, 10);
+    add("noise/depths:7", bench_noise, 7);
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    Bench bench(argc > 1 ? std::atoi(argv[1]) : 0);
-    const std::string what = argc > 2 ? argv[2] : "all";
-    if (what != "rest") bench.matmuls(DType::F16, size_t(96) << 20);
-    if (what == "all") bench.matmuls(DType::F32, size_t(96) << 20);
-    if (what != "matmul") {
-        bench.attentions();
-        bench.choices();
-    }
+    add_all();
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::AddCustomContext("device", device().capabilities().description);
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
 }

@@ -9,10 +9,18 @@ namespace aerie {
 int run_generate(const GenerateOptions& options);
 int run_info(const InfoOptions& options);
 int run_devices(const DevicesOptions& options);
+int run_perplexity(const PerplexityOptions& options);
+int run_synth(const SynthOptions& options);
+int run_bench(const BenchOptions& options);
 
 // Finds target and head folders and settles the kind of drafting. A flag counts before its variable
 // (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or
 // UsageError.
 RuntimeOptions locate(const ModelOptions& options);
+// The same for a model that needs no folder: drafting is eagle2 unless it was asked not to be.
+RuntimeOptions locate_nothing(const ModelOptions& options);
+
+// The recorded acceptance that `aerie bench` replays. Throws Error.
+std::filesystem::path find_acceptance();
 
 }  // namespace aerie

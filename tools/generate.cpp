@@ -1,80 +1,26 @@
 // `aerie generate`: text to stdout as it becomes final, progress and statistics to stderr.
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <random>
-#include <system_error>
 
 #include "commands.h"
 #include "core/error.h"
 #include "engine/generate.h"
 #include "io/json.h"
+#include "terminal.h"
 #include "text/chat_template.h"
 
 namespace aerie {
 
 namespace {
 
-constexpr size_t kMaxPromptBytes = 64 << 20;
-constexpr int kInterrupted = 130;
-
-std::atomic<bool> interrupted = false;
-
-// The first Ctrl-C ends the text cleanly, a second one the program.
-void handle_interrupt() {
-    std::signal(SIGINT, [](int) {
-        interrupted = true;
-        std::signal(SIGINT, SIG_DFL);
-    });
-}
-
-// One line on a terminal that is replaced and finally removed; nothing elsewhere.
-class ProgressLine {
-  public:
-    explicit ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO)) {}
-    ~ProgressLine() { clear(); }
-    void show(const std::string& text) {
-        if (shown_) std::fprintf(stderr, "\r\033[K%s ...", text.c_str());
-    }
-    void clear() {
-        if (shown_) std::fputs("\r\033[K", stderr);
-        shown_ = false;
-    }
-
-  private:
-    bool shown_;
-};
-
-// Any readable file, a pipe too.
-std::string read_all(std::istream& stream, const std::string& name) {
-    std::string text;
-    char block[1 << 16];
-    while (stream.read(block, sizeof(block)) || stream.gcount() > 0) {
-        text.append(block, size_t(stream.gcount()));
-        if (text.size() > kMaxPromptBytes)
-            throw Error(name + ": more than " + std::to_string(kMaxPromptBytes) + " bytes");
-    }
-    if (stream.bad()) throw Error(name + ": cannot be read");
-    return text;
-}
-
 std::string read_prompt(const GenerateOptions& options) {
     if (options.prompt) return *options.prompt;
-    const std::string name = options.prompt_file.value_or("-");
-    if (name == "-") {
-        if (!options.prompt_file && isatty(STDIN_FILENO))
-            throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
-        return read_all(std::cin, "stdin");
-    }
-    std::ifstream file(name, std::ios::binary);
-    if (!file) throw Error(name + ": " + std::generic_category().message(errno));
-    return read_all(file, name);
+    if (!options.prompt_file && isatty(STDIN_FILENO))
+        throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
+    return read_input(options.prompt_file.value_or("-"));
 }
 
 std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text, bool chat) {
@@ -124,12 +70,6 @@ void print_statistics(const Generation& result, DraftKind kind, const Sampling& 
                      stats.host_seconds);
     }
     std::fputs(color ? "\033[0m" : "", stderr);
-}
-
-// To stdout, at once; a reader that has gone or a full disk ends the program.
-void print(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-        throw Error("stdout: " + std::generic_category().message(errno));
 }
 
 template <typename T>
@@ -201,7 +141,7 @@ int run_generate(const GenerateOptions& options) {
     request.eos_ids = runtime.eos_ids();
     request.stops = options.stops;
     request.with_logprobs = options.logprobs;
-    request.cancelled = [] { return interrupted.load(); };
+    request.cancelled = interrupted;
     if (!options.json)
         request.on_text = [&](const std::string& text) {
             progress.clear();

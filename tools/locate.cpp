@@ -71,7 +71,20 @@ fs::path head_beside(const fs::path& model) {
 
 }  // namespace
 
-RuntimeOptions locate(const ModelOptions& options) {
+fs::path find_acceptance() {
+    constexpr const char* kName = "acceptance.json";
+    std::vector<fs::path> folders;
+    std::error_code ignored;
+    if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty())
+        folders.push_back(program.parent_path().parent_path() / "share" / "aerie");
+    folders.emplace_back(AERIE_SOURCE_BENCH_DATA);
+    for (const fs::path& folder : folders)
+        if (fs::exists(folder / kName, ignored)) return folder / kName;
+    throw Error((folders.front() / kName).string() +
+                ": missing; without it only --draft none can be measured");
+}
+
+RuntimeOptions locate_nothing(const ModelOptions& options) {
     RuntimeOptions runtime;
     runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");
     runtime.threads = threads_of(options);
@@ -80,6 +93,12 @@ RuntimeOptions locate(const ModelOptions& options) {
     runtime.draft_weights = options.draft_weights;
     runtime.kv = options.kv;
     runtime.draft = options.drafting;
+    runtime.draft.kind = options.draft.value_or(DraftKind::eagle2);
+    return runtime;
+}
+
+RuntimeOptions locate(const ModelOptions& options) {
+    RuntimeOptions runtime = locate_nothing(options);
     runtime.model =
         find_model(options.model ? *options.model : variable("AERIE_MODEL").value_or("aerie-tiny"));
     const auto head = options.head ? options.head : variable("AERIE_HEAD");

@@ -15,6 +15,9 @@ int run(int argc, char** argv) {
     if (line.generate) return aerie::run_generate(*line.generate);
     if (line.info) return aerie::run_info(*line.info);
     if (line.devices) return aerie::run_devices(*line.devices);
+    if (line.perplexity) return aerie::run_perplexity(*line.perplexity);
+    if (line.synth) return aerie::run_synth(*line.synth);
+    if (line.bench) return aerie::run_bench(*line.bench);
     return 0;
 }
 

@@ -1,20 +1,14 @@
 // All flags, with the names that llama.cpp and vLLM users know.
 #include "options.h"
 
-#include <CLI/CLI.hpp>
-#include <charconv>
 #include <climits>
-#include <cmath>
 
 #include "core/error.h"
-#include "core/utf8.h"
+#include "option_checks.h"
 
 namespace aerie {
 
 namespace {
-
-template <typename Value>
-using Choices = std::vector<std::pair<std::string, Value>>;
 
 const Choices<DType> kWeightTypes = {{"f32", DType::F32},
                                      {"f16", DType::F16},
@@ -28,59 +22,6 @@ const Choices<DraftKind> kDraftKinds = {{"none", DraftKind::none},
                                         {"eagle2", DraftKind::eagle2}};
 const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
-
-constexpr const char* kModelHelp =
-    "folder, bundled name, or org/name in the Hugging Face cache (default: aerie-tiny)";
-
-[[noreturn]] void refuse(const std::string& flag, const std::string& expected,
-                         const std::string& text) {
-    throw CLI::ValidationError(flag, "expected " + expected + ", not " + in_quotes(text));
-}
-
-// A check whose message says what was expected. Without a description it leaves the help alone.
-CLI::Validator expect(const std::string& what, std::function<bool(const std::string&)> accepts) {
-    return CLI::Validator(
-        [=](const std::string& text) {
-            return accepts(text) ? std::string() : "expected " + what + ", not " + in_quotes(text);
-        },
-        "");
-}
-
-template <typename Integer>
-CLI::Validator whole_number(Integer low, Integer high) {
-    return expect("a whole number from " + std::to_string(low) + " to " + std::to_string(high),
-                  [=](const std::string& text) {
-                      Integer value = 0;
-                      const char* end = text.data() + text.size();
-                      const auto [rest, error] = std::from_chars(text.data(), end, value);
-                      return error == std::errc() && rest == end && value >= low && value <= high;
-                  });
-}
-
-CLI::Validator number() {
-    return expect("a number", [](const std::string& text) {
-        char* rest = nullptr;
-        const double value = std::strtod(text.c_str(), &rest);
-        return !text.empty() && *rest == 0 && std::isfinite(value);
-    });
-}
-
-// An option whose value is one of a few names.
-template <typename To, typename Value>
-void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Value>& choices,
-                const std::string& help) {
-    std::string names;
-    for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
-    const auto choose = [flag, names, choices, &to](const std::string& text) {
-        for (const auto& [name, value] : choices)
-            if (name == text) {
-                to = value;
-                return;
-            }
-        refuse(flag, names, text);
-    };
-    app.add_option_function<std::string>(flag, choose, help)->type_name(names);
-}
 
 // "60,6,10" -> a shape within limits.
 TreeShape parse_tree(const std::string& text) {
@@ -98,16 +39,10 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     DraftOptions& drafting = options.drafting;
     add_choice(app, "--draft", options.draft, kDraftKinds,
                "how tokens are drafted (default: eagle2 with a head, else none)");
-    app.add_option("--head,--model-draft", options.head,
-                   "EAGLE-1/2 head (default: MODEL-eagle beside MODEL, if it is there)")
-        ->type_name("MODEL");
+    add_head_options(app, options);
     app.add_option("--chain-length", drafting.chain_length, "tokens that chain drafts (default: 5)")
         ->check(whole_number(1, kMaxDepth))
         ->type_name("N");
-    app.add_option_function<std::string>(
-           "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "eagle2's tree: N nodes with the root, L levels, top K (default: 60,6,10)")
-        ->type_name("N,L,K");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
@@ -129,16 +64,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
                    "tokens of prompt and answer (default: the model's, at most 4096)")
         ->check(whole_number(2, 1 << 24))
         ->type_name("N");
-    app.add_option("-t,--threads", options.threads, "CPU threads (default: one per core)")
-        ->check(whole_number(1, kMaxThreads))
-        ->type_name("N");
-    app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
-        ->type_name("NAME");
-    add_choice(app, "--weights", options.weights, kWeightTypes,
-               "type of the target's weights (default: as stored)");
-    add_choice(app, "--draft-weights", options.draft_weights, kWeightTypes,
-               "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
-    add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
+    add_device_options(app, options);
     add_draft_options(app, options);
 }
 
@@ -193,6 +119,31 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
 
 }  // namespace
 
+void add_device_options(CLI::App& app, ModelOptions& options) {
+    app.add_option("-t,--threads", options.threads, "CPU threads (default: one per core)")
+        ->check(whole_number(1, kMaxThreads))
+        ->type_name("N");
+    app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
+        ->type_name("NAME");
+    add_choice(app, "--weights", options.weights, kWeightTypes,
+               "type of the target's weights (default: as stored)");
+    add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
+}
+
+void add_head_options(CLI::App& app, ModelOptions& options) {
+    DraftOptions& drafting = options.drafting;
+    app.add_option("--head,--model-draft", options.head,
+                   "EAGLE-1/2 head (default: MODEL-eagle beside MODEL, if it is there)")
+        ->type_name("MODEL");
+    add_choice(
+        app, "--draft-weights", options.draft_weights, kWeightTypes,
+        "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
+    app.add_option_function<std::string>(
+           "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
+           "eagle2's tree: N nodes with the root, L levels, top K (default: 60,6,10)")
+        ->type_name("N,L,K");
+}
+
 const char* name(DraftKind kind) {
     for (const auto& [name, value] : kDraftKinds)
         if (value == kind) return name.c_str();
@@ -210,6 +161,9 @@ CommandLine parse_command_line(int argc, char** argv) {
     GenerateOptions generate;
     InfoOptions info;
     DevicesOptions devices;
+    PerplexityOptions perplexity;
+    SynthOptions synth;
+    BenchOptions bench;
     CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
     add_generate(*generate_app, generate);
     CLI::App* info_app =
@@ -219,6 +173,14 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_model_options(*info_app, info.model);
     CLI::App* devices_app = app.add_subcommand("devices", "Devices that this program can use");
     devices_app->add_flag("--json", devices.json, "print one JSON object");
+    CLI::App* perplexity_app =
+        app.add_subcommand("perplexity", "How well a model predicts a given text");
+    add_perplexity(*perplexity_app, perplexity);
+    CLI::App* synth_app =
+        app.add_subcommand("synth", "Write a random-weight model of a given shape, and its head");
+    add_synth(*synth_app, synth);
+    CLI::App* bench_app = app.add_subcommand("bench", "How fast a model runs here");
+    add_bench(*bench_app, bench);
 
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
@@ -246,6 +208,9 @@ CommandLine parse_command_line(int argc, char** argv) {
     if (*generate_app) line.generate = std::move(generate);
     if (*info_app) line.info = std::move(info);
     if (*devices_app) line.devices = devices;
+    if (*perplexity_app) line.perplexity = std::move(perplexity);
+    if (*synth_app) line.synth = std::move(synth);
+    if (*bench_app) line.bench = std::move(bench);
     return line;
 }
 

@@ -8,6 +8,7 @@
 
 #include "draft/drafter.h"
 #include "engine/sampling.h"
+#include "model/shapes.h"
 
 namespace aerie {
 
@@ -45,11 +46,42 @@ struct DevicesOptions {
     bool json = false;
 };
 
+struct PerplexityOptions {
+    ModelOptions model;
+    std::string file;
+    int window = 512;
+    bool json = false, quiet = false;
+};
+
+struct SynthOptions {
+    std::string like;  // name of a shape
+    ShapeChanges changes;
+    std::string folder;
+    DType weights = DType::F16;
+    uint64_t seed = 1;
+    bool quiet = false;
+};
+
+struct BenchOptions {
+    ModelOptions model;
+    std::optional<std::string> like;  // a shape of random weights in place of a model
+    ShapeChanges changes;
+    std::vector<int> rows;  // of the passes to time; empty: the usual ones
+    int prompt_tokens = 128;
+    std::optional<double> tau;
+    double seconds = 60;
+    std::optional<std::string> html;
+    bool json = false, quiet = false;
+};
+
 // The command that was given; none where help or the version was shown.
 struct CommandLine {
     std::optional<GenerateOptions> generate;
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;
+    std::optional<PerplexityOptions> perplexity;
+    std::optional<SynthOptions> synth;
+    std::optional<BenchOptions> bench;
 };
 
 // Throws UsageError.

@@ -31,6 +31,7 @@ Capabilities describe(Isa isa, int threads) {
                        (threads == 1 ? " thread" : " threads");
     caps.memory_bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
     caps.maps_files = true;
+    caps.threads = threads;
     return caps;
 }
 

@@ -34,6 +34,7 @@ class CpuBackend final : public Backend {
     void read(Tensor from, void* to) override;
     void sync() override {}
     void replay(uint64_t, const std::function<void()>& record) override { record(); }
+    std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
     }

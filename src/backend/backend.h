@@ -125,6 +125,17 @@ struct Capabilities {
     std::string description;  // for people: processor, instruction set, threads
     size_t memory_bytes = 0;
     bool maps_files = false;  // what is looked up in its own type stays in the host data
+    int threads = 0;          // of a CPU
+};
+
+// What memory gives on this device, whatever is computed: the yardstick of a streaming kernel. Both
+// wait until they are done, and use every thread or unit that the ops use.
+class MemoryProbe {
+  public:
+    virtual ~MemoryProbe() = default;
+    virtual size_t size_bytes() const = 0;
+    virtual void read() = 0;  // every byte once
+    virtual void copy() = 0;  // reads one half and writes it to the other: as many bytes moved
 };
 
 class Backend {
@@ -144,6 +155,8 @@ class Backend {
     virtual void sync() = 0;
     // First call with a key records, later calls resubmit. Contents may differ, shapes may not.
     virtual void replay(uint64_t key, const std::function<void()>& record) = 0;
+    // Memory of this size, far beyond the caches, to measure with. Throws Error.
+    virtual std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) = 0;
     // Type that an activation should have to be multiplied by a weight of this type.
     virtual DType activation_type(DType weight) const = 0;
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backend/backend.h"
+#include "draft/noise_rows.h"
 #include "draft/tree.h"
 #include "model/target.h"
 
@@ -14,12 +15,15 @@ namespace aerie {
 
 // What a proposal may use. The output never depends on it (architecture.md section 1, idea 3).
 struct DraftContext {
-    int pending = 0;  // the root's token
-    Filters filters;  // the target's sampling filters
-    Tensor edits;     // penalties as known so far, for every row; may be absent
-    Tensor noise;     // F32 [depths, vocab]: row d for choices below a node of depth d; absent at
-                      // temperature 0
+    int pending = 0;             // the root's token
+    Filters filters;             // the target's sampling filters
+    Tensor edits;                // penalties as known so far, for every row; may be absent
+    NoiseRows* noise = nullptr;  // absent at temperature 0
 };
+
+// Sees the candidates table[first, last) of a new level before they are ranked, and may rewrite
+// their tokens, values and log-probabilities (recording, forcing).
+using LevelHook = std::function<void(std::span<Candidate> table, int first, int last)>;
 
 // How far proposals can reach; the engine sizes its buffers by it.
 struct DraftReach {
@@ -36,6 +40,8 @@ class Drafter {
     // True features of the committed positions position, position + 1, ... with the token that
     // follows each. In order and without gaps; position 0 begins a new sequence.
     virtual void observe(Tensor features, std::span<const int> next_tokens, int position) = 0;
+    // The prompt has been observed: what the first proposal needs of it may be computed now.
+    virtual void prepare() {}
     virtual TokenTree propose(const DraftContext& context) = 0;
 };
 
@@ -54,6 +60,7 @@ struct DraftOptions {
     bool rerank = true;
     // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`.
     std::function<TreeShape()> shape_policy;
+    LevelHook on_level;  // may be empty; where it is set, levels are chosen on the host
 };
 
 // Proposes bare roots: plain decoding.

@@ -12,7 +12,7 @@ namespace {
 // A static tree as an expansion, and the table entries that it keeps.
 struct StaticPlan {
     Expansion expansion;
-    std::vector<int> kept;  // ascending
+    NodeList kept;  // ascending
 };
 
 StaticPlan plan_static(const TreePaths& paths) {
@@ -59,7 +59,7 @@ StaticPlan plan_static(const TreePaths& paths) {
 class Eagle1 final : public EagleDrafter {
   public:
     Eagle1(const HeadSource& source, const DraftOptions& options)
-        : EagleDrafter(source, static_reach(options), options.proposals),
+        : EagleDrafter(source, static_reach(options), options),
           plan_(plan_static(options.static_tree)) {}
 
     TokenTree propose(const DraftContext& context) override {

@@ -10,30 +10,37 @@ namespace {
 class Eagle2 final : public EagleDrafter {
   public:
     Eagle2(const HeadSource& source, const DraftOptions& options)
-        : EagleDrafter(source, dynamic_reach(options), options.proposals), options_(options) {}
+        : EagleDrafter(source, dynamic_reach(options), options),
+          options_(options),
+          expansion_(dynamic_expansion(options.tree, options.use_value)) {}
 
     TokenTree propose(const DraftContext& context) override {
-        const TreeShape shape = options_.shape_policy ? options_.shape_policy() : options_.tree;
-        const Expansion expansion = dynamic_expansion(shape, options_.use_value);
-        const std::vector<Candidate> table = expand(expansion, context);
-        return tree_of(table, choose(table, expansion, shape), context.pending);
+        if (options_.shape_policy) {
+            options_.tree = options_.shape_policy();
+            expansion_ = dynamic_expansion(options_.tree, options_.use_value);
+        }
+        const std::span<const Candidate> table = expand(expansion_, context);
+        return tree_of(table, choose(table), context.pending);
     }
 
   private:
-    std::vector<int> choose(const std::vector<Candidate>& table, const Expansion& expansion,
-                            const TreeShape& shape) const {
-        const int drafted = shape.nodes - 1;
+    NodeList choose(std::span<const Candidate> table) const {
+        const int drafted = options_.tree.nodes - 1;
         if (options_.rerank) return best_entries(table, 0, int(table.size()), drafted);
         // The ablation without rerank: the frontiers as they were grown, cut in level order.
-        std::vector<int> kept;
-        const std::vector<int> offsets = level_offsets(expansion);
-        for (size_t level = 0; level + 1 < offsets.size(); ++level)
-            for (int entry : best_entries(table, offsets[level], offsets[level + 1], shape.top_k))
+        NodeList kept;
+        for (int first = 0, width = 1, level = 0; first < int(table.size()); ++level) {
+            const int last = first + width * expansion_.top_k;
+            for (int entry : best_entries(table, first, last, expansion_.top_k))
                 if (int(kept.size()) < drafted) kept.push_back(entry);
+            first = last;
+            width = expansion_.top_k;
+        }
         return kept;
     }
 
-    DraftOptions options_;
+    DraftOptions options_;  // `tree` is that of the newest proposal
+    Expansion expansion_;
 };
 
 }  // namespace

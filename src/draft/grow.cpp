@@ -1,14 +1,60 @@
-// The expansion is a sequence of backend ops; nothing comes back to the host before the whole
-// table.
+// Levels as sequences of backend ops: with the shape known, nothing comes back to the host before
+// the whole table; with a policy, each level does.
 #include "draft/grow.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "backend/ops.h"
 
 namespace aerie {
+
+namespace {
+
+// The reference's order: value descending, index ascending; NaN last.
+bool better(std::span<const Candidate> table, int a, int b) {
+    const float x = table[size_t(a)].value, y = table[size_t(b)].value;
+    if (std::isnan(x) || std::isnan(y))
+        return std::isnan(x) == std::isnan(y) ? a < b : !std::isnan(x);
+    return x != y ? x > y : a < b;
+}
+
+// A known expansion, chosen level by level.
+class KnownLevels final : public FrontierPolicy {
+  public:
+    explicit KnownLevels(const Expansion& expansion) : levels_(expansion.levels) {}
+
+    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
+        if (done_ == levels_.size()) return;
+        const Level& level = levels_[done_++];
+        if (!level.selection.empty()) {
+            for (int32_t number : level.selection) frontier.push_back(number);
+            return;
+        }
+        best_frontier(table, first, level.width, frontier);
+    }
+
+  private:
+    const std::vector<Level>& levels_;
+    size_t done_ = 0;
+};
+
+// The row of a candidate below `parent`; below the root it extends the committed positions.
+Row extend(const Row& parent, bool from_root, int token, int draft_slot) {
+    Row next = parent;
+    next.token = token;
+    next.position = parent.position + 1;
+    if (from_root)
+        next.prefix = next.position;
+    else
+        next.path[parent.depth()] = parent.slot;
+    next.slot = next.prefix + draft_slot;
+    return next;
+}
+
+}  // namespace
 
 std::vector<int> level_offsets(const Expansion& expansion) {
     std::vector<int> offsets = {0, expansion.top_k};
@@ -23,31 +69,51 @@ Expansion dynamic_expansion(const TreeShape& shape, bool sum_values) {
     return expansion;
 }
 
-TokenTree tree_of(const std::vector<Candidate>& table, std::vector<int> kept, int pending) {
+TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending) {
     TokenTree tree(pending);
-    std::vector<int> node_of(table.size(), -1);
+    NodeList node_of;  // of each kept entry; -1: dropped
     for (int index : kept) {
         const Candidate& candidate = table[size_t(index)];
-        const int parent = candidate.parent < 0 ? 0 : node_of[size_t(candidate.parent)];
-        if (parent < 0) continue;
-        node_of[size_t(index)] = tree.size();
-        tree.add(candidate.token, parent);
+        int parent = 0;
+        if (candidate.parent >= 0) {
+            const auto end = kept.begin() + node_of.size();
+            const auto place = std::lower_bound(kept.begin(), end, candidate.parent);
+            const bool there = place != end && *place == candidate.parent;
+            parent = there ? node_of[size_t(place - kept.begin())] : -1;
+        }
+        node_of.push_back(parent < 0 ? -1 : tree.size());
+        if (parent >= 0) tree.add(candidate.token, parent);
     }
     return tree;
 }
 
-std::vector<int> best_entries(const std::vector<Candidate>& table, int first, int last, int count) {
-    std::vector<int> entries;
-    for (int i = first; i < last; ++i)
-        if (table[size_t(i)].value > -std::numeric_limits<float>::infinity()) entries.push_back(i);
-    count = std::min(count, int(entries.size()));
-    std::partial_sort(entries.begin(), entries.begin() + count, entries.end(), [&](int a, int b) {
-        const float x = table[size_t(a)].value, y = table[size_t(b)].value;
-        return x != y ? x > y : a < b;
-    });
-    entries.resize(size_t(count));
-    std::sort(entries.begin(), entries.end());
-    return entries;
+NodeList best_entries(std::span<const Candidate> table, int first, int last, int count) {
+    NodeList best;  // a heap with the worst on top
+    count = std::min(count, kMaxNodes);
+    const auto before = [&](int a, int b) { return better(table, a, b); };
+    for (int i = first; i < last; ++i) {
+        if (!(table[size_t(i)].value > -std::numeric_limits<float>::infinity())) continue;
+        if (int(best.size()) == count) {
+            if (count == 0 || !before(i, best.front())) continue;
+            std::pop_heap(best.begin(), best.end(), before);
+            best.pop_back();
+        }
+        best.push_back(i);
+        std::push_heap(best.begin(), best.end(), before);
+    }
+    std::sort(best.begin(), best.end());
+    return best;
+}
+
+void best_frontier(std::span<const Candidate> table, int first, int width, Frontier& frontier) {
+    FixedVector<int32_t, kMaxFrontier * kMaxTopK> order;
+    order.resize(table.size() - size_t(first));
+    std::iota(order.begin(), order.end(), 0);
+    width = std::min(width, int(order.size()));
+    std::partial_sort(order.begin(), order.begin() + width, order.end(),
+                      [=](int32_t a, int32_t b) { return better(table, first + a, first + b); });
+    frontier.resize(size_t(width));
+    std::copy_n(order.begin(), width, frontier.begin());
 }
 
 void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_size, int vocab) {
@@ -63,21 +129,39 @@ void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_
     for (Tensor& block : rows) plan.add(block, DType::I32, limits.width, kRowInts);
 }
 
-TreeGrower::TreeGrower(Backend& be, EagleHead& head, const GrowLimits& limits, Proposals proposals)
-    : be_(be), head_(head), proposals_(proposals) {
+TreeGrower::TreeGrower(Backend& be, EagleHead& head, const GrowLimits& limits,
+                       const DraftOptions& options)
+    : be_(be),
+      head_(head),
+      proposals_(options.proposals),
+      sum_values_(options.use_value),
+      on_level_(options.on_level) {
     const ModelConfig& config = head.target().config();
     TensorPlan plan;
     scratch_.add_to(plan, limits, config.hidden, config.vocab);
     memory_ = plan.allocate(be);
+    table_.reserve(size_t(limits.candidates));
+    ids_.resize(size_t(limits.width) * size_t(limits.top_k));
+    log_probs_.resize(ids_.size());
 }
 
-std::vector<Candidate> TreeGrower::expand(const Expansion& expansion, Tensor last_hidden,
-                                          Rows last_row, const DraftContext& context) {
-    Tensor hidden = last_hidden;
-    Rows rows = last_row;
+std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const HeadPosition& last,
+                                              const DraftContext& context) {
+    const size_t levels = expansion.levels.size();
+    if (proposals_ == Proposals::coupled && context.noise)
+        context.noise->rows(be_, int(levels) + 1);  // all at once
+    if (on_level_) {
+        KnownLevels policy(expansion);
+        return grow(policy, expansion.top_k, last, context);
+    }
+    Tensor hidden = last.hidden;
+    Rows rows = last.rows;
+    BeamStep step;
     for (size_t level = 0;; ++level) {
         rank(hidden, context, int(level), expansion.top_k);
-        const Rows next = select(expansion, level, rows);
+        const Rows next = select(expansion, level, rows, step);
+        step.table_offset += rows.count() * expansion.top_k;
+        step.next_slot += next.count();
         if (next.count() == 0) break;
         const Tensor features = scratch_.features.row_range(0, next.count());
         gather_rows(be_, features, hidden, scratch_.parent_row.col_range(0, next.count()));
@@ -85,9 +169,69 @@ std::vector<Candidate> TreeGrower::expand(const Expansion& expansion, Tensor las
         head_.forward(hidden, features, next);
         rows = next;
     }
-    std::vector<Candidate> table(size_t(level_offsets(expansion).back()));
-    be_.read(scratch_.table.row_range(0, int(table.size())), table.data());
-    return table;
+    table_.resize(size_t(step.table_offset));
+    be_.read(scratch_.table.row_range(0, step.table_offset), table_.data());
+    return table_;
+}
+
+std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k,
+                                            const HeadPosition& last, const DraftContext& context) {
+    table_.clear();
+    rows_ = {last.row};
+    Tensor hidden = last.hidden;
+    Frontier frontier;
+    for (int level = 0, first = -1;; ++level) {
+        rank(hidden, context, level, top_k);
+        first = append_level(frontier, first, top_k);
+        if (on_level_) on_level_(table_, first, int(table_.size()));
+        frontier.clear();
+        policy.choose(table_, first, frontier);
+        if (frontier.empty()) return table_;
+        hidden = run(frontier, first, top_k, hidden);
+    }
+}
+
+// Reads the candidates of the level just ranked, the children of `frontier` of the level that
+// begins at `first` (-1: of the root), into the table; returns where they begin.
+int TreeGrower::append_level(const Frontier& frontier, int first, int top_k) {
+    const int count = int(rows_.size()), begin = int(table_.size());
+    be_.read(dense_prefix(scratch_.ids, count, top_k), ids_.data());
+    be_.read(dense_prefix(scratch_.log_probs, count, top_k), log_probs_.data());
+    for (int i = 0; i < count * top_k; ++i) {
+        Candidate candidate{ids_[size_t(i)], -1, log_probs_[size_t(i)], log_probs_[size_t(i)]};
+        if (first >= 0) {
+            candidate.parent = first + frontier[size_t(i / top_k)];
+            if (sum_values_) candidate.value += table_[size_t(candidate.parent)].value;
+        }
+        table_.push_back(candidate);
+    }
+    return begin;
+}
+
+// Head pass over the frontier; returns its output [width, hidden].
+Tensor TreeGrower::run(const Frontier& frontier, int first, int top_k, Tensor hidden) {
+    const int width = int(frontier.size());
+    const bool from_root = first == 0;
+    // Each level's rows follow those of the levels before: one slot for each k candidates so far.
+    const int next_slot = from_root ? 0 : first / top_k - 1 + int(rows_.size());
+    FixedVector<Row, kMaxFrontier> next;
+    Frontier parents;
+    for (int i = 0; i < width; ++i) {
+        const int number = frontier[size_t(i)], parent = number / top_k;
+        parents.push_back(parent);
+        next.push_back(extend(rows_[size_t(parent)], from_root,
+                              table_[size_t(first + number)].token, next_slot + i));
+    }
+    rows_ = next;
+    const Tensor parent_row = scratch_.parent_row.col_range(0, width);
+    const Rows rows{scratch_.rows[0].row_range(0, width)};
+    be_.write(parent_row, parents.data());
+    be_.write(rows.block, rows_.data());
+    const Tensor features = scratch_.features.row_range(0, width);
+    gather_rows(be_, features, hidden, parent_row);
+    const Tensor out = scratch_.hidden.row_range(0, width);
+    head_.forward(out, features, rows);
+    return out;
 }
 
 // The k best candidates of each row of `hidden`, into scratch ids and log_probs.
@@ -99,7 +243,7 @@ void TreeGrower::rank(Tensor hidden, const DraftContext& context, int level, int
     if (proposals_ == Proposals::coupled) {
         step.choice.filters = context.filters;
         step.choice.edits = context.edits;
-        if (context.noise) step.noise = context.noise.row_range(level, 1);
+        if (context.noise) step.noise = context.noise->rows(be_, level + 1).row_range(level, 1);
     }
     step.softness = kCoupledSoftness;
     step.ids = dense_prefix(scratch_.ids, rows, k);
@@ -108,11 +252,10 @@ void TreeGrower::rank(Tensor hidden, const DraftContext& context, int level, int
 }
 
 // Appends the level's candidates to the table and returns the rows of the next one (none at the
-// end).
-Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows) {
+// end). `step` carries table_offset and next_slot.
+Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
-    BeamStep step;
     step.ids = dense_prefix(scratch_.ids, rows.count(), expansion.top_k);
     step.log_probs = dense_prefix(scratch_.log_probs, rows.count(), expansion.top_k);
     step.rows = rows;
@@ -122,8 +265,7 @@ Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows) {
     step.next = {scratch_.rows[level % 2].row_range(0, width)};
     step.from_root = level == 0;
     step.sum_values = expansion.sum_values;
-    step.table_offset = level_offsets(expansion)[level];
-    for (size_t i = 0; i < level; ++i) step.next_slot += expansion.levels[i].width;
+    step.selection = {};
     if (!last && !expansion.levels[level].selection.empty()) {
         step.selection = scratch_.selection.col_range(0, width);
         be_.write(step.selection, expansion.levels[level].selection.data());

@@ -1,6 +1,7 @@
-// EAGLE-2's scheduler: grows the table of candidates level by level on the device, then chooses the
-// tree on the host (EAGLE-2 sections 4.1 and 4.2; eagle.md section 3). Static trees are the same
-// expansion with the frontier given.
+// EAGLE-2's scheduler: grows the table of candidates level by level, then chooses the tree on the
+// host (EAGLE-2 sections 4.1 and 4.2; eagle.md section 3). Levels whose shape is known beforehand
+// follow each other on the device; a FrontierPolicy decides on the host after each. Static trees
+// are the same expansion with the frontier given.
 #pragma once
 
 #include <vector>
@@ -33,11 +34,26 @@ std::vector<int> level_offsets(const Expansion& expansion);
 Expansion dynamic_expansion(const TreeShape& shape, bool sum_values);
 
 // The `kept` table entries (ascending) as a tree; one whose parent is not kept is dropped.
-TokenTree tree_of(const std::vector<Candidate>& table, std::vector<int> kept, int pending);
+TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending);
 
-// The `count` entries of [first, last) with the best value; ties to the lowest index; entries that
-// cannot be chosen (value -inf or NaN) never. Ascending.
-std::vector<int> best_entries(const std::vector<Candidate>& table, int first, int last, int count);
+// The `count` entries of [first, last) with the best value, at most kMaxNodes; ties to the lowest
+// index; entries that cannot be chosen (value -inf or NaN) never. Ascending.
+NodeList best_entries(std::span<const Candidate> table, int first, int last, int count);
+
+// Numbers of candidates within their level.
+using Frontier = FixedVector<int32_t, kMaxFrontier>;
+
+// The `width` best candidates of table[first ..], best first; in the order of best_entries.
+void best_frontier(std::span<const Candidate> table, int first, int width, Frontier& frontier);
+
+// Decides on the host how a tree grows.
+class FrontierPolicy {
+  public:
+    virtual ~FrontierPolicy() = default;
+    // The newest level's candidates are table[first ..], the `top_k` children of each frontier node
+    // in turn. Which of them are run next goes into `frontier`, which is empty; none: grown.
+    virtual void choose(std::span<const Candidate> table, int first, Frontier& frontier) = 0;
+};
 
 struct GrowLimits {
     int top_k = 0;
@@ -56,24 +72,41 @@ struct GrowScratch {
     Tensor rows[2];                          // [width, kRowInts]: this level's and the next's
 };
 
+// The head at the last committed position: its output [1, hidden], and its row, on both sides.
+struct HeadPosition {
+    Tensor hidden;
+    Rows rows;
+    Row row;
+};
+
+// Both ways return the whole table, which is good until the next growth.
 class TreeGrower {
   public:
-    TreeGrower(Backend& be, EagleHead& head, const GrowLimits& limits, Proposals proposals);
+    TreeGrower(Backend& be, EagleHead& head, const GrowLimits& limits, const DraftOptions& options);
 
-    // Runs the head level by level and returns the whole table. last_hidden [1, hidden] is the
-    // head's output at the last committed position, whose row is last_row.
-    std::vector<Candidate> expand(const Expansion& expansion, Tensor last_hidden, Rows last_row,
-                                  const DraftContext& context);
+    std::span<const Candidate> expand(const Expansion& expansion, const HeadPosition& last,
+                                      const DraftContext& context);
+    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const HeadPosition& last,
+                                    const DraftContext& context);
 
   private:
     void rank(Tensor hidden, const DraftContext& context, int level, int k);
-    Rows select(const Expansion& expansion, size_t level, Rows rows);
+    Rows select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step);
+    int append_level(const Frontier& frontier, int first, int top_k);
+    Tensor run(const Frontier& frontier, int first, int top_k, Tensor hidden);
 
     Backend& be_;
     EagleHead& head_;
     Proposals proposals_;
+    bool sum_values_;
+    LevelHook on_level_;
     Buffer memory_;
     GrowScratch scratch_;
+    std::vector<Candidate> table_;  // as read or grown
+    // Of the level that is run, where the host decides: its rows and its candidates.
+    FixedVector<Row, kMaxFrontier> rows_;
+    std::vector<int32_t> ids_;
+    std::vector<float> log_probs_;
 };
 
 }  // namespace aerie

@@ -10,14 +10,16 @@
 
 namespace aerie {
 
-std::vector<int> depths(const TokenTree& tree) {
-    std::vector<int> depth(tree.tokens.size());
+NodeList depths(const TokenTree& tree) {
+    NodeList depth;
+    depth.resize(tree.tokens.size());
     for (int i = 1; i < tree.size(); ++i) depth[i] = depth[tree.parents[i]] + 1;
     return depth;
 }
 
-std::vector<Row> verify_rows(const TokenTree& tree, int prefix) {
-    std::vector<Row> rows(tree.tokens.size());
+FixedVector<Row, kMaxNodes> verify_rows(const TokenTree& tree, int prefix) {
+    FixedVector<Row, kMaxNodes> rows;
+    rows.resize(tree.tokens.size());
     for (int i = 0; i < tree.size(); ++i) {
         Row& row = rows[i];
         row.token = tree.tokens[i];

@@ -5,14 +5,22 @@
 #include <span>
 #include <vector>
 
+#include "core/fixed_vector.h"
 #include "core/rows.h"
 
 namespace aerie {
 
+// A number for each of some nodes, at most as many as a tree has.
+using NodeList = FixedVector<int, kMaxNodes>;
+
+// Something for each depth of a tree, the root's included.
+template <typename T>
+using DepthList = FixedVector<T, kMaxDepth + 1>;
+
 // Tokens and parents, parents first. Node 0 is the root: the pending token, with parent -1.
 struct TokenTree {
-    std::vector<int> tokens;
-    std::vector<int> parents;
+    NodeList tokens;
+    NodeList parents;
 
     explicit TokenTree(int pending) : tokens{pending}, parents{-1} {}
     int size() const { return int(tokens.size()); }
@@ -22,11 +30,11 @@ struct TokenTree {
     }
 };
 
-std::vector<int> depths(const TokenTree& tree);  // of each node; the root has 0
+NodeList depths(const TokenTree& tree);  // of each node; the root has 0
 
 // The rows of a verify pass over `prefix` committed positions: node i at slot prefix + i, seeing
 // its ancestors by logical order.
-std::vector<Row> verify_rows(const TokenTree& tree, int prefix);
+FixedVector<Row, kMaxNodes> verify_rows(const TokenTree& tree, int prefix);
 
 // Shape of an EAGLE-2 tree: `nodes` verified (root included), `levels` of drafted tokens, the
 // `top_k` best children of a node and the width of a level. The reference's total_token, depth + 1

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "draft/tree.h"
 
@@ -10,7 +9,7 @@ namespace aerie {
 
 // Accepted nodes from the root on, and the token that the target chose after the last of them.
 struct Path {
-    std::vector<int> nodes;
+    DepthList<int> nodes;
     int next = 0;
 };
 

@@ -106,7 +106,7 @@ Generation generate(Session& session, const Tokenizer& tokenizer, const Request&
     while (more) {
         const size_t before = result.ids.size();
         const TokenTree tree = session.propose();
-        const std::vector<int> choices = session.verify(tree);
+        const NodeList choices = session.verify(tree);
         const Path path = accept(tree, choices);
         turn = session.commit(tree, path);
         more = emitter.take(turn);

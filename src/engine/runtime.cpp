@@ -6,6 +6,8 @@
 #include "backend/registry.h"
 #include "core/error.h"
 #include "draft/eagle_head.h"
+#include "model/shapes.h"
+#include "model/synthetic.h"
 
 namespace aerie {
 
@@ -38,11 +40,12 @@ size_t model_bytes(const Checkpoint& checkpoint, std::optional<DType> as) {
     return total;
 }
 
-std::optional<DType> default_draft_type(const ModelConfig& head, std::optional<DType> target) {
+std::optional<DType> draft_type(const ModelConfig& head, const RuntimeOptions& options) {
+    if (options.draft_weights) return options.draft_weights;
     const bool groups = head.hidden % kGroup == 0 && head.intermediate % kGroup == 0 &&
                         head.attention_columns() % kGroup == 0;
     if (!groups) return std::nullopt;
-    return target == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    return options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
 }
 
 size_t lm_head_bytes(const ModelConfig& config, DType type) {
@@ -71,9 +74,28 @@ ModelFiles ModelFiles::open(const RuntimeOptions& options) {
         files.head_config = read_head_config(options.head);
         check_head_fits(*files.head_config, files.config, options.head.string());
         files.head_checkpoint = Checkpoint::open(options.head);
-        files.draft_weights = options.draft_weights
-                                  ? options.draft_weights
-                                  : default_draft_type(*files.head_config, options.weights);
+        files.draft_weights = draft_type(*files.head_config, options);
+    }
+    return files;
+}
+
+ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config,
+                              const RuntimeOptions& options) {
+    constexpr uint64_t kSeed = 1;
+    const auto checkpoint = [&](const std::string& role, const std::vector<TensorShape>& tensors,
+                                std::optional<DType> type) {
+        const bool as_it_is = type && is_float(*type);
+        return random_checkpoint(name + role, tensors, as_it_is ? *type : DType::F16, kSeed);
+    };
+    ModelFiles files;
+    files.config = config;
+    files.context = choose_context(options.context, config);
+    files.checkpoint = checkpoint(" (random)", target_tensors(config), options.weights);
+    if (options.draft.kind != DraftKind::none) {
+        files.head_config = head_shape(config);
+        files.draft_weights = draft_type(*files.head_config, options);
+        files.head_checkpoint =
+            checkpoint("-eagle (random)", head_tensors(config), files.draft_weights);
     }
     return files;
 }

@@ -52,6 +52,10 @@ struct ModelFiles {
 
     // Throws Error or UsageError.
     static ModelFiles open(const RuntimeOptions& options);
+    // The same for random weights, which lie in no file; stored in the types that `options` ask for
+    // where those are floats, else in f16.
+    static ModelFiles random(const std::string& name, const ModelConfig& config,
+                             const RuntimeOptions& options);
     MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
 };
 

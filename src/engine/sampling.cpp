@@ -1,6 +1,8 @@
 // Penalties on each node's own path, made of counts that are raised and lowered along the tree.
 #include "engine/sampling.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
@@ -24,11 +26,26 @@ void check_sampling(const Sampling& sampling) {
     check("presence penalty", sampling.penalties.presence, -100, 100);
 }
 
+double log_probability(std::span<const float> logits, int token) {
+    const double top = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (float logit : logits) sum += std::exp(double(logit) - top);
+    return double(logits[size_t(token)]) - top - std::log(sum);
+}
+
 void TokenHistory::reset(const Penalties& penalties, int vocab) {
     penalties_ = penalties;
     outputs_.assign(size_t(vocab), 0);
     seen_.assign(size_t(vocab), 0);
     tokens_.clear();
+    tokens_.reserve(size_t(vocab));
+}
+
+int TokenHistory::reserve(int nodes, int more) {
+    if (!penalties_.any()) return 0;
+    const size_t count = size_t(nodes) * std::min(tokens_.size() + size_t(more), seen_.size());
+    edits_.reserve(count);
+    return int(count);
 }
 
 void TokenHistory::add_prompt(std::span<const int> tokens) {
@@ -47,33 +64,33 @@ void TokenHistory::remove_output(int token) {
     if (--seen_[size_t(token)] == 0) tokens_.pop_back();
 }
 
-void TokenHistory::append(std::vector<Edit>& edits, int row) const {
+void TokenHistory::append(int row) {
     if (!penalties_.any()) return;
     for (int token : tokens_) {
         const int count = outputs_[size_t(token)];
         const float add =
             count > 0 ? -(penalties_.frequency * float(count) + penalties_.presence) : 0;
-        edits.push_back({row, token, penalties_.repetition, add});
+        edits_.push_back({row, token, penalties_.repetition, add});
     }
 }
 
-std::vector<Edit> TokenHistory::edits() const {
-    std::vector<Edit> edits;
-    append(edits, -1);
-    return edits;
+std::span<const Edit> TokenHistory::edits() {
+    edits_.clear();
+    append(-1);
+    return edits_;
 }
 
-std::vector<Edit> TokenHistory::edits(const TokenTree& tree) {
-    std::vector<Edit> edits;
-    if (!penalties_.any()) return edits;
+std::span<const Edit> TokenHistory::edits(const TokenTree& tree) {
+    edits_.clear();
+    if (!penalties_.any()) return edits_;
     for (int node = 0; node < tree.size(); ++node) {
-        std::vector<int> path;
+        DepthList<int> path;
         for (int i = node; i > 0; i = tree.parents[i]) path.push_back(tree.tokens[i]);
-        for (auto token = path.rbegin(); token != path.rend(); ++token) add_output(*token);
-        append(edits, node);
+        for (size_t i = path.size(); i-- > 0;) add_output(path[i]);
+        append(node);
         for (int token : path) remove_output(token);
     }
-    return edits;
+    return edits_;
 }
 
 }  // namespace aerie

@@ -28,6 +28,9 @@ struct Sampling {
 // Throws UsageError naming the value that is out of range.
 void check_sampling(const Sampling& sampling);
 
+// log_softmax(logits)[token].
+double log_probability(std::span<const float> logits, int token);
+
 // Which tokens a text has seen, as far as penalties need to know.
 class TokenHistory {
   public:
@@ -35,20 +38,25 @@ class TokenHistory {
     void add_prompt(std::span<const int> tokens);
     void add_output(int token);
 
-    // The edits that hold for every row (row -1).
-    std::vector<Edit> edits() const;
-    // The edits of each tree node on its own path: what is known so far (the root included), the
+    // Edits are good until the next call.
+    // Those that hold for every row (row -1).
+    std::span<const Edit> edits();
+    // Those of each tree node on its own path: what is known so far (the root included), the
     // node and its ancestors.
-    std::vector<Edit> edits(const TokenTree& tree);
+    std::span<const Edit> edits(const TokenTree& tree);
+    // Makes room for the edits of trees of `nodes` nodes until `more` further tokens were seen;
+    // returns how many they can be.
+    int reserve(int nodes, int more);
 
   private:
-    void append(std::vector<Edit>& edits, int row) const;
+    void append(int row);
     void remove_output(int token);
 
     Penalties penalties_;
     std::vector<int> outputs_;  // per token: how often it was put out
     std::vector<int> seen_;     // per token: how often it stands in prompt and output
     std::vector<int> tokens_;   // those with seen_ > 0, in order of first appearance
+    std::vector<Edit> edits_;
 };
 
 }  // namespace aerie

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "backend/ops.h"
 #include "core/error.h"
@@ -11,6 +10,9 @@
 namespace aerie {
 
 namespace {
+
+// Tokens of an answer that penalties have room for from the start; longer ones make it grow.
+constexpr int kReservedTokens = 512;
 
 // Adds the time until it goes out of scope.
 class Stopwatch {
@@ -23,14 +25,6 @@ class Stopwatch {
     double& seconds_;
     Clock::time_point start_ = Clock::now();
 };
-
-// log_softmax(logits)[token].
-float logprob(const std::vector<float>& logits, int token) {
-    const double top = *std::max_element(logits.begin(), logits.end());
-    double sum = 0;
-    for (float logit : logits) sum += std::exp(double(logit) - top);
-    return float(double(logits[size_t(token)]) - top - std::log(sum));
-}
 
 }  // namespace
 
@@ -70,10 +64,9 @@ void SessionTensors::add_to(TensorPlan& plan, const ModelConfig& config,
     plan.add(features, DType::F32, pass_rows, feature_columns);
     plan.add(accepted_features, DType::F32, depths, feature_columns);
     plan.add(logits, DType::F32, nodes, config.vocab);
-    plan.add(noise, DType::F32, depths, config.vocab);
     plan.add(ids, DType::I32, 1, nodes);
-    plan.add(positions, DType::I32, 1, depths);
     plan.add(index, DType::I32, 1, depths);
+    noise.add_to(plan, depths, config.vocab);
 }
 
 Session::Session(Backend& be, Target& target, Drafter& drafter, const SessionLimits& limits)
@@ -86,6 +79,7 @@ Session::Session(Backend& be, Target& target, Drafter& drafter, const SessionLim
     TensorPlan plan;
     t_.add_to(plan, target.config(), limits, reach_);
     memory_ = plan.allocate(be);
+    logits_.resize(size_t(t_.logits.cols));
 }
 
 void Session::begin(const Sampling& sampling, bool with_logprobs) {
@@ -122,37 +116,42 @@ Turn Session::prefill(std::span<const int> prompt, const std::function<bool()>& 
     }
     const int count = int(rows.size());
     history_.add_prompt(prompt);
-    make_noise(length, 1);
-    const int pending = choose({t_.rows.row_range(count - 1, 1)}, history_.edits()).front();
+    if (const int edits = history_.reserve(reach_.nodes, kReservedTokens); edits > edit_capacity_)
+        reserve_edits(edits);
+    t_.noise.begin(sampling_.seed, length);
+    const int pending = choose({t_.rows.row_range(count - 1, 1)}, history_.edits(), 1).front();
     const int root = 0;
     Turn turn{{pending}, read_logprobs({&root, 1}, {&pending, 1})};
 
     std::vector<int> next_tokens(prompt.begin() + committed_ + 1, prompt.end());
     next_tokens.push_back(pending);
     observe(t_.features.row_range(0, count), next_tokens, committed_);
+    {
+        Stopwatch watch(seconds_.draft);
+        drafter_.prepare();
+    }
     committed_ = length;
     advance(turn.tokens);
     return turn;
 }
 
 TokenTree Session::propose() {
-    {
-        Stopwatch watch(seconds_.sample);
-        make_noise(committed_ + 1, reach_.depth + 1);
-    }
     Stopwatch watch(seconds_.draft);
-    DraftContext context{pending_, sampling_.filters, upload(history_.edits()), {}};
-    if (sampling_.filters.temperature > 0) context.noise = t_.noise;
+    t_.noise.begin(sampling_.seed, committed_ + 1);
+    DraftContext context{pending_, sampling_.filters, upload(history_.edits()), nullptr};
+    if (sampling_.filters.temperature > 0) context.noise = &t_.noise;
     return drafter_.propose(context);
 }
 
-std::vector<int> Session::verify(const TokenTree& tree) {
+NodeList Session::verify(const TokenTree& tree) {
     {
         Stopwatch watch(seconds_.verify);
         forward(verify_rows(tree, committed_), tree.size());
     }
     Stopwatch watch(seconds_.sample);
-    return choose({t_.rows.row_range(0, tree.size())}, history_.edits(tree));
+    const NodeList depth = depths(tree);
+    return choose({t_.rows.row_range(0, tree.size())}, history_.edits(tree),
+                  *std::max_element(depth.begin(), depth.end()) + 1);
 }
 
 Turn Session::commit(const TokenTree& tree, const Path& path) {
@@ -162,7 +161,7 @@ Turn Session::commit(const TokenTree& tree, const Path& path) {
     turn.tokens.push_back(path.next);
     turn.logprobs = read_logprobs(path.nodes, turn.tokens);
 
-    std::vector<int32_t> slots;
+    DepthList<int32_t> slots;
     for (int node : path.nodes) slots.push_back(committed_ + node);
     const Tensor index = t_.index.col_range(0, count);
     be_.write(index, slots.data());
@@ -187,36 +186,30 @@ void Session::forward(std::span<const Row> rows, int logit_rows) {
                      t_.logits.row_range(0, logit_rows)});
 }
 
-// Row d of the noise is for choices of position first_position + d.
-void Session::make_noise(int first_position, int depths) {
-    if (sampling_.filters.temperature == 0) return;
-    std::vector<int32_t> positions;
-    for (int i = 0; i < depths; ++i) positions.push_back(first_position + i);
-    const Tensor device = t_.positions.col_range(0, depths);
-    be_.write(device, positions.data());
-    noise(be_, t_.noise.row_range(0, depths), sampling_.seed, device);
+void Session::reserve_edits(int count) {
+    edit_capacity_ = count;
+    edit_memory_ = be_.allocate(dense_bytes(DType::I32, edit_capacity_, kEditInts));
 }
 
-Tensor Session::upload(const std::vector<Edit>& edits) {
+Tensor Session::upload(std::span<const Edit> edits) {
     if (edits.empty()) return {};
     const int count = int(edits.size());
-    if (count > edit_capacity_) {
-        edit_capacity_ = 2 * count;
-        edit_memory_ = be_.allocate(dense_bytes(DType::I32, edit_capacity_, kEditInts));
-    }
+    if (count > edit_capacity_) reserve_edits(2 * count);
     const Tensor device = dense(edit_memory_.get(), DType::I32, count, kEditInts);
     be_.write(device, edits.data());
     return device;
 }
 
-std::vector<int> Session::choose(Rows rows, const std::vector<Edit>& edits) {
+// The target's choice after each of `rows`, which span `depths` depths.
+NodeList Session::choose(Rows rows, std::span<const Edit> edits, int depths) {
     SampleStep step;
     step.choice = {t_.logits.row_range(0, rows.count()), upload(edits), {}, sampling_.filters};
     step.rows = rows;
-    step.noise = t_.noise;
+    if (sampling_.filters.temperature > 0) step.noise = t_.noise.rows(be_, depths);
     const Tensor ids = t_.ids.col_range(0, rows.count());
     sample(be_, ids, step);
-    std::vector<int> choices(size_t(rows.count()));
+    NodeList choices;
+    choices.resize(size_t(rows.count()));
     be_.read(ids, choices.data());
     for (int choice : choices)
         if (choice < 0)
@@ -224,13 +217,12 @@ std::vector<int> Session::choose(Rows rows, const std::vector<Edit>& edits) {
     return choices;
 }
 
-std::vector<float> Session::read_logprobs(std::span<const int> nodes, std::span<const int> tokens) {
-    std::vector<float> logprobs;
+DepthList<float> Session::read_logprobs(std::span<const int> nodes, std::span<const int> tokens) {
+    DepthList<float> logprobs;
     if (!with_logprobs_) return logprobs;
-    std::vector<float> logits(size_t(t_.logits.cols));
     for (size_t i = 0; i < nodes.size(); ++i) {
-        be_.read(t_.logits.row_range(nodes[i], 1), logits.data());
-        logprobs.push_back(logprob(logits, tokens[i]));
+        be_.read(t_.logits.row_range(nodes[i], 1), logits_.data());
+        logprobs.push_back(float(log_probability(logits_, tokens[i])));
     }
     return logprobs;
 }

@@ -24,8 +24,8 @@ struct SessionLimits {
 // Tokens newly chosen by the target, the last of which is now pending. logprobs (of the unprocessed
 // logits) are there only when asked for.
 struct Turn {
-    std::vector<int> tokens;
-    std::vector<float> logprobs;
+    DepthList<int> tokens;
+    DepthList<float> logprobs;
 };
 
 // Seconds spent in the parts of the cycles.
@@ -42,9 +42,9 @@ struct SessionTensors {
     Tensor features;           // [rows, taps * hidden], of the last target pass
     Tensor accepted_features;  // [depths, taps * hidden]
     Tensor logits;             // [nodes, vocab]
-    Tensor noise;              // [depths, vocab]
     Tensor ids;                // [1, nodes]: the target's choices
-    Tensor positions, index;   // [1, depths]
+    Tensor index;              // [1, depths]
+    NoiseRows noise;
 };
 
 class Session {
@@ -59,7 +59,7 @@ class Session {
     Turn prefill(std::span<const int> prompt, const std::function<bool()>& cancelled = {});
     TokenTree propose();
     // One target pass; the token that the target chooses after each node.
-    std::vector<int> verify(const TokenTree& tree);
+    NodeList verify(const TokenTree& tree);
     Turn commit(const TokenTree& tree, const Path& path);
 
     int context() const { return limits_.context; }
@@ -71,10 +71,10 @@ class Session {
 
   private:
     void forward(std::span<const Row> rows, int logit_rows);
-    void make_noise(int first_position, int depths);
-    Tensor upload(const std::vector<Edit>& edits);
-    std::vector<int> choose(Rows rows, const std::vector<Edit>& edits);
-    std::vector<float> read_logprobs(std::span<const int> nodes, std::span<const int> tokens);
+    void reserve_edits(int count);
+    Tensor upload(std::span<const Edit> edits);
+    NodeList choose(Rows rows, std::span<const Edit> edits, int depths);
+    DepthList<float> read_logprobs(std::span<const int> nodes, std::span<const int> tokens);
     void observe(Tensor features, std::span<const int> next_tokens, int position);
     void advance(std::span<const int> tokens);
 
@@ -91,6 +91,7 @@ class Session {
     Sampling sampling_;
     bool with_logprobs_ = false;
     TokenHistory history_;
+    std::vector<float> logits_;  // of one row, for read_logprobs
     int committed_ = 0;
     int pending_ = 0;
     PhaseSeconds seconds_;

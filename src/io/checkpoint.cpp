@@ -71,6 +71,15 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
     throw Error(folder.string() + ": no model.safetensors or pytorch_model.bin");
 }
 
+Checkpoint Checkpoint::generated(const std::string& name, std::vector<NamedTensor> tensors,
+                                 Fill fill) {
+    Checkpoint checkpoint;
+    checkpoint.folder_ = name;
+    checkpoint.fill_ = std::move(fill);
+    for (NamedTensor& tensor : tensors) checkpoint.add(std::move(tensor), "");
+    return checkpoint;
+}
+
 std::vector<NamedTensor> Checkpoint::read_file(const std::string& name, Reader* read) {
     files_.push_back(FileMap::open(file_in_folder(folder_, name)));
     return read(files_.back()->bytes(), (folder_ / name).string());
@@ -121,6 +130,7 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     if (!is_float(tensor->dtype)) {
         throw Error(what + " is " + aerie::name(tensor->dtype) + ", expected f32, f16 or bf16");
     }
+    if (fill_) fill_(*tensor);
     return *tensor;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -22,6 +23,13 @@ class Checkpoint {
     // found twice, or listed in the index and absent from its shard, is refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
 
+    // Tensors that lie in no file: `fill` writes the data of one whenever get is asked for it, so
+    // that memory given back by release_pages in between is filled again. `name` stands for the
+    // folder.
+    using Fill = std::function<void(const NamedTensor&)>;
+    static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
+                                Fill fill);
+
     const NamedTensor* find(const std::string& name) const;  // nullptr if absent
     // Throws Error naming file, tensor and both shapes unless it is there with this shape and a
     // float type.
@@ -41,6 +49,7 @@ class Checkpoint {
     std::vector<std::shared_ptr<const FileMap>> files_;
     std::map<std::string, NamedTensor> tensors_;
     std::map<std::string, std::string> file_of_;  // tensor name -> file name
+    Fill fill_;                                   // empty: the data is there
 };
 
 }  // namespace aerie

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/config.h"
@@ -19,7 +20,7 @@ using Taps = std::vector<int>;
 struct TargetPass {
     Rows rows;
     const KvCache* kv = nullptr;
-    Taps taps;
+    std::span<const int> taps;
     Tensor features;  // out: F32 [M, taps * hidden]; absent without taps
     Tensor logits;    // out: F32 [n <= M, vocab], of the last n rows
 };

@@ -42,7 +42,7 @@ TEST(Accept, ABareRootEmitsTheChoice) {
 }
 
 TEST(VerifyRows, PositionsSlotsAndAncestors) {
-    const std::vector<Row> rows = verify_rows(sample_tree(), 100);
+    const auto rows = verify_rows(sample_tree(), 100);
     EXPECT_EQ(depths(sample_tree()), (std::vector<int>{0, 1, 1, 2, 2, 3}));
     EXPECT_EQ(rows[5].position, 103);
     EXPECT_EQ(rows[5].slot, 105);

@@ -101,7 +101,7 @@ class Toy {
 
     std::vector<int> generate(Session& session, const Sampling& sampling, double& cycles) {
         session.begin(sampling);
-        std::vector<int> ids = session.prefill(kPrompt).tokens;
+        std::vector<int> ids = {session.prefill(kPrompt).tokens.front()};
         while (ids.size() < 3) {
             const TokenTree tree = session.propose();
             const Turn turn = session.commit(tree, accept(tree, session.verify(tree)));

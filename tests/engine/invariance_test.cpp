@@ -141,7 +141,7 @@ TEST_P(Invariance, KvAfterAcceptanceIsPlains) {
         for (size_t d = 0; d < hidden.path.size(); ++d)
             ASSERT_TRUE(same_bits(read_logits(model, session, hidden.path[d]), rest.logits[d]));
         const size_t accepted = random() % hidden.path.size();
-        const std::vector<int> nodes(hidden.path.begin(), hidden.path.begin() + long(accepted) + 1);
+        const DepthList<int> nodes(std::span(hidden.path).first(accepted + 1));
         session.commit(hidden.tree, {nodes, rest.tokens[size_t(rest.first) + accepted + 1]});
         done += int(accepted) + 1;
     }

@@ -10,7 +10,7 @@
 namespace aerie {
 namespace {
 
-std::map<int, Edit> of_row(const std::vector<Edit>& edits, int row) {
+std::map<int, Edit> of_row(std::span<const Edit> edits, int row) {
     std::map<int, Edit> result;
     for (const Edit& edit : edits) {
         if (edit.row != row) continue;
@@ -49,7 +49,7 @@ TEST(Penalties, FollowEachNodesOwnPath) {
     tree.add(10, 0);  // 1: once more
     tree.add(20, 0);  // 2
     tree.add(10, 2);  // 3
-    const std::vector<Edit> edits = history.edits(tree);
+    const std::span<const Edit> edits = history.edits(tree);
     EXPECT_EQ(of_row(edits, 0).at(10).add, -1);
     EXPECT_EQ(of_row(edits, 1).at(10).add, -2);
     EXPECT_EQ(of_row(edits, 1).count(20), 0u);

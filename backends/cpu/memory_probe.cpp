@@ -1,0 +1,91 @@
+// Reading and copying as fast as memory allows: huge pages, several streams a thread, no arithmetic
+// that could be the limit.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "core/error.h"
+#include "cpu/backend.h"
+
+namespace aerie::cpu {
+
+namespace {
+
+constexpr size_t kBlockWords = 1 << 16;  // 512 KiB: what a thread takes at a time
+constexpr size_t kStreams = 4;           // that a thread reads side by side
+constexpr size_t kLanes = 8;             // words of a cache line
+
+uint64_t mix_block(const uint64_t* words) {
+    constexpr size_t kStride = kBlockWords / kStreams;
+    uint64_t lanes[kLanes] = {};
+    for (size_t i = 0; i < kStride; i += kLanes)
+        for (size_t stream = 0; stream < kStreams; ++stream)
+            for (size_t lane = 0; lane < kLanes; ++lane)
+                lanes[lane] ^= words[stream * kStride + i + lane];
+    uint64_t mixed = 0;
+    for (const uint64_t lane : lanes) mixed ^= lane;
+    return mixed;
+}
+
+class CpuMemoryProbe final : public MemoryProbe {
+  public:
+    CpuMemoryProbe(size_t size_bytes, Pool& pool) : pool_(pool) {
+        constexpr size_t kUnit = 2 * kBlockWords * sizeof(uint64_t);
+        size_bytes_ = std::max(size_bytes / kUnit, size_t(1)) * kUnit;
+        void* data = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (data == MAP_FAILED)
+            throw Error("cpu: out of memory (" + std::to_string(size_bytes_) + " bytes wanted)");
+#ifdef MADV_HUGEPAGE
+        ::madvise(data, size_bytes_, MADV_HUGEPAGE);
+#endif
+        words_ = static_cast<uint64_t*>(data);
+        std::memset(data, 1, size_bytes_);  // pages of its own: untouched ones are all the same
+    }
+    ~CpuMemoryProbe() override {
+        ::munmap(words_, size_bytes_);
+    }
+    CpuMemoryProbe(const CpuMemoryProbe&) = delete;
+    CpuMemoryProbe& operator=(const CpuMemoryProbe&) = delete;
+
+    size_t size_bytes() const override {
+        return size_bytes_;
+    }
+
+    void read() override {
+        pool_.run(blocks(), kBlockWords, [&](int first, int last, int) {
+            uint64_t mixed = 0;
+            for (int i = first; i < last; ++i) mixed ^= mix_block(words_ + size_t(i) * kBlockWords);
+            result_.fetch_xor(mixed, std::memory_order_relaxed);  // or nothing need be read
+        });
+    }
+
+    void copy() override {
+        const int half = blocks() / 2;
+        pool_.run(half, kBlockWords, [&](int first, int last, int) {
+            std::memcpy(words_ + size_t(half + first) * kBlockWords,
+                        words_ + size_t(first) * kBlockWords,
+                        size_t(last - first) * kBlockWords * sizeof(uint64_t));
+        });
+    }
+
+  private:
+    int blocks() const {
+        return int(size_bytes_ / sizeof(uint64_t) / kBlockWords);
+    }
+
+    Pool& pool_;
+    uint64_t* words_ = nullptr;
+    size_t size_bytes_ = 0;
+    std::atomic<uint64_t> result_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<MemoryProbe> CpuBackend::memory_probe(size_t size_bytes) {
+    return std::make_unique<CpuMemoryProbe>(size_bytes, pool_);
+}
+
+}  // namespace aerie::cpu

@@ -1,0 +1,35 @@
+// New rows are made by one op, behind those that are there.
+#include "draft/noise_rows.h"
+
+#include <numeric>
+
+#include "backend/ops.h"
+#include "draft/tree.h"
+
+namespace aerie {
+
+void NoiseRows::add_to(TensorPlan& plan, int depths, int vocab) {
+    plan.add(noise_, DType::F32, depths, vocab);
+    plan.add(positions_, DType::I32, 1, depths);
+}
+
+void NoiseRows::begin(uint64_t seed, int first_position) {
+    seed_ = seed;
+    first_position_ = first_position;
+    made_ = 0;
+}
+
+Tensor NoiseRows::rows(Backend& be, int count) {
+    if (const int missing = count - made_; missing > 0) {
+        DepthList<int32_t> positions;
+        positions.resize(size_t(missing));
+        std::iota(positions.begin(), positions.end(), first_position_ + made_);
+        const Tensor device = positions_.col_range(0, missing);
+        be.write(device, positions.data());
+        noise(be, noise_.row_range(made_, missing), seed_, device);
+        made_ = count;
+    }
+    return noise_.row_range(0, count);
+}
+
+}  // namespace aerie

@@ -1,0 +1,123 @@
+// Windows of text through the target, a chunk of rows at a time; log-probabilities on the host.
+#include "engine/perplexity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "backend/tensor_plan.h"
+#include "core/error.h"
+#include "engine/sampling.h"
+
+namespace aerie {
+
+namespace {
+
+// Scores one window after the other with buffers of its own.
+class WindowScorer {
+  public:
+    WindowScorer(Backend& be, Target& target, KvCache& kv, int pass_rows)
+        : be_(be), target_(target), kv_(kv), logits_row_(size_t(target.config().vocab)) {
+        TensorPlan plan;
+        plan.add(rows_, DType::I32, pass_rows, kRowInts);
+        plan.add(logits_, DType::F32, pass_rows, target.config().vocab);
+        memory_ = plan.allocate(be);
+    }
+
+    // Negative log-likelihood of all tokens but the first.
+    double nll(std::span<const int> window) {
+        double sum = 0;
+        const int inputs = int(window.size()) - 1;
+        for (int first = 0; first < inputs; first += rows_.rows) {
+            const int count = std::min(rows_.rows, inputs - first);
+            forward(window, first, count);
+            for (int i = 0; i < count; ++i) {
+                be_.read(logits_.row_range(i, 1), logits_row_.data());
+                sum -= log_probability(logits_row_, window[size_t(first + i) + 1]);
+            }
+        }
+        return sum;
+    }
+
+  private:
+    void forward(std::span<const int> window, int first, int count) {
+        std::vector<Row> rows(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            rows[size_t(i)].token = window[size_t(first + i)];
+            rows[size_t(i)].position = rows[size_t(i)].slot = rows[size_t(i)].prefix = first + i;
+        }
+        const Tensor block = rows_.row_range(0, count);
+        be_.write(block, rows.data());
+        TargetPass pass;
+        pass.rows = {block};
+        pass.kv = &kv_;
+        pass.logits = logits_.row_range(0, count);
+        target_.forward(pass);
+    }
+
+    Backend& be_;
+    Target& target_;
+    KvCache& kv_;
+    Buffer memory_;
+    Tensor rows_, logits_;
+    std::vector<float> logits_row_;
+};
+
+// Calls visit(window) for every window that has a token to score, until it says no.
+template <class Visit>
+void each_window(const PerplexityTask& task, const Visit& visit) {
+    for (const std::vector<int>& document : task.documents)
+        for (size_t first = 0; first + 1 < document.size(); first += size_t(task.window)) {
+            const size_t size = std::min(size_t(task.window), document.size() - first);
+            if (!visit(std::span(document).subspan(first, size))) return;
+        }
+}
+
+}  // namespace
+
+std::vector<std::string_view> split_documents(std::string_view text) {
+    constexpr std::string_view kDivider = "---8<---";
+    std::vector<std::string_view> documents;
+    size_t begin = 0, line = 0;
+    while (line <= text.size()) {
+        const size_t end = std::min(text.find('\n', line), text.size());
+        if (text.substr(line, end - line) == kDivider) {
+            documents.push_back(text.substr(begin, std::max(line, begin + 1) - 1 - begin));
+            begin = std::min(end + 1, text.size());
+        }
+        line = end + 1;
+    }
+    documents.push_back(text.substr(begin));
+    return documents;
+}
+
+double Perplexity::value() const {
+    return std::exp(nll / double(tokens));
+}
+
+int64_t scored_tokens(const PerplexityTask& task) {
+    int64_t tokens = 0;
+    each_window(task, [&](std::span<const int> window) {
+        tokens += int64_t(window.size()) - 1;
+        return true;
+    });
+    return tokens;
+}
+
+Perplexity measure_perplexity(Backend& be, Target& target, KvCache& kv,
+                              const PerplexityTask& task) {
+    const int64_t all = scored_tokens(task);
+    if (all == 0) throw UsageError("the text has no token to score");
+    WindowScorer scorer(be, target, kv, task.pass_rows);
+    Perplexity result;
+    each_window(task, [&](std::span<const int> window) {
+        if (task.cancelled && task.cancelled()) return false;
+        result.nll += scorer.nll(window);
+        result.tokens += int64_t(window.size()) - 1;
+        if (task.on_window) task.on_window(result.tokens, all);
+        return true;
+    });
+    return result;
+}
+
+}  // namespace aerie

@@ -1,0 +1,119 @@
+// The table of shapes. Scaled RoPE of Llama 3.1 and later is left out: it costs no time.
+#include "model/shapes.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace aerie {
+
+namespace {
+
+struct NamedShape {
+    const char* name;
+    int hidden, intermediate, layers;
+    AttentionShape attention;  // heads, heads of keys and values, size of a head
+    int vocab, context;
+    double rope_theta;
+    bool tied_embeddings;
+};
+
+constexpr NamedShape kShapes[] = {
+    {"aerie-tiny", 256, 704, 6, {4, 2, 64}, 4096, 2048, 1e4, false},
+    {"tinyllama-1.1b", 2048, 5632, 22, {32, 4, 64}, 32000, 2048, 1e4, false},
+    {"llama-2-7b", 4096, 11008, 32, {32, 32, 128}, 32000, 4096, 1e4, false},
+    {"llama-2-13b", 5120, 13824, 40, {40, 40, 128}, 32000, 4096, 1e4, false},
+    {"llama-2-70b", 8192, 28672, 80, {64, 8, 128}, 32000, 4096, 1e4, false},
+    {"llama-3-8b", 4096, 14336, 32, {32, 8, 128}, 128256, 8192, 5e5, false},
+    {"llama-3-70b", 8192, 28672, 80, {64, 8, 128}, 128256, 8192, 5e5, false},
+    {"llama-3.1-8b", 4096, 14336, 32, {32, 8, 128}, 128256, 131072, 5e5, false},
+    {"llama-3.2-1b", 2048, 8192, 16, {32, 8, 64}, 128256, 131072, 5e5, true},
+    {"llama-3.2-3b", 3072, 8192, 28, {24, 8, 128}, 128256, 131072, 5e5, true},
+    {"llama-3.3-70b", 8192, 28672, 80, {64, 8, 128}, 128256, 131072, 5e5, false},
+};
+
+ModelConfig config_of(const NamedShape& shape) {
+    ModelConfig config;
+    config.architecture = "llama";
+    config.hidden = shape.hidden;
+    config.intermediate = shape.intermediate;
+    config.layers = shape.layers;
+    config.attention = shape.attention;
+    config.vocab = shape.vocab;
+    config.context = shape.context;
+    config.rms_epsilon = 1e-5f;
+    config.rope_theta = shape.rope_theta;
+    config.tied_embeddings = shape.tied_embeddings;
+    config.eos_ids = {2};
+    return config;
+}
+
+// A size of a head that is not given follows from the others, as in config.json.
+void apply(const ShapeChanges& changes, ModelConfig& config) {
+    config.hidden = changes.hidden.value_or(config.hidden);
+    config.intermediate = changes.intermediate.value_or(config.intermediate);
+    config.layers = changes.layers.value_or(config.layers);
+    config.vocab = changes.vocab.value_or(config.vocab);
+    config.context = changes.context.value_or(config.context);
+    AttentionShape& attention = config.attention;
+    const bool follows = changes.hidden || changes.heads;
+    if (changes.heads) attention.kv_heads = *changes.heads;
+    attention.heads = changes.heads.value_or(attention.heads);
+    attention.kv_heads = changes.kv_heads.value_or(attention.kv_heads);
+    attention.head_dim =
+        changes.head_dim.value_or(follows ? config.hidden / attention.heads : attention.head_dim);
+}
+
+}  // namespace
+
+std::vector<std::string> shape_names() {
+    std::vector<std::string> names;
+    for (const NamedShape& shape : kShapes) names.emplace_back(shape.name);
+    return names;
+}
+
+ModelConfig model_shape(const std::string& name, const ShapeChanges& changes) {
+    const auto* shape = std::find_if(std::begin(kShapes), std::end(kShapes),
+                                     [&](const NamedShape& one) { return one.name == name; });
+    if (shape == std::end(kShapes)) {
+        std::string known;
+        for (const std::string& one : shape_names()) known += (known.empty() ? "" : ", ") + one;
+        throw UsageError("no shape named " + in_quotes(name) + "; there is " + known);
+    }
+    ModelConfig config = config_of(*shape);
+    apply(changes, config);
+    try {
+        return parse_model_config(config_json(config), name);
+    } catch (const Error& error) {
+        throw UsageError(error.what());
+    }
+}
+
+ModelConfig head_shape(const ModelConfig& target) {
+    ModelConfig head = target;
+    head.architecture = "eagle";
+    head.layers = 1;
+    return head;
+}
+
+Json config_json(const ModelConfig& config) {
+    return Json::Object{{"architectures", Json::Array{"LlamaForCausalLM"}},
+                        {"model_type", "llama"},
+                        {"hidden_size", config.hidden},
+                        {"intermediate_size", config.intermediate},
+                        {"num_hidden_layers", config.layers},
+                        {"num_attention_heads", config.attention.heads},
+                        {"num_key_value_heads", config.attention.kv_heads},
+                        {"head_dim", config.attention.head_dim},
+                        {"vocab_size", config.vocab},
+                        {"max_position_embeddings", config.context},
+                        {"rms_norm_eps", config.rms_epsilon},
+                        {"rope_theta", config.rope_theta},
+                        {"hidden_act", "silu"},
+                        {"tie_word_embeddings", config.tied_embeddings},
+                        {"bos_token_id", 1},
+                        {"eos_token_id", 2}};
+}
+
+}  // namespace aerie

@@ -1,0 +1,190 @@
+// Counter-based noise through a table of normal quantiles: a few cycles a value.
+#include "model/synthetic.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "core/error.h"
+
+namespace aerie {
+
+namespace {
+
+constexpr float kDeviation = 0.02f;
+constexpr int kQuantileBits = 12;  // the table stays in the first-level cache
+constexpr int kPerWord = 4;        // values of one random word
+
+void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
+    const std::vector<TensorShape> layer = {
+        {"self_attn.q_proj.weight", {c.attention_columns(), c.hidden}},
+        {"self_attn.k_proj.weight", {c.kv_columns(), c.hidden}},
+        {"self_attn.v_proj.weight", {c.kv_columns(), c.hidden}},
+        {"self_attn.o_proj.weight", {c.hidden, c.attention_columns()}},
+        {"mlp.gate_proj.weight", {c.intermediate, c.hidden}},
+        {"mlp.up_proj.weight", {c.intermediate, c.hidden}},
+        {"mlp.down_proj.weight", {c.hidden, c.intermediate}},
+        {"post_attention_layernorm.weight", {c.hidden}}};
+    for (const TensorShape& tensor : layer) tensors.push_back({prefix + tensor.name, tensor.shape});
+}
+
+// SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbours become independent words.
+uint64_t mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t hash(const std::string& name) {
+    uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
+    for (unsigned char c : name) value = (value ^ c) * 0x100000001b3u;
+    return value;
+}
+
+// The point below which a standard normal value lies with this probability.
+double normal_quantile(double probability) {
+    double low = -9, high = 9;
+    for (int i = 0; i < 60; ++i) {
+        const double middle = (low + high) / 2;
+        (std::erfc(-middle / std::sqrt(2.0)) / 2 < probability ? low : high) = middle;
+    }
+    return low;
+}
+
+// Calls body(first, last) on parts of [0, count) that begin at multiples of `grain`.
+template <class Body>
+void share(int64_t count, int64_t grain, const Body& body) {
+    const int64_t grains = (count + grain - 1) / grain;
+    const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+    const int64_t parts = std::clamp<int64_t>(grains, 1, cores);
+    const auto at = [&](int64_t part) { return std::min(count, grains * part / parts * grain); };
+    std::vector<std::jthread> threads;
+    for (int64_t i = 1; i < parts; ++i) threads.emplace_back([&, i] { body(at(i), at(i + 1)); });
+    body(at(0), at(1));
+}
+
+// Address space for all tensors; a page takes memory from its first write until it is released.
+class LazyMemory {
+  public:
+    explicit LazyMemory(size_t size_bytes) : size_bytes_(size_bytes) {
+        void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (data == MAP_FAILED)
+            throw Error("no address space for " + std::to_string(size_bytes) + " bytes of weights");
+        data_ = static_cast<std::byte*>(data);
+    }
+    ~LazyMemory() { ::munmap(data_, size_bytes_); }
+    LazyMemory(const LazyMemory&) = delete;
+    LazyMemory& operator=(const LazyMemory&) = delete;
+
+    std::span<std::byte> bytes() { return {data_, size_bytes_}; }
+
+  private:
+    std::byte* data_ = nullptr;
+    size_t size_bytes_;
+};
+
+// Tensors begin on pages of their own, so that releasing one gives all of it back.
+size_t round_to_page(size_t bytes) {
+    constexpr size_t kPage = 1 << 16;  // the largest that Linux uses by default
+    return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+int64_t TensorShape::elements() const {
+    int64_t count = 1;
+    for (int64_t dim : shape) count *= dim;
+    return count;
+}
+
+std::vector<TensorShape> target_tensors(const ModelConfig& config) {
+    std::vector<TensorShape> tensors = {
+        {"model.embed_tokens.weight", {config.vocab, config.hidden}}};
+    for (int i = 0; i < config.layers; ++i) {
+        const std::string prefix = "model.layers." + std::to_string(i) + ".";
+        add_layer(tensors, config, prefix);
+        tensors.push_back({prefix + "input_layernorm.weight", {config.hidden}});
+    }
+    tensors.push_back({"model.norm.weight", {config.hidden}});
+    if (!config.tied_embeddings)
+        tensors.push_back({"lm_head.weight", {config.vocab, config.hidden}});
+    return tensors;
+}
+
+std::vector<TensorShape> head_tensors(const ModelConfig& config) {
+    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {config.vocab, config.hidden}},
+                                        {"fc.weight", {config.hidden, 2 * config.hidden}},
+                                        {"fc.bias", {config.hidden}}};
+    add_layer(tensors, config, "layers.0.");
+    return tensors;
+}
+
+RandomWeights::RandomWeights(DType type, uint64_t seed) : type_(type), seed_(seed) {
+    for (int i = 0; i < 1 << kQuantileBits; ++i) {
+        const double probability = (i + 0.5) / (1 << kQuantileBits);
+        const float value = kDeviation * float(normal_quantile(probability));
+        floats_.push_back(value);
+        halves_.push_back(type == DType::BF16 ? f32_to_bf16(value) : f32_to_f16(value));
+    }
+}
+
+void RandomWeights::fill(const std::string& name, int64_t first, std::span<std::byte> out) const {
+    if (name.ends_with("norm.weight")) {
+        const float one = 1;
+        const uint16_t half = type_ == DType::BF16 ? f32_to_bf16(one) : f32_to_f16(one);
+        const size_t size = size_bytes(type_);
+        const void* value = type_ == DType::F32 ? static_cast<const void*>(&one) : &half;
+        for (size_t i = 0; i < out.size(); i += size) std::memcpy(&out[i], value, size);
+    } else if (type_ == DType::F32) {
+        fill_as(floats_, mix(seed_ + hash(name)), first, out);
+    } else {
+        fill_as(halves_, mix(seed_ + hash(name)), first, out);
+    }
+}
+
+template <class T>
+void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64_t first,
+                            std::span<std::byte> out) const {
+    constexpr int64_t kGrain = 1 << 20;
+    constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+    const T* table = quantiles.data();
+    share(int64_t(out.size() / sizeof(T)), kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i += kPerWord) {
+            const uint64_t word = mix(key + kGolden * uint64_t((first + i) / kPerWord + 1));
+            T values[kPerWord];
+            for (int lane = 0; lane < kPerWord; ++lane)
+                values[lane] = table[(word >> (16 * lane)) & ((1 << kQuantileBits) - 1)];
+            std::memcpy(&out[size_t(i) * sizeof(T)], values,
+                        sizeof(T) * size_t(std::min<int64_t>(kPerWord, end - i)));
+        }
+    });
+}
+
+Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
+                             DType type, uint64_t seed) {
+    std::vector<NamedTensor> named;
+    size_t size = 0;
+    for (const TensorShape& tensor : tensors) {
+        named.push_back({tensor.name, type, tensor.shape, {}});
+        size += round_to_page(size_t(tensor.elements()) * size_bytes(type));
+    }
+    const auto memory = std::make_shared<LazyMemory>(size);
+    size_t offset = 0;
+    for (NamedTensor& tensor : named) {
+        const size_t bytes = checked_bytes(tensor.shape, type, tensor.name);
+        tensor.data = memory->bytes().subspan(offset, bytes);
+        offset += round_to_page(bytes);
+    }
+    const auto fill = [memory, weights = RandomWeights(type, seed)](const NamedTensor& tensor) {
+        const size_t at = size_t(tensor.data.data() - memory->bytes().data());
+        weights.fill(tensor.name, 0, memory->bytes().subspan(at, tensor.data.size()));
+    };
+    return Checkpoint::generated(name, std::move(named), fill);
+}
+
+}  // namespace aerie

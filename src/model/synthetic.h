@@ -1,0 +1,51 @@
+// Models of random weights: which tensors a shape has, and their values as a function of seed, name
+// and place, so that any part can be made at any time by any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "model/config.h"
+
+namespace aerie {
+
+struct TensorShape {
+    std::string name;
+    std::vector<int64_t> shape;
+
+    int64_t elements() const;
+};
+
+// The tensors of a target and of its EAGLE-1/2 head, under the names that are published.
+std::vector<TensorShape> target_tensors(const ModelConfig& config);
+std::vector<TensorShape> head_tensors(const ModelConfig& config);
+
+// Matrices hold N(0, 0.02), norm weights are 1: activations stay near 1 in every layer.
+class RandomWeights {
+  public:
+    RandomWeights(DType type, uint64_t seed);  // F32, F16 or BF16
+
+    DType type() const { return type_; }
+    // Values [first, first + n) of the tensor `name`; first is a multiple of 4. Uses every core.
+    void fill(const std::string& name, int64_t first, std::span<std::byte> out) const;
+
+  private:
+    template <class T>
+    void fill_as(const std::vector<T>& quantiles, uint64_t key, int64_t first,
+                 std::span<std::byte> out) const;
+
+    DType type_;
+    uint64_t seed_;
+    std::vector<uint16_t> halves_;  // the values that occur, evenly likely
+    std::vector<float> floats_;
+};
+
+// A checkpoint that lies in no file. A tensor's memory is taken and filled when it is asked for;
+// release_pages gives it back.
+Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
+                             DType type, uint64_t seed);
+
+}  // namespace aerie

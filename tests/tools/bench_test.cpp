@@ -1,0 +1,174 @@
+// `aerie bench`: its JSON object against bench/README.md, its page, and what it refuses.
+#include <cmath>
+
+#include "io/damage.h"
+#include "io/file_map.h"
+#include "tools/generated.h"
+
+namespace aerie::test {
+namespace {
+
+const std::vector<std::string> kQuick = {"bench", "--seconds", "0",  "--rows", "1,5,60",
+                                         "-p",    "20",        "-t", "2"};
+
+Json measured(const std::vector<std::string>& flags) {
+    const Outcome outcome = run(with(with(kQuick, {"--json", "-q"}), flags));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1) << outcome.out;
+    return outcome.exit_code == 0 ? Json::parse(outcome.out, "stdout") : Json();
+}
+
+double number(const Json& json, const char* key) {
+    const Json* value = json.find(key);
+    EXPECT_TRUE(value && value->is_number()) << key;
+    return value ? value->number() : 0;
+}
+
+void expect_spread(const Json& samples, int least_runs) {
+    EXPECT_GT(number(samples, "min_seconds"), 0);
+    EXPECT_LE(number(samples, "min_seconds"), number(samples, "median_seconds"));
+    EXPECT_LE(number(samples, "median_seconds"), number(samples, "max_seconds"));
+    EXPECT_GE(number(samples, "runs"), least_runs);
+}
+
+// Schema aerie-bench-1, whatever was measured.
+void expect_schema(const Json& json) {
+    EXPECT_EQ(field(json, "schema"), "\"aerie-bench-1\"");
+    EXPECT_EQ(field(json, "device"), "\"cpu\"");
+    EXPECT_EQ(field(json, "threads"), "2");
+    EXPECT_EQ(field(json, "prompt_tokens"), "20");
+    for (const char* key : {"model", "device_description", "weights", "kv"})
+        EXPECT_TRUE(json.find(key) && json.find(key)->string()) << key;
+    for (const char* key :
+         {"layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "vocabulary"})
+        EXPECT_GT(number(*json.find("shape"), key), 0) << key;
+    for (const char* key : {"rounds", "read_gb_per_s", "copy_gb_per_s", "pass_bytes",
+                            "streamed_gb_per_s", "read_share", "prefill_tokens_per_second",
+                            "plain_tokens_per_second", "peak_memory_bytes"})
+        EXPECT_GT(number(json, key), 0) << key;
+    for (const char* key : {"read", "copy", "prefill", "plain"}) expect_spread(*json.find(key), 3);
+    EXPECT_NEAR(
+        number(json, "plain_tokens_per_second") * number(*json.find("plain"), "median_seconds"), 1,
+        1e-9);
+    EXPECT_NEAR(number(json, "streamed_gb_per_s") * 1e9 /
+                    (number(json, "pass_bytes") * number(json, "plain_tokens_per_second")),
+                1, 1e-9);
+    const Json::Array& passes = *json.find("passes")->array();
+    ASSERT_EQ(passes.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(number(passes[i], "rows"), std::vector<double>({1, 5, 60})[i]);
+        expect_spread(passes[i], 3);
+    }
+    EXPECT_LT(number(passes[0], "min_seconds"), number(passes[2], "min_seconds"));
+}
+
+void expect_cycle(const Json& json, const Json& cycle) {
+    for (const char* key :
+         {"seconds", "draft_seconds", "verify_seconds", "tokens_per_second", "speedup", "cycles"})
+        EXPECT_GT(number(cycle, key), 0) << key;
+    EXPECT_NEAR(number(cycle, "tokens_per_second") * number(cycle, "seconds"), number(cycle, "tau"),
+                1e-9);
+    const double speedup =
+        number(cycle, "tokens_per_second") / number(json, "plain_tokens_per_second");
+    EXPECT_LE(number(cycle, "min_speedup"), number(cycle, "speedup"));
+    EXPECT_LE(number(cycle, "speedup"), number(cycle, "max_speedup"));
+    EXPECT_NEAR(number(cycle, "speedup") / speedup, 1, 0.9) << "medians of ratios and of times";
+    EXPECT_LE(number(cycle, "draft_seconds") + number(cycle, "verify_seconds") +
+                  number(cycle, "rest_seconds"),
+              3 * number(cycle, "seconds"));
+}
+
+const Json& paper_cycle(const Json& json) {
+    for (const Json& cycle : *json.find("cycles")->array())
+        if (field(cycle, "tree") == "\"60,6,10\"") return cycle;
+    throw Error("no cycle of the tree 60,6,10");
+}
+
+TEST(Bench, MeasuresTheBundledModel) {
+    const Json json = measured({"-m", "aerie-tiny"});
+    expect_schema(json);
+    EXPECT_EQ(field(json, "weights"), "\"f16\"");
+    EXPECT_EQ(field(json, "draft_weights"), "\"q8_0\"");
+    EXPECT_EQ(number(json, "pass_bytes"),
+              2 * (6 * (256 * 512 + 256 * 256 + 3 * 256 * 704) + 256 * 4096) + 4 * 13 * 256);
+    EXPECT_GT(number(json, "draft_level_seconds"), 0);
+    for (const Json& cycle : *json.find("cycles")->array()) expect_cycle(json, cycle);
+    EXPECT_EQ(json.find("cycle")->dump(), json.find("cycles")->array()->front().dump());
+    const Json& paper = paper_cycle(json);
+    EXPECT_EQ(number(paper, "tree_nodes"), 60);
+    EXPECT_NEAR(number(paper, "tau"), 5.5, 0.3) << "as recorded";
+    EXPECT_EQ(field(paper, "tau_is_rescaled"), "false");
+}
+
+TEST(Bench, MeasuresAShapeWithoutFiles) {
+    const Json json = measured({"--like", "aerie-tiny", "--layers", "2", "--vocab", "500",
+                                "--weights", "q4_0", "--draft-weights", "f16", "--tau", "3"});
+    expect_schema(json);
+    EXPECT_EQ(field(json, "model"), "\"aerie-tiny (random)\"");
+    EXPECT_EQ(field(json, "weights"), "\"q4_0\"");
+    EXPECT_EQ(field(json, "draft_weights"), "\"f16\"");
+    const Json& paper = paper_cycle(json);
+    EXPECT_NEAR(number(paper, "tau"), 3, 0.05);
+    EXPECT_EQ(field(paper, "tau_is_rescaled"), "true");
+}
+
+TEST(Bench, WithoutAHeadHasNoCycle) {
+    const Json json = measured({"--like", "aerie-tiny", "--draft", "none"});
+    expect_schema(json);
+    for (const char* key : {"draft_weights", "draft_level_seconds", "cycle"})
+        EXPECT_EQ(field(json, key), "null") << key;
+    EXPECT_TRUE(json.find("cycles")->array()->empty());
+}
+
+TEST(Bench, LoadsOneTensorAtATime) {
+    // 83 MB in q8_0, twice that in f16; a sixth of it in the largest tensor.
+    const Outcome outcome = run({"bench",    "--json",    "-q",        "--like", "tinyllama-1.1b",
+                                 "--hidden", "512",       "--heads",   "8",      "--intermediate",
+                                 "8192",     "--layers",  "5",         "--rows", "1",
+                                 "-p",       "4",         "--seconds", "0",      "--draft",
+                                 "none",     "--weights", "q8_0"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out, "stdout");
+    const double weights = number(json, "pass_bytes");
+    EXPECT_GT(weights, 80e6);
+#ifndef AERIE_PROGRAM_IS_SANITIZED
+    EXPECT_LT(number(json, "peak_memory_bytes"), 2 * weights) << "f16 besides would be three times";
+#endif
+}
+
+TEST(Bench, PrintsATableAndWritesAPage) {
+    const TestFolder folder;
+    const std::string page = folder.path() / "page.html";
+    const Outcome outcome = run(with(kQuick, {"--like", "aerie-tiny", "--html", page}));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    for (const char* part : {"GB/s", "plain token", "60 rows", "draft level", "tau ", "x plain"})
+        EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
+    const std::string html = read_text(page, 1 << 20);
+    for (const char* part : {"<svg", "<table", "aerie-tiny (random)", "pass of 60 rows", "60,6,10"})
+        EXPECT_NE(html.find(part), std::string::npos) << part;
+    for (const char* part : {"http", "<script", "src=", "url(", "nan", "inf"})
+        EXPECT_EQ(html.find(part), std::string::npos) << part;
+}
+
+TEST(Bench, RefusesWhatMakesNoSense) {
+    const auto refused = [](const std::vector<std::string>& flags, const char* says) {
+        const Outcome outcome = run(with({"bench"}, flags));
+        EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+        EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
+        EXPECT_EQ(outcome.out, "");
+    };
+    refused({"--like", "gpt-9"}, "'gpt-9'");
+    refused({"--like", "aerie-tiny", "-m", "aerie-tiny"}, "excludes");
+    refused({"--rows", "65"}, "'65'");
+    refused({"--draft", "chain"}, "'chain'");
+    refused({"--rows", "1,x"}, "'1,x'");
+    refused({"--rows", "1,"}, "'1,'");
+    refused({"--rows", ""}, "--rows");
+    refused({"--like", "aerie-tiny", "-q", "--tau", "50"}, "acceptance length");
+    refused({"--like", "aerie-tiny", "-p", "100000"}, "context");
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,108 @@
+// `aerie synth`: folders that the other commands take, complete or not there at all.
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "io/checkpoint.h"
+#include "io/damage.h"
+#include "tools/generated.h"
+
+namespace aerie::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kSmall = {
+    "synth",          "--like", "tinyllama-1.1b", "--hidden", "256", "--heads", "4",
+    "--intermediate", "512",    "--layers",       "2",        "-o",  "made"};
+
+size_t entries(const TestFolder& folder) {
+    fs::directory_iterator all(folder.path());
+    return size_t(std::distance(begin(all), end(all)));
+}
+
+TEST(Synth, WritesAModelAndItsHead) {
+    const TestFolder folder;
+    const Surroundings here{.folder = folder.path()};
+    const Outcome made = run(kSmall, here);
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_EQ(made.err, "");
+    EXPECT_NE(made.out.find("made and made-eagle"), std::string::npos) << made.out;
+    EXPECT_EQ(entries(folder), 2u);
+    const Json info = Json::parse(run({"info", "made", "--json"}, here).out, "stdout");
+    EXPECT_EQ(field(*info.find("target"), "vocabulary"), "32000");
+    EXPECT_EQ(field(*info.find("target"), "types"), "\"f16\"");
+    EXPECT_EQ(field(*info.find("head"), "hidden"), "256");
+    const std::vector<std::string> flags = {"-m", "made", "-p", "The", "-n", "9"};
+    EXPECT_EQ(field(generated(flags, here), "ids"),
+              field(generated(with(flags, {"--draft", "none"}), here), "ids"));
+}
+
+TEST(Synth, SameSeedSameWeights) {
+    const TestFolder folder;
+    const Surroundings here{.folder = folder.path()};
+    const auto bytes = [&](const std::string& name, const std::vector<std::string>& flags) {
+        EXPECT_EQ(run(with(with(kSmall, flags), {"-q"}), here).exit_code, 0);
+        fs::rename(folder.path() / "made", folder.path() / name);
+        fs::remove_all(folder.path() / "made-eagle");
+        const Checkpoint checkpoint = Checkpoint::open(folder.path() / name);
+        const auto data = checkpoint.find("lm_head.weight")->data;
+        return std::string(reinterpret_cast<const char*>(data.data()), data.size());
+    };
+    const std::string first = bytes("a", {});
+    EXPECT_EQ(first, bytes("b", {"--seed", "1"}));
+    EXPECT_NE(first, bytes("c", {"--seed", "2"}));
+    EXPECT_EQ(2 * first.size(), bytes("d", {"--weights", "f32"}).size());
+}
+
+TEST(Synth, SaysThatASmallVocabularyHasNoTokenizer) {
+    const TestFolder folder;
+    const Outcome made = run(with(kSmall, {"--vocab", "1000"}), {.folder = folder.path()});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_NE(made.out.find("no tokenizer"), std::string::npos) << made.out;
+    EXPECT_FALSE(fs::exists(folder.path() / "made/tokenizer.model"));
+}
+
+TEST(Synth, NeverOverwrites) {
+    for (const char* name : {"made", "made-eagle"}) {
+        const TestFolder folder;
+        fs::create_directory(folder.path() / name);
+        const Outcome refused = run(kSmall, {.folder = folder.path()});
+        EXPECT_EQ(refused.exit_code, 1);
+        EXPECT_NE(refused.err.find(name + std::string(": exists already")), std::string::npos);
+        EXPECT_EQ(entries(folder), 1u);
+    }
+}
+
+TEST(Synth, LeavesNothingBehindWhenItFails) {
+    const TestFolder folder;
+    const Surroundings small_disk{.folder = folder.path(), .before = [] {
+                                      const rlimit limit{6 << 20, 6 << 20};  // of one file
+                                      ::setrlimit(RLIMIT_FSIZE, &limit);
+                                      std::signal(SIGXFSZ, SIG_IGN);  // write fails instead
+                                  }};
+    const Outcome failed = run(kSmall, small_disk);
+    EXPECT_EQ(failed.exit_code, 1);
+    EXPECT_NE(failed.err.find("model.safetensors: cannot be written: File too large"),
+              std::string::npos)
+        << failed.err;
+    EXPECT_EQ(entries(folder), 0u);
+    const Outcome huge = run(
+        {"synth", "--like", "llama-2-70b", "--layers", "1000", "--weights", "f32", "-o", "made"},
+        {.folder = folder.path()});
+    EXPECT_EQ(huge.exit_code, 1);
+    EXPECT_NE(huge.err.find("MiB free"), std::string::npos) << huge.err;
+    EXPECT_EQ(entries(folder), 0u);
+}
+
+TEST(Synth, LeavesNothingBehindWhenInterrupted) {
+    const TestFolder folder;
+    Program program({"synth", "--like", "tinyllama-1.1b", "-o", "made"}, {.folder = folder.path()});
+    while (entries(folder) < 2) ::usleep(1000);
+    program.interrupt();
+    EXPECT_EQ(program.wait().exit_code, 130);
+    EXPECT_EQ(entries(folder), 0u);
+}
+
+}  // namespace
+}  // namespace aerie::test

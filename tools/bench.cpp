@@ -1,0 +1,59 @@
+// `aerie bench`: the table to stderr, the JSON object to stdout, the page to a file.
+#include <cstdio>
+
+#include "bench_report.h"
+#include "commands.h"
+#include "core/error.h"
+#include "io/safetensors_writer.h"
+#include "terminal.h"
+
+namespace aerie {
+
+namespace {
+
+// Room for the prompt, what is decoded after it, and a tree.
+constexpr int kDecodedTokens = 384;
+
+BenchModel load(const BenchOptions& options, ProgressLine& progress) {
+    RuntimeOptions runtime = options.like ? locate_nothing(options.model) : locate(options.model);
+    runtime.context = options.prompt_tokens + kDecodedTokens;
+    runtime.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    if (!options.like) return BenchModel(ModelFiles::open(runtime), runtime);
+    const ModelConfig config = model_shape(*options.like, options.changes);
+    return BenchModel(ModelFiles::random(*options.like, config, runtime), runtime);
+}
+
+BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
+    BenchPlan plan;
+    if (!options.rows.empty()) plan.rows = options.rows;
+    plan.prompt_tokens = options.prompt_tokens;
+    plan.tau = options.tau;
+    plan.seconds = options.seconds;
+    plan.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    plan.cancelled = interrupted;
+    return plan;
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+    ProgressLine progress(options.quiet);
+    handle_interrupt();
+    BenchModel model = load(options, progress);
+    BenchPlan plan = plan_of(options, progress);
+    AcceptanceRecord acceptance;
+    if (model.options().draft.kind != DraftKind::none) {
+        acceptance = read_acceptance(find_acceptance());
+        plan.acceptance = &acceptance;
+    }
+    BenchResult result = run_benchmark(model, plan);
+    progress.clear();
+    if (result.cancelled) return kInterrupted;
+    const BenchReport report(model, plan, std::move(result));
+    if (!options.quiet) std::fputs(bench_table(report).c_str(), stderr);
+    if (options.html) write_text(*options.html, bench_page(report));
+    if (options.json) print(bench_json(report).dump() + "\n");
+    return 0;
+}
+
+}  // namespace aerie

@@ -1,0 +1,165 @@
+// Figures of a benchmark, as an object for machines and as a table for people.
+#include "bench_report.h"
+
+#include <sys/resource.h>
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace aerie {
+
+namespace {
+
+std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char* pattern, ...) {
+    char line[240];
+    std::va_list arguments;
+    va_start(arguments, pattern);
+    std::vsnprintf(line, sizeof(line), pattern, arguments);
+    va_end(arguments);
+    return line;
+}
+
+size_t peak_resident_bytes() {
+    rusage usage = {};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return size_t(usage.ru_maxrss) * 1024;
+}
+
+Json::Object spread(const Samples& samples) {
+    return {{"median_seconds", samples.median()},
+            {"min_seconds", samples.min()},
+            {"max_seconds", samples.max()},
+            {"runs", samples.runs()}};
+}
+
+Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
+    return Json::Object{{"tree", cycle.tree},
+                        {"tau", cycle.tau},
+                        {"tau_is_rescaled", report.tau_is_rescaled},
+                        {"tree_nodes", cycle.tree_nodes},
+                        {"seconds", cycle.seconds.median()},
+                        {"min_seconds", cycle.seconds.min()},
+                        {"max_seconds", cycle.seconds.max()},
+                        {"draft_seconds", cycle.draft.median()},
+                        {"verify_seconds", cycle.verify.median()},
+                        {"rest_seconds", cycle.rest.median()},
+                        {"tokens_per_second", report.tokens_per_second(cycle)},
+                        {"speedup", cycle.speedup.median()},
+                        {"min_speedup", cycle.speedup.min()},
+                        {"max_speedup", cycle.speedup.max()},
+                        {"cycles", cycle.cycles}};
+}
+
+Json shape_json(const ModelConfig& config) {
+    return Json::Object{{"layers", config.layers},
+                        {"hidden", config.hidden},
+                        {"intermediate", config.intermediate},
+                        {"heads", config.attention.heads},
+                        {"kv_heads", config.attention.kv_heads},
+                        {"head_dim", config.attention.head_dim},
+                        {"vocabulary", config.vocab}};
+}
+
+}  // namespace
+
+BenchReport::BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult measured)
+    : result(std::move(measured)) {
+    const Capabilities& caps = model.backend().capabilities();
+    name = model.files().checkpoint.folder().string();
+    config = model.files().config;
+    device = caps.name;
+    description = caps.description;
+    threads = caps.threads;
+    weights = aerie::name(model.weights());
+    if (plan.acceptance) draft_weights = aerie::name(model.draft_weights());
+    tau_is_rescaled = plan.tau.has_value();
+    kv = aerie::name(model.options().kv);
+    prompt_tokens = plan.prompt_tokens;
+    pass_bytes = model.pass_bytes();
+    peak_memory_bytes = peak_resident_bytes() - result.probe_bytes;
+    const double probe_gb = double(result.probe_bytes) * 1e-9;
+    read_gb_per_s = probe_gb / result.read.median();
+    copy_gb_per_s = probe_gb / result.copy.median();
+    plain_tokens_per_second = 1 / result.plain.median();
+    streamed_gb_per_s = double(pass_bytes) * 1e-9 * plain_tokens_per_second;
+    prefill_tokens_per_second = prompt_tokens / result.prefill.median();
+}
+
+Json bench_json(const BenchReport& report) {
+    const BenchResult& result = report.result;
+    Json::Array passes, cycles;
+    for (const PassTimes& pass : result.passes) {
+        Json::Object entry = {{"rows", pass.rows}};
+        for (auto& field : spread(pass.seconds)) entry.push_back(std::move(field));
+        passes.push_back(std::move(entry));
+    }
+    for (const CycleTimes& cycle : result.cycles) cycles.push_back(cycle_json(report, cycle));
+    Json json(Json::Object{{"schema", "aerie-bench-1"},
+                           {"model", report.name},
+                           {"shape", shape_json(report.config)},
+                           {"device", report.device},
+                           {"device_description", report.description},
+                           {"threads", report.threads},
+                           {"weights", report.weights},
+                           {"kv", report.kv},
+                           {"prompt_tokens", report.prompt_tokens},
+                           {"rounds", result.rounds},
+                           {"read_gb_per_s", report.read_gb_per_s},
+                           {"copy_gb_per_s", report.copy_gb_per_s},
+                           {"read", spread(result.read)},
+                           {"copy", spread(result.copy)},
+                           {"pass_bytes", uint64_t(report.pass_bytes)},
+                           {"streamed_gb_per_s", report.streamed_gb_per_s},
+                           {"read_share", result.read_share.median()},
+                           {"prefill_tokens_per_second", report.prefill_tokens_per_second},
+                           {"prefill", spread(result.prefill)},
+                           {"plain_tokens_per_second", report.plain_tokens_per_second},
+                           {"plain", spread(result.plain)},
+                           {"passes", std::move(passes)}});
+    const bool drafts = !report.draft_weights.empty();
+    json.set("draft_weights", drafts ? Json(report.draft_weights) : Json());
+    json.set("draft_level_seconds", drafts ? Json(result.draft_level.median()) : Json());
+    json.set("draft_level", spread(result.draft_level));
+    json.set("cycle", cycles.empty() ? Json() : cycles.front());
+    json.set("cycles", std::move(cycles));
+    json.set("peak_memory_bytes", uint64_t(report.peak_memory_bytes));
+    return json;
+}
+
+std::string bench_table(const BenchReport& report) {
+    const BenchResult& result = report.result;
+    const auto spread_of = [](const Samples& s) {
+        return format("%10.2f %10.2f %10.2f %6d", s.median() * 1e3, s.min() * 1e3, s.max() * 1e3,
+                      s.runs());
+    };
+    std::string table =
+        report.name + ", " + report.weights + " weights, " + report.description + "\n" +
+        format("memory    read %.1f GB/s, copy %.1f GB/s; peak %.0f MiB\n", report.read_gb_per_s,
+               report.copy_gb_per_s, double(report.peak_memory_bytes) / (1 << 20)) +
+        format("prefill   %.1f tokens/s (%d tokens)\n", report.prefill_tokens_per_second,
+               report.prompt_tokens) +
+        format("plain     %.2f tokens/s, streaming %.1f GB/s: %.0f %% of what a read gets\n",
+               report.plain_tokens_per_second, report.streamed_gb_per_s,
+               100 * result.read_share.median()) +
+        format("%-12s %10s %10s %10s %6s %8s\n", "", "median ms", "min", "max", "runs", "/ T(1)");
+    table += "plain token  " + spread_of(result.plain) + "\n";
+    for (const PassTimes& pass : result.passes)
+        table += format("%2d rows      ", pass.rows) + spread_of(pass.seconds) +
+                 format(" %8.2f\n", pass.seconds.median() / result.plain.median());
+    if (result.draft_level.runs() > 0)
+        table += "draft level  " + spread_of(result.draft_level) +
+                 format(" %8.2f  (%s)\n", result.draft_level.median() / result.plain.median(),
+                        report.draft_weights.c_str());
+    for (const CycleTimes& cycle : result.cycles)
+        table += format(
+            "EAGLE-2, tree %s: tau %.2f%s, %.1f nodes, %.1f ms a cycle (draft %.1f, verify %.1f), "
+            "%.2f tokens/s: %.2f x plain (%.2f-%.2f)\n",
+            cycle.tree.c_str(), cycle.tau, report.tau_is_rescaled ? " (rescaled)" : "",
+            cycle.tree_nodes, cycle.seconds.median() * 1e3, cycle.draft.median() * 1e3,
+            cycle.verify.median() * 1e3, report.tokens_per_second(cycle), cycle.speedup.median(),
+            cycle.speedup.min(), cycle.speedup.max());
+    return table;
+}
+
+}  // namespace aerie

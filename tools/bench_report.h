@@ -1,0 +1,33 @@
+// What `aerie bench` reports, in its three forms.
+#pragma once
+
+#include <string>
+
+#include "engine/benchmark.h"
+#include "io/json.h"
+
+namespace aerie {
+
+// A result with the names and figures that a report needs; they are derived here, once.
+struct BenchReport {
+    BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult measured);
+
+    ModelConfig config;
+    std::string name, device, description, weights, draft_weights, kv;
+    int threads = 0, prompt_tokens = 0;
+    size_t pass_bytes = 0, peak_memory_bytes = 0;
+    bool tau_is_rescaled = false;
+    double read_gb_per_s = 0, copy_gb_per_s = 0, streamed_gb_per_s = 0;
+    double prefill_tokens_per_second = 0, plain_tokens_per_second = 0;
+    BenchResult result;
+
+    double tokens_per_second(const CycleTimes& cycle) const {
+        return cycle.tau / cycle.seconds.median();
+    }
+};
+
+Json bench_json(const BenchReport& report);          // schema aerie-bench-1, see bench/README.md
+std::string bench_table(const BenchReport& report);  // for a terminal
+std::string bench_page(const BenchReport& report);   // HTML, complete in itself
+
+}  // namespace aerie

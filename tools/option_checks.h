@@ -1,0 +1,84 @@
+// Building blocks of the options*.cpp files: values that are checked, and refused in plain words.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/utf8.h"
+#include "options.h"
+
+namespace aerie {
+
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+inline constexpr const char* kModelHelp =
+    "folder, bundled name, or org/name in the Hugging Face cache (default: aerie-tiny)";
+
+[[noreturn]] inline void refuse(const std::string& flag, const std::string& expected,
+                                const std::string& text) {
+    throw CLI::ValidationError(flag, "expected " + expected + ", not " + in_quotes(text));
+}
+
+// A check whose message says what was expected. Without a description it leaves the help alone.
+inline CLI::Validator expect(const std::string& what,
+                             std::function<bool(const std::string&)> accepts) {
+    return CLI::Validator(
+        [=](const std::string& text) {
+            return accepts(text) ? std::string() : "expected " + what + ", not " + in_quotes(text);
+        },
+        "");
+}
+
+template <typename Integer>
+CLI::Validator whole_number(Integer low, Integer high) {
+    return expect("a whole number from " + std::to_string(low) + " to " + std::to_string(high),
+                  [=](const std::string& text) {
+                      Integer value = 0;
+                      const char* end = text.data() + text.size();
+                      const auto [rest, error] = std::from_chars(text.data(), end, value);
+                      return error == std::errc() && rest == end && value >= low && value <= high;
+                  });
+}
+
+inline CLI::Validator number() {
+    return expect("a number", [](const std::string& text) {
+        char* rest = nullptr;
+        const double value = std::strtod(text.c_str(), &rest);
+        return !text.empty() && *rest == 0 && std::isfinite(value);
+    });
+}
+
+// An option whose value is one of a few names.
+template <typename To, typename Value>
+void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Value>& choices,
+                const std::string& help) {
+    std::string names;
+    for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
+    const auto choose = [flag, names, choices, &to](const std::string& text) {
+        for (const auto& [name, value] : choices)
+            if (name == text) {
+                to = value;
+                return;
+            }
+        refuse(flag, names, text);
+    };
+    app.add_option_function<std::string>(flag, choose, help)->type_name(names);
+}
+
+// --threads, --device, --weights, --kv.
+void add_device_options(CLI::App& app, ModelOptions& options);
+// --head, --draft-weights, --tree.
+void add_head_options(CLI::App& app, ModelOptions& options);
+
+// The commands that measure; they are in options_measure.cpp.
+void add_perplexity(CLI::App& app, PerplexityOptions& options);
+void add_synth(CLI::App& app, SynthOptions& options);
+void add_bench(CLI::App& app, BenchOptions& options);
+
+}  // namespace aerie

@@ -1,0 +1,124 @@
+// Flags of the commands that measure: perplexity, synth, bench.
+#include "option_checks.h"
+
+#include "model/shapes.h"
+
+namespace aerie {
+
+namespace {
+
+const Choices<DType> kStoredTypes = {
+    {"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}};
+
+const Choices<DraftKind> kMeasuredDrafts = {{"none", DraftKind::none},
+                                            {"eagle2", DraftKind::eagle2}};
+
+std::string shapes_help() {
+    std::string names;
+    for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
+    return names;
+}
+
+// "1,8,16": a pass of each.
+std::vector<int> parse_rows(const std::string& text) {
+    std::vector<int> rows;
+    const char* at = text.data();
+    const char* end = at + text.size();
+    while (true) {
+        int value = 0;
+        const auto [rest, error] = std::from_chars(at, end, value);
+        const bool ends = rest == end || *rest == ',';
+        if (error != std::errc() || !ends || value < 1 || value > kMaxNodes || rows.size() > 63)
+            refuse("--rows", "numbers from 1 to " + std::to_string(kMaxNodes), text);
+        rows.push_back(value);
+        if (rest == end) return rows;
+        at = rest + 1;
+    }
+}
+
+void add_shape_changes(CLI::App& app, ShapeChanges& changes) {
+    app.option_defaults()->group("Sizes other than the shape's");
+    const auto add = [&](const char* flag, std::optional<int>& value, const char* help) {
+        app.add_option(flag, value, help)->check(whole_number(1, 1 << 24))->type_name("N");
+    };
+    add("--hidden", changes.hidden, "hidden size");
+    add("--intermediate", changes.intermediate, "columns of the feed-forward layer");
+    add("--layers", changes.layers, "decoder layers");
+    add("--heads", changes.heads, "attention heads");
+    add("--kv-heads", changes.kv_heads, "heads of keys and values (default: --heads)");
+    add("--head-dim", changes.head_dim, "size of a head (default: hidden size / heads)");
+    add("--vocab", changes.vocab, "vocabulary");
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app, PerplexityOptions& options) {
+    app.option_defaults()->group("Input and output");
+    app.add_option("file,-f,--file", options.file,
+                   "text; lines \"---8<---\" divide documents; - is stdin")
+        ->required()
+        ->type_name("FILE");
+    app.add_option("-c,--ctx-size", options.window,
+                   "tokens of a window, scored by itself (default: 512)")
+        ->check(whole_number(2, 1 << 24))
+        ->type_name("N");
+    app.add_flag("--json", options.json, "print one JSON object");
+    app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
+    app.option_defaults()->group("Model and device");
+    app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    add_device_options(app, options.model);
+}
+
+void add_synth(CLI::App& app, SynthOptions& options) {
+    app.option_defaults()->group("Model");
+    app.add_option("--like", options.like, shapes_help())->required()->type_name("SHAPE");
+    app.add_option("-o,--output", options.folder,
+                   "folder to make; its EAGLE head goes to FOLDER-eagle")
+        ->required()
+        ->type_name("FOLDER");
+    add_choice(app, "--weights", options.weights, kStoredTypes,
+               "type of the weights (default: f16)");
+    app.add_option("-s,--seed", options.seed, "same seed, same weights (default: 1)")
+        ->check(whole_number<uint64_t>(0, UINT64_MAX))
+        ->type_name("N");
+    app.add_flag("-q,--quiet", options.quiet, "print nothing");
+    add_shape_changes(app, options.changes);
+}
+
+void add_bench(CLI::App& app, BenchOptions& options) {
+    app.option_defaults()->group("What is measured");
+    CLI::Option* model =
+        app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    app.add_option("--like", options.like, "random weights of a shape: " + shapes_help())
+        ->excludes(model)
+        ->type_name("SHAPE");
+    app.add_option_function<std::string>(
+           "--rows", [&options](const std::string& text) { options.rows = parse_rows(text); },
+           "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
+        ->type_name("M,M,...");
+    app.add_option("-p,--prompt-tokens", options.prompt_tokens, "tokens read before (default: 128)")
+        ->check(whole_number(1, 1 << 20))
+        ->type_name("N");
+    app.add_option("--seconds", options.seconds,
+                   "rounds begin until this time is used up, but three at least (default: 60)")
+        ->check(number())
+        ->type_name("S");
+    app.add_option("--tau", options.tau,
+                   "acceptance length (of the tree 60,6,10) in place of the recorded one")
+        ->check(number())
+        ->type_name("X");
+    app.option_defaults()->group("Output");
+    app.add_flag("--json", options.json, "print one JSON object (see bench/README.md)");
+    app.add_option("--html", options.html, "write a page with curves and tables")
+        ->type_name("FILE");
+    app.add_flag("-q,--quiet", options.quiet, "no progress and no table on stderr");
+    app.option_defaults()->group("Device and types");
+    add_device_options(app, options.model);
+    app.option_defaults()->group("Drafting");
+    add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
+               "whether levels and cycles are measured (default: with a head)");
+    add_head_options(app, options.model);
+    add_shape_changes(app, options.changes);
+}
+
+}  // namespace aerie

@@ -1,0 +1,73 @@
+// `aerie perplexity`: how well a model predicts a text.
+#include "engine/perplexity.h"
+
+#include <cstdio>
+
+#include "commands.h"
+#include "core/error.h"
+#include "io/json.h"
+#include "terminal.h"
+
+namespace aerie {
+
+namespace {
+
+std::vector<std::vector<int>> encode_documents(const Tokenizer& tokenizer,
+                                               const std::string& text) {
+    std::vector<std::vector<int>> documents;
+    for (std::string_view document : split_documents(text)) {
+        std::vector<int> ids = tokenizer.encode(document);
+        if (tokenizer.adds_bos()) ids.insert(ids.begin(), tokenizer.bos());
+        documents.push_back(std::move(ids));
+    }
+    return documents;
+}
+
+Json result_json(const Perplexity& result, const PerplexityOptions& options, size_t documents) {
+    return Json::Object{{"schema", "aerie-perplexity-1"},   {"file", options.file},
+                        {"documents", uint64_t(documents)}, {"window", options.window},
+                        {"tokens", result.tokens},          {"nll", result.nll},
+                        {"perplexity", result.value()}};
+}
+
+}  // namespace
+
+int run_perplexity(const PerplexityOptions& options) {
+    ModelOptions model = options.model;
+    model.draft = DraftKind::none;
+    model.context = options.window;
+    RuntimeOptions runtime_options = locate(model);
+    const std::string text = read_input(options.file);
+    ProgressLine progress(options.quiet);
+    runtime_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    Runtime runtime(runtime_options);
+
+    PerplexityTask task;
+    task.documents = encode_documents(runtime.tokenizer(), text);
+    task.window = options.window;
+    task.pass_rows = runtime_options.prefill_rows;
+    task.cancelled = interrupted;
+    task.on_window = [&](int64_t done, int64_t all) {
+        progress.show(std::to_string(done) + " of " + std::to_string(all) + " tokens");
+    };
+    if (scored_tokens(task) == 0)
+        throw UsageError(options.file + ": the text has no token to score");
+    handle_interrupt();
+    const Perplexity result =
+        measure_perplexity(runtime.backend(), runtime.target(), runtime.session().kv(), task);
+    progress.clear();
+    if (interrupted()) return kInterrupted;
+    if (options.json) {
+        print(result_json(result, options, task.documents.size()).dump() + "\n");
+    } else {
+        char line[160];
+        std::snprintf(line, sizeof(line),
+                      "perplexity %.4f over %lld tokens (nll %.3f, windows of %d, %zu documents)\n",
+                      result.value(), static_cast<long long>(result.tokens), result.nll,
+                      options.window, task.documents.size());
+        print(line);
+    }
+    return 0;
+}
+
+}  // namespace aerie

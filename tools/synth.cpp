@@ -1,0 +1,157 @@
+// `aerie synth`: a model of random weights and its head as folders, complete or not at all.
+#include <unistd.h>
+
+#include <cstdio>
+#include <system_error>
+
+#include "commands.h"
+#include "core/error.h"
+#include "io/safetensors_writer.h"
+#include "model/synthetic.h"
+#include "terminal.h"
+#include "text/tokenizer.h"
+
+namespace fs = std::filesystem;
+
+namespace aerie {
+
+namespace {
+
+constexpr size_t kShardBytes = size_t(4) << 30;
+constexpr const char* kTokenizerFiles[] = {"tokenizer.model", "tokenizer_config.json"};
+
+struct Interrupted {};
+
+// A folder that is filled beside its final place; what is not finished is removed.
+class NewFolder {
+  public:
+    explicit NewFolder(const fs::path& place)
+        : place_(place), partial_(place.string() + ".partial-" + std::to_string(::getpid())) {
+        std::error_code error;
+        if (!fs::create_directories(partial_, error) || error)
+            throw Error(partial_.string() + ": " + error.message());
+    }
+    ~NewFolder() {
+        std::error_code ignored;
+        if (!finished_) fs::remove_all(partial_, ignored);
+    }
+    NewFolder(const NewFolder&) = delete;
+    NewFolder& operator=(const NewFolder&) = delete;
+
+    const fs::path& path() const { return partial_; }
+    void finish() {
+        std::error_code error;
+        fs::rename(partial_, place_, error);
+        if (error) throw Error(place_.string() + ": " + error.message());
+        finished_ = true;
+    }
+
+  private:
+    fs::path place_, partial_;
+    bool finished_ = false;
+};
+
+std::vector<NamedTensor> described(const std::vector<TensorShape>& shapes, DType type) {
+    std::vector<NamedTensor> tensors;
+    for (const TensorShape& shape : shapes) tensors.push_back({shape.name, type, shape.shape, {}});
+    return tensors;
+}
+
+// The existing folder that `path` will lie in.
+fs::path parent_folder(const fs::path& path) {
+    std::error_code ignored;
+    fs::path parent = fs::absolute(path).lexically_normal().parent_path();
+    while (!fs::is_directory(parent, ignored) && parent.has_relative_path())
+        parent = parent.parent_path();
+    return parent;
+}
+
+void check_place(const fs::path& folder, size_t bytes) {
+    std::error_code ignored;
+    for (const fs::path& path : {folder, fs::path(folder.string() + "-eagle")})
+        if (fs::exists(fs::symlink_status(path, ignored)))
+            throw Error(path.string() + ": exists already; nothing is overwritten");
+    std::error_code error;
+    const fs::space_info space = fs::space(parent_folder(folder), error);
+    constexpr size_t kSmallFiles = 8 << 20;
+    if (!error && space.available < bytes + kSmallFiles)
+        throw Error(folder.string() + ": " + std::to_string((bytes + kSmallFiles) >> 20) +
+                    " MiB needed, " + std::to_string(space.available >> 20) + " MiB free");
+}
+
+// The bundled tokenizer serves any vocabulary that it fits into; further ids have no text.
+bool copy_tokenizer(const fs::path& to, int vocab) {
+    ModelOptions bundled;
+    bundled.model = "aerie-tiny";
+    bundled.draft = DraftKind::none;
+    const fs::path from = locate(bundled).model;
+    if (Tokenizer::load(from).size() > vocab) return false;
+    for (const char* file : kTokenizerFiles) fs::copy_file(from / file, to / file);
+    return true;
+}
+
+class Writer {
+  public:
+    Writer(const SynthOptions& options, ProgressLine& progress)
+        : weights_(options.weights, options.seed), progress_(progress) {}
+
+    void write(const fs::path& folder, const ModelConfig& config,
+               const std::vector<NamedTensor>& tensors) {
+        size_t done = 0;
+        const size_t all = data_bytes(tensors);
+        write_text(folder / "config.json", config_json(config).dump() + "\n");
+        write_safetensors(folder, tensors, kShardBytes,
+                          [&](const NamedTensor& tensor, size_t offset, std::span<std::byte> out) {
+                              if (interrupted()) throw Interrupted();
+                              weights_.fill(tensor.name, int64_t(offset / size_bytes(tensor.dtype)),
+                                            out);
+                              done += out.size();
+                              progress_.show("writing " + folder.filename().string() + ": " +
+                                             std::to_string(done >> 20) + " of " +
+                                             std::to_string(all >> 20) + " MiB");
+                          });
+    }
+
+  private:
+    RandomWeights weights_;
+    ProgressLine& progress_;
+};
+
+}  // namespace
+
+int run_synth(const SynthOptions& options) {
+    const ModelConfig config = model_shape(options.like, options.changes);
+    const auto target_parts = described(target_tensors(config), options.weights);
+    const auto head_parts = described(head_tensors(config), options.weights);
+    const std::string given = fs::path(options.folder).lexically_normal().string();
+    const fs::path folder = given.substr(0, given.find_last_not_of('/') + 1);
+    if (folder.empty()) throw UsageError("--output is empty");
+    check_place(folder, data_bytes(target_parts) + data_bytes(head_parts));
+
+    handle_interrupt();
+    ProgressLine progress(options.quiet);
+    Writer writer(options, progress);
+    NewFolder target(folder), head(folder.string() + "-eagle");
+    bool speaks = false;
+    try {
+        writer.write(head.path(), head_shape(config), head_parts);
+        writer.write(target.path(), config, target_parts);
+        write_text(target.path() / "generation_config.json",
+                   "{\"bos_token_id\": 1, \"eos_token_id\": 2}\n");
+        speaks = copy_tokenizer(target.path(), config.vocab);
+    } catch (const Interrupted&) {
+        return kInterrupted;
+    }
+    head.finish();
+    target.finish();
+    progress.clear();
+    if (!options.quiet)
+        print(folder.string() + " and " + folder.string() + "-eagle: " + options.like + ", " +
+              std::to_string((data_bytes(target_parts) + data_bytes(head_parts)) >> 20) + " MiB " +
+              name(options.weights) +
+              (speaks ? "\n"
+                      : "; no tokenizer: the bundled one has more pieces than this vocabulary\n"));
+    return 0;
+}
+
+}  // namespace aerie
