@@ -82,13 +82,14 @@ void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Va
     app.add_option_function<std::string>(flag, choose, help)->type_name(names);
 }
 
-// "60,6,10" -> a shape within limits.
-TreeShape parse_tree(const std::string& text) {
+// "60,6,10" -> a shape within limits; "auto" -> none.
+std::optional<TreeShape> parse_tree(const std::string& text) {
+    if (text == "auto") return std::nullopt;
     TreeShape shape;
     char rest = 0;
     if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.nodes, &shape.levels, &shape.top_k,
                     &rest) != 3)
-        refuse("--tree", "N,L,K such as 60,6,10", text);
+        refuse("--tree", "auto or N,L,K such as 60,6,10", text);
     check_tree_shape(shape);
     return shape;
 }
@@ -106,8 +107,10 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
         ->type_name("N");
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "eagle2's tree: N nodes with the root, L levels, top K (default: 60,6,10)")
-        ->type_name("N,L,K");
+           "eagle2's tree: auto chooses it in each cycle by what it costs on this device and what "
+           "is accepted, and decodes plainly where none pays (default); N nodes with the root, L "
+           "levels, top K fix it (60,6,10 in the paper)")
+        ->type_name("auto|N,L,K");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
@@ -136,8 +139,9 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
         ->type_name("NAME");
     add_choice(app, "--weights", options.weights, kWeightTypes,
                "type of the target's weights (default: as stored)");
-    add_choice(app, "--draft-weights", options.draft_weights, kWeightTypes,
-               "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
+    add_choice(
+        app, "--draft-weights", options.draft_weights, kWeightTypes,
+        "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
     add_draft_options(app, options);
 }
