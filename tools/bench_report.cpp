@@ -28,6 +28,7 @@ Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
                         {"tau", cycle.tau},
                         {"tau_is_rescaled", report.tau_is_rescaled},
                         {"tree_nodes", cycle.tree_nodes},
+                        {"plain_share", cycle.plain_share},
                         {"seconds", cycle.seconds.median()},
                         {"min_seconds", cycle.seconds.min()},
                         {"max_seconds", cycle.seconds.max()},

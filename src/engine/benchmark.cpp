@@ -39,7 +39,10 @@ class Rounds {
         for (int i = 0; i < plan.prompt_tokens; ++i) prompt_.push_back(i * 7919 % vocab);
         for (int rows : plan.rows) result_.passes.push_back({rows, {}});
         result_.probe_bytes = probe_->size_bytes();
-        if (plan.acceptance) add_cycles(model.options().draft.tree);
+        if (!plan.acceptance) return;
+        const std::optional<TreeShape>& asked = model.options().draft.tree;
+        add_cycles(asked);
+        if (!asked) add_cycles(TreeShape{});  // the paper's, for comparison
     }
 
     BenchResult run() {
@@ -58,7 +61,7 @@ class Rounds {
     }
 
   private:
-    void add_cycles(const TreeShape& shape) {
+    void add_cycles(const std::optional<TreeShape>& shape) {
         ForcedAcceptance forced(*plan_.acceptance);
         if (plan_.tau) forced.rescale(*plan_.tau);
         cycles_.push_back(std::make_unique<CycleBench>(

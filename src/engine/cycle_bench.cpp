@@ -3,10 +3,13 @@
 #include "engine/cycle_bench.h"
 
 #include "engine/accept.h"
+#include "engine/measure.h"
 
 namespace aerie {
 
 namespace {
+
+constexpr double kMeasureSeconds = 0.9;  // for the costs that a tree is chosen by
 
 std::string text_of(const TreeShape& shape) {
     return std::to_string(shape.nodes) + "," + std::to_string(shape.levels) + "," +
@@ -19,17 +22,20 @@ CycleBench::CycleBench(BenchModel& model, ForcedAcceptance forced, const Plan& p
     : forced_(std::move(forced)), plan_(plan) {
     DraftOptions options = model.options().draft;
     options.tree = plan.shape;
-    options.shape_policy = [this] {
-        TreeShape shape = plan_.shape;
-        if (one_level_) shape.levels = 1;
-        return shape;
-    };
+    if (plan.shape)
+        options.shape_policy = [this] {
+            TreeShape shape = *plan_.shape;
+            if (one_level_) shape.levels = 1;
+            return shape;
+        };
     options.on_level = [this](std::span<Candidate> table, int first, int last) {
         forced_.level(table, first, last);
     };
     drafting_ = model.with(options);
-    tau_ = forced_.tau(plan.shape);
-    times_.tree = text_of(plan.shape);
+    times_.tree = plan.shape ? text_of(*plan.shape) : "auto";
+    if (plan.shape) tau_ = forced_.tau(*plan.shape);
+    if (CostAware* drafter = drafting_.drafter->cost_aware())
+        drafter->set_costs(measure_costs(session(), *drafter, kMeasureSeconds));
     begin();
     session().propose();  // touches the head's weights
     forced_.restart();
@@ -41,8 +47,8 @@ void CycleBench::begin() {
 }
 
 void CycleBench::time_level(Samples& level) {
-    const int levels = plan_.shape.levels;
-    if (levels < 2) return;
+    if (!plan_.shape || plan_.shape->levels < 2) return;
+    const int levels = plan_.shape->levels;
     const auto propose = [&] { session().propose(); };
     propose();  // the head reads the features of the last cycle first
     double used = 0;
@@ -58,6 +64,7 @@ void CycleBench::time_level(Samples& level) {
 
 void CycleBench::round() {
     constexpr int kLeast = 3, kMost = 64;
+    const int64_t tokens_before = tokens_;
     PhaseSeconds phases;
     double total = 0;
     int cycles = 0;
@@ -70,6 +77,7 @@ void CycleBench::round() {
     times_.verify.add(phases.verify / cycles);
     times_.rest.add((total - phases.draft - phases.verify) / cycles);
     times_.cycles += cycles;
+    round_taus_.push_back(plan_.shape ? tau_ : double(tokens_ - tokens_before) / cycles);
 }
 
 // Without what forcing takes after the pass.
@@ -83,6 +91,8 @@ double CycleBench::cycle_seconds(PhaseSeconds& phases) {
     });
     const Path path = accept(tree, forced_.choices(tree));
     nodes_ += tree.size();
+    tokens_ += int64_t(path.nodes.size());
+    plain_cycles_ += tree.size() == 1;
     const double committed = seconds_of([&] { session().commit(tree, path); });
     phases.draft += session().seconds().draft - before.draft;
     phases.verify += session().seconds().verify - before.verify;
@@ -91,10 +101,11 @@ double CycleBench::cycle_seconds(PhaseSeconds& phases) {
 
 CycleTimes CycleBench::times() const {
     CycleTimes times = times_;
-    times.tau = tau_;
+    times.tau = plan_.shape ? tau_ : double(tokens_) / times.cycles;
     times.tree_nodes = double(nodes_) / times.cycles;
+    times.plain_share = double(plain_cycles_) / times.cycles;
     for (size_t i = 0; i < plain_.size(); ++i)
-        times.speedup.add(plain_[i] * times.tau / times.seconds.values()[i]);
+        times.speedup.add(plain_[i] * round_taus_[i] / times.seconds.values()[i]);
     return times;
 }
 

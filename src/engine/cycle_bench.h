@@ -1,6 +1,7 @@
 // Draft-and-verify cycles of EAGLE-2 whose acceptance is forced, and what they take.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,11 @@ namespace aerie {
 
 // Cycles with one setting of the tree.
 struct CycleTimes {
-    std::string tree;  // "60,6,10"
+    std::string tree;  // "auto" or "60,6,10"
     int cycles = 0;
-    double tau = 0;         // tokens a cycle
-    double tree_nodes = 0;  // mean, root included
+    double tau = 0;          // tokens a cycle
+    double tree_nodes = 0;   // mean, root included
+    double plain_share = 0;  // of the cycles: of a bare root
     // Of each round: the mean cycle and its parts; `rest` is sampling and the host.
     Samples seconds, draft, verify, rest;
     Samples speedup;  // of each round: over plain decoding
@@ -24,8 +26,8 @@ struct CycleTimes {
 class CycleBench {
   public:
     struct Plan {
-        TreeShape shape;
-        double round_seconds = 1;  // what a round's cycles may take; three are always run
+        std::optional<TreeShape> shape;  // unset: chosen by measurement
+        double round_seconds = 1;        // what a round's cycles may take; three are always run
         std::vector<int> prompt;
     };
     // Throws Error.
@@ -34,7 +36,7 @@ class CycleBench {
     CycleBench& operator=(const CycleBench&) = delete;
 
     // Adds the time of a draft level: what a tree of several takes longer than one of a single
-    // level.
+    // level. Nothing where the shape is not given.
     void time_level(Samples& level);
     void round();  // some cycles
     // The mean time of a token that was decoded plainly just before and after that round.
@@ -43,6 +45,7 @@ class CycleBench {
 
   private:
     Session& session() { return *drafting_.session; }
+    void draft_with(DraftOptions options);
     void begin();
     double cycle_seconds(PhaseSeconds& phases);
 
@@ -50,9 +53,10 @@ class CycleBench {
     Plan plan_;
     bool one_level_ = false;
     BenchModel::Drafting drafting_;
-    double tau_ = 0;
-    int64_t nodes_ = 0;
-    std::vector<double> plain_;  // of each round
+    double tau_ = 0;  // of a given shape
+    int64_t nodes_ = 0, tokens_ = 0, plain_cycles_ = 0;
+    std::vector<double> plain_;       // of each round: seconds of a plain token
+    std::vector<double> round_taus_;  // tokens a cycle
     CycleTimes times_;
 };
 
