@@ -37,6 +37,7 @@ BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
 }  // namespace
 
 int run_bench(const BenchOptions& options) {
+    if (options.html) write_text(*options.html, "");  // or a minute of measuring would be lost
     ProgressLine progress(options.quiet);
     handle_interrupt();
     BenchModel model = load(options, progress);

@@ -2,8 +2,6 @@
 // SVG, no scripts.
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 
 #include "bench_report.h"
 
@@ -36,18 +34,8 @@ svg text{fill:var(--soft);font:13px system-ui,sans-serif}svg text.strong{fill:va
 text.accent{fill:var(--accent)!important}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:.34rem .5rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-th{color:var(--soft);font-weight:500;font-size:.86rem}th:first-child,td:first-child{text-align:left}
+th{color:var(--soft);font-weight:500;font-size:.86rem}th:first-child,td:first-child{text-align:left;white-space:normal}
 )css";
-
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-    char text[600];
-    std::va_list arguments;
-    va_start(arguments, pattern);
-    std::vsnprintf(text, sizeof(text), pattern, arguments);
-    va_end(arguments);
-    return text;
-}
 
 std::string escaped(const std::string& text) {
     std::string result;
@@ -127,10 +115,11 @@ class CurveChart {
             text += format("<circle class=dot cx=%.1f cy=%.1f r=4.5><title>%d rows: ", px, py,
                            pass.rows) +
                     duration(pass.seconds.median()) + "</title></circle>\n";
+            const bool below = y(floor_) - py > 44;  // the line of rows x a token is above
             if (!crowded(pass))
-                text +=
-                    format("<text class=strong text-anchor=middle x=%.1f y=%.1f>", px, py - 13) +
-                    duration(pass.seconds.median()) + "</text>\n";
+                text += format("<text class=strong text-anchor=middle x=%.1f y=%.1f>", px,
+                               below ? py + 24 : py - 13) +
+                        duration(pass.seconds.median()) + "</text>\n";
         }
         return text + "</svg>\n";
     }

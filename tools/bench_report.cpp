@@ -10,16 +10,6 @@ namespace aerie {
 
 namespace {
 
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-    char line[240];
-    std::va_list arguments;
-    va_start(arguments, pattern);
-    std::vsnprintf(line, sizeof(line), pattern, arguments);
-    va_end(arguments);
-    return line;
-}
-
 size_t peak_resident_bytes() {
     rusage usage = {};
     ::getrusage(RUSAGE_SELF, &usage);
@@ -38,6 +28,7 @@ Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
                         {"tau", cycle.tau},
                         {"tau_is_rescaled", report.tau_is_rescaled},
                         {"tree_nodes", cycle.tree_nodes},
+                        {"plain_share", cycle.plain_share},
                         {"seconds", cycle.seconds.median()},
                         {"min_seconds", cycle.seconds.min()},
                         {"max_seconds", cycle.seconds.max()},
@@ -62,6 +53,15 @@ Json shape_json(const ModelConfig& config) {
 }
 
 }  // namespace
+
+std::string format(const char* pattern, ...) {
+    char text[600];
+    std::va_list arguments;
+    va_start(arguments, pattern);
+    std::vsnprintf(text, sizeof(text), pattern, arguments);
+    va_end(arguments);
+    return text;
+}
 
 BenchReport::BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult measured)
     : result(std::move(measured)) {

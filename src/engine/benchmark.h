@@ -4,58 +4,13 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/acceptance.h"
-#include "engine/runtime.h"
+#include "engine/cycle_bench.h"
 
 namespace aerie {
-
-// Durations of one thing.
-class Samples {
-  public:
-    void add(double seconds) { values_.push_back(seconds); }
-    void add(const Samples& more);
-    int runs() const { return int(values_.size()); }
-    const std::vector<double>& values() const { return values_; }
-    double median() const;  // these three: 0 without a run
-    double min() const;
-    double max() const;
-
-  private:
-    std::vector<double> values_;
-};
-
-// A model in the hands of a benchmark: one target, any number of drafters and sessions over it.
-class BenchModel {
-  public:
-    // Throws Error. `files` may be random (ModelFiles::random).
-    BenchModel(ModelFiles files, const RuntimeOptions& options);
-
-    struct Drafting {
-        std::unique_ptr<Drafter> drafter;
-        std::unique_ptr<Session> session;
-    };
-    Drafting with(std::unique_ptr<Drafter> drafter);
-    Drafting with(const DraftOptions& options);  // the model must have a head
-
-    Backend& backend() { return *backend_; }
-    const ModelFiles& files() const { return files_; }
-    const RuntimeOptions& options() const { return options_; }
-    DType weights() const;
-    DType draft_weights() const;
-    // Bytes of weights that a target pass streams: all but an embedding that is only looked up.
-    size_t pass_bytes() const;
-
-  private:
-    ModelFiles files_;
-    RuntimeOptions options_;
-    std::unique_ptr<Backend> backend_;
-    std::unique_ptr<Target> target_;
-};
 
 struct BenchPlan {
     std::vector<int> rows = {1, 2, 4, 8, 16, 32, 60, 64};  // of the target passes to time
@@ -71,17 +26,6 @@ struct BenchPlan {
 struct PassTimes {
     int rows = 0;
     Samples seconds;
-};
-
-// Draft-and-verify cycles with one setting of the tree.
-struct CycleTimes {
-    std::string tree;  // "auto" or "60,6,10"
-    int cycles = 0;
-    double tau = 0;         // tokens a cycle
-    double tree_nodes = 0;  // mean, root included
-    // Of each round: the mean cycle and its parts; `rest` is sampling and the host.
-    Samples seconds, draft, verify, rest;
-    Samples speedup;  // of each round: over plain decoding
 };
 
 struct BenchResult {

@@ -152,6 +152,13 @@ TEST(Bench, PrintsATableAndWritesAPage) {
         EXPECT_EQ(html.find(part), std::string::npos) << part;
 }
 
+TEST(Bench, RefusesAPageThatCannotBeWrittenAtOnce) {
+    const Outcome outcome =
+        run({"bench", "--like", "llama-3.3-70b", "--html", "/absent/page.html"});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_NE(outcome.err.find("/absent/page.html: cannot be written"), std::string::npos);
+}
+
 TEST(Bench, RefusesWhatMakesNoSense) {
     const auto refused = [](const std::vector<std::string>& flags, const char* says) {
         const Outcome outcome = run(with({"bench"}, flags));

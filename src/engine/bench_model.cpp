@@ -1,0 +1,58 @@
+// Loads what a session needs, and no more.
+#include "engine/bench_model.h"
+
+#include <algorithm>
+
+#include "backend/registry.h"
+
+namespace aerie {
+
+namespace {
+
+SessionLimits limits_of(const ModelFiles& files, const RuntimeOptions& options) {
+    return {files.context, options.kv, options.prefill_rows};
+}
+
+}  // namespace
+
+BenchModel::BenchModel(ModelFiles files, const RuntimeOptions& options)
+    : files_(std::move(files)),
+      options_(options),
+      backend_(open_device(options.device, {options.threads})) {
+    const SessionLimits limits = limits_of(files_, options_);
+    backend_->reserve(backend_limits(files_.config, limits));
+    if (options.on_progress) options.on_progress("loading " + files_.checkpoint.folder().string());
+    target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
+                          target_limits(limits));
+}
+
+BenchModel::Drafting BenchModel::with(std::unique_ptr<Drafter> drafter) {
+    Drafting result;
+    result.drafter = std::move(drafter);
+    result.session = std::make_unique<Session>(*backend_, *target_, *result.drafter,
+                                               limits_of(files_, options_));
+    return result;
+}
+
+BenchModel::Drafting BenchModel::with(const DraftOptions& options) {
+    return with(make_eagle(
+        {*backend_, *target_, *files_.head_config, *files_.head_checkpoint, files_.draft_weights,
+         options_.kv, files_.context, std::max(options_.prefill_rows, kMaxNodes)},
+        options));
+}
+
+DType BenchModel::weights() const {
+    return matrix_type(files_.checkpoint, options_.weights);
+}
+
+DType BenchModel::draft_weights() const {
+    return matrix_type(*files_.head_checkpoint, files_.draft_weights);
+}
+
+size_t BenchModel::pass_bytes() const {
+    const ModelConfig& config = files_.config;
+    const size_t all = files_.plan(options_, *backend_).target_weights;
+    return config.tied_embeddings ? all : all - dense_bytes(weights(), config.vocab, config.hidden);
+}
+
+}  // namespace aerie

@@ -1,0 +1,38 @@
+// A model as a benchmark uses it: without a tokenizer, with any drafter.
+#pragma once
+
+#include <memory>
+
+#include "engine/runtime.h"
+
+namespace aerie {
+
+// A model in the hands of a benchmark: one target, any number of drafters and sessions over it.
+class BenchModel {
+  public:
+    // Throws Error. `files` may be random (ModelFiles::random).
+    BenchModel(ModelFiles files, const RuntimeOptions& options);
+
+    struct Drafting {
+        std::unique_ptr<Drafter> drafter;
+        std::unique_ptr<Session> session;
+    };
+    Drafting with(std::unique_ptr<Drafter> drafter);
+    Drafting with(const DraftOptions& options);  // the model must have a head
+
+    Backend& backend() { return *backend_; }
+    const ModelFiles& files() const { return files_; }
+    const RuntimeOptions& options() const { return options_; }
+    DType weights() const;
+    DType draft_weights() const;
+    // Bytes of weights that a target pass streams: all but an embedding that is only looked up.
+    size_t pass_bytes() const;
+
+  private:
+    ModelFiles files_;
+    RuntimeOptions options_;
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Target> target_;
+};
+
+}  // namespace aerie

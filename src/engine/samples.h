@@ -1,0 +1,53 @@
+// Durations of one thing, measured several times.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace aerie {
+
+class Samples {
+  public:
+    void add(double seconds) { values_.push_back(seconds); }
+    void add(const Samples& more) {
+        values_.insert(values_.end(), more.values_.begin(), more.values_.end());
+    }
+    int runs() const { return int(values_.size()); }
+    const std::vector<double>& values() const { return values_; }
+
+    // These: 0 without a run.
+    double mean() const {
+        double sum = 0;
+        for (double value : values_) sum += value;
+        return values_.empty() ? 0 : sum / double(values_.size());
+    }
+    double median() const {
+        if (values_.empty()) return 0;
+        std::vector<double> sorted = values_;
+        std::sort(sorted.begin(), sorted.end());
+        const size_t middle = sorted.size() / 2;
+        return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    }
+    double min() const {
+        return values_.empty() ? 0 : *std::min_element(values_.begin(), values_.end());
+    }
+    double max() const {
+        return values_.empty() ? 0 : *std::max_element(values_.begin(), values_.end());
+    }
+
+  private:
+    std::vector<double> values_;
+};
+
+constexpr double kRepeatSeconds = 0.03;  // what repeating something quick may take in a round
+
+template <class Action>
+double seconds_of(const Action& action) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    action();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace aerie
