@@ -9,6 +9,7 @@ extern const Kernels kernels = {
     .pack_columns = pack_columns,
     .matmul_quant = matmul_quant,
     .quantise = quantise,
+    .pack_weights = pack_weights,
     .rms_norm = rms_norm,
     .rope_append = rope_append,
     .attention = attention,

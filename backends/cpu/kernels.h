@@ -130,6 +130,8 @@ struct Kernels {
     void (*pack_columns)(const PackTask& task, int first, int last);  // a range of them
     void (*matmul_quant)(const QuantMatmulTask& task);
     void (*quantise)(void* to, const float* from, int count);  // as pack_i8g32 does
+    // As pack_q8_0 and pack_q4_0 do.
+    void (*pack_weights)(void* to, Quant type, const float* from, int count);
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);
     void (*attention)(const AttentionTask& task);

@@ -97,22 +97,21 @@ void RowPacker::pack_elements(std::byte* strip, int lane) {
 }
 
 template <class Block>
-void RowPacker::pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index,
-                            Block (*pack_group)(const float*)) {
-    const size_t groups = values_.size() / kGroup, panel = panel_bytes(quant_type(as_));
-    if (from.dtype == as_) {
-        const auto* blocks = static_cast<const Block*>(from.data) + size_t(index) * groups;
-        for (size_t g = 0; g < groups; ++g) put_group(strip + g * panel, lane, blocks[g]);
-        return;
+void RowPacker::pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index) {
+    const size_t groups = values_.size() / kGroup;
+    const Quant type = quant_type(as_);
+    const Block* blocks = static_cast<const Block*>(from.data) + size_t(index) * groups;
+    if (from.dtype != as_) {
+        read_floats(from, index);
+        kernels_.pack_weights(packed_.data(), type, values_.data(), int(values_.size()));
+        blocks = reinterpret_cast<const Block*>(packed_.data());
     }
-    read_floats(from, index);
-    for (size_t g = 0; g < groups; ++g)
-        put_group(strip + g * panel, lane, pack_group(values_.data() + g * kGroup));
+    for (size_t g = 0; g < groups; ++g) put_group(strip + g * panel_bytes(type), lane, blocks[g]);
 }
 
 void RowPacker::pack(std::byte* strip, int lane, const WeightBlock& from, int index) {
-    if (as_ == DType::Q8_0) return pack_groups(strip, lane, from, index, pack_q8_0);
-    if (as_ == DType::Q4_0) return pack_groups(strip, lane, from, index, pack_q4_0);
+    if (as_ == DType::Q8_0) return pack_groups<BlockQ8_0>(strip, lane, from, index);
+    if (as_ == DType::Q4_0) return pack_groups<BlockQ4_0>(strip, lane, from, index);
     read_floats(from, index);
     size_bytes(as_) == 4 ? pack_elements<uint32_t>(strip, lane)
                          : pack_elements<uint16_t>(strip, lane);

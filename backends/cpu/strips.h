@@ -27,8 +27,7 @@ class RowPacker {
     template <class Element>
     void pack_elements(std::byte* strip, int lane);
     template <class Block>
-    void pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index,
-                     Block (*pack_group)(const float*));
+    void pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index);
 
     DType as_;
     const Kernels& kernels_;

@@ -42,7 +42,8 @@ class DeviceTest : public testing::TestWithParam<Device> {
     Array upload(const reference::Indices& values);
     Array upload(const std::vector<Edit>& edits);
     Rows upload(const std::vector<Row>& rows);  // kept until the test ends
-    std::unique_ptr<Weight> upload_weight(const reference::Matrix& values, DType type);
+    std::unique_ptr<Weight> upload_weight(const reference::Matrix& values, DType type,
+                                          WeightUse use = WeightUse::multiply);
     Array poisoned(int rows, int cols);              // NaN everywhere
     Array poisoned_activations(int rows, int cols);  // I8G32 that is NaN everywhere
     Array poisoned_indices(int rows, int cols);      // -12345 everywhere

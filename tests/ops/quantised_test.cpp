@@ -119,6 +119,27 @@ TEST_P(QuantisedTest, WeightsComeAsBlocksToo) {
     EXPECT_TRUE(same_bits(multiply(x, *upload_blocks(q4, DType::Q4_0, 96, {20, 17})), want4));
 }
 
+// The device packs floats as the scalar definition does, whatever they are.
+TEST_P(QuantisedTest, OddWeightsArePackedByTheDefinition) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (float deviation : {1.0f, 1e-5f, 1e-7f, 1e-30f, 1e6f, 1e30f}) {
+        Matrix weight = random_matrix(20, 96, 19, deviation);
+        const float odd[] = {std::nanf(""), kInfinity, -kInfinity, 0.0f, -0.0f};
+        for (int i = 0; i < 5; ++i) weight[i][7 * i] = odd[i];
+        std::fill_n(weight[6], 32, 0.0f);
+        weight[7][1] = -weight[7][0];
+        for (DType type : kTypes) {
+            const auto device = upload_weight(weight, type);
+            const Matrix want = rounded(weight, type);
+            std::vector<Row> rows(20);
+            for (int r = 0; r < 20; ++r) rows[size_t(r)].token = r;
+            Array out = poisoned(20, 96);
+            embed(*backend_, out, *device, upload(rows));
+            EXPECT_TRUE(same_bits(download(out), want)) << name(type) << " " << deviation;
+        }
+    }
+}
+
 TEST_P(QuantisedTest, EmbedUnpacksRows) {
     const Matrix table = random_matrix(50, 64, 11);
     for (DType type : kTypes) {

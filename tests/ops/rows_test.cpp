@@ -1,5 +1,7 @@
 // embed, rms_norm, swiglu, add, copy and gather_rows against doubles; rows alone equal rows
 // together.
+#include <cstring>
+
 #include "ops/device_test.h"
 #include "reference/layers.h"
 
@@ -81,12 +83,33 @@ TEST_P(RowsTest, EmbedLooksUpTokensAndLeavesPadding) {
         std::vector<Row> rows(4);
         for (int r = 0; r < 4; ++r) rows[size_t(r)].token = (7 * r) % 11;
         rows[2] = {.token = -99, .slot = -1};
-        Array out = poisoned(4, 35);
-        embed(*backend_, out, *upload_weight(table, type), upload(rows));
-        const Matrix got = download(out), want = rounded(table, type);
-        for (int r : {0, 1, 3})
-            EXPECT_TRUE(same_bits(got[r], want[rows[size_t(r)].token], 35)) << name(type);
+        const Matrix want = rounded(table, type);
+        for (WeightUse use : {WeightUse::multiply, WeightUse::lookup}) {
+            Array out = poisoned(4, 35);
+            embed(*backend_, out, *upload_weight(table, type, use), upload(rows));
+            const Matrix got = download(out);
+            for (int r : {0, 1, 3})
+                EXPECT_TRUE(same_bits(got[r], want[rows[size_t(r)].token], 35)) << name(type);
+            for (int i = 0; i < 35; ++i) EXPECT_EQ(got[2][i], 0);
+        }
     }
+}
+
+// Tables that stay where they are in a file may begin at any byte, in several blocks.
+TEST_P(RowsTest, EmbedFindsRowsOfSeveralBlocks) {
+    const Matrix table = random_matrix(30, 20, 7);
+    const std::vector<uint16_t> packed = packed16(table, DType::F16);
+    std::vector<char> file(packed.size() * 2 + 1);
+    std::memcpy(file.data() + 1, packed.data(), packed.size() * 2);
+    std::vector<WeightBlock> blocks;
+    for (auto [first, count] : {std::pair(0, 13), {13, 1}, {14, 16}})
+        blocks.push_back({DType::F16, file.data() + 1 + first * 20 * 2, count, 20});
+    const auto weight = backend_->upload_weight(blocks, DType::F16, WeightUse::lookup);
+    std::vector<Row> rows(30);
+    for (int r = 0; r < 30; ++r) rows[size_t(r)].token = r;
+    Array out = poisoned(30, 20);
+    embed(*backend_, out, *weight, upload(rows));
+    EXPECT_TRUE(same_bits(download(out), rounded(table, DType::F16)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RowsTest, testing::ValuesIn(devices()), device_name);
