@@ -61,7 +61,9 @@ void print_statistics(const Generation& result, DraftKind kind, const Sampling& 
     if (sampling.filters.temperature > 0)
         std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling.seed));
     if (stats.cycles > 0) {
-        std::fprintf(stderr, "%s: %d cycles, tau %.2f", name(kind), stats.cycles, stats.tau());
+        std::fprintf(stderr, "%s: %d cycles of %.1f nodes, %.0f%% of them plain, tau %.2f",
+                     name(kind), stats.cycles, stats.mean_nodes(), 100 * stats.plain_share(),
+                     stats.tau());
         if (!stats.accepted_by_depth.empty()) std::fputs(", accepted by depth", stderr);
         for (int accepted : stats.accepted_by_depth)
             std::fprintf(stderr, " %.0f%%", 100.0 * accepted / stats.cycles);
@@ -80,6 +82,8 @@ Json::Array json_list(const std::vector<T>& values) {
 Json statistics_json(const Stats& stats) {
     return Json::Object{{"cycles", stats.cycles},
                         {"tau", stats.tau()},
+                        {"mean_nodes", stats.mean_nodes()},
+                        {"plain_share", stats.plain_share()},
                         {"accepted_by_depth", json_list(stats.accepted_by_depth)},
                         {"prefill_seconds", stats.prefill_seconds},
                         {"decode_seconds", stats.decode_seconds},

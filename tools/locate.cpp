@@ -61,6 +61,14 @@ int threads_of(const ModelOptions& options) {
     return threads;
 }
 
+// $XDG_CACHE_HOME/aerie or ~/.cache/aerie; empty where neither is known.
+fs::path cache_folder() {
+    const fs::path cache = variable("XDG_CACHE_HOME").value_or("");
+    if (cache.is_absolute()) return cache / "aerie";  // others are invalid, says the specification
+    const fs::path home = variable("HOME").value_or("");
+    return home.is_absolute() ? home / ".cache" / "aerie" : fs::path();
+}
+
 // "MODEL-eagle" beside the target, if it is there.
 fs::path head_beside(const fs::path& model) {
     const std::string target = model.lexically_normal().string();
@@ -94,6 +102,7 @@ RuntimeOptions locate_nothing(const ModelOptions& options) {
     runtime.kv = options.kv;
     runtime.draft = options.drafting;
     runtime.draft.kind = options.draft.value_or(DraftKind::eagle2);
+    runtime.cache = cache_folder();
     return runtime;
 }
 

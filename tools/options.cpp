@@ -23,13 +23,14 @@ const Choices<DraftKind> kDraftKinds = {{"none", DraftKind::none},
 const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
 
-// "60,6,10" -> a shape within limits.
-TreeShape parse_tree(const std::string& text) {
+// "60,6,10" -> a shape within limits; "auto" -> none.
+std::optional<TreeShape> parse_tree(const std::string& text) {
+    if (text == "auto") return std::nullopt;
     TreeShape shape;
     char rest = 0;
     if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.nodes, &shape.levels, &shape.top_k,
                     &rest) != 3)
-        refuse("--tree", "N,L,K such as 60,6,10", text);
+        refuse("--tree", "auto or N,L,K such as 60,6,10", text);
     check_tree_shape(shape);
     return shape;
 }
@@ -140,8 +141,10 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
         "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "eagle2's tree: N nodes with the root, L levels, top K (default: 60,6,10)")
-        ->type_name("N,L,K");
+           "eagle2's tree: auto chooses it in each cycle by what it costs on this device and what "
+           "is accepted, and decodes plainly where none pays (default); N nodes with the root, L "
+           "levels, top K fix it (60,6,10 in the paper)")
+        ->type_name("auto|N,L,K");
 }
 
 const char* name(DraftKind kind) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backend/backend.h"
+#include "draft/cycle_costs.h"
 #include "draft/noise_rows.h"
 #include "draft/tree.h"
 #include "model/target.h"
@@ -32,6 +33,16 @@ struct DraftReach {
     Taps taps;      // hidden states that the drafter wants to observe
 };
 
+// A drafter that chooses its trees by what they cost.
+class CostAware {
+  public:
+    virtual ~CostAware() = default;
+    // Runs a level of so many rows, at most widest_level(), over what was observed.
+    virtual double level_seconds(int width) = 0;
+    virtual int widest_level() const = 0;
+    virtual void set_costs(const MeasuredCosts& costs) = 0;
+};
+
 class Drafter {
   public:
     virtual ~Drafter() = default;
@@ -43,6 +54,13 @@ class Drafter {
     // The prompt has been observed: what the first proposal needs of it may be computed now.
     virtual void prepare() {}
     virtual TokenTree propose(const DraftContext& context) = 0;
+    // What became of the newest proposal: its accepted nodes, the root first, the token that the
+    // target chose after the last of them, and the time of the target's pass and choices.
+    virtual void learn(const TokenTree& tree, std::span<const int> accepted, int next,
+                       double verify_seconds) {
+        (void)tree, (void)accepted, (void)next, (void)verify_seconds;
+    }
+    virtual CostAware* cost_aware() { return nullptr; }
 };
 
 // How candidates are ranked at temperature > 0 (eagle.md section 10). Output is the same.
@@ -53,12 +71,13 @@ enum class DraftKind { none, chain, eagle1, eagle2 };
 struct DraftOptions {
     DraftKind kind = DraftKind::none;
     int chain_length = 5;
-    TreeShape tree;                                 // eagle2
+    std::optional<TreeShape> tree;                  // eagle2; unset: chosen by measurement
     TreePaths static_tree = default_static_tree();  // eagle1
     Proposals proposals = Proposals::coupled;
     bool use_value = true;  // ablations of EAGLE-2, Table 3
     bool rerank = true;
-    // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`.
+    // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`,
+    // which must be set.
     std::function<TreeShape()> shape_policy;
     LevelHook on_level;  // may be empty; where it is set, levels are chosen on the host
 };

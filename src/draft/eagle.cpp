@@ -10,10 +10,17 @@ namespace aerie {
 
 namespace {
 
-// A chain is the narrowest dynamic tree.
+bool is_auto(const DraftOptions& options) {
+    return options.kind == DraftKind::eagle2 && !options.tree && options.use_value &&
+           options.rerank;
+}
+
+// With a tree: a chain is the narrowest dynamic one, ablations are of the paper's.
 DraftOptions as_dynamic(DraftOptions options) {
     if (options.kind == DraftKind::chain)
         options.tree = {options.chain_length + 1, options.chain_length, 1};
+    else if (!options.tree)
+        options.tree = is_auto(options) ? kMostAuto : TreeShape{};
     return options;
 }
 
@@ -99,8 +106,9 @@ HeadPosition EagleDrafter::last() const {
 }
 
 std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options) {
-    return options.kind == DraftKind::eagle1 ? make_eagle1(source, options)
-                                             : make_eagle2(source, as_dynamic(options));
+    if (options.kind == DraftKind::eagle1) return make_eagle1(source, options);
+    return is_auto(options) ? make_eagle_auto(source, as_dynamic(options))
+                            : make_eagle2(source, as_dynamic(options));
 }
 
 DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target) {

@@ -69,6 +69,8 @@ class EagleDrafter : public Drafter {
 EagleReach static_reach(const DraftOptions& options);
 EagleReach dynamic_reach(const DraftOptions& options);
 std::unique_ptr<Drafter> make_eagle1(const HeadSource& source, const DraftOptions& options);
+// options.tree is the most that a tree may be.
+std::unique_ptr<Drafter> make_eagle_auto(const HeadSource& source, const DraftOptions& options);
 std::unique_ptr<Drafter> make_eagle2(const HeadSource& source, const DraftOptions& options);
 
 }  // namespace aerie

@@ -12,12 +12,12 @@ class Eagle2 final : public EagleDrafter {
     Eagle2(const HeadSource& source, const DraftOptions& options)
         : EagleDrafter(source, dynamic_reach(options), options),
           options_(options),
-          expansion_(dynamic_expansion(options.tree, options.use_value)) {}
+          expansion_(dynamic_expansion(*options.tree, options.use_value)) {}
 
     TokenTree propose(const DraftContext& context) override {
         if (options_.shape_policy) {
             options_.tree = options_.shape_policy();
-            expansion_ = dynamic_expansion(options_.tree, options_.use_value);
+            expansion_ = dynamic_expansion(*options_.tree, options_.use_value);
         }
         const std::span<const Candidate> table = expand(expansion_, context);
         return tree_of(table, choose(table), context.pending);
@@ -25,7 +25,7 @@ class Eagle2 final : public EagleDrafter {
 
   private:
     NodeList choose(std::span<const Candidate> table) const {
-        const int drafted = options_.tree.nodes - 1;
+        const int drafted = options_.tree->nodes - 1;
         if (options_.rerank) return best_entries(table, 0, int(table.size()), drafted);
         // The ablation without rerank: the frontiers as they were grown, cut in level order.
         NodeList kept;
@@ -46,7 +46,7 @@ class Eagle2 final : public EagleDrafter {
 }  // namespace
 
 EagleReach dynamic_reach(const DraftOptions& options) {
-    const TreeShape& shape = options.tree;
+    const TreeShape& shape = *options.tree;
     check_tree_shape(shape);
     EagleReach reach;
     reach.nodes = shape.nodes;

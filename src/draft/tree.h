@@ -45,6 +45,9 @@ struct TreeShape {
     int top_k = 10;
 };
 
+// The most that a tree chosen by measurement can be.
+constexpr TreeShape kMostAuto{kMaxNodes, 10, 10};
+
 // Throws UsageError unless 2 <= nodes <= 64, 1 <= levels <= 32 and 1 <= top_k <= 32.
 void check_tree_shape(const TreeShape& shape);
 

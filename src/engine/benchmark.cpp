@@ -6,6 +6,7 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
+#include "engine/measure.h"
 
 namespace aerie {
 
@@ -48,31 +49,37 @@ void begin(Session& session, const std::vector<int>& prompt) {
     session.prefill(prompt);
 }
 
-// Cycles of EAGLE-2 with one setting of its tree, whose acceptance is forced.
+// Cycles of EAGLE-2 with one setting of its tree (none: --tree auto), whose acceptance is forced.
 class CycleBench {
   public:
-    CycleBench(BenchModel& model, const BenchPlan& plan, const std::vector<int>& prompt)
+    CycleBench(BenchModel& model, const BenchPlan& plan, const std::vector<int>& prompt,
+               const std::optional<TreeShape>& tree)
         : forced_(*plan.acceptance),
           prompt_(prompt),
-          full_(model.options().draft.tree),
+          full_(tree.value_or(TreeShape{})),
+          is_auto_(!tree),
           most_seconds_(plan.seconds * kCyclesShare) {
         if (plan.tau) forced_.rescale(*plan.tau);
         DraftOptions options = model.options().draft;
-        options.shape_policy = [this] {
-            return TreeShape{full_.nodes, one_level_ ? 1 : full_.levels, full_.top_k};
-        };
+        options.tree = tree;
+        if (tree)
+            options.shape_policy = [this] {
+                return TreeShape{full_.nodes, one_level_ ? 1 : full_.levels, full_.top_k};
+            };
         options.on_level = [this](std::span<Candidate> table, int first, int last) {
             forced_.level(table, first, last);
         };
         drafting_ = model.with(options);
-        tau_ = forced_.tau(full_);
+        if (CostAware* drafter = drafting_.drafter->cost_aware())
+            drafter->set_costs(measure_costs(session(), *drafter, kMeasureSeconds));
+        forced_.restart();
         begin(session(), prompt_);
         session().propose();
     }
 
     // Adds a level's time: what a tree of several takes longer than one of a single level.
     void time_level(Samples& level) {
-        if (full_.levels < 2) return;
+        if (is_auto_ || full_.levels < 2) return;
         const auto propose = [&] { session().propose(); };
         propose();  // the features of the last cycle are read first
         double used = 0;
@@ -106,8 +113,8 @@ class CycleBench {
 
     CycleTimes times() const {
         CycleTimes times = times_;
-        times.tree = text_of(full_);
-        times.tau = tau_;
+        times.tree = is_auto_ ? "auto" : text_of(full_);
+        times.tau = double(tokens_) / times.cycles;
         times.tree_nodes = double(nodes_) / times.cycles;
         for (size_t i = 0; i < plain_.size(); ++i)
             times.speedup.add(plain_[i] * times.tau / times.seconds.values()[i]);
@@ -128,6 +135,7 @@ class CycleBench {
         });
         const Path path = accept(tree, forced_.choices(tree));
         nodes_ += tree.size();
+        tokens_ += int64_t(path.nodes.size());
         const double committed = seconds_of([&] { session().commit(tree, path); });
         phases.draft += session().seconds().draft - before.draft;
         phases.verify += session().seconds().verify - before.verify;
@@ -136,12 +144,12 @@ class CycleBench {
 
     ForcedAcceptance forced_;
     const std::vector<int>& prompt_;
-    TreeShape full_;
+    TreeShape full_;  // where it is fixed
+    bool is_auto_;
     double most_seconds_;  // of a round
     bool one_level_ = false;
     BenchModel::Drafting drafting_;
-    double tau_ = 0;
-    int64_t nodes_ = 0;
+    int64_t nodes_ = 0, tokens_ = 0;
     std::vector<double> plain_;
     CycleTimes times_;
 };
@@ -157,7 +165,13 @@ class Rounds {
         for (int i = 0; i < plan.prompt_tokens; ++i) prompt_.push_back(i * 7919 % vocab);
         for (int rows : plan.rows) result_.passes.push_back({rows, {}});
         result_.probe_bytes = probe_->size_bytes();
-        if (plan.acceptance) cycles_.push_back(std::make_unique<CycleBench>(model, plan, prompt_));
+        if (!plan.acceptance) return;
+        // The tree that was asked for, else the chosen one and the paper's.
+        const auto& tree = model.options().draft.tree;
+        cycles_.push_back(
+            std::make_unique<CycleBench>(model, plan, prompt_, tree.value_or(TreeShape{})));
+        if (!tree)
+            cycles_.push_back(std::make_unique<CycleBench>(model, plan, prompt_, std::nullopt));
     }
 
     BenchResult run() {

@@ -68,8 +68,10 @@ class Emitter {
 };
 
 // Books what a cycle put out: `emitted` tokens, the last of which may be the target's bonus token.
-void count_cycle(Stats& stats, const Path& path, int emitted) {
+void count_cycle(Stats& stats, const TokenTree& tree, const Path& path, int emitted) {
     ++stats.cycles;
+    stats.plain_cycles += tree.size() == 1;
+    stats.cycle_nodes += tree.size();
     stats.cycle_tokens += emitted;
     const int accepted = std::min(int(path.nodes.size()) - 1, emitted);
     if (int(stats.accepted_by_depth.size()) < accepted)
@@ -110,7 +112,7 @@ Generation generate(Session& session, const Tokenizer& tokenizer, const Request&
         const Path path = accept(tree, choices);
         turn = session.commit(tree, path);
         more = emitter.take(turn);
-        count_cycle(stats, path, int(result.ids.size() - before));
+        count_cycle(stats, tree, path, int(result.ids.size() - before));
     }
 
     stats.prefill_seconds = prefilled - start;

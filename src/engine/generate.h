@@ -28,12 +28,16 @@ const char* name(FinishReason reason);  // "stop", "length", "cancelled"
 struct Stats {
     int cycles = 0;                      // draft-and-verify cycles
     int cycle_tokens = 0;                // tokens that they put out
+    int plain_cycles = 0;                // cycles of a bare root
+    int64_t cycle_nodes = 0;             // verified in all cycles, roots included
     std::vector<int> accepted_by_depth;  // [d]: cycles that put out a drafted token of depth d + 1
     double prefill_seconds = 0, decode_seconds = 0;
     double draft_seconds = 0, verify_seconds = 0, sample_seconds = 0, host_seconds = 0;
 
     // Tokens of draft-and-verify cycles per cycle; the first token comes from the prefill. 0: none.
     double tau() const { return cycles ? double(cycle_tokens) / cycles : 0; }
+    double mean_nodes() const { return cycles ? double(cycle_nodes) / cycles : 0; }
+    double plain_share() const { return cycles ? double(plain_cycles) / cycles : 0; }
     double tokens_per_second() const {
         return decode_seconds > 0 ? cycle_tokens / decode_seconds : 0;
     }

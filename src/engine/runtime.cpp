@@ -6,6 +6,7 @@
 #include "backend/registry.h"
 #include "core/error.h"
 #include "draft/eagle_head.h"
+#include "engine/measure.h"
 #include "model/shapes.h"
 #include "model/synthetic.h"
 
@@ -50,6 +51,15 @@ std::optional<DType> draft_type(const ModelConfig& head, const RuntimeOptions& o
 
 size_t lm_head_bytes(const ModelConfig& config, DType type) {
     return dense_bytes(type, config.vocab, config.hidden);
+}
+
+// All of a model that its speed depends on.
+std::string shape_key(const ModelConfig& config, DType type) {
+    std::string key = config.architecture;
+    for (int size : {config.layers, config.hidden, config.intermediate, config.attention.heads,
+                     config.attention.kv_heads, config.attention.head_dim, config.vocab})
+        key += " " + std::to_string(size);
+    return key + " " + aerie::name(type);
 }
 
 // Measured: resident bytes of the program and its libraries before a model, and those of a
@@ -150,6 +160,25 @@ Runtime::Runtime(const RuntimeOptions& options)
         drafter_ = make_none();
     }
     session_ = std::make_unique<Session>(*backend_, *target_, *drafter_, limits);
+    learn_costs(options);
+}
+
+// Where the drafter's trees depend on costs: those of the cache, else measured now.
+void Runtime::learn_costs(const RuntimeOptions& options) {
+    CostAware* drafter = drafter_->cost_aware();
+    if (!drafter) return;
+    const std::string key =
+        backend_->capabilities().name + "; " + backend_->capabilities().description + "; target " +
+        shape_key(files_.config, matrix_type(files_.checkpoint, options.weights)) + "; head " +
+        shape_key(*files_.head_config, matrix_type(*files_.head_checkpoint, files_.draft_weights)) +
+        "; kv " + aerie::name(options.kv);
+    auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
+    if (!costs) {
+        if (options.on_progress) options.on_progress("measuring this device");
+        costs = measure_costs(*session_, *drafter, kMeasureSeconds);
+        if (!options.cache.empty()) write_costs(options.cache, key, *costs);
+    }
+    drafter->set_costs(*costs);
 }
 
 std::vector<int> Runtime::eos_ids() const {

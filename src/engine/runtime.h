@@ -26,6 +26,7 @@ struct RuntimeOptions {
     int context = 0;  // 0: kDefaultContext
     int prefill_rows = kPrefillRows;
     DraftOptions draft;
+    std::filesystem::path cache;  // for measured costs; empty: nothing is kept
     std::function<void(const std::string&)> on_progress;  // "loading target", ... May be empty.
 };
 
@@ -73,6 +74,8 @@ class Runtime {
     std::vector<int> eos_ids() const;
 
   private:
+    void learn_costs(const RuntimeOptions& options);
+
     ModelFiles files_;
     GenerationConfig generation_config_;
     Tokenizer tokenizer_;

@@ -144,6 +144,13 @@ TokenTree Session::propose() {
 }
 
 NodeList Session::verify(const TokenTree& tree) {
+    const double before = seconds_.target();
+    const NodeList choices = pass(tree);
+    verify_seconds_ = seconds_.target() - before;
+    return choices;
+}
+
+NodeList Session::pass(const TokenTree& tree) {
     {
         Stopwatch watch(seconds_.verify);
         forward(verify_rows(tree, committed_), tree.size());
@@ -170,6 +177,7 @@ Turn Session::commit(const TokenTree& tree, const Path& path) {
     const Tensor features = t_.accepted_features.row_range(0, count);
     if (features.cols > 0) gather_rows(be_, features, t_.features, index);
     observe(features, turn.tokens, committed_);
+    drafter_.learn(tree, path.nodes, path.next, verify_seconds_);
     committed_ += count;
     advance(turn.tokens);
     return turn;

@@ -31,6 +31,8 @@ struct Turn {
 // Seconds spent in the parts of the cycles.
 struct PhaseSeconds {
     double draft = 0, verify = 0, sample = 0;
+
+    double target() const { return verify + sample; }
 };
 
 // Device memory of a session besides the KV cache.
@@ -70,6 +72,7 @@ class Session {
     Tensor features() const { return t_.features; }
 
   private:
+    NodeList pass(const TokenTree& tree);
     void forward(std::span<const Row> rows, int logit_rows);
     void reserve_edits(int count);
     Tensor upload(std::span<const Edit> edits);
@@ -95,6 +98,7 @@ class Session {
     int committed_ = 0;
     int pending_ = 0;
     PhaseSeconds seconds_;
+    double verify_seconds_ = 0;  // of the newest target pass and its choices
 };
 
 // Rows that a session's target passes may have, and positions that they may reach.

@@ -96,9 +96,18 @@ class Bundled {
     std::unique_ptr<Target> target_;
 };
 
+// eagle2 with the paper's tree.
 inline DraftOptions draft_options(DraftKind kind) {
     DraftOptions options;
     options.kind = kind;
+    options.tree = TreeShape{};
+    return options;
+}
+
+// eagle2 with trees chosen by measurement; nothing is measured beforehand.
+inline DraftOptions auto_options() {
+    DraftOptions options;
+    options.kind = DraftKind::eagle2;
     return options;
 }
 

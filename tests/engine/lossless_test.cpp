@@ -92,6 +92,37 @@ TEST_P(Lossless, RandomTreeEachCycle) {
     expect_equal_to_plain({draft}, sampling_at(GetParam().temperature, 0), 64);
 }
 
+// Costs that make drafting pay, then drafts that are never right, then right ones again: trees of
+// all sizes and none, in one session.
+TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
+    prompts_.resize(std::min<size_t>(prompts_.size(), prompt_count() >= 60 ? 8 : 2));
+    bool ruin = false;
+    DraftOptions draft = auto_options();
+    draft.on_level = [&](std::span<Candidate> table, int first, int last) {
+        for (int i = first; ruin && i < last; ++i) table[size_t(i)].token = 7 + i % 10;
+    };
+    const MeasuredCosts cheap{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-5}, {10, 2e-5}}};
+    const MeasuredCosts dear{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-4}, {10, 2e-4}}};
+    auto none = model_->drafting(draft_options(DraftKind::none)), chosen = model_->drafting(draft);
+    for (size_t i = 0; i < prompts_.size(); ++i)
+        for (int part : {0, 1, 2}) {
+            ruin = part == 1;
+            chosen.drafter->cost_aware()->set_costs(ruin ? dear : cheap);
+            Request request = model_->request(model_->encode(prompts_[i]), 96,
+                                              sampling_at(GetParam().temperature, 1000 + i));
+            request.eos_ids.clear();
+            const Generation got = model_->run(*chosen.session, request);
+            EXPECT_EQ(got.ids, model_->run(*none.session, request).ids);
+            std::printf("part %d: %d cycles of %.1f nodes, %.0f%% plain, tau %.2f\n", part,
+                        got.stats.cycles, got.stats.mean_nodes(), 100 * got.stats.plain_share(),
+                        got.stats.tau());
+            if (part == 1)
+                EXPECT_GT(got.stats.plain_share(), 0.3);
+            else
+                EXPECT_GT(got.stats.cycle_nodes, got.stats.cycles);
+        }
+}
+
 TEST_P(Lossless, AblationsAndPlainProposals) {
     DraftOptions no_value = draft_options(DraftKind::eagle2), plain = no_value;
     no_value.use_value = false;
@@ -109,6 +140,7 @@ TEST_P(Lossless, WithPenaltiesAndFilters) {
     sampling.filters.min_p = 0.02f;
     std::vector<DraftOptions> drafters;
     for (DraftKind kind : kDrafters) drafters.push_back(draft_options(kind));
+    drafters.push_back(auto_options());
     expect_equal_to_plain(drafters, sampling, 48);
 }
 
@@ -130,6 +162,8 @@ TEST_P(Lossless, ToTheEndOfTheContext) {
             auto drafting = model_->drafting(draft_options(kind), limits);
             EXPECT_EQ(model_->run(*drafting.session, request).ids, plain.ids);
         }
+        auto chosen = model_->drafting(auto_options(), limits);
+        EXPECT_EQ(model_->run(*chosen.session, request).ids, plain.ids);
     }
 }
 

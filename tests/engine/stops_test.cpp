@@ -16,6 +16,7 @@ class Stops : public testing::Test {
             draft.tree = {16, 5, 4};  // small, so that many cases fit in a short test
             drafting_.push_back(model_.drafting(draft));
         }
+        drafting_.push_back(model_.drafting(auto_options()));
         prompt_ = model_.encode(sixty_prompts()[3]);
         request_ = model_.request(prompt_, 40, sampling_at(0, 0));
         request_.eos_ids.clear();
@@ -92,7 +93,7 @@ TEST_F(Stops, StopStringsAcrossTokenBorders) {
                       std::string::npos);
             ++cases;
         }
-    std::printf("%d stop strings x 4 drafters\n", cases);
+    std::printf("%d stop strings x 5 drafters\n", cases);
 }
 
 TEST_F(Stops, CancelledBetweenCycles) {

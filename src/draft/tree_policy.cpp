@@ -1,0 +1,257 @@
+// See the header; the constants say how cautious the policy is.
+#include "draft/tree_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace aerie {
+
+namespace {
+
+constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at first
+constexpr double kMostBalance = 8;     // of what it has gained
+constexpr double kShare = 1.0 / 64;    // of plain decoding's time that may be spent on probes
+constexpr double kLeastShare = 1.0 / 512;
+constexpr double kRateMemory = 0.99, kTruthMemory = 0.99, kConfidenceMemory = 0.9;
+constexpr double kPlainMemory = 0.9;  // what was seen counts for less with each plain cycle
+constexpr double kTruthPrior = 0.95, kTruthWeight = 6;
+constexpr double kConfidencePrior[2] = {0.75, 0.1}, kConfidenceWeight = 2;
+// A head trained on a distribution is too modest where the target takes the likeliest token.
+constexpr double kFirstTrust = 1.5, kMostTrust = 8, kTrustStep = 0.2;
+constexpr double kSiblingsShare = 0.8;  // of what the best child leaves
+constexpr int kUsualBacklog = 2;        // reading more is an investment into the cycles to come
+constexpr double kSurest = 0.98;        // no prediction counts for more
+constexpr int kPriceRows = 4;           // T(M) has steps: a row's price is sought among so many
+
+}  // namespace
+
+TreePolicy::TreePolicy(const TreeShape& most)
+    : most_(most), trust_(kFirstTrust), balance_(kFirstBalance), share_(kShare) {
+    truth_.resize(size_t(most.levels) + 1);
+    for (auto& of_rank : confidence_) of_rank.resize(size_t(most.levels) + 1);
+    const size_t candidates = size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k);
+    probability_.reserve(candidates);
+    conditional_.reserve(candidates);
+    drafted_.reserve(candidates);
+    siblings_.reserve(candidates);
+}
+
+// Probability that the true token below a node of the depth before is its child of this rank.
+double TreePolicy::expected(int depth, int rank) const {
+    const size_t at = size_t(depth);
+    return truth_[at].mean(kTruthPrior, kTruthWeight) *
+           confidence_[rank][at].mean(kConfidencePrior[rank], kConfidenceWeight);
+}
+
+// Of a further row in a tree of `nodes`, at best.
+double TreePolicy::row_cost(int nodes) const {
+    double least = costs_.verify(kMaxNodes);
+    for (int rows = 1; rows <= kPriceRows && nodes + rows <= kMaxNodes; ++rows)
+        least = std::min(least, (costs_.verify(nodes + rows) - costs_.verify(nodes)) / rows);
+    return least;
+}
+
+// Tokens that running the head on a node brings, beyond what they cost, if its children are as
+// good as those seen so far. The level's own cost is not in it, those of further levels are.
+double TreePolicy::gain_below(double probability, int depth) const {
+    double gain = 0;
+    for (int rank : {0, 1})
+        gain += std::max(0.0, probability * expected(depth + 1, rank) - row_price_);
+    const double best_child = probability * expected(depth + 1, 0);
+    if (best_child > row_price_ && depth + 1 < most_.levels)
+        gain += std::max(0.0, gain_below(best_child, depth + 1) - rate_ * costs_.level(1));
+    return gain;
+}
+
+void TreePolicy::begin_text() {
+    share_ = kShare;
+}
+
+bool TreePolicy::would_draft(int backlog) const {
+    const bool affordable = costs_.root(backlog) + costs_.verify(2) - 1 <= balance_;
+    return affordable && gain_below(1, 0) > rate_ * costs_.root(std::min(backlog, kUsualBacklog));
+}
+
+bool TreePolicy::begin(int backlog) {
+    depth_ = 0;
+    spent_ = 0;
+    best_.clear();
+    probability_.clear();
+    conditional_.clear();
+    drafted_.clear();
+    siblings_.clear();
+    row_price_ = rate_ * row_cost(1);
+    drafting_ = would_draft(backlog);
+    if (drafting_) spent_ = costs_.root(backlog);
+    return drafting_;
+}
+
+bool TreePolicy::less_likely(int a, int b) const {
+    const float x = probability_[size_t(a)], y = probability_[size_t(b)];
+    return x != y ? x < y : a > b;
+}
+
+// Keeps the likeliest entries.
+void TreePolicy::offer(int entry) {
+    const auto likelier = [this](int a, int b) { return less_likely(b, a); };
+    if (int(best_.size()) == most_.nodes - 1) {
+        if (!less_likely(best_.front(), entry)) return;
+        std::pop_heap(best_.begin(), best_.end(), likelier);
+        best_.pop_back();
+    }
+    best_.push_back(entry);
+    std::push_heap(best_.begin(), best_.end(), likelier);
+}
+
+// The best child by the head's own odds, corrected; the others share what it leaves.
+void TreePolicy::add_siblings(std::span<const Candidate> table, const Siblings& siblings) {
+    const double truth = truth_[size_t(depth_)].mean(kTruthPrior, kTruthWeight);
+    const double above = siblings.parent < 0 ? 1 : double(probability_[size_t(siblings.parent)]);
+    double first_claim = 0, first_share = 0;
+    for (int i = 0; i < siblings.count; ++i) {
+        const Candidate& candidate = table[size_t(siblings.first + i)];
+        const double odds_of = std::exp(double(candidate.log_prob));
+        const double claim = odds_of > 0 ? std::min(odds_of, kSurest) : 0;  // NaN is impossible
+        double share = 0;
+        if (i == 0) {
+            const double odds = claim / (1 - claim) * std::exp(trust_);
+            first_claim = claim;
+            share = first_share = std::min(kSurest, odds / (1 + odds));
+        } else {
+            share = kSiblingsShare * (1 - first_share) * claim / std::max(1 - first_claim, claim);
+        }
+        conditional_.push_back(float(share));
+        probability_.push_back(float(above * std::min(kSurest, truth * share)));
+        drafted_.push_back(candidate.token);
+        if (probability_.back() > 0) offer(siblings.first + i);
+    }
+}
+
+void TreePolicy::read_level(std::span<const Candidate> table, int first) {
+    ++depth_;
+    for (int i = first; i < int(table.size());) {
+        Siblings siblings{table[size_t(i)].parent, i, 0};
+        while (i < int(table.size()) && table[size_t(i)].parent == siblings.parent)
+            ++i, ++siblings.count;
+        add_siblings(table, siblings);
+        siblings_.push_back(siblings);
+    }
+    // How sure the head is below the likeliest node tells how sure it will be.
+    const int count = std::min(2, int(table.size()) - first);
+    for (int rank = 0; rank < count; ++rank)
+        confidence_[rank][size_t(depth_)].add(conditional_[size_t(first + rank)], 1,
+                                              kConfidenceMemory);
+}
+
+NodeList TreePolicy::likeliest() const {
+    NodeList entries = best_;
+    std::sort(entries.begin(), entries.end(), [this](int a, int b) { return less_likely(b, a); });
+    return entries;
+}
+
+// How many of the entries, likeliest first, are worth most together. T(M) has steps, so the first
+// one that does not pay need not be the last.
+int TreePolicy::best_count(const NodeList& entries) const {
+    int best = 0;
+    double worth = 0, most = 0;
+    for (int count = 1; count <= int(entries.size()); ++count) {
+        const double cost = costs_.verify(1 + count) - 1;
+        worth += probability_[size_t(entries[size_t(count) - 1])];
+        if (worth - rate_ * cost > most && spent_ + cost <= balance_) {
+            most = worth - rate_ * cost;
+            best = count;
+        }
+    }
+    return best;
+}
+
+void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& frontier) {
+    read_level(table, first);
+    if (depth_ == most_.levels) return;
+    const int nodes = 1 + best_count(likeliest());
+    row_price_ = rate_ * row_cost(nodes);
+
+    FixedVector<int32_t, kMaxTopK * kMaxTopK> order;
+    order.resize(table.size() - size_t(first));
+    std::iota(order.begin(), order.end(), 0);
+    const int widest = std::min(most_.top_k, int(order.size()));
+    std::partial_sort(order.begin(), order.begin() + widest, order.end(),
+                      [&](int a, int b) { return less_likely(first + b, first + a); });
+    double gain = 0, most = 0;
+    int width = 0;
+    for (int w = 1; w <= widest; ++w) {
+        const double cost = costs_.level(w);
+        gain += gain_below(probability_[size_t(first + order[size_t(w) - 1])], depth_);
+        const bool affordable = spent_ + cost + costs_.verify(nodes) - 1 <= balance_;
+        if (affordable && gain - rate_ * cost > most) {
+            most = gain - rate_ * cost;
+            width = w;
+        }
+    }
+    if (width > 0) spent_ += costs_.level(width);
+    for (int i = 0; i < width; ++i) frontier.push_back(order[size_t(i)]);
+}
+
+NodeList TreePolicy::kept() const {
+    NodeList entries = likeliest();
+    entries.resize(size_t(best_count(entries)));
+    std::sort(entries.begin(), entries.end());
+    return entries;
+}
+
+// Whether the true token was among these candidates; `entry` becomes its place.
+bool TreePolicy::calibrate(const Siblings& siblings, int depth, int token, int& entry) {
+    double predicted = 0;
+    entry = -1;
+    for (int i = siblings.first; i < siblings.first + siblings.count; ++i) {
+        predicted += conditional_[size_t(i)];
+        if (drafted_[size_t(i)] == token && entry < 0) entry = i;
+    }
+    truth_[size_t(depth)].add(entry >= 0, predicted, kTruthMemory);
+    const double error = (entry == siblings.first) - double(conditional_[size_t(siblings.first)]);
+    trust_ = std::clamp(trust_ + kTrustStep * error, -kMostTrust, kMostTrust);
+    return entry >= 0;
+}
+
+// Follows the true tokens down the candidates, verified or not.
+void TreePolicy::calibrate(std::span<const int> tokens) {
+    int entry = -1, depth = 0;
+    for (const Siblings& siblings : siblings_) {  // parents first
+        if (depth == int(tokens.size())) return;
+        if (siblings.parent != entry) continue;
+        ++depth;
+        if (!calibrate(siblings, depth, tokens[size_t(depth) - 1], entry)) return;
+    }
+}
+
+void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int next) {
+    if (drafting_) {
+        DepthList<int> tokens;
+        for (int node : accepted.subspan(1)) tokens.push_back(tree.tokens[size_t(node)]);
+        tokens.push_back(next);
+        calibrate(tokens);
+    } else {
+        for (size_t depth = 0; depth < truth_.size(); ++depth)
+            for (Estimate* estimate :
+                 {&truth_[depth], &confidence_[0][depth], &confidence_[1][depth]})
+                estimate->add(0, 0, kPlainMemory);
+    }
+    settle(double(accepted.size()), spent_ + costs_.verify(tree.size()));
+}
+
+// Books what a cycle brought and cost.
+void TreePolicy::settle(double tokens, double cost) {
+    tokens_ = tokens_ * kRateMemory + tokens;
+    time_ = time_ * kRateMemory + cost;
+    rate_ = std::max(1.0, tokens_ / time_);
+    const double gain = drafting_ ? tokens - cost : share_;
+    balance_ = std::min(kMostBalance, balance_ + gain);
+    // Probes that lose make the next ones rarer.
+    if (drafting_ && gain > 0) share_ = kShare;
+    if (drafting_ && gain < 0 && was_plain_) share_ = std::max(kLeastShare, share_ / 2);
+    was_plain_ = !drafting_;
+    drafting_ = false;
+}
+
+}  // namespace aerie

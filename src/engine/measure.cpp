@@ -1,0 +1,177 @@
+// Points in the order of their cost; a cache file is small JSON, read strictly.
+#include "engine/measure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <system_error>
+
+#include "core/error.h"
+#include "io/file_map.h"
+#include "io/json.h"
+
+namespace aerie {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRounds = 12;             // over all points, so that a busy moment spoils no point
+constexpr int kRuns = 4;                // of a point in each round, where they are short
+constexpr double kShortRun = 0.005;     // seconds
+constexpr double kRoundSeconds = 0.25;  // in all but the first round
+constexpr double kMostSeconds = 3600;
+constexpr size_t kMaxFileBytes = 1 << 16;
+
+double verify_seconds(Session& session, int rows) {
+    TokenTree tree(0);
+    while (tree.size() < rows) tree.add(tree.size(), 0);
+    const double before = session.seconds().target();
+    session.verify(tree);
+    return session.seconds().target() - before;
+}
+
+// Takes the points of one curve again and again, and keeps the least time of each.
+class CurveTimer {
+  public:
+    explicit CurveTimer(std::function<double(int)> run) : run_(std::move(run)) {}
+
+    void add(int rows) { points_.push_back({rows, least(rows)}); }
+    void repeat() {
+        for (CostPoint& point : points_) point.seconds = std::min(point.seconds, least(point.rows));
+    }
+    const CostPoint& last() const { return points_.back(); }
+    // Of a pass with twice the rows, at most.
+    double next_seconds() const { return 2 * points_.back().seconds; }
+    std::vector<CostPoint> points() const {
+        std::vector<CostPoint> points = points_;
+        // More rows never cost less; where they seem to, it was noise.
+        for (size_t i = 1; i < points.size(); ++i)
+            points[i].seconds = std::max(points[i].seconds, points[i - 1].seconds);
+        return points;
+    }
+
+  private:
+    // Short runs come in a row, as cycles do: the first finds the caches full of other things.
+    double least(int rows) const {
+        double seconds = run_(rows);
+        for (int i = 1; i < kRuns && seconds < kShortRun; ++i)
+            seconds = std::min(seconds, run_(rows));
+        return seconds;
+    }
+
+    std::function<double(int)> run_;
+    std::vector<CostPoint> points_;
+};
+
+std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
+    if (!json || !json->array() || json->array()->empty() ||
+        json->array()->size() > size_t(kMaxNodes))
+        return std::nullopt;
+    std::vector<CostPoint> points;
+    for (const Json& item : *json->array()) {
+        int64_t rows = 0;
+        if (!item.array() || item.array()->size() != 2 || !item.array()->at(0).integer(rows) ||
+            rows > kMaxNodes || rows <= (points.empty() ? 0 : points.back().rows))
+            return std::nullopt;
+        const double seconds = item.array()->at(1).number();
+        if (!(seconds >= (points.empty() ? 1e-9 : points.back().seconds) &&
+              seconds <= kMostSeconds))
+            return std::nullopt;
+        points.push_back({int(rows), seconds});
+    }
+    return points;
+}
+
+Json json_points(const std::vector<CostPoint>& points) {
+    Json::Array array;
+    for (const CostPoint& point : points) array.push_back(Json::Array{point.rows, point.seconds});
+    return array;
+}
+
+}  // namespace
+
+MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds) {
+    const auto start = Clock::now();
+    const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    session.begin({});
+    const int token = 0;
+    session.prefill({&token, 1});
+    CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
+    CurveTimer level([&](int rows) { return drafter.level_seconds(rows); });
+    verify.add(1);
+    level.add(1);
+    for (int rows : {2, 4, 8, 16, 32, kMaxNodes}) {
+        const int width = std::min(rows, drafter.widest_level());
+        if (width > level.last().rows && spent() + level.next_seconds() < budget_seconds)
+            level.add(width);
+        if (spent() + verify.next_seconds() < budget_seconds) verify.add(rows);
+    }
+    const double round = spent();
+    const double until = std::min(budget_seconds, round + kRoundSeconds) - round;
+    for (int i = 1; i < kRounds && spent() < until; ++i) {
+        verify.repeat();
+        level.repeat();
+    }
+    session.begin({});
+    return {verify.points(), level.points()};
+}
+
+fs::path cost_file(const fs::path& folder, const std::string& key) {
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+    for (unsigned char byte : key) hash = (hash ^ byte) * 0x100000001b3;
+    char name[40];
+    std::snprintf(name, sizeof(name), "costs-%016llx.json", static_cast<unsigned long long>(hash));
+    return folder / name;
+}
+
+std::optional<MeasuredCosts> read_costs(const fs::path& folder, const std::string& key) {
+    try {
+        const fs::path file = cost_file(folder, key);
+        const Json json = Json::parse(read_text(file, kMaxFileBytes), file.string());
+        const Json *schema = json.find("schema"), *stored = json.find("key");
+        if (!schema || !schema->string() || *schema->string() != "aerie-costs-1" || !stored ||
+            !stored->string() || *stored->string() != key)
+            return std::nullopt;
+        const auto verify = parse_points(json.find("verify")),
+                   level = parse_points(json.find("level"));
+        if (!verify || !level || verify->front().rows != 1 || level->front().rows != 1)
+            return std::nullopt;
+        return MeasuredCosts{*verify, *level};
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+bool write_costs(const fs::path& folder, const std::string& key, const MeasuredCosts& costs) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    const fs::path file = cost_file(folder, key);
+    const fs::path fresh = file.string() + "." + std::to_string(::getpid());
+    const Json json(Json::Object{{"schema", "aerie-costs-1"},
+                                 {"key", key},
+                                 {"verify", json_points(costs.verify)},
+                                 {"level", json_points(costs.level)}});
+    bool written = false;
+    {
+        std::ofstream stream(fresh);
+        stream << json.dump() << "\n";
+        written = bool(stream.flush());
+    }
+    if (written) fs::rename(fresh, file, error);
+    if (!written || error) {
+        std::error_code ignored;
+        fs::remove(fresh, ignored);
+        return false;
+    }
+    return true;
+}
+
+}  // namespace aerie
