@@ -72,6 +72,7 @@ class CycleBench {
         drafting_ = model.with(options);
         if (CostAware* drafter = drafting_.drafter->cost_aware())
             drafter->set_costs(measure_costs(session(), *drafter, kMeasureSeconds));
+        tau_ = forced_.tau(full_);
         forced_.restart();
         begin(session(), prompt_);
         session().propose();
@@ -114,7 +115,7 @@ class CycleBench {
     CycleTimes times() const {
         CycleTimes times = times_;
         times.tree = is_auto_ ? "auto" : text_of(full_);
-        times.tau = double(tokens_) / times.cycles;
+        times.tau = is_auto_ ? double(tokens_) / times.cycles : tau_;
         times.tree_nodes = double(nodes_) / times.cycles;
         for (size_t i = 0; i < plain_.size(); ++i)
             times.speedup.add(plain_[i] * times.tau / times.seconds.values()[i]);
@@ -149,6 +150,7 @@ class CycleBench {
     double most_seconds_;  // of a round
     bool one_level_ = false;
     BenchModel::Drafting drafting_;
+    double tau_ = 0;  // of the fixed tree, over the whole record
     int64_t nodes_ = 0, tokens_ = 0;
     std::vector<double> plain_;
     CycleTimes times_;
