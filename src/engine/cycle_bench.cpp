@@ -9,8 +9,6 @@ namespace aerie {
 
 namespace {
 
-constexpr double kMeasureSeconds = 0.9;  // for the costs that a tree is chosen by
-
 std::string text_of(const TreeShape& shape) {
     return std::to_string(shape.nodes) + "," + std::to_string(shape.levels) + "," +
            std::to_string(shape.top_k);
