@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Decoding speed and acceptance length of every drafter on the bundled model, for the README's table.
 
-usage: bench/generation.py [ROUNDS]      (needs build/aerie; default: 3 rounds)
+usage: bench/generation.py [ROUNDS [FLAG...]]      (needs build/aerie; default: 3 rounds; flags for all, as --weights q8_0)
 
 Rounds alternate between the drafters, so that a drifting machine hurts all alike. Prompts: tests/data/greedy.json,
 at most 128 tokens. Speed is of decoding alone (first token and loading not counted), the median over rounds of
@@ -13,13 +13,15 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DRAFTERS = ["none", "chain", "eagle1", "eagle2"]
+DRAFTERS = {"none": ["none"], "chain": ["chain"], "eagle1": ["eagle1"],
+            "eagle2": ["eagle2", "--tree", "60,6,10"], "auto": ["eagle2", "--tree", "auto"]}
 SETTINGS = [["--temp", "0"], ["--temp", "1", "--seed", "1"]]
+EXTRA = sys.argv[2:]
 
 
 def run(prompt, drafter, setting):
-    command = [ROOT / "build" / "aerie", "generate", "--json", "-q", "-n", "128", "--draft", drafter,
-               *setting, "-p", prompt]
+    command = [ROOT / "build" / "aerie", "generate", "--json", "-q", "-n", "128", "--draft", *DRAFTERS[drafter],
+               *setting, *EXTRA, "-p", prompt]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 

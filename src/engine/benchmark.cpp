@@ -11,7 +11,9 @@ namespace {
 
 constexpr size_t kProbeBytes = size_t(256) << 20;
 constexpr int kLeastRounds = 3, kMostRounds = 15;
-constexpr double kCyclesShare = 1.0 / 60;  // of the whole time: what cycles may take in a round
+// Of the whole time: what cycles may take in a round. Those of a tree that is chosen by what has
+// been seen differ more, so there must be more of them.
+constexpr double kCyclesShare = 1.0 / 60, kAutoCyclesShare = 1.0 / 20;
 
 // Proposes bare roots, like plain decoding, but lets any tree be verified.
 class AnyTree final : public Drafter {
@@ -66,7 +68,8 @@ class Rounds {
         if (plan_.tau) forced.rescale(*plan_.tau);
         cycles_.push_back(std::make_unique<CycleBench>(
             model_, std::move(forced),
-            CycleBench::Plan{shape, plan_.seconds * kCyclesShare, prompt_}));
+            CycleBench::Plan{shape, plan_.seconds * (shape ? kCyclesShare : kAutoCyclesShare),
+                             prompt_}));
     }
 
     void say(const std::string& what) {
@@ -80,6 +83,8 @@ class Rounds {
         probe_->copy();
         begin();
         plain_.session->verify(tree_of_size(kMaxNodes, model_.files().config.vocab));
+        for (const auto& cycles : cycles_)
+            if (!cancelled()) cycles->warm_up();
     }
 
     void round() {

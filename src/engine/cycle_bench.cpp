@@ -9,8 +9,6 @@ namespace aerie {
 
 namespace {
 
-constexpr double kMeasureSeconds = 0.9;  // for the costs that a tree is chosen by
-
 std::string text_of(const TreeShape& shape) {
     return std::to_string(shape.nodes) + "," + std::to_string(shape.levels) + "," +
            std::to_string(shape.top_k);
@@ -37,7 +35,6 @@ CycleBench::CycleBench(BenchModel& model, ForcedAcceptance forced, const Plan& p
     if (CostAware* drafter = drafting_.drafter->cost_aware())
         drafter->set_costs(measure_costs(session(), *drafter, kMeasureSeconds));
     begin();
-    session().propose();  // touches the head's weights
     forced_.restart();
 }
 
@@ -62,16 +59,29 @@ void CycleBench::time_level(Samples& level) {
     }
 }
 
-void CycleBench::round() {
+// Their number.
+int CycleBench::run_cycles(PhaseSeconds& phases, double& total) {
     constexpr int kLeast = 3, kMost = 64;
-    const int64_t tokens_before = tokens_;
-    PhaseSeconds phases;
-    double total = 0;
     int cycles = 0;
     while (cycles < kLeast || (cycles < kMost && total < plan_.round_seconds)) {
         total += cycle_seconds(phases);
         ++cycles;
     }
+    return cycles;
+}
+
+void CycleBench::warm_up() {
+    PhaseSeconds phases;
+    double total = 0;
+    run_cycles(phases, total);
+    nodes_ = tokens_ = plain_cycles_ = 0;
+}
+
+void CycleBench::round() {
+    const int64_t tokens_before = tokens_;
+    PhaseSeconds phases;
+    double total = 0;
+    const int cycles = run_cycles(phases, total);
     times_.seconds.add(total / cycles);
     times_.draft.add(phases.draft / cycles);
     times_.verify.add(phases.verify / cycles);

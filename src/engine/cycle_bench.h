@@ -38,7 +38,8 @@ class CycleBench {
     // Adds the time of a draft level: what a tree of several takes longer than one of a single
     // level. Nothing where the shape is not given.
     void time_level(Samples& level);
-    void round();  // some cycles
+    void warm_up();  // as many cycles as a round has, for a drafter that learns
+    void round();    // some cycles
     // The mean time of a token that was decoded plainly just before and after that round.
     void compare(double plain_seconds) { plain_.push_back(plain_seconds); }
     CycleTimes times() const;
@@ -47,6 +48,7 @@ class CycleBench {
     Session& session() { return *drafting_.session; }
     void draft_with(DraftOptions options);
     void begin();
+    int run_cycles(PhaseSeconds& phases, double& total);
     double cycle_seconds(PhaseSeconds& phases);
 
     ForcedAcceptance forced_;

@@ -9,6 +9,8 @@
 
 namespace aerie {
 
+constexpr double kMeasureSeconds = 0.9;  // what a start may take
+
 // Few points, the cheapest first, as many as `budget_seconds` allow (of each curve at least one
 // row); each is the least of some runs. The session forgets its sequence.
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds);

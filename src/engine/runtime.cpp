@@ -53,8 +53,6 @@ size_t lm_head_bytes(const ModelConfig& config, DType type) {
     return dense_bytes(type, config.vocab, config.hidden);
 }
 
-constexpr double kMeasureSeconds = 0.9;
-
 // All of a model that its speed depends on.
 std::string shape_key(const ModelConfig& config, DType type) {
     std::string key = config.architecture;

@@ -69,6 +69,8 @@ void expect_cycle(const Json& json, const Json& cycle) {
         EXPECT_GT(number(cycle, key), 0) << key;
     EXPECT_NEAR(number(cycle, "tokens_per_second") * number(cycle, "seconds"), number(cycle, "tau"),
                 1e-9);
+    EXPECT_GE(number(cycle, "plain_share"), 0);
+    EXPECT_LE(number(cycle, "plain_share"), 1);
     const double speedup =
         number(cycle, "tokens_per_second") / number(json, "plain_tokens_per_second");
     EXPECT_LE(number(cycle, "min_speedup"), number(cycle, "speedup"));
@@ -97,17 +99,21 @@ TEST(Bench, MeasuresTheBundledModel) {
     EXPECT_EQ(json.find("cycle")->dump(), json.find("cycles")->array()->front().dump());
     const Json& paper = paper_cycle(json);
     EXPECT_EQ(number(paper, "tree_nodes"), 60);
+    EXPECT_EQ(number(paper, "plain_share"), 0);
+    EXPECT_EQ(field(*json.find("cycle"), "tree"), "\"auto\"") << "the default comes first";
     EXPECT_NEAR(number(paper, "tau"), 5.5, 0.3) << "as recorded";
     EXPECT_EQ(field(paper, "tau_is_rescaled"), "false");
 }
 
 TEST(Bench, MeasuresAShapeWithoutFiles) {
-    const Json json = measured({"--like", "aerie-tiny", "--layers", "2", "--vocab", "500",
-                                "--weights", "q4_0", "--draft-weights", "f16", "--tau", "3"});
+    const Json json =
+        measured({"--like", "aerie-tiny", "--layers", "2", "--vocab", "500", "--tree", "60,6,10",
+                  "--weights", "q4_0", "--draft-weights", "f16", "--tau", "3"});
     expect_schema(json);
     EXPECT_EQ(field(json, "model"), "\"aerie-tiny (random)\"");
     EXPECT_EQ(field(json, "weights"), "\"q4_0\"");
     EXPECT_EQ(field(json, "draft_weights"), "\"f16\"");
+    EXPECT_EQ(json.find("cycles")->array()->size(), 1u) << "only what was asked for";
     const Json& paper = paper_cycle(json);
     EXPECT_NEAR(number(paper, "tau"), 3, 0.05);
     EXPECT_EQ(field(paper, "tau_is_rescaled"), "true");

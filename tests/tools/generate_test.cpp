@@ -13,11 +13,11 @@ const std::string kPrompt = "USER: What is 3 times 14? ASSISTANT:";
 const std::vector<std::string> kShort = {"-p", kPrompt, "-n", "24"};
 
 TEST(Generate, PrintsTheTextAndStatistics) {
-    const Outcome outcome = run(with({"generate"}, kShort));
+    const Outcome outcome = run(with({"generate", "--tree", "60,6,10"}, kShort));
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.out, text_of(generated(kShort)) + "\n");
-    for (const char* part : {"tokens/s", "finished: ", "tau ", "accepted by depth ", "draft ",
-                             "verify ", "sample ", "host "})
+    for (const char* part : {"tokens/s", "finished: ", "cycles of 60.0 nodes, 0% of them plain",
+                             "tau ", "accepted by depth ", "draft ", "verify ", "sample ", "host "})
         EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
     EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << "no terminal";
     EXPECT_EQ(outcome.err.find('\r'), std::string::npos);
@@ -50,6 +50,9 @@ TEST(Generate, JsonHasTheDocumentedFields) {
                             "draft_seconds", "verify_seconds", "sample_seconds"})
         EXPECT_GT(stats.find(key)->number(), 0) << key;
     EXPECT_GE(stats.find("host_seconds")->number(), 0);
+    EXPECT_GE(stats.find("mean_nodes")->number(), 1);
+    EXPECT_GE(stats.find("plain_share")->number(), 0);
+    EXPECT_LE(stats.find("plain_share")->number(), 1);
 }
 
 TEST(Generate, DraftingNeverChangesTheText) {
@@ -62,6 +65,8 @@ TEST(Generate, DraftingNeverChangesTheText) {
         for (const std::vector<std::string>& draft : {std::vector<std::string>{},
                                                       {"--draft", "chain", "--chain-length", "3"},
                                                       {"--draft", "eagle1"},
+                                                      {"--tree", "auto"},
+                                                      {"--tree", "60,6,10"},
                                                       {"--draft", "eagle2", "--tree", "17,3,5"},
                                                       {"--proposals", "plain"},
                                                       {"--no-value"},
@@ -72,6 +77,37 @@ TEST(Generate, DraftingNeverChangesTheText) {
             EXPECT_EQ(text_of(drafted), text_of(plain));
         }
     }
+}
+
+TEST(Generate, TellsWhatTheTreesWere) {
+    const Json fixed = generated(with(kShort, {"--tree", "60,6,10"}));
+    EXPECT_EQ(field(*fixed.find("stats"), "mean_nodes"), "60.0");
+    EXPECT_EQ(field(*fixed.find("stats"), "plain_share"), "0.0");
+    const Json plain = generated(with(kShort, {"--draft", "none"}));
+    EXPECT_EQ(field(*plain.find("stats"), "mean_nodes"), "1.0");
+    EXPECT_EQ(field(*plain.find("stats"), "plain_share"), "1.0");
+}
+
+TEST(Generate, RemembersWhatItMeasured) {
+    const TestFolder folder;
+    const Surroundings here{.variables = {{"XDG_CACHE_HOME", folder.path().string()}}};
+    const std::string ids = field(generated(kShort, here), "ids");
+    const auto file = std::filesystem::directory_iterator(folder.path() / "aerie")->path();
+    const std::string costs = read_text(file, 1 << 16);
+    EXPECT_NE(costs.find("aerie-costs-1"), std::string::npos) << costs;
+    generated(kShort, here);
+    EXPECT_EQ(read_text(file, 1 << 16), costs) << "measured once";
+    std::ofstream(file) << costs.substr(0, 40);
+    EXPECT_EQ(field(generated(kShort, here), "ids"), ids);
+    EXPECT_GT(read_text(file, 1 << 16).size(), 40u) << "damaged, so measured again";
+    // Neither a fixed tree nor a cache that cannot be written needs it.
+    folder.write("file", "");
+    const Surroundings closed{.variables = {{"XDG_CACHE_HOME", (folder.path() / "file").string()}}};
+    EXPECT_EQ(field(generated(kShort, closed), "ids"), ids);
+    const TestFolder other;
+    generated(with(kShort, {"--tree", "60,6,10"}),
+              {.variables = {{"XDG_CACHE_HOME", other.path().string()}}});
+    EXPECT_TRUE(std::filesystem::is_empty(other.path()));
 }
 
 TEST(Generate, SameSeedSameText) {

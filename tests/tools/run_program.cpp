@@ -32,6 +32,9 @@ std::string contents(std::FILE* file) {
     for (const char* name : {"AERIE_MODEL", "AERIE_MODELS", "AERIE_HEAD", "AERIE_DEVICE",
                              "AERIE_THREADS", "HF_HUB_CACHE", "HF_HOME"})
         ::unsetenv(name);
+    // What the program remembers of this device is not the user's.
+    ::setenv("XDG_CACHE_HOME",
+             (std::filesystem::temp_directory_path() / "aerie_test_cache").c_str(), 1);
     for (const auto& [name, value] : surroundings.variables)
         ::setenv(name.c_str(), value.c_str(), 1);
     if (!surroundings.folder.empty() && ::chdir(surroundings.folder.c_str()) != 0)

@@ -1,0 +1,112 @@
+// Measured costs and their cache: a file is used only if it is whole and of the same key.
+#include "engine/measure.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/bundled.h"
+#include "io/damage.h"
+
+namespace aerie::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const MeasuredCosts kCosts{{{1, 0.5}, {2, 0.5}, {8, 1.25}}, {{1, 0.125}, {10, 0.25}}};
+const std::string kKey = "cpu; some \"model\"";
+
+TEST(Measure, GivesPointsInOrderWithinItsBudget) {
+    Bundled model(bundled_options(DType::F16));
+    auto drafting = model.drafting(auto_options());
+    const auto start = std::chrono::steady_clock::now();
+    const MeasuredCosts costs =
+        measure_costs(*drafting.session, *drafting.drafter->cost_aware(), 0.9);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+#ifdef NDEBUG
+    EXPECT_LT(took.count(), 2) << "a point may take twice what was expected, no more";
+#endif
+    for (const auto& points : {costs.verify, costs.level}) {
+        ASSERT_GE(points.size(), 1u);
+        EXPECT_EQ(points.front().rows, 1);
+        EXPECT_GT(points.front().seconds, 0);
+        for (size_t i = 1; i < points.size(); ++i) {
+            EXPECT_GT(points[i].rows, points[i - 1].rows);
+            EXPECT_GE(points[i].seconds, points[i - 1].seconds);
+        }
+    }
+    EXPECT_LE(costs.level.back().rows, drafting.drafter->cost_aware()->widest_level());
+    const MeasuredCosts least =
+        measure_costs(*drafting.session, *drafting.drafter->cost_aware(), 0);
+    EXPECT_EQ(least.verify.size(), 1u);
+    EXPECT_EQ(least.level.size(), 1u);
+}
+
+TEST(Measure, OnlyForDraftersThatAskForIt) {
+    Bundled model(bundled_options(DType::F16));
+    for (DraftKind kind : {DraftKind::none, DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2})
+        EXPECT_EQ(model.drafting(draft_options(kind)).drafter->cost_aware(), nullptr);
+    DraftOptions ablation = auto_options();
+    ablation.use_value = false;
+    EXPECT_EQ(model.drafting(ablation).drafter->cost_aware(), nullptr);
+}
+
+TEST(CostCache, ReadsBackWhatItWrote) {
+    const TestFolder folder;
+    const fs::path cache = folder.path() / "not" / "there";
+    EXPECT_FALSE(read_costs(cache, kKey));
+    ASSERT_TRUE(write_costs(cache, kKey, kCosts));
+    const auto costs = read_costs(cache, kKey);
+    ASSERT_TRUE(costs);
+    ASSERT_EQ(costs->verify.size(), 3u);
+    EXPECT_EQ(costs->verify[2].rows, 8);
+    EXPECT_EQ(costs->verify[2].seconds, 1.25);
+    EXPECT_EQ(costs->level[1].seconds, 0.25);
+    EXPECT_FALSE(read_costs(cache, kKey + " of another shape"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(cache), {}), 1) << "nothing half-written stays";
+}
+
+TEST(CostCache, AFileOfAnotherKeyIsNone) {
+    const TestFolder folder;
+    ASSERT_TRUE(write_costs(folder.path(), kKey, kCosts));
+    fs::copy_file(cost_file(folder.path(), kKey), cost_file(folder.path(), "other"));
+    EXPECT_FALSE(read_costs(folder.path(), "other"));
+}
+
+TEST(CostCache, ADamagedFileIsNoneAndIsReplaced) {
+    const TestFolder folder;
+    ASSERT_TRUE(write_costs(folder.path(), kKey, kCosts));
+    const fs::path file = cost_file(folder.path(), kKey);
+    const std::string whole = read_text(file, 1 << 16);
+    for (size_t length = 0; length + 1 < whole.size(); ++length) {
+        std::ofstream(file) << whole.substr(0, length);
+        EXPECT_FALSE(read_costs(folder.path(), kKey)) << length;
+    }
+    for (const auto& [from, to] :
+         std::vector<std::pair<std::string, std::string>>{{"[[1,0.5]", "[[1,-0.5]"},
+                                                          {"[[1,0.5]", "[[0,0.5]"},
+                                                          {"[[1,0.5]", "[[2,0.5]"},
+                                                          {"[[1,0.5]", "[[1,0.5,1]"},
+                                                          {"[[1,0.5]", "[[1,\"0.5\"]"},
+                                                          {"[[1,0.5]", "[[1,0.75]"},
+                                                          {"[8,1.25]", "[65,1.25]"},
+                                                          {"[8,1.25]", "[8,1e300]"},
+                                                          {"aerie-costs-1", "aerie-costs-2"},
+                                                          {"\"level\"", "\"levels\""}}) {
+        std::string damaged = whole;
+        ASSERT_NE(damaged.find(from), std::string::npos) << from << " in " << whole;
+        damaged.replace(damaged.find(from), from.size(), to);
+        std::ofstream(file) << damaged;
+        EXPECT_FALSE(read_costs(folder.path(), kKey)) << damaged;
+    }
+    ASSERT_TRUE(write_costs(folder.path(), kKey, kCosts));
+    EXPECT_TRUE(read_costs(folder.path(), kKey));
+}
+
+TEST(CostCache, AFolderThatCannotBeMadeIsNoError) {
+    const TestFolder folder;
+    folder.write("file", "");
+    EXPECT_FALSE(write_costs(folder.path() / "file" / "cache", kKey, kCosts));
+    EXPECT_FALSE(read_costs(folder.path() / "file" / "cache", kKey));
+}
+
+}  // namespace
+}  // namespace aerie::test
