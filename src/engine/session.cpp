@@ -168,19 +168,28 @@ Turn Session::commit(const TokenTree& tree, const Path& path) {
     turn.tokens.push_back(path.next);
     turn.logprobs = read_logprobs(path.nodes, turn.tokens);
 
-    DepthList<int32_t> slots;
-    for (int node : path.nodes) slots.push_back(committed_ + node);
-    const Tensor index = t_.index.col_range(0, count);
-    be_.write(index, slots.data());
-    kv_.compact(index, committed_);
-    be_.write(index, path.nodes.data());
-    const Tensor features = t_.accepted_features.row_range(0, count);
-    if (features.cols > 0) gather_rows(be_, features, t_.features, index);
-    observe(features, turn.tokens, committed_);
+    observe(keep(path.nodes), turn.tokens, committed_);
     drafter_.learn(tree, path.nodes, path.next, verify_seconds_);
     committed_ += count;
     advance(turn.tokens);
     return turn;
+}
+
+// Moves what the pass computed for these nodes to where the text goes on: keys and values to the
+// committed slots, features to one tensor, which is returned. The first nodes of a tree, as after
+// a plain pass, are in their place.
+Tensor Session::keep(std::span<const int> nodes) {
+    const int count = int(nodes.size());
+    if (nodes.back() == count - 1) return t_.features.row_range(0, count);
+    DepthList<int32_t> slots;
+    for (int node : nodes) slots.push_back(committed_ + node);
+    const Tensor index = t_.index.col_range(0, count);
+    be_.write(index, slots.data());
+    kv_.compact(index, committed_);
+    be_.write(index, nodes.data());
+    const Tensor features = t_.accepted_features.row_range(0, count);
+    if (features.cols > 0) gather_rows(be_, features, t_.features, index);
+    return features;
 }
 
 void Session::forward(std::span<const Row> rows, int logit_rows) {

@@ -73,6 +73,7 @@ class Session {
 
   private:
     NodeList pass(const TokenTree& tree);
+    Tensor keep(std::span<const int> nodes);
     void forward(std::span<const Row> rows, int logit_rows);
     void reserve_edits(int count);
     Tensor upload(std::span<const Edit> edits);
