@@ -15,14 +15,13 @@ inline void prefetch_panel(const uint8_t* panel, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(panel + i);
 }
 
-// sums += dots * (scales of the rows * scale of the column)
-inline void add_scaled(float* sums, F32x16 dots, F32x16 row_scales, float column_scale) {
-    store(sums, load(sums) + dots * (row_scales * splat(column_scale)));
-}
-
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA
 
+// Each Dots<type> has, for C columns of one group:
+//   multiply<C>: integer dot products of a panel with them, out [C][rows]
+//   pack<C>: the group of one column to its place among them
+//   scale<C>: that column's scale
 #if defined(__AVX512VNNI__)
 #include "cpu/dots_avx512.h"
 #elif defined(__AVX2__)

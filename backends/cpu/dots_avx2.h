@@ -12,6 +12,11 @@ inline __m256i held(__m256i a) {
     return a;
 }
 
+// Four products come before their sums: the processor shares them out best in this order.
+inline void hold(__m256i (&a)[2], __m256i (&b)[2]) {
+    asm("" : "+x"(a[0]), "+x"(a[1]), "+x"(b[0]), "+x"(b[1]));
+}
+
 // Eight rows of a step.
 inline __m256i load_half(const uint8_t* step, int half) {
     return _mm256_load_si256(reinterpret_cast<const __m256i*>(step + half * 32));
@@ -23,8 +28,10 @@ inline __m256i broadcast(const void* four_bytes) {
     return _mm256_set1_epi32(word);
 }
 
-inline F32x16 panel_scales(const uint8_t* panel, size_t bytes) {
-    return load_f16(panel + bytes - kStripRows * sizeof(Half));
+// Sixteen rows.
+inline void store_dots(int32_t* dots, __m256i lo, __m256i hi) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(dots), lo);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(dots) + 1, hi);
 }
 
 template <Quant type>
@@ -38,10 +45,10 @@ struct Dots<Quant::Q8> {
     static constexpr int kScaleOffset = kSteps * 4 * 2;  // a column's bytes before the scales
 
     template <int C>
-    [[gnu::always_inline]] static inline void add(float (*sums)[kLanes], const uint8_t* panel,
-                                                  const uint8_t* packed) {
+    static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
         const __m256i low_bytes = _mm256_set1_epi16(1);
         __m256i dots[2][C] = {};
+#pragma GCC unroll 8
         for (int s = 0; s < kSteps; ++s) {
             __m256i w01[2], w23[2];
             for (int half = 0; half < 2; ++half) {
@@ -52,18 +59,21 @@ struct Dots<Quant::Q8> {
             for (int c = 0; c < C; ++c) {
                 const __m256i x01 = broadcast(packed + (s * C + c) * 8);
                 const __m256i x23 = broadcast(packed + (s * C + c) * 8 + 4);
-                for (int half = 0; half < 2; ++half) {
-                    const __m256i a = _mm256_madd_epi16(w01[half], x01);
-                    const __m256i b = _mm256_madd_epi16(w23[half], x23);
-                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], _mm256_add_epi32(a, b)));
-                }
+                __m256i a[2] = {_mm256_madd_epi16(w01[0], x01), _mm256_madd_epi16(w01[1], x01)};
+                __m256i b[2] = {_mm256_madd_epi16(w23[0], x23), _mm256_madd_epi16(w23[1], x23)};
+                hold(a, b);
+                for (int half = 0; half < 2; ++half)
+                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], a[half]));
+                for (int half = 0; half < 2; ++half)
+                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], b[half]));
             }
         }
-        const F32x16 scales = panel_scales(panel, panel_bytes(Quant::Q8));
-        const float* x_scales = reinterpret_cast<const float*>(packed + kScaleOffset * C);
-        for (int c = 0; c < C; ++c)
-            add_scaled(sums[c], {_mm256_cvtepi32_ps(dots[0][c]), _mm256_cvtepi32_ps(dots[1][c])},
-                       scales, x_scales[c]);
+        for (int c = 0; c < C; ++c) store_dots(out[c], dots[0][c], dots[1][c]);
+    }
+
+    template <int C>
+    static float scale(const uint8_t* packed, int column) {
+        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
     }
 
     template <int C>
@@ -84,8 +94,7 @@ struct Dots<Quant::Q4> {
     static constexpr int kOffsetOffset = kScaleOffset + 4;
 
     template <int C>
-    [[gnu::always_inline]] static inline void add(float (*sums)[kLanes], const uint8_t* panel,
-                                                  const uint8_t* packed) {
+    static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
         const __m256i nibble = _mm256_set1_epi8(15);
         __m256i dots[2][C] = {};
         for (int s = 0; s < kSteps; s += 2) {
@@ -106,15 +115,17 @@ struct Dots<Quant::Q4> {
             }
         }
         const __m256i ones = _mm256_set1_epi16(1);
-        const F32x16 scales = panel_scales(panel, panel_bytes(Quant::Q4));
-        const float* x_scales = reinterpret_cast<const float*>(packed + kScaleOffset * C);
         for (int c = 0; c < C; ++c) {
             const __m256i offset = broadcast(packed + kOffsetOffset * C + 4 * c);
             const __m256i lo = _mm256_add_epi32(_mm256_madd_epi16(dots[0][c], ones), offset);
             const __m256i hi = _mm256_add_epi32(_mm256_madd_epi16(dots[1][c], ones), offset);
-            add_scaled(sums[c], {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)}, scales,
-                       x_scales[c]);
+            store_dots(out[c], lo, hi);
         }
+    }
+
+    template <int C>
+    static float scale(const uint8_t* packed, int column) {
+        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
     }
 
     template <int C>

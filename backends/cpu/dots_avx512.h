@@ -25,8 +25,7 @@ struct VnniDots {
     static constexpr int kOffset = type == Quant::Q8 ? 128 : 8;
 
     template <int C>
-    [[gnu::always_inline]] static inline void add(float (*sums)[kLanes], const uint8_t* panel,
-                                                  const uint8_t* packed) {
+    static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
         __m512i dots[C];
         for (int c = 0; c < C; ++c) dots[c] = broadcast(packed + kOffsetOffset * C + 4 * c);
         const auto multiply = [&](__m512i w, int step) {
@@ -46,10 +45,12 @@ struct VnniDots {
                 multiply(_mm512_and_si512(_mm512_srli_epi16(w, 4), nibble), s + 1);
             }
         }
-        const F32x16 scales = load_f16(panel + panel_bytes(type) - kStripRows * sizeof(Half));
-        const float* x_scales = reinterpret_cast<const float*>(packed + kScaleOffset * C);
-        for (int c = 0; c < C; ++c)
-            add_scaled(sums[c], {_mm512_cvtepi32_ps(dots[c])}, scales, x_scales[c]);
+        for (int c = 0; c < C; ++c) _mm512_storeu_si512(out[c], dots[c]);
+    }
+
+    template <int C>
+    static float scale(const uint8_t* packed, int column) {
+        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
     }
 
     template <int C>

@@ -25,23 +25,24 @@ struct PlainDots {
     static constexpr int kColumns = 4;
 
     template <int C>
-    static inline void add(float (*sums)[kLanes], const uint8_t* panel, const uint8_t* packed) {
+    static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
         const BlockI8G32* columns = reinterpret_cast<const BlockI8G32*>(packed);
         int16_t w[kPanelElements][kStripRows];
         for (int k = 0; k < kPanelElements; ++k)
             for (int r = 0; r < kStripRows; ++r)
                 w[k][r] =
                     int16_t(type == Quant::Q8 ? q8_element(panel, r, k) : q4_element(panel, r, k));
-        const F32x16 scales =
-            load(reinterpret_cast<const Half*>(panel + panel_bytes(type)) - kStripRows);
         for (int c = 0; c < C; ++c) {
             int32_t dots[kStripRows] = {};
             for (int k = 0; k < kPanelElements; ++k)
                 for (int r = 0; r < kStripRows; ++r) dots[r] += w[k][r] * columns[c].q[k];
-            float values[kStripRows];
-            for (int r = 0; r < kStripRows; ++r) values[r] = float(dots[r]);
-            add_scaled(sums[c], load(values), scales, columns[c].scale);
+            for (int r = 0; r < kStripRows; ++r) out[c][r] = dots[r];
         }
+    }
+
+    template <int C>
+    static float scale(const uint8_t* packed, int column) {
+        return reinterpret_cast<const BlockI8G32*>(packed)[column].scale;
     }
 
     template <int C>

@@ -16,11 +16,26 @@ constexpr size_t kPrefetchBytes = 2048;
 template <Quant type, int C>
 void multiply_groups(float (*sums)[kLanes], const uint8_t* panel, const uint8_t* packed,
                      int groups) {
-    using D = Dots<type>;
-    for (int g = 0; g < groups; ++g, panel += panel_bytes(type), packed += C * kPackedGroupBytes) {
-        prefetch_panel(panel + kPrefetchBytes, panel_bytes(type));
-        D::template add<C>(sums, panel, packed);
+    // All integers first: the latencies of the few float operations then hide behind each other.
+    alignas(64) int32_t dots[kChunkGroups][C][kLanes];
+    for (int g = 0; g < groups; ++g) {
+        const uint8_t* weights = panel + size_t(g) * panel_bytes(type);
+        prefetch_panel(weights + kPrefetchBytes, panel_bytes(type));
+        Dots<type>::template multiply<C>(dots[g], weights,
+                                         packed + size_t(g) * C * kPackedGroupBytes);
     }
+    F32x16 total[C];
+    for (int c = 0; c < C; ++c) total[c] = load(sums[c]);
+    for (int g = 0; g < groups; ++g) {
+        const F32x16 scales =
+            load_f16(panel + size_t(g + 1) * panel_bytes(type) - kStripRows * sizeof(Half));
+        for (int c = 0; c < C; ++c) {
+            const float scale =
+                Dots<type>::template scale<C>(packed + size_t(g) * C * kPackedGroupBytes, c);
+            total[c] = held(total[c] + to_float(load(dots[g][c])) * (scales * splat(scale)));
+        }
+    }
+    for (int c = 0; c < C; ++c) store(sums[c], total[c]);
 }
 
 template <Quant type>

@@ -170,6 +170,10 @@ inline WideProduct multiply(U32x16 a, uint32_t b) {
     return {{high(a.lo), high(a.hi)},
             {_mm256_mullo_epi32(a.lo, factor), _mm256_mullo_epi32(a.hi, factor)}};
 }
+inline U32x16 load(const int32_t* p) {
+    const __m256i* q = reinterpret_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
+}
 inline F32x16 to_float(U32x16 a) {  // as signed
     return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
 }

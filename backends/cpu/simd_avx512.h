@@ -125,6 +125,9 @@ inline WideProduct multiply(U32x16 a, uint32_t b) {
     return {{_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd)},
             {_mm512_mullo_epi32(a.v, factor)}};
 }
+inline U32x16 load(const int32_t* p) {
+    return {_mm512_loadu_si512(p)};
+}
 inline F32x16 to_float(U32x16 a) {
     return {_mm512_cvtepi32_ps(a.v)};
 }  // as signed

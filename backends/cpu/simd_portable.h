@@ -183,6 +183,11 @@ inline WideProduct multiply(U32x16 a, uint32_t b) {
     }
     return out;
 }
+inline U32x16 load(const int32_t* p) {
+    U32x16 r;
+    __builtin_memcpy(&r, p, sizeof(r));
+    return r;
+}
 inline F32x16 to_float(U32x16 a) {  // as signed
     return each<F32x16>([&](int i) { return float(int32_t(a.v[i])); });
 }
