@@ -78,9 +78,10 @@ struct Dots<Quant::Q8> {
 
     template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
-        int16_t* words = reinterpret_cast<int16_t*>(to);
-        for (int k = 0; k < kPanelElements; ++k)
-            words[(k / 4 * C + column) * 4 + k % 4] = group.q[k];
+        int16_t words[kPanelElements];
+        for (int k = 0; k < kPanelElements; ++k) words[k] = group.q[k];
+        for (int s = 0; s < kSteps; ++s)
+            __builtin_memcpy(to + (s * C + column) * 8, words + s * 4, 8);
         reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
     }
 };
@@ -131,10 +132,9 @@ struct Dots<Quant::Q4> {
     template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
         int32_t sum = 0;
-        for (int k = 0; k < kPanelElements; ++k) {
-            reinterpret_cast<int8_t*>(to)[(k / 4 * C + column) * 4 + k % 4] = group.q[k];
-            sum += group.q[k];
-        }
+        for (int8_t q : group.q) sum += q;
+        for (int s = 0; s < kSteps; ++s)
+            __builtin_memcpy(to + (s * C + column) * 4, group.q + s * 4, 4);
         reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
         reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -8 * sum;
     }

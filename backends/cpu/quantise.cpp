@@ -19,10 +19,12 @@ inline Mask16 sound_lanes(F32x16 x) {
 
 // The largest lane. A NaN is never larger; `poison` tells of it.
 inline float largest_lane(F32x16 x) {
-    float lanes[kLanes], best = 0;
+    float lanes[kLanes];
     store(lanes, x);
-    for (float lane : lanes) best = lane > best ? lane : best;
-    return best;
+    for (int half = kLanes / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i)
+            lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
+    return lanes[0];
 }
 
 inline F32x16 sound_or_zero(F32x16 x) {
