@@ -6,6 +6,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "model/shapes.h"
+
 namespace aerie {
 
 namespace {
@@ -40,16 +42,6 @@ Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
                         {"min_speedup", cycle.speedup.min()},
                         {"max_speedup", cycle.speedup.max()},
                         {"cycles", cycle.cycles}};
-}
-
-Json shape_json(const ModelConfig& config) {
-    return Json::Object{{"layers", config.layers},
-                        {"hidden", config.hidden},
-                        {"intermediate", config.intermediate},
-                        {"heads", config.attention.heads},
-                        {"kv_heads", config.attention.kv_heads},
-                        {"head_dim", config.attention.head_dim},
-                        {"vocabulary", config.vocab}};
 }
 
 }  // namespace
@@ -97,7 +89,7 @@ Json bench_json(const BenchReport& report) {
     for (const CycleTimes& cycle : result.cycles) cycles.push_back(cycle_json(report, cycle));
     Json json(Json::Object{{"schema", "aerie-bench-1"},
                            {"model", report.name},
-                           {"shape", shape_json(report.config)},
+                           {"shape", sizes_json(report.config)},
                            {"device", report.device},
                            {"device_description", report.description},
                            {"threads", report.threads},

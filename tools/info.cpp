@@ -4,6 +4,7 @@
 #include "backend/registry.h"
 #include "commands.h"
 #include "io/json.h"
+#include "model/shapes.h"
 
 namespace aerie {
 
@@ -41,17 +42,13 @@ size_t parameters(const Checkpoint& checkpoint) {
 }
 
 Json model_json(const ModelConfig& config, const Checkpoint& checkpoint) {
-    return Json::Object{{"folder", checkpoint.folder().string()},
-                        {"architecture", config.architecture},
-                        {"parameters", uint64_t(parameters(checkpoint))},
-                        {"types", types_of(checkpoint)},
-                        {"layers", config.layers},
-                        {"hidden", config.hidden},
-                        {"intermediate", config.intermediate},
-                        {"heads", config.attention.heads},
-                        {"kv_heads", config.attention.kv_heads},
-                        {"head_dim", config.attention.head_dim},
-                        {"vocabulary", config.vocab}};
+    Json json(Json::Object{{"folder", checkpoint.folder().string()},
+                           {"architecture", config.architecture},
+                           {"parameters", uint64_t(parameters(checkpoint))},
+                           {"types", types_of(checkpoint)}});
+    const Json sizes = sizes_json(config);
+    for (const auto& [name, value] : *sizes.object()) json.set(name, value);
+    return json;
 }
 
 void print_model(const char* role, const ModelConfig& config, const Checkpoint& checkpoint) {

@@ -1,6 +1,7 @@
 // Attention of some rows for the query heads of one kv head. The history is cut into chunks of 64
 // logical positions; each chunk has its own maximum and sum, and chunks are merged in order. Slots
 // only say where to load from, and which queries share a load changes no bit of any.
+#include "cpu/columns.h"
 #include "cpu/isa_kernels.h"
 #include "cpu/tile.h"
 #include "cpu/vector_math.h"
@@ -152,7 +153,7 @@ void attend_together(Query* const* queries, const Chunk<T>& chunk, const Attenti
 template <class T>
 void attend_chunk(Query* const* queries, int count, const Chunk<T>& chunk,
                   const AttentionTask& task) {
-    for_column_groups(count, [&](auto columns, int first) {
+    for_even_columns<3>(count, [&](auto columns, int first) {
         attend_together<columns.value>(queries + first, chunk, task);
     });
 }

@@ -58,7 +58,7 @@ class CpuBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
-    // make(float* to, int r, thread) for each row of `out`, which then gets its type.
+    // make(float* to, int r) for each row of `out`, which then gets its type.
     template <class Make>
     void make_rows(Tensor out, double work, const Make& make);
     template <class Body>

@@ -1,4 +1,5 @@
-// What both matmuls have in common: groups of columns of constant size, and the end of a strip.
+// What the matmuls and attention have in common: groups of columns of constant size, and the end of
+// a strip.
 #pragma once
 
 #include "cpu/simd.h"

@@ -15,6 +15,22 @@ inline void prefetch_panel(const uint8_t* panel, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(panel + i);
 }
 
+// Packed columns whose scales follow their elements: [step][column] elements, `bytes` in all for a
+// column, then [column] f32.
+template <int bytes>
+struct ScalesBehind {
+    static constexpr int kScaleOffset = bytes;
+
+    template <int C>
+    static float scale(const uint8_t* packed, int column) {
+        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
+    }
+    template <int C>
+    static void put_scale(uint8_t* packed, int column, float scale) {
+        reinterpret_cast<float*>(packed + kScaleOffset * C)[column] = scale;
+    }
+};
+
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA
 

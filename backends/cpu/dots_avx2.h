@@ -40,9 +40,8 @@ struct Dots;
 // Packed: [step][column] four int16, then [column] f32 scales. Both multiply-adds of a step take
 // two of its elements.
 template <>
-struct Dots<Quant::Q8> {
+struct Dots<Quant::Q8> : ScalesBehind<kSteps * 4 * 2> {
     static constexpr int kColumns = 4;
-    static constexpr int kScaleOffset = kSteps * 4 * 2;  // a column's bytes before the scales
 
     template <int C>
     static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
@@ -72,26 +71,20 @@ struct Dots<Quant::Q8> {
     }
 
     template <int C>
-    static float scale(const uint8_t* packed, int column) {
-        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
-    }
-
-    template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
         int16_t words[kPanelElements];
         for (int k = 0; k < kPanelElements; ++k) words[k] = group.q[k];
         for (int s = 0; s < kSteps; ++s)
             __builtin_memcpy(to + (s * C + column) * 8, words + s * 4, 8);
-        reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
+        put_scale<C>(to, column, group.scale);
     }
 };
 
 // Packed: [step][column] four int8, then [column] f32 scales, then [column] -8 * sum of the group.
 // Eight sums of two products stay within 16 bits: 8 * 2 * 15 * 127 < 32768.
 template <>
-struct Dots<Quant::Q4> {
+struct Dots<Quant::Q4> : ScalesBehind<kSteps * 4> {
     static constexpr int kColumns = 4;
-    static constexpr int kScaleOffset = kSteps * 4;
     static constexpr int kOffsetOffset = kScaleOffset + 4;
 
     template <int C>
@@ -125,17 +118,12 @@ struct Dots<Quant::Q4> {
     }
 
     template <int C>
-    static float scale(const uint8_t* packed, int column) {
-        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
-    }
-
-    template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
         int32_t sum = 0;
         for (int8_t q : group.q) sum += q;
         for (int s = 0; s < kSteps; ++s)
             __builtin_memcpy(to + (s * C + column) * 4, group.q + s * 4, 4);
-        reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
+        put_scale<C>(to, column, group.scale);
         reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -8 * sum;
     }
 };

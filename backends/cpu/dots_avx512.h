@@ -18,10 +18,9 @@ struct Dots;
 // Packed: [step][column] four int8, then [column] f32 scales, then [column] the dot product's
 // beginning: weights are unsigned here, `kOffset` too large, so -kOffset * sum of the group.
 template <Quant type>
-struct VnniDots {
+struct VnniDots : ScalesBehind<kSteps * 4> {
     static constexpr int kColumns = 8;
-    static constexpr int kScaleOffset = kSteps * 4;
-    static constexpr int kOffsetOffset = kScaleOffset + 4;
+    static constexpr int kOffsetOffset = ScalesBehind<kSteps * 4>::kScaleOffset + 4;
     static constexpr int kOffset = type == Quant::Q8 ? 128 : 8;
 
     template <int C>
@@ -49,20 +48,14 @@ struct VnniDots {
     }
 
     template <int C>
-    static float scale(const uint8_t* packed, int column) {
-        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
-    }
-
-    template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
-        constexpr int kPlace[] = {0, 2, 1, 3};  // as the bytes of Q8 weights
         int32_t sum = 0;
         for (int k = 0; k < kPanelElements; ++k) {
-            const int place = type == Quant::Q8 ? kPlace[k % 4] : k % 4;
+            const int place = type == Quant::Q8 ? kQ8Place[k % 4] : k % 4;
             reinterpret_cast<int8_t*>(to)[(k / 4 * C + column) * 4 + place] = group.q[k];
             sum += group.q[k];
         }
-        reinterpret_cast<float*>(to + kScaleOffset * C)[column] = group.scale;
+        ScalesBehind<kSteps * 4>::template put_scale<C>(to, column, group.scale);
         reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -kOffset * sum;
     }
 };

@@ -25,6 +25,7 @@ struct Brain {
 enum class Quant : uint8_t { Q8, Q4 };
 constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
+constexpr int kQ8Place[] = {0, 2, 1, 3};  // the byte of each of four elements
 constexpr size_t panel_bytes(Quant type) {
     return (type == Quant::Q8 ? 512 : 256) + kStripRows * sizeof(Half);
 }

@@ -1,6 +1,8 @@
 // Buffers of the CPU backend.
 #include "cpu/memory.h"
 
+#include <sys/mman.h>
+
 #include <cassert>
 #include <cstdlib>
 #include <limits>
@@ -28,6 +30,21 @@ CpuMemory::CpuMemory(size_t size) {
 
 CpuMemory::~CpuMemory() {
     std::free(block_);
+}
+
+std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
+    constexpr size_t kHugePage = size_t(2) << 20;
+    const size_t mapped = bytes + kHugePage;
+    void* base =
+        ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        throw Error("cpu: out of memory (" + std::to_string(bytes) + " bytes wanted)");
+    const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(base) % kHugePage) % kHugePage;
+    std::byte* data = static_cast<std::byte*>(base) + skip;
+#ifdef MADV_HUGEPAGE
+    ::madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    return {data, [base, mapped](std::byte*) { ::munmap(base, mapped); }};
 }
 
 }  // namespace aerie::cpu

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "backend/backend.h"
 #include "cpu/kernels.h"
-#include "cpu/parallel.h"
 
 namespace aerie::cpu {
 
@@ -27,6 +24,9 @@ class CpuMemory final : public Memory {
     void* block_ = nullptr;
     std::byte* data_ = nullptr;
 };
+
+// Zeroed memory from the system, in huge pages where it has them. Throws Error.
+std::shared_ptr<std::byte> allocate_pages(size_t bytes);
 
 template <class T>
 T* row(const Tensor& t, int index) {

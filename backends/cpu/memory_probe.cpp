@@ -1,12 +1,9 @@
 // Reading and copying as fast as memory allows: huge pages, several streams a thread, no arithmetic
 // that could be the limit.
-#include <sys/mman.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <string>
 
-#include "core/error.h"
 #include "cpu/backend.h"
 
 namespace aerie::cpu {
@@ -34,25 +31,12 @@ class CpuMemoryProbe final : public MemoryProbe {
     CpuMemoryProbe(size_t size_bytes, Pool& pool) : pool_(pool) {
         constexpr size_t kUnit = 2 * kBlockWords * sizeof(uint64_t);
         size_bytes_ = std::max(size_bytes / kUnit, size_t(1)) * kUnit;
-        void* data = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (data == MAP_FAILED)
-            throw Error("cpu: out of memory (" + std::to_string(size_bytes_) + " bytes wanted)");
-#ifdef MADV_HUGEPAGE
-        ::madvise(data, size_bytes_, MADV_HUGEPAGE);
-#endif
-        words_ = static_cast<uint64_t*>(data);
-        std::memset(data, 1, size_bytes_);  // pages of its own: untouched ones are all the same
+        memory_ = allocate_pages(size_bytes_);
+        words_ = reinterpret_cast<uint64_t*>(memory_.get());
+        std::memset(words_, 1, size_bytes_);  // pages of its own: untouched ones are all the same
     }
-    ~CpuMemoryProbe() override {
-        ::munmap(words_, size_bytes_);
-    }
-    CpuMemoryProbe(const CpuMemoryProbe&) = delete;
-    CpuMemoryProbe& operator=(const CpuMemoryProbe&) = delete;
 
-    size_t size_bytes() const override {
-        return size_bytes_;
-    }
+    size_t size_bytes() const override { return size_bytes_; }
 
     void read() override {
         pool_.run(blocks(), kBlockWords, [&](int first, int last, int) {
@@ -72,12 +56,11 @@ class CpuMemoryProbe final : public MemoryProbe {
     }
 
   private:
-    int blocks() const {
-        return int(size_bytes_ / sizeof(uint64_t) / kBlockWords);
-    }
+    int blocks() const { return int(size_bytes_ / sizeof(uint64_t) / kBlockWords); }
 
     Pool& pool_;
-    uint64_t* words_ = nullptr;
+    std::shared_ptr<std::byte> memory_;
+    uint64_t* words_ = nullptr;  // into it
     size_t size_bytes_ = 0;
     std::atomic<uint64_t> result_{0};
 };

@@ -80,14 +80,5 @@ constexpr int tile_rows(int columns) {
     return columns == 1 ? 4 : 2;
 }
 
-// Calls body with a constant 1, 2 or 3 for each group of columns.
-template <class Body>
-inline void for_column_groups(int columns, const Body& body) {
-    int column = 0;
-    for (; columns - column > 4 || columns - column == 3; column += 3) body(Constant<3>(), column);
-    for (; columns - column > 1; column += 2) body(Constant<2>(), column);
-    if (columns > column) body(Constant<1>(), column);
-}
-
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA

@@ -1,37 +1,13 @@
 // Uploading weights: into strips by all threads, or not at all.
 #include "cpu/weight.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cassert>
-#include <string>
 
-#include "core/error.h"
 #include "cpu/memory.h"
 #include "cpu/strips.h"
 
 namespace aerie::cpu {
-
-namespace {
-
-// Zeroed memory from the system, in huge pages where it has them.
-std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
-    constexpr size_t kHugePage = size_t(2) << 20;
-    const size_t mapped = bytes + kHugePage;
-    void* base =
-        ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        throw Error("cpu: out of memory (" + std::to_string(bytes) + " bytes wanted)");
-    const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(base) % kHugePage) % kHugePage;
-    std::byte* data = static_cast<std::byte*>(base) + skip;
-#ifdef MADV_HUGEPAGE
-    ::madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-    return {data, [base, mapped](std::byte*) { ::munmap(base, mapped); }};
-}
-
-}  // namespace
 
 std::shared_ptr<std::byte> WeightArena::allocate(size_t bytes) {
     constexpr size_t kAlignment = 64, kBlockBytes = size_t(32) << 20;

@@ -97,6 +97,16 @@ ModelConfig head_shape(const ModelConfig& target) {
     return head;
 }
 
+Json sizes_json(const ModelConfig& config) {
+    return Json::Object{{"layers", config.layers},
+                        {"hidden", config.hidden},
+                        {"intermediate", config.intermediate},
+                        {"heads", config.attention.heads},
+                        {"kv_heads", config.attention.kv_heads},
+                        {"head_dim", config.attention.head_dim},
+                        {"vocabulary", config.vocab}};
+}
+
 Json config_json(const ModelConfig& config) {
     return Json::Object{{"architectures", Json::Array{"LlamaForCausalLM"}},
                         {"model_type", "llama"},

@@ -23,6 +23,9 @@ ModelConfig model_shape(const std::string& name, const ShapeChanges& changes = {
 // An EAGLE-1/2 head's configuration for this target: one of its layers.
 ModelConfig head_shape(const ModelConfig& target);
 
+// Its sizes, as reports name them.
+Json sizes_json(const ModelConfig& config);
+
 // As config.json says it.
 Json config_json(const ModelConfig& config);
 

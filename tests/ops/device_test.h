@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -70,6 +71,25 @@ std::vector<Block> packed_groups(const reference::Matrix& values, Block (*pack)(
 
 bool same_bits(const reference::Matrix& a, const reference::Matrix& b);
 bool same_bits(const float* a, const float* b, int count);
+
+// Rows of multiply(x) for 64 rows x: at every number of rows each has the bits that it has alone.
+template <class Multiply>
+void expect_rows_to_stand_alone(const reference::Matrix& x, int outputs, const std::string& what,
+                                const Multiply& multiply) {
+    reference::Matrix alone(64, outputs);
+    for (int r = 0; r < 64; ++r) {
+        reference::Matrix one(1, x.cols);
+        std::copy_n(x[r], x.cols, one[0]);
+        std::copy_n(multiply(one)[0], outputs, alone[r]);
+    }
+    for (int rows = 2; rows <= 64; ++rows) {
+        reference::Matrix some(rows, x.cols);
+        std::copy_n(x.data.begin(), some.data.size(), some.data.begin());
+        const reference::Matrix got = multiply(some);
+        ASSERT_TRUE(same_bits(got.data.data(), alone.data.data(), int(got.data.size())))
+            << what << " at " << rows << " rows";
+    }
+}
 
 inline std::string device_name(const testing::TestParamInfo<Device>& info) {
     return info.param.name;

@@ -63,20 +63,9 @@ TEST_P(QuantisedTest, MatmulRowsDoNotDependOnTheirNeighbours) {
     for (DType type : kTypes)
         for (const Shape& shape : {Shape{704, 17}, Shape{2080, 33}}) {
             const auto weight = upload_weight(random_matrix(shape.outputs, shape.inner, 3), type);
-            const Matrix x = random_matrix(64, shape.inner, 4);
-            Matrix alone(64, shape.outputs);
-            for (int r = 0; r < 64; ++r) {
-                Matrix one(1, shape.inner);
-                std::copy_n(x[r], shape.inner, one[0]);
-                std::copy_n(multiply(one, *weight)[0], shape.outputs, alone[r]);
-            }
-            for (int rows = 2; rows <= 64; ++rows) {
-                Matrix some(rows, shape.inner);
-                std::copy_n(x.data.begin(), some.data.size(), some.data.begin());
-                const Matrix got = multiply(some, *weight);
-                ASSERT_TRUE(same_bits(got.data.data(), alone.data.data(), int(got.data.size())))
-                    << name(type) << " " << shape.inner << " at " << rows << " rows";
-            }
+            expect_rows_to_stand_alone(random_matrix(64, shape.inner, 4), shape.outputs,
+                                       std::string(name(type)) + " " + std::to_string(shape.inner),
+                                       [&](const Matrix& x) { return multiply(x, *weight); });
         }
 }
 
