@@ -21,7 +21,8 @@ struct Device {
     std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
 };
 
-// The CPU with every instruction set of the build; later the GPUs.
+// Those of the test program: the CPU with every instruction set, or the CUDA kernels under the
+// execution model (tests/simt).
 std::vector<Device> devices();
 
 // The CPU with an instruction set by its $AERIE_CPU_ISA name; null where it lacks that.
