@@ -101,7 +101,7 @@ __device__ void soften_chunk(ChunkSpace& space, const AttentionTask& task, int h
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kChunk / kLanes; ++i) {
-        const float e = exponential(scores[i] - largest);
+        const float e = exp_of(scores[i] - largest);
         if (int(threadIdx.x) % 32 < kLanes) space.scores[h * kChunk + i * kLanes + lane] = e;
         sum = sum + e;
     }
@@ -178,14 +178,14 @@ __global__ void merge_kernel(ActivationView out, View<const int32_t> rows, Parti
             const size_t place = partials.place(r, chunk, head);
             const float chunk_max = partials.max[place];
             const float new_max = larger(chunk_max, max);
-            const float keep = exponential(max - new_max);
-            const float weight = exponential(chunk_max - new_max);
+            const float keep = exp_of(max - new_max);
+            const float weight = exp_of(chunk_max - new_max);
             sum = sum * keep + partials.sum[place] * weight;
             mixed =
                 mixed * keep + partials.mix[place * size_t(partials.head_dim) + size_t(d)] * weight;
             max = new_max;
         }
-        mixed = mixed / sum;
+        mixed = mixed * reciprocal(sum);
     }
     put_activations(out, r, first, mixed);
 }

@@ -94,7 +94,7 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, Cuts cut
     const float factor = float(1 / total);
     for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads) {
         const float z = (row.kept(id) - row.top) * scale;
-        out[r][id] = z <= infinity() ? exponential(z) * factor : 0.0f;
+        out[r][id] = z <= infinity() ? exp_of(z) * factor : 0.0f;
     }
 }
 

@@ -7,33 +7,25 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kPart = 4096;  // elements whose squares are in shared memory at a time
+constexpr int kThreads = 128;  // the virtual lanes of the sum: element i belongs to lane i % 128
 
-// A block a row. The squares are made by all threads and added by sixteen, in the order of the
-// virtual lanes.
+// A block a row.
 __global__ void rms_norm_kernel(ActivationView out, View<const float> x, View<const float> weight,
-                                float epsilon) {
-    __shared__ SharedArray<float, kPart> squares;
+                                float epsilon, float inverse_count) {
+    __shared__ SharedArray<float, kThreads> lanes;
     __shared__ SharedArray<float, 1> scale;
     const int r = int(blockIdx.x), thread = int(threadIdx.x);
-    float sum = 0;
-    for (int first = 0; first < x.cols; first += kPart) {
-        const int count = min(kPart, x.cols - first);
-        for (int i = thread; i < count; i += kThreads) {
-            const float value = x[r][first + i];
-            squares[i] = value * value;
-        }
-        __syncthreads();
-        if (thread < kLanes) {
-#pragma unroll 8
-            for (int i = thread; i < count; i += kLanes) sum = sum + squares[i];
-        }
-        __syncthreads();
-    }
-    if (thread < 32) {
-        const float mean = sum_of_lanes(sum) / float(x.cols);
-        if (thread == 0) scale[0] = 1.0f / sqrtf(mean + epsilon);
+    float squares = 0;
+#pragma unroll 4
+    for (int i = thread; i < x.cols; i += kThreads) squares = squares + x[r][i] * x[r][i];
+    lanes[thread] = squares;
+    __syncthreads();
+    if (thread < 32) {  // lanes 64 apart, then 32, 16, 8, 4, 2, 1
+        float sum = (float(lanes[thread]) + float(lanes[thread + 64])) +
+                    (float(lanes[thread + 32]) + float(lanes[thread + 96]));
+        sum = sum + __shfl_xor_sync(kAllLanes, sum, kLanes);
+        sum = sum_of_lanes(sum);
+        if (thread == 0) scale[0] = inverse_sqrt(sum * inverse_count + epsilon);
     }
     __syncthreads();
     const float factor = scale[0];
@@ -49,7 +41,7 @@ __global__ void rms_norm_kernel(ActivationView out, View<const float> x, View<co
 
 void CudaBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
     launch(rms_norm_kernel, {dim3(unsigned(x.rows)), dim3(kThreads), stream_}, out, x, weight,
-           epsilon);
+           epsilon, 1.0f / float(x.cols));
 }
 
 }  // namespace aerie::cuda

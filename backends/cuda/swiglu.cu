@@ -21,8 +21,7 @@ __global__ void swiglu_kernel(ActivationView out, View<const float> gate_up) {
     const int i = first + int(threadIdx.x) % kGroup;
     float value = 0;
     if (i < out.cols) {
-        const float gate = gate_up[r][i], up = gate_up[r][out.cols + i];
-        value = gate / (1.0f + exponential(0.0f - gate)) * up;
+        value = silu(gate_up[r][i]) * gate_up[r][out.cols + i];
     }
     put_activations(out, r, first, value);
 }

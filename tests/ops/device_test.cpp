@@ -12,7 +12,7 @@ using reference::Matrix;
 
 namespace {
 
-constexpr int kGap = 5;  // elements between the rows of an Array
+constexpr int kGap = 6;  // elements between the rows of an Array: whole words, as GPUs want them
 constexpr int32_t kPoison = -12345;
 
 Array strided(Backend& be, DType type, int rows, int cols) {

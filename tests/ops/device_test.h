@@ -21,9 +21,12 @@ struct Device {
     std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
 };
 
-// Those of the test program: the CPU with every instruction set, or the CUDA kernels under the
-// execution model (tests/simt).
+// Those of the test program: the CPU with every instruction set and the GPUs, or the CUDA kernels
+// under the execution model (tests/simt).
 std::vector<Device> devices();
+
+// Vulkan's first device in several settings; none in a build without Vulkan.
+std::vector<Device> vulkan_devices();
 
 // The CPU with an instruction set by its $AERIE_CPU_ISA name; null where it lacks that.
 std::unique_ptr<Backend> open_cpu_isa(const std::string& isa, int threads);

@@ -1,4 +1,4 @@
-// Devices under test: the CPU with every instruction set.
+// Devices under test: the CPU with every instruction set, and the GPUs.
 #include <cstdlib>
 
 #include "cpu/cpu_backend.h"
@@ -21,6 +21,7 @@ std::vector<Device> devices() {
     std::vector<Device> all;
     for (const char* isa : {"portable", "avx2", "avx512"})
         all.push_back({std::string("cpu_") + isa, [isa] { return open_cpu_isa(isa, 2); }});
+    for (Device& device : vulkan_devices()) all.push_back(std::move(device));
     return all;
 }
 

@@ -19,9 +19,22 @@ __device__ inline float not_a_number() {
     return __uint_as_float(0x7fc00000u);
 }
 
-// Within 2 units in the last place; 0 below -87.3, the value at 88 above 88, NaN of NaN.
-__device__ inline float exponential(float x) {
-    const float clamped = x > 88.0f ? 88.0f : x;
+// Definitions: core/arithmetic.h and core/arithmetic.cpp.
+__device__ inline float reciprocal(float x) {
+    float r = __uint_as_float(0x7ef311c7u - __float_as_uint(x));
+    for (int i = 0; i < 3; ++i) r = r * (2.0f - x * r);
+    return r;
+}
+
+__device__ inline float inverse_sqrt(float x) {
+    const float half = 0.5f * x;
+    float r = __uint_as_float(0x5f3759dfu - (__float_as_uint(x) >> 1));
+    for (int i = 0; i < 3; ++i) r = r * (1.5f - (half * r) * r);
+    return r;
+}
+
+__device__ inline float exp_of(float x) {
+    const float clamped = 88.0f < x ? 88.0f : x;
     const float shifted = clamped * 1.44269504f + 12582912.0f;  // rounds to an integer
     const float n = shifted - 12582912.0f;
     const float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -34,6 +47,11 @@ __device__ inline float exponential(float x) {
     const float power = (p * (r * r) + r) + 1.0f;
     const float scale = __uint_as_float((__float_as_uint(shifted) + 127) << 23);
     return x < -87.3f ? 0.0f : power * scale;
+}
+
+__device__ inline float silu(float x) {
+    const float least = x < -80.0f ? -80.0f : x;
+    return x * reciprocal(1.0f + exp_of(0.0f - least));
 }
 
 // The fixed tree over 16 lanes that lie side by side in a warp: all of them get the sum.

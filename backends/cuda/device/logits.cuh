@@ -89,7 +89,7 @@ constexpr float kMassOne = 0x1p40f;  // the mass of the best token
 
 __device__ inline uint64_t mass_of(const LogitRow& row, int id, float scale) {
     const float z = (row.x[id] - row.top) * scale;
-    return z <= infinity() ? uint64_t(exponential(z) * kMassOne) : 0;
+    return z <= infinity() ? uint64_t(exp_of(z) * kMassOne) : 0;
 }
 
 // Mass of what is kept.

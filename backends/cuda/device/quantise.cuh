@@ -29,7 +29,7 @@ __device__ inline void quantise_group(BlockI8G32* to, float value) {
     for (int distance = kGroup / 2; distance > 0; distance /= 2)
         largest = larger(__shfl_xor_sync(kAllLanes, largest, distance), largest);
     const bool used = sound && largest >= 0x1p-100f;  // the inverse step must stay finite
-    const float inverse = used ? 127 / largest : 0;
+    const float inverse = used ? 127 * reciprocal(largest) : 0;
     to->q[lane] = int8_t(used ? nearest(value * inverse, -127, 127) : 0);
     if (lane == 0) to->scale = used ? largest * (1.0f / 127) : sound ? 0.0f : not_a_number();
 }
