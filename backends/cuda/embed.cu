@@ -19,7 +19,7 @@ struct Table {
 __device__ float element(const Table& table, int row, int col) {
     if (table.type == DType::F32)
         return reinterpret_cast<const float*>(table.data)[f32_place(row, col, table.cols)];
-    if (table.type == DType::F16 || table.type == DType::BF16) {
+    if (is_float(table.type)) {
         const uint16_t bits =
             reinterpret_cast<const uint16_t*>(table.data)[float_place(row, col, table.cols)];
         return table.type == DType::F16 ? from_f16(bits) : __uint_as_float(unsigned(bits) << 16);

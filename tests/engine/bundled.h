@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,9 +18,15 @@
 
 namespace aerie::test {
 
+// $AERIE_TEST_DEVICE, or the CPU.
+inline std::string test_device() {
+    const char* device = std::getenv("AERIE_TEST_DEVICE");
+    return device ? device : "cpu";
+}
+
 inline RuntimeOptions bundled_options(DType type, DType draft_type) {
     RuntimeOptions options;
-    options.device = "cpu";
+    options.device = test_device();
     options.model = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny";
     options.head = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny-eagle";
     options.weights = type;

@@ -9,11 +9,18 @@
 namespace aerie::test {
 namespace {
 
+constexpr int kMaxTokens = 128;
 constexpr DraftKind kDrafters[] = {DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2};
 
 int prompt_count() {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
     return count ? std::atoi(count) : AERIE_LOSSLESS_PROMPTS;
+}
+
+// At most so many tokens of each text; slow devices take few.
+int most_tokens() {
+    const char* count = std::getenv("AERIE_TEST_TOKENS");
+    return count ? std::atoi(count) : kMaxTokens;
 }
 
 struct Case {
@@ -56,6 +63,7 @@ class Lossless : public testing::TestWithParam<Case> {
 
     void expect_equal_to_plain(const std::vector<DraftOptions>& drafters, const Sampling& sampling,
                                int tokens) {
+        tokens = std::min(tokens, most_tokens());
         const auto plain = run(draft_options(DraftKind::none), sampling, tokens);
         for (const DraftOptions& draft : drafters) {
             const auto drafted = run(draft, sampling, tokens);
