@@ -1,69 +1,101 @@
 // The backends of this build.
 #include "backend/registry.h"
 
-#include <charconv>
+#include <algorithm>
 
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
 #ifdef AERIE_CUDA
 #include "cuda/cuda_backend.h"
 #endif
+#ifdef AERIE_VULKAN
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+#endif
 
 namespace aerie {
 
 namespace {
 
-// A kind of GPU, whose devices are kind:0, kind:1, ... Without functions: not in this build.
-struct GpuKind {
-    const char* kind;
-    const char* backend;
-    std::vector<Capabilities> (*list)() = nullptr;
-    std::unique_ptr<Backend> (*open)(int index) = nullptr;
+// A kind of device: those there are, and how to open one by its name.
+struct Kind {
+    std::string prefix, title;
+    std::vector<Capabilities> (*list)();
+    std::unique_ptr<Backend> (*open)(const std::string& device, const DeviceOptions& options);
 };
 
-// The best ones first.
-constexpr GpuKind kGpuKinds[] = {
 #ifdef AERIE_CUDA
-    {"cuda", "CUDA", cuda_devices, open_cuda},
-#else
-    {"cuda", "CUDA"},
+std::unique_ptr<Backend> open_cuda_device(const std::string& device, const DeviceOptions&) {
+    return open_cuda(device);
+}
 #endif
-    {"vulkan", "Vulkan"},
-};
+#ifdef AERIE_VULKAN
+std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
+                                            const DeviceOptions& options) {
+    vulkan::DeviceChoices choices;
+    choices.cache = options.cache;
+    choices.on_progress = options.on_progress;
+    return open_vulkan(device, choices);
+}
+#endif
 
-std::unique_ptr<Backend> open_gpu(const GpuKind& gpu, const std::string& device) {
-    if (!gpu.open)
-        throw Error(device + ": this build has no " + gpu.backend + " backend; `aerie devices`" +
-                    " lists what it has");
-    const std::string number = device.substr(std::string(gpu.kind).size());
-    const char* end = number.data() + number.size();
-    int index = -1;
-    if (!number.starts_with(":") || std::from_chars(number.data() + 1, end, index).ptr != end ||
-        index < 0)
-        throw Error(device + ": expected " + gpu.kind + ":N");
-    return gpu.open(index);
+// GPUs first, and of their kinds the quicker one.
+std::vector<Kind> kinds() {
+    return {
+#ifdef AERIE_CUDA
+        {"cuda", "CUDA", cuda_capabilities, open_cuda_device},
+#else
+        {"cuda", "CUDA", nullptr, nullptr},
+#endif
+#ifdef AERIE_VULKAN
+        {"vulkan", "Vulkan", vulkan_capabilities, open_vulkan_device},
+#else
+        {"vulkan", "Vulkan", nullptr, nullptr},
+#endif
+        {"cpu", "CPU", [] { return std::vector{cpu_capabilities()}; },
+         [](const std::string&, const DeviceOptions& options) {
+             return open_cpu(options.threads);
+         }},
+    };
+}
+
+// The largest GPU of the first kind that has one, else the CPU.
+std::string best_device() {
+    for (const Kind& kind : kinds()) {
+        std::string best;
+        size_t memory = 0;
+        if (!kind.list) continue;
+        for (const Capabilities& device : kind.list())
+            if (device.is_gpu && device.problem.empty() && device.memory_bytes > memory) {
+                best = device.name;
+                memory = device.memory_bytes;
+            }
+        if (!best.empty()) return best;
+    }
+    return "cpu";
 }
 
 }  // namespace
 
 std::vector<Capabilities> list_devices() {
     std::vector<Capabilities> all;
-    for (const GpuKind& gpu : kGpuKinds)
-        if (gpu.list)
-            for (Capabilities& found : gpu.list()) all.push_back(std::move(found));
-    all.push_back(cpu_capabilities());
+    for (const Kind& kind : kinds())
+        if (kind.list)
+            for (Capabilities& device : kind.list()) all.push_back(std::move(device));
     return all;
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {
-    if (device.empty()) return open_device(list_devices().front().name, options);
-    if (device == "cpu") return open_cpu(options.threads);
-    for (const GpuKind& gpu : kGpuKinds)
-        if (device.starts_with(gpu.kind)) return open_gpu(gpu, device);
+    const std::string wanted = device.empty() ? best_device() : device;
+    for (const Kind& kind : kinds()) {
+        if (wanted != kind.prefix && !wanted.starts_with(kind.prefix + ":")) continue;
+        if (kind.open) return kind.open(wanted, options);
+        throw Error(wanted + ": this build has no " + kind.title + " backend");
+    }
     std::string known;
     for (const Capabilities& found : list_devices())
         known += (known.empty() ? "" : ", ") + found.name;
-    throw Error("no device named " + device + "; there is " + known);
+    throw Error("no device named " + wanted + "; there is " + known);
 }
 
 }  // namespace aerie

@@ -3,6 +3,7 @@
 #include "cuda/backend.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include "cuda/check.h"
@@ -31,6 +32,7 @@ Capabilities describe(int index) {
                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                        "), " + std::to_string(properties.multiProcessorCount) + " multiprocessors";
     caps.memory_bytes = properties.totalGlobalMem;
+    caps.is_gpu = true;
     return caps;
 }
 
@@ -150,22 +152,27 @@ void CudaBackend::forget_recordings() {
 
 }  // namespace cuda
 
-std::vector<Capabilities> cuda_devices() {
+std::vector<Capabilities> cuda_capabilities() {
     std::vector<Capabilities> devices;
     for (int i = 0; i < cuda::device_count(); ++i) devices.push_back(cuda::describe(i));
     return devices;
 }
 
-std::unique_ptr<Backend> open_cuda(int index) {
-    const std::string name = "cuda:" + std::to_string(index);
-    int count = 0;
+std::unique_ptr<Backend> open_cuda(const std::string& device) {
+    constexpr std::string_view kPrefix = "cuda:";
+    const char* end = device.data() + device.size();
+    int index = -1, count = 0;
+    if (!device.starts_with(kPrefix) ||
+        std::from_chars(device.data() + kPrefix.size(), end, index).ptr != end || index < 0)
+        throw Error(device + ": expected cuda:N, such as cuda:0");
     const cudaError_t result = cudaGetDeviceCount(&count);
     if (result != cudaSuccess) {
         (void)cudaGetLastError();
-        throw Error(name + ": no NVIDIA driver that this build can use (" +
+        throw Error(device + ": no NVIDIA driver that this build can use (" +
                     cudaGetErrorString(result) + ")");
     }
-    if (index >= count) throw Error(name + ": there are " + std::to_string(count) + " NVIDIA GPUs");
+    if (index >= count)
+        throw Error(device + ": no such device; NVIDIA GPUs here: " + std::to_string(count));
     return std::make_unique<cuda::CudaBackend>(index);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -9,9 +10,9 @@
 namespace aerie {
 
 // Every usable NVIDIA GPU, "cuda:0" first; none where there is no driver.
-std::vector<Capabilities> cuda_devices();
+std::vector<Capabilities> cuda_capabilities();
 
-// Throws Error, also where there is no driver or no such GPU.
-std::unique_ptr<Backend> open_cuda(int index);
+// By its name; throws Error, also where there is no driver or no such GPU.
+std::unique_ptr<Backend> open_cuda(const std::string& device);
 
 }  // namespace aerie

@@ -13,11 +13,46 @@ namespace vulkan {
 
 namespace {
 
+std::vector<std::string> details(const Traits& traits) {
+    std::string used, unused;
+    const auto add = [&](const char* what, bool there, bool wanted) {
+        std::string& list = there && wanted ? used : unused;
+        list += (list.empty() ? "" : ", ") + std::string(what) + (there ? "" : " (missing)");
+    };
+    add("integer dot product", traits.integer_dot, true);
+    add("timestamps", traits.timestamp_seconds > 0, true);
+    add("cooperative matrices", traits.cooperative_matrix, false);
+    add("subgroup size control", traits.subgroup_control, false);
+    add("16-bit storage", traits.storage16, false);
+    add("8-bit storage", traits.storage8, false);
+    add("f16 arithmetic", traits.float16, false);
+    add("buffer addresses", traits.buffer_address, false);
+    const auto version = [](uint32_t v) {
+        return std::to_string(VK_API_VERSION_MAJOR(v)) + "." +
+               std::to_string(VK_API_VERSION_MINOR(v));
+    };
+    std::string subgroups = "subgroups of " + std::to_string(traits.subgroup_size);
+    if (traits.least_subgroup < traits.most_subgroup)
+        subgroups += " (" + std::to_string(traits.least_subgroup) + " to " +
+                     std::to_string(traits.most_subgroup) + ")";
+    return {"Vulkan " + version(traits.api_version) + ", " + subgroups + ", " +
+                std::to_string(traits.shared_bytes >> 10) + " KiB shared memory, " +
+                (traits.unified() ? "memory shared with the host" : "memory of its own") +
+                ", UUID " + traits.uuid,
+            "used: " + (used.empty() ? "nothing beyond Vulkan 1.2" : used),
+            "not used: " + (unused.empty() ? "nothing" : unused)};
+}
+
 Capabilities describe(size_t index, const Traits& traits) {
     Capabilities caps;
     caps.name = "vulkan:" + std::to_string(index);
     caps.description = traits.name + ", " + traits.driver;
     caps.memory_bytes = traits.memory_bytes;
+    caps.problem = traits.missing;
+    caps.is_gpu = traits.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+                  traits.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ||
+                  traits.type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU;
+    caps.details = details(traits);
     return caps;
 }
 

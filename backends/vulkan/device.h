@@ -16,7 +16,8 @@ struct DeviceChoices {
     bool allow_unified = true;  // false: host data goes through staging buffers everywhere
     int split = 0;              // invocations that share a row of a matmul; 0: by kind of device
     std::string cache;          // folder where compiled pipelines are kept; empty: nowhere
-    std::function<void(VolkDeviceTable&)> patch;  // may replace functions
+    std::function<void(VolkDeviceTable&)> patch;          // may replace functions
+    std::function<void(const std::string&)> on_progress;  // while pipelines compile
 };
 
 class Device {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/rows.h"
 #include "core/tensor.h"
@@ -121,8 +122,11 @@ struct Limits {
 };
 
 struct Capabilities {
-    std::string name;         // "cpu"
-    std::string description;  // for people: processor, instruction set, threads
+    std::string name;                  // "cpu", "vulkan:0"
+    std::string description;           // for people: processor, instruction set, threads
+    std::vector<std::string> details;  // for people: what the device has, a line each
+    std::string problem;               // why it cannot be opened; empty if it can
+    bool is_gpu = false;               // may be chosen where no device is named
     size_t memory_bytes = 0;
     bool maps_files = false;  // what is looked up in its own type stays in the host data
     int threads = 0;          // of a CPU

@@ -8,11 +8,11 @@
 namespace aerie {
 
 std::vector<Capabilities> list_devices() {
-    return {cuda_devices().front(), cpu_capabilities()};
+    return {cuda_capabilities().front(), cpu_capabilities()};
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {
-    return device == "cpu" ? open_cpu(options.threads) : open_cuda(0);
+    return device == "cpu" ? open_cpu(options.threads) : open_cuda(device);
 }
 
 }  // namespace aerie

@@ -41,23 +41,35 @@ struct Fragments {
     uint2 b;
 };
 
-// multiply(sum, word of a, word of b) adds the products of the elements in two words.
-template <class Sum, class Multiply>
-void multiply_tile(void* const* items, const Multiply& multiply) {
+// decode(out, word) gives the elements of a word: `count` of them.
+template <class Sum, int count, class Decode>
+void multiply_tile(void* const* items, const Decode& decode) {
+    constexpr int kInner = 8 * count;
     const auto lane = [&](int g, int t) -> Fragments<Sum>& {
         return *static_cast<Fragments<Sum>*>(items[g * 4 + t]);
     };
-    for (int row = 0; row < 16; ++row)
-        for (int column = 0; column < 8; ++column) {
-            Sum& sum = lane(row % 8, column / 2).c[row / 8 * 2 + column % 2];
+    Sum a[16][kInner], b[kInner][8];
+    for (int g = 0; g < 8; ++g)
+        for (int t = 0; t < 4; ++t) {
+            const Fragments<Sum>& mine = lane(g, t);
+            decode(&a[g][t * count], mine.a.x);
+            decode(&a[g + 8][t * count], mine.a.y);
+            decode(&a[g][(t + 4) * count], mine.a.z);
+            decode(&a[g + 8][(t + 4) * count], mine.a.w);
+            Sum column[2][count];
+            decode(column[0], mine.b.x);
+            decode(column[1], mine.b.y);
             for (int half = 0; half < 2; ++half)
-                for (int t = 0; t < 4; ++t) {
-                    const uint4& a = lane(row % 8, t).a;
-                    const uint2& b = lane(column, t).b;
-                    multiply(sum, half ? (row < 8 ? a.z : a.w) : (row < 8 ? a.x : a.y),
-                             half ? b.y : b.x);
-                }
+                for (int i = 0; i < count; ++i)
+                    b[(t + 4 * half) * count + i][g] = column[half][i];
         }
+    for (int row = 0; row < 16; ++row) {
+        Sum sums[8];
+        for (int n = 0; n < 8; ++n) sums[n] = lane(row % 8, n / 2).c[row / 8 * 2 + n % 2];
+        for (int k = 0; k < kInner; ++k)
+            for (int n = 0; n < 8; ++n) sums[n] += a[row][k] * b[k][n];
+        for (int n = 0; n < 8; ++n) lane(row % 8, n / 2).c[row / 8 * 2 + n % 2] = sums[n];
+    }
 }
 
 template <class Sum, class AllHere>
@@ -67,38 +79,32 @@ void meet_for_tile(Sum (&c)[4], uint4 a, uint2 b, AllHere all_here, simt::Site s
 }
 
 inline void mma_s8(int (&c)[4], uint4 a, uint2 b, simt::Site site = simt::Site::current()) {
-    meet_for_tile(
-        c, a, b,
-        [](void* const* items) {
-            multiply_tile<int>(items, [](int& sum, unsigned x, unsigned y) {
-                for (int i = 0; i < 32; i += 8) sum += int(int8_t(x >> i)) * int(int8_t(y >> i));
-            });
-        },
-        site);
+    const auto all_here = [](void* const* items) {
+        multiply_tile<int, 4>(items, [](int* out, unsigned word) {
+            for (int i = 0; i < 4; ++i) out[i] = int8_t(word >> (8 * i));
+        });
+    };
+    meet_for_tile(c, a, b, all_here, site);
 }
 
 inline void mma_f16(float (&c)[4], uint4 a, uint2 b, simt::Site site = simt::Site::current()) {
-    meet_for_tile(
-        c, a, b,
-        [](void* const* items) {
-            multiply_tile<float>(items, [](float& sum, unsigned x, unsigned y) {
-                for (int i = 0; i < 32; i += 16)
-                    sum += f16_to_f32(uint16_t(x >> i)) * f16_to_f32(uint16_t(y >> i));
-            });
-        },
-        site);
+    const auto all_here = [](void* const* items) {
+        multiply_tile<float, 2>(items, [](float* out, unsigned word) {
+            out[0] = f16_to_f32(uint16_t(word));
+            out[1] = f16_to_f32(uint16_t(word >> 16));
+        });
+    };
+    meet_for_tile(c, a, b, all_here, site);
 }
 
 inline void mma_bf16(float (&c)[4], uint4 a, uint2 b, simt::Site site = simt::Site::current()) {
-    meet_for_tile(
-        c, a, b,
-        [](void* const* items) {
-            multiply_tile<float>(items, [](float& sum, unsigned x, unsigned y) {
-                for (int i = 0; i < 32; i += 16)
-                    sum += bf16_to_f32(uint16_t(x >> i)) * bf16_to_f32(uint16_t(y >> i));
-            });
-        },
-        site);
+    const auto all_here = [](void* const* items) {
+        multiply_tile<float, 2>(items, [](float* out, unsigned word) {
+            out[0] = bf16_to_f32(uint16_t(word));
+            out[1] = bf16_to_f32(uint16_t(word >> 16));
+        });
+    };
+    meet_for_tile(c, a, b, all_here, site);
 }
 
 }  // namespace aerie::cuda
