@@ -126,6 +126,8 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
         ->type_name("N");
     app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
         ->type_name("NAME");
+    app.add_flag("--profile", options.profile,
+                 "time each op on the device and print a table on stderr; slower");
     add_choice(app, "--weights", options.weights, kWeightTypes,
                "type of the target's weights (default: as stored)");
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");

@@ -128,6 +128,13 @@ void VulkanBackend::reserve(const Limits& limits) {
     scratch_memory_ = plan.allocate(*this);
 }
 
+std::vector<OpTime> VulkanBackend::op_times() {
+    queue_->wait();
+    std::vector<OpTime> times;
+    for (const auto& [op, time] : queue_->times()) times.push_back(time);
+    return times;
+}
+
 }  // namespace vulkan
 
 std::vector<Capabilities> vulkan_capabilities() {

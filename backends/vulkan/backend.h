@@ -35,6 +35,7 @@ class VulkanBackend final : public Backend {
         queue_->replay(key, record);
     }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
+    std::vector<OpTime> op_times() override;
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
     }

@@ -91,7 +91,7 @@ void Queue::close_list() {
     if (batch.used == batch.lists.size() || !batch.lists[batch.used]->open()) return;
     CommandList& list = *batch.lists[batch.used++];
     list.end();
-    batch.order.push_back(list.handle());
+    batch.order.push_back(&list);
     batch.work += list.work();
     count(list.counts());
 }
@@ -105,13 +105,15 @@ void Queue::submit() {
     close_list();
     Batch& batch = batches_[batch_];
     if (batch.order.empty()) return;
+    std::vector<VkCommandBuffer> handles;
+    for (const CommandList* list : batch.order) handles.push_back(list->handle());
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                .pNext = nullptr,
                                .waitSemaphoreCount = 0,
                                .pWaitSemaphores = nullptr,
                                .pWaitDstStageMask = nullptr,
-                               .commandBufferCount = uint32_t(batch.order.size()),
-                               .pCommandBuffers = batch.order.data(),
+                               .commandBufferCount = uint32_t(handles.size()),
+                               .pCommandBuffers = handles.data(),
                                .signalSemaphoreCount = 0,
                                .pSignalSemaphores = nullptr};
     VK_CHECK(device_->vk.vkQueueSubmit(device_->queue, 1, &info, batch.fence));
@@ -134,6 +136,7 @@ void Queue::finish(Batch& batch) {
         work_of_submission_ = std::max(
             kFirstWork / 16, (work_of_submission_ + batch.work / seconds * kSubmissionSeconds) / 2);
     idle_since_ = now;
+    for (const CommandList* list : batch.order) list->add_times(times_);
     batch.in_flight = false;
     batch.used = 0;
     batch.order.clear();
@@ -264,7 +267,7 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
         }
         close_list();
         Batch& batch = batches_[batch_];
-        batch.order.push_back(recording.list->handle());
+        batch.order.push_back(recording.list.get());
         batch.work += recording.list->work();
         count(recording.list->counts());
         if (batch.work > work_of_submission_) submit();

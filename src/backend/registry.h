@@ -13,6 +13,7 @@ namespace aerie {
 struct DeviceOptions {
     int threads = 0;         // CPU: 0 means one per core
     std::string cache = {};  // folder for what a GPU's driver compiles; empty: not kept
+    bool profile = false;    // measure each op; slower
     // Of work that takes long.
     std::function<void(const std::string&)> on_progress = {};
 };
