@@ -66,7 +66,8 @@ struct NoiseParams {
 };
 
 // Choices from rows of logits.
-const uint kSlice = 4096;   // tokens of a row that a workgroup looks at
+const uint kSlice = 4096;  // tokens of a row that a workgroup looks at
+const uint kEditSlice = 2048;
 const uint kDigits = 2048;  // of one level of the search for a cut
 const uint kCutWords = 8;   // of a row's cut, see cut_descend.comp
 

@@ -11,7 +11,6 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr int kChoiceRows = 32;  // at once
-constexpr int kEditGroup = 64;   // invocations of a workgroup of the edits
 constexpr uint32_t kCutLevels = 5;
 
 Access reads_or(const Tensor& tensor, const Tensor& other) {
@@ -61,11 +60,9 @@ void ChoiceRows::edit(const Choice& choice, int first) {
                               .has_mask = bool(mask),
                               .first_row = uint32_t(first),
                               .edits = choice.edits ? uint32_t(choice.edits.rows) : 0};
-    run("edit_copy", edits, {{writes(logits), reads(raw), reads_or(mask, raw)}},
-        {groups(raw.cols, kEditGroup), uint32_t(rows)}, 1);
-    if (edits.edits)
-        run("edit", edits, {{writes(logits), reads(choice.edits)}},
-            {groups(choice.edits.rows, kEditGroup), uint32_t(rows)}, 1);
+    run("edit", edits,
+        {{writes(logits), reads(raw), reads_or(mask, raw), reads_or(choice.edits, raw)}},
+        {groups(raw.cols, int(kEditSlice)), uint32_t(rows)}, 2);
 }
 
 // With noise: the best of what the filters keep. Without ids: into `tops`.
