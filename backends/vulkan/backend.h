@@ -14,8 +14,16 @@ constexpr int kMostContext = 1024 * kPageSize;  // as attention_merge.comp has i
 // All that ops keep between dispatches.
 struct Scratch {
     void add_to(TensorPlan& plan, const Limits& limits);
+    void add_choices_to(TensorPlan& plan, const Limits& limits);
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
+    // Choices, for some rows at a time. The histogram is zero between ops.
+    Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
+    Tensor tops;        // I32 [rows, 2]: key and id of the best
+    Tensor totals;      // I32 [rows, 2]: a sum in fixed point
+    Tensor cuts;        // I32 [rows, kCutWords]
+    Tensor histogram;   // I32 [rows, 3 * kDigits]
+    Tensor best_parts;  // I32 [rows, slices * ...]: what slices have found
 };
 
 class VulkanBackend final : public Backend {
