@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,9 +18,26 @@
 
 namespace aerie::test {
 
+// $AERIE_TEST_DEVICE, else the CPU.
+inline std::string test_device() {
+    const char* device = std::getenv("AERIE_TEST_DEVICE");
+    return device ? device : "cpu";
+}
+
+// True where there is no such device: the test then prints SKIPPED and passes.
+inline bool lacks_test_device() {
+    try {
+        open_device(test_device());
+        return false;
+    } catch (const Error& error) {
+        std::printf("SKIPPED: %s\n", error.what());
+        return true;
+    }
+}
+
 inline RuntimeOptions bundled_options(DType type, DType draft_type) {
     RuntimeOptions options;
-    options.device = "cpu";
+    options.device = test_device();
     options.model = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny";
     options.head = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny-eagle";
     options.weights = type;
