@@ -17,6 +17,7 @@ constexpr double kSubmissionSeconds = 0.1;
 constexpr double kFirstWork = 2e8;  // a submission before anything was timed
 constexpr size_t kUpdateBytes = 65536;
 constexpr size_t kStagingBytes = 16 << 20;
+constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly come again
 constexpr uint64_t kFenceNanoseconds = 20'000'000'000;
 
 size_t row_bytes(const Tensor& t) {
@@ -258,6 +259,10 @@ void Queue::wait() {
 void Queue::replay(uint64_t key, const std::function<void()>& make) {
     assert(!recording_);
     guarded([&] {
+        if (recordings_.size() == kMostRecordings && !recordings_.count(key)) {
+            finish_all();
+            recordings_.clear();
+        }
         const auto [found, fresh] = recordings_.try_emplace(key);
         Recording& recording = found->second;
         if (fresh) record(recording, make);
