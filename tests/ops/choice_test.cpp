@@ -313,11 +313,15 @@ TEST_P(ChoiceTest, EditsRoundLikeTheCpu) {
 TEST_P(ChoiceTest, RowsDoNotDependOnTheirNeighbours) {
     Case c{
         random_matrix(64, 4096, 9, 3), {}, {}, {.temperature = 0.8f, .top_k = 200, .top_p = 0.9f}};
-    const Matrix together = run_probs(c);
+    const Matrix together = run_probs(c), noise_row = random_matrix(1, 4096, 8);
+    const Best ranked = run_top_k(c, 10), noisy = run_top_k(c, 10, &noise_row);
     for (int r = 0; r < 64; r += 7) {
         Case alone{Matrix(1, 4096), {}, {}, c.filters};
         std::copy_n(c.logits[r], 4096, alone.logits[0]);
         EXPECT_TRUE(same_bits(run_probs(alone)[0], together[r], 4096)) << r;
+        EXPECT_TRUE(same_bits(run_top_k(alone, 10).log_probs[0], ranked.log_probs[r], 10)) << r;
+        const Best alone_noisy = run_top_k(alone, 10, &noise_row);
+        EXPECT_TRUE(same_bits(alone_noisy.log_probs[0], noisy.log_probs[r], 10)) << r;
     }
 }
 
