@@ -124,6 +124,9 @@ void VulkanBackend::reserve(const Limits& limits) {
         throw Error(device_->name() + ": a context of " + std::to_string(limits.context) +
                     " positions is beyond the " + std::to_string(kMostContext) +
                     " of this backend");
+    if (limits.vocab > kMostVocab)
+        throw Error(device_->name() + ": a vocabulary of " + std::to_string(limits.vocab) +
+                    " is beyond the " + std::to_string(kMostVocab) + " of this backend");
     TensorPlan plan;
     scratch_.add_to(plan, limits);
     scratch_memory_ = plan.allocate(*this);

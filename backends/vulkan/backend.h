@@ -10,6 +10,7 @@
 namespace aerie::vulkan {
 
 constexpr int kMostContext = 1024 * kPageSize;  // as attention_merge.comp has it
+constexpr int kMostVocab = 1 << 20;             // as fixed_point.glsl and best_of.glsl have it
 
 // All that ops keep between dispatches.
 struct Scratch {

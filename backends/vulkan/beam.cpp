@@ -20,10 +20,11 @@ void VulkanBackend::do_beam(const BeamStep& step) {
                                .has_selection = selects};
     // What is not used has some other tensor, since all that a shader names must be bound.
     const Access unused = reads(step.ids);
+    const Access frontier = width > 0 ? writes(step.frontier) : reads(step.frontier);
     run({"beam"}, params,
         {{writes(step.table), reads(step.ids), reads(step.log_probs), reads(step.rows.block),
-          width > 0 ? writes(step.frontier) : reads(step.frontier),
-          selects ? reads(step.selection) : unused, width > 0 ? writes(step.parent_row) : unused,
+          step.frontier ? frontier : unused, selects ? reads(step.selection) : unused,
+          width > 0 ? writes(step.parent_row) : unused,
           width > 0 ? writes(step.next.block) : unused}},
         {1}, 8.0 * step.ids.rows * step.ids.cols);
 }

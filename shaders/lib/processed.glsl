@@ -62,10 +62,11 @@ float weighed(uint key) {
     return z;
 }
 
-// The same with noise; -inf where the filters do not keep it, NaN for NaN.
+// The same with noise; -inf where the filters do not keep it. Without filters NaN for NaN.
 uint noisy_key(uint id, uint noise_at) {
     uint key = logit_key(id);
-    if (key == 0u) return 0u;
+    bool filters = p.choice.has_cut != 0u || p.choice.least_high > -kInfinity;
+    if (key == 0u) return filters ? kLowestKey : 0u;
     if (!kept(key, id)) return kLowestKey;
     precise float z = weighed(key) + noise[noise_at + id];
     return key_of(z);

@@ -1,5 +1,5 @@
 // GPUs: the bits of the CPU, in every op whose arithmetic is canonical (architecture.md section 2).
-// Those are all but products with float weights and what is made of filtered probabilities.
+// Those are all but products with float weights and probabilities themselves.
 #include <cstring>
 #include <map>
 
@@ -138,44 +138,52 @@ class OpResults {
         record("kv_compact, " + what, kv.k);
     }
 
-    // 70 rows, more than one block of them; ties, edits with divisions, a mask.
+    // 40 rows, more than a GPU takes at once; ties, edits with divisions, a mask.
     void choices() {
-        Matrix values = random_matrix(70, kVocab, 10, 3);
-        for (int r = 0; r < 70; r += 5)
-            for (int i = 0; i < kVocab; ++i) values[r][i] = float(int(values[r][i]));
-        const Tensor raw = tensor(DType::F32, 70, kVocab);
+        Matrix values = random_matrix(40, kVocab, 10, 3);
+        for (int r = 0; r < 40; r += 5)
+            for (int i = 0; i < kVocab; ++i) values[r][i] = 4 * float(int(values[r][i] / 4));
+        const Tensor raw = tensor(DType::F32, 40, kVocab);
         be_.write(raw, values.data.data());
         const Tensor noise_rows = tensor(DType::F32, 4, kVocab);
         noise(be_, noise_rows, 99, index({3, 4, 5, 6}));
         record("noise", noise_rows);
         std::vector<Edit> edits;
         for (int i = 0; i < 3000; ++i) edits.push_back({-1, i * 3, 1.0f + float(i) * 1e-3f, 0.1f});
-        for (int row : {1, 40, 69})
+        for (int row : {1, 33, 39})
             for (int i = 0; i < 9; ++i) edits.push_back({row, i % 7, 0.3f, float(i) - 2.5f});
-        Tensor mask = tensor(DType::I32, 70, (kVocab + 31) / 32);
-        be_.write(mask, random_matrix(70, mask.cols, 17).data.data());
+        Tensor mask = tensor(DType::I32, 40, (kVocab + 31) / 32);
+        be_.write(mask, random_matrix(40, mask.cols, 17).data.data());
         for (const Choice& choice : {Choice{raw, {}, {}, {}}, Choice{raw, blocks(edits), {}, {}},
                                      Choice{raw, blocks(edits), mask, {}}})
-            for (float temperature : {0.0f, 0.7f}) choose(choice, noise_rows, temperature);
+            for (const Filters& filters :
+                 {Filters{}, Filters{.temperature = 0.7f},
+                  Filters{.temperature = 0.7f, .top_k = 90},
+                  Filters{.temperature = 2, .top_k = 500, .top_p = 0.9f},
+                  Filters{.temperature = 1.3f, .top_p = 0.99f, .min_p = 1e-4f}})
+                choose(choice, noise_rows, filters);
     }
 
-    void choose(Choice choice, const Tensor& noise_rows, float temperature) {
-        choice.filters.temperature = temperature;
-        const std::string how = temperature == 0 ? ", greedy" : ", noisy";
-        std::vector<Row> rows(70);
-        for (int i = 0; i < 70; ++i) rows[size_t(i)] = {.position = 9 + i % 4, .prefix = 9};
-        rows[50].slot = -1;
-        const Tensor ids = tensor(DType::I32, 1, 70);
+    void choose(Choice choice, const Tensor& noise_rows, const Filters& filters) {
+        choice.filters = filters;
+        const bool noisy = filters.temperature > 0;
+        const std::string how = !noisy                               ? ", greedy"
+                                : filters.top_k || filters.top_p < 1 ? ", filtered"
+                                                                     : ", noisy";
+        std::vector<Row> rows(40);
+        for (int i = 0; i < 40; ++i) rows[size_t(i)] = {.position = 9 + i % 4, .prefix = 9};
+        rows[35].slot = -1;
+        const Tensor ids = tensor(DType::I32, 1, 40);
         sample(be_, ids, {choice, {blocks(rows)}, noise_rows});
         record("sample" + how, ids);
-        for (int k : {1, 10, kMaxTopK}) {
+        for (int k : {10, kMaxTopK}) {
             TopKStep step{.choice = choice,
                           .noise = {},
                           .softness = 1,
                           .id_map = {},
-                          .ids = tensor(DType::I32, 70, k),
-                          .log_probs = tensor(DType::F32, 70, k)};
-            if (temperature > 0) step.noise = noise_rows.row_range(1, 1);
+                          .ids = tensor(DType::I32, 40, k),
+                          .log_probs = tensor(DType::F32, 40, k)};
+            if (noisy) step.noise = noise_rows.row_range(1, 1);
             top_k(be_, step);
             record("top_k" + how, step.ids);
         }
