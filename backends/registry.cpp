@@ -12,6 +12,7 @@ std::vector<Capabilities> list_devices() {
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {
     if (device.empty() || device == "cpu") return open_cpu(options.threads);
+    if (device.starts_with("cpu:")) return open_cpu_device(device, options.threads);
     for (const auto& [kind, backend] : {std::pair("vulkan", "Vulkan"), std::pair("cuda", "CUDA")})
         if (device.starts_with(kind))
             throw Error(device + ": this build has no " + backend + " backend; it has cpu");

@@ -16,7 +16,8 @@ struct DeviceOptions {
 // Capabilities of every usable device, best first; names are "cpu", "vulkan:0", "cuda:0".
 std::vector<Capabilities> list_devices();
 
-// Opens a device by name; "" means the best GPU, else the CPU. Throws Error.
+// Opens a device by name; "" means the best GPU, else the CPU; "cpu:portable", "cpu:avx2" and
+// "cpu:avx512" are the CPU with that instruction set. Throws Error.
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options = {});
 
 }  // namespace aerie
