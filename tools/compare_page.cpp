@@ -17,8 +17,9 @@ constexpr size_t kOpenTexts = 4;  // further ones are folded away
 constexpr const char* kTextStyle = R"css(
 .verdict{display:inline-block;padding:.15rem .8rem;border-radius:1rem;color:#fff;font-weight:650;
 font-size:1rem;vertical-align:middle;margin-right:.7rem;background:var(--third)}
+.failure{color:var(--accent);font-weight:650;margin:.6rem 0}
 .verdict.fail{background:var(--accent)}td.fail{color:var(--accent);font-weight:650}td.ok{color:var(--third)}
-td.wide{text-align:left;white-space:normal}h3{font-size:1rem;margin:1.2rem 0 .2rem}
+td.wide,th.wide{text-align:left!important;white-space:normal}td.name{white-space:nowrap!important}h3{font-size:1rem;margin:1.2rem 0 .2rem}
 .text{white-space:pre-wrap;overflow-wrap:anywhere;font:15px/1.7 ui-monospace,monospace;margin:.4rem 0;max-width:none}
 .text .said{color:var(--soft)}
 .k1{background:color-mix(in srgb,var(--second) 14%,transparent)}
@@ -29,31 +30,52 @@ td.wide{text-align:left;white-space:normal}h3{font-size:1rem;margin:1.2rem 0 .2r
 details{margin:.6rem 0}summary{cursor:pointer;color:var(--soft)}
 )css";
 
+// "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (size_t i = 0; i < names.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+    return escaped(text);
+}
+
 std::string others(const CompareReport& report) {
-    std::string names;
+    std::vector<std::string> names;
     for (size_t i = 1; i < report.comparison.devices.size(); ++i)
-        names += (i == 1                                      ? ""
-                  : i + 1 == report.comparison.devices.size() ? " and "
-                                                              : ", ") +
-                 report.comparison.devices[i].name;
-    return escaped(names);
+        names.push_back(report.comparison.devices[i].name);
+    return listed(names);
+}
+
+bool failed(const CompareReport& report, const std::string& device) {
+    return std::any_of(report.verdict.checks.begin(), report.verdict.checks.end(),
+                       [&](const Check& c) { return !c.passed && c.device == device; });
 }
 
 std::string headline(const CompareReport& report) {
-    const bool passed = report.verdict.passed();
-    const bool identical =
-        std::all_of(report.comparison.devices.begin() + 1, report.comparison.devices.end(),
-                    [](const ComparedDevice& device) { return device.identical(); });
-    const bool plural = report.comparison.devices.size() > 2;
-    std::string text = others(report) + (plural ? " compute " : " computes ");
-    if (!passed)
-        text = others(report) + (plural ? " do not compute " : " does not compute ") + "what " +
-               escaped(report.reference().name) + " computes";
-    else
-        text += (identical ? "bit for bit what " : "what ") + escaped(report.reference().name) +
-                " computes";
-    return std::string("<h1><span class=\"verdict") + (passed ? "\">pass" : " fail\">fail") +
-           "</span>" + text + "</h1>\n";
+    const std::vector<ComparedDevice>& devices = report.comparison.devices;
+    const std::string reference = escaped(report.reference().name);
+    const Check* failure = report.verdict.first_failure();
+    std::string text;
+    if (!failure) {
+        const bool identical =
+            std::all_of(devices.begin() + 1, devices.end(),
+                        [](const ComparedDevice& device) { return device.identical(); });
+        text = others(report) + (devices.size() > 2 ? " compute " : " computes ") +
+               (identical ? "bit for bit what " : "what ") + reference + " computes";
+    } else if (failed(report, report.reference().name)) {
+        text = reference + ", the reference, contradicts itself";
+    } else {
+        std::vector<std::string> names;
+        for (const ComparedDevice& device : devices)
+            if (failed(report, device.name)) names.push_back(device.name);
+        text = listed(names) + (names.size() > 1 ? " do not compute " : " does not compute ") +
+               "what " + reference + " computes";
+    }
+    std::string html = std::string("<h1><span class=\"verdict") +
+                       (failure ? " fail\">fail" : "\">pass") + "</span>" + text + "</h1>\n";
+    if (failure)
+        html += "<p class=failure>" + escaped(failure->device) + ", " + failure->name + ": " +
+                escaped(failure->finding) + "</p>\n";
+    return html;
 }
 
 std::string device_tiles(const CompareReport& report, const ComparedDevice& device) {
@@ -65,7 +87,7 @@ std::string device_tiles(const CompareReport& report, const ComparedDevice& devi
     std::string html = "<div class=tiles>\n";
     html += tile(
         format("%lld of %zu", static_cast<long long>(device.identical_ops()), device.ops.size()),
-        "ops with the same bits");
+        "ops with the same bits, given the same inputs");
     html += tile(scientific(state ? state->carried.relative() : 0),
                  "relative error of the final state; limit " + scientific(tolerance.state));
     html += tile(scientific(kl.mean), "nats of KL, mean; at most " + scientific(kl.most) +
@@ -130,8 +152,8 @@ std::string texts(const CompareReport& report) {
 std::string checks(const CompareReport& report) {
     std::string html = "<figure><table><tr><th>device<th>check<th><th>limit<th>finding</tr>\n";
     for (const Check& check : report.verdict.checks)
-        html += "<tr><td>" + escaped(check.device) + "<td class=wide>" + check.name +
-                (check.passed ? "<td class=ok>ok" : "<td class=fail>FAIL") + "<td>" +
+        html += "<tr><td class=name>" + escaped(check.device) + "<td class=\"wide name\">" +
+                check.name + (check.passed ? "<td class=ok>ok" : "<td class=fail>FAIL") + "<td>" +
                 (check.limit > 0 ? scientific(check.limit) : "") + "<td class=wide>" +
                 escaped(check.finding) + "</tr>\n";
     return html + "</table></figure>\n";
@@ -159,7 +181,6 @@ std::string compare_page(const CompareReport& report) {
     for (size_t i = 1; i < devices.size(); ++i)
         html += (devices.size() > 2 ? "<h3>" + escaped(devices[i].name) + "</h3>\n" : "") +
                 device_tiles(report, devices[i]);
-    html += "<h2>Checks</h2>\n" + checks(report);
     html += section("Error from layer to layer",
                     "Relative error of the hidden state after each layer, with all that it "
                     "inherits from the layers and positions before. Dotted: the worst row.",
@@ -184,7 +205,7 @@ std::string compare_page(const CompareReport& report) {
            " said</h2>\n<p class=soft>Tokens are shaded where devices differ about them: from a "
            "thousandth of the limit on, red beyond it. In brackets: what another device says "
            "where its text forks.</p>\n<figure>" +
-           texts(report) + "</figure>\n" + page_end();
+           texts(report) + "</figure>\n<h2>Checks</h2>\n" + checks(report) + page_end();
 }
 
 }  // namespace aerie

@@ -39,7 +39,7 @@ class ErrorAxis {
         return std::isnan(value) ? axis().high : std::max(value, axis().low);
     }
     void draw(Plot& plot) const {
-        const int step = std::max(1, (high() - low()) / 7);
+        const int step = (high() - low() + 6) / 7;
         plot.grid(axis().low, "0");
         for (int power = high(); power > low(); power -= step)
             plot.grid(std::pow(10, power), format("1e%d", power));
@@ -74,9 +74,10 @@ std::string legend(const CompareReport& report, size_t first, double top) {
 }
 
 std::string rectangle(const std::string& style, double left, double top, double width,
-                      double height, const std::string& title) {
+                      double height, const std::string& title, double opacity = 1) {
     return "<rect class=\"" + style +
-           format("\" x=%.1f y=%.1f width=%.1f height=%.1f><title>", left, top, width, height) +
+           format("\" fill-opacity=%.2f x=%.1f y=%.1f width=%.1f height=%.1f><title>", opacity,
+                  left, top, width, height) +
            escaped(title) + "</title></rect>\n";
 }
 
@@ -96,8 +97,7 @@ std::string op_cell(const ComparedOp& op, double limit, double left, double top,
         style = "cell within";  // from a tenth, at a ten-thousandth of the limit, to full
         strength = std::clamp(1 + std::log10(std::max(error, 1e-30) / limit) / 4, 0.12, 1.0);
     }
-    std::string cell = rectangle(style, left, top, width, height, title);
-    return strength < 1 ? cell.replace(5, 0, format(" fill-opacity=%.2f", strength)) : cell;
+    return rectangle(style, left, top, width, height, title, strength);
 }
 
 std::string map_legend(double limit, double top) {
@@ -142,13 +142,13 @@ const char* colour(size_t device) {
 std::string layer_plot(const CompareReport& report) {
     const std::vector<LayerSummary> first = summarise_layers(report.comparison.devices[1]);
     ErrorAxis errors;
-    errors.include(report.verdict.tolerance.state);
+    errors.include(3 * report.verdict.tolerance.state);  // room for its label
     for (size_t i = 1; i < report.comparison.devices.size(); ++i)
         for (const LayerSummary& layer : summarise_layers(report.comparison.devices[i])) {
             errors.include(layer.last->carried.relative());
             errors.include(layer.last->carried.worst_row);
         }
-    Plot plot({0, double(first.size() - 1), false, 24}, errors.axis(), 400, 78);
+    Plot plot({0, double(first.size() - 1), false, 40}, errors.axis(), 400, 78);
     errors.draw(plot);
     const size_t step = first.size() / 14 + 1;  // labels that have room
     for (size_t i = 0; i < first.size(); ++i) {
@@ -227,7 +227,7 @@ std::string op_map(const CompareReport& report, const ComparedDevice& device) {
 std::string kl_plot(const CompareReport& report) {
     const std::vector<ComparedDevice>& devices = report.comparison.devices;
     ErrorAxis errors;
-    errors.include(report.verdict.tolerance.kl_most);
+    errors.include(3 * report.verdict.tolerance.kl_most);
     for (size_t i = 1; i < devices.size(); ++i)
         for (const ComparedText& text : devices[i].texts)
             for (const ComparedPosition& position : text.positions) errors.include(position.kl);

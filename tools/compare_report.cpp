@@ -1,8 +1,6 @@
 // Figures of a comparison, as an object for machines and as a table for people.
 #include "compare_report.h"
 
-#include <cmath>
-
 #include "format.h"
 
 namespace aerie {
@@ -87,25 +85,18 @@ std::string depths_line(const ComparedDevice& device) {
 std::string errors_table(const CompareReport& report, const ComparedDevice& device) {
     std::string table = "\n" + device.name + " against " + report.reference().name + "\n" +
                         format("%-12s %10s %10s   %-16s %10s %14s\n", "", "carried", "worst row",
-                               "worst op", "alone", "bit-identical");
+                               "worst op", "alone", "same bits");
     for (const LayerSummary& layer : summarise_layers(device))
         table +=
             format("%-12s %10s %10s   %-16s %10s %8d of %d\n", layer.name.c_str(),
                    scientific(layer.last->carried.relative()).c_str(),
                    scientific(layer.last->carried.worst_row).c_str(),
-                   layer.identical == layer.ops ? "-" : layer.worst->place.name.c_str(),
+                   layer.worst->alone.relative() == 0 ? "-" : layer.worst->place.name.c_str(),
                    scientific(layer.worst->alone.relative()).c_str(), layer.identical, layer.ops);
     return table;
 }
 
 }  // namespace
-
-std::string scientific(double value) {
-    if (value == 0) return "0";
-    if (std::isnan(value)) return "NaN";
-    if (std::isinf(value)) return "infinite";
-    return format("%.1e", value);
-}
 
 std::vector<LayerSummary> summarise_layers(const ComparedDevice& device) {
     std::vector<LayerSummary> layers;
@@ -118,9 +109,10 @@ std::vector<LayerSummary> summarise_layers(const ComparedDevice& device) {
         }
         LayerSummary& layer = layers.back();
         layer.last = &op;
-        if (!(op.alone.relative() <= layer.worst->alone.relative())) layer.worst = &op;
+        const double worst = layer.worst->alone.relative();
+        if (!(worse(worst, op.alone.relative()) <= worst)) layer.worst = &op;
         ++layer.ops;
-        layer.identical += op.carried.identical() && op.alone.identical();
+        layer.identical += op.alone.identical();
     }
     return layers;
 }

@@ -28,9 +28,6 @@ Json compare_json(const CompareReport& report);          // schema aerie-compare
 std::string compare_table(const CompareReport& report);  // for a terminal
 std::string compare_page(const CompareReport& report);   // HTML, complete in itself
 
-// "1.2e-07", "0", "NaN".
-std::string scientific(double value);
-
 // What stands in one row of a table: a layer, or an op outside of the layers.
 struct LayerSummary {
     std::string name;         // "layer 3", "final norm"

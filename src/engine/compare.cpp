@@ -232,13 +232,14 @@ void Comparer::compare_logits(size_t device, size_t prompt, int first, int count
 }  // namespace
 
 bool ComparedDevice::identical() const {
-    return identical_ops() == int64_t(ops.size());
+    return identical_ops() == int64_t(ops.size()) &&
+           std::all_of(ops.begin(), ops.end(),
+                       [](const ComparedOp& op) { return op.carried.identical(); });
 }
 
 int64_t ComparedDevice::identical_ops() const {
-    return std::count_if(ops.begin(), ops.end(), [](const ComparedOp& op) {
-        return op.carried.identical() && op.alone.identical();
-    });
+    return std::count_if(ops.begin(), ops.end(),
+                         [](const ComparedOp& op) { return op.alone.identical(); });
 }
 
 Acceptance acceptance(const ComparedDevice& device) {

@@ -60,8 +60,8 @@ struct ComparedDevice {
     std::vector<ComparedOp> ops;  // in their order; those that the reference has too. None of it
     std::vector<ComparedText> texts;  // by prompt
 
-    bool identical() const;  // every value of every op had the reference's bits
-    int64_t identical_ops() const;
+    bool identical() const;         // every value of every op had the reference's bits
+    int64_t identical_ops() const;  // ops that give its bits when given its inputs
 };
 
 struct Comparison {

@@ -21,12 +21,28 @@ const Tolerance& tolerance(DType weights, DType kv) {
     return kTolerances[weights == DType::F32 && kv == DType::F32 ? 0 : 1];
 }
 
+std::string scientific(double value) {
+    if (value == 0) return "0";
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return "infinity";
+    char text[40];
+    std::snprintf(text, sizeof(text), "%.1e", value);
+    std::string digits = text;
+    const size_t sign = digits.find('e') + 1;
+    // "1.0e-04" -> "1e-4"
+    while (digits.size() > sign + 2 && digits[sign + 1] == '0') digits.erase(sign + 1, 1);
+    if (digits[sign] == '+') digits.erase(sign, 1);
+    if (digits.compare(1, 2, ".0") == 0) digits.erase(1, 2);
+    return digits;
+}
+
 namespace {
 
-std::string scientific(double value) {
+// A difference of logits.
+std::string margin_text(double margin) {
     char text[40];
-    std::snprintf(text, sizeof(text), "%.2g", value);
-    return text;
+    std::snprintf(text, sizeof(text), "%.2g", margin);
+    return std::isinf(margin) ? "infinity" : text;
 }
 
 std::string place(size_t prompt, int token) {
@@ -73,7 +89,7 @@ Check check_ops(const ComparedDevice& device, const Tolerance& tolerance) {
     if (!named) return result;
     limit(result, named->alone.relative(), tolerance.op);
     if (device.identical()) {
-        result.finding = "all " + std::to_string(device.ops.size()) + " ops bit-identical";
+        result.finding = "all " + std::to_string(device.ops.size()) + " ops have the same bits";
         return result;
     }
     result.finding = "relative error " + scientific(result.value) + " in " +
@@ -82,7 +98,7 @@ Check check_ops(const ComparedDevice& device, const Tolerance& tolerance) {
                       : beyond == 1 ? ", the only op beyond"
                                     : ", the worst op") +
                      "; " + std::to_string(device.identical_ops()) + " of " +
-                     std::to_string(device.ops.size()) + " bit-identical";
+                     std::to_string(device.ops.size()) + " with the same bits";
     return result;
 }
 
@@ -107,8 +123,8 @@ void add_kl(std::vector<Check>& checks, const ComparedDevice& device, const Tole
     top.finding = "the same at " + std::to_string(kl.agreements) + " of " +
                   std::to_string(kl.positions) + " positions";
     if (kl.agreements < kl.positions)
-        top.finding += "; elsewhere the reference prefers its own by " +
-                       scientific(kl.worst_margin) + " at most";
+        top.finding +=
+            "; elsewhere the reference's margin is at most " + margin_text(kl.worst_margin);
     checks.insert(checks.end(), {mean, most, top});
 }
 
@@ -128,7 +144,7 @@ Check check_text(const ComparedDevice& device, const Tolerance& tolerance) {
     result.finding = std::to_string(equal) + " of " + std::to_string(device.texts.size()) +
                      " greedy texts equal";
     if (!where.empty())
-        result.finding += "; forks at " + where + ", where the margin is " + scientific(worst);
+        result.finding += "; forks at " + where + ", where the margin is " + margin_text(worst);
     return result;
 }
 
@@ -139,7 +155,11 @@ void add_own(std::vector<Check>& checks, const ComparedDevice& device, bool draf
     runs.finding = "every text decoded";
     prefill.finding = "chooses as decoding does";
     const Acceptance accepted = acceptance(device);
-    drafted.finding = "texts as without it, " + scientific(accepted.tau()) + " tokens a cycle";
+    char tau[40];
+    std::snprintf(tau, sizeof(tau), "%.2f", accepted.tau());
+    drafted.finding = accepted.cycles == 0
+                          ? "nothing was drafted"
+                          : "texts as without it, " + std::string(tau) + " tokens a cycle";
     for (size_t prompt = 0; prompt < device.texts.size(); ++prompt) {
         const ComparedText& text = device.texts[prompt];
         if (runs.passed && !text.failure.empty()) {

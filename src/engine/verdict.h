@@ -42,6 +42,9 @@ struct Verdict {
 
 Verdict judge(const Comparison& comparison);
 
+// As findings print errors: "1.2e-7", "1e-4", "0", "NaN", "infinity".
+std::string scientific(double value);
+
 // KL(reference || device) over all positions of all prompts.
 struct KlSummary {
     double mean = 0, most = 0;
