@@ -120,10 +120,10 @@ int run_compare(const CompareOptions& options) {
     RuntimeOptions runtime = locate(options.model);
     if (!runtime.draft.tree) runtime.draft.tree = TreeShape{};
     const std::vector<std::string> prompts = read_prompts(options);
+    handle_interrupt();
     std::optional<ReplacedFile> page;
     if (options.html) page.emplace(*options.html);
     ProgressLine progress(options.quiet);
-    handle_interrupt();
 
     const Tokenizer tokenizer = Tokenizer::load(runtime.model);
     CompareTask task;
