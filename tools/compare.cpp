@@ -1,5 +1,7 @@
 // `aerie compare`: the table or the JSON object to stdout, the page to a file, the verdict as exit
 // code.
+#include <algorithm>
+
 #include "backend/registry.h"
 #include "commands.h"
 #include "compare_report.h"
@@ -84,6 +86,10 @@ void add_pieces(CompareReport& report, const Tokenizer& tokenizer) {
         std::vector<std::string>& pieces = report.pieces.emplace_back();
         for (int id : comparison.prompts[i]) pieces.push_back(piece(tokenizer, id));
         for (int id : report.reference().texts[i].ids) pieces.push_back(piece(tokenizer, id));
+        const auto first = std::find_if(pieces.begin(), pieces.end(),
+                                        [](const std::string& text) { return !text.empty(); });
+        if (tokenizer.drops_leading_space() && first != pieces.end() && first->starts_with(' '))
+            first->erase(0, 1);
         std::vector<std::string>& forks = report.fork_pieces.emplace_back();
         for (const ComparedDevice& device : comparison.devices) {
             const std::optional<Fork>& fork = device.texts[i].fork;

@@ -21,7 +21,8 @@ font-size:1rem;vertical-align:middle;margin-right:.7rem;background:var(--third)}
 .verdict.fail{background:var(--accent)}td.fail{color:var(--accent);font-weight:650}td.ok{color:var(--third)}
 td.wide,th.wide{text-align:left!important;white-space:normal}td.name{white-space:nowrap!important}h3{font-size:1rem;margin:1.2rem 0 .2rem}
 .text{white-space:pre-wrap;overflow-wrap:anywhere;font:15px/1.7 ui-monospace,monospace;margin:.4rem 0;max-width:none}
-.text .said{color:var(--soft)}
+.text .said{color:var(--soft)}.text+.text{border-top:1px solid var(--line);padding-top:.5rem}
+.tiles{grid-template-columns:repeat(auto-fit,minmax(16rem,1fr))}
 .k1{background:color-mix(in srgb,var(--second) 14%,transparent)}
 .k2{background:color-mix(in srgb,var(--second) 32%,transparent)}
 .k3{background:color-mix(in srgb,var(--second) 60%,transparent)}

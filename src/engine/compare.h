@@ -57,7 +57,7 @@ struct ComparedText {
 
 struct ComparedDevice {
     std::string name, description;
-    std::vector<ComparedOp> ops;  // in their order; those that the reference has too. None of it
+    std::vector<ComparedOp> ops;  // in their order; those that the reference has too. It has none
     std::vector<ComparedText> texts;  // by prompt
 
     bool identical() const;         // every value of every op had the reference's bits

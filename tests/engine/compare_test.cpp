@@ -126,6 +126,16 @@ Judged compared(const std::vector<Plant>& plants, const Setting& setting = {}) {
     return judged;
 }
 
+std::vector<std::string> with_cpu(std::vector<std::string> names) {
+    names.insert(names.begin(), "cpu");
+    return names;
+}
+
+// The i-th of `count` entries that are spread over all.
+const Json& golden_entry(const Json& golden, size_t i, size_t count) {
+    return golden.array()->at(i * golden.array()->size() / count);
+}
+
 TEST(Compare, ADeviceIsItself) {
     Setting setting;
     setting.drafts = true;
@@ -305,6 +315,71 @@ TEST(Compare, CpuWithEachInstructionSetIsTheSame) {
     EXPECT_EQ(comparison.devices[1].name, "cpu:portable");
     EXPECT_TRUE(comparison.devices[1].identical());
     EXPECT_TRUE(judge(comparison).passed());
+}
+
+// Every other device of this machine against the CPU; where there is none, the CPU's plainest code.
+TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
+    std::vector<std::string> names;
+    for (const Capabilities& device : list_devices())
+        if (device.name != "cpu") names.push_back(device.name);
+    if (names.empty()) names.push_back("cpu:portable");
+    const char* count = std::getenv("AERIE_TEST_PROMPTS");
+    const Json greedy = read_data("greedy.json");
+    const size_t prompts = std::min(greedy.array()->size(), size_t(count ? std::atoi(count) : 3));
+    RuntimeOptions options = bundled_options(DType::F32);
+    options.context = 512;
+    options.draft = draft_options(DraftKind::none);
+    std::vector<std::unique_ptr<ComparedModel>> models;
+    for (const std::string& name : with_cpu(names))
+        models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
+                                                         open_device(name, {2})));
+    CompareTask task;
+    // Spread over arithmetic, code and text.
+    for (size_t i = 0; i < prompts; ++i)
+        task.prompts.push_back(ints(*golden_entry(greedy, i, prompts).find("prompt_ids")));
+    task.max_tokens = 128;
+    const Tokenizer tokenizer = Tokenizer::load(options.model);
+    task.eos_ids = {tokenizer.eos()};
+    const Comparison comparison = compare(models, tokenizer, task);
+    for (const Check& check : judge(comparison).checks)
+        EXPECT_TRUE(check.passed) << check.device << ", " << check.name << ": " << check.finding;
+    for (const ComparedDevice& device : comparison.devices)
+        for (size_t i = 0; i < prompts; ++i) {
+            const Json& entry = golden_entry(greedy, i, prompts);
+            std::vector<int> want = ints(*entry.find("ids")), got = device.texts[i].ids;
+            const size_t safe = size_t(entry.find("safe")->number());
+            want.resize(std::min(want.size(), safe));
+            got.resize(std::min(got.size(), safe));
+            EXPECT_EQ(got, want) << device.name << ", prompt " << i;
+        }
+}
+
+// A reference's values can be given to a device that wants them in another type.
+TEST(OpValues, ChangeTheirType) {
+    const auto be = open_device("cpu", {1});
+    const Buffer memory = be->allocate(1024);
+    const Tensor floats = dense(memory.get(), DType::F32, 2, 32),
+                 groups = dense(memory.get(), DType::I8G32, 2, 32);
+    OpValues values;
+    values.dtype = DType::F32;
+    values.rows = 2;
+    values.cols = 32;
+    std::vector<float> numbers(64), got;
+    for (int i = 0; i < 64; ++i) numbers[size_t(i)] = float(i - 40);
+    values.bytes.assign(reinterpret_cast<const std::byte*>(numbers.data()),
+                        reinterpret_cast<const std::byte*>(numbers.data() + 64));
+    values.write(*be, groups);
+    OpValues packed;
+    packed.read(*be, groups);
+    EXPECT_EQ(packed.dtype, DType::I8G32);
+    packed.floats(got);
+    for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(got[i], numbers[i], 40.0 / 254 + 1e-5);
+    packed.write(*be, floats);
+    OpValues again;
+    again.read(*be, floats);
+    std::vector<float> same;
+    again.floats(same);
+    EXPECT_EQ(same, got);
 }
 
 TEST(Difference, SumsRows) {
