@@ -1,6 +1,7 @@
 // Figures of a comparison, as an object for machines and as a table for people.
 #include "compare_report.h"
 
+#include "core/utf8.h"
 #include "format.h"
 
 namespace aerie {
@@ -80,6 +81,24 @@ std::string depths_line(const ComparedDevice& device) {
     std::string line = format("%.2f tokens a cycle; accepted by depth", sum.tau());
     for (int accepted : sum.by_depth) line += format(" %.0f%%", 100.0 * accepted / sum.cycles);
     return line;
+}
+
+// "cpu #2, prompt 1, token 8: 'x' in place of 'y' (margin 0.1)".
+std::string fork_lines(const CompareReport& report, size_t device) {
+    std::string lines;
+    const std::vector<ComparedText>& texts = report.comparison.devices[device].texts;
+    for (size_t i = 0; i < texts.size(); ++i) {
+        const std::optional<Fork>& fork = texts[i].fork;
+        if (!fork) continue;
+        const size_t at = report.comparison.prompts[i].size() + size_t(fork->at);
+        lines += report.comparison.devices[device].name +
+                 format(", prompt %zu, token %d: ", i + 1, fork->at + 1) +
+                 (fork->device < 0 ? "the end" : in_quotes(report.fork_pieces[i][device])) +
+                 " in place of " +
+                 (fork->reference < 0 ? "the end" : in_quotes(report.pieces[i][at])) +
+                 format(" (margin %.2g)\n", fork->margin);
+    }
+    return lines;
 }
 
 std::string errors_table(const CompareReport& report, const ComparedDevice& device) {
@@ -168,6 +187,7 @@ std::string compare_table(const CompareReport& report) {
         table += device.name + ": " +
                  (comparison.drafts ? depths_line(device) : "no head, so nothing was drafted") +
                  "\n";
+    for (size_t i = 1; i < comparison.devices.size(); ++i) table += fork_lines(report, i);
     table += "\n";
     for (const Check& check : report.verdict.checks)
         table += format("%-4s  %-14s %-16s ", check.passed ? "ok" : "FAIL", check.device.c_str(),
