@@ -1,25 +1,86 @@
 // The backends of this build.
 #include "backend/registry.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
+#ifdef AERIE_VULKAN
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+#endif
 
 namespace aerie {
 
+namespace {
+
+// A kind of device: those there are, and how to open one by its name.
+struct Kind {
+    std::string prefix, title;
+    std::vector<Capabilities> (*list)();
+    std::unique_ptr<Backend> (*open)(const std::string& device, const DeviceOptions& options);
+};
+
+#ifdef AERIE_VULKAN
+std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
+                                            const DeviceOptions& options) {
+    vulkan::DeviceChoices choices;
+    choices.cache = options.cache;
+    choices.profile = options.profile;
+    choices.on_progress = options.on_progress;
+    return open_vulkan(device, choices);
+}
+#endif
+
+// GPUs first.
+std::vector<Kind> kinds() {
+    return {
+#ifdef AERIE_VULKAN
+        {"vulkan", "Vulkan", vulkan_capabilities, open_vulkan_device},
+#else
+        {"vulkan", "Vulkan", nullptr, nullptr},
+#endif
+        {"cuda", "CUDA", nullptr, nullptr},
+        {"cpu", "CPU", [] { return std::vector{cpu_capabilities()}; },
+         [](const std::string& device, const DeviceOptions& options) {
+             return device == "cpu" ? open_cpu(options.threads)
+                                    : open_cpu_device(device, options.threads);
+         }},
+    };
+}
+
+std::string best_device() {
+    std::string best = "cpu";
+    size_t memory = 0;
+    for (const Capabilities& device : list_devices())
+        if (device.is_gpu && device.problem.empty() && device.memory_bytes > memory) {
+            best = device.name;
+            memory = device.memory_bytes;
+        }
+    return best;
+}
+
+}  // namespace
+
 std::vector<Capabilities> list_devices() {
-    return {cpu_capabilities()};
+    std::vector<Capabilities> all;
+    for (const Kind& kind : kinds())
+        if (kind.list)
+            for (Capabilities& device : kind.list()) all.push_back(std::move(device));
+    return all;
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {
-    if (device.empty() || device == "cpu") return open_cpu(options.threads);
-    if (device.starts_with("cpu:")) return open_cpu_device(device, options.threads);
-    for (const auto& [kind, backend] : {std::pair("vulkan", "Vulkan"), std::pair("cuda", "CUDA")})
-        if (device.starts_with(kind))
-            throw Error(device + ": this build has no " + backend + " backend; it has cpu");
+    const std::string wanted = device.empty() ? best_device() : device;
+    for (const Kind& kind : kinds()) {
+        if (wanted != kind.prefix && !wanted.starts_with(kind.prefix + ":")) continue;
+        if (kind.open) return kind.open(wanted, options);
+        throw Error(wanted + ": this build has no " + kind.title + " backend");
+    }
     std::string known;
     for (const Capabilities& found : list_devices())
         known += (known.empty() ? "" : ", ") + found.name;
-    throw Error("no device named " + device + "; there is " + known);
+    throw Error("no device named " + wanted + "; there is " + known);
 }
 
 }  // namespace aerie

@@ -36,9 +36,14 @@ std::vector<std::string> read_prompts(const CompareOptions& options) {
 }
 
 // A device that cannot be opened is no finding about what it computes.
-std::unique_ptr<Backend> open_named(const std::string& device, int threads) {
+std::unique_ptr<Backend> open_named(const std::string& device, const RuntimeOptions& runtime,
+                                    ProgressLine& progress) {
+    DeviceOptions options;
+    options.threads = runtime.threads;
+    options.cache = runtime.cache;
+    options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     try {
-        return open_device(device, {threads});
+        return open_device(device, options);
     } catch (const Error& error) {
         throw UsageError(error.what());
     }
@@ -64,7 +69,7 @@ std::vector<std::unique_ptr<ComparedModel>> load(const CompareOptions& options,
                                                  ProgressLine& progress) {
     std::vector<std::unique_ptr<Backend>> devices;
     for (const std::string& device : options.devices)
-        devices.push_back(open_named(device, runtime.threads));
+        devices.push_back(open_named(device, runtime, progress));
     std::vector<std::unique_ptr<ComparedModel>> models;
     for (size_t i = 0; i < devices.size(); ++i) {
         progress.show("loading " + runtime.model.string() + " on " + options.devices[i]);

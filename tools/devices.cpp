@@ -7,6 +7,16 @@
 
 namespace aerie {
 
+namespace {
+
+Json::Array strings(const std::vector<std::string>& lines) {
+    Json::Array array;
+    for (const std::string& line : lines) array.push_back(line);
+    return array;
+}
+
+}  // namespace
+
 int run_devices(const DevicesOptions& options) {
     const std::vector<Capabilities> devices = list_devices();
     if (options.json) {
@@ -14,15 +24,21 @@ int run_devices(const DevicesOptions& options) {
         for (const Capabilities& device : devices)
             list.push_back(Json::Object{{"name", device.name},
                                         {"description", device.description},
-                                        {"memory_bytes", uint64_t(device.memory_bytes)}});
+                                        {"memory_bytes", uint64_t(device.memory_bytes)},
+                                        {"details", strings(device.details)},
+                                        {"problem", device.problem}});
         const Json result(
             Json::Object{{"schema", "aerie-devices-1"}, {"devices", std::move(list)}});
         std::printf("%s\n", result.dump().c_str());
         return 0;
     }
-    for (const Capabilities& device : devices)
+    for (const Capabilities& device : devices) {
         std::printf("%-10s %s, %.1f GiB\n", device.name.c_str(), device.description.c_str(),
                     double(device.memory_bytes) / double(1ull << 30));
+        if (!device.problem.empty())
+            std::printf("%-10s cannot be used: %s\n", "", device.problem.c_str());
+        for (const std::string& line : device.details) std::printf("%-10s %s\n", "", line.c_str());
+    }
     return 0;
 }
 

@@ -156,6 +156,7 @@ int run_generate(const GenerateOptions& options) {
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
+    if (options.model.profile) print_op_times(runtime.backend());
     if (result.finish == FinishReason::cancelled) return kInterrupted;
     return options.compare_plain ? compare_plain(runtime, runtime_options, result, request) : 0;
 }

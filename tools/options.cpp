@@ -123,6 +123,8 @@ std::optional<TreeShape> parse_tree(const std::string& text) {
 void add_device_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
         ->type_name("NAME");
+    app.add_flag("--profile", options.profile,
+                 "time each op on the device and print a table on stderr; slower");
     add_type_options(app, options);
 }
 

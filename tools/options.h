@@ -21,6 +21,7 @@ struct ModelOptions {
     std::optional<int> threads, context;
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
+    bool profile = false;
     DraftOptions drafting;  // all but the kind
 };
 

@@ -54,6 +54,7 @@ int run_perplexity(const PerplexityOptions& options) {
         measure_perplexity(runtime.backend(), runtime.target(), runtime.session().kv(), task);
     progress.clear();
     if (interrupted()) return kInterrupted;
+    if (model.profile) print_op_times(runtime.backend());
     if (options.json) {
         print(result_json(result, options, task.documents.size()).dump() + "\n");
     } else {

@@ -126,7 +126,7 @@ void mix(Query* const* queries, const float (&p)[C][kChunk], const Merge (&merge
         for (int j = 0; j < N; ++j) v[j] = load(chunk.v[i] + d + j * kLanes);
         for (int c = 0; c < C; ++c) {
             const F32x16 weight = splat(p[c][i]);
-            for (int j = 0; j < N; ++j) lanes[c][j] = fma(weight, v[j], lanes[c][j]);
+            for (int j = 0; j < N; ++j) lanes[c][j] = lanes[c][j] + weight * v[j];
         }
     }
     for (int c = 0; c < C; ++c)
@@ -201,9 +201,9 @@ void attend(const AttentionTask& task) {
     for (int first = 0; first <= longest; first += kChunk) attend_rows<T>(queries, first, task);
     for (int i = 0; i < task.rows * task.group; ++i) {
         if (task.histories[i / task.group].slot < 0) continue;
-        const F32x16 total = splat(queries[i].sum);
+        const F32x16 scale = reciprocal(splat(queries[i].sum));
         float* out = queries[i].out;
-        for (int d = 0; d < task.head_dim; d += kLanes) store(out + d, load(out + d) / total);
+        for (int d = 0; d < task.head_dim; d += kLanes) store(out + d, load(out + d) * scale);
     }
 }
 

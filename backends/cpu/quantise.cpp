@@ -1,7 +1,7 @@
 // f32 to the quantised types, 32 at a time: the bits of the scalar definitions in core/quant.cpp.
 #include "core/quant.h"
 #include "cpu/isa_kernels.h"
-#include "cpu/simd.h"
+#include "cpu/vector_math.h"
 
 namespace aerie::cpu::AERIE_ISA {
 namespace {
@@ -114,7 +114,7 @@ void quantise(void* to, const float* from, int count) {
         const float poison = sum(a * zero + b * zero), largest = largest_of(a, b);
         const bool sound = poison == poison, used = sound && largest >= kLeast;
         block->scale = used ? largest * (1.0f / 127) : sound ? 0.0f : __builtin_nanf("");
-        const F32x16 inverse = splat(used ? 127 / largest : 0.0f);
+        const F32x16 inverse = used ? splat(127.0f) * reciprocal(splat(largest)) : splat(0.0f);
         int32_t q[kGroup];
         nearest(q, sound_or_zero(a) * inverse, -127, 127);
         nearest(q + kLanes, sound_or_zero(b) * inverse, -127, 127);

@@ -1,17 +1,37 @@
 // One row over its root mean square, times a weight.
 #include "cpu/isa_kernels.h"
-#include "cpu/simd.h"
+#include "cpu/vector_math.h"
 
 namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+// Sum of squares in 128 virtual lanes, element i in lane i % 128, which are then halved: wide
+// enough for a GPU to share out.
+float sum_of_squares(const float* x, int count) {
+    constexpr int kVectors = 8;
+    F32x16 lanes[kVectors];
+    for (F32x16& lane : lanes) lane = splat(0.0f);
+    int i = 0;
+    for (; i + kVectors * kLanes <= count; i += kVectors * kLanes)
+        for (int j = 0; j < kVectors; ++j) {
+            const F32x16 v = load(x + i + j * kLanes);
+            lanes[j] = lanes[j] + v * v;
+        }
+    for_lanes(count - i, [&](int rest, int n) {
+        const F32x16 v = load_some(x + i + rest, n);
+        lanes[rest / kLanes] = lanes[rest / kLanes] + v * v;
+    });
+    for (int half = kVectors / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; ++j) lanes[j] = lanes[j] + lanes[j + half];
+    return sum(lanes[0]);
+}
+
+}  // namespace
 
 void rms_norm(float* out, const float* x, const float* weight, int count, float epsilon) {
-    F32x16 squares = splat(0.0f);
-    for_lanes(count, [&](int i, int n) {
-        const F32x16 v = load_some(x + i, n);
-        squares = fma(v, v, squares);
-    });
-    const float mean = sum(squares) / float(count);
-    const F32x16 scale = splat(1.0f / __builtin_sqrtf(mean + epsilon));
+    // 1 / count is a constant of the model, whoever divides.
+    const float mean = sum_of_squares(x, count) * (1.0f / float(count));
+    const F32x16 scale = inverse_sqrt(splat(mean + epsilon));
     for_lanes(count, [&](int i, int n) {
         store_some(out + i, (load_some(x + i, n) * scale) * load_some(weight + i, n), n);
     });

@@ -49,6 +49,12 @@ inline Part fma(Part a, Part b, Part c) {
     return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
 // In a register from here on: g++ would load it again for each use.
+inline Part operator*(Part a, Part b) {
+    return {_mm256_mul_ps(a.v, b.v)};
+}
+inline Part operator+(Part a, Part b) {
+    return {_mm256_add_ps(a.v, b.v)};
+}
 inline Part held(Part a) {
     asm("" : "+x"(a.v));
     return a;

@@ -5,11 +5,8 @@
 namespace aerie::cpu::AERIE_ISA {
 
 void swiglu(float* out, const float* gate, const float* up, int count) {
-    const F32x16 one = splat(1.0f), zero = splat(0.0f);
     for_lanes(count, [&](int i, int n) {
-        const F32x16 g = load_some(gate + i, n);
-        const F32x16 silu = g / (one + exp(zero - g));
-        store_some(out + i, silu * load_some(up + i, n), n);
+        store_some(out + i, silu(load_some(gate + i, n)) * load_some(up + i, n), n);
     });
 }
 

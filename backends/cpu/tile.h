@@ -7,7 +7,7 @@ namespace aerie::cpu::AERIE_ISA {
 namespace {
 
 // R rows (cached keys) by C columns (queries). Lane j of a product
-// takes the elements j mod 16 in ascending order, fused. The loop takes one part of the lanes after
+// takes the elements j mod 16 in ascending order. The loop takes one part of the lanes after
 // the other, so that a loaded row or column serves from a register.
 template <int R, int C>
 struct Tile {
@@ -36,7 +36,7 @@ struct Tile {
             for (int r = 0; r < R; ++r) row[r] = load_part(rows[r] + k + p * kPartLanes);
             for (int c = 0; c < C; ++c) {
                 const Part column = held(load_part(columns[c] + k + p * kPartLanes));
-                for (int r = 0; r < R; ++r) lanes[p][c][r] = fma(row[r], column, lanes[p][c][r]);
+                for (int r = 0; r < R; ++r) lanes[p][c][r] = lanes[p][c][r] + row[r] * column;
             }
         }
     }

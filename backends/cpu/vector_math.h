@@ -1,5 +1,5 @@
-// exp and log of lanes by polynomials of multiplies and adds alone (coefficients of Cephes), so
-// that other devices can reproduce the bits.
+// exp, log, reciprocal and inverse square root of lanes: the definitions of core/arithmetic.h and
+// core/rng.cpp, bit for bit.
 #pragma once
 
 #include "cpu/simd.h"
@@ -29,6 +29,24 @@ inline F32x16 exp(F32x16 x) {
     const F32x16 power = (p * (r * r) + r) + splat(1.0f);
     const F32x16 scale = as_float(shift_left<23>(as_u32(shifted) + splat_u32(127)));
     return select(x < bottom, splat(0.0f), power * scale);
+}
+
+inline F32x16 reciprocal(F32x16 x) {
+    F32x16 r = as_float(splat_u32(0x7ef311c7u) - as_u32(x));
+    for (int i = 0; i < 3; ++i) r = r * (splat(2.0f) - x * r);
+    return r;
+}
+
+inline F32x16 inverse_sqrt(F32x16 x) {
+    const F32x16 half = splat(0.5f) * x;
+    F32x16 r = as_float(splat_u32(0x5f3759dfu) - shift_right<1>(as_u32(x)));
+    for (int i = 0; i < 3; ++i) r = r * (splat(1.5f) - (half * r) * r);
+    return r;
+}
+
+inline F32x16 silu(F32x16 x) {
+    const F32x16 bottom = splat(-80.0f), least = select(x < bottom, bottom, x);
+    return x * reciprocal(splat(1.0f) + exp(splat(0.0f) - least));
 }
 
 // log(1 + f) + exponent * ln 2; the definition is log_parts in core/rng.cpp.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/rows.h"
 #include "core/tensor.h"
@@ -121,8 +122,11 @@ struct Limits {
 };
 
 struct Capabilities {
-    std::string name;         // "cpu"
-    std::string description;  // for people: processor, instruction set, threads
+    std::string name;                  // "cpu", "vulkan:0"
+    std::string description;           // for people: processor, instruction set, threads
+    std::vector<std::string> details;  // for people: what the device has, a line each
+    std::string problem;               // why it cannot be opened; empty if it can
+    bool is_gpu = false;               // may be chosen where no device is named
     size_t memory_bytes = 0;
     bool maps_files = false;  // what is looked up in its own type stays in the host data
     int threads = 0;          // of a CPU
@@ -136,6 +140,13 @@ class MemoryProbe {
     virtual size_t size_bytes() const = 0;
     virtual void read() = 0;  // every byte once
     virtual void copy() = 0;  // reads one half and writes it to the other: as many bytes moved
+};
+
+// What an op took since the device was opened.
+struct OpTime {
+    std::string op;
+    long count = 0;
+    double seconds = 0;
 };
 
 class Backend {
@@ -157,6 +168,8 @@ class Backend {
     virtual void replay(uint64_t key, const std::function<void()>& record) = 0;
     // Memory of this size, far beyond the caches, to measure with. Throws Error.
     virtual std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) = 0;
+    // By op, where the device was opened to be profiled and can tell; waits.
+    virtual std::vector<OpTime> op_times() { return {}; }
     // Type that an activation should have to be multiplied by a weight of this type.
     virtual DType activation_type(DType weight) const = 0;
 

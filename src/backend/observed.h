@@ -39,6 +39,7 @@ class ObservedBackend final : public Backend {
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override {
         return inner_->memory_probe(size_bytes);
     }
+    std::vector<OpTime> op_times() override { return inner_->op_times(); }
     DType activation_type(DType weight) const override { return inner_->activation_type(weight); }
 
     void do_embed(Tensor out, const Weight& table, Rows rows) override;

@@ -1,6 +1,7 @@
 // Which devices this binary can use. The only place (besides CMake) that names backends.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,14 +11,20 @@
 namespace aerie {
 
 struct DeviceOptions {
-    int threads = 0;  // CPU: 0 means one per core
+    int threads = 0;         // CPU: 0 means one per core
+    std::string cache = {};  // folder for what a GPU's driver compiles; empty: not kept
+    bool profile = false;    // measure each op; slower
+    // Of work that takes long.
+    std::function<void(const std::string&)> on_progress = {};
 };
 
-// Capabilities of every usable device, best first; names are "cpu", "vulkan:0", "cuda:0".
+// Capabilities of every device, GPUs first; names are "cpu", "vulkan:0", "cuda:0". One that cannot
+// be used says why.
 std::vector<Capabilities> list_devices();
 
-// Opens a device by name; "" means the best GPU, else the CPU; "cpu:portable", "cpu:avx2" and
-// "cpu:avx512" are the CPU with that instruction set. Throws Error.
+// Opens a device by name ("vulkan:" may be followed by a part of its name or its UUID); "" means
+// the GPU with the most memory, else the CPU; "cpu:portable", "cpu:avx2" and "cpu:avx512" are the
+// CPU with that instruction set. Throws Error.
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options = {});
 
 }  // namespace aerie

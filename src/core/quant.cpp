@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/arithmetic.h"
+
 namespace aerie {
 
 namespace {
@@ -61,7 +63,7 @@ BlockI8G32 pack_i8g32(const float* values) {
     block.scale = used    ? largest * (1.0f / 127)
                   : sound ? 0
                           : std::numeric_limits<float>::quiet_NaN();
-    const float inverse = used ? 127 / largest : 0;
+    const float inverse = used ? 127 * reciprocal(largest) : 0;
     for (int i = 0; i < kGroup; ++i)
         block.q[i] = int8_t(used ? nearest(values[i] * inverse, -127, 127) : 0);
     return block;

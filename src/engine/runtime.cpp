@@ -137,7 +137,8 @@ Runtime::Runtime(const RuntimeOptions& options)
     : files_(ModelFiles::open(options)),
       generation_config_(read_generation_config(options.model)),
       tokenizer_(Tokenizer::load(options.model)),
-      backend_(open_device(options.device, {options.threads})) {
+      backend_(open_device(
+          options.device, {options.threads, options.cache, options.profile, options.on_progress})) {
     const auto progress = [&](const std::string& stage) {
         if (options.on_progress) options.on_progress(stage);
     };

@@ -26,6 +26,7 @@ struct RuntimeOptions {
     int context = 0;  // 0: kDefaultContext
     int prefill_rows = kPrefillRows;
     DraftOptions draft;
+    bool profile = false;         // the device times each op
     std::filesystem::path cache;  // for measured costs; empty: nothing is kept
     std::function<void(const std::string&)> on_progress;  // "loading target", ... May be empty.
 };

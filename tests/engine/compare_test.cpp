@@ -321,7 +321,7 @@ TEST(Compare, CpuWithEachInstructionSetIsTheSame) {
 TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
     std::vector<std::string> names;
     for (const Capabilities& device : list_devices())
-        if (device.name != "cpu") names.push_back(device.name);
+        if (device.name != "cpu" && device.problem.empty()) names.push_back(device.name);
     if (names.empty()) names.push_back("cpu:portable");
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
     const Json greedy = read_data("greedy.json");

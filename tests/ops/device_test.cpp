@@ -16,7 +16,7 @@ using reference::Matrix;
 
 namespace {
 
-constexpr int kGap = 5;  // elements between the rows of an Array
+constexpr int kGap = 6;  // elements between the rows of an Array: whole words, as GPUs want them
 constexpr int32_t kPoison = -12345;
 
 Array strided(Backend& be, DType type, int rows, int cols) {
@@ -48,6 +48,7 @@ std::vector<Device> devices() {
     std::vector<Device> all;
     for (const char* isa : {"portable", "avx2", "avx512"})
         all.push_back({std::string("cpu_") + isa, [isa] { return open_cpu_isa(isa, 2); }});
+    for (Device& device : vulkan_devices()) all.push_back(std::move(device));
     return all;
 }
 

@@ -21,8 +21,11 @@ struct Device {
     std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
 };
 
-// The CPU with every instruction set of the build; later the GPUs.
+// The CPU with every instruction set of the build, and the GPUs.
 std::vector<Device> devices();
+
+// Vulkan's first device in several settings; none in a build without Vulkan.
+std::vector<Device> vulkan_devices();
 
 // The CPU with an instruction set by its $AERIE_CPU_ISA name; null where it lacks that.
 std::unique_ptr<Backend> open_cpu_isa(const std::string& isa, int threads);

@@ -1,0 +1,158 @@
+// Life of the Vulkan backend: opening, memory, scratch. The ops are in ops.cpp, attention.cpp and
+// choice.cpp.
+#include "vulkan/backend.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "vulkan/vulkan_backend.h"
+#include "vulkan/weight.h"
+
+namespace aerie {
+namespace vulkan {
+
+namespace {
+
+std::vector<std::string> details(const Traits& traits) {
+    std::string used, unused;
+    const auto add = [&](const char* what, bool there, bool wanted) {
+        std::string& list = there && wanted ? used : unused;
+        list += (list.empty() ? "" : ", ") + std::string(what) + (there ? "" : " (missing)");
+    };
+    add("integer dot product", traits.integer_dot, true);
+    add("timestamps", traits.timestamp_seconds > 0, true);
+    add("cooperative matrices", traits.cooperative_matrix, false);
+    add("subgroup size control", traits.subgroup_control, false);
+    add("16-bit storage", traits.storage16, false);
+    add("8-bit storage", traits.storage8, false);
+    add("f16 arithmetic", traits.float16, false);
+    add("buffer addresses", traits.buffer_address, false);
+    const auto version = [](uint32_t v) {
+        return std::to_string(VK_API_VERSION_MAJOR(v)) + "." +
+               std::to_string(VK_API_VERSION_MINOR(v));
+    };
+    std::string subgroups = "subgroups of " + std::to_string(traits.subgroup_size);
+    if (traits.least_subgroup < traits.most_subgroup)
+        subgroups += " (" + std::to_string(traits.least_subgroup) + " to " +
+                     std::to_string(traits.most_subgroup) + ")";
+    return {"Vulkan " + version(traits.api_version) + ", " + subgroups + ", " +
+                std::to_string(traits.shared_bytes >> 10) + " KiB shared memory, " +
+                (traits.unified() ? "memory shared with the host" : "memory of its own") +
+                ", UUID " + traits.uuid,
+            "used: " + (used.empty() ? "nothing beyond Vulkan 1.2" : used),
+            "not used: " + (unused.empty() ? "nothing" : unused)};
+}
+
+Capabilities describe(size_t index, const Traits& traits) {
+    Capabilities caps;
+    caps.name = "vulkan:" + std::to_string(index);
+    caps.description = traits.name + ", " + traits.driver;
+    caps.memory_bytes = traits.memory_bytes;
+    caps.problem = traits.missing;
+    caps.is_gpu = traits.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+                  traits.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ||
+                  traits.type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU;
+    caps.details = details(traits);
+    return caps;
+}
+
+// "vulkan:1", or "vulkan:" and a part of a name or UUID.
+size_t find_device(const Instance& instance, const std::string& device) {
+    const std::string wanted =
+        device.substr(std::min(device.size(), std::string("vulkan:").size()));
+    const auto& all = instance.devices();
+    if (wanted.empty() && !all.empty()) return 0;
+    for (size_t i = 0; i < all.size(); ++i)
+        if (wanted == std::to_string(i) || wanted == all[i].traits.uuid) return i;
+    const bool number =
+        std::all_of(wanted.begin(), wanted.end(), [](unsigned char c) { return std::isdigit(c); });
+    for (size_t i = 0; i < all.size() && !number; ++i)
+        if (all[i].traits.name.find(wanted) != std::string::npos) return i;
+    std::string known;
+    for (size_t i = 0; i < all.size(); ++i)
+        known += (i ? ", " : "") + std::to_string(i) + " (" + all[i].traits.name + ")";
+    throw Error(device + ": there is no such Vulkan device" +
+                (known.empty() ? "" : "; there is " + known));
+}
+
+}  // namespace
+
+VulkanBackend::VulkanBackend(std::shared_ptr<Device> device, size_t index)
+    : device_(std::move(device)),
+      queue_(std::make_shared<Queue>(device_)),
+      capabilities_(describe(index, device_->traits())) {
+    reserve({});
+}
+
+Buffer VulkanBackend::allocate_raw(size_t size_bytes) {
+    return std::make_unique<VulkanMemory>(device_, queue_, size_bytes, Place::device);
+}
+
+Buffer VulkanBackend::allocate(size_t size_bytes) {
+    Buffer memory = allocate_raw(size_bytes);
+    VulkanMemory& made = static_cast<VulkanMemory&>(*memory);
+    if (made.mapped)
+        std::fill_n(made.mapped, size_bytes, std::byte(0));
+    else
+        queue_->fill_zero(dense(&made, DType::I32, 1, int((size_bytes + 3) / 4)));
+    return memory;
+}
+
+std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock> blocks, DType as,
+                                                     WeightUse) {
+    return std::make_unique<VulkanWeight>(
+        blocks, as, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
+}
+
+void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
+    constexpr size_t kAttentionWords = 16 << 20;
+    const int chunks = (limits.context + kPageSize - 1) / kPageSize;
+    const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
+    const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
+    plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
+    add_choices_to(plan, limits);
+}
+
+size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
+    TensorPlan plan;
+    Scratch().add_to(plan, limits);
+    return plan.size_bytes();
+}
+
+void VulkanBackend::reserve(const Limits& limits) {
+    if (limits.context > kMostContext)
+        throw Error(device_->name() + ": a context of " + std::to_string(limits.context) +
+                    " positions is beyond the " + std::to_string(kMostContext) +
+                    " of this backend");
+    TensorPlan plan;
+    scratch_.add_to(plan, limits);
+    scratch_memory_ = plan.allocate(*this);
+}
+
+std::vector<OpTime> VulkanBackend::op_times() {
+    queue_->wait();
+    std::vector<OpTime> times;
+    for (const auto& [op, time] : queue_->times()) times.push_back(time);
+    return times;
+}
+
+}  // namespace vulkan
+
+std::vector<Capabilities> vulkan_capabilities() {
+    std::vector<Capabilities> all;
+    if (const auto instance = vulkan::Instance::get())
+        for (size_t i = 0; i < instance->devices().size(); ++i)
+            all.push_back(vulkan::describe(i, instance->devices()[i].traits));
+    return all;
+}
+
+std::unique_ptr<Backend> open_vulkan(const std::string& device,
+                                     const vulkan::DeviceChoices& choices) {
+    const auto instance = vulkan::Instance::get();
+    if (!instance) throw Error(device + ": there is no Vulkan loader or driver on this machine");
+    const size_t index = vulkan::find_device(*instance, device);
+    return std::make_unique<vulkan::VulkanBackend>(
+        std::make_shared<vulkan::Device>(instance, index, choices), index);
+}
+
+}  // namespace aerie

@@ -1,0 +1,88 @@
+// The Vulkan backend: every op records a dispatch or two; nothing runs before a read.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "backend/tensor_plan.h"
+#include "vulkan/queue.h"
+
+namespace aerie::vulkan {
+
+constexpr int kMostContext = 1024 * kPageSize;  // as attention_merge.comp has it
+
+// All that ops keep between dispatches.
+struct Scratch {
+    void add_to(TensorPlan& plan, const Limits& limits);
+    void add_choices_to(TensorPlan& plan, const Limits& limits);
+
+    Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
+    // Choices, for some rows at a time. The histogram is zero between ops.
+    Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
+    Tensor tops;        // I32 [rows, 2]: key and id of the best
+    Tensor totals;      // I32 [rows, 2]: a sum in fixed point
+    Tensor cuts;        // I32 [rows, kCutWords]
+    Tensor histogram;   // I32 [rows, 3 * kDigits]
+    Tensor best_parts;  // I32 [rows, slices * ...]: what slices have found
+};
+
+class VulkanBackend final : public Backend {
+  public:
+    VulkanBackend(std::shared_ptr<Device> device, size_t index);
+
+    const Capabilities& capabilities() const override { return capabilities_; }
+    Buffer allocate(size_t size_bytes) override;
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+                                          WeightUse use) override;
+    void reserve(const Limits& limits) override;
+    size_t scratch_bytes(const Limits& limits) const override;
+    void write(Tensor to, const void* from) override { queue_->write(to, from); }
+    void read(Tensor from, void* to) override { queue_->read(from, to); }
+    void sync() override { queue_->wait(); }
+    void replay(uint64_t key, const std::function<void()>& record) override {
+        queue_->replay(key, record);
+    }
+    std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
+    std::vector<OpTime> op_times() override;
+    DType activation_type(DType weight) const override {
+        return is_quantised(weight) ? DType::I8G32 : DType::F32;
+    }
+
+    void do_embed(Tensor out, const Weight& table, Rows rows) override;
+    void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
+    void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
+    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
+                        const KvLayer& kv) override;
+    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
+                      const KvLayer& kv) override;
+    void do_swiglu(Tensor out, Tensor gate_up) override;
+    void do_add(Tensor out, Tensor a, Tensor b) override;
+    void do_copy(Tensor out, Tensor x) override;
+    void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
+    void do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) override;
+    void do_noise(Tensor out, uint64_t seed, Tensor positions) override;
+    void do_top_k(const TopKStep& step) override;
+    void do_beam(const BeamStep& step) override;
+    void do_sample(Tensor ids, const SampleStep& step) override;
+    void do_probs(Tensor out, const Choice& choice) override;
+
+    const Queue& queue() const { return *queue_; }
+    // Reads all of `from` into one word of a workgroup each, or copies it.
+    void probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups);
+
+  private:
+    // Binding i of the shader is bindings[i]; params come behind their offsets.
+    template <class Params>
+    void run(const Kernel& kernel, const Params& params, const std::vector<Access>& bindings,
+             Grid grid, double work) {
+        queue_->dispatch({kernel, bindings, &params, sizeof(Params), grid, work});
+    }
+    Buffer allocate_raw(size_t size_bytes);  // not zeroed
+    std::shared_ptr<Device> device_;
+    std::shared_ptr<Queue> queue_;
+    Capabilities capabilities_;
+    Buffer scratch_memory_;
+    Scratch scratch_;
+};
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,217 @@
+// Recording. Push constants begin with the offset of each binding, in words, since a view may begin
+// at any word and a descriptor only at an aligned byte.
+#include "vulkan/command_list.h"
+
+#include <cassert>
+#include <cstring>
+
+#include "vulkan/check.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+constexpr uint32_t kSetsOfPool = 256;
+constexpr VkPipelineStageFlags kStages =
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+
+size_t extent_bytes(const Tensor& t) {
+    if (t.rows == 0) return 0;
+    return size_t(t.rows - 1) * size_bytes(t.dtype, size_t(t.row_stride)) +
+           size_bytes(t.dtype, size_t(t.cols));
+}
+
+size_t whole_words(size_t bytes) {
+    return (bytes + 3) / 4 * 4;
+}
+
+}  // namespace
+
+CommandList::CommandList(Device& device, Pipelines& pipelines, VkCommandPool pool,
+                         VkCommandBufferUsageFlags usage)
+    : device_(device), pipelines_(pipelines), pool_(pool), usage_(usage) {
+    const VkCommandBufferAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .pNext = nullptr,
+        .commandPool = pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 1};
+    VK_CHECK(device.vk.vkAllocateCommandBuffers(device.handle, &info, &handle_));
+    if (device.profile()) timer_ = std::make_unique<Timer>(device);
+}
+
+CommandList::~CommandList() {
+    for (VkDescriptorPool pool : set_pools_)
+        device_.vk.vkDestroyDescriptorPool(device_.handle, pool, nullptr);
+    device_.vk.vkFreeCommandBuffers(device_.handle, pool_, 1, &handle_);
+}
+
+void CommandList::begin() {
+    for (VkDescriptorPool pool : set_pools_)
+        VK_CHECK(device_.vk.vkResetDescriptorPool(device_.handle, pool, 0));
+    set_pool_ = 0;
+    bound_ = VK_NULL_HANDLE;
+    work_ = 0;
+    counts_ = {};
+    const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                           .pNext = nullptr,
+                                           .flags = usage_,
+                                           .pInheritanceInfo = nullptr};
+    VK_CHECK(device_.vk.vkBeginCommandBuffer(handle_, &info));
+    open_ = true;
+    if (timer_) timer_->reset(handle_);
+    barrier();
+}
+
+void CommandList::end() {
+    open_ = false;
+    const VkMemoryBarrier to_host = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .pNext = nullptr,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
+    device_.vk.vkCmdPipelineBarrier(handle_, kStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0,
+                                    nullptr, 0, nullptr);
+    VK_CHECK(device_.vk.vkEndCommandBuffer(handle_));
+}
+
+void CommandList::add_times(OpTimes& times) const {
+    if (timer_) timer_->add_to(times);
+}
+
+void CommandList::barrier() {
+    const VkMemoryBarrier all = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .pNext = nullptr,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                         VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+    device_.vk.vkCmdPipelineBarrier(handle_, kStages, kStages, 0, 1, &all, 0, nullptr, 0, nullptr);
+    hazards_.barrier();
+}
+
+void CommandList::order(std::span<const Access> accesses) {
+    for (const Access& access : accesses)
+        if (access.tensor && hazards_.conflicts(access)) {
+            barrier();
+            ++counts_.barriers;
+            break;
+        }
+    for (const Access& access : accesses)
+        if (access.tensor) hazards_.add(access);
+}
+
+void CommandList::dispatch(const Dispatch& d) {
+    if (d.grid.x == 0 || d.grid.y == 0 || d.grid.z == 0) return;
+    assert(d.bindings.size() <= kMostBindings);
+    assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
+    order(d.bindings);
+    uint32_t push[kPushBytes / 4] = {};
+    const VkDescriptorSet set = make_set(d.bindings, push);
+    std::memcpy(push + kMostBindings, d.params, d.params_bytes);
+    const VolkDeviceTable& vk = device_.vk;
+    const VkPipeline pipeline = pipelines_.get(d.kernel);
+    if (pipeline != bound_) {
+        vk.vkCmdBindPipeline(handle_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+        bound_ = pipeline;
+    }
+    vk.vkCmdBindDescriptorSets(handle_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1,
+                               &set, 0, nullptr);
+    vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          kMostBindings * 4 + d.params_bytes, push);
+    if (timer_) {
+        barrier();
+        timer_->start(handle_);
+    }
+    vk.vkCmdDispatch(handle_, d.grid.x, d.grid.y, d.grid.z);
+    if (timer_) timer_->stop(handle_, d.kernel.shader);
+    work_ += d.work;
+    ++counts_.dispatches;
+}
+
+VkDescriptorSet CommandList::make_set(std::span<const Access> bindings, uint32_t* offsets) {
+    VkDescriptorBufferInfo infos[kMostBindings];
+    VkWriteDescriptorSet writes[kMostBindings];
+    uint32_t count = 0;
+    const VkDescriptorSet set = allocate_set();
+    for (uint32_t i = 0; i < bindings.size(); ++i) {
+        const Tensor& tensor = bindings[i].tensor;
+        if (!tensor) continue;
+        const size_t begin = tensor.offset_bytes / device_.traits().offset_alignment *
+                             device_.traits().offset_alignment;
+        const size_t end = tensor.offset_bytes + whole_words(extent_bytes(tensor));
+        assert(tensor.offset_bytes % 4 == 0);
+        offsets[i] = uint32_t((tensor.offset_bytes - begin) / 4);
+        infos[count] = {memory_of(tensor).buffer, begin, std::max<size_t>(end - begin, 4)};
+        writes[count] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                         .pNext = nullptr,
+                         .dstSet = set,
+                         .dstBinding = i,
+                         .dstArrayElement = 0,
+                         .descriptorCount = 1,
+                         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                         .pImageInfo = nullptr,
+                         .pBufferInfo = &infos[count],
+                         .pTexelBufferView = nullptr};
+        ++count;
+    }
+    device_.vk.vkUpdateDescriptorSets(device_.handle, count, writes, 0, nullptr);
+    return set;
+}
+
+// From the pool in use, else from the next one, which is made if there is none.
+VkDescriptorSet CommandList::allocate_set() {
+    const VkDescriptorSetLayout layout = pipelines_.set_layout();
+    VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                        .pNext = nullptr,
+                                        .descriptorPool = VK_NULL_HANDLE,
+                                        .descriptorSetCount = 1,
+                                        .pSetLayouts = &layout};
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    for (; set_pool_ < set_pools_.size(); ++set_pool_) {
+        info.descriptorPool = set_pools_[set_pool_];
+        if (device_.vk.vkAllocateDescriptorSets(device_.handle, &info, &set) == VK_SUCCESS)
+            return set;
+    }
+    info.descriptorPool = add_set_pool();
+    VK_CHECK(device_.vk.vkAllocateDescriptorSets(device_.handle, &info, &set));
+    return set;
+}
+
+VkDescriptorPool CommandList::add_set_pool() {
+    const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                       kSetsOfPool * kMostBindings};
+    const VkDescriptorPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                             .pNext = nullptr,
+                                             .flags = 0,
+                                             .maxSets = kSetsOfPool,
+                                             .poolSizeCount = 1,
+                                             .pPoolSizes = &size};
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+    VK_CHECK(device_.vk.vkCreateDescriptorPool(device_.handle, &info, nullptr, &pool));
+    set_pools_.push_back(pool);
+    return pool;
+}
+
+void CommandList::update(const Tensor& to, const void* from) {
+    const Access access = writes(to);
+    order({&access, 1});
+    device_.vk.vkCmdUpdateBuffer(handle_, memory_of(to).buffer, to.offset_bytes, extent_bytes(to),
+                                 from);
+}
+
+void CommandList::copy(const Tensor& to, const Tensor& from) {
+    const Access accesses[] = {writes(to), reads(from)};
+    order(accesses);
+    const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, extent_bytes(from)};
+    device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer, memory_of(to).buffer, 1, &region);
+}
+
+void CommandList::fill_zero(const Tensor& to) {
+    const Access access = writes(to);
+    order({&access, 1});
+    device_.vk.vkCmdFillBuffer(handle_, memory_of(to).buffer, to.offset_bytes,
+                               whole_words(extent_bytes(to)), 0);
+}
+
+}  // namespace aerie::vulkan

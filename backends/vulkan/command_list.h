@@ -1,0 +1,81 @@
+// One command buffer: dispatches and transfers in order, with a barrier only before a command that
+// must wait for an earlier one.
+#pragma once
+
+#include <volk.h>
+
+#include <span>
+#include <vector>
+
+#include "vulkan/hazards.h"
+#include "vulkan/memory.h"
+#include "vulkan/pipelines.h"
+#include "vulkan/timer.h"
+
+namespace aerie::vulkan {
+
+struct Grid {
+    uint32_t x = 1, y = 1, z = 1;
+};
+
+// A kernel and what it works on. Binding i of the shader is bindings[i].
+struct Dispatch {
+    Kernel kernel;
+    std::span<const Access> bindings;
+    const void* params = nullptr;
+    uint32_t params_bytes = 0;
+    Grid grid;
+    double work = 0;  // multiply-adds, about: a submission shall not take long
+};
+
+struct CommandCounts {
+    long dispatches = 0, barriers = 0, submissions = 0;
+    size_t bytes_read = 0;
+};
+
+class CommandList {
+  public:
+    CommandList(Device& device, Pipelines& pipelines, VkCommandPool pool,
+                VkCommandBufferUsageFlags usage);
+    ~CommandList();
+    CommandList(const CommandList&) = delete;
+    CommandList& operator=(const CommandList&) = delete;
+
+    // Starts behind everything submitted before. Also makes it empty again, once it has run.
+    void begin();
+    void end();
+    bool open() const { return open_; }
+
+    void dispatch(const Dispatch& dispatch);
+    void update(const Tensor& to, const void* from);  // dense, whole words, at most 64 KiB
+    void copy(const Tensor& to, const Tensor& from);  // equal bytes, dense
+    void fill_zero(const Tensor& to);
+
+    VkCommandBuffer handle() const { return handle_; }
+    double work() const { return work_; }
+    void add_times(OpTimes& times) const;  // once it has run
+    const CommandCounts& counts() const { return counts_; }
+
+  private:
+    void order(std::span<const Access> accesses);
+    void barrier();
+    VkDescriptorSet make_set(std::span<const Access> bindings, uint32_t* offsets);
+    VkDescriptorSet allocate_set();
+    VkDescriptorPool add_set_pool();
+
+    Device& device_;
+    Pipelines& pipelines_;
+    VkCommandPool pool_;
+    VkCommandBufferUsageFlags usage_;
+    VkCommandBuffer handle_ = VK_NULL_HANDLE;
+    std::vector<VkDescriptorPool> set_pools_;
+    size_t set_pool_ = 0;  // in use
+    VkPipeline bound_ = VK_NULL_HANDLE;
+    Hazards hazards_;
+    std::unique_ptr<Timer> timer_;  // where the device is profiled
+    bool open_ = false;
+    double work_ = 0;
+    CommandCounts counts_;
+};
+
+}  // namespace aerie::vulkan

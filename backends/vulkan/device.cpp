@@ -1,0 +1,83 @@
+// Opens a device with no more features than the shaders use.
+#include "vulkan/device.h"
+
+#include "vulkan/check.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+// Invocations that share an output row where the device needs many to be busy.
+constexpr int kGpuSplit = 8;
+
+}  // namespace
+
+Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceChoices& choices)
+    : instance_(std::move(instance)),
+      physical_(instance_->devices().at(index).handle),
+      traits_(instance_->devices().at(index).traits),
+      name_("vulkan:" + std::to_string(index)),
+      unified_(traits_.unified() && choices.allow_unified),
+      integer_dot_(traits_.integer_dot && choices.allow_integer_dot),
+      cache_(choices.cache),
+      split_(choices.split                                 ? choices.split
+             : traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1
+                                                           : kGpuSplit),
+      profile_(choices.profile && traits_.timestamp_seconds > 0) {
+    if (!traits_.missing.empty())
+        throw Error(name_ + ": " + traits_.name + " cannot run aerie: " + traits_.missing);
+    vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
+    create();
+    volkLoadDeviceTable(&vk, handle);
+    if (choices.patch) choices.patch(vk);
+    vk.vkGetDeviceQueue(handle, traits_.queue_family, 0, &queue);
+}
+
+void Device::create() {
+    const float priority = 1;
+    const VkDeviceQueueCreateInfo queue_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                                .pNext = nullptr,
+                                                .flags = 0,
+                                                .queueFamilyIndex = traits_.queue_family,
+                                                .queueCount = 1,
+                                                .pQueuePriorities = &priority};
+    auto v13 = structure<VkPhysicalDeviceVulkan13Features>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
+    v13.shaderIntegerDotProduct = VK_TRUE;
+    const char* portability = "VK_KHR_portability_subset";
+    const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                     .pNext = integer_dot_ ? &v13 : nullptr,
+                                     .flags = 0,
+                                     .queueCreateInfoCount = 1,
+                                     .pQueueCreateInfos = &queue_info,
+                                     .enabledLayerCount = 0,
+                                     .ppEnabledLayerNames = nullptr,
+                                     .enabledExtensionCount = traits_.portability_subset ? 1u : 0u,
+                                     .ppEnabledExtensionNames = &portability,
+                                     .pEnabledFeatures = nullptr};
+    const VkResult result = vkCreateDevice(physical_, &info, nullptr, &handle);
+    if (result != VK_SUCCESS)
+        throw Error(name_ + ": cannot open " + traits_.name + ": " + describe(result));
+}
+
+// Drivers that run shaders on a CPU read an address that all share once for each of them.
+uint32_t Device::fetch_lanes() const {
+    constexpr uint32_t kMost = 32;  // invocations side by side in a workgroup of matmul
+    const bool fits = traits_.subgroup_size >= 4 && traits_.subgroup_size <= kMost;
+    return traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU && split_ == 1 && fits
+               ? traits_.subgroup_size
+               : 0;
+}
+
+Device::~Device() {
+    if (handle) vk.vkDestroyDevice(handle, nullptr);
+}
+
+int Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags properties) const {
+    for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i)
+        if ((allowed >> i & 1) && (memory_.memoryTypes[i].propertyFlags & properties) == properties)
+            return int(i);
+    return -1;
+}
+
+}  // namespace aerie::vulkan

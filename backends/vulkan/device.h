@@ -1,0 +1,62 @@
+// One opened device: its functions, its queue and its kinds of memory.
+#pragma once
+
+#include <volk.h>
+
+#include <functional>
+#include <memory>
+
+#include "vulkan/instance.h"
+
+namespace aerie::vulkan {
+
+// What tests vary; the defaults are for users.
+struct DeviceChoices {
+    bool allow_integer_dot = true;
+    bool allow_unified = true;  // false: host data goes through staging buffers everywhere
+    int split = 0;              // invocations that share a row of a matmul; 0: by kind of device
+    std::string cache;          // folder where compiled pipelines are kept; empty: nowhere
+    bool profile = false;       // time each dispatch; they then run one by one
+    std::function<void(VolkDeviceTable&)> patch;          // may replace functions
+    std::function<void(const std::string&)> on_progress;  // while pipelines compile
+};
+
+class Device {
+  public:
+    // Throws Error.
+    Device(std::shared_ptr<Instance> instance, size_t index, const DeviceChoices& choices);
+    ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    const Traits& traits() const { return traits_; }
+    const std::string& name() const { return name_; }  // "vulkan:0"
+    bool unified() const { return unified_; }
+    bool integer_dot() const { return integer_dot_; }
+    int split() const { return split_; }
+    // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
+    uint32_t fetch_lanes() const;
+    bool profile() const { return profile_; }
+    const std::string& cache() const { return cache_; }
+    // A memory type of `allowed` (bits) with all of `properties`; -1: none.
+    int memory_type(uint32_t allowed, VkMemoryPropertyFlags properties) const;
+
+    VkDevice handle = VK_NULL_HANDLE;
+    VkQueue queue = VK_NULL_HANDLE;
+    VolkDeviceTable vk = {};
+
+  private:
+    void create();
+
+    std::shared_ptr<Instance> instance_;
+    VkPhysicalDevice physical_;
+    Traits traits_;
+    std::string name_;
+    VkPhysicalDeviceMemoryProperties memory_ = {};
+    bool unified_, integer_dot_;
+    std::string cache_;
+    int split_;
+    bool profile_;
+};
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,40 @@
+// Overlap of strided views.
+#include "vulkan/hazards.h"
+
+#include <algorithm>
+
+namespace aerie::vulkan {
+
+namespace {
+
+struct Span {
+    size_t begin, end, stride, width;  // in bytes
+
+    explicit Span(const Tensor& t)
+        : begin(t.offset_bytes),
+          stride(size_bytes(t.dtype, size_t(t.row_stride))),
+          width(size_bytes(t.dtype, size_t(t.cols))) {
+        end = t.rows > 0 ? begin + size_t(t.rows - 1) * stride + width : begin;
+    }
+};
+
+}  // namespace
+
+bool overlap(const Tensor& a, const Tensor& b) {
+    if (a.memory != b.memory) return false;
+    const Span x(a), y(b);
+    if (x.end <= y.begin || y.end <= x.begin) return false;
+    if (x.stride != y.stride || x.stride == 0) return true;
+    // Where both have the same rows apart, their columns repeat at the same distance.
+    const size_t left = x.begin % x.stride, right = y.begin % y.stride;
+    if (left + x.width > x.stride || right + y.width > y.stride) return true;
+    return left < right + y.width && right < left + x.width;
+}
+
+bool Hazards::conflicts(const Access& access) const {
+    return std::any_of(since_barrier_.begin(), since_barrier_.end(), [&](const Access& earlier) {
+        return (access.writes || earlier.writes) && overlap(access.tensor, earlier.tensor);
+    });
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,203 @@
+// The ops that go row by row: a few lines of glue each.
+#include <bit>
+#include <cmath>
+
+#include "params.h"
+#include "vulkan/backend.h"
+#include "vulkan/glue.h"
+#include "vulkan/weight.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+constexpr int kGroupSize = 64;   // invocations of a workgroup, unless a shader says otherwise
+constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
+
+const char* embed_shader(DType type) {
+    switch (type) {
+        case DType::F32:
+            return "embed_f32";
+        case DType::F16:
+            return "embed_f16";
+        case DType::BF16:
+            return "embed_bf16";
+        case DType::Q8_0:
+            return "embed_q8_0";
+        default:
+            return "embed_q4_0";
+    }
+}
+
+const char* matmul_shader(DType type, bool integer_dot) {
+    switch (type) {
+        case DType::F32:
+            return "matmul_f32";
+        case DType::F16:
+            return "matmul_f16";
+        case DType::BF16:
+            return "matmul_bf16";
+        case DType::Q8_0:
+            return integer_dot ? "matmul_q8_0_dot" : "matmul_q8_0";
+        default:
+            return integer_dot ? "matmul_q4_0_dot" : "matmul_q4_0";
+    }
+}
+
+uint32_t quantises(const Tensor& out) {
+    return is_quantised(out.dtype);
+}
+
+}  // namespace
+
+void VulkanBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
+    const auto& weight = static_cast<const VulkanWeight&>(table);
+    const StripLayout layout = strip_layout(table.dtype, table.cols);
+    for (const WeightPart& part : weight.parts()) {
+        const EmbedParams params = {.cols = uint32_t(out.cols),
+                                    .out_stride = stride_words(out),
+                                    .first_row = uint32_t(part.first_row),
+                                    .rows = uint32_t(part.rows),
+                                    .panels = uint32_t(layout.panels)};
+        run({embed_shader(table.dtype)}, params,
+            {{writes(out), reads(part.words), reads(rows.block)}},
+            {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
+    }
+}
+
+void VulkanBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
+    const NormParams params = {.cols = uint32_t(x.cols),
+                               .units = units(out),
+                               .out_stride = stride_words(out),
+                               .x_stride = stride_words(x),
+                               .inverse_cols = 1.0f / float(x.cols),
+                               .epsilon = epsilon};
+    run({"rms_norm", {quantises(out)}}, params, {{writes(out), reads(x), reads(weight)}},
+        {uint32_t(x.rows)}, 2.0 * x.rows * x.cols);
+}
+
+void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
+    const auto& weight = static_cast<const VulkanWeight&>(w);
+    const StripLayout layout = strip_layout(w.dtype, w.cols);
+    const int columns = int(std::bit_ceil(unsigned(std::min(x.rows, kMostColumns))));
+    for (const WeightPart& part : weight.parts()) {
+        const MatmulParams params = {.first_row = uint32_t(part.first_row),
+                                     .rows = uint32_t(part.rows),
+                                     .inner = uint32_t(x.cols),
+                                     .panels = uint32_t(layout.panels),
+                                     .columns = uint32_t(x.rows),
+                                     .x_stride = stride_words(x),
+                                     .out_stride = stride_words(out),
+                                     .accumulates = acc == Accumulate::yes,
+                                     .has_bias = bool(bias)};
+        const Kernel kernel = {
+            matmul_shader(w.dtype, device_->integer_dot()),
+            {uint32_t(columns), uint32_t(device_->split()), device_->fetch_lanes()}};
+        run(kernel, params, {{writes(out), reads(x), reads(part.words), reads(bias)}},
+            {groups(part.rows, kStripRows), groups(x.rows, columns)},
+            double(x.rows) * x.cols * part.rows);
+    }
+}
+
+void VulkanBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
+                                   const KvLayer& kv) {
+    const RopeParams params = {.heads = uint32_t(shape.heads),
+                               .kv_heads = uint32_t(shape.kv_heads),
+                               .head_dim = uint32_t(shape.head_dim),
+                               .qkv_stride = stride_words(qkv),
+                               .rope_stride = stride_words(rope),
+                               .k_stride = stride_words(kv.k),
+                               .v_stride = stride_words(kv.v),
+                               .pages_stride = stride_words(kv.page_table)};
+    run({"rope_append", {kv.k.dtype == DType::F16}}, params,
+        {{writes(qkv), reads(rope), reads(rows.block), reads(kv.page_table), writes(kv.k),
+          writes(kv.v)}},
+        {groups(qkv.cols / 4, kGroupSize), uint32_t(qkv.rows)}, 4.0 * qkv.rows * qkv.cols);
+}
+
+void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
+                                 const KvLayer& kv) {
+    constexpr uint32_t kAtOnce = 8;  // chunks of a head that run beside each other
+    const int heads = shape.heads, head_dim = shape.head_dim;
+    const uint32_t chunks = uint32_t(scratch_.attention.cols / (heads * (head_dim + 2)));
+    const uint32_t together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
+    AttentionParams part = {.heads = uint32_t(heads),
+                            .group = uint32_t(heads / shape.kv_heads),
+                            .head_dim = uint32_t(head_dim),
+                            .first_row = 0,
+                            .qkv_stride = stride_words(qkv),
+                            .k_stride = stride_words(kv.k),
+                            .v_stride = stride_words(kv.v),
+                            .pages_stride = stride_words(kv.page_table),
+                            .chunks = chunks,
+                            .scale = float(1.0 / std::sqrt(double(head_dim)))};
+    MergeParams merge = {.heads = uint32_t(heads),
+                         .head_dim = uint32_t(head_dim),
+                         .together = together,
+                         .first_row = 0,
+                         .units = units(out) / uint32_t(heads) * together,
+                         .out_stride = stride_words(out),
+                         .chunks = chunks};
+    if (is_quantised(out.dtype)) merge.units = together * uint32_t(head_dim) / kGroup;
+    for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
+        const int count = std::min(scratch_.attention.rows, qkv.rows - first);
+        const Tensor partial = scratch_.attention.row_range(0, count);
+        part.first_row = merge.first_row = uint32_t(first);
+        run({"attention", {kv.k.dtype == DType::F16}}, part,
+            {{writes(partial), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
+              reads(kv.v)}},
+            {uint32_t(heads), uint32_t(count), std::min(chunks, kAtOnce)},
+            2.0 * count * heads * head_dim * kPageSize);
+        run({"attention_merge", {quantises(out)}}, merge,
+            {{writes(out), reads(partial), reads(rows.block)}},
+            {uint32_t(heads) / together, uint32_t(count)}, double(count) * out.cols);
+    }
+}
+
+void VulkanBackend::do_swiglu(Tensor out, Tensor gate_up) {
+    const UnitParams params = {units(out), stride_words(out), stride_words(gate_up), 0};
+    run({"swiglu", {quantises(out)}}, params, {{writes(out), reads(gate_up)}},
+        {groups(int(params.units), kGroupSize), uint32_t(out.rows)}, 20.0 * out.rows * out.cols);
+}
+
+void VulkanBackend::do_add(Tensor out, Tensor a, Tensor b) {
+    const UnitParams params = {units(out), stride_words(out), stride_words(a), stride_words(b)};
+    run({"add"}, params, {{writes(out), reads(a), reads(b)}},
+        {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
+}
+
+void VulkanBackend::do_copy(Tensor out, Tensor x) {
+    const UnitParams params = {units(out), stride_words(out), stride_words(x), 0};
+    run({"copy", {quantises(out)}}, params, {{writes(out), reads(x)}},
+        {groups(int(params.units), kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
+}
+
+void VulkanBackend::do_gather_rows(Tensor out, Tensor x, Tensor index) {
+    const GatherParams params = {uint32_t(out.cols), stride_words(out), stride_words(x)};
+    run({"gather_rows"}, params, {{writes(out), reads(x), reads(index)}},
+        {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
+}
+
+void VulkanBackend::do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) {
+    const int words = int(size_bytes(kv.k.dtype, size_t(kv.k.cols)) / 4);
+    const CompactParams params = {.words = uint32_t(words),
+                                  .count = uint32_t(from_slots.cols),
+                                  .sequence = uint32_t(sequence),
+                                  .to_slot = uint32_t(to_slot),
+                                  .k_stride = stride_words(kv.k),
+                                  .v_stride = stride_words(kv.v),
+                                  .pages_stride = stride_words(kv.page_table)};
+    run({"kv_compact"}, params,
+        {{writes(kv.k), writes(kv.v), reads(from_slots), reads(kv.page_table)}},
+        {groups(words, kGroupSize)}, double(words) * from_slots.cols);
+}
+
+void VulkanBackend::do_noise(Tensor out, uint64_t seed, Tensor positions) {
+    const NoiseParams params = {uint32_t(out.cols), stride_words(out), uint32_t(seed),
+                                uint32_t(seed >> 32)};
+    const int counters = (out.cols + 63) / 64 * 16;
+    run({"noise"}, params, {{writes(out), reads(positions)}},
+        {groups(counters, kGroupSize), uint32_t(out.rows)}, 40.0 * out.rows * out.cols);
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,73 @@
+// The driver checks the blob's own header too; the checksum is for what lies behind it.
+#include "vulkan/pipeline_file.h"
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace aerie::vulkan {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Header {
+    char magic[8] = {'a', 'e', 'r', 'i', 'e', 'p', 'c', '1'};
+    uint64_t bytes = 0, checksum = 0;
+};
+
+// FNV-1a.
+uint64_t checksum_of(const std::string& text) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
+    return hash;
+}
+
+}  // namespace
+
+std::string pipeline_file_path(const std::string& folder, const Traits& traits) {
+    char name[40];
+    std::snprintf(
+        name, sizeof(name), "pipelines-%016llx",
+        static_cast<unsigned long long>(checksum_of(traits.uuid + traits.name + traits.driver)));
+    return (fs::path(folder) / name).string();
+}
+
+std::vector<char> read_pipeline_file(const std::string& path) {
+    std::error_code error;
+    const uintmax_t size = fs::file_size(path, error);
+    Header header;
+    const Header expected;
+    if (error || size < sizeof(header) || size > (256u << 20)) return {};
+    std::ifstream file(path, std::ios::binary);
+    file.read(reinterpret_cast<char*>(&header), sizeof(header));
+    if (!file || std::memcmp(header.magic, expected.magic, sizeof(header.magic)) ||
+        header.bytes != size - sizeof(header))
+        return {};
+    std::string data(size_t(header.bytes), '\0');
+    file.read(data.data(), std::streamsize(data.size()));
+    if (!file || checksum_of(data) != header.checksum) return {};
+    return {data.begin(), data.end()};
+}
+
+void write_pipeline_file(const std::string& path, const std::vector<char>& data) {
+    std::error_code error;
+    fs::create_directories(fs::path(path).parent_path(), error);
+    const std::string partial = path + ".new";
+    {
+        Header header;
+        header.bytes = data.size();
+        header.checksum = checksum_of({data.begin(), data.end()});
+        std::ofstream file(partial, std::ios::binary);
+        file.write(reinterpret_cast<const char*>(&header), sizeof(header));
+        file.write(data.data(), std::streamsize(data.size()));
+        if (!file.flush()) {
+            fs::remove(partial, error);
+            return;
+        }
+    }
+    fs::rename(partial, path, error);
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,60 @@
+// Compute pipelines by shader and specialisation, and their cache on disk. All share one layout:
+// kMostBindings storage buffers and kPushBytes of push constants.
+#pragma once
+
+#include <volk.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vulkan/device.h"
+
+namespace aerie::vulkan {
+
+constexpr uint32_t kMostBindings = 8, kPushBytes = 128, kMostConstants = 6;
+
+// A shader with its specialisation constants 0, 1, ... in order.
+struct Kernel {
+    const char* shader;
+    std::array<uint32_t, kMostConstants> constants = {};
+
+    bool operator<(const Kernel& other) const {
+        const int order = std::string_view(shader).compare(other.shader);
+        return order ? order < 0 : constants < other.constants;
+    }
+};
+
+class Pipelines {
+  public:
+    explicit Pipelines(std::shared_ptr<Device> device);
+    ~Pipelines();
+    Pipelines(const Pipelines&) = delete;
+    Pipelines& operator=(const Pipelines&) = delete;
+
+    // Compiled on first use. Throws Error.
+    VkPipeline get(const Kernel& kernel);
+    VkPipelineLayout layout() const { return layout_; }
+    VkDescriptorSetLayout set_layout() const { return set_layout_; }
+    bool cached() const { return cached_; }
+    // Writes what was compiled to the cache on disk; failing to is no error.
+    void save();
+
+  private:
+    void create_layout();
+    VkPipeline compile(const Kernel& kernel);
+
+    std::shared_ptr<Device> device_;
+    VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+    VkPipelineLayout layout_ = VK_NULL_HANDLE;
+    VkPipelineCache cache_ = VK_NULL_HANDLE;
+    std::string cache_path_;  // empty: none
+    bool cached_ = false;     // the file was there
+    size_t saved_ = 0;        // pipelines that the file has
+    std::map<std::string, VkShaderModule> modules_;
+    std::map<Kernel, VkPipeline> pipelines_;
+};
+
+}  // namespace aerie::vulkan

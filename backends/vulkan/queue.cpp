@@ -1,0 +1,301 @@
+// Batches in a ring: one is recorded while others run.
+#include "vulkan/queue.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "vulkan/check.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+// Desktops reset a device that does not answer for two seconds, and stutter long before.
+constexpr double kSubmissionSeconds = 0.1;
+constexpr double kFirstWork = 2e8;  // a submission before anything was timed
+constexpr size_t kUpdateBytes = 65536;
+constexpr size_t kStagingBytes = 16 << 20;
+constexpr uint64_t kFenceNanoseconds = 20'000'000'000;
+
+size_t row_bytes(const Tensor& t) {
+    return size_bytes(t.dtype, size_t(t.cols));
+}
+
+bool is_dense(const Tensor& t) {
+    return t.rows <= 1 || t.row_stride == t.cols;
+}
+
+}  // namespace
+
+Queue::Queue(std::shared_ptr<Device> device)
+    : device_(std::move(device)), pipelines_(device_), work_of_submission_(kFirstWork) {
+    for (Batch& batch : batches_) open_batch(batch);
+    const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                          .pNext = nullptr,
+                                          .flags = 0,
+                                          .queueFamilyIndex = device_->traits().queue_family};
+    VK_CHECK(device_->vk.vkCreateCommandPool(device_->handle, &info, nullptr, &recording_pool_));
+    if (!device_->unified())
+        staging_ = std::make_unique<VulkanMemory>(device_, nullptr, kStagingBytes, Place::staging);
+}
+
+Queue::~Queue() {
+    const VolkDeviceTable& vk = device_->vk;
+    vk.vkDeviceWaitIdle(device_->handle);
+    recordings_.clear();
+    if (recording_pool_) vk.vkDestroyCommandPool(device_->handle, recording_pool_, nullptr);
+    for (Batch& batch : batches_) {
+        batch.lists.clear();
+        if (batch.fence) vk.vkDestroyFence(device_->handle, batch.fence, nullptr);
+        if (batch.pool) vk.vkDestroyCommandPool(device_->handle, batch.pool, nullptr);
+    }
+}
+
+void Queue::open_batch(Batch& batch) {
+    const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                          .pNext = nullptr,
+                                          .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                          .queueFamilyIndex = device_->traits().queue_family};
+    VK_CHECK(device_->vk.vkCreateCommandPool(device_->handle, &pool, nullptr, &batch.pool));
+    const VkFenceCreateInfo fence = {
+        .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, .pNext = nullptr, .flags = 0};
+    VK_CHECK(device_->vk.vkCreateFence(device_->handle, &fence, nullptr, &batch.fence));
+}
+
+template <class Work>
+void Queue::guarded(const Work& work) {
+    if (failure_) return;
+    try {
+        work();
+    } catch (...) {
+        failure_ = std::current_exception();
+    }
+}
+
+CommandList& Queue::list() {
+    if (recording_) return *recording_;
+    Batch& batch = batches_[batch_];
+    if (batch.used == batch.lists.size())
+        batch.lists.push_back(std::make_unique<CommandList>(
+            *device_, pipelines_, batch.pool, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT));
+    CommandList& list = *batch.lists[batch.used];
+    if (!list.open()) list.begin();
+    return list;
+}
+
+// Ends the list that is open, if one is, and puts it behind the others of its batch.
+void Queue::close_list() {
+    Batch& batch = batches_[batch_];
+    if (batch.used == batch.lists.size() || !batch.lists[batch.used]->open()) return;
+    CommandList& list = *batch.lists[batch.used++];
+    list.end();
+    batch.order.push_back(&list);
+    batch.work += list.work();
+    count(list.counts());
+}
+
+void Queue::count(const CommandCounts& counts) {
+    counts_.dispatches += counts.dispatches;
+    counts_.barriers += counts.barriers;
+}
+
+void Queue::submit() {
+    close_list();
+    Batch& batch = batches_[batch_];
+    if (batch.order.empty()) return;
+    std::vector<VkCommandBuffer> handles;
+    for (const CommandList* list : batch.order) handles.push_back(list->handle());
+    const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                               .pNext = nullptr,
+                               .waitSemaphoreCount = 0,
+                               .pWaitSemaphores = nullptr,
+                               .pWaitDstStageMask = nullptr,
+                               .commandBufferCount = uint32_t(handles.size()),
+                               .pCommandBuffers = handles.data(),
+                               .signalSemaphoreCount = 0,
+                               .pSignalSemaphores = nullptr};
+    VK_CHECK(device_->vk.vkQueueSubmit(device_->queue, 1, &info, batch.fence));
+    batch.in_flight = true;
+    ++counts_.submissions;
+    batch_ = (batch_ + 1) % kBatches;
+    finish(batches_[batch_]);
+}
+
+// Waits for a batch and makes it empty.
+void Queue::finish(Batch& batch) {
+    if (!batch.in_flight) return;
+    const VolkDeviceTable& vk = device_->vk;
+    VK_CHECK(vk.vkWaitForFences(device_->handle, 1, &batch.fence, VK_TRUE, kFenceNanoseconds));
+    VK_CHECK(vk.vkResetFences(device_->handle, 1, &batch.fence));
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - idle_since_).count();
+    // Only long batches tell what the device can do; waiting for the host makes them longer yet.
+    if (batch.work > work_of_submission_ / 4 && seconds > 0)
+        work_of_submission_ = std::max(
+            kFirstWork / 16, (work_of_submission_ + batch.work / seconds * kSubmissionSeconds) / 2);
+    idle_since_ = now;
+    for (const CommandList* list : batch.order) list->add_times(times_);
+    batch.in_flight = false;
+    batch.used = 0;
+    batch.order.clear();
+    batch.work = 0;
+}
+
+void Queue::finish_all() {
+    submit();
+    for (size_t i = 0; i < kBatches; ++i) finish(batches_[(batch_ + i) % kBatches]);
+    staged_ = 0;
+}
+
+void Queue::dispatch(const Dispatch& dispatch) {
+    guarded([&] {
+        CommandList& commands = list();
+        commands.dispatch(dispatch);
+        if (!recording_ && batches_[batch_].work + commands.work() > work_of_submission_) submit();
+    });
+}
+
+void Queue::copy(const Tensor& to, const Tensor& from) {
+    guarded([&] { list().copy(to, from); });
+}
+
+void Queue::fill_zero(const Tensor& to) {
+    guarded([&] { list().fill_zero(to); });
+}
+
+void Queue::write(const Tensor& to, const void* from) {
+    assert(!recording_);  // a replay would write it again
+    guarded([&] { write_now(to, from); });
+}
+
+bool Queue::idle() const {
+    const Batch& batch = batches_[batch_];
+    const bool open = batch.used < batch.lists.size() && batch.lists[batch.used]->open();
+    return !open && batch.order.empty() &&
+           std::none_of(batches_.begin(), batches_.end(),
+                        [](const Batch& b) { return b.in_flight; });
+}
+
+void Queue::write_now(const Tensor& to, const void* from) {
+    const std::byte* bytes = static_cast<const std::byte*>(from);
+    if (std::byte* mapped = memory_of(to).mapped; mapped && idle()) {
+        for (int r = 0; r < to.rows; ++r)
+            std::memcpy(
+                mapped + to.offset_bytes + size_t(r) * size_bytes(to.dtype, size_t(to.row_stride)),
+                bytes + size_t(r) * row_bytes(to), row_bytes(to));
+        return;
+    }
+    // A whole matrix in pieces of bytes, a view row by row.
+    const size_t run = is_dense(to) ? size_t(to.rows) * row_bytes(to) : row_bytes(to);
+    const size_t piece = device_->unified() ? kUpdateBytes : kStagingBytes;
+    const size_t stride = size_bytes(to.dtype, size_t(to.row_stride));
+    for (int r = 0; r < (is_dense(to) ? 1 : to.rows); ++r)
+        for (size_t done = 0; done < run; done += piece) {
+            const size_t count = std::min(piece, run - done);
+            Tensor part = dense(to.memory, DType::I32, 1, int((count + 3) / 4));
+            part.offset_bytes = to.offset_bytes + size_t(r) * stride + done;
+            assert(count % 4 == 0 && part.offset_bytes % 4 == 0);
+            write_piece(part, bytes + size_t(r) * run + done);
+        }
+}
+
+// Small pieces travel in the command buffer, larger ones through staging memory.
+void Queue::write_piece(const Tensor& to, const std::byte* from) {
+    const size_t count = row_bytes(to);
+    if (count <= kUpdateBytes) {
+        list().update(to, from);
+        return;
+    }
+    if (staged_ + count > kStagingBytes) finish_all();
+    Tensor staged = dense(staging_.get(), DType::I32, 1, to.cols);
+    staged.offset_bytes = staged_;
+    std::memcpy(staging_->mapped + staged_, from, count);
+    staged_ += (count + 255) / 256 * 256;
+    list().copy(to, staged);
+}
+
+void Queue::read(const Tensor& from, void* to) {
+    assert(!recording_);
+    guarded([&] { read_now(from, to); });
+    if (failure_) std::rethrow_exception(failure_);
+}
+
+void Queue::read_now(const Tensor& from, void* to) {
+    const size_t bytes = row_bytes(from), stride = size_bytes(from.dtype, size_t(from.row_stride));
+    std::byte* out = static_cast<std::byte*>(to);
+    counts_.bytes_read += size_t(from.rows) * bytes;
+    if (const std::byte* mapped = memory_of(from).mapped) {
+        finish_all();
+        for (int r = 0; r < from.rows; ++r)
+            std::memcpy(out + size_t(r) * bytes, mapped + from.offset_bytes + size_t(r) * stride,
+                        bytes);
+        return;
+    }
+    assert(bytes <= kStagingBytes && bytes % 4 == 0);
+    for (int first = 0; first < from.rows;) {
+        const int rows = std::min(from.rows - first, int(kStagingBytes / bytes));
+        finish_all();
+        for (int r = 0; r < rows; ++r) {
+            Tensor staged = dense(staging_.get(), DType::I32, 1, int(bytes / 4)), row = staged;
+            staged.offset_bytes = size_t(r) * bytes;
+            row.memory = from.memory;
+            row.offset_bytes = from.offset_bytes + size_t(first + r) * stride;
+            list().copy(staged, row);
+        }
+        finish_all();
+        std::memcpy(out + size_t(first) * bytes, staging_->mapped, size_t(rows) * bytes);
+        first += rows;
+    }
+}
+
+void Queue::wait() {
+    guarded([&] { finish_all(); });
+    if (failure_) std::rethrow_exception(failure_);
+}
+
+void Queue::replay(uint64_t key, const std::function<void()>& make) {
+    assert(!recording_);
+    guarded([&] {
+        const auto [found, fresh] = recordings_.try_emplace(key);
+        Recording& recording = found->second;
+        if (fresh) record(recording, make);
+        if (recording.direct) {
+            make();
+            return;
+        }
+        close_list();
+        Batch& batch = batches_[batch_];
+        batch.order.push_back(recording.list.get());
+        batch.work += recording.list->work();
+        count(recording.list->counts());
+        if (batch.work > work_of_submission_) submit();
+    });
+}
+
+void Queue::record(Recording& recording, const std::function<void()>& make) {
+    recording.list = std::make_unique<CommandList>(*device_, pipelines_, recording_pool_,
+                                                   VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
+    recording_ = recording.list.get();
+    try {
+        recording_->begin();
+        make();
+        recording_->end();
+    } catch (...) {
+        recording_ = nullptr;
+        throw;
+    }
+    recording_ = nullptr;
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    recording.direct = recording.list->work() > 4 * work_of_submission_;
+}
+
+void Queue::forget(const VulkanMemory&) {
+    guarded([&] { finish_all(); });
+    if (failure_) device_->vk.vkDeviceWaitIdle(device_->handle);
+    // Any of them may use it, and memory is seldom freed.
+    recordings_.clear();
+}
+
+}  // namespace aerie::vulkan

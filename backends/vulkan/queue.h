@@ -1,0 +1,93 @@
+// The in-order queue of a device: records what is asked for, submits it when the host wants a
+// result or when enough has come together, and replays recorded passes.
+//
+// A failure is kept and thrown by the next read or sync; until then nothing more is recorded.
+#pragma once
+
+#include <volk.h>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "vulkan/command_list.h"
+
+namespace aerie::vulkan {
+
+class Queue {
+  public:
+    explicit Queue(std::shared_ptr<Device> device);
+    ~Queue();
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+
+    void dispatch(const Dispatch& dispatch);
+    void copy(const Tensor& to, const Tensor& from);  // equal bytes, dense
+    void fill_zero(const Tensor& to);
+    void write(const Tensor& to, const void* from);
+    void read(const Tensor& from, void* to);  // waits
+    void wait();                              // until all is done
+    void replay(uint64_t key, const std::function<void()>& record);
+
+    // No longer uses this memory.
+    void forget(const VulkanMemory& memory);
+
+    Pipelines& pipelines() { return pipelines_; }
+    CommandCounts counts() const { return counts_; }
+    const OpTimes& times() const { return times_; }
+
+  private:
+    // What is submitted together.
+    struct Batch {
+        VkCommandPool pool = VK_NULL_HANDLE;
+        std::vector<std::unique_ptr<CommandList>> lists;
+        size_t used = 0;  // of the lists
+        std::vector<const CommandList*> order;
+        double work = 0;
+        VkFence fence = VK_NULL_HANDLE;
+        bool in_flight = false;
+    };
+    struct Recording {
+        std::unique_ptr<CommandList> list;
+        bool direct = false;  // too much work for one submission: never replayed
+    };
+    using Clock = std::chrono::steady_clock;
+
+    template <class Work>
+    void guarded(const Work& work);
+    void open_batch(Batch& batch);
+    CommandList& list();  // that is being recorded
+    void close_list();
+    void submit();
+    bool idle() const;
+    void finish(Batch& batch);
+    void finish_all();
+    void write_now(const Tensor& to, const void* from);
+    void read_now(const Tensor& from, void* to);
+    void write_piece(const Tensor& to, const std::byte* from);
+    void record(Recording& recording, const std::function<void()>& record);
+    void count(const CommandCounts& counts);
+
+    static constexpr size_t kBatches = 3;
+
+    std::shared_ptr<Device> device_;
+    Pipelines pipelines_;
+    std::array<Batch, kBatches> batches_;
+    size_t batch_ = 0;
+    std::unique_ptr<VulkanMemory> staging_;
+    size_t staged_ = 0;  // bytes of the staging memory that this batch uses
+    VkCommandPool recording_pool_ = VK_NULL_HANDLE;
+    std::map<uint64_t, Recording> recordings_;
+    CommandList* recording_ = nullptr;
+    std::exception_ptr failure_;
+    CommandCounts counts_;
+    OpTimes times_;
+    double work_of_submission_;  // what takes a good while, as far as is known
+    Clock::time_point idle_since_ = Clock::now();
+};
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,93 @@
+// Repacks rows into strips on the host and sends them piece by piece.
+#include "vulkan/weight.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/weight_rows.h"
+#include "core/quant.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+constexpr int kQuadBytes = 16;
+
+// Where quad `quad` of a lane begins within a panel, in bytes.
+size_t quad_place(int quad, int lane) {
+    return size_t(quad * kStripRows + lane) * kQuadBytes;
+}
+
+void put_floats(std::byte* strip, int lane, const std::byte* row, size_t row_bytes) {
+    for (size_t done = 0; done < row_bytes; done += kQuadBytes)
+        std::memcpy(strip + done * kStripRows + size_t(lane) * kQuadBytes, row + done,
+                    std::min<size_t>(kQuadBytes, row_bytes - done));
+}
+
+template <class Block>
+void put_groups(std::byte* strip, int lane, const std::byte* row, const StripLayout& layout) {
+    constexpr int kQuads = sizeof(Block::q) / kQuadBytes;
+    for (int g = 0; g < layout.panels; ++g) {
+        std::byte* panel = strip + size_t(g) * size_t(layout.panel_words) * 4;
+        Block block;
+        std::memcpy(&block, row + size_t(g) * sizeof(Block), sizeof(Block));
+        for (int quad = 0; quad < kQuads; ++quad)
+            std::memcpy(panel + quad_place(quad, lane), &block.q[quad * kQuadBytes], kQuadBytes);
+        std::memcpy(panel + quad_place(kQuads, 0) + size_t(lane) * 2, &block.scale, 2);
+    }
+}
+
+}  // namespace
+
+StripLayout strip_layout(DType type, int cols) {
+    const auto panels = [cols](int elements) { return (cols + elements - 1) / elements; };
+    switch (type) {
+        case DType::F32:
+            return {4, kStripRows * 4, panels(4)};
+        case DType::Q8_0:
+            return {kGroup, kStripRows * 8 + kStripRows / 2, panels(kGroup)};
+        case DType::Q4_0:
+            return {kGroup, kStripRows * 4 + kStripRows / 2, panels(kGroup)};
+        default:  // F16, BF16
+            return {8, kStripRows * 4, panels(8)};
+    }
+}
+
+VulkanWeight::VulkanWeight(std::span<const WeightBlock> blocks, DType as, Device& device,
+                           const std::function<Buffer(size_t)>& allocate, Queue& queue) {
+    WeightRows source(blocks, as);
+    dtype = as;
+    rows = source.rows();
+    cols = source.cols();
+    const StripLayout layout = strip_layout(as, cols);
+    const size_t strip_bytes = layout.strip_words() * 4;
+    const size_t row_bytes = size_bytes(as, size_t(cols));
+    const int most_strips = int(std::max<size_t>(
+        1,
+        std::min(device.traits().storage_range, device.traits().allocation_bytes) / strip_bytes));
+    std::vector<std::byte> strip(strip_bytes);
+    for (int first = 0; first < rows; first += most_strips * kStripRows) {
+        const int count = std::min(rows - first, most_strips * kStripRows);
+        const int strips = (count + kStripRows - 1) / kStripRows;
+        memory_.push_back(allocate(size_t(strips) * strip_bytes));
+        WeightPart part = {
+            dense(memory_.back().get(), DType::I32, strips, int(layout.strip_words())), first,
+            count};
+        for (int s = 0; s < strips; ++s) {
+            std::fill(strip.begin(), strip.end(), std::byte(0));
+            for (int lane = 0; lane < std::min(kStripRows, count - s * kStripRows); ++lane) {
+                const std::byte* row = source.row(first + s * kStripRows + lane);
+                if (as == DType::Q8_0)
+                    put_groups<BlockQ8_0>(strip.data(), lane, row, layout);
+                else if (as == DType::Q4_0)
+                    put_groups<BlockQ4_0>(strip.data(), lane, row, layout);
+                else
+                    put_floats(strip.data(), lane, row, row_bytes);
+            }
+            queue.write(part.words.row_range(s, 1), strip.data());
+        }
+        parts_.push_back(part);
+    }
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,49 @@
+// A matrix on the device: strips of 32 output rows, of which 4 words of each row lie together.
+//
+// A strip is a sequence of panels. F32, F16 and BF16: a panel is one 16-byte quad of each row (4 or
+// 8 elements of k; beyond the row's end zeros). Q8_0 and Q4_0: a panel is one group of 32 elements,
+// first its quads (2 or 1), quad by quad the 32 rows; then the 32 f16 scales.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "vulkan/queue.h"
+
+namespace aerie::vulkan {
+
+constexpr int kStripRows = 32;
+
+// Sizes of a strip of some type.
+struct StripLayout {
+    int panel_elements;  // of k
+    int panel_words;     // of 32 rows
+    int panels;
+
+    size_t strip_words() const { return size_t(panels) * size_t(panel_words); }
+};
+StripLayout strip_layout(DType type, int cols);
+
+// Some strips that one binding can hold.
+struct WeightPart {
+    Tensor words;  // I32 [1, words of the part]
+    int first_row = 0;
+    int rows = 0;
+};
+
+class VulkanWeight final : public Weight {
+  public:
+    // The blocks stacked, as `as`. Throws Error.
+    VulkanWeight(std::span<const WeightBlock> blocks, DType as, Device& device,
+                 const std::function<Buffer(size_t)>& allocate, Queue& queue);
+
+    std::span<const WeightPart> parts() const { return parts_; }
+
+  private:
+    std::vector<Buffer> memory_;
+    std::vector<WeightPart> parts_;
+};
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,7 @@
+// Where the history of a row lies in the cache. The including shader binds `rows` and `pages`.
+#include "row_fields.glsl"
+const uint kPageSize = 64u;
+
+uint cache_row(uint pages_at, uint slot) {
+    return uint(pages[pages_at + slot / kPageSize]) * kPageSize + slot % kPageSize;
+}

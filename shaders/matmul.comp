@@ -1,0 +1,171 @@
+#version 450
+// Rows of x times a weight. An invocation has one output row and kColumns rows of x; kSplit
+// invocations share the panels of a strip among them. The order of the sum over k depends on
+// kSplit alone where the weight has floats, and on nothing where it is quantised: products of
+// groups are added one by one.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#include "lib/io.glsl"
+#include "lib/half.glsl"
+#include "lib/weight.glsl"
+#include "lib/dot.glsl"
+
+layout(constant_id = 0) const uint kColumns = 1u;
+layout(constant_id = 1) const uint kSplit = 1u;
+// Invocations of a subgroup that fetch x together and tell each other, where loads of one address
+// by all are slow; 0: each reads what it needs. Then kSplit is 1.
+layout(constant_id = 2) const uint kLanes = 0u;
+layout(local_size_x = 32, local_size_y_id = 1) in;
+
+PARAMS(MatmulParams);
+WRITES(0, float, product);
+READS(1, uint, x);
+READS(2, uvec4, weight);
+READS(3, float, bias);
+
+shared float shares[kColumns * kSplit * 32u];
+
+uint first_column;
+
+// Where a column of x begins; those beyond the last repeat it and are not written.
+uint column_at(uint c) {
+    return at[1] + min(first_column + c, p.columns - 1u) * p.x_stride;
+}
+
+#if defined(QUANTISED)
+const uint kPanelX = 9u;  // words of x that a panel meets
+#else
+const uint kPanelX = kPanelElements;
+#endif
+const uint kFetches = kLanes == 0u ? 1u : (kPanelX + kLanes - 1u) / kLanes;
+
+uint fetched[kColumns * kFetches];
+
+// Before a panel is multiplied; `last` is the last word of it that x has.
+void fetch(uint panel_index, uint last) {
+    if (kLanes == 0u) return;
+    for (uint c = 0u; c < kColumns; ++c)
+        for (uint f = 0u; f < kFetches; ++f)
+            fetched[c * kFetches + f] = x[column_at(c) + panel_index * kPanelX +
+                                          min(f * kLanes + gl_SubgroupInvocationID, last)];
+}
+
+// Word i of what a panel meets in a column.
+uint word_of_x(uint c, uint panel_index, uint i) {
+    if (kLanes == 0u) return x[column_at(c) + panel_index * kPanelX + i];
+    return subgroupBroadcast(fetched[c * kFetches + i / kLanes], i % kLanes);
+}
+
+#if defined(QUANTISED)
+float scale_of(uint panel, uint lane) {
+    uvec4 quad = weight[panel + kPanelQuads * kStripRows + lane / 8u];
+    uint word = quad[lane / 2u % 4u];
+    return half_value(word >> (lane % 2u * 16u) & 0xffffu);
+}
+
+// terms[c]: the product of one group, as it is added to the sum.
+void multiply_panel(inout precise float terms[kColumns], uint panel_index, uint panel, uint lane) {
+    fetch(panel_index, kPanelX - 1u);
+    int dots[kColumns];
+    for (uint c = 0u; c < kColumns; ++c) dots[c] = 0;
+    for (uint quad = 0u; quad < kPanelQuads; ++quad) {
+        uvec4 words = weight[panel + quad * kStripRows + lane];
+        for (uint j = 0u; j < 4u; ++j) {
+            for (uint c = 0u; c < kColumns; ++c) {
+#if defined(Q8_0)
+                dots[c] += dot_bytes(words[j], word_of_x(c, panel_index, 1u + quad * 4u + j));
+#else
+                dots[c] += dot_bytes(low_bytes(words[j]), word_of_x(c, panel_index, 1u + j)) +
+                           dot_bytes(low_bytes(words[j] >> 4), word_of_x(c, panel_index, 5u + j));
+#endif
+            }
+        }
+    }
+    float scale = scale_of(panel, lane);
+    for (uint c = 0u; c < kColumns; ++c) {
+        precise float both = scale * uintBitsToFloat(word_of_x(c, panel_index, 0u));
+        terms[c] = float(dots[c]) * both;
+    }
+}
+#else
+float element(uvec4 words, uint i) {
+#if defined(F32)
+    return uintBitsToFloat(words[i]);
+#elif defined(F16)
+    return half_value(words[i / 2u] >> (i % 2u * 16u) & 0xffffu);
+#else
+    return uintBitsToFloat(words[i / 2u] >> (i % 2u * 16u) << 16);
+#endif
+}
+
+void add_panel(inout precise float sums[kColumns], uint panel_index, uint panel, uint lane) {
+    uvec4 words = weight[panel + lane];
+    uint count = min(kPanelElements, p.inner - panel_index * kPanelElements);
+    fetch(panel_index, count - 1u);
+    for (uint i = 0u; i < kPanelElements; ++i) {
+        if (i >= count) break;
+        float w = element(words, i);
+        for (uint c = 0u; c < kColumns; ++c)
+            sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, panel_index, i));
+    }
+}
+#endif
+
+void write_sum(uint row, uint c, float sum) {
+    if (row >= p.rows || first_column + c >= p.columns) return;
+    uint n = p.first_row + row, to = at[0] + (first_column + c) * p.out_stride + n;
+    precise float total = sum;
+    if (p.has_bias != 0u) total = total + bias[at[3] + n];
+    if (p.accumulates != 0u) total = product[to] + total;
+    product[to] = total;
+}
+
+void main() {
+    uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y, strip = gl_WorkGroupID.x;
+    uint row = strip * kStripRows + lane, panels = panel_quads();
+    uint first_panel = strip * p.panels * panels;
+    first_column = gl_WorkGroupID.y * kColumns;
+    precise float sums[kColumns];
+    for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
+#if defined(QUANTISED)
+    precise float terms[kColumns];
+    if (kSplit == 1u) {
+        for (uint i = 0u; i < p.panels; ++i) {
+            multiply_panel(terms, i, first_panel + i * panels, lane);
+            for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
+        }
+    } else {
+        // Each part has a panel at a time; one adds their terms in the order of the panels. Terms
+        // of panels beyond the end are left out of the sum.
+        for (uint i = 0u; i < p.panels; i += kSplit) {
+            if (i + part < p.panels) {
+                multiply_panel(terms, i + part, first_panel + (i + part) * panels, lane);
+                for (uint c = 0u; c < kColumns; ++c)
+                    shares[(c * kSplit + part) * 32u + lane] = terms[c];
+            }
+            barrier();
+            for (uint c = part; c < kColumns; c += kSplit)
+                for (uint j = 0u; j < min(kSplit, p.panels - i); ++j)
+                    sums[c / kSplit] = sums[c / kSplit] + shares[(c * kSplit + j) * 32u + lane];
+            barrier();
+        }
+    }
+    for (uint c = part; c < kColumns; c += kSplit) write_sum(row, c, sums[c / kSplit]);
+#else
+    // Parts take eight elements of k in turn, whatever the type.
+    const uint step = 8u / kPanelElements;
+    for (uint i = part * step; i < p.panels; i += kSplit * step)
+        for (uint j = i; j < min(i + step, p.panels); ++j)
+            add_panel(sums, j, first_panel + j * panels, lane);
+    if (kSplit > 1u) {
+        for (uint c = 0u; c < kColumns; ++c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
+        barrier();
+        for (uint c = part; c < kColumns; c += kSplit) {
+            sums[c / kSplit] = shares[c * kSplit * 32u + lane];
+            for (uint j = 1u; j < kSplit; ++j)
+                sums[c / kSplit] = sums[c / kSplit] + shares[(c * kSplit + j) * 32u + lane];
+        }
+    }
+    for (uint c = part; c < kColumns; c += kSplit) write_sum(row, c, sums[c / kSplit]);
+#endif
+}

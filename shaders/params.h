@@ -1,0 +1,125 @@
+// Push constants of each shader, behind the offsets of its bindings; the same text for GLSL and
+// C++. Strides are in 32-bit words, whatever the elements are.
+#ifdef __cplusplus
+#pragma once
+#include <cstdint>
+namespace aerie::vulkan {
+using uint = uint32_t;
+#endif
+
+struct UnitParams {  // copy, add, swiglu: out[rows, units] from a and b
+    uint units;      // elements of a row, or groups of 32 of them if quantised
+    uint out_stride, a_stride, b_stride;
+};
+
+struct EmbedParams {
+    uint cols, out_stride;
+    uint first_row, rows;  // of this part of the table
+    uint panels;           // of a strip
+};
+
+struct NormParams {
+    uint cols, units, out_stride, x_stride;
+    float inverse_cols, epsilon;
+};
+
+struct MatmulParams {
+    uint first_row, rows;  // of the weight, which this part holds
+    uint inner, panels;    // columns of x; panels of a strip
+    uint columns;          // rows of x
+    uint x_stride, out_stride;
+    uint accumulates, has_bias;
+};
+
+struct RopeParams {
+    uint heads, kv_heads, head_dim;
+    uint qkv_stride, rope_stride, k_stride, v_stride, pages_stride;
+};
+
+struct AttentionParams {
+    uint heads, group, head_dim;  // group: query heads of a kv head
+    uint first_row;               // of this block of rows
+    uint qkv_stride, k_stride, v_stride, pages_stride;
+    uint chunks;  // that the scratch has room for, of each head
+    float scale;
+};
+
+struct MergeParams {
+    uint heads, head_dim, together;  // heads that a workgroup merges
+    uint first_row, units, out_stride;
+    uint chunks;
+};
+
+struct GatherParams {
+    uint cols, out_stride, x_stride;
+};
+
+struct CompactParams {
+    uint words, count;  // of a cache row; of rows that move
+    uint sequence, to_slot;
+    uint k_stride, v_stride, pages_stride;
+};
+
+struct NoiseParams {
+    uint vocab, out_stride;
+    uint seed_low, seed_high;
+};
+
+// Choices from rows of logits.
+const uint kSlice = 4096;  // tokens of a row that a workgroup looks at
+const uint kEditSlice = 2048;
+const uint kDigits = 2048;  // of one level of the search for a cut
+const uint kCutWords = 8;   // of a row's cut, see cut_descend.comp
+
+struct ChoiceParams {  // rows of logits and what is done to them
+    uint vocab, logits_stride;
+    float scale;                  // 1 / temperature
+    uint has_cut;                 // by top-k or top-p
+    float least_high, least_low;  // their sum: temperature * log(min_p); -inf: off
+};
+
+struct EditParams {
+    uint vocab, logits_stride, mask_stride, has_mask;
+    uint first_row, edits;  // of this block of rows; how many there are
+};
+
+struct BestParams {
+    ChoiceParams choice;
+    uint slices, noisy, noise_stride;
+    uint is_last;  // of a choice: writes ids
+};
+
+struct CutParams {
+    ChoiceParams choice;
+    uint level;        // digits that are known: three of the key, then two of the id
+    uint wanted;       // tokens; 0: by mass
+    uint weighs;       // whether masses are wanted
+    float share;       // of the mass: top-p
+    uint within_last;  // share of what the last search kept, else of all
+};
+
+struct TopKParams {
+    ChoiceParams choice;
+    uint slices, noisy, wanted, width;  // k, and how many are ranked
+    uint has_map, ids_stride, log_probs_stride;
+    float inverse_softness;
+};
+
+struct ProbsParams {
+    ChoiceParams choice;
+    uint out_stride;
+};
+
+struct BeamParams {
+    uint rows, k, ids_stride, log_probs_stride;
+    uint width, table_offset, next_slot;
+    uint from_root, sum_values, has_selection;
+};
+
+struct ProbeParams {
+    uint quads;  // of 16 bytes, of one invocation
+};
+
+#ifdef __cplusplus
+}  // namespace aerie::vulkan
+#endif

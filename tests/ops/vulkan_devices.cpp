@@ -1,0 +1,28 @@
+// Vulkan's first device as it is, and as poorer or other devices would be.
+#include "ops/device_test.h"
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+
+namespace aerie {
+
+namespace {
+
+Device vulkan_device(const std::string& name, const vulkan::DeviceChoices& choices) {
+    return {name, [choices]() -> std::unique_ptr<Backend> {
+                if (vulkan_capabilities().empty()) return nullptr;
+                return open_vulkan("vulkan:0", choices);
+            }};
+}
+
+}  // namespace
+
+std::vector<Device> vulkan_devices() {
+    vulkan::DeviceChoices plain, split, discrete;
+    split.split = 8;
+    split.allow_integer_dot = false;
+    discrete.allow_unified = false;
+    return {vulkan_device("vulkan", plain), vulkan_device("vulkan_split", split),
+            vulkan_device("vulkan_staged", discrete)};
+}
+
+}  // namespace aerie
