@@ -42,8 +42,9 @@ std::vector<Kind> kinds() {
 #endif
         {"cuda", "CUDA", nullptr, nullptr},
         {"cpu", "CPU", [] { return std::vector{cpu_capabilities()}; },
-         [](const std::string&, const DeviceOptions& options) {
-             return open_cpu(options.threads);
+         [](const std::string& device, const DeviceOptions& options) {
+             return device == "cpu" ? open_cpu(options.threads)
+                                    : open_cpu_device(device, options.threads);
          }},
     };
 }

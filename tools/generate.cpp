@@ -25,9 +25,7 @@ std::string read_prompt(const GenerateOptions& options) {
 
 std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text, bool chat) {
     if (chat) return apply_chat_template(tokenizer, {{"user", text}});
-    std::vector<int> ids = tokenizer.encode(text);
-    if (tokenizer.adds_bos()) ids.insert(ids.begin(), tokenizer.bos());
-    return ids;
+    return tokenizer.encode_from_start(text);
 }
 
 // Flags as they are; where none is given, the model's own defaults if it asks for sampling.

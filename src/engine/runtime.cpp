@@ -182,10 +182,11 @@ void Runtime::learn_costs(const RuntimeOptions& options) {
     drafter->set_costs(*costs);
 }
 
-std::vector<int> Runtime::eos_ids() const {
-    if (!generation_config_.eos_ids.empty()) return generation_config_.eos_ids;
-    if (!files_.config.eos_ids.empty()) return files_.config.eos_ids;
-    return tokenizer_.eos() >= 0 ? std::vector<int>{tokenizer_.eos()} : std::vector<int>{};
+std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,
+                         const Tokenizer& tokenizer) {
+    if (!generation.eos_ids.empty()) return generation.eos_ids;
+    if (!config.eos_ids.empty()) return config.eos_ids;
+    return tokenizer.eos() >= 0 ? std::vector<int>{tokenizer.eos()} : std::vector<int>{};
 }
 
 }  // namespace aerie
