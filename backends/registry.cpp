@@ -5,6 +5,9 @@
 
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
+#ifdef AERIE_CUDA
+#include "cuda/cuda_backend.h"
+#endif
 #ifdef AERIE_VULKAN
 #include "vulkan/device.h"
 #include "vulkan/vulkan_backend.h"
@@ -21,6 +24,11 @@ struct Kind {
     std::unique_ptr<Backend> (*open)(const std::string& device, const DeviceOptions& options);
 };
 
+#ifdef AERIE_CUDA
+std::unique_ptr<Backend> open_cuda_device(const std::string& device, const DeviceOptions&) {
+    return open_cuda(device);
+}
+#endif
 #ifdef AERIE_VULKAN
 std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
                                             const DeviceOptions& options) {
@@ -32,15 +40,19 @@ std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
 }
 #endif
 
-// GPUs first.
+// GPUs first, and of their kinds the quicker one.
 std::vector<Kind> kinds() {
     return {
+#ifdef AERIE_CUDA
+        {"cuda", "CUDA", cuda_capabilities, open_cuda_device},
+#else
+        {"cuda", "CUDA", nullptr, nullptr},
+#endif
 #ifdef AERIE_VULKAN
         {"vulkan", "Vulkan", vulkan_capabilities, open_vulkan_device},
 #else
         {"vulkan", "Vulkan", nullptr, nullptr},
 #endif
-        {"cuda", "CUDA", nullptr, nullptr},
         {"cpu", "CPU", [] { return std::vector{cpu_capabilities()}; },
          [](const std::string& device, const DeviceOptions& options) {
              return device == "cpu" ? open_cpu(options.threads)
@@ -49,15 +61,20 @@ std::vector<Kind> kinds() {
     };
 }
 
+// The largest GPU of the first kind that has one, else the CPU.
 std::string best_device() {
-    std::string best = "cpu";
-    size_t memory = 0;
-    for (const Capabilities& device : list_devices())
-        if (device.is_gpu && device.problem.empty() && device.memory_bytes > memory) {
-            best = device.name;
-            memory = device.memory_bytes;
-        }
-    return best;
+    for (const Kind& kind : kinds()) {
+        std::string best;
+        size_t memory = 0;
+        if (!kind.list) continue;
+        for (const Capabilities& device : kind.list())
+            if (device.is_gpu && device.problem.empty() && device.memory_bytes > memory) {
+                best = device.name;
+                memory = device.memory_bytes;
+            }
+        if (!best.empty()) return best;
+    }
+    return "cpu";
 }
 
 }  // namespace

@@ -12,10 +12,10 @@ enum class DType : uint8_t { F32, F16, BF16, Q8_0, Q4_0, I8G32, I32, I64, Bool }
 
 const char* name(DType type);  // "f32", "q8_0", ...
 
-inline bool is_float(DType type) {
+constexpr bool is_float(DType type) {
     return type == DType::F32 || type == DType::F16 || type == DType::BF16;
 }
-inline bool is_quantised(DType type) {
+constexpr bool is_quantised(DType type) {
     return type == DType::Q8_0 || type == DType::Q4_0 || type == DType::I8G32;
 }
 

@@ -21,7 +21,8 @@ struct Device {
     std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
 };
 
-// The CPU with every instruction set of the build, and the GPUs.
+// Those of the test program: the CPU with every instruction set and the GPUs, or the CUDA kernels
+// under the execution model (tests/simt).
 std::vector<Device> devices();
 
 // Vulkan's first device in several settings; none in a build without Vulkan.

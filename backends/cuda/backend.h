@@ -1,0 +1,72 @@
+// The CUDA backend: ops are enqueued on one stream.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <unordered_map>
+
+#include "backend/backend.h"
+#include "cuda/memory.h"
+
+namespace aerie::cuda {
+
+constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
+
+struct MatmulOutput;
+
+class CudaBackend final : public Backend {
+  public:
+    explicit CudaBackend(int index);  // throws Error
+    ~CudaBackend() override;
+
+    const Capabilities& capabilities() const override { return capabilities_; }
+    Buffer allocate(size_t size_bytes) override;
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+                                          WeightUse use) override;
+    void reserve(const Limits& limits) override;
+    size_t scratch_bytes(const Limits& limits) const override;
+    void write(Tensor to, const void* from) override;
+    void read(Tensor from, void* to) override;
+    void sync() override;
+    void replay(uint64_t key, const std::function<void()>& record) override;
+    std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
+    DType activation_type(DType weight) const override {
+        return is_quantised(weight) ? DType::I8G32 : DType::F32;
+    }
+
+    void do_embed(Tensor out, const Weight& table, Rows rows) override;
+    void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
+    void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
+    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
+                        const KvLayer& kv) override;
+    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
+                      const KvLayer& kv) override;
+    void do_swiglu(Tensor out, Tensor gate_up) override;
+    void do_add(Tensor out, Tensor a, Tensor b) override;
+    void do_copy(Tensor out, Tensor x) override;
+    void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
+    void do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) override;
+    void do_noise(Tensor out, uint64_t seed, Tensor positions) override;
+    void do_top_k(const TopKStep& step) override;
+    void do_beam(const BeamStep& step) override;
+    void do_sample(Tensor ids, const SampleStep& step) override;
+    void do_probs(Tensor out, const Choice& choice) override;
+
+  private:
+    void multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w);
+    void forget_recordings();
+
+    int index_;
+    cudaStream_t stream_ = nullptr;
+    Capabilities capabilities_;
+    Limits limits_;
+    Buffer scratch_;
+    // Into scratch; each is used within one op.
+    std::byte* packed_ = nullptr;  // columns of a matmul
+    float* partials_ = nullptr;    // chunks of attention
+    size_t partial_floats_ = 0;
+    float* logits_ = nullptr;  // edited, [kPassRows, vocab]
+    std::unordered_map<uint64_t, cudaGraphExec_t> recordings_;
+};
+
+}  // namespace aerie::cuda

@@ -1,0 +1,20 @@
+// A call of the CUDA runtime that fails becomes an Error of one line.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "core/error.h"
+
+namespace aerie::cuda {
+
+inline void check(cudaError_t result, const char* call) {
+    if (result == cudaSuccess) return;
+    const std::string name(call, std::string(call).find('('));
+    throw Error("cuda: " + name + ": " + cudaGetErrorString(result));
+}
+
+}  // namespace aerie::cuda
+
+#define CUDA_CHECK(call) ::aerie::cuda::check(call, #call)

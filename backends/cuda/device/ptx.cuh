@@ -1,0 +1,113 @@
+// The few instructions that C++ has no name for. tests/simt has the same functions in C++.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "cuda/device/shared.cuh"
+
+namespace aerie::cuda {
+
+// Round to nearest, ties to even; denormals are kept.
+__device__ inline float from_f16(uint16_t bits) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+__device__ inline uint16_t to_f16(float value) {
+    uint16_t bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+// Copies 16 bytes to shared memory past the registers; they are there, for this thread, once it has
+// waited for the group that they were committed in.
+template <int count>
+__device__ inline void copy_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned address = unsigned(__cvta_generic_to_shared(&to[index]));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+#else
+    to[index] = *from;
+#endif
+}
+__device__ inline void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int pending>  // groups that may still be under way
+__device__ inline void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}
+
+// c [16, 8] += a [16, K] * b [K, 8] by a whole warp; K is 32 bytes. With g = lane / 4 and
+// t = lane % 4, a lane holds of a: words t of rows g and g + 8, then words t + 4 of both; of b:
+// words t and t + 4 of column g; of c: columns 2 t and 2 t + 1 of row g, then of row g + 8.
+__device__ inline void mma_s8(int (&c)[4], uint4 a, uint2 b) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+#else
+    const auto quarter = [](int& c0, int& c1, unsigned a_word, unsigned b_word) {
+        asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+            : "+r"(c0), "+r"(c1)
+            : "r"(a_word), "r"(b_word));
+    };
+    quarter(c[0], c[1], a.x, b.x);
+    quarter(c[0], c[1], a.z, b.y);
+    quarter(c[2], c[3], a.y, b.x);
+    quarter(c[2], c[3], a.w, b.y);
+#endif
+}
+
+__device__ inline void mma_f16(float (&c)[4], uint4 a, uint2 b) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+#else
+    const auto half = [&](unsigned a_low, unsigned a_high, unsigned b_word) {
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+            "{%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a_low), "r"(a_high), "r"(b_word));
+    };
+    half(a.x, a.y, b.x);
+    half(a.z, a.w, b.y);
+#endif
+}
+
+__device__ inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+#else
+    // No such tensor core: the words go round, and every lane adds up its own four elements.
+    const int lane = int(threadIdx.x) % 32;
+    const auto add = [&](float& sum, unsigned x, unsigned y) {
+        sum = __fmaf_rn(__uint_as_float(x << 16), __uint_as_float(y << 16), sum);
+        sum = __fmaf_rn(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), sum);
+    };
+    for (int half = 0; half < 2; ++half)
+        for (int t = 0; t < 4; ++t) {
+            const unsigned low = __shfl_sync(~0u, half ? a.z : a.x, lane / 4 * 4 + t);
+            const unsigned high = __shfl_sync(~0u, half ? a.w : a.y, lane / 4 * 4 + t);
+            for (int i = 0; i < 2; ++i) {
+                const unsigned b_word =
+                    __shfl_sync(~0u, half ? b.y : b.x, (lane % 4 * 2 + i) * 4 + t);
+                add(c[i], low, b_word);
+                add(c[2 + i], high, b_word);
+            }
+        }
+#endif
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,17 @@
+// Arrays in the shared memory of a block; tests/simt has one that watches its elements.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace aerie::cuda {
+
+template <class T, int count>
+class SharedArray {
+  public:
+    __device__ T& operator[](int index) { return data_[index]; }
+
+  private:
+    T data_[count];
+};
+
+}  // namespace aerie::cuda

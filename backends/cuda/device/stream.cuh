@@ -1,0 +1,65 @@
+// What the tensor-core matmuls have in common. A warp has 16 rows of the weight and up to 64
+// tokens, and takes the inner elements in ascending order: neither the number of tokens nor
+// anything else changes a bit. Its weights come through a ring in shared memory, many steps ahead;
+// every lane copies what it will itself use, so nobody waits for anybody.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "cuda/device/packed.cuh"
+#include "cuda/device/ptx.cuh"
+#include "cuda/device/view.cuh"
+
+namespace aerie::cuda {
+
+// [rows] outputs of each token become out (+)= value + bias.
+struct MatmulOutput {
+    View<float> out;
+    const float* bias;  // may be null
+    bool accumulate;
+
+    __device__ void put(int token, int row, float value) const {
+        if (token >= out.rows || row >= out.cols) return;
+        if (bias) value = value + bias[row];
+        float& place = out[token][row];
+        place = accumulate ? place + value : value;
+    }
+    // The four sums that a lane holds of a tile (see mma in ptx.cuh).
+    __device__ void put_tile(int token_tile, int row_tile, const float (&sums)[4]) const {
+        const int lane = int(threadIdx.x);
+        const int token = token_tile * kTokenTile + lane % 4 * 2;
+        const int row = row_tile * kTileRows + lane / 4;
+        put(token, row, sums[0]);
+        put(token + 1, row, sums[1]);
+        put(token, row + 8, sums[2]);
+        put(token + 1, row + 8, sums[3]);
+    }
+};
+
+// Steps of `words` times 16 bytes a lane. start(ring, place, step) copies one of them; with
+// take(place, step) it is used. `place` is the ring index of a lane's first word, the next ones
+// are 32 further each.
+template <int steps_ahead, int words>
+struct Ring {
+    SharedArray<uint4, steps_ahead * words * 32> space;
+
+    template <class Start, class Take>
+    __device__ void run(int steps, const Start& start, const Take& take) {
+        const int lane = int(threadIdx.x);
+        for (int step = 0; step < steps_ahead; ++step) {
+            if (step < steps) start(step * words * 32 + lane, step);
+            commit_copies();  // also where there is nothing: the count of groups must be right
+        }
+        int slot = 0;
+        for (int step = 0; step < steps; ++step) {
+            wait_for_copies<steps_ahead - 1>();
+            const int place = slot * words * 32 + lane;
+            take(place, step);
+            if (step + steps_ahead < steps) start(place, step + steps_ahead);
+            commit_copies();
+            slot = slot + 1 == steps_ahead ? 0 : slot + 1;
+        }
+    }
+};
+
+}  // namespace aerie::cuda

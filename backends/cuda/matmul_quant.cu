@@ -1,0 +1,146 @@
+// Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
+// are exact integers, so only the sum over groups has an order: ascending, multiply then add.
+#include "core/quant.h"
+#include "cuda/backend.h"
+#include "cuda/device/stream.cuh"
+#include "cuda/launch.h"
+#include "cuda/scratch.h"
+#include "cuda/weight.h"
+
+namespace aerie::cuda {
+
+namespace {
+
+constexpr int kStepsAhead = 8;
+
+// A group of 8 tokens in scratch: 8 bytes a lane, then the scales of the tokens.
+__device__ inline std::byte* packed_group(std::byte* packed, int token_tile, int group,
+                                          int groups) {
+    return packed + (size_t(token_tile) * size_t(groups) + size_t(group)) * kQuantColumnBytes;
+}
+
+// A thread takes four elements of a token; tokens beyond the last one become 0.
+__global__ void pack_columns_kernel(std::byte* packed, const std::byte* x, size_t stride_bytes,
+                                    int tokens, int groups) {
+    const int token = int(blockIdx.y), i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const int group = i / 8, word = i % 8;
+    if (group >= groups) return;
+    std::byte* to = packed_group(packed, token / kTokenTile, group, groups);
+    const int column = token % kTokenTile;
+    const bool here = token < tokens;
+    const std::byte* from = x + size_t(token) * stride_bytes + size_t(group) * sizeof(BlockI8G32);
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(from);
+    const int lane = column * 4 + word % 4;
+    reinterpret_cast<uint32_t*>(to)[lane * 2 + word / 4] = here ? words[1 + word] : 0;
+    if (word == 0)
+        reinterpret_cast<float*>(to + kTokenTile * kGroup)[column] =
+            here ? __uint_as_float(words[0]) : 0.0f;
+}
+
+struct QuantTask {
+    const uint4* weight;
+    std::byte* packed;
+    int groups;
+    MatmulOutput output;
+};
+
+// How a lane finds its part of a group's 16 x 32 steps, and what they are multiples of.
+struct Q8 {
+    static constexpr DType kType = DType::Q8_0;
+    static constexpr int kWords = 4;  // of 16 bytes a lane, without the scales
+    static constexpr int kShift = 0;
+
+    __device__ static uint4 steps(const uint4 (&words)[kWords], int group) { return words[group]; }
+};
+struct Q4 {
+    static constexpr DType kType = DType::Q4_0;
+    static constexpr int kWords = 2;
+    static constexpr int kShift = 4;  // steps are unpacked as 16 times their value
+
+    __device__ static uint4 steps(const uint4 (&words)[kWords], int group) {
+        constexpr unsigned kHigh = 0xf0f0f0f0u;
+        const uint4 pair = words[group / 2];
+        const unsigned a = group % 2 ? pair.z : pair.x, b = group % 2 ? pair.w : pair.y;
+        return make_uint4(a << 4 & kHigh, a & kHigh, b << 4 & kHigh, b & kHigh);
+    }
+};
+
+__device__ inline unsigned component(const uint4& word, int i) {
+    return i == 0 ? word.x : i == 1 ? word.y : i == 2 ? word.z : word.w;
+}
+
+// Adds the products of one group and 8 tokens.
+template <class Format>
+__device__ inline void add_group(float (&total)[4], uint4 steps, unsigned scales,
+                                 const std::byte* group) {
+    const int lane = int(threadIdx.x);
+    const uint2 column = __ldg(reinterpret_cast<const uint2*>(group) + lane);
+    const float2 x_scale =
+        __ldg(reinterpret_cast<const float2*>(group + kTokenTile * kGroup) + lane % 4);
+    int dot[4] = {0, 0, 0, 0};
+    mma_s8(dot, steps, column);
+    const float low = from_f16(uint16_t(scales)), high = from_f16(uint16_t(scales >> 16));
+    total[0] = total[0] + float(dot[0] >> Format::kShift) * (low * x_scale.x);
+    total[1] = total[1] + float(dot[1] >> Format::kShift) * (low * x_scale.y);
+    total[2] = total[2] + float(dot[2] >> Format::kShift) * (high * x_scale.x);
+    total[3] = total[3] + float(dot[3] >> Format::kShift) * (high * x_scale.y);
+}
+
+// One warp: 16 rows, `tiles` times 8 tokens.
+template <class Format, int tiles>
+__global__ void __launch_bounds__(32) multiply_kernel(QuantTask task) {
+    constexpr int kWords = Format::kWords;
+    constexpr int kBlockWords = int(quant_block_bytes(Format::kType) / sizeof(uint4));
+    __shared__ Ring<kStepsAhead, kWords + 1> ring;
+    const int lane = int(threadIdx.x), row_tile = int(blockIdx.x);
+    const int steps = tiles_of(task.groups, kBlockGroups);
+    const uint4* weight = task.weight + size_t(row_tile) * size_t(steps) * kBlockWords;
+    const auto start = [&](int place, int step) {
+        const uint4* block = weight + size_t(step) * kBlockWords;
+#pragma unroll
+        for (int i = 0; i < kWords; ++i)
+            copy_async(ring.space, place + i * 32, block + i * 32 + lane);
+        copy_async(ring.space, place + kWords * 32, block + kWords * 32 + lane / 4);
+    };
+    float total[tiles][4] = {};
+    ring.run(steps, start, [&](int place, int step) {
+        uint4 words[kWords];
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) words[i] = ring.space[place + i * 32];
+        const uint4 scales = ring.space[place + kWords * 32];
+#pragma unroll
+        for (int i = 0; i < kBlockGroups; ++i) {
+            const int group = step * kBlockGroups + i;
+            if (group >= task.groups) break;
+#pragma unroll
+            for (int n = 0; n < tiles; ++n)
+                add_group<Format>(total[n], Format::steps(words, i), component(scales, i),
+                                  packed_group(task.packed, n, group, task.groups));
+        }
+    });
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) task.output.put_tile(n, row_tile, total[n]);
+}
+
+template <class Format>
+auto kernel_of(int tiles) {
+    return tiles == 1   ? multiply_kernel<Format, 1>
+           : tiles == 2 ? multiply_kernel<Format, 2>
+           : tiles == 4 ? multiply_kernel<Format, 4>
+                        : multiply_kernel<Format, 8>;
+}
+
+}  // namespace
+
+void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w) {
+    const int groups = w.cols / kGroup, tiles = token_tiles(x.rows);
+    const dim3 columns(unsigned(tiles_of(groups * 8, 128)), unsigned(tiles * kTokenTile));
+    launch(pack_columns_kernel, {columns, dim3(128), stream_}, packed_, row<const std::byte>(x, 0),
+           size_bytes(x.dtype, size_t(x.row_stride)), x.rows, groups);
+    const QuantTask task{reinterpret_cast<const uint4*>(static_cast<const CudaWeight&>(w).data()),
+                         packed_, groups, output};
+    launch(w.dtype == DType::Q8_0 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
+           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), stream_}, task);
+}
+
+}  // namespace aerie::cuda

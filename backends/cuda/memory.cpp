@@ -1,0 +1,28 @@
+// Buffers of the CUDA backend.
+#include "cuda/memory.h"
+
+#include <algorithm>
+#include <string>
+
+#include "cuda/check.h"
+
+namespace aerie::cuda {
+
+CudaMemory::CudaMemory(size_t size, std::function<void()> freed) : freed_(std::move(freed)) {
+    void* data = nullptr;
+    const cudaError_t result = cudaMalloc(&data, std::max<size_t>(size, 1));
+    if (result == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();  // it is told here, and nothing is broken
+        throw Error("cuda: out of memory (" + std::to_string(size) + " bytes wanted)");
+    }
+    CUDA_CHECK(result);
+    data_ = static_cast<std::byte*>(data);
+    size_bytes = size;
+}
+
+CudaMemory::~CudaMemory() {
+    if (freed_) freed_();
+    (void)cudaFree(data_);  // waits for what still uses it
+}
+
+}  // namespace aerie::cuda

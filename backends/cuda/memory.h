@@ -1,0 +1,32 @@
+// Device memory, and where the rows of a tensor lie in it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/backend.h"
+
+namespace aerie::cuda {
+
+class CudaMemory final : public Memory {
+  public:
+    // Not zeroed. `freed` runs when it is given back. Throws Error.
+    CudaMemory(size_t size, std::function<void()> freed);
+    ~CudaMemory() override;
+    CudaMemory(const CudaMemory&) = delete;
+    CudaMemory& operator=(const CudaMemory&) = delete;
+
+    std::byte* data() const { return data_; }
+
+  private:
+    std::byte* data_ = nullptr;
+    std::function<void()> freed_;
+};
+
+// Device addresses.
+template <class T>
+T* row(const Tensor& t, int index) {
+    std::byte* data = static_cast<CudaMemory*>(t.memory)->data() + t.offset_bytes;
+    return reinterpret_cast<T*>(data + size_t(index) * size_bytes(t.dtype, size_t(t.row_stride)));
+}
+
+}  // namespace aerie::cuda

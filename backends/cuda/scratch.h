@@ -1,0 +1,44 @@
+// What the ops need beside their tensors: one piece of memory for all, laid out here.
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/backend.h"
+#include "cuda/device/packed.cuh"
+
+namespace aerie::cuda {
+
+// Packed activations of 8 tokens, as their matmuls read them.
+constexpr size_t kQuantColumnBytes = kTokenTile * (kGroup + sizeof(float));  // a group
+constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;    // 16 elements
+constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);                 // before the latter
+
+struct ScratchLayout {
+    size_t partials, logits;  // offsets in bytes; the packed columns come first
+    size_t partial_floats;
+    size_t bytes;
+};
+
+inline ScratchLayout lay_out_scratch(const Limits& limits) {
+    const auto aligned = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
+    const size_t token_tiles = size_t(tiles_of(kPassRows, kTokenTile));
+    const size_t widest = size_t(limits.widest);
+    const size_t quantised = token_tiles * (widest / kGroup + 1) * kQuantColumnBytes;
+    const size_t floats =
+        token_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes + kRowScaleBytes;
+    ScratchLayout layout;
+    layout.partials = aligned(std::max(quantised, floats));
+    // Attention takes as many rows at a time as fit, at least one.
+    const size_t chunks = size_t(tiles_of(std::max(limits.context, 1), kPageSize)) + 1;
+    const size_t row_floats = chunks * (widest + 2 * size_t(limits.heads));
+    constexpr size_t kMostFloats = size_t(16) << 20;
+    const size_t rows = std::clamp<size_t>(kMostFloats / std::max<size_t>(row_floats, 1), 1,
+                                           size_t(std::clamp(limits.rows, 1, kPassRows)));
+    layout.partial_floats = rows * row_floats;
+    layout.logits = layout.partials + aligned(layout.partial_floats * sizeof(float));
+    const size_t logit_rows = size_t(std::min(limits.rows, kPassRows));
+    layout.bytes = layout.logits + logit_rows * size_t(limits.vocab) * sizeof(float);
+    return layout;
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,60 @@
+// silu(gate) * up, the sum of two rows, and a copy: element by element, a warp a group of 32.
+#include "cuda/backend.h"
+#include "cuda/device/packed.cuh"
+#include "cuda/device/quantise.cuh"
+#include "cuda/launch.h"
+
+namespace aerie::cuda {
+
+namespace {
+
+constexpr int kThreads = 128;
+
+__device__ int first_column() {
+    const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);
+    return thread - int(threadIdx.x) % kGroup;
+}
+
+__global__ void swiglu_kernel(ActivationView out, View<const float> gate_up) {
+    const int r = int(blockIdx.y), first = first_column();
+    if (first >= out.cols) return;  // a whole warp
+    const int i = first + int(threadIdx.x) % kGroup;
+    float value = 0;
+    if (i < out.cols) {
+        value = silu(gate_up[r][i]) * gate_up[r][out.cols + i];
+    }
+    put_activations(out, r, first, value);
+}
+
+__global__ void copy_kernel(ActivationView out, View<const float> x) {
+    const int r = int(blockIdx.y), first = first_column();
+    if (first >= out.cols) return;
+    const int i = first + int(threadIdx.x) % kGroup;
+    put_activations(out, r, first, i < out.cols ? x[r][i] : 0.0f);
+}
+
+__global__ void add_kernel(View<float> out, View<const float> a, View<const float> b) {
+    const int r = int(blockIdx.y), i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < out.cols) out[r][i] = a[r][i] + b[r][i];
+}
+
+Grid over_elements(const Tensor& out, cudaStream_t stream) {
+    return {dim3(unsigned(tiles_of(out.cols, kThreads)), unsigned(out.rows)), dim3(kThreads),
+            stream};
+}
+
+}  // namespace
+
+void CudaBackend::do_swiglu(Tensor out, Tensor gate_up) {
+    launch(swiglu_kernel, over_elements(out, stream_), out, gate_up);
+}
+
+void CudaBackend::do_copy(Tensor out, Tensor x) {
+    launch(copy_kernel, over_elements(out, stream_), out, x);
+}
+
+void CudaBackend::do_add(Tensor out, Tensor a, Tensor b) {
+    launch(add_kernel, over_elements(out, stream_), out, a, b);
+}
+
+}  // namespace aerie::cuda

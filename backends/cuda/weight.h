@@ -1,0 +1,33 @@
+// Weights of the CUDA backend, in the layout of device/packed.cuh.
+#pragma once
+
+#include "backend/backend.h"
+#include "cuda/memory.h"
+
+namespace aerie::cuda {
+
+class CudaWeight final : public Weight {
+  public:
+    CudaWeight(DType type, int rows, int cols, Buffer memory) : memory_(std::move(memory)) {
+        dtype = type;
+        this->rows = rows;
+        this->cols = cols;
+    }
+    std::byte* data() const { return static_cast<CudaMemory&>(*memory_).data(); }
+
+  private:
+    Buffer memory_;
+};
+
+// Packs rows [first_row, first_row + count) of a weight; `from` holds them as a WeightBlock does,
+// on the device.
+struct PackRows {
+    const std::byte* from;
+    DType from_type;
+    std::byte* to;  // zeroed where nothing was packed yet
+    DType to_type;
+    int first_row, count, rows, cols;
+};
+void pack_rows(const PackRows& task, cudaStream_t stream);
+
+}  // namespace aerie::cuda

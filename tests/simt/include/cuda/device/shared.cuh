@@ -1,0 +1,48 @@
+// Stands in for the shared memory of backends/cuda: the same array, each of whose elements is
+// watched (see simt/model.h).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace aerie::cuda {
+
+template <class T, int count>
+class SharedArray {
+  public:
+    class Element {
+      public:
+        Element(SharedArray& array, int index) : array_(array), index_(index) {}
+        operator T() const {
+            array_.cells_[index_].read();
+            return array_.data_[index_];
+        }
+        const Element& operator=(const T& value) const {
+            array_.cells_[index_].write();
+            array_.data_[index_] = value;
+            return *this;
+        }
+        const Element& operator=(const Element& other) const { return *this = T(other); }
+
+      private:
+        SharedArray& array_;
+        int index_;
+    };
+
+    Element operator[](int index) {
+        if (index < 0 || index >= count)
+            simt::fault("element " + std::to_string(index) + " of a shared array of " +
+                        std::to_string(count));
+        return {*this, index};
+    }
+
+    // For copies whose end is known only later: nobody may read meanwhile.
+    void spoil(int index) { (void)(*this)[index], cells_[index].spoil(); }
+
+  private:
+    T data_[count];
+    simt::Cell cells_[count];
+};
+
+}  // namespace aerie::cuda

@@ -1,0 +1,26 @@
+// Stands in for the launch of backends/cuda: the same call, run by the execution model.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace aerie::cuda {
+
+// A kernel's configuration, and where it was launched.
+struct Grid {
+    dim3 blocks, threads;
+    cudaStream_t stream;
+    simt::Site site;
+
+    Grid(dim3 blocks, dim3 threads, cudaStream_t stream, simt::Site site = simt::Site::current())
+        : blocks(blocks), threads(threads), stream(stream), site(site) {}
+};
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
+    simt::submit(grid.stream, [=, g = grid] {
+        simt::run(
+            g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site);
+    });
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,257 @@
+// Fibers for the threads of a block, their barriers, and the watch over shared memory.
+#include "simt/model.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "simt/fiber.h"
+
+// The variables that CUDA has built in; see include/cuda_runtime.h.
+simt::Index threadIdx, blockIdx;
+simt::Index blockDim, gridDim;
+
+namespace simt {
+
+namespace {
+
+enum class State : uint8_t { ready, at_barrier, at_meeting, finished };
+
+struct FiberThread : Thread {
+    Fiber fiber;
+    State state = State::finished;
+    Site site;
+};
+
+struct Warp {
+    void* items[kWarp];
+    int waiting = 0;
+    Site site;
+    uint32_t barriers = 0;
+};
+
+// The block that is running. There is one at a time.
+struct Block {
+    std::vector<std::unique_ptr<FiberThread>> threads;  // of the largest block so far
+    int count = 0;
+    std::vector<Warp> warps;
+    int at_barrier = 0;
+    Site barrier_site;
+    uint32_t barriers = 0;
+    uint32_t serial = 0;  // over all blocks that ever ran; 0: none
+    FiberThread* running = nullptr;
+    const std::function<void()>* body = nullptr;
+    Site launched;
+    std::exception_ptr failure;
+};
+Block block;
+
+std::string text(const Index& i) {
+    return "(" + std::to_string(i.x) + ", " + std::to_string(i.y) + ", " + std::to_string(i.z) +
+           ")";
+}
+
+std::string text(const Site& site) {
+    const std::string file = site.file_name();
+    return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line());
+}
+
+void run_thread(void*) {
+    FiberThread& self = *block.running;
+    try {
+        (*block.body)();
+    } catch (...) {
+        if (!block.failure) block.failure = std::current_exception();
+    }
+    self.state = State::finished;
+    self.fiber.leave(true);
+}
+
+void wait_as(State state, Site site) {
+    FiberThread& self = *block.running;
+    self.state = state;
+    self.site = site;
+    self.fiber.leave(false);
+}
+
+void resume(FiberThread& thread) {
+    block.running = &thread;
+    threadIdx = thread.index;
+    thread.fiber.enter();
+    block.running = nullptr;
+}
+
+[[noreturn]] void report_stuck() {
+    std::string what;
+    bool finished = false;
+    for (int i = 0; i < block.count; ++i) {
+        const FiberThread& thread = *block.threads[size_t(i)];
+        finished = finished || thread.state == State::finished;
+        if (thread.state == State::finished || !what.empty()) continue;
+        what = "thread " + text(thread.index) + " waits for ever in " +
+               (thread.state == State::at_barrier ? "__syncthreads" : "a warp's meeting") + " at " +
+               text(thread.site);
+    }
+    fault(what + (finished ? ": others have finished" : ": others wait elsewhere"));
+}
+
+void start_block(Index size) {
+    block.count = int(size.x * size.y * size.z);
+    while (int(block.threads.size()) < block.count)
+        block.threads.push_back(std::make_unique<FiberThread>());
+    block.warps.assign(size_t(block.count / kWarp), Warp());
+    block.at_barrier = 0;
+    block.barriers = 1;
+    ++block.serial;
+    for (int i = 0; i < block.count; ++i) {
+        FiberThread& thread = *block.threads[size_t(i)];
+        const unsigned n = unsigned(i);
+        thread.index = {n % size.x, n / size.x % size.y, n / size.x / size.y};
+        thread.number = i;
+        thread.state = State::ready;
+        thread.fiber.start(run_thread, nullptr);
+    }
+}
+
+// Every second block runs its threads from last to first: an order that nobody promised shows.
+void run_block() {
+    const bool backwards = block.serial % 2;
+    for (int finished = 0; finished < block.count;) {
+        bool moved = false;
+        for (int i = 0; i < block.count; ++i) {
+            FiberThread& thread = *block.threads[size_t(backwards ? block.count - 1 - i : i)];
+            if (thread.state != State::ready) continue;
+            resume(thread);
+            if (block.failure) std::rethrow_exception(std::exchange(block.failure, nullptr));
+            finished += thread.state == State::finished;
+            moved = true;
+        }
+        if (!moved) report_stuck();
+    }
+}
+
+void release(State state, int first, int count) {
+    for (int i = first; i < first + count; ++i)
+        if (block.threads[size_t(i)]->state == state)
+            block.threads[size_t(i)]->state = State::ready;
+}
+
+}  // namespace
+
+const Thread* current() {
+    return block.running;
+}
+
+uint32_t block_serial() {
+    return block.serial;
+}
+
+void fault(const std::string& what) {
+    std::string where = text(block.launched) + ", block " + text(blockIdx);
+    if (block.running) where += ", thread " + text(block.running->index);
+    throw Fault(where + ": " + what);
+}
+
+void run(Index grid, Index size, const std::function<void()>& body, Site launched) {
+    block.body = &body;
+    block.launched = launched;
+    blockDim = size;
+    gridDim = grid;
+    if (size.x * size.y * size.z == 0 || size.x * size.y * size.z > 1024 ||
+        size.x * size.y * size.z % kWarp != 0)
+        fault("a block of " + text(size) + " threads; whole warps, at most 1024, are wanted");
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
+        fault("a grid of " + text(grid) + " blocks");
+    const unsigned blocks = grid.x * grid.y * grid.z;
+    const bool backwards = block.serial % 2;  // see run_block
+    for (unsigned i = 0; i < blocks; ++i) {
+        const unsigned n = backwards ? blocks - 1 - i : i;
+        blockIdx = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
+        start_block(size);
+        try {
+            run_block();
+        } catch (...) {
+            block.running = nullptr;
+            throw;
+        }
+    }
+}
+
+void barrier(Site site) {
+    if (block.at_barrier == 0) block.barrier_site = site;
+    if (site.line() != block.barrier_site.line())
+        fault("__syncthreads at " + text(site) + ", but other threads are at " +
+              text(block.barrier_site));
+    if (++block.at_barrier < block.count) return wait_as(State::at_barrier, site);
+    block.at_barrier = 0;
+    ++block.barriers;
+    release(State::at_barrier, 0, block.count);
+}
+
+void meet(void* item, void (*all_here)(void* const* items), Site site) {
+    const int number = block.running->number;
+    Warp& warp = block.warps[size_t(number / kWarp)];
+    if (warp.waiting == 0) warp.site = site;
+    if (site.line() != warp.site.line())
+        fault("the warp's lanes meet at " + text(site) + " and at " + text(warp.site));
+    warp.items[number % kWarp] = item;
+    if (++warp.waiting < kWarp) return wait_as(State::at_meeting, site);
+    warp.waiting = 0;
+    if (all_here) all_here(warp.items);
+    release(State::at_meeting, number / kWarp * kWarp, kWarp);
+}
+
+void warp_barrier(Site site) {
+    int nothing = 0;
+    meet(
+        &nothing, [](void* const*) { ++block.warps[size_t(block.running->warp())].barriers; },
+        site);
+}
+
+Cell::Access Cell::here() {
+    const FiberThread& thread = *block.running;
+    return {block.barriers, block.warps[size_t(thread.warp())].barriers, thread.number,
+            thread.warp()};
+}
+
+// Whether the running thread may rely on an access having happened before.
+bool Cell::ordered(const Access& access) {
+    const Access now = here();
+    if (access.thread == now.thread || access.barriers != now.barriers) return true;
+    return access.warp == now.warp && access.thread != kWarps &&
+           access.warp_barriers != now.warp_barriers;
+}
+
+void Cell::write() {
+    if (!block.running) fault("shared memory is written outside of a kernel");
+    if (block_ == block.serial && !ordered(writer_))
+        fault("writes shared memory that thread number " + std::to_string(writer_.thread) +
+              " wrote, without a barrier between");
+    if (block_ == block.serial && reader_.thread != -1 && !ordered(reader_))
+        fault("writes shared memory that another thread reads, without a barrier between");
+    block_ = block.serial;
+    writer_ = here();
+    reader_ = {};
+}
+
+void Cell::read() {
+    if (!block.running) fault("shared memory is read outside of a kernel");
+    if (block_ != block.serial) fault("reads shared memory that nothing wrote");
+    if (!ordered(writer_))
+        fault("reads shared memory that thread number " + std::to_string(writer_.thread) +
+              " wrote, without a barrier between");
+    const Access now = here();
+    const bool first = reader_.thread == -1 || reader_.barriers != now.barriers ||
+                       (reader_.warp == now.warp && reader_.thread != kWarps &&
+                        reader_.warp_barriers != now.warp_barriers);
+    if (first)
+        reader_ = now;
+    else if (reader_.warp != now.warp)
+        reader_.thread = kWarps;
+    else if (reader_.thread != now.thread && reader_.thread != kWarps)
+        reader_.thread = kSeveral;
+}
+
+}  // namespace simt
