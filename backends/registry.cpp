@@ -34,6 +34,7 @@ std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
                                             const DeviceOptions& options) {
     vulkan::DeviceChoices choices;
     choices.cache = options.cache;
+    choices.profile = options.profile;
     choices.on_progress = options.on_progress;
     return open_vulkan(device, choices);
 }
@@ -53,8 +54,9 @@ std::vector<Kind> kinds() {
         {"vulkan", "Vulkan", nullptr, nullptr},
 #endif
         {"cpu", "CPU", [] { return std::vector{cpu_capabilities()}; },
-         [](const std::string&, const DeviceOptions& options) {
-             return open_cpu(options.threads);
+         [](const std::string& device, const DeviceOptions& options) {
+             return device == "cpu" ? open_cpu(options.threads)
+                                    : open_cpu_device(device, options.threads);
          }},
     };
 }

@@ -4,6 +4,7 @@
 // kSplit alone where the weight has floats, and on nothing where it is quantised: products of
 // groups are added one by one.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #include "lib/io.glsl"
 #include "lib/half.glsl"
 #include "lib/weight.glsl"
@@ -11,6 +12,9 @@
 
 layout(constant_id = 0) const uint kColumns = 1u;
 layout(constant_id = 1) const uint kSplit = 1u;
+// Invocations of a subgroup that fetch x together and tell each other, where loads of one address
+// by all are slow; 0: each reads what it needs. Then kSplit is 1.
+layout(constant_id = 2) const uint kLanes = 0u;
 layout(local_size_x = 32, local_size_y_id = 1) in;
 
 PARAMS(MatmulParams);
@@ -29,6 +33,30 @@ uint column_at(uint c) {
 }
 
 #if defined(QUANTISED)
+const uint kPanelX = 9u;  // words of x that a panel meets
+#else
+const uint kPanelX = kPanelElements;
+#endif
+const uint kFetches = kLanes == 0u ? 1u : (kPanelX + kLanes - 1u) / kLanes;
+
+uint fetched[kColumns * kFetches];
+
+// Before a panel is multiplied; `last` is the last word of it that x has.
+void fetch(uint panel_index, uint last) {
+    if (kLanes == 0u) return;
+    for (uint c = 0u; c < kColumns; ++c)
+        for (uint f = 0u; f < kFetches; ++f)
+            fetched[c * kFetches + f] = x[column_at(c) + panel_index * kPanelX +
+                                          min(f * kLanes + gl_SubgroupInvocationID, last)];
+}
+
+// Word i of what a panel meets in a column.
+uint word_of_x(uint c, uint panel_index, uint i) {
+    if (kLanes == 0u) return x[column_at(c) + panel_index * kPanelX + i];
+    return subgroupBroadcast(fetched[c * kFetches + i / kLanes], i % kLanes);
+}
+
+#if defined(QUANTISED)
 float scale_of(uint panel, uint lane) {
     uvec4 quad = weight[panel + kPanelQuads * kStripRows + lane / 8u];
     uint word = quad[lane / 2u % 4u];
@@ -37,25 +65,25 @@ float scale_of(uint panel, uint lane) {
 
 // terms[c]: the product of one group, as it is added to the sum.
 void multiply_panel(inout precise float terms[kColumns], uint panel_index, uint panel, uint lane) {
+    fetch(panel_index, kPanelX - 1u);
     int dots[kColumns];
     for (uint c = 0u; c < kColumns; ++c) dots[c] = 0;
     for (uint quad = 0u; quad < kPanelQuads; ++quad) {
         uvec4 words = weight[panel + quad * kStripRows + lane];
         for (uint j = 0u; j < 4u; ++j) {
             for (uint c = 0u; c < kColumns; ++c) {
-                uint group = column_at(c) + panel_index * 9u + 1u;
 #if defined(Q8_0)
-                dots[c] += dot_bytes(words[j], x[group + quad * 4u + j]);
+                dots[c] += dot_bytes(words[j], word_of_x(c, panel_index, 1u + quad * 4u + j));
 #else
-                dots[c] += dot_bytes(low_bytes(words[j]), x[group + j]) +
-                           dot_bytes(low_bytes(words[j] >> 4), x[group + 4u + j]);
+                dots[c] += dot_bytes(low_bytes(words[j]), word_of_x(c, panel_index, 1u + j)) +
+                           dot_bytes(low_bytes(words[j] >> 4), word_of_x(c, panel_index, 5u + j));
 #endif
             }
         }
     }
     float scale = scale_of(panel, lane);
     for (uint c = 0u; c < kColumns; ++c) {
-        precise float both = scale * uintBitsToFloat(x[column_at(c) + panel_index * 9u]);
+        precise float both = scale * uintBitsToFloat(word_of_x(c, panel_index, 0u));
         terms[c] = float(dots[c]) * both;
     }
 }
@@ -72,11 +100,13 @@ float element(uvec4 words, uint i) {
 
 void add_panel(inout precise float sums[kColumns], uint panel_index, uint panel, uint lane) {
     uvec4 words = weight[panel + lane];
-    uint k = panel_index * kPanelElements, count = min(kPanelElements, p.inner - k);
-    for (uint i = 0u; i < count; ++i) {
+    uint count = min(kPanelElements, p.inner - panel_index * kPanelElements);
+    fetch(panel_index, count - 1u);
+    for (uint i = 0u; i < kPanelElements; ++i) {
+        if (i >= count) break;
         float w = element(words, i);
         for (uint c = 0u; c < kColumns; ++c)
-            sums[c] = sums[c] + w * uintBitsToFloat(x[column_at(c) + k + i]);
+            sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, panel_index, i));
     }
 }
 #endif

@@ -65,6 +65,57 @@ struct NoiseParams {
     uint seed_low, seed_high;
 };
 
+// Choices from rows of logits.
+const uint kSlice = 4096;  // tokens of a row that a workgroup looks at
+const uint kEditSlice = 2048;
+const uint kDigits = 2048;  // of one level of the search for a cut
+const uint kCutWords = 8;   // of a row's cut, see cut_descend.comp
+
+struct ChoiceParams {  // rows of logits and what is done to them
+    uint vocab, logits_stride;
+    float scale;                  // 1 / temperature
+    uint has_cut;                 // by top-k or top-p
+    float least_high, least_low;  // their sum: temperature * log(min_p); -inf: off
+};
+
+struct EditParams {
+    uint vocab, logits_stride, mask_stride, has_mask;
+    uint first_row, edits;  // of this block of rows; how many there are
+};
+
+struct BestParams {
+    ChoiceParams choice;
+    uint slices, noisy, noise_stride;
+    uint is_last;  // of a choice: writes ids
+};
+
+struct CutParams {
+    ChoiceParams choice;
+    uint level;        // digits that are known: three of the key, then two of the id
+    uint wanted;       // tokens; 0: by mass
+    uint weighs;       // whether masses are wanted
+    float share;       // of the mass: top-p
+    uint within_last;  // share of what the last search kept, else of all
+};
+
+struct TopKParams {
+    ChoiceParams choice;
+    uint slices, noisy, wanted, width;  // k, and how many are ranked
+    uint has_map, ids_stride, log_probs_stride;
+    float inverse_softness;
+};
+
+struct ProbsParams {
+    ChoiceParams choice;
+    uint out_stride;
+};
+
+struct BeamParams {
+    uint rows, k, ids_stride, log_probs_stride;
+    uint width, table_offset, next_slot;
+    uint from_root, sum_values, has_selection;
+};
+
 struct ProbeParams {
     uint quads;  // of 16 bytes, of one invocation
 };

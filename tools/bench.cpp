@@ -4,7 +4,7 @@
 #include "bench_report.h"
 #include "commands.h"
 #include "core/error.h"
-#include "io/safetensors_writer.h"
+#include "io/replaced_file.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -37,7 +37,8 @@ BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
 }  // namespace
 
 int run_bench(const BenchOptions& options) {
-    if (options.html) write_text(*options.html, "");  // or a minute of measuring would be lost
+    std::optional<ReplacedFile> page;
+    if (options.html) page.emplace(*options.html);  // or a minute of measuring would be lost
     ProgressLine progress(options.quiet);
     handle_interrupt();
     BenchModel model = load(options, progress);
@@ -52,7 +53,7 @@ int run_bench(const BenchOptions& options) {
     if (result.cancelled) return kInterrupted;
     const BenchReport report(model, plan, std::move(result));
     if (!options.quiet) std::fputs(bench_table(report).c_str(), stderr);
-    if (options.html) write_text(*options.html, bench_page(report));
+    if (page) page->commit(bench_page(report));
     if (options.json) print(bench_json(report).dump() + "\n");
     return 0;
 }

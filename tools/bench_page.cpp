@@ -4,68 +4,24 @@
 #include <cmath>
 
 #include "bench_report.h"
+#include "format.h"
+#include "page.h"
+#include "plot.h"
 
 namespace aerie {
 
 namespace {
 
 constexpr const char* kStyle = R"css(
-:root{--paper:#fbfaf7;--ink:#1d2327;--soft:#6b7480;--line:#dfe3e6;--card:#fff;
---verify:#2f6f8f;--draft:#e0a03c;--rest:#a8b0b8;--accent:#b4472e}
-@media(prefers-color-scheme:dark){:root{--paper:#14181c;--ink:#e8eaec;--soft:#95a0ab;--line:#2c343b;
---card:#1b2127;--verify:#5fa8cb;--draft:#e3b25e;--rest:#626d78;--accent:#ea8066}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:60rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
-h1{font-size:1.9rem;line-height:1.2;margin:0}h2{font-size:1.15rem;margin:2.6rem 0 .3rem}
-p{margin:.3rem 0;max-width:46rem}.soft{color:var(--soft)}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(12rem,1fr));gap:.9rem;margin:1.6rem 0 0}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.8rem 1rem}
-.tile b{display:block;font-size:1.7rem;line-height:1.25;font-weight:650}
-.tile span{color:var(--soft);font-size:.86rem;display:block}
-figure{margin:.6rem 0 0;background:var(--card);border:1px solid var(--line);border-radius:.6rem;
-padding:.8rem;overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto}
-svg text{fill:var(--soft);font:13px system-ui,sans-serif}svg text.strong{fill:var(--ink)}
-.grid{stroke:var(--line)}.curve{fill:none;stroke:var(--verify);stroke-width:2.5}
-.dot{fill:var(--verify)}.spread{stroke:var(--verify);stroke-width:6;opacity:.25;stroke-linecap:round}
-.reference{fill:none;stroke:var(--accent);stroke-width:1.5;stroke-dasharray:5 5}
-.floor{fill:none;stroke:var(--soft);stroke-width:1.5;stroke-dasharray:2 4}
-.verify{fill:var(--verify)}.draft{fill:var(--draft)}.rest{fill:var(--rest)}
-text.accent{fill:var(--accent)!important}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{padding:.34rem .5rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-th{color:var(--soft);font-weight:500;font-size:.86rem}th:first-child,td:first-child{text-align:left;white-space:normal}
+.spread{stroke:var(--first);stroke-width:6;opacity:.25;stroke-linecap:round}
+.verify{fill:var(--first)}.draft{fill:var(--second)}.rest{fill:var(--rest)}
 )css";
-
-std::string escaped(const std::string& text) {
-    std::string result;
-    for (char c : text) {
-        if (c == '<')
-            result += "&lt;";
-        else if (c == '>')
-            result += "&gt;";
-        else if (c == '&')
-            result += "&amp;";
-        else
-            result += c;
-    }
-    return result;
-}
-
-// A number with three digits that count.
-std::string short_number(double value) {
-    return format(value >= 1000 ? "%.0f" : "%.3g", value);
-}
 
 // "1.23 s", "45.6 ms" or "789 µs".
 std::string duration(double seconds) {
     if (seconds >= 1) return short_number(seconds) + " s";
     return seconds >= 1e-3 ? short_number(seconds * 1e3) + " ms"
                            : short_number(seconds * 1e6) + " µs";
-}
-
-std::string tile(const std::string& figure, const std::string& what) {
-    return "<div class=tile><b>" + figure + "</b><span>" + what + "</span></div>\n";
 }
 
 std::string tiles(const BenchReport& report) {
@@ -87,102 +43,88 @@ std::string tiles(const BenchReport& report) {
 // Milliseconds a pass over rows a pass, both logarithmic.
 class CurveChart {
   public:
-    explicit CurveChart(const BenchReport& report) : report_(report) {
-        low_ = high_ = report.result.plain.median();
-        for (const PassTimes& pass : report.result.passes) {
-            most_rows_ = std::max(most_rows_, pass.rows);
-            low_ = std::min(low_, pass.seconds.min());
-            high_ = std::max(high_, pass.seconds.max());
-        }
-        floor_ = double(report.pass_bytes) / (report.read_gb_per_s * 1e9);
-        low_ = std::min(low_, floor_) / 1.25;
-        high_ *= 1.25;
-    }
+    explicit CurveChart(const BenchReport& report)
+        : report_(report),
+          floor_(double(report.pass_bytes) / (report.read_gb_per_s * 1e9)),
+          seconds_(seconds_axis(report, floor_)),
+          plot_({1, std::max(2.0, double(most_rows())), true, 30}, seconds_, 400, 52) {}
 
-    std::string svg() const {
-        std::string text = "<svg viewBox=\"0 0 900 400\" role=img aria-label=\"Time of a pass\">\n";
-        text += axes() + reference_lines();
-        std::string points;
+    std::string svg() {
+        add_axes();
+        add_reference_lines();
+        std::vector<std::pair<double, double>> points;
         for (const PassTimes& pass : report_.result.passes) {
-            const double px = x(pass.rows), py = y(pass.seconds.median());
-            text += format("<line class=spread x1=%.1f x2=%.1f y1=%.1f y2=%.1f />\n", px, px,
-                           y(pass.seconds.min()), y(pass.seconds.max()));
-            points += format("%.1f,%.1f ", px, py);
+            plot_.line("spread", pass.rows, pass.seconds.min(), pass.rows, pass.seconds.max());
+            points.emplace_back(pass.rows, pass.seconds.median());
         }
-        text += "<polyline class=curve points=\"" + points + "\"/>\n";
+        plot_.curve("curve", points);
         for (const PassTimes& pass : report_.result.passes) {
-            const double px = x(pass.rows), py = y(pass.seconds.median());
-            text += format("<circle class=dot cx=%.1f cy=%.1f r=4.5><title>%d rows: ", px, py,
-                           pass.rows) +
-                    duration(pass.seconds.median()) + "</title></circle>\n";
-            const bool below = y(floor_) - py > 44;  // the line of rows x a token is above
+            const std::string time = duration(pass.seconds.median());
+            plot_.dot("dot", pass.rows, pass.seconds.median(), 4.5,
+                      format("%d rows: ", pass.rows) + time);
+            const double px = plot_.x(pass.rows), py = plot_.y(pass.seconds.median());
+            const bool below = plot_.y(floor_) - py > 44;  // the line of rows x a token is above
             if (!crowded(pass))
-                text += format("<text class=strong text-anchor=middle x=%.1f y=%.1f>", px,
-                               below ? py + 24 : py - 13) +
-                        duration(pass.seconds.median()) + "</text>\n";
+                plot_.text("class=strong text-anchor=middle", px, below ? py + 24 : py - 13, time);
         }
-        return text + "</svg>\n";
+        return plot_.svg("Time of a pass");
     }
 
   private:
-    static constexpr double kLeft = 84, kRight = 872, kTop = 16, kBottom = 348;
-
-    double x(double rows) const {
-        return kLeft + 30 +
-               (kRight - kLeft - 60) * std::log(rows) / std::log(std::max(most_rows_, 2));
+    static Axis seconds_axis(const BenchReport& report, double floor) {
+        double low = std::min(report.result.plain.median(), floor);
+        double high = report.result.plain.median();
+        for (const PassTimes& pass : report.result.passes) {
+            low = std::min(low, pass.seconds.min());
+            high = std::max(high, pass.seconds.max());
+        }
+        return {low / 1.25, high * 1.25, true, 0};
     }
-    double y(double seconds) const {
-        return kBottom - (kBottom - kTop) * std::log(std::clamp(seconds, low_, high_) / low_) /
-                             std::log(high_ / low_);
+    int most_rows() const {
+        int most = 1;
+        for (const PassTimes& pass : report_.result.passes) most = std::max(most, pass.rows);
+        return most;
     }
     // A label of the next point would stand on this one.
     bool crowded(const PassTimes& pass) const {
         for (const PassTimes& other : report_.result.passes)
-            if (other.rows > pass.rows && x(other.rows) - x(pass.rows) < 40) return true;
+            if (other.rows > pass.rows && plot_.x(other.rows) - plot_.x(pass.rows) < 40)
+                return true;
         return false;
     }
 
-    std::string axes() const {
-        std::string text;
+    void add_axes() {
         for (double decade = 1e-7; decade < 1e3; decade *= 10)
             for (const int step : {1, 2, 5}) {
                 const double seconds = decade * step;
-                if (seconds < low_ || seconds > high_) continue;
-                text += format(
-                    "<line class=grid x1=%.0f x2=%.0f y1=%.1f y2=%.1f /><text text-anchor=end "
-                    "x=%.0f y=%.1f>",
-                    kLeft, kRight, y(seconds), y(seconds), kLeft - 8, y(seconds) + 4);
-                text += duration(seconds) + "</text>\n";
+                if (seconds >= seconds_.low && seconds <= seconds_.high)
+                    plot_.grid(seconds, duration(seconds));
             }
         for (const PassTimes& pass : report_.result.passes)
             if (!crowded(pass))
-                text += format("<text text-anchor=middle x=%.1f y=%.0f>%d</text>\n", x(pass.rows),
-                               kBottom + 22, pass.rows);
-        return text + format("<text text-anchor=middle x=%.0f y=%.0f>rows in one pass</text>\n",
-                             (kLeft + kRight) / 2, kBottom + 44);
+                plot_.text("text-anchor=middle", plot_.x(pass.rows), plot_.base() + 22,
+                           std::to_string(pass.rows));
+        plot_.text("text-anchor=middle", (Plot::kLeft + Plot::kRight) / 2, plot_.base() + 44,
+                   "rows in one pass");
     }
 
     // Without sharing each row would cost a pass of its own; with one read of the weights at the
     // read bandwidth, and no arithmetic, none would cost more than the first.
-    std::string reference_lines() const {
+    void add_reference_lines() {
         const double one = report_.result.plain.median();
-        const double end = std::min<double>(most_rows_, high_ / one);
-        std::string text = format("<line class=reference x1=%.1f y1=%.1f x2=%.1f y2=%.1f />\n",
-                                  x(1), y(one), x(end), y(one * end)) +
-                           format("<line class=floor x1=%.1f y1=%.1f x2=%.1f y2=%.1f />\n", x(1),
-                                  y(floor_), x(most_rows_), y(floor_));
-        text +=
-            format("<text class=accent text-anchor=end x=%.1f y=%.1f>rows × a plain token</text>\n",
-                   x(std::sqrt(end)) - 12, y(one * std::sqrt(end)) - 8);
-        return text +
-               format(
-                   "<text text-anchor=end x=%.1f y=%.1f>weights read once, nothing else</text>\n",
-                   x(most_rows_), y(floor_) - 7);
+        const double end = std::min<double>(most_rows(), seconds_.high / one);
+        plot_.line("reference", 1, one, end, one * end);
+        plot_.line("floor", 1, floor_, most_rows(), floor_);
+        plot_.text("class=accent text-anchor=end", plot_.x(std::sqrt(end)) - 12,
+                   plot_.y(one * std::sqrt(end)) - 8, "rows × a plain token");
+        plot_.text("text-anchor=end", plot_.x(most_rows()), plot_.y(floor_) - 7,
+                   "weights read once, nothing else");
     }
 
     const BenchReport& report_;
-    int most_rows_ = 1;
-    double low_ = 0, high_ = 0, floor_ = 0;
+    double floor_;
+    Axis seconds_;
+    Plot plot_;
 };
 
 struct Bar {
@@ -261,10 +203,7 @@ std::string table(const BenchReport& report) {
 
 std::string bench_page(const BenchReport& report) {
     const std::string title = escaped(report.name) + ", " + report.weights;
-    std::string html =
-        "<!doctype html>\n<html lang=en><meta charset=utf-8>\n<meta name=viewport "
-        "content=\"width=device-width\">\n<title>aerie bench: " +
-        title + "</title>\n<style>" + kStyle + "</style>\n<main>\n";
+    std::string html = page_begin("aerie bench: " + title, kStyle);
     html += "<h1>" + title + "</h1>\n<p class=soft>" + escaped(report.description) +
             format("; %s cache, %d tokens of context, %d rounds, peak memory %.0f MiB</p>\n",
                    report.kv.c_str(), report.prompt_tokens, report.result.rounds,
@@ -282,8 +221,9 @@ std::string bench_page(const BenchReport& report) {
     return html + "<h2>Figures</h2>\n" + table(report) +
            format(
                "<p class=soft>Memory here: read %.1f GB/s, copy %.1f GB/s, measured in the same "
-               "rounds with the same threads.</p>\n</main></html>\n",
-               report.read_gb_per_s, report.copy_gb_per_s);
+               "rounds with the same threads.</p>\n",
+               report.read_gb_per_s, report.copy_gb_per_s) +
+           page_end();
 }
 
 }  // namespace aerie

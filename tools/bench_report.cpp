@@ -3,9 +3,7 @@
 
 #include <sys/resource.h>
 
-#include <cstdarg>
-#include <cstdio>
-
+#include "format.h"
 #include "model/shapes.h"
 
 namespace aerie {
@@ -45,15 +43,6 @@ Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
 }
 
 }  // namespace
-
-std::string format(const char* pattern, ...) {
-    char text[600];
-    std::va_list arguments;
-    va_start(arguments, pattern);
-    std::vsnprintf(text, sizeof(text), pattern, arguments);
-    va_end(arguments);
-    return text;
-}
 
 BenchReport::BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult measured)
     : result(std::move(measured)) {

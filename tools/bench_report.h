@@ -26,8 +26,6 @@ struct BenchReport {
     }
 };
 
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-
 Json bench_json(const BenchReport& report);          // schema aerie-bench-1, see bench/README.md
 std::string bench_table(const BenchReport& report);  // for a terminal
 std::string bench_page(const BenchReport& report);   // HTML, complete in itself

@@ -12,6 +12,7 @@ int run_devices(const DevicesOptions& options);
 int run_perplexity(const PerplexityOptions& options);
 int run_synth(const SynthOptions& options);
 int run_bench(const BenchOptions& options);
+int run_compare(const CompareOptions& options);
 
 // Finds target and head folders and settles the kind of drafting. A flag counts before its variable
 // (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or

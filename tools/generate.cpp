@@ -25,9 +25,7 @@ std::string read_prompt(const GenerateOptions& options) {
 
 std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text, bool chat) {
     if (chat) return apply_chat_template(tokenizer, {{"user", text}});
-    std::vector<int> ids = tokenizer.encode(text);
-    if (tokenizer.adds_bos()) ids.insert(ids.begin(), tokenizer.bos());
-    return ids;
+    return tokenizer.encode_from_start(text);
 }
 
 // Flags as they are; where none is given, the model's own defaults if it asks for sampling.
@@ -158,6 +156,7 @@ int run_generate(const GenerateOptions& options) {
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
+    if (options.model.profile) print_op_times(runtime.backend());
     if (result.finish == FinishReason::cancelled) return kInterrupted;
     return options.compare_plain ? compare_plain(runtime, runtime_options, result, request) : 0;
 }

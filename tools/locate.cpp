@@ -100,6 +100,7 @@ RuntimeOptions locate_nothing(const ModelOptions& options) {
     runtime.weights = options.weights;
     runtime.draft_weights = options.draft_weights;
     runtime.kv = options.kv;
+    runtime.profile = options.profile;
     runtime.draft = options.drafting;
     runtime.cache = cache_folder();
     runtime.draft.kind = options.draft.value_or(DraftKind::eagle2);

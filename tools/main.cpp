@@ -18,6 +18,7 @@ int run(int argc, char** argv) {
     if (line.perplexity) return aerie::run_perplexity(*line.perplexity);
     if (line.synth) return aerie::run_synth(*line.synth);
     if (line.bench) return aerie::run_bench(*line.bench);
+    if (line.compare) return aerie::run_compare(*line.compare);
     return 0;
 }
 

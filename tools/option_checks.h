@@ -71,14 +71,20 @@ void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Va
     app.add_option_function<std::string>(flag, choose, help)->type_name(names);
 }
 
-// --threads, --device, --weights, --kv.
+// --threads, --weights, --kv.
+void add_type_options(CLI::App& app, ModelOptions& options);
+// The same and --device.
 void add_device_options(CLI::App& app, ModelOptions& options);
-// --head, --draft-weights, --tree.
+// --head, --draft-weights.
 void add_head_options(CLI::App& app, ModelOptions& options);
+void add_tree_option(CLI::App& app, ModelOptions& options);
+// "60,6,10" -> a shape within limits; "auto" -> none.
+std::optional<TreeShape> parse_tree(const std::string& text);
 
 // The commands that measure; they are in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);
 void add_synth(CLI::App& app, SynthOptions& options);
 void add_bench(CLI::App& app, BenchOptions& options);
+void add_compare(CLI::App& app, CompareOptions& options);
 
 }  // namespace aerie

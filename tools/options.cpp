@@ -23,24 +23,13 @@ const Choices<DraftKind> kDraftKinds = {{"none", DraftKind::none},
 const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
 
-// "60,6,10" -> a shape within limits; "auto" -> none.
-std::optional<TreeShape> parse_tree(const std::string& text) {
-    if (text == "auto") return std::nullopt;
-    TreeShape shape;
-    char rest = 0;
-    if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.nodes, &shape.levels, &shape.top_k,
-                    &rest) != 3)
-        refuse("--tree", "auto or N,L,K such as 60,6,10", text);
-    check_tree_shape(shape);
-    return shape;
-}
-
 void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Drafting (never changes the text)");
     DraftOptions& drafting = options.drafting;
     add_choice(app, "--draft", options.draft, kDraftKinds,
                "how tokens are drafted (default: eagle2 with a head, else none)");
     add_head_options(app, options);
+    add_tree_option(app, options);
     app.add_option("--chain-length", drafting.chain_length, "tokens that chain drafts (default: 5)")
         ->check(whole_number(1, kMaxDepth))
         ->type_name("N");
@@ -120,25 +109,45 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
 
 }  // namespace
 
+std::optional<TreeShape> parse_tree(const std::string& text) {
+    if (text == "auto") return std::nullopt;
+    TreeShape shape;
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.nodes, &shape.levels, &shape.top_k,
+                    &rest) != 3)
+        refuse("--tree", "auto or N,L,K such as 60,6,10", text);
+    check_tree_shape(shape);
+    return shape;
+}
+
 void add_device_options(CLI::App& app, ModelOptions& options) {
+    app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
+        ->type_name("NAME");
+    app.add_flag("--profile", options.profile,
+                 "time each op on the device and print a table on stderr; slower");
+    add_type_options(app, options);
+}
+
+void add_type_options(CLI::App& app, ModelOptions& options) {
     app.add_option("-t,--threads", options.threads, "CPU threads (default: one per core)")
         ->check(whole_number(1, kMaxThreads))
         ->type_name("N");
-    app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
-        ->type_name("NAME");
     add_choice(app, "--weights", options.weights, kWeightTypes,
                "type of the target's weights (default: as stored)");
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
 }
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
-    DraftOptions& drafting = options.drafting;
     app.add_option("--head,--model-draft", options.head,
                    "EAGLE-1/2 head (default: MODEL-eagle beside MODEL, if it is there)")
         ->type_name("MODEL");
     add_choice(
         app, "--draft-weights", options.draft_weights, kWeightTypes,
         "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
+}
+
+void add_tree_option(CLI::App& app, ModelOptions& options) {
+    DraftOptions& drafting = options.drafting;
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
            "eagle2's tree: auto chooses it in each cycle by what it costs on this device and what "
@@ -167,6 +176,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     PerplexityOptions perplexity;
     SynthOptions synth;
     BenchOptions bench;
+    CompareOptions compare;
     CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
     add_generate(*generate_app, generate);
     CLI::App* info_app =
@@ -184,6 +194,9 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_synth(*synth_app, synth);
     CLI::App* bench_app = app.add_subcommand("bench", "How fast a model runs here");
     add_bench(*bench_app, bench);
+    CLI::App* compare_app =
+        app.add_subcommand("compare", "Whether two devices or more compute the same");
+    add_compare(*compare_app, compare);
 
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
@@ -198,7 +211,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     try {
         app.parse(std::move(arguments));
         if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
-        if (generate.prompt && generate.prompt_file)
+        if ((generate.prompt && generate.prompt_file) || (compare.prompt && compare.prompt_file))
             throw UsageError("--prompt and --file exclude each other");
     } catch (const CLI::Success& help) {
         app.exit(help);
@@ -214,6 +227,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     if (*perplexity_app) line.perplexity = std::move(perplexity);
     if (*synth_app) line.synth = std::move(synth);
     if (*bench_app) line.bench = std::move(bench);
+    if (*compare_app) line.compare = std::move(compare);
     return line;
 }
 

@@ -21,6 +21,7 @@ struct ModelOptions {
     std::optional<int> threads, context;
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
+    bool profile = false;
     DraftOptions drafting;  // all but the kind
 };
 
@@ -74,6 +75,15 @@ struct BenchOptions {
     bool json = false, quiet = false;
 };
 
+struct CompareOptions {
+    ModelOptions model;                              // but its device
+    std::vector<std::string> devices;                // the reference first
+    std::optional<std::string> prompt, prompt_file;  // neither: prompts of our own
+    int max_tokens = 64;
+    std::optional<std::string> html;
+    bool json = false, quiet = false;
+};
+
 // The command that was given; none where help or the version was shown.
 struct CommandLine {
     std::optional<GenerateOptions> generate;
@@ -82,6 +92,7 @@ struct CommandLine {
     std::optional<PerplexityOptions> perplexity;
     std::optional<SynthOptions> synth;
     std::optional<BenchOptions> bench;
+    std::optional<CompareOptions> compare;
 };
 
 // Throws UsageError.

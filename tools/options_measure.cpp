@@ -1,4 +1,4 @@
-// Flags of the commands that measure: perplexity, synth, bench.
+// Flags of the commands that measure: perplexity, synth, bench, compare.
 #include "option_checks.h"
 
 #include "model/shapes.h"
@@ -118,7 +118,49 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
                "whether levels and cycles are measured (default: with a head)");
     add_head_options(app, options.model);
+    add_tree_option(app, options.model);
     add_shape_changes(app, options.changes);
+}
+
+void add_compare(CLI::App& app, CompareOptions& options) {
+    app.option_defaults()->group("Devices and types");
+    app.add_option(
+           "--device", options.devices,
+           "two or more, see `aerie devices`; the first is the reference. Also cpu:portable, "
+           "cpu:avx2, cpu:avx512")
+        ->allow_extra_args(false)
+        ->type_name("NAME");
+    app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    add_type_options(app, options.model);
+    app.option_defaults()->group("Prompts");
+    app.add_option("-p,--prompt", options.prompt, "prompt (default: three of our own)")
+        ->type_name("TEXT");
+    app.add_option("-f,--file", options.prompt_file,
+                   "prompts, divided by lines \"---8<---\"; - is stdin")
+        ->type_name("FILE");
+    app.add_option("-n,--predict", options.max_tokens,
+                   "most tokens of an answer (default: 64; 0 compares the prompts alone)")
+        ->check(whole_number(0, 1 << 24))
+        ->type_name("N");
+    app.option_defaults()->group("Output");
+    app.add_flag("--json", options.json, "print one JSON object (see tools/README.md)");
+    app.add_option("--html", options.html, "write a page with plots")->type_name("FILE");
+    app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
+    app.option_defaults()->group("Drafting, which must not change a text on any device");
+    add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
+               "whether drafted texts are compared (default: with a head)");
+    add_head_options(app, options.model);
+    app.add_option_function<std::string>(
+           "--tree",
+           [&options](const std::string& text) {
+               options.model.drafting.tree = parse_tree(text);
+               if (!options.model.drafting.tree) refuse("--tree", "N,L,K", text);
+           },
+           "N nodes with the root, L levels, top K (default: 60,6,10)")
+        ->type_name("N,L,K");
+    app.footer(
+        "Exit code: 0 if every device is within the tolerances of README.md, 1 if not (or if "
+        "something\nfailed), 2 if the command cannot be run as it stands.");
 }
 
 }  // namespace aerie

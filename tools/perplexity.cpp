@@ -15,11 +15,8 @@ namespace {
 std::vector<std::vector<int>> encode_documents(const Tokenizer& tokenizer,
                                                const std::string& text) {
     std::vector<std::vector<int>> documents;
-    for (std::string_view document : split_documents(text)) {
-        std::vector<int> ids = tokenizer.encode(document);
-        if (tokenizer.adds_bos()) ids.insert(ids.begin(), tokenizer.bos());
-        documents.push_back(std::move(ids));
-    }
+    for (std::string_view document : split_documents(text))
+        documents.push_back(tokenizer.encode_from_start(document));
     return documents;
 }
 
@@ -57,6 +54,7 @@ int run_perplexity(const PerplexityOptions& options) {
         measure_perplexity(runtime.backend(), runtime.target(), runtime.session().kv(), task);
     progress.clear();
     if (interrupted()) return kInterrupted;
+    if (model.profile) print_op_times(runtime.backend());
     if (options.json) {
         print(result_json(result, options, task.documents.size()).dump() + "\n");
     } else {

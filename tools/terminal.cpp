@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -60,6 +61,25 @@ void ProgressLine::clear() {
 void print(const std::string& text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
         throw Error("stdout: " + std::generic_category().message(errno));
+}
+
+void print_op_times(Backend& backend) {
+    std::vector<OpTime> times = backend.op_times();
+    const std::string& device = backend.capabilities().name;
+    if (times.empty()) {
+        std::fprintf(stderr, "%s: no times by op: this device cannot tell\n", device.c_str());
+        return;
+    }
+    std::sort(times.begin(), times.end(),
+              [](const OpTime& a, const OpTime& b) { return a.seconds > b.seconds; });
+    double total = 0;
+    for (const OpTime& time : times) total += time.seconds;
+    std::fprintf(stderr, "%-18s %10s %12s %12s %7s\n", device.c_str(), "calls", "seconds",
+                 "us a call", "share");
+    for (const OpTime& time : times)
+        std::fprintf(stderr, "%-18s %10ld %12.4f %12.1f %6.1f%%\n", time.op.c_str(), time.count,
+                     time.seconds, 1e6 * time.seconds / double(time.count),
+                     100 * time.seconds / total);
 }
 
 std::string read_input(const std::string& name) {

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "backend/backend.h"
+
 namespace aerie {
 
 constexpr int kInterrupted = 130;  // exit code
@@ -27,6 +29,9 @@ class ProgressLine {
 
 // To stdout, at once; throws Error where the reader has gone or the disk is full.
 void print(const std::string& text);
+
+// A table of times by op on stderr, the longest first; says so where the device cannot tell.
+void print_op_times(Backend& backend);
 
 // The whole of a file or pipe; "-" is stdin. Throws Error, also above 64 MB.
 std::string read_input(const std::string& name);

@@ -24,9 +24,9 @@ std::string processor_name() {
     return "CPU";
 }
 
-Capabilities describe(Isa isa, int threads) {
+Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
     Capabilities caps;
-    caps.name = "cpu";
+    caps.name = device;
     caps.description = processor_name() + " (" + name(isa) + "), " + std::to_string(threads) +
                        (threads == 1 ? " thread" : " threads");
     caps.memory_bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
@@ -67,8 +67,8 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
 
 }  // namespace
 
-CpuBackend::CpuBackend(Isa isa, int threads)
-    : kernels_(kernels(isa)), pool_(threads), capabilities_(describe(isa, threads)) {
+CpuBackend::CpuBackend(Isa isa, int threads, const std::string& device)
+    : kernels_(kernels(isa)), pool_(threads), capabilities_(describe(isa, threads, device)) {
     reserve({});
 }
 
@@ -118,6 +118,12 @@ Capabilities cpu_capabilities(int threads) {
 std::unique_ptr<Backend> open_cpu(int threads) {
     return std::make_unique<cpu::CpuBackend>(cpu::choose_isa(),
                                              threads > 0 ? threads : cpu::default_threads());
+}
+
+std::unique_ptr<Backend> open_cpu_device(const std::string& device, int threads) {
+    const cpu::Isa isa = cpu::find_isa(device.substr(device.find(':') + 1), device);
+    return std::make_unique<cpu::CpuBackend>(isa, threads > 0 ? threads : cpu::default_threads(),
+                                             device);
 }
 
 }  // namespace aerie

@@ -22,7 +22,7 @@ struct Scratch {
 
 class CpuBackend final : public Backend {
   public:
-    CpuBackend(Isa isa, int threads);
+    CpuBackend(Isa isa, int threads, const std::string& device = "cpu");
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;

@@ -73,15 +73,19 @@ std::vector<Isa> usable_isas() {
     return isas;
 }
 
+Isa find_isa(const std::string& wanted, const std::string& source) {
+    for (Isa isa : kAll) {
+        if (wanted != name(isa)) continue;
+        if (usable(isa)) return isa;
+        throw Error(source + ": this CPU or build lacks it");
+    }
+    throw Error(source + ": expected portable, avx2 or avx512");
+}
+
 Isa choose_isa() {
     const char* wanted = std::getenv("AERIE_CPU_ISA");
     if (!wanted || !*wanted) return usable_isas().back();
-    for (Isa isa : kAll) {
-        if (wanted != std::string(name(isa))) continue;
-        if (usable(isa)) return isa;
-        throw Error("AERIE_CPU_ISA=" + std::string(wanted) + ": this CPU or build lacks it");
-    }
-    throw Error("AERIE_CPU_ISA=" + std::string(wanted) + ": expected portable, avx2 or avx512");
+    return find_isa(wanted, "AERIE_CPU_ISA=" + std::string(wanted));
 }
 
 const Kernels& kernels(Isa isa) {

@@ -1,6 +1,7 @@
 // Instruction sets of this build, and which of them this CPU has.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cpu/kernels.h"
@@ -13,6 +14,9 @@ const char* name(Isa isa);  // as in $AERIE_CPU_ISA
 
 // Those that run here, slowest first; portable always does.
 std::vector<Isa> usable_isas();
+
+// The one of this name; throws Error, naming `source`, where there is none or it cannot run.
+Isa find_isa(const std::string& wanted, const std::string& source);
 
 // The best one, or the one that $AERIE_CPU_ISA names; throws Error where that cannot run.
 Isa choose_isa();

@@ -110,6 +110,7 @@ void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
+    add_choices_to(plan, limits);
 }
 
 size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
@@ -123,9 +124,19 @@ void VulkanBackend::reserve(const Limits& limits) {
         throw Error(device_->name() + ": a context of " + std::to_string(limits.context) +
                     " positions is beyond the " + std::to_string(kMostContext) +
                     " of this backend");
+    if (limits.vocab > kMostVocab)
+        throw Error(device_->name() + ": a vocabulary of " + std::to_string(limits.vocab) +
+                    " is beyond the " + std::to_string(kMostVocab) + " of this backend");
     TensorPlan plan;
     scratch_.add_to(plan, limits);
     scratch_memory_ = plan.allocate(*this);
+}
+
+std::vector<OpTime> VulkanBackend::op_times() {
+    queue_->wait();
+    std::vector<OpTime> times;
+    for (const auto& [op, time] : queue_->times()) times.push_back(time);
+    return times;
 }
 
 }  // namespace vulkan

@@ -10,12 +10,21 @@
 namespace aerie::vulkan {
 
 constexpr int kMostContext = 1024 * kPageSize;  // as attention_merge.comp has it
+constexpr int kMostVocab = 1 << 20;             // as fixed_point.glsl and best_of.glsl have it
 
 // All that ops keep between dispatches.
 struct Scratch {
     void add_to(TensorPlan& plan, const Limits& limits);
+    void add_choices_to(TensorPlan& plan, const Limits& limits);
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
+    // Choices, for some rows at a time. The histogram is zero between ops.
+    Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
+    Tensor tops;        // I32 [rows, 2]: key and id of the best
+    Tensor totals;      // I32 [rows, 2]: a sum in fixed point
+    Tensor cuts;        // I32 [rows, kCutWords]
+    Tensor histogram;   // I32 [rows, 3 * kDigits]
+    Tensor best_parts;  // I32 [rows, slices * ...]: what slices have found
 };
 
 class VulkanBackend final : public Backend {
@@ -35,6 +44,7 @@ class VulkanBackend final : public Backend {
         queue_->replay(key, record);
     }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
+    std::vector<OpTime> op_times() override;
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
     }

@@ -37,6 +37,7 @@ CommandList::CommandList(Device& device, Pipelines& pipelines, VkCommandPool poo
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1};
     VK_CHECK(device.vk.vkAllocateCommandBuffers(device.handle, &info, &handle_));
+    if (device.profile()) timer_ = std::make_unique<Timer>(device);
 }
 
 CommandList::~CommandList() {
@@ -58,6 +59,7 @@ void CommandList::begin() {
                                            .pInheritanceInfo = nullptr};
     VK_CHECK(device_.vk.vkBeginCommandBuffer(handle_, &info));
     open_ = true;
+    if (timer_) timer_->reset(handle_);
     barrier();
 }
 
@@ -71,6 +73,10 @@ void CommandList::end() {
     device_.vk.vkCmdPipelineBarrier(handle_, kStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0,
                                     nullptr, 0, nullptr);
     VK_CHECK(device_.vk.vkEndCommandBuffer(handle_));
+}
+
+void CommandList::add_times(OpTimes& times) const {
+    if (timer_) timer_->add_to(times);
 }
 
 void CommandList::barrier() {
@@ -113,7 +119,12 @@ void CommandList::dispatch(const Dispatch& d) {
                                &set, 0, nullptr);
     vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           kMostBindings * 4 + d.params_bytes, push);
+    if (timer_) {
+        barrier();
+        timer_->start(handle_);
+    }
     vk.vkCmdDispatch(handle_, d.grid.x, d.grid.y, d.grid.z);
+    if (timer_) timer_->stop(handle_, d.kernel.shader);
     work_ += d.work;
     ++counts_.dispatches;
 }

@@ -10,6 +10,7 @@
 #include "vulkan/hazards.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
+#include "vulkan/timer.h"
 
 namespace aerie::vulkan {
 
@@ -52,6 +53,7 @@ class CommandList {
 
     VkCommandBuffer handle() const { return handle_; }
     double work() const { return work_; }
+    void add_times(OpTimes& times) const;  // once it has run
     const CommandCounts& counts() const { return counts_; }
 
   private:
@@ -70,6 +72,7 @@ class CommandList {
     size_t set_pool_ = 0;  // in use
     VkPipeline bound_ = VK_NULL_HANDLE;
     Hazards hazards_;
+    std::unique_ptr<Timer> timer_;  // where the device is profiled
     bool open_ = false;
     double work_ = 0;
     CommandCounts counts_;

@@ -22,7 +22,8 @@ Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceCho
       cache_(choices.cache),
       split_(choices.split                                 ? choices.split
              : traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1
-                                                           : kGpuSplit) {
+                                                           : kGpuSplit),
+      profile_(choices.profile && traits_.timestamp_seconds > 0) {
     if (!traits_.missing.empty())
         throw Error(name_ + ": " + traits_.name + " cannot run aerie: " + traits_.missing);
     vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
@@ -57,6 +58,15 @@ void Device::create() {
     const VkResult result = vkCreateDevice(physical_, &info, nullptr, &handle);
     if (result != VK_SUCCESS)
         throw Error(name_ + ": cannot open " + traits_.name + ": " + describe(result));
+}
+
+// Drivers that run shaders on a CPU read an address that all share once for each of them.
+uint32_t Device::fetch_lanes() const {
+    constexpr uint32_t kMost = 32;  // invocations side by side in a workgroup of matmul
+    const bool fits = traits_.subgroup_size >= 4 && traits_.subgroup_size <= kMost;
+    return traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU && split_ == 1 && fits
+               ? traits_.subgroup_size
+               : 0;
 }
 
 Device::~Device() {

@@ -16,6 +16,7 @@ struct DeviceChoices {
     bool allow_unified = true;  // false: host data goes through staging buffers everywhere
     int split = 0;              // invocations that share a row of a matmul; 0: by kind of device
     std::string cache;          // folder where compiled pipelines are kept; empty: nowhere
+    bool profile = false;       // time each dispatch; they then run one by one
     std::function<void(VolkDeviceTable&)> patch;          // may replace functions
     std::function<void(const std::string&)> on_progress;  // while pipelines compile
 };
@@ -33,6 +34,9 @@ class Device {
     bool unified() const { return unified_; }
     bool integer_dot() const { return integer_dot_; }
     int split() const { return split_; }
+    // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
+    uint32_t fetch_lanes() const;
+    bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }
     // A memory type of `allowed` (bits) with all of `properties`; -1: none.
     int memory_type(uint32_t allowed, VkMemoryPropertyFlags properties) const;
@@ -52,6 +56,7 @@ class Device {
     bool unified_, integer_dot_;
     std::string cache_;
     int split_;
+    bool profile_;
 };
 
 }  // namespace aerie::vulkan

@@ -90,8 +90,9 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
                                      .out_stride = stride_words(out),
                                      .accumulates = acc == Accumulate::yes,
                                      .has_bias = bool(bias)};
-        const Kernel kernel = {matmul_shader(w.dtype, device_->integer_dot()),
-                               {uint32_t(columns), uint32_t(device_->split())}};
+        const Kernel kernel = {
+            matmul_shader(w.dtype, device_->integer_dot()),
+            {uint32_t(columns), uint32_t(device_->split()), device_->fetch_lanes()}};
         run(kernel, params, {{writes(out), reads(x), reads(part.words), reads(bias)}},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},
             double(x.rows) * x.cols * part.rows);

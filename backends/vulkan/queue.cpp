@@ -17,6 +17,7 @@ constexpr double kSubmissionSeconds = 0.1;
 constexpr double kFirstWork = 2e8;  // a submission before anything was timed
 constexpr size_t kUpdateBytes = 65536;
 constexpr size_t kStagingBytes = 16 << 20;
+constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly come again
 constexpr uint64_t kFenceNanoseconds = 20'000'000'000;
 
 size_t row_bytes(const Tensor& t) {
@@ -91,7 +92,7 @@ void Queue::close_list() {
     if (batch.used == batch.lists.size() || !batch.lists[batch.used]->open()) return;
     CommandList& list = *batch.lists[batch.used++];
     list.end();
-    batch.order.push_back(list.handle());
+    batch.order.push_back(&list);
     batch.work += list.work();
     count(list.counts());
 }
@@ -105,13 +106,15 @@ void Queue::submit() {
     close_list();
     Batch& batch = batches_[batch_];
     if (batch.order.empty()) return;
+    std::vector<VkCommandBuffer> handles;
+    for (const CommandList* list : batch.order) handles.push_back(list->handle());
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                .pNext = nullptr,
                                .waitSemaphoreCount = 0,
                                .pWaitSemaphores = nullptr,
                                .pWaitDstStageMask = nullptr,
-                               .commandBufferCount = uint32_t(batch.order.size()),
-                               .pCommandBuffers = batch.order.data(),
+                               .commandBufferCount = uint32_t(handles.size()),
+                               .pCommandBuffers = handles.data(),
                                .signalSemaphoreCount = 0,
                                .pSignalSemaphores = nullptr};
     VK_CHECK(device_->vk.vkQueueSubmit(device_->queue, 1, &info, batch.fence));
@@ -134,6 +137,7 @@ void Queue::finish(Batch& batch) {
         work_of_submission_ = std::max(
             kFirstWork / 16, (work_of_submission_ + batch.work / seconds * kSubmissionSeconds) / 2);
     idle_since_ = now;
+    for (const CommandList* list : batch.order) list->add_times(times_);
     batch.in_flight = false;
     batch.used = 0;
     batch.order.clear();
@@ -255,6 +259,10 @@ void Queue::wait() {
 void Queue::replay(uint64_t key, const std::function<void()>& make) {
     assert(!recording_);
     guarded([&] {
+        if (recordings_.size() == kMostRecordings && !recordings_.count(key)) {
+            finish_all();
+            recordings_.clear();
+        }
         const auto [found, fresh] = recordings_.try_emplace(key);
         Recording& recording = found->second;
         if (fresh) record(recording, make);
@@ -264,7 +272,7 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
         }
         close_list();
         Batch& batch = batches_[batch_];
-        batch.order.push_back(recording.list->handle());
+        batch.order.push_back(recording.list.get());
         batch.work += recording.list->work();
         count(recording.list->counts());
         if (batch.work > work_of_submission_) submit();

@@ -38,6 +38,7 @@ class Queue {
 
     Pipelines& pipelines() { return pipelines_; }
     CommandCounts counts() const { return counts_; }
+    const OpTimes& times() const { return times_; }
 
   private:
     // What is submitted together.
@@ -45,7 +46,7 @@ class Queue {
         VkCommandPool pool = VK_NULL_HANDLE;
         std::vector<std::unique_ptr<CommandList>> lists;
         size_t used = 0;  // of the lists
-        std::vector<VkCommandBuffer> order;
+        std::vector<const CommandList*> order;
         double work = 0;
         VkFence fence = VK_NULL_HANDLE;
         bool in_flight = false;
@@ -84,6 +85,7 @@ class Queue {
     CommandList* recording_ = nullptr;
     std::exception_ptr failure_;
     CommandCounts counts_;
+    OpTimes times_;
     double work_of_submission_;  // what takes a good while, as far as is known
     Clock::time_point idle_since_ = Clock::now();
 };

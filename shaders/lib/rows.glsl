@@ -1,7 +1,5 @@
-// Fields of a Row (core/rows.h), in words, and where its history lies in the cache. The including
-// shader binds `rows` and `pages`.
-const uint kRowWords = 37u, kRowPosition = 1u, kRowSequence = 2u, kRowSlot = 3u, kRowPrefix = 4u,
-           kRowPath = 5u;
+// Where the history of a row lies in the cache. The including shader binds `rows` and `pages`.
+#include "row_fields.glsl"
 const uint kPageSize = 64u;
 
 uint cache_row(uint pages_at, uint slot) {

@@ -142,6 +142,13 @@ class MemoryProbe {
     virtual void copy() = 0;  // reads one half and writes it to the other: as many bytes moved
 };
 
+// What an op took since the device was opened.
+struct OpTime {
+    std::string op;
+    long count = 0;
+    double seconds = 0;
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
@@ -161,6 +168,8 @@ class Backend {
     virtual void replay(uint64_t key, const std::function<void()>& record) = 0;
     // Memory of this size, far beyond the caches, to measure with. Throws Error.
     virtual std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) = 0;
+    // By op, where the device was opened to be profiled and can tell; waits.
+    virtual std::vector<OpTime> op_times() { return {}; }
     // Type that an activation should have to be multiplied by a weight of this type.
     virtual DType activation_type(DType weight) const = 0;
 

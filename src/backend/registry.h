@@ -13,6 +13,7 @@ namespace aerie {
 struct DeviceOptions {
     int threads = 0;         // CPU: 0 means one per core
     std::string cache = {};  // folder for what a GPU's driver compiles; empty: not kept
+    bool profile = false;    // measure each op; slower
     // Of work that takes long.
     std::function<void(const std::string&)> on_progress = {};
 };
@@ -22,7 +23,8 @@ struct DeviceOptions {
 std::vector<Capabilities> list_devices();
 
 // Opens a device by name ("vulkan:" may be followed by a part of its name or its UUID); "" means
-// the GPU with the most memory, else the CPU. Throws Error.
+// the GPU with the most memory, else the CPU; "cpu:portable", "cpu:avx2" and "cpu:avx512" are the
+// CPU with that instruction set. Throws Error.
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options = {});
 
 }  // namespace aerie

@@ -3,7 +3,9 @@
 #include "draft/grow.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -125,7 +127,7 @@ void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_
     plan.add(table, DType::I32, limits.candidates, kCandidateInts);
     plan.add(frontier, DType::I32, 1, limits.width);
     plan.add(parent_row, DType::I32, 1, limits.width);
-    plan.add(selection, DType::I32, 1, limits.width);
+    plan.add(selection, DType::I32, kMaxDepth, limits.width);
     for (Tensor& block : rows) plan.add(block, DType::I32, limits.width, kRowInts);
 }
 
@@ -154,6 +156,42 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
         KnownLevels policy(expansion);
         return grow(policy, expansion.top_k, last, context);
     }
+    write_selections(expansion);
+    const auto record = [&] { run_levels(expansion, last, context); };
+    if (context.edits)
+        record();  // their number changes with every token
+    else
+        be_.replay(key_of(expansion, last, context), std::ref(record));
+    int rows = 1;
+    for (const Level& level : expansion.levels) rows += level.width;
+    table_.resize(size_t(rows) * size_t(expansion.top_k));
+    be_.read(scratch_.table.row_range(0, int(table_.size())), table_.data());
+    return table_;
+}
+
+void TreeGrower::write_selections(const Expansion& expansion) {
+    for (size_t level = 0; level < expansion.levels.size(); ++level)
+        if (const auto& selection = expansion.levels[level].selection; !selection.empty())
+            be_.write(scratch_.selection.row_range(int(level), 1)
+                          .col_range(0, expansion.levels[level].width),
+                      selection.data());
+}
+
+uint64_t TreeGrower::key_of(const Expansion& expansion, const HeadPosition& last,
+                            const DraftContext& context) const {
+    const auto bits = [](float value) { return uint64_t(std::bit_cast<uint32_t>(value)); };
+    const Filters& filters = context.filters;
+    uint64_t key = replays_.of({last.hidden.offset_bytes, last.rows.block.offset_bytes,
+                                uint64_t(expansion.top_k), expansion.sum_values,
+                                context.noise != nullptr, bits(filters.temperature),
+                                uint64_t(filters.top_k), bits(filters.top_p), bits(filters.min_p)});
+    for (const Level& level : expansion.levels)
+        key = replays_.of({key, uint64_t(level.width), level.selection.empty()});
+    return key;
+}
+
+void TreeGrower::run_levels(const Expansion& expansion, const HeadPosition& last,
+                            const DraftContext& context) {
     Tensor hidden = last.hidden;
     Rows rows = last.rows;
     BeamStep step;
@@ -169,9 +207,6 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
         head_.forward(hidden, features, next);
         rows = next;
     }
-    table_.resize(size_t(step.table_offset));
-    be_.read(scratch_.table.row_range(0, step.table_offset), table_.data());
-    return table_;
 }
 
 std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k,
@@ -267,8 +302,7 @@ Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Bea
     step.sum_values = expansion.sum_values;
     step.selection = {};
     if (!last && !expansion.levels[level].selection.empty()) {
-        step.selection = scratch_.selection.col_range(0, width);
-        be_.write(step.selection, expansion.levels[level].selection.data());
+        step.selection = scratch_.selection.row_range(int(level), 1).col_range(0, width);
     }
     beam(be_, step);
     return step.next;

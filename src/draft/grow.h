@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "backend/replay_keys.h"
 #include "draft/drafter.h"
 #include "draft/eagle_head.h"
 
@@ -64,12 +65,13 @@ struct GrowLimits {
 struct GrowScratch {
     void add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_size, int vocab);
 
-    Tensor logits;                           // [width, vocab]
-    Tensor hidden, features;                 // [width, hidden]
-    Tensor ids, log_probs;                   // [width, top_k]
-    Tensor table;                            // [candidates, kCandidateInts]
-    Tensor frontier, parent_row, selection;  // [1, width]
-    Tensor rows[2];                          // [width, kRowInts]: this level's and the next's
+    Tensor logits;                // [width, vocab]
+    Tensor hidden, features;      // [width, hidden]
+    Tensor ids, log_probs;        // [width, top_k]
+    Tensor table;                 // [candidates, kCandidateInts]
+    Tensor frontier, parent_row;  // [1, width]
+    Tensor selection;             // [kMaxDepth, width]: of each level, where it is given
+    Tensor rows[2];               // [width, kRowInts]: this level's and the next's
 };
 
 // The head at the last committed position: its output [1, hidden], and its row, on both sides.
@@ -90,6 +92,11 @@ class TreeGrower {
                                     const DraftContext& context);
 
   private:
+    void write_selections(const Expansion& expansion);
+    void run_levels(const Expansion& expansion, const HeadPosition& last,
+                    const DraftContext& context);
+    uint64_t key_of(const Expansion& expansion, const HeadPosition& last,
+                    const DraftContext& context) const;
     void rank(Tensor hidden, const DraftContext& context, int level, int k);
     Rows select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step);
     int append_level(const Frontier& frontier, int first, int top_k);
@@ -100,6 +107,7 @@ class TreeGrower {
     Proposals proposals_;
     bool sum_values_;
     LevelHook on_level_;
+    ReplayKeys replays_;
     Buffer memory_;
     GrowScratch scratch_;
     std::vector<Candidate> table_;  // as read or grown

@@ -16,9 +16,11 @@ SessionLimits limits_of(const ModelFiles& files, const RuntimeOptions& options) 
 }  // namespace
 
 BenchModel::BenchModel(ModelFiles files, const RuntimeOptions& options)
-    : files_(std::move(files)),
-      options_(options),
-      backend_(open_device(options.device, {options.threads})) {
+    : BenchModel(std::move(files), options, open_device(options.device, {options.threads})) {}
+
+BenchModel::BenchModel(ModelFiles files, const RuntimeOptions& options,
+                       std::unique_ptr<Backend> backend)
+    : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
     const SessionLimits limits = limits_of(files_, options_);
     backend_->reserve(backend_limits(files_.config, limits));
     if (options.on_progress) options.on_progress("loading " + files_.checkpoint.folder().string());

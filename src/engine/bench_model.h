@@ -1,4 +1,4 @@
-// A model as a benchmark uses it: without a tokenizer, with any drafter.
+// A model as benchmarks and comparisons use it: without a tokenizer, with any drafter.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,13 @@
 
 namespace aerie {
 
-// A model in the hands of a benchmark: one target, any number of drafters and sessions over it.
+// A model to measure: one target, any number of drafters and sessions over it.
 class BenchModel {
   public:
     // Throws Error. `files` may be random (ModelFiles::random).
     BenchModel(ModelFiles files, const RuntimeOptions& options);
+    // On this device, whatever the options name.
+    BenchModel(ModelFiles files, const RuntimeOptions& options, std::unique_ptr<Backend> backend);
 
     struct Drafting {
         std::unique_ptr<Drafter> drafter;
@@ -21,6 +23,7 @@ class BenchModel {
     Drafting with(const DraftOptions& options);  // the model must have a head
 
     Backend& backend() { return *backend_; }
+    Target& target() { return *target_; }
     const ModelFiles& files() const { return files_; }
     const RuntimeOptions& options() const { return options_; }
     DType weights() const;

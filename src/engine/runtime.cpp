@@ -137,7 +137,8 @@ Runtime::Runtime(const RuntimeOptions& options)
     : files_(ModelFiles::open(options)),
       generation_config_(read_generation_config(options.model)),
       tokenizer_(Tokenizer::load(options.model)),
-      backend_(open_device(options.device, {options.threads, options.cache, options.on_progress})) {
+      backend_(open_device(
+          options.device, {options.threads, options.cache, options.profile, options.on_progress})) {
     const auto progress = [&](const std::string& stage) {
         if (options.on_progress) options.on_progress(stage);
     };
@@ -181,10 +182,11 @@ void Runtime::learn_costs(const RuntimeOptions& options) {
     drafter->set_costs(*costs);
 }
 
-std::vector<int> Runtime::eos_ids() const {
-    if (!generation_config_.eos_ids.empty()) return generation_config_.eos_ids;
-    if (!files_.config.eos_ids.empty()) return files_.config.eos_ids;
-    return tokenizer_.eos() >= 0 ? std::vector<int>{tokenizer_.eos()} : std::vector<int>{};
+std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,
+                         const Tokenizer& tokenizer) {
+    if (!generation.eos_ids.empty()) return generation.eos_ids;
+    if (!config.eos_ids.empty()) return config.eos_ids;
+    return tokenizer.eos() >= 0 ? std::vector<int>{tokenizer.eos()} : std::vector<int>{};
 }
 
 }  // namespace aerie

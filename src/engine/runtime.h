@@ -26,6 +26,7 @@ struct RuntimeOptions {
     int context = 0;  // 0: kDefaultContext
     int prefill_rows = kPrefillRows;
     DraftOptions draft;
+    bool profile = false;         // the device times each op
     std::filesystem::path cache;  // for measured costs; empty: nothing is kept
     std::function<void(const std::string&)> on_progress;  // "loading target", ... May be empty.
 };
@@ -60,6 +61,10 @@ struct ModelFiles {
     MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
 };
 
+// Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
+std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,
+                         const Tokenizer& tokenizer);
+
 class Runtime {
   public:
     // Throws Error naming the file that is wrong.
@@ -70,8 +75,9 @@ class Runtime {
     Session& session() { return *session_; }
     const Tokenizer& tokenizer() const { return tokenizer_; }
     const GenerationConfig& generation_config() const { return generation_config_; }
-    // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
-    std::vector<int> eos_ids() const;
+    std::vector<int> eos_ids() const {
+        return aerie::eos_ids(generation_config_, files_.config, tokenizer_);
+    }
 
   private:
     void learn_costs(const RuntimeOptions& options);

@@ -196,11 +196,17 @@ void Session::forward(std::span<const Row> rows, int logit_rows) {
     const int count = int(rows.size());
     const Tensor block = t_.rows.row_range(0, count);
     be_.write(block, rows.data());
-    target_.forward({{block},
-                     &kv_,
-                     reach_.taps,
-                     t_.features.row_range(0, count),
-                     t_.logits.row_range(0, logit_rows)});
+    const auto pass = [&] {
+        target_.forward({{block},
+                         &kv_,
+                         reach_.taps,
+                         t_.features.row_range(0, count),
+                         t_.logits.row_range(0, logit_rows)});
+    };
+    if (count > kMaxNodes)
+        pass();  // a piece of a prompt: its size seldom comes again
+    else
+        be_.replay(replays_.of({uint64_t(count), uint64_t(logit_rows)}), std::ref(pass));
 }
 
 void Session::reserve_edits(int count) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend/replay_keys.h"
 #include "backend/tensor_plan.h"
 #include "draft/drafter.h"
 #include "engine/accept.h"
@@ -88,6 +89,7 @@ class Session {
     SessionLimits limits_;
     DraftReach reach_;
     KvCache kv_;
+    ReplayKeys replays_;
     Buffer memory_, edit_memory_;
     SessionTensors t_;
     int edit_capacity_ = 0;

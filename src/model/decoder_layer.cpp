@@ -38,6 +38,11 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
         attention_norm_ = loader.vector(prefix + "input_layernorm.weight", config.hidden);
 }
 
+std::vector<std::string> DecoderLayer::op_names() {
+    return {"attention norm", "qkv",     "rotation", "attention", "attention output",
+            "ffn norm",       "gate_up", "swiglu",   "down"};
+}
+
 void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
                        const LayerPass& pass) const {
     const int m = x.rows;

@@ -42,6 +42,9 @@ class DecoderLayer {
     DecoderLayer(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                  bool has_attention_norm);
 
+    // What the ops of run are called, in their order (of a layer with attention norm).
+    static std::vector<std::string> op_names();
+
     // x [M, hidden], in place.
     void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
              const LayerPass& pass) const;

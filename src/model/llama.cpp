@@ -56,6 +56,14 @@ class Llama final : public Target {
         return load_lm_head({be_, checkpoint_, as});
     }
 
+    OpNames op_names() const override {
+        OpNames names = {{"embedding"}, DecoderLayer::op_names(), {"final norm"}};
+        if (be_.activation_type(lm_head().dtype) != DType::F32)
+            names.after.push_back("LM head input");
+        names.after.push_back("logits");
+        return names;
+    }
+
   private:
     std::unique_ptr<Weight> load_lm_head(const WeightLoader& loader) const {
         const char* name = config_.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/config.h"
@@ -30,12 +31,19 @@ struct TargetLimits {
     int positions = 0;  // RoPE table: context plus the deepest draft
 };
 
+// What the ops of a pass are called, in the order of their calls: those before the layers, of each
+// layer, and after them. For who observes a pass without taps (backend/observed.h).
+struct OpNames {
+    std::vector<std::string> before, layer, after;
+};
+
 class Target {
   public:
     virtual ~Target() = default;
     virtual void forward(const TargetPass& pass) = 0;
     // The LM head once more, in another type, for who drafts with it.
     virtual std::unique_ptr<Weight> copy_lm_head(DType as) const = 0;
+    virtual OpNames op_names() const = 0;
 
     const ModelConfig& config() const { return config_; }
     const Weight& embedding() const { return *embedding_; }

@@ -186,6 +186,12 @@ std::vector<int> Tokenizer::encode(std::string_view text) const {
     return ids;
 }
 
+std::vector<int> Tokenizer::encode_from_start(std::string_view text) const {
+    std::vector<int> ids = encode(text);
+    if (adds_bos()) ids.insert(ids.begin(), bos());
+    return ids;
+}
+
 std::string_view Tokenizer::bytes(int id) const {
     return size_t(id) < impl_->bytes.size() ? impl_->bytes[size_t(id)] : std::string_view();
 }

@@ -30,6 +30,8 @@ class Tokenizer {
     // Ids of plain text, without BOS; special tokens in the text are plain text. Throws UsageError
     // if the text is larger than 4 MB (64 KB for a model without byte pieces).
     std::vector<int> encode(std::string_view text) const;
+    // The same with BOS in front where the model wants it: what a prompt or a document begins as.
+    std::vector<int> encode_from_start(std::string_view text) const;
     // Bytes of one token: a byte token gives its byte, a control token nothing; U+2581 becomes a
     // space. At the start of a text one leading space is dropped by TextStream, not here. Other ids
     // (models pad their vocabulary) give nothing.

@@ -37,6 +37,7 @@ std::string name_of(const Case& one) {
 class Lossless : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
+        if (lacks_test_device()) GTEST_SKIP();
         model_ = std::make_unique<Bundled>(bundled_options(GetParam().type, GetParam().draft_type));
         prompts_ = sixty_prompts();
         ASSERT_EQ(prompts_.size(), 60u);

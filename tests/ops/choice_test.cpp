@@ -259,16 +259,69 @@ TEST_P(ChoiceTest, ExtremesOfOneRow) {
     std::vector<float> late(100, 1.0f);
     late[37] = late[38] = late[90] = 2;
     EXPECT_EQ(one(late, 0), 37);
+    std::vector<float> ties(20000, 1.0f);
+    for (size_t i : {7000, 7016, 7256, 7512, 12000, 19999}) ties[i] = 2;
+    EXPECT_EQ(one(ties, 0), 7000);
+    EXPECT_EQ(one(ties, 1), 7000);
+}
+
+// Rows that a GPU cuts into slices.
+TEST_P(ChoiceTest, LongRowsMatchEnumeration) {
+    for (unsigned seed = 0; seed < 6; ++seed) {
+        Case c{random_matrix(2, 20000, seed, 2), {}, {}, {.temperature = 0.9f}};
+        if (seed % 2 == 1)  // ties across slices
+            for (float& l : c.logits.data) l = std::round(l);
+        if (seed % 3 > 0) c.filters.top_k = 700;
+        if (seed % 3 < 2) c.filters.top_p = 0.8f;
+        const Matrix got = run_probs(c);
+        const Best best = run_top_k(c, kMaxTopK);
+        for (int r = 0; r < 2; ++r) {
+            const std::vector<double> want = reference::probs(c.edited(r), c.filters);
+            for (int i = 0; i < got.cols; ++i)
+                ASSERT_NEAR(got[r][i], want[size_t(i)], 1e-6) << seed << " token " << i;
+            const std::vector<Ranked> ranked = reference::top_k(c.edited(r), kMaxTopK);
+            for (int i = 0; i < kMaxTopK; ++i) {
+                EXPECT_EQ(best.ids[r][i], ranked[size_t(i)].id) << seed << " rank " << i;
+                EXPECT_NEAR(best.log_probs[r][i], ranked[size_t(i)].log_prob, 1e-5) << seed;
+            }
+        }
+    }
+}
+
+// An edited logit beside the value that it must have: the lower id wins only if both are equal.
+TEST_P(ChoiceTest, EditsRoundLikeTheCpu) {
+    constexpr int kCases = 1000;
+    std::mt19937 generator(7);
+    std::uniform_real_distribution<float> unit(0, 1);
+    for (int first = 0; first < kCases; first += 100) {
+        Case c{Matrix(200, 2), {}, {}, {}};
+        for (int r = 0; r < 200; r += 2) {
+            const float logit = std::ldexp(unit(generator) - 0.3f, int(generator() % 60) - 30);
+            const Edit edit = {r, 1, std::ldexp(0.5f + unit(generator), int(generator() % 8) - 4),
+                               r % 4 ? 0 : logit * (unit(generator) - 0.5f)};
+            const float want = (logit > 0 ? logit / edit.divide : logit * edit.divide) + edit.add;
+            c.logits[r][0] = c.logits[r + 1][1] = want;
+            c.logits[r][1] = c.logits[r + 1][0] = logit;
+            c.edits.push_back(edit);
+            c.edits.push_back({r + 1, 0, edit.divide, edit.add});
+        }
+        const std::vector<int32_t> got = run_sample(c, Matrix(1, 2));
+        EXPECT_EQ(got, std::vector<int32_t>(200, 0)) << first;
+    }
 }
 
 TEST_P(ChoiceTest, RowsDoNotDependOnTheirNeighbours) {
     Case c{
         random_matrix(64, 4096, 9, 3), {}, {}, {.temperature = 0.8f, .top_k = 200, .top_p = 0.9f}};
-    const Matrix together = run_probs(c);
+    const Matrix together = run_probs(c), noise_row = random_matrix(1, 4096, 8);
+    const Best ranked = run_top_k(c, 10), noisy = run_top_k(c, 10, &noise_row);
     for (int r = 0; r < 64; r += 7) {
         Case alone{Matrix(1, 4096), {}, {}, c.filters};
         std::copy_n(c.logits[r], 4096, alone.logits[0]);
         EXPECT_TRUE(same_bits(run_probs(alone)[0], together[r], 4096)) << r;
+        EXPECT_TRUE(same_bits(run_top_k(alone, 10).log_probs[0], ranked.log_probs[r], 10)) << r;
+        const Best alone_noisy = run_top_k(alone, 10, &noise_row);
+        EXPECT_TRUE(same_bits(alone_noisy.log_probs[0], noisy.log_probs[r], 10)) << r;
     }
 }
 

@@ -12,13 +12,22 @@ SKIPPED = 77  # as CTest is told
 
 def kernel_name(mangled):
     """embed_kernel, or multiply_kernel<Q8, 4>: the part of a mangled name that people look for."""
-    name = re.search(r"\d+([a-z0-9_]+_kernel)(I.*?E+v)?", mangled)
-    if not name:
-        return mangled
-    arguments = re.findall(r"\d([A-Z]+\d*)(?=E|L|I)|Li(\d+)E|I([ft])(?=L)", name.group(2) or "")
+    for digits in re.finditer(r"\d+", mangled):
+        for first in range(digits.start(), digits.end()):  # a hash before it may end in digits
+            end = digits.end() + int(mangled[first : digits.end()])
+            name = mangled[digits.end() : end]
+            if re.fullmatch(r"[a-z][a-z0-9_]*_kernel", name):
+                return name + template_arguments(mangled[end:])
+    return mangled
+
+
+def template_arguments(rest):
+    arguments = re.match(r"I(.*?)E+v", rest)
+    if not arguments:
+        return ""
     kinds = {"f": "f32", "t": "f16"}
-    listed = [a or b or kinds[c] for a, b, c in arguments]
-    return name.group(1) + ("<" + ", ".join(listed) + ">" if listed else "")
+    found = re.findall(r"\d([A-Z]+\d*)|Li(\d+)E|^([ft])", arguments.group(1) + "E")
+    return "<" + ", ".join(a or b or kinds[c] for a, b, c in found) + ">"
 
 
 def compile_one(nvcc, architecture, options, source):

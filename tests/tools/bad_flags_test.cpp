@@ -26,6 +26,13 @@ BadCase variable(std::string name, std::string variable, std::string value, int 
     return bad;
 }
 
+std::vector<std::string> compare_with(const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"compare",  "-m",  "target",   "-q",
+                                        "--device", "cpu", "--device", "cpu"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return command;
+}
+
 const std::vector<BadCase> kUsage = {
     usage("UnknownFlag", {"--frobnicate"}, {"--frobnicate"}),
     usage("StrayArgument", {"stray"}, {"stray"}),
@@ -87,6 +94,43 @@ const std::vector<BadCase> kCommands = {
     command("ModelEmptyFolder", {"info", "."}, {"config.json", "missing"}, 1),
     command("DeviceVulkan", {"generate", "-m", "target", "-p", "x", "--device", "vulkan:0"},
             {"vulkan:0", "Vulkan"}, 1),
+    command("CompareNoDevice", {"compare", "-m", "target"}, {"two devices"}, 2),
+    command("CompareOneDevice", {"compare", "-m", "target", "--device", "cpu"}, {"two devices"}, 2),
+    command("CompareDeviceUnknown",
+            {"compare", "-m", "target", "--device", "cpu", "--device", "foo"}, {"foo", "cpu"}, 2),
+    command("CompareNoVulkan",
+            {"compare", "-m", "target", "--device", "cpu", "--device", "vulkan:99"}, {"vulkan:99"},
+            2),
+    command("CompareInstructionSetUnknown",
+            {"compare", "-m", "target", "--device", "cpu", "--device", "cpu:sse"},
+            {"cpu:sse", "portable, avx2 or avx512"}, 2),
+    command("ComparePromptAndFile", compare_with({"-p", "x", "-f", "y"}), {"--prompt", "--file"},
+            2),
+    command("ComparePromptFileMissing", compare_with({"-f", "absent.txt"}),
+            {"absent.txt", "No such file"}, 1),
+    command("ComparePromptFileIsFolder", compare_with({"-f", "target"}), {"target"}, 1),
+    command("ComparePromptsNone", compare_with({"-f", "-"}), {"no prompt"}, 2),
+    command("CompareTokensNegative", compare_with({"-n", "-1"}), {"--predict", "'-1'"}, 2),
+    command("CompareTreeAuto", compare_with({"--tree", "auto"}), {"--tree", "'auto'"}, 2),
+    command("CompareDraftChain", compare_with({"--draft", "chain"}), {"'chain'"}, 2),
+    command("CompareNoHead", compare_with({"--head", "absent"}), {"'absent'"}, 1),
+    command("CompareModelUnknown",
+            {"compare", "--device", "cpu", "--device", "cpu", "-m", "no-such-model"},
+            {"'no-such-model'"}, 1),
+    command("ComparePageInNoFolder", compare_with({"--html", "absent/page.html"}),
+            {"absent/page.html", "cannot be written", "No such file"}, 1),
+    command("ComparePageIsFolder", compare_with({"--html", "target"}), {"target", "Is a directory"},
+            1),
+    BadCase{.name = "ComparePromptBeyondModel",
+            .says = {"prompt", "2048"},
+            .command = compare_with({"-f", "-", "--html", "page.html"}),
+            .input =
+                [] {
+                    std::string text;
+                    for (int i = 0; i < 3000; ++i) text += " word";
+                    return text;
+                }(),
+            .exit_code = 2},
     BadCase{.name = "PromptBeyondModel",
             .says = {"prompt", "2048"},
             .command = {"generate", "-m", "target", "-f", "-"},

@@ -1,0 +1,39 @@
+// Timestamps around the dispatches of one command list.
+#pragma once
+
+#include <volk.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "vulkan/device.h"
+
+namespace aerie::vulkan {
+
+using OpTimes = std::map<std::string, OpTime>;
+
+class Timer {
+  public:
+    explicit Timer(Device& device);
+    ~Timer();
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+    // In this order while a list is recorded; beyond its capacity nothing is timed.
+    void reset(VkCommandBuffer commands);
+    void start(VkCommandBuffer commands);
+    void stop(VkCommandBuffer commands, const char* op);
+    // Once the list has run.
+    void add_to(OpTimes& times) const;
+
+  private:
+    static constexpr uint32_t kMostOps = 2048;
+
+    Device& device_;
+    VkQueryPool pool_ = VK_NULL_HANDLE;
+    std::vector<const char*> ops_;
+};
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,44 @@
+// The `wanted` best of `count` items (key, id), best first, by 256 invocations: at most 64, and at
+// most kMostReaching items for `wanted` invocations. The including shader defines item(i); ids are
+// below 2^31 and none is there twice, but items of key 0 and id kNoId may fill up the rest.
+//
+// The best item of each invocation is ranked among those of the others. The one of the last wanted
+// rank is a bound that only items of the invocations of better rank reach.
+const uint kMostReaching = 1024u;
+
+shared uvec2 leaders[256];
+shared uvec2 bound;
+shared uint reaching_count;
+shared uvec2 reaching[kMostReaching];
+shared uvec2 best_items[64];
+
+uvec2 item(uint i);
+
+void find_best(uint wanted, uint count) {
+    uint t = gl_LocalInvocationID.x, rank = 0u;
+    uvec2 own = uvec2(0u, 0x80000000u + t);
+    for (uint i = t; i < count; i += 256u) {
+        uvec2 other = item(i);
+        if (before(other, own)) own = other;
+    }
+    leaders[t] = own;
+    if (t == 0u) reaching_count = 0u;
+    barrier();
+    for (uint i = 0u; i < min(count, 256u); ++i)
+        if (before(leaders[i], own)) ++rank;
+    if (rank == wanted - 1u) bound = own;
+    barrier();
+    if (rank < wanted)
+        for (uint i = t; i < count; i += 256u) {
+            uvec2 other = item(i);
+            if (!before(bound, other)) reaching[atomicAdd(reaching_count, 1u)] = other;
+        }
+    barrier();
+    for (uint i = t; i < reaching_count; i += 256u) {
+        rank = 0u;
+        for (uint j = 0u; j < reaching_count; ++j)
+            if (before(reaching[j], reaching[i])) ++rank;
+        if (rank < wanted) best_items[rank] = reaching[i];
+    }
+    barrier();
+}

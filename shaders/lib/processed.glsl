@@ -1,0 +1,73 @@
+// Rows of logits as they are processed: what the filters keep, weights and noise. The including
+// shader has a ChoiceParams `choice` in its push constants.
+READS(1, uint, logits);
+READS(2, uint, tops);  // [rows][2]: key and id of the best logit
+READS(3, uint, cuts);  // [rows][kCutWords]: the smallest key that top-k and top-p keep
+READS(4, float, noise);
+
+const uint kIdBits = 22u, kLastId = (1u << kIdBits) - 1u;
+
+uint row_at;    // where the row begins
+uvec2 row_top;  // key, id
+float row_top_value;
+uvec2 row_cut;
+
+// The smallest key that min-p keeps: top + temperature * log(min_p), summed in two floats.
+uint least_key(float top) {
+    if (!(p.choice.least_high > -kInfinity)) return 1u;
+    precise float sum = top + p.choice.least_high;
+    precise float part = sum - top;
+    precise float lost = (top - (sum - part)) + (p.choice.least_high - part);
+    precise float rest = lost + p.choice.least_low;
+    precise float least = sum + rest;
+    precise float rest_part = least - sum;
+    precise float rest_lost = (sum - (least - rest_part)) + (rest - rest_part);
+    return key_of(least) + (rest_lost > 0.0 ? 1u : 0u);
+}
+
+// False where there is nothing to weigh: the best is infinite or there is none. It is then taken.
+bool begin_row(uint row) {
+    row_at = at[1] + row * p.choice.logits_stride;
+    row_top = uvec2(tops[at[2] + row * 2u], tops[at[2] + row * 2u + 1u]);
+    row_top_value = value_of(row_top.x);
+    return is_finite_key(row_top.x);
+}
+
+void begin_cut(uint row) {
+    row_cut = uvec2(1u, 0u);
+    if (p.choice.has_cut != 0u) {
+        uint cut = at[3] + row * kCutWords;
+        row_cut = uvec2(cuts[cut], cuts[cut + 1u]);
+    }
+    uint least = least_key(row_top_value);
+    if (least > row_cut.x) row_cut = uvec2(least, 0u);
+}
+
+uint logit_key(uint id) {
+    return key_of(uintBitsToFloat(logits[row_at + id]));
+}
+
+// Lower ids have higher keys.
+uint id_key(uint id) {
+    return kLastId - id;
+}
+
+bool kept(uint key, uint id) {
+    return key > row_cut.x || (key == row_cut.x && id_key(id) >= row_cut.y);
+}
+
+// (logit - best) / temperature.
+float weighed(uint key) {
+    precise float z = (value_of(key) - row_top_value) * p.choice.scale;
+    return z;
+}
+
+// The same with noise; -inf where the filters do not keep it. Without filters NaN for NaN.
+uint noisy_key(uint id, uint noise_at) {
+    uint key = logit_key(id);
+    bool filters = p.choice.has_cut != 0u || p.choice.least_high > -kInfinity;
+    if (key == 0u) return filters ? kLowestKey : 0u;
+    if (!kept(key, id)) return kLowestKey;
+    precise float z = weighed(key) + noise[noise_at + id];
+    return key_of(z);
+}

@@ -1,0 +1,138 @@
+// Passes go through an ObservedBackend; the model's own names tell which op is which.
+#include "engine/compared_model.h"
+
+#include "backend/tensor_plan.h"
+#include "core/error.h"
+#include "core/quant.h"
+
+namespace aerie {
+
+namespace {
+
+std::vector<OpPlace> places(const OpNames& names, int layers) {
+    std::vector<OpPlace> ops;
+    for (const std::string& name : names.before) ops.push_back({-1, name});
+    for (int layer = 0; layer < layers; ++layer)
+        for (const std::string& name : names.layer) ops.push_back({layer, name});
+    for (const std::string& name : names.after) ops.push_back({-1, name});
+    return ops;
+}
+
+// As f32 at most: all that a pass of one row puts out.
+size_t pass_row_bytes(const ModelConfig& config) {
+    const size_t layer = size_t(4 * config.hidden + 2 * config.qkv_columns() +
+                                config.attention_columns() + 3 * config.intermediate);
+    return sizeof(float) *
+           (size_t(config.layers) * layer + size_t(3 * config.hidden + config.vocab));
+}
+
+ObservedBackend* observed(std::unique_ptr<Backend>& backend) {
+    auto decorated = std::make_unique<ObservedBackend>(std::move(backend));
+    ObservedBackend* observed = decorated.get();
+    backend = std::move(decorated);
+    return observed;
+}
+
+KvShape given_shape(const BenchModel& model) {
+    const ModelConfig& config = model.files().config;
+    return {config.layers, config.kv_columns(), model.options().kv, model.files().context};
+}
+
+// An observer until it goes out of scope.
+class Watch {
+  public:
+    Watch(ObservedBackend& backend, ObservedBackend::Observer observer) : backend_(backend) {
+        backend_.observe(std::move(observer));
+    }
+    ~Watch() { backend_.observe({}); }
+
+  private:
+    ObservedBackend& backend_;
+};
+
+}  // namespace
+
+std::string to_string(const OpPlace& op) {
+    return op.layer < 0 ? op.name : "layer " + std::to_string(op.layer) + ", " + op.name;
+}
+
+void OpValues::read(Backend& be, Tensor tensor) {
+    dtype = tensor.dtype;
+    rows = tensor.rows;
+    cols = tensor.cols;
+    bytes.resize(dense_bytes(dtype, rows, cols));
+    be.read(tensor, bytes.data());
+}
+
+void OpValues::write(Backend& be, Tensor tensor) const {
+    if (tensor.dtype == dtype) {
+        be.write(tensor, bytes.data());
+        return;
+    }
+    std::vector<float> values;
+    floats(values);
+    if (tensor.dtype == DType::F32) {
+        be.write(tensor, values.data());
+        return;
+    }
+    std::vector<BlockI8G32> blocks;
+    for (size_t i = 0; i < values.size(); i += kGroup) blocks.push_back(pack_i8g32(&values[i]));
+    be.write(tensor, blocks.data());
+}
+
+void OpValues::floats(std::vector<float>& values) const {
+    values.resize(size_t(rows) * size_t(cols));
+    if (dtype == DType::F32) {
+        std::copy_n(reinterpret_cast<const float*>(bytes.data()), values.size(), values.data());
+        return;
+    }
+    const auto* blocks = reinterpret_cast<const BlockI8G32*>(bytes.data());
+    for (size_t i = 0; i < values.size(); i += kGroup) unpack(&values[i], blocks[i / kGroup]);
+}
+
+ComparedModel::ComparedModel(ModelFiles files, const RuntimeOptions& options,
+                             std::unique_ptr<Backend> backend)
+    : backend_(observed(backend)),
+      model_(std::move(files), options, std::move(backend)),
+      plain_(model_.with(make_none())),
+      given_kv_(model_.backend(), given_shape(model_)) {
+    const ModelConfig& config = model_.files().config;
+    if (options.draft.kind != DraftKind::none) drafted_ = model_.with(options.draft);
+    TensorPlan plan;
+    plan.add(rows_, DType::I32, kObservedRows, kRowInts);
+    plan.add(logits_, DType::F32, kObservedRows, config.vocab);
+    memory_ = plan.allocate(*backend_);
+    ops_ = places(model_.target().op_names(), config.layers);
+    row_bytes_ = pass_row_bytes(config);
+}
+
+void ComparedModel::run(std::span<const int> text, int first, int count, Inputs inputs,
+                        const OnOp& on_op) {
+    std::vector<Row> rows(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+        rows[size_t(i)].token = text[size_t(first + i)];
+        rows[size_t(i)].position = rows[size_t(i)].slot = rows[size_t(i)].prefix = first + i;
+    }
+    const Tensor block = rows_.row_range(0, count);
+    backend_->write(block, rows.data());
+    size_t op = 0;
+    const Watch watch(*backend_, [&](std::string_view, Tensor out) {
+        if (op < ops_.size()) on_op(op, out);
+        ++op;
+    });
+    TargetPass pass;
+    pass.rows = {block};
+    pass.kv = inputs == Inputs::own ? &plain_.session->kv() : &given_kv_;
+    pass.logits = logits_.row_range(0, count);
+    model_.target().forward(pass);
+    if (op != ops_.size())
+        throw Error("a pass of " + model_.files().config.architecture + " has " +
+                    std::to_string(op) + " ops, but names for " + std::to_string(ops_.size()));
+}
+
+void ComparedModel::read_logits(int row, std::vector<float>& logits) {
+    logits.resize(size_t(logits_.cols));
+    backend_->read(logits_.row_range(row, 1), logits.data());
+}
+
+}  // namespace aerie

@@ -1,0 +1,80 @@
+// One device's model as a comparison uses it: its greedy texts, and passes whose ops are seen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/observed.h"
+#include "engine/bench_model.h"
+#include "engine/generate.h"
+
+namespace aerie {
+
+constexpr int kObservedRows = 64;  // most rows of an observed pass
+
+// Where an op stands in a pass.
+struct OpPlace {
+    int layer = -1;  // -1: outside of the layers
+    std::string name;
+
+    bool operator==(const OpPlace&) const = default;
+};
+std::string to_string(const OpPlace& op);  // "layer 3, swiglu"
+
+// What an op put out, on the host and in its own type.
+struct OpValues {
+    DType dtype = DType::F32;
+    int rows = 0, cols = 0;
+    std::vector<std::byte> bytes;  // dense
+
+    void read(Backend& be, Tensor tensor);
+    // To a tensor of this shape, in whatever type that has.
+    void write(Backend& be, Tensor tensor) const;
+    void floats(std::vector<float>& values) const;  // [rows * cols]
+};
+
+class ComparedModel {
+  public:
+    // A model on this device. options.draft: how its drafted texts are made; kind none: there are
+    // none. Throws Error.
+    ComparedModel(ModelFiles files, const RuntimeOptions& options,
+                  std::unique_ptr<Backend> backend);
+
+    const Capabilities& capabilities() { return model_.backend().capabilities(); }
+    BenchModel& model() { return model_; }
+    bool drafts() const { return drafted_.session != nullptr; }
+    Generation plain(const Tokenizer& tokenizer, const Request& request) {
+        return generate(*plain_.session, tokenizer, request);
+    }
+    Generation drafted(const Tokenizer& tokenizer, const Request& request) {
+        return generate(*drafted_.session, tokenizer, request);
+    }
+
+    // The ops of a pass, in order.
+    const std::vector<OpPlace>& ops() const { return ops_; }
+    // Host bytes that values of all ops of a row can take.
+    size_t row_bytes() const { return row_bytes_; }
+
+    // own: ops read what this device computed; given: what on_op writes in its place (so that each
+    // op is seen by itself). Earlier rows are those of passes with the same: there are two KV
+    // caches.
+    enum class Inputs { own, given };
+    using OnOp = std::function<void(size_t op, Tensor out)>;  // `op`: index into ops()
+    // Positions [first, first + count) of a text, at most kObservedRows; earlier ones must have
+    // been run before.
+    void run(std::span<const int> text, int first, int count, Inputs inputs, const OnOp& on_op);
+    // Of row `row` of the last pass.
+    void read_logits(int row, std::vector<float>& logits);
+
+  private:
+    ObservedBackend* backend_;  // owned by model_
+    BenchModel model_;
+    BenchModel::Drafting plain_, drafted_;
+    KvCache given_kv_;
+    Buffer memory_;
+    Tensor rows_, logits_;
+    std::vector<OpPlace> ops_;
+    size_t row_bytes_ = 0;
+};
+
+}  // namespace aerie

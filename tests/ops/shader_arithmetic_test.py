@@ -1,0 +1,81 @@
+# What the compiled shaders may hold, so that their bits depend on no driver: float arithmetic that is never
+# fused (NoContraction), no division and no function that need not be rounded alike, nothing that depends on
+# the width of a subgroup, and 32 KiB of shared memory at most. Reads SPIR-V as CMake embeds it.
+import re
+import sys
+
+CONTRACTIBLE = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 142: "OpVectorTimesScalar", 143: "OpMatrixTimesScalar",
+                144: "OpVectorTimesMatrix", 145: "OpMatrixTimesVector", 146: "OpMatrixTimesMatrix", 147: "OpOuterProduct",
+                148: "OpDot"}
+FORBIDDEN = {136: "OpFDiv", 140: "OpFRem", 141: "OpFMod"}
+# Of GLSL.std.450: absolute values, minima, maxima, clamps, and positions of bits.
+EXTENDED = {4, 5, 37, 38, 39, 40, 41, 42, 43, 44, 45, 73, 74, 75}
+CAPABILITIES = {1, 6018, 6019}  # Shader, packed integer dot products
+NO_CONTRACTION, WORKGROUP, SHARED_BYTES = 42, 4, 32 * 1024
+
+
+def instructions(words):
+    if words[0] != 0x07230203:
+        raise ValueError("no SPIR-V")
+    at = 5
+    while at < len(words):
+        count, opcode = words[at] >> 16, words[at] & 0xffff
+        yield opcode, words[at + 1:at + count]
+        at += count
+
+
+class Sizes:
+    """Bytes of types; None where a specialisation constant decides."""
+
+    def __init__(self):
+        self.of, self.constants, self.shared = {}, {}, []
+
+    def see(self, opcode, args):
+        if opcode in (21, 22):  # OpTypeInt, OpTypeFloat
+            self.of[args[0]] = args[1] // 8
+        elif opcode == 20:  # OpTypeBool
+            self.of[args[0]] = 4
+        elif opcode == 23:  # OpTypeVector
+            self.of[args[0]] = self.of[args[1]] * args[2]
+        elif opcode == 28:  # OpTypeArray
+            length, element = self.constants.get(args[2]), self.of.get(args[1])
+            self.of[args[0]] = None if length is None or element is None else length * element
+        elif opcode == 30:  # OpTypeStruct
+            parts = [self.of.get(part) for part in args[1:]]
+            self.of[args[0]] = None if None in parts else sum(parts)
+        elif opcode == 32 and args[1] == WORKGROUP:  # OpTypePointer
+            self.of[args[0]] = self.of.get(args[2])
+        elif opcode == 43:  # OpConstant
+            self.constants[args[1]] = args[2]
+        elif opcode == 59 and args[2] == WORKGROUP:  # OpVariable
+            self.shared.append(self.of.get(args[0]))
+
+
+def faults(words):
+    listed = list(instructions(words))
+    exact = {args[0] for opcode, args in listed if opcode == 71 and args[1] == NO_CONTRACTION}
+    sizes = Sizes()
+    for opcode, args in listed:
+        sizes.see(opcode, args)
+        if opcode in CONTRACTIBLE and args[1] not in exact:
+            yield f"{CONTRACTIBLE[opcode]} %{args[1]} may be contracted"
+        if opcode in FORBIDDEN:
+            yield f"{FORBIDDEN[opcode]} %{args[1]}"
+        if opcode == 12 and args[3] not in EXTENDED:
+            yield f"extended instruction {args[3]} %{args[1]}"
+        if opcode == 17 and args[0] not in CAPABILITIES:
+            yield f"capability {args[0]}"
+    if None not in sizes.shared and sum(sizes.shared) > SHARED_BYTES:
+        yield f"{sum(sizes.shared)} bytes of shared memory"
+
+
+failures, arithmetic = [], 0
+for path in sys.argv[1:]:
+    with open(path) as text:
+        code = [int(word, 16) for word in re.findall(r"0x([0-9a-f]{8})", text.read())]
+    failures += [f"{path}: {fault}" for fault in faults(code)]
+    arithmetic += sum(opcode in CONTRACTIBLE for opcode, _ in instructions(code))
+if arithmetic < 100:
+    failures.append(f"only {arithmetic} float operations in {len(sys.argv) - 1} shaders: this looks at the wrong files")
+print("\n".join(failures) or f"{arithmetic} float operations of {len(sys.argv) - 1} shaders are exact")
+sys.exit(bool(failures))
