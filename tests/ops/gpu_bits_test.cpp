@@ -1,5 +1,6 @@
 // GPUs: the bits of the CPU, in every op whose arithmetic is canonical (architecture.md section 2).
 // Those are all but products with float weights and probabilities themselves.
+#include <array>
 #include <cstring>
 #include <map>
 
