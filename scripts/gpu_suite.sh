@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Puts programs, the shared libraries that a bare machine lacks, models and test data into one folder: gpu_suite.sh FOLDER PROGRAM...
+# Puts programs and the shared libraries that a bare machine lacks into one folder: gpu_suite.sh FOLDER PROGRAM...
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$1
 shift
 
 rm -rf "$folder"
-mkdir -p "$folder/bin" "$folder/lib" "$folder/tests" "$folder/scripts" "$folder/bench"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/share/aerie"
+cp "$root/bench/data/acceptance.json" "$folder/share/aerie/"
 for program in "$@"; do
   cp "$program" "$folder/bin/"
   # Everything but the C library itself, which the other machine has.
@@ -14,11 +15,6 @@ for program in "$@"; do
     while read -r library; do cp -L "$library" "$folder/lib/"; done
 done
 strip "$folder"/bin/* "$folder"/lib/* 2>/dev/null
-cp -r "$root/models" "$folder/"
-cp -r "$root/tests/data" "$folder/tests/"
-cp -r "$root/bench/data" "$folder/bench/"
-cp "$root/scripts/gpu_check.sh" "$folder/scripts/"
-
 size=$(du -sm "$folder" | cut -f1)
 echo "$folder: $size MiB"
 if [ "$size" -gt 30 ]; then

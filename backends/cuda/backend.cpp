@@ -102,6 +102,7 @@ void CudaBackend::reserve(const Limits& limits) {
     packed_ = memory;
     partials_ = reinterpret_cast<float*>(memory + layout.partials);
     partial_floats_ = layout.partial_floats;
+    rankings_ = memory + layout.rankings;
     logits_ = reinterpret_cast<float*>(memory + layout.logits);
     limits_ = limits;
 }

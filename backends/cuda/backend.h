@@ -80,6 +80,7 @@ class CudaBackend final : public Backend {
     std::byte* packed_ = nullptr;  // columns of a matmul
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
+    std::byte* rankings_ = nullptr;           // rows and slices of top_k
     float* logits_ = nullptr;                 // edited, [kPassRows, vocab]
     std::shared_ptr<Recordings> recordings_;  // memory knows them, and may outlive this
 };

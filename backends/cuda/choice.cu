@@ -5,12 +5,14 @@
 #include "cuda/backend.h"
 #include "cuda/device/logits.cuh"
 #include "cuda/launch.h"
+#include "cuda/scratch.h"
 
 namespace aerie::cuda {
 
 namespace {
 
 constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-probabilities
+static_assert(kPassRows * sizeof(LogitRow) <= kRowStateBytes);
 
 Cuts cuts_of(const Filters& filters) {
     return {.temperature = filters.temperature,
@@ -98,6 +100,8 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, Cuts cut
     }
 }
 
+// top_k in three kernels: what a row is like as a whole, the best of each slice of it, the best of
+// those.
 struct TopKView {
     View<const float> logits;
     Cuts cuts;
@@ -106,36 +110,59 @@ struct TopKView {
     const int32_t* id_map;  // null: identity
     View<int32_t> ids;
     View<float> log_probs;
-};
+    int slices, width;  // candidates that are kept of each slice
+    LogitRow* rows;     // [rows]
+    uint64_t* best;     // [rows, slices, width], 0: no more
 
-// The candidates of a row as they are found, best first.
-struct Ranking {
-    SharedArray<int, kMaxTopK>& ids;
-    SharedArray<float, kMaxTopK>& values;
-
-    // The `width` best by value(id); returns how many of them are above -inf.
-    template <class Value>
-    __device__ int find(int width, int vocab, BlockReducer& reducer, const Value& value) {
-        uint64_t before = ~uint64_t(0);
-        int count = 0;
-        for (int rank = 0; rank < width; ++rank) {
-            uint64_t best = 0;
-            for (int id = int(threadIdx.x); id < vocab; id += kChoiceThreads) {
-                const uint64_t key = order_key(value(id), id);
-                if (key < before && key > best) best = key;
-            }
-            before = reducer.largest(best);
-            const float found = value(id_of(before));
-            if (found > -infinity()) ++count;
-            if (threadIdx.x == 0) {
-                ids[rank] = id_of(before);
-                values[rank] = found;
-            }
-        }
-        __syncthreads();
-        return count;
+    __device__ bool is_noisy(const LogitRow& row) const { return noise && row.temperature > 0; }
+    __device__ float value(const LogitRow& row, int id) const {
+        if (!is_noisy(row)) return row.x[id];
+        return (row.kept(id) - row.top) * row.scale() + noise[id];
+    }
+    __device__ uint64_t* best_of(int r, int slice) const {
+        return best + (size_t(r) * size_t(slices) + size_t(slice)) * size_t(width);
     }
 };
+
+__global__ void top_k_rows_kernel(TopKView step) {
+    __shared__ BlockReducer::Space space;
+    BlockReducer reducer(space);
+    const float* x = step.logits[int(blockIdx.x)];
+    const LogitRow row = step.noise ? processed_row(x, step.logits.cols, step.cuts, reducer)
+                                    : find_top(x, step.logits.cols, step.cuts, reducer);
+    if (threadIdx.x == 0) step.rows[blockIdx.x] = row;
+}
+
+// The `width` best keys by key(i), i < count, best first; 0 where there are no more.
+template <class Key>
+__device__ void take_best(uint64_t* best, int width, BlockReducer& reducer, const Key& key) {
+    uint64_t before = ~uint64_t(0);
+    for (int rank = 0; rank < width; ++rank) {
+        before = reducer.largest(key(before));
+        if (threadIdx.x == 0) best[rank] = before;
+    }
+}
+
+__global__ void top_k_slices_kernel(TopKView step) {
+    __shared__ BlockReducer::Space space;
+    BlockReducer reducer(space);
+    constexpr int kMine = kSliceIds / kChoiceThreads;
+    const int slice = int(blockIdx.x), r = int(blockIdx.y);
+    const LogitRow row = step.rows[r];
+    uint64_t keys[kMine];
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+        const int id = slice * kSliceIds + i * kChoiceThreads + int(threadIdx.x);
+        keys[i] = id < row.vocab ? order_key(step.value(row, id), id) : 0;
+    }
+    take_best(step.best_of(r, slice), step.width, reducer, [&](uint64_t before) {
+        uint64_t best = 0;
+#pragma unroll
+        for (int i = 0; i < kMine; ++i)
+            if (keys[i] < before && keys[i] > best) best = keys[i];
+        return best;
+    });
+}
 
 __device__ double log_sum_exp(SharedArray<float, kMaxTopK>& values, int count, double softness) {
     double sum = 0;
@@ -143,37 +170,44 @@ __device__ double log_sum_exp(SharedArray<float, kMaxTopK>& values, int count, d
     return double(values[0]) / softness + log(sum);
 }
 
-__global__ void top_k_kernel(TopKView step) {
+__global__ void top_k_merge_kernel(TopKView step) {
     __shared__ BlockReducer::Space space;
-    __shared__ SharedArray<int, kMaxTopK> ids;
+    __shared__ SharedArray<uint64_t, kMaxTopK> best;
     __shared__ SharedArray<float, kMaxTopK> values;
     BlockReducer reducer(space);
-    Ranking ranking{ids, values};
-    const int r = int(blockIdx.x), k = step.ids.cols, vocab = step.logits.cols;
-    const float* x = step.logits[r];
-    LogitRow row = step.noise ? processed_row(x, vocab, step.cuts, reducer)
-                              : find_top(x, vocab, step.cuts, reducer);
+    const int r = int(blockIdx.x), i = int(threadIdx.x), k = step.ids.cols;
+    LogitRow row = step.rows[r];
+    const bool noisy = step.is_noisy(row);
+    const int width = noisy ? step.width : k, candidates = step.slices * step.width;
+    const uint64_t* found = step.best_of(r, 0);
+    uint64_t before = ~uint64_t(0);
+    for (int rank = 0; rank < width; ++rank) {
+        uint64_t mine = 0;
+        for (int n = i; n < candidates; n += kChoiceThreads)
+            if (found[n] < before && found[n] > mine) mine = found[n];
+        before = reducer.largest(mine);
+        if (i == 0) {
+            best[rank] = before;
+            values[rank] = logit_of(before);
+        }
+    }
+    __syncthreads();
+    int count = 0;  // of those above -inf
+    while (count<width&& float(values[count])> - infinity()) ++count;
     double softness = 1, total = 0;
-    int count = 0;
-    if (step.noise && row.temperature > 0) {
+    if (noisy) {
         softness = step.softness;
-        const float scale = row.scale();
-        count = ranking.find(min(max(k, kSoftmaxWidth), vocab), vocab, reducer, [&](int id) {
-            return (row.kept(id) - row.top) * scale + step.noise[id];
-        });
         if (count > 0) total = log_sum_exp(values, count, softness);
     } else {
         row.cut = 0;
-        count = ranking.find(k, vocab, reducer, [&](int id) { return x[id]; });
         const uint64_t mass = total_mass(row, 1.0f, reducer);
         total = double(row.top) + log(double(mass) / double(kMassOne));
     }
-    const int i = int(threadIdx.x);
     if (i >= k) return;
-    const int id = ids[i];
+    const int id = id_of(best[i]);
     const double log_prob = double(values[i]) / softness - total;
     step.ids[r][i] = step.id_map ? step.id_map[id] : id;
-    step.log_probs[r][i] = i < min(count, k) ? float(log_prob) : -infinity();
+    step.log_probs[r][i] = i < count ? float(log_prob) : -infinity();
 }
 
 }  // namespace
@@ -194,15 +228,24 @@ void CudaBackend::do_probs(Tensor out, const Choice& choice) {
 }
 
 void CudaBackend::do_top_k(const TopKStep& step) {
+    const int vocab = step.choice.logits.cols, k = step.ids.cols;
+    const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
     for_edited_rows(step.choice, logits_, stream_, [&](const View<const float>& logits, int first) {
+        const unsigned rows = unsigned(logits.rows), slices = unsigned(slices_of(vocab));
         const TopKView view{logits,
                             cuts_of(step.choice.filters),
                             step.noise ? row<const float>(step.noise, 0) : nullptr,
                             step.softness,
                             step.id_map ? row<const int32_t>(step.id_map, 0) : nullptr,
                             step.ids.row_range(first, logits.rows),
-                            step.log_probs.row_range(first, logits.rows)};
-        launch(top_k_kernel, {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), stream_}, view);
+                            step.log_probs.row_range(first, logits.rows),
+                            int(slices),
+                            width,
+                            reinterpret_cast<LogitRow*>(rankings_),
+                            reinterpret_cast<uint64_t*>(rankings_ + kRowStateBytes)};
+        launch(top_k_rows_kernel, {dim3(rows), dim3(kChoiceThreads), stream_}, view);
+        launch(top_k_slices_kernel, {dim3(slices, rows), dim3(kChoiceThreads), stream_}, view);
+        launch(top_k_merge_kernel, {dim3(rows), dim3(kChoiceThreads), stream_}, view);
     });
 }
 

@@ -13,8 +13,15 @@ constexpr size_t kQuantColumnBytes = kTokenTile * (kGroup + sizeof(float));  // 
 constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;    // 16 elements
 constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);                 // before the latter
 
+// Slices of a row of logits, each with its best candidates.
+constexpr int kSliceIds = 4096;
+constexpr size_t kRowStateBytes = kPassRows * 64;  // before the candidates
+constexpr int slices_of(int vocab) {
+    return tiles_of(vocab, kSliceIds);
+}
+
 struct ScratchLayout {
-    size_t partials, logits;  // offsets in bytes; the packed columns come first
+    size_t partials, rankings, logits;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
     size_t bytes;
 };
@@ -35,7 +42,10 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const size_t rows = std::clamp<size_t>(kMostFloats / std::max<size_t>(row_floats, 1), 1,
                                            size_t(std::clamp(limits.rows, 1, kPassRows)));
     layout.partial_floats = rows * row_floats;
-    layout.logits = layout.partials + aligned(layout.partial_floats * sizeof(float));
+    layout.rankings = layout.partials + aligned(layout.partial_floats * sizeof(float));
+    layout.logits =
+        layout.rankings + kRowStateBytes +
+        size_t(kPassRows) * size_t(slices_of(limits.vocab)) * kMaxTopK * sizeof(uint64_t);
     const size_t logit_rows = size_t(std::min(limits.rows, kPassRows));
     layout.bytes = layout.logits + logit_rows * size_t(limits.vocab) * sizeof(float);
     return layout;

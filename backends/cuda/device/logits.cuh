@@ -58,6 +58,11 @@ __device__ inline uint64_t order_key(float logit, int id) {
 __device__ inline int id_of(uint64_t key) {
     return int(0xffffffffu - uint32_t(key));
 }
+__device__ inline float logit_of(uint64_t key) {
+    const uint32_t ordered = uint32_t(key >> 32);
+    if (ordered == 0) return not_a_number();
+    return __uint_as_float(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
+}
 __device__ inline bool is_number(uint64_t key) {
     return key >> 32 != 0;
 }
