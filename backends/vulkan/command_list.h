@@ -64,7 +64,7 @@ class CommandList {
     VkCommandPool pool_;
     VkCommandBufferUsageFlags usage_;
     VkCommandBuffer handle_ = VK_NULL_HANDLE;
-    std::vector<VkDescriptorPool> set_pools_;
+    std::vector<OwnedDescriptorPool> set_pools_;
     size_t set_pool_ = 0;  // in use
     VkPipeline bound_ = VK_NULL_HANDLE;
     Hazards hazards_;
