@@ -103,6 +103,7 @@ void CommandList::dispatch(const Dispatch& d) {
     if (d.grid.x == 0 || d.grid.y == 0 || d.grid.z == 0) return;
     assert(d.bindings.size() <= kMostBindings);
     assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
+    if (timer_) barrier();  // alone between its timestamps
     order(d.bindings);
     uint32_t push[kPushBytes / 4] = {};
     const VkDescriptorSet set = make_set(d.bindings, push);
@@ -117,10 +118,7 @@ void CommandList::dispatch(const Dispatch& d) {
                                &set, 0, nullptr);
     vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           kMostBindings * 4 + d.params_bytes, push);
-    if (timer_) {
-        barrier();
-        timer_->start(handle_);
-    }
+    if (timer_) timer_->start(handle_);
     vk.vkCmdDispatch(handle_, d.grid.x, d.grid.y, d.grid.z);
     if (timer_) timer_->stop(handle_, d.kernel.shader);
     work_ += d.work;

@@ -38,14 +38,20 @@ class Faults : public testing::TestWithParam<bool> {
     void TearDown() override { std::filesystem::remove_all(folder_); }
 
     // A short text on a device of its own, with the fault.
-    std::vector<int> generate_with(const Fault& fault) {
+    std::vector<int> generate_with(const Fault& fault) { return generate_on(open_with(fault)); }
+
+    std::unique_ptr<Backend> open_with(const Fault& fault) {
         fault_record() = {.fault = fault, .struck = false, .calls = {}, .alive = {}};
         vulkan::DeviceChoices choices;
         choices.cache = folder_.string();
         choices.allow_unified = !GetParam();
         choices.profile = GetParam();
         choices.patch = vulkan::patch_with_faults;
-        Bundled model(bundled_options(DType::Q8_0), open_vulkan("vulkan:0", choices));
+        return open_vulkan("vulkan:0", choices);
+    }
+
+    static std::vector<int> generate_on(std::unique_ptr<Backend> backend) {
+        Bundled model(bundled_options(DType::Q8_0), std::move(backend));
         DraftOptions draft = draft_options(DraftKind::eagle2);
         draft.tree = {8, 2, 3};
         auto drafting = model.drafting(draft);
@@ -79,6 +85,11 @@ class Faults : public testing::TestWithParam<bool> {
 
     std::filesystem::path folder_;
 };
+
+TEST_P(Faults, NoneGivesTheIdsOfTheCpu) {
+    EXPECT_EQ(generate_with({}), generate_on(open_device("cpu")));
+    expect_nothing_left();
+}
 
 TEST_P(Faults, AtEveryFunction) {
     const std::vector<int> ids = generate_with({});
