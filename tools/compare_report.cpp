@@ -185,8 +185,7 @@ std::string compare_table(const CompareReport& report) {
     table += "\n";
     for (const ComparedDevice& device : comparison.devices)
         table += device.name + ": " +
-                 (comparison.drafts ? depths_line(device) : "nothing was drafted") +
-                 "\n";
+                 (comparison.drafts ? depths_line(device) : "nothing was drafted") + "\n";
     for (size_t i = 1; i < comparison.devices.size(); ++i) table += fork_lines(report, i);
     table += "\n";
     for (const Check& check : report.verdict.checks)

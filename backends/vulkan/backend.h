@@ -46,6 +46,7 @@ class VulkanBackend final : public Backend {
     }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     std::vector<OpTime> op_times() override;
+    CommandCounts command_counts() const override { return queue_->counts(); }
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
     }

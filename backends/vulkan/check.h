@@ -12,12 +12,13 @@ namespace aerie::vulkan {
 // What went wrong, in words: "device lost", "out of device memory", ...
 std::string describe(VkResult result);
 
-inline void check(VkResult result, const char* what) {
-    if (result != VK_SUCCESS)
-        throw Error(std::string("vulkan: ") + describe(result) + " in " + what);
+inline void check(const std::string& device, VkResult result, const char* function) {
+    if (result != VK_SUCCESS) throw Error(device + ": " + describe(result) + " in " + function);
 }
 
 }  // namespace aerie::vulkan
 
-// Throws Error naming the call. The only macro here: it saves writing each name twice.
-#define VK_CHECK(call) ::aerie::vulkan::check(call, #call)
+// Calls a function of the device's table; throws Error naming both: "vulkan:0: device lost in
+// vkQueueSubmit". The only macro here: it saves writing each name twice.
+#define VK_CHECK(device, function, ...) \
+    ::aerie::vulkan::check((device).name(), (device).vk.function(__VA_ARGS__), #function)

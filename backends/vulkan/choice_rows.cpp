@@ -13,10 +13,6 @@ namespace {
 constexpr int kChoiceRows = 32;  // at once
 constexpr uint32_t kCutLevels = 5;
 
-Access reads_or(const Tensor& tensor, const Tensor& other) {
-    return reads(tensor ? tensor : other);
-}
-
 }  // namespace
 
 void Scratch::add_choices_to(TensorPlan& plan, const Limits& limits) {

@@ -36,19 +36,17 @@ CommandList::CommandList(Device& device, Pipelines& pipelines, VkCommandPool poo
         .commandPool = pool,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1};
-    VK_CHECK(device.vk.vkAllocateCommandBuffers(device.handle, &info, &handle_));
     if (device.profile()) timer_ = std::make_unique<Timer>(device);
+    VK_CHECK(device, vkAllocateCommandBuffers, device.handle, &info, &handle_);
 }
 
 CommandList::~CommandList() {
-    for (VkDescriptorPool pool : set_pools_)
-        device_.vk.vkDestroyDescriptorPool(device_.handle, pool, nullptr);
     device_.vk.vkFreeCommandBuffers(device_.handle, pool_, 1, &handle_);
 }
 
 void CommandList::begin() {
-    for (VkDescriptorPool pool : set_pools_)
-        VK_CHECK(device_.vk.vkResetDescriptorPool(device_.handle, pool, 0));
+    for (const OwnedDescriptorPool& pool : set_pools_)
+        VK_CHECK(device_, vkResetDescriptorPool, device_.handle, pool, 0);
     set_pool_ = 0;
     bound_ = VK_NULL_HANDLE;
     work_ = 0;
@@ -57,7 +55,7 @@ void CommandList::begin() {
                                            .pNext = nullptr,
                                            .flags = usage_,
                                            .pInheritanceInfo = nullptr};
-    VK_CHECK(device_.vk.vkBeginCommandBuffer(handle_, &info));
+    VK_CHECK(device_, vkBeginCommandBuffer, handle_, &info);
     open_ = true;
     if (timer_) timer_->reset(handle_);
     barrier();
@@ -72,7 +70,7 @@ void CommandList::end() {
         .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
     device_.vk.vkCmdPipelineBarrier(handle_, kStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0,
                                     nullptr, 0, nullptr);
-    VK_CHECK(device_.vk.vkEndCommandBuffer(handle_));
+    VK_CHECK(device_, vkEndCommandBuffer, handle_);
 }
 
 void CommandList::add_times(OpTimes& times) const {
@@ -105,6 +103,7 @@ void CommandList::dispatch(const Dispatch& d) {
     if (d.grid.x == 0 || d.grid.y == 0 || d.grid.z == 0) return;
     assert(d.bindings.size() <= kMostBindings);
     assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
+    if (timer_) barrier();  // alone between its timestamps
     order(d.bindings);
     uint32_t push[kPushBytes / 4] = {};
     const VkDescriptorSet set = make_set(d.bindings, push);
@@ -119,10 +118,7 @@ void CommandList::dispatch(const Dispatch& d) {
                                &set, 0, nullptr);
     vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           kMostBindings * 4 + d.params_bytes, push);
-    if (timer_) {
-        barrier();
-        timer_->start(handle_);
-    }
+    if (timer_) timer_->start(handle_);
     vk.vkCmdDispatch(handle_, d.grid.x, d.grid.y, d.grid.z);
     if (timer_) timer_->stop(handle_, d.kernel.shader);
     work_ += d.work;
@@ -142,7 +138,7 @@ VkDescriptorSet CommandList::make_set(std::span<const Access> bindings, uint32_t
         const size_t end = tensor.offset_bytes + whole_words(extent_bytes(tensor));
         assert(tensor.offset_bytes % 4 == 0);
         offsets[i] = uint32_t((tensor.offset_bytes - begin) / 4);
-        infos[count] = {memory_of(tensor).buffer, begin, std::max<size_t>(end - begin, 4)};
+        infos[count] = {memory_of(tensor).buffer(), begin, std::max<size_t>(end - begin, 4)};
         writes[count] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                          .pNext = nullptr,
                          .dstSet = set,
@@ -174,7 +170,7 @@ VkDescriptorSet CommandList::allocate_set() {
             return set;
     }
     info.descriptorPool = add_set_pool();
-    VK_CHECK(device_.vk.vkAllocateDescriptorSets(device_.handle, &info, &set));
+    VK_CHECK(device_, vkAllocateDescriptorSets, device_.handle, &info, &set);
     return set;
 }
 
@@ -187,16 +183,16 @@ VkDescriptorPool CommandList::add_set_pool() {
                                              .maxSets = kSetsOfPool,
                                              .poolSizeCount = 1,
                                              .pPoolSizes = &size};
-    VkDescriptorPool pool = VK_NULL_HANDLE;
-    VK_CHECK(device_.vk.vkCreateDescriptorPool(device_.handle, &info, nullptr, &pool));
-    set_pools_.push_back(pool);
+    VkDescriptorPool pool;
+    VK_CHECK(device_, vkCreateDescriptorPool, device_.handle, &info, nullptr, &pool);
+    set_pools_.emplace_back(device_, pool);
     return pool;
 }
 
 void CommandList::update(const Tensor& to, const void* from) {
     const Access access = writes(to);
     order({&access, 1});
-    device_.vk.vkCmdUpdateBuffer(handle_, memory_of(to).buffer, to.offset_bytes, extent_bytes(to),
+    device_.vk.vkCmdUpdateBuffer(handle_, memory_of(to).buffer(), to.offset_bytes, extent_bytes(to),
                                  from);
 }
 
@@ -204,13 +200,14 @@ void CommandList::copy(const Tensor& to, const Tensor& from) {
     const Access accesses[] = {writes(to), reads(from)};
     order(accesses);
     const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, extent_bytes(from)};
-    device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer, memory_of(to).buffer, 1, &region);
+    device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer(), memory_of(to).buffer(), 1,
+                               &region);
 }
 
 void CommandList::fill_zero(const Tensor& to) {
     const Access access = writes(to);
     order({&access, 1});
-    device_.vk.vkCmdFillBuffer(handle_, memory_of(to).buffer, to.offset_bytes,
+    device_.vk.vkCmdFillBuffer(handle_, memory_of(to).buffer(), to.offset_bytes,
                                whole_words(extent_bytes(to)), 0);
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/backend.h"
 #include "vulkan/hazards.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
@@ -26,11 +27,6 @@ struct Dispatch {
     uint32_t params_bytes = 0;
     Grid grid;
     double work = 0;  // multiply-adds, about: a submission shall not take long
-};
-
-struct CommandCounts {
-    long dispatches = 0, barriers = 0, submissions = 0;
-    size_t bytes_read = 0;
 };
 
 class CommandList {
@@ -68,7 +64,7 @@ class CommandList {
     VkCommandPool pool_;
     VkCommandBufferUsageFlags usage_;
     VkCommandBuffer handle_ = VK_NULL_HANDLE;
-    std::vector<VkDescriptorPool> set_pools_;
+    std::vector<OwnedDescriptorPool> set_pools_;
     size_t set_pool_ = 0;  // in use
     VkPipeline bound_ = VK_NULL_HANDLE;
     Hazards hazards_;

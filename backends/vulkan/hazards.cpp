@@ -21,7 +21,7 @@ struct Span {
 }  // namespace
 
 bool overlap(const Tensor& a, const Tensor& b) {
-    if (a.memory != b.memory) return false;
+    if (a.memory != b.memory || a.rows == 0 || b.rows == 0) return false;
     const Span x(a), y(b);
     if (x.end <= y.begin || y.end <= x.begin) return false;
     if (x.stride != y.stride || x.stride == 0) return true;

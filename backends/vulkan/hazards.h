@@ -20,6 +20,10 @@ inline Access reads(const Tensor& tensor) {
 inline Access writes(const Tensor& tensor) {
     return {tensor, true};
 }
+// What a call leaves out has some other tensor, since all that a shader names must be bound.
+inline Access reads_or(const Tensor& tensor, const Tensor& other) {
+    return reads(tensor ? tensor : other);
+}
 
 // Whether two views share a byte. Views of the same rows that take other columns do not.
 bool overlap(const Tensor& a, const Tensor& b);

@@ -10,16 +10,36 @@ VulkanMemory::VulkanMemory(std::shared_ptr<Device> device, std::shared_ptr<Queue
                            size_t bytes, Place place)
     : device_(std::move(device)), queue_(std::move(queue)) {
     size_bytes = bytes;
-    try {
-        allocate(place);
-    } catch (...) {
-        release();
-        throw;
-    }
+    create_buffer();
+    const VolkDeviceTable& vk = device_->vk;
+    VkMemoryRequirements needs;
+    vk.vkGetBufferMemoryRequirements(device_->handle, buffer_, &needs);
+    const bool visible = place == Place::staging || device_->unified();
+    const VkMemoryAllocateInfo allocation = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+        .pNext = nullptr,
+        .allocationSize = needs.size,
+        .memoryTypeIndex = uint32_t(memory_type(needs.memoryTypeBits, visible))};
+    VkDeviceMemory memory;
+    const VkResult result = vk.vkAllocateMemory(device_->handle, &allocation, nullptr, &memory);
+    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY)
+        throw Error(device_->name() + ": " + describe(result) + ": no " +
+                    std::to_string(size_bytes >> 20) + " MiB are left on " +
+                    device_->traits().name);
+    check(device_->name(), result, "vkAllocateMemory");
+    memory_ = {*device_, memory};
+    VK_CHECK(*device_, vkBindBufferMemory, device_->handle, buffer_, memory_, 0);
+    if (!visible) return;
+    void* address = nullptr;
+    VK_CHECK(*device_, vkMapMemory, device_->handle, memory_, 0, VK_WHOLE_SIZE, 0, &address);
+    mapped = static_cast<std::byte*>(address);
 }
 
-void VulkanMemory::allocate(Place place) {
-    const VolkDeviceTable& vk = device_->vk;
+VulkanMemory::~VulkanMemory() {
+    if (queue_) queue_->forget(*this);
+}
+
+void VulkanMemory::create_buffer() {
     const VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                      .pNext = nullptr,
                                      .flags = 0,
@@ -30,45 +50,20 @@ void VulkanMemory::allocate(Place place) {
                                      .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
                                      .queueFamilyIndexCount = 0,
                                      .pQueueFamilyIndices = nullptr};
-    VK_CHECK(vk.vkCreateBuffer(device_->handle, &info, nullptr, &buffer));
-    VkMemoryRequirements needs;
-    vk.vkGetBufferMemoryRequirements(device_->handle, buffer, &needs);
+    VkBuffer buffer;
+    VK_CHECK(*device_, vkCreateBuffer, device_->handle, &info, nullptr, &buffer);
+    buffer_ = {*device_, buffer};
+}
 
-    constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+int VulkanMemory::memory_type(uint32_t allowed, bool visible) const {
     constexpr VkMemoryPropertyFlags kHost =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    const bool visible = place == Place::staging || device_->unified();
     int type = -1;
-    if (visible)
-        type =
-            device_->memory_type(needs.memoryTypeBits, kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
-    if (visible && type < 0) type = device_->memory_type(needs.memoryTypeBits, kHost);
-    if (!visible) type = device_->memory_type(needs.memoryTypeBits, kLocal);
+    if (visible) type = device_->memory_type(allowed, kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+    if (visible && type < 0) type = device_->memory_type(allowed, kHost);
+    if (!visible) type = device_->memory_type(allowed, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     if (type < 0) throw Error(device_->name() + ": no memory of the kind that aerie needs");
-    const VkMemoryAllocateInfo allocation = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                             .pNext = nullptr,
-                                             .allocationSize = needs.size,
-                                             .memoryTypeIndex = uint32_t(type)};
-    const VkResult result = vk.vkAllocateMemory(device_->handle, &allocation, nullptr, &memory_);
-    if (result != VK_SUCCESS)
-        throw Error(device_->name() + ": " + describe(result) + ": no " +
-                    std::to_string(size_bytes >> 20) + " MiB are left on " +
-                    device_->traits().name);
-    VK_CHECK(vk.vkBindBufferMemory(device_->handle, buffer, memory_, 0));
-    if (!visible) return;
-    void* address = nullptr;
-    VK_CHECK(vk.vkMapMemory(device_->handle, memory_, 0, VK_WHOLE_SIZE, 0, &address));
-    mapped = static_cast<std::byte*>(address);
-}
-
-VulkanMemory::~VulkanMemory() {
-    if (queue_) queue_->forget(*this);
-    release();
-}
-
-void VulkanMemory::release() {
-    if (buffer) device_->vk.vkDestroyBuffer(device_->handle, buffer, nullptr);
-    if (memory_) device_->vk.vkFreeMemory(device_->handle, memory_, nullptr);
+    return type;
 }
 
 }  // namespace aerie::vulkan

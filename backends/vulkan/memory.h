@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/tensor.h"
-#include "vulkan/device.h"
+#include "vulkan/owned.h"
 
 namespace aerie::vulkan {
 
@@ -21,16 +21,17 @@ struct VulkanMemory final : Memory {
                  Place place);
     ~VulkanMemory() override;
 
-    VkBuffer buffer = VK_NULL_HANDLE;
+    VkBuffer buffer() const { return buffer_; }
     std::byte* mapped = nullptr;
 
   private:
-    void allocate(Place place);
-    void release();
+    void create_buffer();
+    int memory_type(uint32_t allowed, bool visible) const;
 
     std::shared_ptr<Device> device_;
     std::shared_ptr<Queue> queue_;
-    VkDeviceMemory memory_ = VK_NULL_HANDLE;
+    OwnedMemory memory_;
+    OwnedBuffer buffer_;
 };
 
 inline VulkanMemory& memory_of(const Tensor& tensor) {

@@ -93,7 +93,7 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
         const Kernel kernel = {
             matmul_shader(w.dtype, device_->integer_dot()),
             {uint32_t(columns), uint32_t(device_->split()), device_->fetch_lanes()}};
-        run(kernel, params, {{writes(out), reads(x), reads(part.words), reads(bias ? bias : x)}},
+        run(kernel, params, {{writes(out), reads(x), reads(part.words), reads_or(bias, x)}},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},
             double(x.rows) * x.cols * part.rows);
     }

@@ -22,23 +22,16 @@ Pipelines::Pipelines(std::shared_ptr<Device> device) : device_(std::move(device)
                                       .flags = 0,
                                       .initialDataSize = stored.size(),
                                       .pInitialData = stored.data()};
-    VK_CHECK(device_->vk.vkCreatePipelineCache(device_->handle, &info, nullptr, &cache_));
+    VkPipelineCache cache;
+    VK_CHECK(*device_, vkCreatePipelineCache, device_->handle, &info, nullptr, &cache);
+    cache_ = {*device_, cache};
 }
 
 Pipelines::~Pipelines() {
     save();
-    const VolkDeviceTable& vk = device_->vk;
-    for (const auto& [kernel, pipeline] : pipelines_)
-        vk.vkDestroyPipeline(device_->handle, pipeline, nullptr);
-    for (const auto& [name, module] : modules_)
-        vk.vkDestroyShaderModule(device_->handle, module, nullptr);
-    vk.vkDestroyPipelineCache(device_->handle, cache_, nullptr);
-    vk.vkDestroyPipelineLayout(device_->handle, layout_, nullptr);
-    vk.vkDestroyDescriptorSetLayout(device_->handle, set_layout_, nullptr);
 }
 
 void Pipelines::create_layout() {
-    const VolkDeviceTable& vk = device_->vk;
     std::array<VkDescriptorSetLayoutBinding, kMostBindings> bindings = {};
     for (uint32_t i = 0; i < kMostBindings; ++i) {
         bindings[i].binding = i;
@@ -52,17 +45,22 @@ void Pipelines::create_layout() {
         .flags = 0,
         .bindingCount = kMostBindings,
         .pBindings = bindings.data()};
-    VK_CHECK(vk.vkCreateDescriptorSetLayout(device_->handle, &set_info, nullptr, &set_layout_));
+    VkDescriptorSetLayout set_layout;
+    VK_CHECK(*device_, vkCreateDescriptorSetLayout, device_->handle, &set_info, nullptr,
+             &set_layout);
+    set_layout_ = {*device_, set_layout};
     const VkPushConstantRange push = {
         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .offset = 0, .size = kPushBytes};
     const VkPipelineLayoutCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                              .pNext = nullptr,
                                              .flags = 0,
                                              .setLayoutCount = 1,
-                                             .pSetLayouts = &set_layout_,
+                                             .pSetLayouts = &set_layout,
                                              .pushConstantRangeCount = 1,
                                              .pPushConstantRanges = &push};
-    VK_CHECK(vk.vkCreatePipelineLayout(device_->handle, &info, nullptr, &layout_));
+    VkPipelineLayout layout;
+    VK_CHECK(*device_, vkCreatePipelineLayout, device_->handle, &info, nullptr, &layout);
+    layout_ = {*device_, layout};
 }
 
 VkPipeline Pipelines::get(const Kernel& kernel) {
@@ -71,23 +69,24 @@ VkPipeline Pipelines::get(const Kernel& kernel) {
     return pipelines_[kernel] = compile(kernel);
 }
 
-VkPipeline Pipelines::compile(const Kernel& kernel) {
-    const VolkDeviceTable& vk = device_->vk;
-    VkShaderModule& module = modules_[kernel.shader];
-    if (!module) {
-        const std::span<const Shader> all = shaders();
-        const auto shader = std::find_if(all.begin(), all.end(), [&](const Shader& s) {
-            return std::string_view(s.name) == kernel.shader;
-        });
-        if (shader == all.end())
-            throw Error(std::string("this build has no shader ") + kernel.shader);
-        const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                               .pNext = nullptr,
-                                               .flags = 0,
-                                               .codeSize = shader->words.size_bytes(),
-                                               .pCode = shader->words.data()};
-        VK_CHECK(vk.vkCreateShaderModule(device_->handle, &info, nullptr, &module));
-    }
+VkShaderModule Pipelines::module_of(const char* name) {
+    const auto found = modules_.find(name);
+    if (found != modules_.end()) return found->second;
+    const std::span<const Shader> all = shaders();
+    const auto shader = std::find_if(
+        all.begin(), all.end(), [&](const Shader& s) { return std::string_view(s.name) == name; });
+    if (shader == all.end()) throw Error(std::string("this build has no shader ") + name);
+    const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                           .pNext = nullptr,
+                                           .flags = 0,
+                                           .codeSize = shader->words.size_bytes(),
+                                           .pCode = shader->words.data()};
+    VkShaderModule module;
+    VK_CHECK(*device_, vkCreateShaderModule, device_->handle, &info, nullptr, &module);
+    return modules_[name] = {*device_, module};
+}
+
+OwnedPipeline Pipelines::compile(const Kernel& kernel) {
     std::array<VkSpecializationMapEntry, kMostConstants> entries;
     for (uint32_t i = 0; i < kMostConstants; ++i) entries[i] = {i, i * 4, 4};
     const VkSpecializationInfo special = {.mapEntryCount = kMostConstants,
@@ -102,15 +101,16 @@ VkPipeline Pipelines::compile(const Kernel& kernel) {
                   .pNext = nullptr,
                   .flags = 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                  .module = module,
+                  .module = module_of(kernel.shader),
                   .pName = "main",
                   .pSpecializationInfo = &special},
         .layout = layout_,
         .basePipelineHandle = VK_NULL_HANDLE,
         .basePipelineIndex = 0};
-    VkPipeline pipeline = VK_NULL_HANDLE;
-    VK_CHECK(vk.vkCreateComputePipelines(device_->handle, cache_, 1, &info, nullptr, &pipeline));
-    return pipeline;
+    VkPipeline pipeline;
+    VK_CHECK(*device_, vkCreateComputePipelines, device_->handle, cache_, 1, &info, nullptr,
+             &pipeline);
+    return {*device_, pipeline};
 }
 
 void Pipelines::save() {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "vulkan/device.h"
+#include "vulkan/owned.h"
 
 namespace aerie::vulkan {
 
@@ -44,17 +44,18 @@ class Pipelines {
 
   private:
     void create_layout();
-    VkPipeline compile(const Kernel& kernel);
+    VkShaderModule module_of(const char* shader);
+    OwnedPipeline compile(const Kernel& kernel);
 
     std::shared_ptr<Device> device_;
-    VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-    VkPipelineLayout layout_ = VK_NULL_HANDLE;
-    VkPipelineCache cache_ = VK_NULL_HANDLE;
+    OwnedSetLayout set_layout_;
+    OwnedPipelineLayout layout_;
+    OwnedPipelineCache cache_;
     std::string cache_path_;  // empty: none
     bool cached_ = false;     // the file was there
     size_t saved_ = 0;        // pipelines that the file has
-    std::map<std::string, VkShaderModule> modules_;
-    std::map<Kernel, VkPipeline> pipelines_;
+    std::map<std::string, OwnedModule> modules_;
+    std::map<Kernel, OwnedPipeline> pipelines_;
 };
 
 }  // namespace aerie::vulkan

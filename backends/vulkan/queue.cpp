@@ -32,37 +32,35 @@ bool is_dense(const Tensor& t) {
 
 Queue::Queue(std::shared_ptr<Device> device)
     : device_(std::move(device)), pipelines_(device_), work_of_submission_(kFirstWork) {
-    for (Batch& batch : batches_) open_batch(batch);
-    const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                          .pNext = nullptr,
-                                          .flags = 0,
-                                          .queueFamilyIndex = device_->traits().queue_family};
-    VK_CHECK(device_->vk.vkCreateCommandPool(device_->handle, &info, nullptr, &recording_pool_));
+    for (Batch& batch : batches_) {
+        batch.pool = make_pool(VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT);
+        batch.fence = make_fence();
+    }
+    recording_pool_ = make_pool(0);
     if (!device_->unified())
         staging_ = std::make_unique<VulkanMemory>(device_, nullptr, kStagingBytes, Place::staging);
 }
 
 Queue::~Queue() {
-    const VolkDeviceTable& vk = device_->vk;
-    vk.vkDeviceWaitIdle(device_->handle);
-    recordings_.clear();
-    if (recording_pool_) vk.vkDestroyCommandPool(device_->handle, recording_pool_, nullptr);
-    for (Batch& batch : batches_) {
-        batch.lists.clear();
-        if (batch.fence) vk.vkDestroyFence(device_->handle, batch.fence, nullptr);
-        if (batch.pool) vk.vkDestroyCommandPool(device_->handle, batch.pool, nullptr);
-    }
+    device_->vk.vkDeviceWaitIdle(device_->handle);
 }
 
-void Queue::open_batch(Batch& batch) {
-    const VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+OwnedCommandPool Queue::make_pool(VkCommandPoolCreateFlags flags) const {
+    const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                           .pNext = nullptr,
-                                          .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                          .flags = flags,
                                           .queueFamilyIndex = device_->traits().queue_family};
-    VK_CHECK(device_->vk.vkCreateCommandPool(device_->handle, &pool, nullptr, &batch.pool));
-    const VkFenceCreateInfo fence = {
+    VkCommandPool pool;
+    VK_CHECK(*device_, vkCreateCommandPool, device_->handle, &info, nullptr, &pool);
+    return {*device_, pool};
+}
+
+OwnedFence Queue::make_fence() const {
+    const VkFenceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, .pNext = nullptr, .flags = 0};
-    VK_CHECK(device_->vk.vkCreateFence(device_->handle, &fence, nullptr, &batch.fence));
+    VkFence fence;
+    VK_CHECK(*device_, vkCreateFence, device_->handle, &info, nullptr, &fence);
+    return {*device_, fence};
 }
 
 template <class Work>
@@ -117,7 +115,7 @@ void Queue::submit() {
                                .pCommandBuffers = handles.data(),
                                .signalSemaphoreCount = 0,
                                .pSignalSemaphores = nullptr};
-    VK_CHECK(device_->vk.vkQueueSubmit(device_->queue, 1, &info, batch.fence));
+    VK_CHECK(*device_, vkQueueSubmit, device_->queue, 1, &info, batch.fence);
     batch.in_flight = true;
     ++counts_.submissions;
     batch_ = (batch_ + 1) % kBatches;
@@ -127,9 +125,9 @@ void Queue::submit() {
 // Waits for a batch and makes it empty.
 void Queue::finish(Batch& batch) {
     if (!batch.in_flight) return;
-    const VolkDeviceTable& vk = device_->vk;
-    VK_CHECK(vk.vkWaitForFences(device_->handle, 1, &batch.fence, VK_TRUE, kFenceNanoseconds));
-    VK_CHECK(vk.vkResetFences(device_->handle, 1, &batch.fence));
+    const VkFence fence = batch.fence;
+    VK_CHECK(*device_, vkWaitForFences, device_->handle, 1, &fence, VK_TRUE, kFenceNanoseconds);
+    VK_CHECK(*device_, vkResetFences, device_->handle, 1, &fence);
     const Clock::time_point now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - idle_since_).count();
     // Only long batches tell what the device can do; waiting for the host makes them longer yet.

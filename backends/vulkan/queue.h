@@ -36,19 +36,19 @@ class Queue {
     // No longer uses this memory.
     void forget(const VulkanMemory& memory);
 
-    Pipelines& pipelines() { return pipelines_; }
+    const Pipelines& pipelines() const { return pipelines_; }
     CommandCounts counts() const { return counts_; }
     const OpTimes& times() const { return times_; }
 
   private:
     // What is submitted together.
     struct Batch {
-        VkCommandPool pool = VK_NULL_HANDLE;
+        OwnedCommandPool pool;
         std::vector<std::unique_ptr<CommandList>> lists;
         size_t used = 0;  // of the lists
         std::vector<const CommandList*> order;
         double work = 0;
-        VkFence fence = VK_NULL_HANDLE;
+        OwnedFence fence;
         bool in_flight = false;
     };
     struct Recording {
@@ -59,7 +59,8 @@ class Queue {
 
     template <class Work>
     void guarded(const Work& work);
-    void open_batch(Batch& batch);
+    OwnedCommandPool make_pool(VkCommandPoolCreateFlags flags) const;
+    OwnedFence make_fence() const;
     CommandList& list();  // that is being recorded
     void close_list();
     void submit();
@@ -80,7 +81,7 @@ class Queue {
     size_t batch_ = 0;
     std::unique_ptr<VulkanMemory> staging_;
     size_t staged_ = 0;  // bytes of the staging memory that this batch uses
-    VkCommandPool recording_pool_ = VK_NULL_HANDLE;
+    OwnedCommandPool recording_pool_;
     std::map<uint64_t, Recording> recordings_;
     CommandList* recording_ = nullptr;
     std::exception_ptr failure_;

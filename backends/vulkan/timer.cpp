@@ -12,11 +12,9 @@ Timer::Timer(Device& device) : device_(device) {
                                         .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                         .queryCount = 2 * kMostOps,
                                         .pipelineStatistics = 0};
-    VK_CHECK(device.vk.vkCreateQueryPool(device.handle, &info, nullptr, &pool_));
-}
-
-Timer::~Timer() {
-    device_.vk.vkDestroyQueryPool(device_.handle, pool_, nullptr);
+    VkQueryPool pool;
+    VK_CHECK(device, vkCreateQueryPool, device.handle, &info, nullptr, &pool);
+    pool_ = {device, pool};
 }
 
 void Timer::reset(VkCommandBuffer commands) {
@@ -40,9 +38,9 @@ void Timer::stop(VkCommandBuffer commands, const char* op) {
 void Timer::add_to(OpTimes& times) const {
     if (ops_.empty()) return;
     std::vector<uint64_t> ticks(2 * ops_.size());
-    VK_CHECK(device_.vk.vkGetQueryPoolResults(
-        device_.handle, pool_, 0, uint32_t(ticks.size()), ticks.size() * sizeof(uint64_t),
-        ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT));
+    VK_CHECK(device_, vkGetQueryPoolResults, device_.handle, pool_, 0, uint32_t(ticks.size()),
+             ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
+             VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     for (size_t i = 0; i < ops_.size(); ++i) {
         OpTime& time = times[ops_[i]];
         time.op = ops_[i];

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "vulkan/device.h"
+#include "vulkan/owned.h"
 
 namespace aerie::vulkan {
 
@@ -17,9 +17,6 @@ using OpTimes = std::map<std::string, OpTime>;
 class Timer {
   public:
     explicit Timer(Device& device);
-    ~Timer();
-    Timer(const Timer&) = delete;
-    Timer& operator=(const Timer&) = delete;
 
     // In this order while a list is recorded; beyond its capacity nothing is timed.
     void reset(VkCommandBuffer commands);
@@ -32,7 +29,7 @@ class Timer {
     static constexpr uint32_t kMostOps = 2048;
 
     Device& device_;
-    VkQueryPool pool_ = VK_NULL_HANDLE;
+    OwnedQueryPool pool_;
     std::vector<const char*> ops_;
 };
 

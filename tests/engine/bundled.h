@@ -65,10 +65,12 @@ inline RuntimeOptions bundled_options(DType type = DType::F32) {
 class Bundled {
   public:
     explicit Bundled(const RuntimeOptions& options = bundled_options())
+        : Bundled(options, open_device(options.device, {options.threads})) {}
+    Bundled(const RuntimeOptions& options, std::unique_ptr<Backend> backend)
         : options_(options),
           files_(ModelFiles::open(options)),
           tokenizer_(Tokenizer::load(options.model)),
-          backend_(open_device(options.device, {options.threads})) {
+          backend_(std::move(backend)) {
         backend_->reserve(backend_limits(files_.config, limits()));
         target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
                               target_limits(limits()));

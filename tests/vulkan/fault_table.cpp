@@ -1,0 +1,123 @@
+// The functions that stand in for those of the table.
+#include "vulkan/fault_table.h"
+
+#include <cstring>
+#include <tuple>
+
+namespace aerie::vulkan {
+
+FaultRecord& fault_record() {
+    static FaultRecord record;
+    return record;
+}
+
+namespace {
+
+// Whether this call fails. A lost device stays lost; memory may be there again.
+bool strikes(const char* function) {
+    FaultRecord& record = fault_record();
+    const Fault& fault = record.fault;
+    const long call = record.calls[function]++;
+    if (record.struck) return fault.result == VK_ERROR_DEVICE_LOST;
+    record.struck = fault.function == function && call == fault.call;
+    return record.struck;
+}
+
+// What a function that fails leaves in its result is not defined.
+template <class T>
+void spoil_handle(T** handle) {
+    *handle = reinterpret_cast<T*>(~uintptr_t(0) / 3);
+}
+template <class Other>
+void spoil_handle(const Other&) {}
+
+template <auto Member>
+struct Hook;
+
+// `makes`: the kind of handle that the last argument points to, if any.
+template <class... Args, VkResult (*VolkDeviceTable::*Member)(Args...)>
+struct Hook<Member> {
+    static inline const char *name, *makes;
+    static inline VkResult (*real)(Args...);
+
+    static VkResult call(Args... args) {
+        const bool fails = strikes(name);
+        // Nothing may still run on the device when a wait has failed and all is destroyed.
+        const bool waits = std::strstr(name, "Wait");
+        const VkResult result = fails && !waits ? VK_SUCCESS : real(args...);
+        if (fails) (spoil_handle(args), ...);
+        if (fails) return fault_record().fault.result;
+        if (makes && result == VK_SUCCESS) ++fault_record().alive[makes];
+        return result;
+    }
+};
+
+// Destroys a `makes`; null does nothing.
+template <class... Args, void (*VolkDeviceTable::*Member)(Args...)>
+struct Hook<Member> {
+    static inline const char *name, *makes;
+    static inline void (*real)(Args...);
+
+    static void call(Args... args) {
+        constexpr size_t kHandle = sizeof...(Args) - 2;  // what stands before the allocator
+        if (std::get<kHandle>(std::tuple<Args...>(args...))) --fault_record().alive[makes];
+        real(args...);
+    }
+};
+
+template <auto Member>
+void hook(VolkDeviceTable& vk, const char* name, const char* makes = nullptr) {
+    using This = Hook<Member>;
+    This::name = name;
+    This::makes = makes;
+    This::real = vk.*Member;
+    vk.*Member = This::call;
+}
+
+template <auto Create, auto Destroy>
+void hook_pair(VolkDeviceTable& vk, const char* create, const char* kind) {
+    hook<Create>(vk, create, kind);
+    hook<Destroy>(vk, "", kind);
+}
+
+}  // namespace
+
+void patch_with_faults(VolkDeviceTable& vk) {
+    using T = VolkDeviceTable;
+    ++fault_record().alive["Device"];
+    hook<&T::vkDestroyDevice>(vk, "", "Device");
+    hook_pair<&T::vkAllocateMemory, &T::vkFreeMemory>(vk, "vkAllocateMemory", "Memory");
+    hook_pair<&T::vkCreateBuffer, &T::vkDestroyBuffer>(vk, "vkCreateBuffer", "Buffer");
+    hook_pair<&T::vkCreateFence, &T::vkDestroyFence>(vk, "vkCreateFence", "Fence");
+    hook_pair<&T::vkCreateCommandPool, &T::vkDestroyCommandPool>(vk, "vkCreateCommandPool",
+                                                                 "CommandPool");
+    hook_pair<&T::vkAllocateCommandBuffers, &T::vkFreeCommandBuffers>(
+        vk, "vkAllocateCommandBuffers", "CommandBuffer");
+    hook_pair<&T::vkCreateDescriptorPool, &T::vkDestroyDescriptorPool>(vk, "vkCreateDescriptorPool",
+                                                                       "DescriptorPool");
+    hook_pair<&T::vkCreateDescriptorSetLayout, &T::vkDestroyDescriptorSetLayout>(
+        vk, "vkCreateDescriptorSetLayout", "DescriptorSetLayout");
+    hook_pair<&T::vkCreatePipelineLayout, &T::vkDestroyPipelineLayout>(vk, "vkCreatePipelineLayout",
+                                                                       "PipelineLayout");
+    hook_pair<&T::vkCreatePipelineCache, &T::vkDestroyPipelineCache>(vk, "vkCreatePipelineCache",
+                                                                     "PipelineCache");
+    hook_pair<&T::vkCreateShaderModule, &T::vkDestroyShaderModule>(vk, "vkCreateShaderModule",
+                                                                   "ShaderModule");
+    hook_pair<&T::vkCreateComputePipelines, &T::vkDestroyPipeline>(vk, "vkCreateComputePipelines",
+                                                                   "Pipeline");
+    hook_pair<&T::vkCreateQueryPool, &T::vkDestroyQueryPool>(vk, "vkCreateQueryPool", "QueryPool");
+    hook<&T::vkAllocateDescriptorSets>(vk, "vkAllocateDescriptorSets");
+    hook<&T::vkResetDescriptorPool>(vk, "vkResetDescriptorPool");
+    hook<&T::vkBindBufferMemory>(vk, "vkBindBufferMemory");
+    hook<&T::vkMapMemory>(vk, "vkMapMemory");
+    hook<&T::vkBeginCommandBuffer>(vk, "vkBeginCommandBuffer");
+    hook<&T::vkEndCommandBuffer>(vk, "vkEndCommandBuffer");
+    hook<&T::vkQueueSubmit>(vk, "vkQueueSubmit");
+    hook<&T::vkWaitForFences>(vk, "vkWaitForFences");
+    hook<&T::vkResetFences>(vk, "vkResetFences");
+    hook<&T::vkDeviceWaitIdle>(vk, "vkDeviceWaitIdle");
+    hook<&T::vkGetQueryPoolResults>(vk, "vkGetQueryPoolResults");
+    hook<&T::vkGetPipelineCacheData>(vk, "vkGetPipelineCacheData");
+}
+
+}  // namespace aerie::vulkan

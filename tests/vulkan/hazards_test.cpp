@@ -1,0 +1,180 @@
+// Which views overlap, and that a barrier stands only between commands that need one.
+#include <gtest/gtest.h>
+
+#include "backend/ops.h"
+#include "vulkan/backend.h"
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+
+namespace aerie::vulkan {
+namespace {
+
+Tensor view(Memory& memory, size_t offset, int rows, int cols, int stride,
+            DType type = DType::F32) {
+    return {&memory, offset, type, rows, cols, stride};
+}
+
+bool overlaps_both_ways(const Tensor& a, const Tensor& b) {
+    EXPECT_EQ(overlap(a, b), overlap(b, a));
+    return overlap(a, b);
+}
+
+TEST(Overlap, OfRows) {
+    Memory memory;
+    const Tensor all = view(memory, 0, 8, 16, 16);
+    EXPECT_TRUE(overlaps_both_ways(all, all));
+    EXPECT_TRUE(overlaps_both_ways(all, all.row_range(3, 1)));
+    EXPECT_TRUE(overlaps_both_ways(all.row_range(0, 4), all.row_range(3, 5)));
+    EXPECT_FALSE(overlaps_both_ways(all.row_range(0, 4), all.row_range(4, 4)));
+    EXPECT_FALSE(overlaps_both_ways(all, all.row_range(4, 0)));
+}
+
+TEST(Overlap, OfColumns) {
+    Memory memory;
+    const Tensor left = view(memory, 0, 8, 16, 64), right = view(memory, 64, 8, 48, 64);
+    EXPECT_FALSE(overlaps_both_ways(left, right));
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 60, 8, 49, 64)));
+    EXPECT_FALSE(overlaps_both_ways(left, view(memory, 64, 7, 48, 64)));
+    // The columns of the rows below: another offset by whole rows.
+    EXPECT_FALSE(overlaps_both_ways(left, view(memory, 2 * 256 + 64, 3, 48, 64)));
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 2 * 256 + 60, 3, 2, 64)));
+    // Rows of the same bytes in another type.
+    EXPECT_FALSE(overlaps_both_ways(left, view(memory, 64, 8, 96, 128, DType::F16)));
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 62, 8, 97, 128, DType::F16)));
+}
+
+// Where the distances of rows differ, whatever lies between the first byte and the last counts.
+TEST(Overlap, OfOtherStrides) {
+    Memory memory;
+    const Tensor left = view(memory, 0, 8, 16, 64);
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 64, 8, 16, 32)));
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 64, 1, 1, 1)));
+    EXPECT_FALSE(overlaps_both_ways(left, view(memory, 7 * 256 + 64, 8, 16, 32)));
+}
+
+// A view whose rows reach across the borders of the other's.
+TEST(Overlap, OfRowsThatWrap) {
+    Memory memory;
+    const Tensor left = view(memory, 0, 8, 16, 64);
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 64, 7, 64, 64)));
+    EXPECT_TRUE(overlaps_both_ways(left, view(memory, 64 + 256, 3, 64, 64)));
+}
+
+TEST(Overlap, OfOtherMemory) {
+    Memory memory, other;
+    EXPECT_FALSE(overlaps_both_ways(view(memory, 0, 8, 16, 16), view(other, 0, 8, 16, 16)));
+}
+
+TEST(Hazards, NeedAWriteAndForgetAtABarrier) {
+    Memory memory;
+    const Tensor a = view(memory, 0, 1, 16, 16), b = view(memory, 64, 1, 16, 16);
+    Hazards hazards;
+    hazards.add(reads(a));
+    EXPECT_FALSE(hazards.conflicts(reads(a)));
+    EXPECT_TRUE(hazards.conflicts(writes(a)));
+    EXPECT_FALSE(hazards.conflicts(writes(b)));
+    hazards.add(writes(b));
+    EXPECT_TRUE(hazards.conflicts(reads(b)));
+    EXPECT_TRUE(hazards.conflicts(writes(b)));
+    hazards.barrier();
+    EXPECT_FALSE(hazards.conflicts(writes(a)));
+    EXPECT_FALSE(hazards.conflicts(reads(b)));
+}
+
+class Barriers : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        backend_ = open_vulkan("vulkan:0", {});
+        memory_ = backend_->allocate(kTensors * 64 * sizeof(float));
+        backend_->sync();
+    }
+
+    // 4 rows of 16, one tensor behind the other.
+    Tensor tensor(size_t i) { return view(*memory_, i * 256, 4, 16, 16); }
+
+    CommandCounts counts() { return static_cast<VulkanBackend&>(*backend_).queue().counts(); }
+
+    // Barriers between the dispatches that `ops` records.
+    template <class Ops>
+    long barriers_of(long dispatches, const Ops& ops) {
+        backend_->sync();
+        const CommandCounts before = counts();
+        ops();
+        backend_->sync();
+        EXPECT_EQ(counts().dispatches - before.dispatches, dispatches);
+        EXPECT_EQ(counts().submissions - before.submissions, 1);
+        return counts().barriers - before.barriers;
+    }
+
+    static constexpr size_t kTensors = 8;
+    std::unique_ptr<Backend> backend_;
+    Buffer memory_;
+};
+
+TEST_F(Barriers, NoneBetweenIndependentOps) {
+    EXPECT_EQ(barriers_of(3,
+                          [&] {
+                              copy(*backend_, tensor(1), tensor(0));
+                              copy(*backend_, tensor(2), tensor(0));
+                              add(*backend_, tensor(5), tensor(3), tensor(4));
+                          }),
+              0);
+}
+
+TEST_F(Barriers, OneBeforeEachThatDepends) {
+    EXPECT_EQ(barriers_of(3,
+                          [&] {
+                              copy(*backend_, tensor(1), tensor(0));
+                              copy(*backend_, tensor(2), tensor(1));  // reads what was written
+                              copy(*backend_, tensor(1), tensor(3));  // writes what was read
+                          }),
+              2);
+    EXPECT_EQ(barriers_of(2,
+                          [&] {
+                              copy(*backend_, tensor(1), tensor(0));
+                              copy(*backend_, tensor(1), tensor(2));  // writes what was written
+                          }),
+              1);
+}
+
+TEST_F(Barriers, OneForAllThatCameBefore) {
+    EXPECT_EQ(barriers_of(4,
+                          [&] {
+                              copy(*backend_, tensor(1), tensor(0));
+                              copy(*backend_, tensor(3), tensor(2));
+                              copy(*backend_, tensor(4), tensor(1));
+                              copy(*backend_, tensor(5), tensor(3));
+                          }),
+              1);
+}
+
+TEST_F(Barriers, NoneBetweenColumnsOfTheSameRows) {
+    Tensor left = tensor(1), right = tensor(1);
+    left.cols = right.cols = 8;
+    right.offset_bytes += 8 * sizeof(float);
+    Tensor half = tensor(0);
+    half.cols = 8;
+    EXPECT_EQ(barriers_of(2,
+                          [&] {
+                              copy(*backend_, left, half);
+                              copy(*backend_, right, half);
+                          }),
+              0);
+}
+
+// What is replayed has the barriers that it was recorded with.
+TEST_F(Barriers, OfAReplay) {
+    for (int time = 0; time < 3; ++time)
+        EXPECT_EQ(barriers_of(2,
+                              [&] {
+                                  backend_->replay(1, [&] {
+                                      copy(*backend_, tensor(1), tensor(0));
+                                      copy(*backend_, tensor(2), tensor(1));
+                                  });
+                              }),
+                  1);
+}
+
+}  // namespace
+}  // namespace aerie::vulkan
