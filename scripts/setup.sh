@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
-  libsentencepiece-dev libgtest-dev python3)
+  libsentencepiece-dev libgtest-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

@@ -38,16 +38,12 @@ struct RopeParams {
 
 struct AttentionParams {
     uint heads, group, head_dim;  // group: query heads of a kv head
+    uint together;                // heads that are merged together
     uint first_row;               // of this block of rows
+    uint units, out_stride;       // units of `together` heads
     uint qkv_stride, k_stride, v_stride, pages_stride;
-    uint chunks;  // that the scratch has room for, of each head
+    uint most_chunks;  // that the scratch has room for, of each head
     float scale;
-};
-
-struct MergeParams {
-    uint heads, head_dim, together;  // heads that a workgroup merges
-    uint first_row, units, out_stride;
-    uint chunks;
 };
 
 struct GatherParams {

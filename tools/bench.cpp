@@ -53,6 +53,7 @@ int run_bench(const BenchOptions& options) {
     if (result.cancelled) return kInterrupted;
     const BenchReport report(model, plan, std::move(result));
     if (!options.quiet) std::fputs(bench_table(report).c_str(), stderr);
+    if (options.model.profile) print_op_times(model.backend());
     if (page) page->commit(bench_page(report));
     if (options.json) print(bench_json(report).dump() + "\n");
     return 0;

@@ -67,6 +67,15 @@ BenchReport::BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult m
     prefill_tokens_per_second = prompt_tokens / result.prefill.median();
 }
 
+// Null where ops run at once.
+Json commands_json(const CommandCounts& counts) {
+    if (counts.dispatches == 0) return {};
+    return Json::Object{{"dispatches", int64_t(counts.dispatches)},
+                        {"barriers", int64_t(counts.barriers)},
+                        {"submissions", int64_t(counts.submissions)},
+                        {"bytes_read", uint64_t(counts.bytes_read)}};
+}
+
 Json bench_json(const BenchReport& report) {
     const BenchResult& result = report.result;
     Json::Array passes, cycles;
@@ -104,6 +113,8 @@ Json bench_json(const BenchReport& report) {
     json.set("draft_level", spread(result.draft_level));
     json.set("cycle", cycles.empty() ? Json() : cycles.front());
     json.set("cycles", std::move(cycles));
+    json.set("commands", Json::Object{{"token", commands_json(result.token_commands)},
+                                      {"cycle", commands_json(result.cycle_commands)}});
     json.set("peak_memory_bytes", uint64_t(report.peak_memory_bytes));
     return json;
 }
@@ -132,6 +143,12 @@ std::string bench_table(const BenchReport& report) {
         table += "draft level  " + spread_of(result.draft_level) +
                  format(" %8.2f  (%s)\n", result.draft_level.median() / result.plain.median(),
                         report.draft_weights.c_str());
+    for (const auto& [what, counts] : {std::pair("plain token", result.token_commands),
+                                       {"cycle of 60,6,10", result.cycle_commands}})
+        if (counts.dispatches > 0)
+            table += format("%-16s %ld dispatches, %ld barriers, %ld submissions, %zu bytes read\n",
+                            what, counts.dispatches, counts.barriers, counts.submissions,
+                            counts.bytes_read);
     for (const CycleTimes& cycle : result.cycles)
         table += format(
             "EAGLE-2, tree %s: tau %.2f%s, %.1f nodes, %.1f ms a cycle (draft %.1f, verify %.1f), "

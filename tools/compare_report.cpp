@@ -103,11 +103,11 @@ std::string fork_lines(const CompareReport& report, size_t device) {
 
 std::string errors_table(const CompareReport& report, const ComparedDevice& device) {
     std::string table = "\n" + device.name + " against " + report.reference().name + "\n" +
-                        format("%-12s %10s %10s   %-16s %10s %14s\n", "", "carried", "worst row",
+                        format("%-14s %10s %10s   %-16s %10s %14s\n", "", "carried", "worst row",
                                "worst op", "alone", "same bits");
     for (const LayerSummary& layer : summarise_layers(device))
         table +=
-            format("%-12s %10s %10s   %-16s %10s %8d of %d\n", layer.name.c_str(),
+            format("%-14s %10s %10s   %-16s %10s %8d of %d\n", layer.name.c_str(),
                    scientific(layer.last->carried.relative()).c_str(),
                    scientific(layer.last->carried.worst_row).c_str(),
                    layer.worst->alone.relative() == 0 ? "-" : layer.worst->place.name.c_str(),
@@ -185,8 +185,7 @@ std::string compare_table(const CompareReport& report) {
     table += "\n";
     for (const ComparedDevice& device : comparison.devices)
         table += device.name + ": " +
-                 (comparison.drafts ? depths_line(device) : "nothing was drafted") +
-                 "\n";
+                 (comparison.drafts ? depths_line(device) : "nothing was drafted") + "\n";
     for (size_t i = 1; i < comparison.devices.size(); ++i) table += fork_lines(report, i);
     table += "\n";
     for (const Check& check : report.verdict.checks)

@@ -41,18 +41,19 @@ Capabilities describe(int index) {
 CudaBackend::CudaBackend(int index) : index_(index), capabilities_(describe(index)) {
     CUDA_CHECK(cudaSetDevice(index_));
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    recordings_ = std::make_shared<Recordings>(stream_);
     reserve({});
 }
 
 CudaBackend::~CudaBackend() {
-    forget_recordings();
+    recordings_->forget();
     scratch_.reset();
     (void)cudaStreamDestroy(stream_);
 }
 
 Buffer CudaBackend::allocate(size_t size_bytes) {
-    // A recording holds addresses: it must not outlive any of them.
-    auto memory = std::make_unique<CudaMemory>(size_bytes, [this] { forget_recordings(); });
+    auto memory = std::make_unique<CudaMemory>(
+        size_bytes, [recordings = recordings_] { recordings->forget(); });
     CUDA_CHECK(cudaMemsetAsync(memory->data(), 0, size_bytes, stream_));
     return memory;
 }
@@ -127,27 +128,38 @@ void CudaBackend::sync() {
 }
 
 void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
-    const auto known = recordings_.find(key);
-    if (known != recordings_.end()) {
-        CUDA_CHECK(cudaGraphLaunch(known->second, stream_));
-        return;
-    }
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t recording = nullptr;
-    CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    record();
-    CUDA_CHECK(cudaStreamEndCapture(stream_, &graph));
-    CUDA_CHECK(cudaGraphInstantiate(&recording, graph, 0));
-    CUDA_CHECK(cudaGraphDestroy(graph));
-    recordings_[key] = recording;
-    CUDA_CHECK(cudaGraphLaunch(recording, stream_));
+    cudaGraphExec_t graph = recordings_->find(key);
+    if (!graph) graph = recordings_->add(key, record);
+    CUDA_CHECK(cudaGraphLaunch(graph, stream_));
 }
 
-void CudaBackend::forget_recordings() {
-    if (recordings_.empty()) return;
+cudaGraphExec_t Recordings::find(uint64_t key) const {
+    const auto known = graphs_.find(key);
+    return known == graphs_.end() ? nullptr : known->second;
+}
+
+cudaGraphExec_t Recordings::add(uint64_t key, const std::function<void()>& record) {
+    cudaGraph_t graph = nullptr;
+    CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    try {
+        record();
+    } catch (...) {
+        if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
+        throw;
+    }
+    CUDA_CHECK(cudaStreamEndCapture(stream_, &graph));
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t result = cudaGraphInstantiate(&executable, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    CUDA_CHECK(result);
+    return graphs_[key] = executable;
+}
+
+void Recordings::forget() {
+    if (graphs_.empty()) return;
     (void)cudaStreamSynchronize(stream_);  // one may be running
-    for (const auto& [key, recording] : recordings_) (void)cudaGraphExecDestroy(recording);
-    recordings_.clear();
+    for (const auto& [key, graph] : graphs_) (void)cudaGraphExecDestroy(graph);
+    graphs_.clear();
 }
 
 }  // namespace cuda

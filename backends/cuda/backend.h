@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <unordered_map>
 
 #include "backend/backend.h"
@@ -13,6 +14,21 @@ namespace aerie::cuda {
 constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
 
 struct MatmulOutput;
+
+// Passes as CUDA graphs, by their keys. They hold addresses: none may outlive any memory.
+class Recordings {
+  public:
+    explicit Recordings(cudaStream_t stream) : stream_(stream) {}
+
+    cudaGraphExec_t find(uint64_t key) const;  // null: not yet
+    // Captures what `record` enqueues. Throws Error.
+    cudaGraphExec_t add(uint64_t key, const std::function<void()>& record);
+    void forget();  // waits for what is running
+
+  private:
+    cudaStream_t stream_;
+    std::unordered_map<uint64_t, cudaGraphExec_t> graphs_;
+};
 
 class CudaBackend final : public Backend {
   public:
@@ -54,7 +70,6 @@ class CudaBackend final : public Backend {
 
   private:
     void multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w);
-    void forget_recordings();
 
     int index_;
     cudaStream_t stream_ = nullptr;
@@ -65,8 +80,8 @@ class CudaBackend final : public Backend {
     std::byte* packed_ = nullptr;  // columns of a matmul
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
-    float* logits_ = nullptr;  // edited, [kPassRows, vocab]
-    std::unordered_map<uint64_t, cudaGraphExec_t> recordings_;
+    float* logits_ = nullptr;                 // edited, [kPassRows, vocab]
+    std::shared_ptr<Recordings> recordings_;  // memory knows them, and may outlive this
 };
 
 }  // namespace aerie::cuda

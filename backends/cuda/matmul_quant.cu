@@ -39,10 +39,38 @@ __global__ void pack_columns_kernel(std::byte* packed, const std::byte* x, size_
 
 struct QuantTask {
     const uint4* weight;
-    std::byte* packed;
+    const std::byte* x;  // rows of I8G32
+    size_t x_stride;     // bytes
+    std::byte* packed;   // the same as pack_columns_kernel makes it, for more than one tile
     int groups;
     MatmulOutput output;
 };
+
+// What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns.
+struct Columns {
+    uint2 steps;
+    float2 scales;
+};
+
+__device__ inline Columns packed_columns(const QuantTask& task, int token_tile, int group) {
+    const int lane = int(threadIdx.x);
+    const std::byte* from = packed_group(task.packed, token_tile, group, task.groups);
+    return {__ldg(reinterpret_cast<const uint2*>(from) + lane),
+            __ldg(reinterpret_cast<const float2*>(from + kTokenTile * kGroup) + lane % 4)};
+}
+
+// At most 8 tokens as they come: packing them would take a launch of its own.
+__device__ inline Columns plain_columns(const QuantTask& task, int group) {
+    const int token = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4;
+    const auto word = [&](int of_token, int index) {
+        if (of_token >= task.output.out.rows) return 0u;
+        const std::byte* block =
+            task.x + size_t(of_token) * task.x_stride + size_t(group) * sizeof(BlockI8G32);
+        return __ldg(reinterpret_cast<const unsigned*>(block) + index);
+    };
+    return {make_uint2(word(token, 1 + t), word(token, 5 + t)),
+            make_float2(__uint_as_float(word(2 * t, 0)), __uint_as_float(word(2 * t + 1, 0)))};
+}
 
 // How a lane finds its part of a group's 16 x 32 steps, and what they are multiples of.
 struct Q8 {
@@ -72,13 +100,10 @@ __device__ inline unsigned component(const uint4& word, int i) {
 // Adds the products of one group and 8 tokens.
 template <class Format>
 __device__ inline void add_group(float (&total)[4], uint4 steps, unsigned scales,
-                                 const std::byte* group) {
-    const int lane = int(threadIdx.x);
-    const uint2 column = __ldg(reinterpret_cast<const uint2*>(group) + lane);
-    const float2 x_scale =
-        __ldg(reinterpret_cast<const float2*>(group + kTokenTile * kGroup) + lane % 4);
+                                 const Columns& columns) {
+    const float2 x_scale = columns.scales;
     int dot[4] = {0, 0, 0, 0};
-    mma_s8(dot, steps, column);
+    mma_s8(dot, steps, columns.steps);
     const float low = from_f16(uint16_t(scales)), high = from_f16(uint16_t(scales >> 16));
     total[0] = total[0] + float(dot[0] >> Format::kShift) * (low * x_scale.x);
     total[1] = total[1] + float(dot[1] >> Format::kShift) * (low * x_scale.y);
@@ -114,8 +139,9 @@ __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task) {
             if (group >= task.groups) break;
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
-                add_group<Format>(total[n], Format::steps(words, i), component(scales, i),
-                                  packed_group(task.packed, n, group, task.groups));
+                add_group<Format>(
+                    total[n], Format::steps(words, i), component(scales, i),
+                    tiles == 1 ? plain_columns(task, group) : packed_columns(task, n, group));
         }
     });
 #pragma unroll
@@ -134,11 +160,19 @@ auto kernel_of(int tiles) {
 
 void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w) {
     const int groups = w.cols / kGroup, tiles = token_tiles(x.rows);
-    const dim3 columns(unsigned(tiles_of(groups * 8, 128)), unsigned(tiles * kTokenTile));
-    launch(pack_columns_kernel, {columns, dim3(128), stream_}, packed_, row<const std::byte>(x, 0),
-           size_bytes(x.dtype, size_t(x.row_stride)), x.rows, groups);
+    const std::byte* from = row<const std::byte>(x, 0);
+    const size_t stride = size_bytes(x.dtype, size_t(x.row_stride));
+    if (tiles > 1) {
+        const dim3 columns(unsigned(tiles_of(groups * 8, 128)), unsigned(tiles * kTokenTile));
+        launch(pack_columns_kernel, {columns, dim3(128), stream_}, packed_, from, stride, x.rows,
+               groups);
+    }
     const QuantTask task{reinterpret_cast<const uint4*>(static_cast<const CudaWeight&>(w).data()),
-                         packed_, groups, output};
+                         from,
+                         stride,
+                         packed_,
+                         groups,
+                         output};
     launch(w.dtype == DType::Q8_0 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
            {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), stream_}, task);
 }

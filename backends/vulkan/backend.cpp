@@ -110,6 +110,7 @@ void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
+    plan.add(finished, DType::I32, 1, kMaxNodes * std::max(limits.heads, 1));
     add_choices_to(plan, limits);
 }
 

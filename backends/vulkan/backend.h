@@ -9,7 +9,7 @@
 
 namespace aerie::vulkan {
 
-constexpr int kMostContext = 1024 * kPageSize;  // as attention_merge.comp has it
+constexpr int kMostContext = 1024 * kPageSize;  // as attention.comp has it
 constexpr int kMostVocab = 1 << 20;             // as fixed_point.glsl and best_of.glsl have it
 
 // All that ops keep between dispatches.
@@ -18,6 +18,7 @@ struct Scratch {
     void add_choices_to(TensorPlan& plan, const Limits& limits);
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
+    Tensor finished;   // I32, zero between dispatches: parts of attention that are done
     // Choices, for some rows at a time. The histogram is zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best
@@ -45,6 +46,7 @@ class VulkanBackend final : public Backend {
     }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     std::vector<OpTime> op_times() override;
+    CommandCounts command_counts() const override { return queue_->counts(); }
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/backend.h"
 #include "vulkan/hazards.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
@@ -26,11 +27,6 @@ struct Dispatch {
     uint32_t params_bytes = 0;
     Grid grid;
     double work = 0;  // multiply-adds, about: a submission shall not take long
-};
-
-struct CommandCounts {
-    long dispatches = 0, barriers = 0, submissions = 0;
-    size_t bytes_read = 0;
 };
 
 class CommandList {

@@ -117,40 +117,32 @@ void VulkanBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const Att
 
 void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
                                  const KvLayer& kv) {
-    constexpr uint32_t kAtOnce = 8;  // chunks of a head that run beside each other
+    constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
     const int heads = shape.heads, head_dim = shape.head_dim;
-    const uint32_t chunks = uint32_t(scratch_.attention.cols / (heads * (head_dim + 2)));
-    const uint32_t together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
-    AttentionParams part = {.heads = uint32_t(heads),
-                            .group = uint32_t(heads / shape.kv_heads),
-                            .head_dim = uint32_t(head_dim),
-                            .first_row = 0,
-                            .qkv_stride = stride_words(qkv),
-                            .k_stride = stride_words(kv.k),
-                            .v_stride = stride_words(kv.v),
-                            .pages_stride = stride_words(kv.page_table),
-                            .chunks = chunks,
-                            .scale = float(1.0 / std::sqrt(double(head_dim)))};
-    MergeParams merge = {.heads = uint32_t(heads),
-                         .head_dim = uint32_t(head_dim),
-                         .together = together,
-                         .first_row = 0,
-                         .units = units(out) / uint32_t(heads) * together,
-                         .out_stride = stride_words(out),
-                         .chunks = chunks};
-    if (is_quantised(out.dtype)) merge.units = together * uint32_t(head_dim) / kGroup;
+    const int most_chunks = scratch_.attention.cols / (heads * (head_dim + 2));
+    const int together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
+    AttentionParams params = {.heads = uint32_t(heads),
+                              .group = uint32_t(heads / shape.kv_heads),
+                              .head_dim = uint32_t(head_dim),
+                              .together = uint32_t(together),
+                              .first_row = 0,
+                              .units = units(out) * uint32_t(together) / uint32_t(heads),
+                              .out_stride = stride_words(out),
+                              .qkv_stride = stride_words(qkv),
+                              .k_stride = stride_words(kv.k),
+                              .v_stride = stride_words(kv.v),
+                              .pages_stride = stride_words(kv.page_table),
+                              .most_chunks = uint32_t(most_chunks),
+                              .scale = float(1.0 / std::sqrt(double(head_dim)))};
     for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
         const int count = std::min(scratch_.attention.rows, qkv.rows - first);
-        const Tensor partial = scratch_.attention.row_range(0, count);
-        part.first_row = merge.first_row = uint32_t(first);
-        run({"attention", {kv.k.dtype == DType::F16}}, part,
-            {{writes(partial), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
-              reads(kv.v)}},
-            {uint32_t(heads), uint32_t(count), std::min(chunks, kAtOnce)},
+        params.first_row = uint32_t(first);
+        run({"attention", {quantises(out), kv.k.dtype == DType::F16}}, params,
+            {{writes(out), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
+              reads(kv.v), writes(scratch_.attention.row_range(0, count)),
+              writes(scratch_.finished)}},
+            {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
             2.0 * count * heads * head_dim * kPageSize);
-        run({"attention_merge", {quantises(out)}}, merge,
-            {{writes(out), reads(partial), reads(rows.block)}},
-            {uint32_t(heads) / together, uint32_t(count)}, double(count) * out.cols);
     }
 }
 

@@ -59,8 +59,8 @@ uvec2 share_of(uvec2 fixed_sum, float share) {
     return result == uvec2(0u) ? one : result;
 }
 
-// Adds to a sum in shared or buffer memory, beside others that do so: whoever makes the low word
-// overflow carries.
+// Adds to a sum in shared or buffer memory (so no function can take it), beside others that do so:
+// whoever makes the low word overflow carries.
 #define ADD_FIXED(low, high, term)                                        \
     {                                                                     \
         uvec2 added = term;                                               \

@@ -149,6 +149,12 @@ struct OpTime {
     double seconds = 0;
 };
 
+// What a device that records commands has been given since it was opened.
+struct CommandCounts {
+    long dispatches = 0, barriers = 0, submissions = 0;
+    size_t bytes_read = 0;  // back to the host
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
@@ -170,6 +176,8 @@ class Backend {
     virtual std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) = 0;
     // By op, where the device was opened to be profiled and can tell; waits.
     virtual std::vector<OpTime> op_times() { return {}; }
+    // All zero where ops run at once.
+    virtual CommandCounts command_counts() const { return {}; }
     // Type that an activation should have to be multiplied by a weight of this type.
     virtual DType activation_type(DType weight) const = 0;
 

@@ -16,7 +16,11 @@ SessionLimits limits_of(const ModelFiles& files, const RuntimeOptions& options) 
 }  // namespace
 
 BenchModel::BenchModel(ModelFiles files, const RuntimeOptions& options)
-    : BenchModel(std::move(files), options, open_device(options.device, {options.threads})) {}
+    : BenchModel(std::move(files), options,
+                 open_device(options.device, {.threads = options.threads,
+                                              .cache = options.cache,
+                                              .profile = options.profile,
+                                              .on_progress = options.on_progress})) {}
 
 BenchModel::BenchModel(ModelFiles files, const RuntimeOptions& options,
                        std::unique_ptr<Backend> backend)

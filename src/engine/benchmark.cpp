@@ -83,8 +83,34 @@ class Rounds {
         probe_->copy();
         begin();
         plain_.session->verify(tree_of_size(kMaxNodes, model_.files().config.vocab));
+        count_commands();
         for (const auto& cycles : cycles_)
             if (!cancelled()) cycles->warm_up();
+    }
+
+    // The cycles that are timed force their acceptance, for which the host must see each level; so
+    // one is counted that does not.
+    void count_commands() {
+        if (model_.backend().command_counts().dispatches == 0) return;
+        decode_token(*plain_.session);
+        result_.token_commands = commands_of([&] { decode_token(*plain_.session); });
+        if (!plan_.acceptance) return;
+        DraftOptions options = model_.options().draft;
+        options.tree = TreeShape{};
+        const BenchModel::Drafting drafting = model_.with(options);
+        drafting.session->begin({});
+        drafting.session->prefill(prompt_);
+        decode_token(*drafting.session);
+        result_.cycle_commands = commands_of([&] { decode_token(*drafting.session); });
+    }
+
+    template <class Work>
+    CommandCounts commands_of(const Work& work) {
+        const CommandCounts before = model_.backend().command_counts();
+        work();
+        const CommandCounts after = model_.backend().command_counts();
+        return {after.dispatches - before.dispatches, after.barriers - before.barriers,
+                after.submissions - before.submissions, after.bytes_read - before.bytes_read};
     }
 
     void round() {
@@ -122,8 +148,7 @@ class Rounds {
         plain_.session->prefill(prompt_, plan_.cancelled);
     }
 
-    double decode_token() {
-        Session& session = *plain_.session;
+    static double decode_token(Session& session) {
         return seconds_of([&] {
             const TokenTree tree = session.propose();
             const auto choices = session.verify(tree);
@@ -133,10 +158,11 @@ class Rounds {
 
     void decode_plainly(Samples& plain) {
         constexpr int kLeast = 4, kMost = 32;
-        decode_token();  // a small model comes back into the caches that a probe has emptied
+        decode_token(
+            *plain_.session);  // a small model comes back into the caches that a probe has emptied
         double used = 0;
         for (int i = 0; i < kMost && (i < kLeast || used < 10 * kRepeatSeconds); ++i) {
-            const double seconds = decode_token();
+            const double seconds = decode_token(*plain_.session);
             plain.add(seconds);
             used += seconds;
         }

@@ -36,6 +36,8 @@ struct BenchResult {
     std::vector<PassTimes> passes;
     Samples draft_level;             // empty without a head
     std::vector<CycleTimes> cycles;  // the same
+    // Of one plain token, and of one cycle with the paper's tree; zero where ops run at once.
+    CommandCounts token_commands, cycle_commands;
     Samples read_share;  // of each round: bytes a second of plain decoding, over the read rate
     int rounds = 0;
     bool cancelled = false;

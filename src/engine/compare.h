@@ -84,9 +84,10 @@ Acceptance acceptance(const ComparedDevice& device);
 // The last op of the final hidden state: what the LM head reads.
 const ComparedOp* final_state(const ComparedDevice& device);
 
-// Models of the same files, two at least, all of which are in memory. Texts are decoded by each device alone; then all read the
-// reference's text in passes of at most kObservedRows rows, while the reference's values of one
-// pass are kept, 256 MB at most. Throws Error, UsageError (a prompt that does not fit).
+// Models of the same files, two at least, all of which are in memory. Texts are decoded by each
+// device alone; then all read the reference's text in passes of at most kObservedRows rows, while
+// the reference's values of one pass are kept, 256 MB at most. Throws Error, UsageError (a prompt
+// that does not fit).
 Comparison compare(std::span<const std::unique_ptr<ComparedModel>> models,
                    const Tokenizer& tokenizer, const CompareTask& task);
 

@@ -18,6 +18,16 @@
 
 namespace aerie::test {
 
+// Models and test data: in the source tree, or in $AERIE_TEST_ROOT, which has the same folders.
+inline std::filesystem::path models_dir() {
+    const char* root = std::getenv("AERIE_TEST_ROOT");
+    return root ? std::filesystem::path(root) / "models" : AERIE_MODELS_DIR;
+}
+inline std::filesystem::path test_data_dir() {
+    const char* root = std::getenv("AERIE_TEST_ROOT");
+    return root ? std::filesystem::path(root) / "tests" / "data" : AERIE_TEST_DATA_DIR;
+}
+
 // $AERIE_TEST_DEVICE, else the CPU.
 inline std::string test_device() {
     const char* device = std::getenv("AERIE_TEST_DEVICE");
@@ -38,8 +48,8 @@ inline bool lacks_test_device() {
 inline RuntimeOptions bundled_options(DType type, DType draft_type) {
     RuntimeOptions options;
     options.device = test_device();
-    options.model = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny";
-    options.head = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny-eagle";
+    options.model = models_dir() / "aerie-tiny";
+    options.head = models_dir() / "aerie-tiny-eagle";
     options.weights = type;
     options.draft_weights = draft_type;
     options.kv = type == DType::F32 ? DType::F32 : DType::F16;
@@ -139,7 +149,7 @@ inline Sampling sampling_at(float temperature, uint64_t seed) {
 }
 
 inline Json read_data(const std::string& file) {
-    const auto path = std::filesystem::path(AERIE_TEST_DATA_DIR) / file;
+    const auto path = test_data_dir() / file;
     return Json::parse(read_text(path, 64 << 20), path.string());
 }
 
@@ -154,7 +164,7 @@ inline std::vector<std::string> sixty_prompts() {
     std::vector<std::string> prompts;
     const Json greedy = read_data("greedy.json");
     for (const Json& entry : *greedy.array()) prompts.push_back(*entry.find("prompt")->string());
-    std::ifstream file(std::filesystem::path(AERIE_TEST_DATA_DIR) / "prompts.txt");
+    std::ifstream file(test_data_dir() / "prompts.txt");
     for (std::string line; std::getline(file, line);) {
         for (size_t at; (at = line.find("\\n")) != std::string::npos;) line.replace(at, 2, "\n");
         if (!line.empty()) prompts.push_back(line);

@@ -137,7 +137,7 @@ class ChoiceTest : public DeviceTest {
 
 TEST_P(ChoiceTest, ProbsMatchEnumeration) {
     double worst = 0;
-    for (unsigned seed = 0; seed < 10000; ++seed) {
+    for (unsigned seed = 0; seed < 10000; seed += GetParam().step) {
         const Case c = random_case(seed);
         const Matrix got = run_probs(c);
         for (int r = 0; r < got.rows; ++r) {
@@ -154,7 +154,7 @@ TEST_P(ChoiceTest, ProbsMatchEnumeration) {
 }
 
 TEST_P(ChoiceTest, SampleTakesTheArgmaxOfPerturbedProbabilities) {
-    for (unsigned seed = 20000; seed < 24000; ++seed) {
+    for (unsigned seed = 20000; seed < 24000; seed += GetParam().step) {
         const Case c = random_case(seed);
         Matrix noise_rows(2, c.logits.cols);
         for (int r = 0; r < 2; ++r)
@@ -180,7 +180,7 @@ TEST_P(ChoiceTest, SampleTakesTheArgmaxOfPerturbedProbabilities) {
 }
 
 TEST_P(ChoiceTest, TopKMatchesEnumeration) {
-    for (unsigned seed = 40000; seed < 44000; ++seed) {
+    for (unsigned seed = 40000; seed < 44000; seed += GetParam().step) {
         const Case c = random_case(seed);
         const int k = 1 + int(seed % unsigned(std::min(c.logits.cols, kMaxTopK)));
         const Best got = run_top_k(c, k);
@@ -205,7 +205,7 @@ TEST_P(ChoiceTest, TopKMatchesEnumeration) {
 }
 
 TEST_P(ChoiceTest, TopKWithNoiseMatchesEnumeration) {
-    for (unsigned seed = 60000; seed < 63000; ++seed) {
+    for (unsigned seed = 60000; seed < 63000; seed += GetParam().step) {
         Case c = random_case(seed);
         if (c.filters.temperature == 0) continue;
         const int k = 1 + int(seed % unsigned(std::min(c.logits.cols, kMaxTopK)));

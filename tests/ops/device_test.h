@@ -19,6 +19,7 @@ namespace aerie {
 struct Device {
     std::string name;
     std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
+    unsigned step = 1;  // takes every step-th of thousands of random cases: it is slow in tests
 };
 
 // Those of the test program: the CPU with every instruction set and the GPUs, or the CUDA kernels

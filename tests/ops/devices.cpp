@@ -1,27 +1,25 @@
 // Devices under test: the CPU with every instruction set, and the GPUs.
-#include <cstdlib>
-
-#include "cpu/cpu_backend.h"
-#include "cpu/isa.h"
+#include "backend/registry.h"
 #include "ops/device_test.h"
 
 namespace aerie {
 
-std::unique_ptr<Backend> open_cpu_isa(const std::string& isa, int threads) {
-    bool usable = false;
-    for (cpu::Isa candidate : cpu::usable_isas()) usable = usable || cpu::name(candidate) == isa;
-    if (!usable) return nullptr;
-    setenv("AERIE_CPU_ISA", isa.c_str(), 1);
-    auto backend = open_cpu(threads);
-    unsetenv("AERIE_CPU_ISA");
-    return backend;
+namespace {
+
+std::unique_ptr<Backend> open_first_cuda() {
+    for (const Capabilities& device : list_devices())
+        if (device.name == "cuda:0") return open_device(device.name);
+    return nullptr;
 }
+
+}  // namespace
 
 std::vector<Device> devices() {
     std::vector<Device> all;
     for (const char* isa : {"portable", "avx2", "avx512"})
-        all.push_back({std::string("cpu_") + isa, [isa] { return open_cpu_isa(isa, 2); }});
+        all.push_back({std::string("cpu_") + isa, [isa] { return open_cpu_isa(isa, 2); }, 1});
     for (Device& device : vulkan_devices()) all.push_back(std::move(device));
+    all.push_back({"cuda", open_first_cuda});
     return all;
 }
 

@@ -1,4 +1,4 @@
-// sample: a million draws over positions follow probs (G-test), at several filter settings.
+// sample: many draws over positions follow probs (G-test), at several filter settings.
 #include <cmath>
 
 #include "ops/device_test.h"
@@ -47,24 +47,24 @@ class SampleDistributionTest : public DeviceTest {
 };
 
 TEST_P(SampleDistributionTest, FollowsProbs) {
-    constexpr int kDraws = 1 << 20;
+    const int draws = int((1u << 14) / GetParam().step) * 64;
     const Matrix logits = random_matrix(1, 50, 3, 2);
     for (const Filters& filters :
          {Filters{.temperature = 1}, Filters{.temperature = 0.6f, .top_k = 12},
           Filters{.temperature = 1.5f, .top_p = 0.9f}, Filters{.temperature = 1, .min_p = 0.05f}}) {
         const std::vector<double> p = reference::probs(logits.data, filters);
-        const std::vector<int> counts = draw(logits, filters, 2024, kDraws);
+        const std::vector<int> counts = draw(logits, filters, 2024, draws);
         double g = 0, rare = 0, rare_count = 0;
         int cells = 0;
         for (size_t i = 0; i < p.size(); ++i) {
             EXPECT_TRUE(p[i] > 0 || counts[i] == 0) << i;
-            if (p[i] * kDraws < 10) {
-                rare += p[i] * kDraws;
+            if (p[i] * draws < 10) {
+                rare += p[i] * draws;
                 rare_count += counts[i];
                 continue;
             }
             ++cells;
-            if (counts[i] > 0) g += 2 * counts[i] * std::log(counts[i] / (p[i] * kDraws));
+            if (counts[i] > 0) g += 2 * counts[i] * std::log(counts[i] / (p[i] * draws));
         }
         if (rare > 0 && rare_count > 0) {
             g += 2 * rare_count * std::log(rare_count / rare);

@@ -7,11 +7,13 @@ namespace aerie {
 
 namespace {
 
-Device vulkan_device(const std::string& name, const vulkan::DeviceChoices& choices) {
-    return {name, [choices]() -> std::unique_ptr<Backend> {
+Device vulkan_device(const std::string& name, const vulkan::DeviceChoices& choices, unsigned step) {
+    return {name,
+            [choices]() -> std::unique_ptr<Backend> {
                 if (vulkan_capabilities().empty()) return nullptr;
                 return open_vulkan("vulkan:0", choices);
-            }};
+            },
+            step};
 }
 
 }  // namespace
@@ -21,8 +23,8 @@ std::vector<Device> vulkan_devices() {
     split.split = 8;
     split.allow_integer_dot = false;
     discrete.allow_unified = false;
-    return {vulkan_device("vulkan", plain), vulkan_device("vulkan_split", split),
-            vulkan_device("vulkan_staged", discrete)};
+    return {vulkan_device("vulkan", plain, 5), vulkan_device("vulkan_split", split, 21),
+            vulkan_device("vulkan_staged", discrete, 21)};
 }
 
 }  // namespace aerie

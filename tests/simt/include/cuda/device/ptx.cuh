@@ -60,8 +60,7 @@ void multiply_tile(void* const* items, const Decode& decode) {
             decode(column[0], mine.b.x);
             decode(column[1], mine.b.y);
             for (int half = 0; half < 2; ++half)
-                for (int i = 0; i < count; ++i)
-                    b[(t + 4 * half) * count + i][g] = column[half][i];
+                for (int i = 0; i < count; ++i) b[(t + 4 * half) * count + i][g] = column[half][i];
         }
     for (int row = 0; row < 16; ++row) {
         Sum sums[8];
