@@ -20,6 +20,7 @@ Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceCho
       unified_(traits_.unified() && choices.allow_unified),
       integer_dot_(traits_.integer_dot && choices.allow_integer_dot),
       cache_(choices.cache),
+      on_progress_(choices.on_progress),
       split_(choices.split                                 ? choices.split
              : traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1
                                                            : kGpuSplit),

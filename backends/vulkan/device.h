@@ -38,6 +38,9 @@ class Device {
     uint32_t fetch_lanes() const;
     bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }
+    void say(const std::string& what) const {
+        if (on_progress_) on_progress_(what);
+    }
     // A memory type of `allowed` (bits) with all of `properties`; -1: none.
     int memory_type(uint32_t allowed, VkMemoryPropertyFlags properties) const;
 
@@ -55,6 +58,7 @@ class Device {
     VkPhysicalDeviceMemoryProperties memory_ = {};
     bool unified_, integer_dot_;
     std::string cache_;
+    std::function<void(const std::string&)> on_progress_;
     int split_;
     bool profile_;
 };

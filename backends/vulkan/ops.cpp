@@ -14,33 +14,23 @@ namespace {
 constexpr int kGroupSize = 64;   // invocations of a workgroup, unless a shader says otherwise
 constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
 
-const char* embed_shader(DType type) {
-    switch (type) {
-        case DType::F32:
-            return "embed_f32";
-        case DType::F16:
-            return "embed_f16";
-        case DType::BF16:
-            return "embed_bf16";
-        case DType::Q8_0:
-            return "embed_q8_0";
-        default:
-            return "embed_q4_0";
-    }
-}
+// Shaders that read a weight of some type.
+struct WeightShaders {
+    const char *embed, *matmul, *matmul_dot;  // matmul_dot: by packed integer dot products
+};
 
-const char* matmul_shader(DType type, bool integer_dot) {
+WeightShaders shaders_of(DType type) {
     switch (type) {
         case DType::F32:
-            return "matmul_f32";
+            return {"embed_f32", "matmul_f32", "matmul_f32"};
         case DType::F16:
-            return "matmul_f16";
+            return {"embed_f16", "matmul_f16", "matmul_f16"};
         case DType::BF16:
-            return "matmul_bf16";
+            return {"embed_bf16", "matmul_bf16", "matmul_bf16"};
         case DType::Q8_0:
-            return integer_dot ? "matmul_q8_0_dot" : "matmul_q8_0";
+            return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot"};
         default:
-            return integer_dot ? "matmul_q4_0_dot" : "matmul_q4_0";
+            return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot"};
     }
 }
 
@@ -59,7 +49,7 @@ void VulkanBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
                                     .first_row = uint32_t(part.first_row),
                                     .rows = uint32_t(part.rows),
                                     .panels = uint32_t(layout.panels)};
-        run({embed_shader(table.dtype)}, params,
+        run({shaders_of(table.dtype).embed}, params,
             {{writes(out), reads(part.words), reads(rows.block)}},
             {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
     }
@@ -79,6 +69,7 @@ void VulkanBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsil
 void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
     const auto& weight = static_cast<const VulkanWeight&>(w);
     const StripLayout layout = strip_layout(w.dtype, w.cols);
+    const WeightShaders shaders = shaders_of(w.dtype);
     const int columns = int(std::bit_ceil(unsigned(std::min(x.rows, kMostColumns))));
     for (const WeightPart& part : weight.parts()) {
         const MatmulParams params = {.first_row = uint32_t(part.first_row),
@@ -91,7 +82,7 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
                                      .accumulates = acc == Accumulate::yes,
                                      .has_bias = bool(bias)};
         const Kernel kernel = {
-            matmul_shader(w.dtype, device_->integer_dot()),
+            device_->integer_dot() ? shaders.matmul_dot : shaders.matmul,
             {uint32_t(columns), uint32_t(device_->split()), device_->fetch_lanes()}};
         run(kernel, params, {{writes(out), reads(x), reads(part.words), reads_or(bias, x)}},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},

@@ -66,6 +66,9 @@ void Pipelines::create_layout() {
 VkPipeline Pipelines::get(const Kernel& kernel) {
     const auto found = pipelines_.find(kernel);
     if (found != pipelines_.end()) return found->second;
+    if (!cached_)
+        device_->say("compiling shaders for " + device_->traits().name +
+                     ", the first time only: " + std::to_string(pipelines_.size() + 1));
     return pipelines_[kernel] = compile(kernel);
 }
 

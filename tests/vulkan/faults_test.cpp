@@ -98,7 +98,8 @@ TEST_P(Faults, AtEveryFunction) {
     const std::map<std::string, long> calls = fault_record().calls;
     constexpr VkResult kResults[] = {VK_ERROR_DEVICE_LOST, VK_ERROR_OUT_OF_DEVICE_MEMORY,
                                      VK_ERROR_OUT_OF_HOST_MEMORY};
-    int faults = 0;
+    constexpr int kFunctionsBetween = 6;  // in the short form: devices that work take longest
+    int faults = 0, functions = 0;
     for (const auto& [function, count] : calls) {
         const long tried = most_calls() > 0 ? std::min(most_calls(), count) : count;
         for (long i = 0; i < tried; ++i) {
@@ -111,7 +112,9 @@ TEST_P(Faults, AtEveryFunction) {
                 expect_error(fault, ids);
             }
         }
-        EXPECT_EQ(generate_with({}), ids) << "after " << function;
+        if (++functions % kFunctionsBetween == 0 || most_calls() != 2) {
+            EXPECT_EQ(generate_with({}), ids) << "after " << function;
+        }
         std::printf("%s: %ld of %ld calls\n", function.c_str(), tried, count);
     }
     std::printf("%d faults at %zu functions\n", faults, calls.size());
