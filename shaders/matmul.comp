@@ -4,7 +4,9 @@
 // kSplit alone where the weight has floats, and on nothing where it is quantised: products of
 // groups are added one by one.
 #extension GL_GOOGLE_include_directive : require
+#if defined(FETCH_TOGETHER)
 #extension GL_KHR_shader_subgroup_ballot : require
+#endif
 #include "lib/io.glsl"
 #include "lib/half.glsl"
 #include "lib/weight.glsl"
@@ -12,9 +14,11 @@
 
 layout(constant_id = 0) const uint kColumns = 1u;
 layout(constant_id = 1) const uint kSplit = 1u;
-// Invocations of a subgroup that fetch x together and tell each other, where loads of one address
-// by all are slow; 0: each reads what it needs. Then kSplit is 1.
-layout(constant_id = 2) const uint kLanes = 0u;
+#if defined(FETCH_TOGETHER)
+// The invocations of a subgroup, so many, fetch x together and tell each other: for drivers where
+// loads of one address by all are slow. Then kSplit is 1.
+layout(constant_id = 2) const uint kLanes = 8u;
+#endif
 layout(local_size_x = 32, local_size_y_id = 1) in;
 
 PARAMS(MatmulParams);
@@ -37,13 +41,14 @@ const uint kPanelX = 9u;  // words of x that a panel meets
 #else
 const uint kPanelX = kPanelElements;
 #endif
-const uint kFetches = kLanes == 0u ? 1u : (kPanelX + kLanes - 1u) / kLanes;
+
+#if defined(FETCH_TOGETHER)
+const uint kFetches = (kPanelX + kLanes - 1u) / kLanes;
 
 uint fetched[kColumns * kFetches];
 
 // Before a panel is multiplied; `last` is the last word of it that x has.
 void fetch(uint panel_index, uint last) {
-    if (kLanes == 0u) return;
     for (uint c = 0u; c < kColumns; ++c)
         for (uint f = 0u; f < kFetches; ++f)
             fetched[c * kFetches + f] = x[column_at(c) + panel_index * kPanelX +
@@ -52,9 +57,15 @@ void fetch(uint panel_index, uint last) {
 
 // Word i of what a panel meets in a column.
 uint word_of_x(uint c, uint panel_index, uint i) {
-    if (kLanes == 0u) return x[column_at(c) + panel_index * kPanelX + i];
     return subgroupBroadcast(fetched[c * kFetches + i / kLanes], i % kLanes);
 }
+#else
+void fetch(uint panel_index, uint last) {}
+
+uint word_of_x(uint c, uint panel_index, uint i) {
+    return x[column_at(c) + panel_index * kPanelX + i];
+}
+#endif
 
 #if defined(QUANTISED)
 float scale_of(uint panel, uint lane) {

@@ -64,10 +64,9 @@ void Device::create() {
 // Drivers that run shaders on a CPU read an address that all share once for each of them.
 uint32_t Device::fetch_lanes() const {
     constexpr uint32_t kMost = 32;  // invocations side by side in a workgroup of matmul
-    const bool fits = traits_.subgroup_size >= 4 && traits_.subgroup_size <= kMost;
-    return traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU && split_ == 1 && fits
-               ? traits_.subgroup_size
-               : 0;
+    const bool able = traits_.subgroup_broadcast && integer_dot_ && split_ == 1 &&
+                      traits_.subgroup_size >= 4 && traits_.subgroup_size <= kMost;
+    return able && traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? traits_.subgroup_size : 0;
 }
 
 Device::~Device() {

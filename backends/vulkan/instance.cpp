@@ -82,6 +82,8 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
     traits.allocation_bytes = v11.maxMemoryAllocationSize;
     traits.shared_bytes = p.limits.maxComputeSharedMemorySize;
     traits.subgroup_size = v11.subgroupSize;
+    traits.subgroup_broadcast = (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                                (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT);
     traits.least_subgroup = control.minSubgroupSize;
     traits.most_subgroup = control.maxSubgroupSize;
     traits.timestamp_seconds =

@@ -40,6 +40,7 @@ struct Traits {
     bool cooperative_matrix = false;
     bool buffer_address = false;
     bool subgroup_control = false;
+    bool subgroup_broadcast = false;
     std::string missing;  // why it cannot run aerie; empty if it can
 
     bool unified() const {  // host and device share memory

@@ -16,21 +16,23 @@ constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
 
 // Shaders that read a weight of some type.
 struct WeightShaders {
-    const char *embed, *matmul, *matmul_dot;  // matmul_dot: by packed integer dot products
+    const char *embed, *matmul;
+    const char* matmul_dot;    // by packed integer dot products
+    const char* matmul_fetch;  // those, and x is fetched together
 };
 
 WeightShaders shaders_of(DType type) {
     switch (type) {
         case DType::F32:
-            return {"embed_f32", "matmul_f32", "matmul_f32"};
+            return {"embed_f32", "matmul_f32", "matmul_f32", "matmul_f32_fetch"};
         case DType::F16:
-            return {"embed_f16", "matmul_f16", "matmul_f16"};
+            return {"embed_f16", "matmul_f16", "matmul_f16", "matmul_f16_fetch"};
         case DType::BF16:
-            return {"embed_bf16", "matmul_bf16", "matmul_bf16"};
+            return {"embed_bf16", "matmul_bf16", "matmul_bf16", "matmul_bf16_fetch"};
         case DType::Q8_0:
-            return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot"};
+            return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch"};
         default:
-            return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot"};
+            return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch"};
     }
 }
 
@@ -70,6 +72,10 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
     const auto& weight = static_cast<const VulkanWeight&>(w);
     const StripLayout layout = strip_layout(w.dtype, w.cols);
     const WeightShaders shaders = shaders_of(w.dtype);
+    const uint32_t lanes = device_->fetch_lanes();
+    const char* shader = lanes > 0                ? shaders.matmul_fetch
+                         : device_->integer_dot() ? shaders.matmul_dot
+                                                  : shaders.matmul;
     const int columns = int(std::bit_ceil(unsigned(std::min(x.rows, kMostColumns))));
     for (const WeightPart& part : weight.parts()) {
         const MatmulParams params = {.first_row = uint32_t(part.first_row),
@@ -81,9 +87,7 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
                                      .out_stride = stride_words(out),
                                      .accumulates = acc == Accumulate::yes,
                                      .has_bias = bool(bias)};
-        const Kernel kernel = {
-            device_->integer_dot() ? shaders.matmul_dot : shaders.matmul,
-            {uint32_t(columns), uint32_t(device_->split()), device_->fetch_lanes()}};
+        const Kernel kernel = {shader, {uint32_t(columns), uint32_t(device_->split()), lanes}};
         run(kernel, params, {{writes(out), reads(x), reads(part.words), reads_or(bias, x)}},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},
             double(x.rows) * x.cols * part.rows);

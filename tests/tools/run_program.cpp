@@ -29,9 +29,11 @@ std::string contents(std::FILE* file) {
 
 [[noreturn]] void become_program(const std::vector<std::string>& arguments,
                                  const Surroundings& surroundings) {
-    for (const char* name : {"AERIE_MODEL", "AERIE_MODELS", "AERIE_HEAD", "AERIE_DEVICE",
-                             "AERIE_THREADS", "HF_HUB_CACHE", "HF_HOME"})
+    for (const char* name :
+         {"AERIE_MODEL", "AERIE_MODELS", "AERIE_HEAD", "AERIE_THREADS", "HF_HUB_CACHE", "HF_HOME"})
         ::unsetenv(name);
+    // Figures and texts are the CPU's, also where there is a GPU.
+    ::setenv("AERIE_DEVICE", "cpu", 1);
     // What the program remembers of this device is not the user's.
     ::setenv("XDG_CACHE_HOME",
              (std::filesystem::temp_directory_path() / "aerie_test_cache").c_str(), 1);
