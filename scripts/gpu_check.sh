@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Checks and measures the CUDA backend on a machine with an NVIDIA GPU, within nine minutes: op tests, bit-identity, comparison
-# with the CPU, compute-sanitizer, benches. Runs in a copy of the repository, with the folder that the target gpu_suite made
+# with the CPU, benches, the same through Vulkan where that finds the GPU, compute-sanitizer. Runs in a copy of the repository, with the folder that the target gpu_suite made
 # elsewhere (build/gpu_suite); writes gpu_report.json and .md.
-#   gpu_check.sh [--only ops,lossless,compare,sanitizer,bench] [--suite FOLDER] [--out FOLDER] [--device cuda:N]
+#   gpu_check.sh [--only ops,lossless,compare,bench,vulkan,sanitizer] [--suite FOLDER] [--out FOLDER] [--device cuda:N]
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 suite=$here/build/gpu_suite
-only=ops,lossless,compare,sanitizer,bench
+only=ops,lossless,compare,bench,vulkan,sanitizer
 out=.
 device=cuda:0
 while [ $# -gt 0 ]; do
@@ -61,14 +61,26 @@ check() {
 check ops all_ops 120 "$suite/bin/ops_test" '--gtest_filter=*/cuda'
 check compare same_bits_as_cpu 60 "$suite/bin/same_bits_test"
 check lossless every_drafter 120 env AERIE_TEST_PROMPTS=4 "$suite/bin/lossless_test" '--gtest_filter=Types/*'
+# bench DEVICE SHAPE WEIGHTS: its JSON beside the report.
+bench() {
+  local json="$out/bench_${1%%:*}_$2_$3.json"
+  check bench "${1%%:*}_$2_$3" 50 sh -c '"$0" bench --device "$1" --like "$2" --weights "$3" --seconds 15 --json -q >"$4"' \
+    "$suite/bin/aerie" "$1" "$2" "$3" "$json"
+}
+for weights in f16 q8_0 q4_0; do bench "$device" llama-2-7b "$weights"; done
+bench "$device" llama-3.1-8b f16
+# The same GPU through Vulkan, where a loader finds it.
+vulkan=$("$suite/bin/aerie" devices 2>/dev/null | awk '/^vulkan:/ && /NVIDIA|GeForce|Tesla/ { print $1; exit }')
+if [ -n "$vulkan" ]; then
+  check vulkan all_ops 90 "$suite/bin/ops_test" '--gtest_filter=*/vulkan'
+  check vulkan every_drafter 60 env AERIE_TEST_DEVICE="$vulkan" AERIE_TEST_PROMPTS=2 "$suite/bin/lossless_test" '--gtest_filter=*EveryDrafter*'
+  check vulkan same_bits_as_cpu 60 env AERIE_TEST_DEVICE="$vulkan" "$suite/bin/same_bits_test"
+  for weights in f16 q8_0; do bench "$vulkan" llama-2-7b "$weights"; done
+fi
 # The quick tests again under each tool.
 quick='--gtest_filter=*RowsTest*/cuda:*BeamTest*/cuda:*QuantisedTest.MatmulAdds*/cuda:*MatmulTest.AddsBias*/cuda:*AttentionTest.TreesEqual*/cuda:*ChoiceTest.Extremes*/cuda'
 for tool in memcheck racecheck initcheck synccheck; do
-  check sanitizer "$tool" 60 compute-sanitizer --tool "$tool" --error-exitcode 1 "$suite/bin/ops_test" "$quick"
-done
-for weights in f16 q8_0 q4_0; do
-  check bench "llama-2-7b_$weights" 60 sh -c '"$0" bench --device "$1" --like llama-2-7b --weights "$2" --seconds 20 --json -q >"$3"' \
-    "$suite/bin/aerie" "$device" "$weights" "$out/bench_llama-2-7b_$weights.json"
+  check sanitizer "$tool" 40 compute-sanitizer --tool "$tool" --error-exitcode 1 "$suite/bin/ops_test" "$quick"
 done
 
 gpu=$("$suite/bin/aerie" devices 2>/dev/null | grep "^$device " || echo "$device is not listed")
@@ -83,7 +95,7 @@ gpu=$("$suite/bin/aerie" devices 2>/dev/null | grep "^$device " || echo "$device
   printf '\n]}\n'
 } >"$out/gpu_report.json"
 {
-  printf '# CUDA backend, checked %s\n\n%s\n\n| section | check | seconds | result |\n|---|---|---|---|\n' "$(date -u +%FT%TZ)" "$gpu"
+  printf '# The GPU backends, checked %s\n\n%s\n\n| section | check | seconds | result |\n|---|---|---|---|\n' "$(date -u +%FT%TZ)" "$gpu"
   printf '%s\n' "${rows[@]}"
 } >"$out/gpu_report.md"
 echo "$out/gpu_report.md, $out/gpu_report.json; $failures of ${#results[@]} did not pass"
