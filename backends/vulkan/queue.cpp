@@ -261,26 +261,23 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
             finish_all();
             recordings_.clear();
         }
-        const auto [found, fresh] = recordings_.try_emplace(key);
-        Recording& recording = found->second;
-        if (fresh) record(recording, make);
-        if (recording.direct) {
-            make();
-            return;
-        }
+        std::unique_ptr<CommandList>& recording = recordings_[key];
+        if (!recording) recording = record(make);
+        // Too much for one submission, as far as is known by now: given piece by piece instead.
+        if (recording->work() > 4 * work_of_submission_) return make();
         close_list();
         Batch& batch = batches_[batch_];
-        batch.order.push_back(recording.list.get());
-        batch.work += recording.list->work();
-        count(recording.list->counts());
+        batch.order.push_back(recording.get());
+        batch.work += recording->work();
+        count(recording->counts());
         if (batch.work > work_of_submission_) submit();
     });
 }
 
-void Queue::record(Recording& recording, const std::function<void()>& make) {
-    recording.list = std::make_unique<CommandList>(*device_, pipelines_, recording_pool_,
-                                                   VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
-    recording_ = recording.list.get();
+std::unique_ptr<CommandList> Queue::record(const std::function<void()>& make) {
+    auto list = std::make_unique<CommandList>(*device_, pipelines_, recording_pool_,
+                                              VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT);
+    recording_ = list.get();
     try {
         recording_->begin();
         make();
@@ -291,7 +288,7 @@ void Queue::record(Recording& recording, const std::function<void()>& make) {
     }
     recording_ = nullptr;
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-    recording.direct = recording.list->work() > 4 * work_of_submission_;
+    return list;
 }
 
 void Queue::forget(const VulkanMemory&) {

@@ -51,10 +51,6 @@ class Queue {
         OwnedFence fence;
         bool in_flight = false;
     };
-    struct Recording {
-        std::unique_ptr<CommandList> list;
-        bool direct = false;  // too much work for one submission: never replayed
-    };
     using Clock = std::chrono::steady_clock;
 
     template <class Work>
@@ -70,7 +66,7 @@ class Queue {
     void write_now(const Tensor& to, const void* from);
     void read_now(const Tensor& from, void* to);
     void write_piece(const Tensor& to, const std::byte* from);
-    void record(Recording& recording, const std::function<void()>& record);
+    std::unique_ptr<CommandList> record(const std::function<void()>& make);
     void count(const CommandCounts& counts);
 
     static constexpr size_t kBatches = 3;
@@ -82,7 +78,7 @@ class Queue {
     std::unique_ptr<VulkanMemory> staging_;
     size_t staged_ = 0;  // bytes of the staging memory that this batch uses
     OwnedCommandPool recording_pool_;
-    std::map<uint64_t, Recording> recordings_;
+    std::map<uint64_t, std::unique_ptr<CommandList>> recordings_;
     CommandList* recording_ = nullptr;
     std::exception_ptr failure_;
     CommandCounts counts_;
