@@ -60,7 +60,7 @@ Json text_json(const ComparedText& text, bool is_reference) {
                            {"drafted_fork", optional_json(text.drafted_fork)}});
     if (is_reference) return json;
     Json::Array kl;
-    for (const ComparedPosition& position : text.positions) kl.push_back(position.kl);
+    for (const ComparedPosition& position : text.positions) kl.emplace_back(position.kl);
     json.set("kl", std::move(kl));
     json.set("fork", text.fork ? Json(Json::Object{{"at", text.fork->at},
                                                    {"reference", text.fork->reference},
