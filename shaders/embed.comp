@@ -5,6 +5,7 @@
 #include "lib/io.glsl"
 #include "lib/half.glsl"
 #include "lib/weight.glsl"
+#include "lib/row_fields.glsl"
 
 layout(local_size_x = 64) in;
 PARAMS(EmbedParams);
@@ -39,8 +40,8 @@ float element(uint strip, uint lane, uint k) {
 void main() {
     uint k = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
     if (k >= p.cols) return;
-    uint place = at[2] + row * 37u, token = uint(rows[place]);
-    bool padding = rows[place + 3u] < 0;
+    uint place = at[2] + row * kRowWords, token = uint(rows[place]);
+    bool padding = rows[place + kRowSlot] < 0;
     if (padding ? p.first_row != 0u : token - p.first_row >= p.rows) return;
     uint local = token - p.first_row;
     uint strip = at[1] + local / kStripRows * p.panels * panel_quads() * 4u;

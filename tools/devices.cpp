@@ -7,26 +7,17 @@
 
 namespace aerie {
 
-namespace {
-
-Json::Array strings(const std::vector<std::string>& lines) {
-    Json::Array array;
-    for (const std::string& line : lines) array.push_back(line);
-    return array;
-}
-
-}  // namespace
-
 int run_devices(const DevicesOptions& options) {
     const std::vector<Capabilities> devices = list_devices();
     if (options.json) {
         Json::Array list;
         for (const Capabilities& device : devices)
-            list.push_back(Json::Object{{"name", device.name},
-                                        {"description", device.description},
-                                        {"memory_bytes", uint64_t(device.memory_bytes)},
-                                        {"details", strings(device.details)},
-                                        {"problem", device.problem}});
+            list.push_back(
+                Json::Object{{"name", device.name},
+                             {"description", device.description},
+                             {"memory_bytes", uint64_t(device.memory_bytes)},
+                             {"details", Json::Array(device.details.begin(), device.details.end())},
+                             {"problem", device.problem}});
         const Json result(
             Json::Object{{"schema", "aerie-devices-1"}, {"devices", std::move(list)}});
         std::printf("%s\n", result.dump().c_str());

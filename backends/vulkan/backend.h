@@ -1,6 +1,7 @@
 // The Vulkan backend: every op records a dispatch or two; nothing runs before a read.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 
 #include "backend/backend.h"
@@ -76,9 +77,10 @@ class VulkanBackend final : public Backend {
   private:
     // Binding i of the shader is bindings[i]; params come behind their offsets.
     template <class Params>
-    void run(const Kernel& kernel, const Params& params, const std::vector<Access>& bindings,
+    void run(const Kernel& kernel, const Params& params, std::initializer_list<Access> bindings,
              Grid grid, double work) {
-        queue_->dispatch({kernel, bindings, &params, sizeof(Params), grid, work});
+        queue_->dispatch(
+            {kernel, {bindings.begin(), bindings.size()}, &params, sizeof(Params), grid, work});
     }
     Buffer allocate_raw(size_t size_bytes);  // not zeroed
     std::shared_ptr<Device> device_;

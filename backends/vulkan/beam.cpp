@@ -22,10 +22,10 @@ void VulkanBackend::do_beam(const BeamStep& step) {
     const Access unused = reads(step.ids);
     const Access frontier = width > 0 ? writes(step.frontier) : reads(step.frontier);
     run({"beam"}, params,
-        {{writes(step.table), reads(step.ids), reads(step.log_probs), reads(step.rows.block),
-          step.frontier ? frontier : unused, selects ? reads(step.selection) : unused,
-          width > 0 ? writes(step.parent_row) : unused,
-          width > 0 ? writes(step.next.block) : unused}},
+        {writes(step.table), reads(step.ids), reads(step.log_probs), reads(step.rows.block),
+         step.frontier ? frontier : unused, selects ? reads(step.selection) : unused,
+         width > 0 ? writes(step.parent_row) : unused,
+         width > 0 ? writes(step.next.block) : unused},
         {1}, 8.0 * step.ids.rows * step.ids.cols);
 }
 

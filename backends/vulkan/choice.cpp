@@ -30,12 +30,12 @@ void VulkanBackend::do_probs(Tensor out, const Choice& choice) {
         const ProbsParams params = {block.params, stride_words(to)};
         if (choice.filters.temperature != 0)
             block.run("probs_total", params,
-                      {{writes(block.totals()), reads(block.logits), reads(block.tops()),
-                        reads(block.cuts()), reads(block.logits)}},
+                      {writes(block.totals()), reads(block.logits), reads(block.tops()),
+                       reads(block.cuts()), reads(block.logits)},
                       {block.slices(), uint32_t(block.rows)}, 20);
         block.run("probs", params,
-                  {{writes(to), reads(block.logits), reads(block.tops()), reads(block.cuts()),
-                    reads(block.logits), reads(block.totals())}},
+                  {writes(to), reads(block.logits), reads(block.tops()), reads(block.cuts()),
+                   reads(block.logits), reads(block.totals())},
                   {groups(out.cols, kProbsGroup), uint32_t(block.rows)}, 20);
     });
 }
@@ -61,13 +61,13 @@ void VulkanBackend::do_top_k(const TopKStep& step) {
                                    .inverse_softness = float(1 / double(step.softness))};
         const Tensor found = block.parts(2 * uint32_t(width) + 2);
         block.run("top_k_slice", params,
-                  {{writes(found), reads(block.logits), reads(block.tops()), reads(block.cuts()),
-                    reads(step.noise ? step.noise : block.logits)}},
+                  {writes(found), reads(block.logits), reads(block.tops()), reads(block.cuts()),
+                   reads(step.noise ? step.noise : block.logits)},
                   {block.slices(), uint32_t(block.rows)}, 20);
         block.run("top_k_row", params,
-                  {{writes(step.ids.row_range(first, block.rows)),
-                    writes(step.log_probs.row_range(first, block.rows)), reads(found),
-                    reads(block.tops()), reads(step.id_map ? step.id_map : found)}},
+                  {writes(step.ids.row_range(first, block.rows)),
+                   writes(step.log_probs.row_range(first, block.rows)), reads(found),
+                   reads(block.tops()), reads(step.id_map ? step.id_map : found)},
                   {uint32_t(block.rows)}, 1);
     });
 }

@@ -57,7 +57,7 @@ void ChoiceRows::edit(const Choice& choice, int first) {
                               .first_row = uint32_t(first),
                               .edits = choice.edits ? uint32_t(choice.edits.rows) : 0};
     run("edit", edits,
-        {{writes(logits), reads(raw), reads_or(mask, raw), reads_or(choice.edits, raw)}},
+        {writes(logits), reads(raw), reads_or(mask, raw), reads_or(choice.edits, raw)},
         {groups(raw.cols, int(kEditSlice)), uint32_t(rows)}, 2);
 }
 
@@ -70,12 +70,12 @@ void ChoiceRows::best(const Rows& places, const Tensor& noise, const Tensor& ids
                             .is_last = bool(ids)};
     const Tensor found = parts(2);
     run("best_slice", own,
-        {{writes(found), reads(logits), reads(tops()), reads(cuts()), reads_or(noise, logits),
-          reads_or(places.block, logits)}},
+        {writes(found), reads(logits), reads(tops()), reads(cuts()), reads_or(noise, logits),
+         reads_or(places.block, logits)},
         {slices(), uint32_t(rows)}, 4);
     run("best_row", own,
-        {{ids ? reads(tops()) : writes(tops()), ids ? reads(totals()) : writes(totals()),
-          reads(found), reads_or(places.block, logits), ids ? writes(ids) : reads(logits)}},
+        {ids ? reads(tops()) : writes(tops()), ids ? reads(totals()) : writes(totals()),
+         reads(found), reads_or(places.block, logits), ids ? writes(ids) : reads(logits)},
         {uint32_t(rows)}, 0);
 }
 
@@ -112,9 +112,9 @@ void ChoiceRows::search_cut(CutParams search) {
     const Tensor histogram = scratch_.histogram.row_range(0, rows);
     for (search.level = 0; search.level < kCutLevels; ++search.level) {
         run("cut_histogram", search,
-            {{writes(histogram), reads(logits), reads(tops()), reads(cuts()), reads(logits)}},
+            {writes(histogram), reads(logits), reads(tops()), reads(cuts()), reads(logits)},
             {slices(), uint32_t(rows)}, 4);
-        run("cut_descend", search, {{writes(histogram), writes(cuts()), reads(tops())}},
+        run("cut_descend", search, {writes(histogram), writes(cuts()), reads(tops())},
             {uint32_t(rows)}, 0);
     }
 }

@@ -35,10 +35,14 @@ class ChoiceRows {
 
     // `work` is that of one logit, if it goes over all of them.
     template <class Params>
-    void run(const char* shader, const Params& own, const std::vector<Access>& bindings, Grid grid,
-             double work) {
-        queue_.dispatch(
-            {{shader}, bindings, &own, sizeof(Params), grid, work * rows * params.vocab});
+    void run(const char* shader, const Params& own, std::initializer_list<Access> bindings,
+             Grid grid, double work) {
+        queue_.dispatch({{shader},
+                         {bindings.begin(), bindings.size()},
+                         &own,
+                         sizeof(Params),
+                         grid,
+                         work * rows * params.vocab});
     }
 
     int rows;

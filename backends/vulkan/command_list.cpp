@@ -15,12 +15,6 @@ constexpr uint32_t kSetsOfPool = 256;
 constexpr VkPipelineStageFlags kStages =
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 
-size_t extent_bytes(const Tensor& t) {
-    if (t.rows == 0) return 0;
-    return size_t(t.rows - 1) * size_bytes(t.dtype, size_t(t.row_stride)) +
-           size_bytes(t.dtype, size_t(t.cols));
-}
-
 size_t whole_words(size_t bytes) {
     return (bytes + 3) / 4 * 4;
 }

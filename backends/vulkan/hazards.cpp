@@ -14,11 +14,17 @@ struct Span {
         : begin(t.offset_bytes),
           stride(size_bytes(t.dtype, size_t(t.row_stride))),
           width(size_bytes(t.dtype, size_t(t.cols))) {
-        end = t.rows > 0 ? begin + size_t(t.rows - 1) * stride + width : begin;
+        end = begin + extent_bytes(t);
     }
 };
 
 }  // namespace
+
+size_t extent_bytes(const Tensor& t) {
+    if (t.rows == 0) return 0;
+    return size_t(t.rows - 1) * size_bytes(t.dtype, size_t(t.row_stride)) +
+           size_bytes(t.dtype, size_t(t.cols));
+}
 
 bool overlap(const Tensor& a, const Tensor& b) {
     if (a.memory != b.memory || a.rows == 0 || b.rows == 0) return false;

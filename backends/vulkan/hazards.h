@@ -25,6 +25,9 @@ inline Access reads_or(const Tensor& tensor, const Tensor& other) {
     return reads(tensor ? tensor : other);
 }
 
+// Bytes from the first of a view to its last.
+size_t extent_bytes(const Tensor& t);
+
 // Whether two views share a byte. Views of the same rows that take other columns do not.
 bool overlap(const Tensor& a, const Tensor& b);
 

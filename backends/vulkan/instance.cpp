@@ -57,8 +57,6 @@ std::set<std::string> extensions_of(VkPhysicalDevice device) {
 void read_properties(Traits& traits, VkPhysicalDevice device) {
     auto control = structure<VkPhysicalDeviceSubgroupSizeControlProperties>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
-    auto dot = structure<VkPhysicalDeviceShaderIntegerDotProductProperties>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES, &control);
     auto v11 = structure<VkPhysicalDeviceVulkan11Properties>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
     auto v12 = structure<VkPhysicalDeviceVulkan12Properties>(
@@ -66,7 +64,7 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
     auto all = structure<VkPhysicalDeviceProperties2>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &v12);
     vkGetPhysicalDeviceProperties(device, &all.properties);
-    if (all.properties.apiVersion >= VK_API_VERSION_1_3) v11.pNext = &dot;
+    if (all.properties.apiVersion >= VK_API_VERSION_1_3) v11.pNext = &control;
     if (all.properties.apiVersion >= kVersion) vkGetPhysicalDeviceProperties2(device, &all);
     const VkPhysicalDeviceProperties& p = all.properties;
     traits.name = p.deviceName;

@@ -36,7 +36,7 @@ VulkanMemory::VulkanMemory(std::shared_ptr<Device> device, std::shared_ptr<Queue
 }
 
 VulkanMemory::~VulkanMemory() {
-    if (queue_) queue_->forget(*this);
+    if (queue_) queue_->forget_memory();
 }
 
 void VulkanMemory::create_buffer() {

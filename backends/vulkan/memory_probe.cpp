@@ -52,7 +52,7 @@ class VulkanMemoryProbe final : public MemoryProbe {
 
 void VulkanBackend::probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups) {
     const ProbeParams params = {kQuadsOfOne};
-    run({"memory_probe", {read_only}}, params, {{writes(to), reads(from)}}, {workgroups},
+    run({"memory_probe", {read_only}}, params, {writes(to), reads(from)}, {workgroups},
         double(from.cols));
 }
 

@@ -52,7 +52,7 @@ void VulkanBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
                                     .rows = uint32_t(part.rows),
                                     .panels = uint32_t(layout.panels)};
         run({shaders_of(table.dtype).embed}, params,
-            {{writes(out), reads(part.words), reads(rows.block)}},
+            {writes(out), reads(part.words), reads(rows.block)},
             {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
     }
 }
@@ -64,7 +64,7 @@ void VulkanBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsil
                                .x_stride = stride_words(x),
                                .inverse_cols = 1.0f / float(x.cols),
                                .epsilon = epsilon};
-    run({"rms_norm", {quantises(out)}}, params, {{writes(out), reads(x), reads(weight)}},
+    run({"rms_norm", {quantises(out)}}, params, {writes(out), reads(x), reads(weight)},
         {uint32_t(x.rows)}, 2.0 * x.rows * x.cols);
 }
 
@@ -88,7 +88,7 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
                                      .accumulates = acc == Accumulate::yes,
                                      .has_bias = bool(bias)};
         const Kernel kernel = {shader, {uint32_t(columns), uint32_t(device_->split()), lanes}};
-        run(kernel, params, {{writes(out), reads(x), reads(part.words), reads_or(bias, x)}},
+        run(kernel, params, {writes(out), reads(x), reads(part.words), reads_or(bias, x)},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},
             double(x.rows) * x.cols * part.rows);
     }
@@ -105,8 +105,8 @@ void VulkanBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const Att
                                .v_stride = stride_words(kv.v),
                                .pages_stride = stride_words(kv.page_table)};
     run({"rope_append", {kv.k.dtype == DType::F16}}, params,
-        {{writes(qkv), reads(rope), reads(rows.block), reads(kv.page_table), writes(kv.k),
-          writes(kv.v)}},
+        {writes(qkv), reads(rope), reads(rows.block), reads(kv.page_table), writes(kv.k),
+         writes(kv.v)},
         {groups(qkv.cols / 4, kGroupSize), uint32_t(qkv.rows)}, 4.0 * qkv.rows * qkv.cols);
 }
 
@@ -133,9 +133,9 @@ void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attent
         const int count = std::min(scratch_.attention.rows, qkv.rows - first);
         params.first_row = uint32_t(first);
         run({"attention", {quantises(out), kv.k.dtype == DType::F16}}, params,
-            {{writes(out), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
-              reads(kv.v), writes(scratch_.attention.row_range(0, count)),
-              writes(scratch_.finished)}},
+            {writes(out), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
+             reads(kv.v), writes(scratch_.attention.row_range(0, count)),
+             writes(scratch_.finished)},
             {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
             2.0 * count * heads * head_dim * kPageSize);
     }
@@ -143,25 +143,25 @@ void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attent
 
 void VulkanBackend::do_swiglu(Tensor out, Tensor gate_up) {
     const UnitParams params = {units(out), stride_words(out), stride_words(gate_up), 0};
-    run({"swiglu", {quantises(out)}}, params, {{writes(out), reads(gate_up)}},
+    run({"swiglu", {quantises(out)}}, params, {writes(out), reads(gate_up)},
         {groups(int(params.units), kGroupSize), uint32_t(out.rows)}, 20.0 * out.rows * out.cols);
 }
 
 void VulkanBackend::do_add(Tensor out, Tensor a, Tensor b) {
     const UnitParams params = {units(out), stride_words(out), stride_words(a), stride_words(b)};
-    run({"add"}, params, {{writes(out), reads(a), reads(b)}},
+    run({"add"}, params, {writes(out), reads(a), reads(b)},
         {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
 }
 
 void VulkanBackend::do_copy(Tensor out, Tensor x) {
     const UnitParams params = {units(out), stride_words(out), stride_words(x), 0};
-    run({"copy", {quantises(out)}}, params, {{writes(out), reads(x)}},
+    run({"copy", {quantises(out)}}, params, {writes(out), reads(x)},
         {groups(int(params.units), kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
 }
 
 void VulkanBackend::do_gather_rows(Tensor out, Tensor x, Tensor index) {
     const GatherParams params = {uint32_t(out.cols), stride_words(out), stride_words(x)};
-    run({"gather_rows"}, params, {{writes(out), reads(x), reads(index)}},
+    run({"gather_rows"}, params, {writes(out), reads(x), reads(index)},
         {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
 }
 
@@ -175,7 +175,7 @@ void VulkanBackend::do_kv_compact(const KvLayer& kv, int sequence, Tensor from_s
                                   .v_stride = stride_words(kv.v),
                                   .pages_stride = stride_words(kv.page_table)};
     run({"kv_compact"}, params,
-        {{writes(kv.k), writes(kv.v), reads(from_slots), reads(kv.page_table)}},
+        {writes(kv.k), writes(kv.v), reads(from_slots), reads(kv.page_table)},
         {groups(words, kGroupSize)}, double(words) * from_slots.cols);
 }
 
@@ -183,7 +183,7 @@ void VulkanBackend::do_noise(Tensor out, uint64_t seed, Tensor positions) {
     const NoiseParams params = {uint32_t(out.cols), stride_words(out), uint32_t(seed),
                                 uint32_t(seed >> 32)};
     const int counters = (out.cols + 63) / 64 * 16;
-    run({"noise"}, params, {{writes(out), reads(positions)}},
+    run({"noise"}, params, {writes(out), reads(positions)},
         {groups(counters, kGroupSize), uint32_t(out.rows)}, 40.0 * out.rows * out.cols);
 }
 

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/hash.h"
+
 namespace aerie::vulkan {
 
 namespace fs = std::filesystem;
@@ -17,20 +19,13 @@ struct Header {
     uint64_t bytes = 0, checksum = 0;
 };
 
-// FNV-1a.
-uint64_t checksum_of(const std::string& text) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
-    return hash;
-}
-
 }  // namespace
 
 std::string pipeline_file_path(const std::string& folder, const Traits& traits) {
     char name[40];
     std::snprintf(
         name, sizeof(name), "pipelines-%016llx",
-        static_cast<unsigned long long>(checksum_of(traits.uuid + traits.name + traits.driver)));
+        static_cast<unsigned long long>(fnv1a(traits.uuid + traits.name + traits.driver)));
     return (fs::path(folder) / name).string();
 }
 
@@ -47,7 +42,7 @@ std::vector<char> read_pipeline_file(const std::string& path) {
         return {};
     std::string data(size_t(header.bytes), '\0');
     file.read(data.data(), std::streamsize(data.size()));
-    if (!file || checksum_of(data) != header.checksum) return {};
+    if (!file || fnv1a(data) != header.checksum) return {};
     return {data.begin(), data.end()};
 }
 
@@ -58,7 +53,7 @@ void write_pipeline_file(const std::string& path, const std::vector<char>& data)
     {
         Header header;
         header.bytes = data.size();
-        header.checksum = checksum_of({data.begin(), data.end()});
+        header.checksum = fnv1a({data.data(), data.size()});
         std::ofstream file(partial, std::ios::binary);
         file.write(reinterpret_cast<const char*>(&header), sizeof(header));
         file.write(data.data(), std::streamsize(data.size()));

@@ -157,10 +157,6 @@ void Queue::dispatch(const Dispatch& dispatch) {
     });
 }
 
-void Queue::copy(const Tensor& to, const Tensor& from) {
-    guarded([&] { list().copy(to, from); });
-}
-
 void Queue::fill_zero(const Tensor& to) {
     guarded([&] { list().fill_zero(to); });
 }
@@ -292,7 +288,7 @@ std::unique_ptr<CommandList> Queue::record(const std::function<void()>& make) {
     return list;
 }
 
-void Queue::forget(const VulkanMemory&) {
+void Queue::forget_memory() {
     guarded([&] { finish_all(); });
     if (failure_) device_->vk.vkDeviceWaitIdle(device_->handle);
     // Any of them may use it, and memory is seldom freed.

@@ -26,15 +26,14 @@ class Queue {
     Queue& operator=(const Queue&) = delete;
 
     void dispatch(const Dispatch& dispatch);
-    void copy(const Tensor& to, const Tensor& from);  // equal bytes, dense
     void fill_zero(const Tensor& to);
     void write(const Tensor& to, const void* from);
     void read(const Tensor& from, void* to);  // waits
     void wait();                              // until all is done
     void replay(uint64_t key, const std::function<void()>& record);
 
-    // No longer uses this memory.
-    void forget(const VulkanMemory& memory);
+    // Some memory is about to go: afterwards nothing uses any of it.
+    void forget_memory();
 
     const Pipelines& pipelines() const { return pipelines_; }
     CommandCounts counts() const { return counts_; }

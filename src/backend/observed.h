@@ -40,6 +40,7 @@ class ObservedBackend final : public Backend {
         return inner_->memory_probe(size_bytes);
     }
     std::vector<OpTime> op_times() override { return inner_->op_times(); }
+    CommandCounts command_counts() const override { return inner_->command_counts(); }
     DType activation_type(DType weight) const override { return inner_->activation_type(weight); }
 
     void do_embed(Tensor out, const Weight& table, Rows rows) override;

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "io/file_map.h"
 #include "io/json.h"
 
@@ -125,10 +126,9 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
 }
 
 fs::path cost_file(const fs::path& folder, const std::string& key) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (unsigned char byte : key) hash = (hash ^ byte) * 0x100000001b3;
     char name[40];
-    std::snprintf(name, sizeof(name), "costs-%016llx.json", static_cast<unsigned long long>(hash));
+    std::snprintf(name, sizeof(name), "costs-%016llx.json",
+                  static_cast<unsigned long long>(fnv1a(key)));
     return folder / name;
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/hash.h"
 
 namespace aerie {
 
@@ -37,12 +38,6 @@ uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
-}
-
-uint64_t hash(const std::string& name) {
-    uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
-    for (unsigned char c : name) value = (value ^ c) * 0x100000001b3u;
-    return value;
 }
 
 // The point below which a standard normal value lies with this probability.
@@ -141,9 +136,9 @@ void RandomWeights::fill(const std::string& name, int64_t first, std::span<std::
         const void* value = type_ == DType::F32 ? static_cast<const void*>(&one) : &half;
         for (size_t i = 0; i < out.size(); i += size) std::memcpy(&out[i], value, size);
     } else if (type_ == DType::F32) {
-        fill_as(floats_, mix(seed_ + hash(name)), first, out);
+        fill_as(floats_, mix(seed_ + fnv1a(name)), first, out);
     } else {
-        fill_as(halves_, mix(seed_ + hash(name)), first, out);
+        fill_as(halves_, mix(seed_ + fnv1a(name)), first, out);
     }
 }
 

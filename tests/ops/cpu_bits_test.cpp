@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "ops/device_test.h"
+#include "ops/op_inputs.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -17,20 +17,10 @@ using namespace reference;
 
 namespace {
 
-// Inputs are made in the default environment, whatever the test has set.
-Matrix calm_random_matrix(int rows, int cols, unsigned seed, float deviation) {
-    std::fenv_t before;
-    std::fegetenv(&before);
-    std::fesetenv(FE_DFL_ENV);
-    Matrix m = random_matrix(rows, cols, seed, deviation);
-    std::fesetenv(&before);
-    return m;
-}
-
 // The results of all ops on fixed random inputs, as raw words.
-class Fingerprint {
+class Fingerprint : OpInputs {
   public:
-    explicit Fingerprint(Backend& be) : be_(be) {
+    explicit Fingerprint(Backend& be) : OpInputs(be) {
         be_.reserve(
             {.rows = 64, .top_k = 10, .widest = 1100, .vocab = 5000, .context = 256, .heads = 4});
     }
@@ -46,21 +36,6 @@ class Fingerprint {
     }
 
   private:
-    Tensor tensor(DType type, int rows, int cols) {
-        memory_.push_back(be_.allocate(dense_bytes(type, rows, cols)));
-        return dense(memory_.back().get(), type, rows, cols);
-    }
-    Tensor random(int rows, int cols, unsigned seed, float deviation = 1) {
-        const Tensor t = tensor(DType::F32, rows, cols);
-        be_.write(t, calm_random_matrix(rows, cols, seed, deviation).data.data());
-        return t;
-    }
-    template <class T>
-    Tensor blocks(const std::vector<T>& values) {
-        const Tensor t = tensor(DType::I32, int(values.size()), int(sizeof(T) / sizeof(int32_t)));
-        be_.write(t, values.data());
-        return t;
-    }
     void record(Tensor t) {
         std::vector<std::byte> bytes(dense_bytes(t.dtype, t.rows, t.cols));
         be_.read(t, bytes.data());
@@ -179,8 +154,6 @@ class Fingerprint {
         record(step.next.block);
     }
 
-    Backend& be_;
-    std::vector<Buffer> memory_;
     std::vector<uint32_t> words_;
 };
 

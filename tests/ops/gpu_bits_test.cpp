@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "ops/device_test.h"
+#include "ops/op_inputs.h"
 
 namespace aerie {
 
@@ -16,9 +16,9 @@ constexpr AttentionShape kShape{6, 2, 32};
 constexpr int kVocab = 9000;  // of three slices of a Vulkan row
 
 // The results of ops on fixed random inputs, as words by name.
-class OpResults {
+class OpResults : OpInputs {
   public:
-    explicit OpResults(Backend& be) : be_(be) {
+    explicit OpResults(Backend& be) : OpInputs(be) {
         be_.reserve({.rows = 64,
                      .top_k = kMaxTopK,
                      .widest = 1088,
@@ -43,21 +43,6 @@ class OpResults {
     }
 
   private:
-    Tensor tensor(DType type, int rows, int cols) {
-        memory_.push_back(be_.allocate(dense_bytes(type, rows, cols)));
-        return dense(memory_.back().get(), type, rows, cols);
-    }
-    Tensor random(int rows, int cols, unsigned seed, float deviation = 1) {
-        const Tensor t = tensor(DType::F32, rows, cols);
-        be_.write(t, random_matrix(rows, cols, seed, deviation).data.data());
-        return t;
-    }
-    template <class T>
-    Tensor blocks(const std::vector<T>& values) {
-        const Tensor t = tensor(DType::I32, int(values.size()), int(sizeof(T) / sizeof(int32_t)));
-        be_.write(t, values.data());
-        return t;
-    }
     Tensor index(const std::vector<int32_t>& values) {
         const Tensor t = tensor(DType::I32, 1, int(values.size()));
         be_.write(t, values.data());
@@ -224,8 +209,6 @@ class OpResults {
         record("beam, next rows", block);
     }
 
-    Backend& be_;
-    std::vector<Buffer> memory_;
     std::deque<Matrix> values_;
     std::map<std::string, Words> results_;
 };
