@@ -15,15 +15,18 @@ inline void prefetch_panel(const uint8_t* panel, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(panel + i);
 }
 
-// Packed columns whose scales follow their elements: [step][column] elements, `bytes` in all for a
-// column, then [column] f32.
-template <int bytes>
+// Packed columns whose scales follow their elements: [step][column] four int8, then [column] f32.
 struct ScalesBehind {
-    static constexpr int kScaleOffset = bytes;
+    static constexpr int kScaleOffset = kSteps * 4;
 
     template <int C>
     static float scale(const uint8_t* packed, int column) {
         return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
+    }
+    template <int C>
+    static void put_elements(uint8_t* packed, int column, const BlockI8G32& group) {
+        for (int s = 0; s < kSteps; ++s)
+            __builtin_memcpy(packed + (s * C + column) * 4, group.q + s * 4, 4);
     }
     template <int C>
     static void put_scale(uint8_t* packed, int column, float scale) {

@@ -1,4 +1,4 @@
-// Dot products by 16-bit multiply-adds (Q8) and by unsigned nibbles times signed bytes (Q4).
+// Dot products of unsigned weight bytes (Q8: magnitudes, Q4: nibbles) with signed activations.
 #pragma once
 
 #include <immintrin.h>
@@ -10,11 +10,6 @@ namespace {
 inline __m256i held(__m256i a) {
     asm("" : "+x"(a));
     return a;
-}
-
-// Four products come before their sums: the processor shares them out best in this order.
-inline void hold(__m256i (&a)[2], __m256i (&b)[2]) {
-    asm("" : "+x"(a[0]), "+x"(a[1]), "+x"(b[0]), "+x"(b[1]));
 }
 
 // Eight rows of a step.
@@ -37,34 +32,28 @@ inline void store_dots(int32_t* dots, __m256i lo, __m256i hi) {
 template <Quant type>
 struct Dots;
 
-// Packed: [step][column] four int16, then [column] f32 scales. Both multiply-adds of a step take
-// two of its elements.
+// Packed: [step][column] four int8, then [column] f32 scales. Unsigned times signed bytes: a weight
+// lends its sign to the activation. A sum of two products stays within 16 bits: 2 * 128 * 127.
 template <>
-struct Dots<Quant::Q8> : ScalesBehind<kSteps * 4 * 2> {
+struct Dots<Quant::Q8> : ScalesBehind {
     static constexpr int kColumns = 4;
 
     template <int C>
     static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
-        const __m256i low_bytes = _mm256_set1_epi16(1);
+        const __m256i ones = _mm256_set1_epi16(1);
         __m256i dots[2][C] = {};
 #pragma GCC unroll 8
         for (int s = 0; s < kSteps; ++s) {
-            __m256i w01[2], w23[2];
-            for (int half = 0; half < 2; ++half) {
-                const __m256i w = load_half(panel + s * 64, half);
-                w01[half] = _mm256_maddubs_epi16(low_bytes, w);  // bytes 0 and 2, widened
-                w23[half] = _mm256_srai_epi16(w, 8);
-            }
+            const __m256i w[2] = {load_half(panel + s * 64, 0), load_half(panel + s * 64, 1)};
+            const __m256i size[2] = {_mm256_abs_epi8(w[0]), _mm256_abs_epi8(w[1])};
             for (int c = 0; c < C; ++c) {
-                const __m256i x01 = broadcast(packed + (s * C + c) * 8);
-                const __m256i x23 = broadcast(packed + (s * C + c) * 8 + 4);
-                __m256i a[2] = {_mm256_madd_epi16(w01[0], x01), _mm256_madd_epi16(w01[1], x01)};
-                __m256i b[2] = {_mm256_madd_epi16(w23[0], x23), _mm256_madd_epi16(w23[1], x23)};
-                hold(a, b);
-                for (int half = 0; half < 2; ++half)
-                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], a[half]));
-                for (int half = 0; half < 2; ++half)
-                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], b[half]));
+                const __m256i x = broadcast(packed + (s * C + c) * 4);
+                for (int half = 0; half < 2; ++half) {
+                    const __m256i pairs =
+                        _mm256_maddubs_epi16(size[half], _mm256_sign_epi8(x, w[half]));
+                    dots[half][c] =
+                        held(_mm256_add_epi32(dots[half][c], _mm256_madd_epi16(pairs, ones)));
+                }
             }
         }
         for (int c = 0; c < C; ++c) store_dots(out[c], dots[0][c], dots[1][c]);
@@ -72,10 +61,7 @@ struct Dots<Quant::Q8> : ScalesBehind<kSteps * 4 * 2> {
 
     template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
-        int16_t words[kPanelElements];
-        for (int k = 0; k < kPanelElements; ++k) words[k] = group.q[k];
-        for (int s = 0; s < kSteps; ++s)
-            __builtin_memcpy(to + (s * C + column) * 8, words + s * 4, 8);
+        put_elements<C>(to, column, group);
         put_scale<C>(to, column, group.scale);
     }
 };
@@ -83,7 +69,7 @@ struct Dots<Quant::Q8> : ScalesBehind<kSteps * 4 * 2> {
 // Packed: [step][column] four int8, then [column] f32 scales, then [column] -8 * sum of the group.
 // Eight sums of two products stay within 16 bits: 8 * 2 * 15 * 127 < 32768.
 template <>
-struct Dots<Quant::Q4> : ScalesBehind<kSteps * 4> {
+struct Dots<Quant::Q4> : ScalesBehind {
     static constexpr int kColumns = 4;
     static constexpr int kOffsetOffset = kScaleOffset + 4;
 
@@ -121,8 +107,7 @@ struct Dots<Quant::Q4> : ScalesBehind<kSteps * 4> {
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
         int32_t sum = 0;
         for (int8_t q : group.q) sum += q;
-        for (int s = 0; s < kSteps; ++s)
-            __builtin_memcpy(to + (s * C + column) * 4, group.q + s * 4, 4);
+        put_elements<C>(to, column, group);
         put_scale<C>(to, column, group.scale);
         reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -8 * sum;
     }

@@ -18,9 +18,9 @@ struct Dots;
 // Packed: [step][column] four int8, then [column] f32 scales, then [column] the dot product's
 // beginning: weights are unsigned here, `kOffset` too large, so -kOffset * sum of the group.
 template <Quant type>
-struct VnniDots : ScalesBehind<kSteps * 4> {
+struct VnniDots : ScalesBehind {
     static constexpr int kColumns = 8;
-    static constexpr int kOffsetOffset = ScalesBehind<kSteps * 4>::kScaleOffset + 4;
+    static constexpr int kOffsetOffset = kScaleOffset + 4;
     static constexpr int kOffset = type == Quant::Q8 ? 128 : 8;
 
     template <int C>
@@ -50,12 +50,9 @@ struct VnniDots : ScalesBehind<kSteps * 4> {
     template <int C>
     static void pack(uint8_t* to, int column, const BlockI8G32& group) {
         int32_t sum = 0;
-        for (int k = 0; k < kPanelElements; ++k) {
-            const int place = type == Quant::Q8 ? kQ8Place[k % 4] : k % 4;
-            reinterpret_cast<int8_t*>(to)[(k / 4 * C + column) * 4 + place] = group.q[k];
-            sum += group.q[k];
-        }
-        ScalesBehind<kSteps * 4>::template put_scale<C>(to, column, group.scale);
+        for (int8_t q : group.q) sum += q;
+        put_elements<C>(to, column, group);
+        put_scale<C>(to, column, group.scale);
         reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -kOffset * sum;
     }
 };

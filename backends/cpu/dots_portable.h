@@ -11,7 +11,7 @@ struct Dots;
 
 // Row r of the panel, element k.
 inline int q8_element(const uint8_t* panel, int r, int k) {
-    return int8_t(panel[(k / 4 * kStripRows + r) * 4 + kQ8Place[k % 4]]);
+    return int8_t(panel[(k / 4 * kStripRows + r) * 4 + k % 4]);
 }
 inline int q4_element(const uint8_t* panel, int r, int k) {
     const int byte = panel[(k / 8 * kStripRows + r) * 4 + k % 4];

@@ -20,12 +20,11 @@ struct Brain {
 // strip of floats holds for each inner element those of all its rows. A quantised strip is a
 // sequence of panels, one for each group of 32 inner elements; a panel holds for four elements
 // after the other those of all its rows, then its rows' 16 f16 scales.
-//   Q8: the bytes of four elements in the order 0 2 1 3 (they widen to 16 bits without a shuffle)
+//   Q8: a byte each
 //   Q4: nibbles; a byte holds an element of the first four (low) and of the next four (high)
 enum class Quant : uint8_t { Q8, Q4 };
 constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
-constexpr int kQ8Place[] = {0, 2, 1, 3};  // the byte of each of four elements
 constexpr size_t panel_bytes(Quant type) {
     return (type == Quant::Q8 ? 512 : 256) + kStripRows * sizeof(Half);
 }
@@ -54,7 +53,7 @@ struct MatmulTask {
 
 // Columns of activations as quantised dot products read them; each instruction set has a layout of
 // its own, of this size for each group of each column.
-constexpr size_t kPackedGroupBytes = 72;
+constexpr size_t kPackedGroupBytes = 40;
 
 struct PackTask {
     const void* x;    // BlockI8G32 [columns, inner / 32]

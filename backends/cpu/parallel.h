@@ -28,8 +28,8 @@ class Pool {
     template <class Body>
     void run(int count, double work, int grain, const Body& body) {
         const int grains = (count + grain - 1) / grain;
-        const int parts = std::min(threads(), grains);
-        if (parts <= 1 || work * count < kWorthSharing) {
+        const int parts = std::min(grains, parts_for(work * count));
+        if (parts <= 1) {
             if (count > 0) body(0, count, 0);
             return;
         }
@@ -49,6 +49,15 @@ class Pool {
 
   private:
     static constexpr double kWorthSharing = 32768;
+    static constexpr double kPartWork = 131072;  // hides the claim of a part
+    static constexpr int kPartsPerThread = 8;
+
+    // More than threads where there is much to do: one that another program slows down takes less.
+    int parts_for(double work) const {
+        if (work < kWorthSharing) return 1;
+        const double most = threads() * kPartsPerThread;
+        return std::max(threads(), int(std::min(most, work / kPartWork)));
+    }
 
     struct Job {
         const void* context = nullptr;

@@ -24,7 +24,7 @@ Byte* step_of(Byte* panel, int step, int lane) {
 void put_group(std::byte* panel, int lane, const BlockQ8_0& group) {
     std::memcpy(scale_of(panel, Quant::Q8, lane), &group.scale, sizeof(Half));
     for (int k = 0; k < kGroup; ++k)
-        step_of(panel, k / 4, lane)[kQ8Place[k % 4]] = std::byte(group.q[k]);
+        step_of(panel, k / 4, lane)[k % 4] = std::byte(group.q[k]);
 }
 
 void put_group(std::byte* panel, int lane, const BlockQ4_0& group) {
@@ -44,7 +44,7 @@ void unpack_group(float* values, const std::byte* panel, Quant type, int lane) {
     for (int k = 0; k < kGroup; ++k) {
         int q = 0;
         if (type == Quant::Q8)
-            q = int8_t(step_of(panel, k / 4, lane)[kQ8Place[k % 4]]);
+            q = int8_t(step_of(panel, k / 4, lane)[k % 4]);
         else
             q = (int(step_of(panel, k / 8, lane)[k % 4]) >> (k % 8 < 4 ? 0 : 4) & 15) - 8;
         values[k] = scale * float(q);
