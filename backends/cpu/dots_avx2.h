@@ -50,9 +50,9 @@ struct Dots<Quant::Q8> : ScalesBehind {
                 const __m256i x = broadcast(packed + (s * C + c) * 4);
                 for (int half = 0; half < 2; ++half) {
                     const __m256i pairs =
-                        _mm256_maddubs_epi16(size[half], _mm256_sign_epi8(x, w[half]));
-                    dots[half][c] =
-                        held(_mm256_add_epi32(dots[half][c], _mm256_madd_epi16(pairs, ones)));
+                        held(_mm256_maddubs_epi16(size[half], _mm256_sign_epi8(x, w[half])));
+                    const __m256i sums = held(_mm256_madd_epi16(pairs, ones));
+                    dots[half][c] = held(_mm256_add_epi32(dots[half][c], sums));
                 }
             }
         }
