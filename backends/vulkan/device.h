@@ -5,7 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "core/dtype.h"
 #include "vulkan/instance.h"
 
 namespace aerie::vulkan {
@@ -13,6 +15,8 @@ namespace aerie::vulkan {
 // What tests vary; the defaults are for users.
 struct DeviceChoices {
     bool allow_integer_dot = true;
+    // Where the device and the build have them; empty: on GPUs.
+    std::optional<bool> cooperative_matrices;
     bool allow_unified = true;  // false: host data goes through staging buffers everywhere
     int split = 0;              // invocations that share a row of a matmul; 0: by kind of device
     std::string cache;          // folder where compiled pipelines are kept; empty: nowhere
@@ -33,6 +37,8 @@ class Device {
     const std::string& name() const { return name_; }  // "vulkan:0"
     bool unified() const { return unified_; }
     bool integer_dot() const { return integer_dot_; }
+    // Of the matrices that multiply a weight of this type; zero: not by cooperative matrices.
+    MatrixShape matrix_shape(DType weight) const;
     int split() const { return split_; }
     // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
     uint32_t fetch_lanes() const;
@@ -56,7 +62,7 @@ class Device {
     Traits traits_;
     std::string name_;
     VkPhysicalDeviceMemoryProperties memory_ = {};
-    bool unified_, integer_dot_;
+    bool unified_, integer_dot_, cooperative_;
     std::string cache_;
     std::function<void(const std::string&)> on_progress_;
     int split_;

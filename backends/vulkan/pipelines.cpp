@@ -1,8 +1,6 @@
 // Compiles a pipeline when it is first asked for.
 #include "vulkan/pipelines.h"
 
-#include <algorithm>
-
 #include "vulkan/check.h"
 #include "vulkan/pipeline_file.h"
 #include "vulkan/shaders.h"
@@ -75,10 +73,8 @@ VkPipeline Pipelines::get(const Kernel& kernel) {
 VkShaderModule Pipelines::module_of(const char* name) {
     const auto found = modules_.find(name);
     if (found != modules_.end()) return found->second;
-    const std::span<const Shader> all = shaders();
-    const auto shader = std::find_if(
-        all.begin(), all.end(), [&](const Shader& s) { return std::string_view(s.name) == name; });
-    if (shader == all.end()) throw Error(std::string("this build has no shader ") + name);
+    const Shader* shader = find_shader(name);
+    if (!shader) throw Error(std::string("this build has no shader ") + name);
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .pNext = nullptr,
                                            .flags = 0,
