@@ -26,7 +26,7 @@ SOURCES
 apt() {
   apt-get -qq -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$work/sources" -o Dir::State="$work" \
     -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work/cache" \
-    -o APT::Architectures="$(dpkg --print-architecture)" -o APT::Sandbox::User= -o Debug::NoLocking=1 "$@" \
+    -o APT::Architectures="$(dpkg --print-architecture)" -o APT::Sandbox::User= -o APT::Update::Error-Mode=any -o Debug::NoLocking=1 "$@" \
     >"$work/log" 2>&1 && return
   echo "fetch_debian: $name: $(grep -m1 '^[EW]:' "$work/log" || echo 'apt-get failed')" >&2
   exit 1
