@@ -26,6 +26,7 @@ Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceCho
       split_(choices.split                                 ? choices.split
              : traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1
                                                            : kGpuSplit),
+      submission_work_(choices.submission_work),
       profile_(choices.profile && traits_.timestamp_seconds > 0) {
     if (!traits_.missing.empty())
         throw Error(name_ + ": " + traits_.name + " cannot run aerie: " + traits_.missing);

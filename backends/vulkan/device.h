@@ -17,10 +17,11 @@ struct DeviceChoices {
     bool allow_integer_dot = true;
     // Where the device and the build have them; empty: on GPUs.
     std::optional<bool> cooperative_matrices;
-    bool allow_unified = true;  // false: host data goes through staging buffers everywhere
-    int split = 0;              // invocations that share a row of a matmul; 0: by kind of device
-    std::string cache;          // folder where compiled pipelines are kept; empty: nowhere
-    bool profile = false;       // time each dispatch; they then run one by one
+    bool allow_unified = true;   // false: host data goes through staging buffers everywhere
+    int split = 0;               // invocations that share a row of a matmul; 0: by kind of device
+    double submission_work = 0;  // most multiply-adds at once; 0: what takes a tenth of a second
+    std::string cache;           // folder where compiled pipelines are kept; empty: nowhere
+    bool profile = false;        // time each dispatch; they then run one by one
     std::function<void(VolkDeviceTable&)> patch;          // may replace functions
     std::function<void(const std::string&)> on_progress;  // while pipelines compile
 };
@@ -42,6 +43,7 @@ class Device {
     int split() const { return split_; }
     // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
     uint32_t fetch_lanes() const;
+    double submission_work() const { return submission_work_; }
     bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }
     void say(const std::string& what) const {
@@ -66,6 +68,7 @@ class Device {
     std::string cache_;
     std::function<void(const std::string&)> on_progress_;
     int split_;
+    double submission_work_;
     bool profile_;
 };
 

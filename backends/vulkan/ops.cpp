@@ -162,13 +162,14 @@ void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attent
                               .scale = float(1.0 / std::sqrt(double(head_dim)))};
     for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
         const int count = std::min(scratch_.attention.rows, qkv.rows - first);
+        const double chunk_work = 2.0 * count * heads * head_dim * kPageSize;
         params.first_row = uint32_t(first);
         run({"attention", {quantises(out), kv.k.dtype == DType::F16}}, params,
             {writes(out), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
              reads(kv.v), writes(scratch_.attention.row_range(0, count)),
              writes(scratch_.finished)},
             {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
-            2.0 * count * heads * head_dim * kPageSize);
+            chunk_work, chunk_work * most_chunks);
     }
 }
 

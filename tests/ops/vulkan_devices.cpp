@@ -37,6 +37,7 @@ std::vector<Device> vulkan_devices() {
     split.split = 8;
     split.allow_integer_dot = false;
     discrete.allow_unified = false;
+    discrete.submission_work = 1e5;  // nearly every op in pieces
     return {vulkan_device("vulkan", plain, 5), vulkan_device("vulkan_split", split, 21),
             vulkan_device("vulkan_staged", discrete, 21), cooperative_device()};
 }
