@@ -3,6 +3,10 @@
 # GPU; does nothing where a Vulkan driver and the layers are there. Needs apt and root.
 set -euo pipefail
 
+# One that has cooperative matrices, beside the system's: only their tests run on it.
+"$(dirname "$0")/fetch_debian.sh" mesa mesa-vulkan-drivers ||
+  echo "setup: no newer Mesa from Debian 13; the tests of cooperative matrices will be skipped" >&2
+
 if ls /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1 && [ -e /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ]; then
   exit 0
 fi

@@ -7,9 +7,7 @@
 #if defined(FETCH_TOGETHER)
 #extension GL_KHR_shader_subgroup_ballot : require
 #endif
-#include "lib/io.glsl"
-#include "lib/half.glsl"
-#include "lib/weight.glsl"
+#include "lib/product.glsl"
 #include "lib/dot.glsl"
 
 layout(constant_id = 0) const uint kColumns = 1u;
@@ -21,26 +19,7 @@ layout(constant_id = 2) const uint kLanes = 8u;
 #endif
 layout(local_size_x = 32, local_size_y_id = 1) in;
 
-PARAMS(MatmulParams);
-WRITES(0, float, product);
-READS(1, uint, x);
-READS(2, uvec4, weight);
-READS(3, float, bias);
-
 shared float shares[kColumns * kSplit * 32u];
-
-uint first_column;
-
-// Where a column of x begins; those beyond the last repeat it and are not written.
-uint column_at(uint c) {
-    return at[1] + min(first_column + c, p.columns - 1u) * p.x_stride;
-}
-
-#if defined(QUANTISED)
-const uint kPanelX = 9u;  // words of x that a panel meets
-#else
-const uint kPanelX = kPanelElements;
-#endif
 
 #if defined(FETCH_TOGETHER)
 const uint kFetches = (kPanelX + kLanes - 1u) / kLanes;
@@ -68,12 +47,6 @@ uint word_of_x(uint c, uint panel_index, uint i) {
 #endif
 
 #if defined(QUANTISED)
-float scale_of(uint panel, uint lane) {
-    uvec4 quad = weight[panel + kPanelQuads * kStripRows + lane / 8u];
-    uint word = quad[lane / 2u % 4u];
-    return half_value(word >> (lane % 2u * 16u) & 0xffffu);
-}
-
 // terms[c]: the product of one group, as it is added to the sum.
 void multiply_panel(inout precise float terms[kColumns], uint panel_index, uint panel, uint lane) {
     fetch(panel_index, kPanelX - 1u);
@@ -121,15 +94,6 @@ void add_panel(inout precise float sums[kColumns], uint panel_index, uint panel,
     }
 }
 #endif
-
-void write_sum(uint row, uint c, float sum) {
-    if (row >= p.rows || first_column + c >= p.columns) return;
-    uint n = p.first_row + row, to = at[0] + (first_column + c) * p.out_stride + n;
-    precise float total = sum;
-    if (p.has_bias != 0u) total = total + bias[at[3] + n];
-    if (p.accumulates != 0u) total = product[to] + total;
-    product[to] = total;
-}
 
 void main() {
     uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y, strip = gl_WorkGroupID.x;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "vulkan/shaders.h"
 #include "vulkan/vulkan_backend.h"
 #include "vulkan/weight.h"
 
@@ -13,15 +14,31 @@ namespace vulkan {
 
 namespace {
 
+// " (f16 16x8x16, int8 16x8x32)", or why there is none.
+std::string shapes_of_matrices(const Traits& traits) {
+    if (!traits.cooperative_matrix) return "";
+    if (!has_matrix_shaders()) return " (not in this build)";
+    std::string shapes;
+    const auto add = [&](const char* type, const MatrixShape& shape) {
+        if (shape)
+            shapes += (shapes.empty() ? "" : ", ") + std::string(type) + std::to_string(shape.m) +
+                      "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+    };
+    add("f16 ", traits.f16_matrix);
+    add("int8 ", traits.s8_matrix);
+    return " (" + (shapes.empty() ? "of no shape that suits" : shapes) + ")";
+}
+
 std::vector<std::string> details(const Traits& traits) {
     std::string used, unused;
-    const auto add = [&](const char* what, bool there, bool wanted) {
+    const auto add = [&](const std::string& what, bool there, bool wanted) {
         std::string& list = there && wanted ? used : unused;
-        list += (list.empty() ? "" : ", ") + std::string(what) + (there ? "" : " (missing)");
+        list += (list.empty() ? "" : ", ") + what + (there ? "" : " (missing)");
     };
     add("integer dot product", traits.integer_dot, true);
     add("timestamps", traits.timestamp_seconds > 0, true);
-    add("cooperative matrices", traits.cooperative_matrix, false);
+    add("cooperative matrices" + shapes_of_matrices(traits), traits.cooperative_matrix,
+        traits.type != VK_PHYSICAL_DEVICE_TYPE_CPU && (traits.f16_matrix || traits.s8_matrix));
     add("subgroup size control", traits.subgroup_control, false);
     add("16-bit storage", traits.storage16, false);
     add("8-bit storage", traits.storage8, false);

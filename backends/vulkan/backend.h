@@ -1,6 +1,7 @@
 // The Vulkan backend: every op records a dispatch or two; nothing runs before a read.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 
@@ -75,12 +76,18 @@ class VulkanBackend final : public Backend {
     void probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups);
 
   private:
-    // Binding i of the shader is bindings[i]; params come behind their offsets.
+    // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
+    // along x or y.
     template <class Params>
     void run(const Kernel& kernel, const Params& params, std::initializer_list<Access> bindings,
-             Grid grid, double work) {
-        queue_->dispatch(
-            {kernel, {bindings.begin(), bindings.size()}, &params, sizeof(Params), grid, work});
+             Grid grid, double work, double most_work = 0) {
+        queue_->dispatch({kernel,
+                          {bindings.begin(), bindings.size()},
+                          &params,
+                          sizeof(Params),
+                          grid,
+                          work,
+                          std::max(work, most_work)});
     }
     Buffer allocate_raw(size_t size_bytes);  // not zeroed
     std::shared_ptr<Device> device_;

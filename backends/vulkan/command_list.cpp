@@ -2,6 +2,7 @@
 // at any word and a descriptor only at an aligned byte.
 #include "vulkan/command_list.h"
 
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -43,7 +44,8 @@ void CommandList::begin() {
         VK_CHECK(device_, vkResetDescriptorPool, device_.handle, pool, 0);
     set_pool_ = 0;
     bound_ = VK_NULL_HANDLE;
-    work_ = 0;
+    waiting_.clear();
+    work_ = most_work_ = 0;
     counts_ = {};
     const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                            .pNext = nullptr,
@@ -57,6 +59,8 @@ void CommandList::begin() {
 
 void CommandList::end() {
     open_ = false;
+    for (const auto& command : waiting_) command();
+    waiting_.clear();
     const VkMemoryBarrier to_host = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
         .pNext = nullptr,
@@ -71,15 +75,26 @@ void CommandList::add_times(OpTimes& times) const {
     if (timer_) timer_->add_to(times);
 }
 
+template <class Command>
+void CommandList::give(Command command) {
+    if (waiting_.empty())
+        command();
+    else
+        waiting_.push_back(command);
+}
+
 void CommandList::barrier() {
-    const VkMemoryBarrier all = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .pNext = nullptr,
-        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                         VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
-    device_.vk.vkCmdPipelineBarrier(handle_, kStages, kStages, 0, 1, &all, 0, nullptr, 0, nullptr);
     hazards_.barrier();
+    give([this] {
+        const VkMemoryBarrier all = {
+            .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+            .pNext = nullptr,
+            .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+            .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                             VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+        device_.vk.vkCmdPipelineBarrier(handle_, kStages, kStages, 0, 1, &all, 0, nullptr, 0,
+                                        nullptr);
+    });
 }
 
 void CommandList::order(std::span<const Access> accesses) {
@@ -99,23 +114,35 @@ void CommandList::dispatch(const Dispatch& d) {
     assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
     if (timer_) barrier();  // alone between its timestamps
     order(d.bindings);
-    uint32_t push[kPushBytes / 4] = {};
-    const VkDescriptorSet set = make_set(d.bindings, push);
-    std::memcpy(push + kMostBindings, d.params, d.params_bytes);
-    const VolkDeviceTable& vk = device_.vk;
-    const VkPipeline pipeline = pipelines_.get(d.kernel);
-    if (pipeline != bound_) {
-        vk.vkCmdBindPipeline(handle_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    std::array<uint32_t, kPushBytes / 4> push = {};
+    const VkDescriptorSet set = make_set(d.bindings, push.data());
+    std::memcpy(push.data() + kMostBindings, d.params, d.params_bytes);
+    const uint32_t push_bytes = kMostBindings * 4 + d.params_bytes;
+    const auto command = [this, set, push, push_bytes, grid = d.grid, base = d.base,
+                          op = d.kernel.shader](VkPipeline pipeline) {
+        const VolkDeviceTable& vk = device_.vk;
+        if (pipeline != bound_)
+            vk.vkCmdBindPipeline(handle_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
         bound_ = pipeline;
-    }
-    vk.vkCmdBindDescriptorSets(handle_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1,
-                               &set, 0, nullptr);
-    vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          kMostBindings * 4 + d.params_bytes, push);
-    if (timer_) timer_->start(handle_);
-    vk.vkCmdDispatch(handle_, d.grid.x, d.grid.y, d.grid.z);
-    if (timer_) timer_->stop(handle_, d.kernel.shader);
+        vk.vkCmdBindDescriptorSets(handle_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0,
+                                   1, &set, 0, nullptr);
+        vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                              push_bytes, push.data());
+        if (timer_) timer_->start(handle_);
+        if (base.x == 0 && base.y == 0)  // the one that every validation layer follows
+            vk.vkCmdDispatch(handle_, grid.x, grid.y, grid.z);
+        else
+            vk.vkCmdDispatchBase(handle_, base.x, base.y, 0, grid.x, grid.y, grid.z);
+        if (timer_) timer_->stop(handle_, op);
+    };
+    const VkPipeline pipeline = pipelines_.find(d.kernel);
+    if (pipeline && waiting_.empty())
+        command(pipeline);
+    else
+        waiting_.push_back(
+            [this, command, kernel = d.kernel] { command(pipelines_.wait_for(kernel)); });
     work_ += d.work;
+    most_work_ += d.most_work;
     ++counts_.dispatches;
 }
 
@@ -186,23 +213,33 @@ VkDescriptorPool CommandList::add_set_pool() {
 void CommandList::update(const Tensor& to, const void* from) {
     const Access access = writes(to);
     order({&access, 1});
-    device_.vk.vkCmdUpdateBuffer(handle_, memory_of(to).buffer(), to.offset_bytes, extent_bytes(to),
-                                 from);
+    const auto command = [this, to](const void* data) {
+        device_.vk.vkCmdUpdateBuffer(handle_, memory_of(to).buffer(), to.offset_bytes,
+                                     extent_bytes(to), data);
+    };
+    if (waiting_.empty()) return command(from);
+    const std::byte* bytes = static_cast<const std::byte*>(from);
+    waiting_.push_back(
+        [command, data = std::vector(bytes, bytes + extent_bytes(to))] { command(data.data()); });
 }
 
 void CommandList::copy(const Tensor& to, const Tensor& from) {
     const Access accesses[] = {writes(to), reads(from)};
     order(accesses);
-    const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, extent_bytes(from)};
-    device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer(), memory_of(to).buffer(), 1,
-                               &region);
+    give([this, to, from] {
+        const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, extent_bytes(from)};
+        device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer(), memory_of(to).buffer(), 1,
+                                   &region);
+    });
 }
 
 void CommandList::fill_zero(const Tensor& to) {
     const Access access = writes(to);
     order({&access, 1});
-    device_.vk.vkCmdFillBuffer(handle_, memory_of(to).buffer(), to.offset_bytes,
-                               whole_words(extent_bytes(to)), 0);
+    give([this, to] {
+        device_.vk.vkCmdFillBuffer(handle_, memory_of(to).buffer(), to.offset_bytes,
+                                   whole_words(extent_bytes(to)), 0);
+    });
 }
 
 }  // namespace aerie::vulkan

@@ -1,9 +1,11 @@
 // One command buffer: dispatches and transfers in order, with a barrier only before a command that
-// must wait for an earlier one.
+// must wait for an earlier one. From the first dispatch on whose pipeline is still being compiled,
+// commands wait until the list ends, so that further pipelines are asked for meanwhile.
 #pragma once
 
 #include <volk.h>
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,7 +28,9 @@ struct Dispatch {
     const void* params = nullptr;
     uint32_t params_bytes = 0;
     Grid grid;
-    double work = 0;  // multiply-adds, about: a submission shall not take long
+    double work = 0;        // multiply-adds, about
+    double most_work = 0;   // where data of the device decide
+    Grid base = {0, 0, 0};  // the first workgroup of the grid
 };
 
 class CommandList {
@@ -49,10 +53,13 @@ class CommandList {
 
     VkCommandBuffer handle() const { return handle_; }
     double work() const { return work_; }
+    double most_work() const { return most_work_; }
     void add_times(OpTimes& times) const;  // once it has run
     const CommandCounts& counts() const { return counts_; }
 
   private:
+    template <class Command>
+    void give(Command command);  // to the command buffer, now or when the list ends
     void order(std::span<const Access> accesses);
     void barrier();
     VkDescriptorSet make_set(std::span<const Access> bindings, uint32_t* offsets);
@@ -67,10 +74,11 @@ class CommandList {
     std::vector<OwnedDescriptorPool> set_pools_;
     size_t set_pool_ = 0;  // in use
     VkPipeline bound_ = VK_NULL_HANDLE;
+    std::vector<std::function<void()>> waiting_;  // commands, in order
     Hazards hazards_;
     std::unique_ptr<Timer> timer_;  // where the device is profiled
     bool open_ = false;
-    double work_ = 0;
+    double work_ = 0, most_work_ = 0;
     CommandCounts counts_;
 };
 

@@ -19,11 +19,14 @@ Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceCho
       name_("vulkan:" + std::to_string(index)),
       unified_(traits_.unified() && choices.allow_unified),
       integer_dot_(traits_.integer_dot && choices.allow_integer_dot),
+      cooperative_(
+          choices.cooperative_matrices.value_or(traits_.type != VK_PHYSICAL_DEVICE_TYPE_CPU)),
       cache_(choices.cache),
       on_progress_(choices.on_progress),
       split_(choices.split                                 ? choices.split
              : traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1
                                                            : kGpuSplit),
+      submission_work_(choices.submission_work),
       profile_(choices.profile && traits_.timestamp_seconds > 0) {
     if (!traits_.missing.empty())
         throw Error(name_ + ": " + traits_.name + " cannot run aerie: " + traits_.missing);
@@ -45,20 +48,38 @@ void Device::create() {
     auto v13 = structure<VkPhysicalDeviceVulkan13Features>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
     v13.shaderIntegerDotProduct = VK_TRUE;
-    const char* portability = "VK_KHR_portability_subset";
+    auto v12 = structure<VkPhysicalDeviceVulkan12Features>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, integer_dot_ ? &v13 : nullptr);
+    CooperativeFeatures cooperative = {.next = v12.pNext};
+    cooperative.matrix = VK_TRUE;
+    v12.vulkanMemoryModel = v12.vulkanMemoryModelDeviceScope = VK_TRUE;
+    v12.shaderFloat16 = bool(matrix_shape(DType::F16));
+    v12.shaderInt8 = bool(matrix_shape(DType::Q8_0));
+    v12.pNext = &cooperative;
+    std::vector<const char*> extensions;
+    if (traits_.portability_subset) extensions.push_back("VK_KHR_portability_subset");
+    const bool multiplies = v12.shaderFloat16 || v12.shaderInt8;
+    if (multiplies) extensions.push_back(kCooperativeExtension);
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                     .pNext = integer_dot_ ? &v13 : nullptr,
+                                     .pNext = multiplies ? &v12 : cooperative.next,
                                      .flags = 0,
                                      .queueCreateInfoCount = 1,
                                      .pQueueCreateInfos = &queue_info,
                                      .enabledLayerCount = 0,
                                      .ppEnabledLayerNames = nullptr,
-                                     .enabledExtensionCount = traits_.portability_subset ? 1u : 0u,
-                                     .ppEnabledExtensionNames = &portability,
+                                     .enabledExtensionCount = uint32_t(extensions.size()),
+                                     .ppEnabledExtensionNames = extensions.data(),
                                      .pEnabledFeatures = nullptr};
     const VkResult result = vkCreateDevice(physical_, &info, nullptr, &handle);
     if (result != VK_SUCCESS)
         throw Error(name_ + ": cannot open " + traits_.name + ": " + describe(result));
+}
+
+MatrixShape Device::matrix_shape(DType weight) const {
+    if (!cooperative_) return {};
+    return weight == DType::F16   ? traits_.f16_matrix
+           : is_quantised(weight) ? traits_.s8_matrix
+                                  : MatrixShape();
 }
 
 // Drivers that run shaders on a CPU read an address that all share once for each of them.

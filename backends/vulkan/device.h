@@ -5,7 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "core/dtype.h"
 #include "vulkan/instance.h"
 
 namespace aerie::vulkan {
@@ -13,10 +15,13 @@ namespace aerie::vulkan {
 // What tests vary; the defaults are for users.
 struct DeviceChoices {
     bool allow_integer_dot = true;
-    bool allow_unified = true;  // false: host data goes through staging buffers everywhere
-    int split = 0;              // invocations that share a row of a matmul; 0: by kind of device
-    std::string cache;          // folder where compiled pipelines are kept; empty: nowhere
-    bool profile = false;       // time each dispatch; they then run one by one
+    // Where the device and the build have them; empty: on GPUs.
+    std::optional<bool> cooperative_matrices;
+    bool allow_unified = true;   // false: host data goes through staging buffers everywhere
+    int split = 0;               // invocations that share a row of a matmul; 0: by kind of device
+    double submission_work = 0;  // most multiply-adds at once; 0: what takes a tenth of a second
+    std::string cache;           // folder where compiled pipelines are kept; empty: nowhere
+    bool profile = false;        // time each dispatch; they then run one by one
     std::function<void(VolkDeviceTable&)> patch;          // may replace functions
     std::function<void(const std::string&)> on_progress;  // while pipelines compile
 };
@@ -33,9 +38,12 @@ class Device {
     const std::string& name() const { return name_; }  // "vulkan:0"
     bool unified() const { return unified_; }
     bool integer_dot() const { return integer_dot_; }
+    // Of the matrices that multiply a weight of this type; zero: not by cooperative matrices.
+    MatrixShape matrix_shape(DType weight) const;
     int split() const { return split_; }
     // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
     uint32_t fetch_lanes() const;
+    double submission_work() const { return submission_work_; }
     bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }
     void say(const std::string& what) const {
@@ -56,10 +64,11 @@ class Device {
     Traits traits_;
     std::string name_;
     VkPhysicalDeviceMemoryProperties memory_ = {};
-    bool unified_, integer_dot_;
+    bool unified_, integer_dot_, cooperative_;
     std::string cache_;
     std::function<void(const std::string&)> on_progress_;
     int split_;
+    double submission_work_;
     bool profile_;
 };
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "vulkan/check.h"
+#include "vulkan/shaders.h"
 
 namespace aerie::vulkan {
 
@@ -88,7 +89,21 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
         p.limits.timestampComputeAndGraphics ? p.limits.timestampPeriod * 1e-9f : 0;
 }
 
-void read_features(Traits& traits, VkPhysicalDevice device) {
+// What the shader of cooperative matrices needs beside them.
+void read_matrices(Traits& traits, VkInstance instance, VkPhysicalDevice device,
+                   const VkPhysicalDeviceVulkan12Features& v12) {
+    if (!has_matrix_shaders() || !traits.cooperative_matrix || !v12.vulkanMemoryModelDeviceScope ||
+        kCooperativeInvocations % traits.widest_subgroup())
+        return;
+    const auto all = cooperative_properties(instance, device);
+    if (v12.shaderFloat16)
+        traits.f16_matrix = matmul_shape(all, ComponentType::f16, ComponentType::f32);
+    if (v12.shaderInt8) traits.s8_matrix = matmul_shape(all, ComponentType::s8, ComponentType::s32);
+}
+
+void read_features(Traits& traits, VkInstance instance, VkPhysicalDevice device) {
+    const std::set<std::string> extensions = extensions_of(device);
+    CooperativeFeatures cooperative;
     auto v13 = structure<VkPhysicalDeviceVulkan13Features>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
     auto v12 = structure<VkPhysicalDeviceVulkan12Features>(
@@ -98,6 +113,10 @@ void read_features(Traits& traits, VkPhysicalDevice device) {
     auto all =
         structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11);
     if (traits.api_version >= VK_API_VERSION_1_3) v12.pNext = &v13;
+    if (extensions.count(kCooperativeExtension)) {
+        cooperative.next = v12.pNext;
+        v12.pNext = &cooperative;
+    }
     vkGetPhysicalDeviceFeatures2(device, &all);
     traits.float16 = v12.shaderFloat16;
     traits.storage8 = v12.storageBuffer8BitAccess;
@@ -105,8 +124,8 @@ void read_features(Traits& traits, VkPhysicalDevice device) {
     traits.buffer_address = v12.bufferDeviceAddress;
     traits.integer_dot = v13.shaderIntegerDotProduct;
     traits.subgroup_control = v13.subgroupSizeControl;
-    const std::set<std::string> extensions = extensions_of(device);
-    traits.cooperative_matrix = extensions.count("VK_KHR_cooperative_matrix") > 0;
+    traits.cooperative_matrix = cooperative.matrix;
+    read_matrices(traits, instance, device, v12);
     traits.portability_subset = extensions.count("VK_KHR_portability_subset") > 0;
 }
 
@@ -128,7 +147,7 @@ bool choose_queue_family(Traits& traits, VkPhysicalDevice device) {
     return found;
 }
 
-Traits read_traits(VkPhysicalDevice device) {
+Traits read_traits(VkInstance instance, VkPhysicalDevice device) {
     Traits traits;
     read_properties(traits, device);
     VkPhysicalDeviceMemoryProperties memory;
@@ -141,7 +160,7 @@ Traits read_traits(VkPhysicalDevice device) {
             "it has Vulkan " + std::to_string(VK_API_VERSION_MAJOR(traits.api_version)) + "." +
             std::to_string(VK_API_VERSION_MINOR(traits.api_version)) + ", aerie needs 1.2";
     else
-        read_features(traits, device);
+        read_features(traits, instance, device);
     if (!choose_queue_family(traits, device)) traits.missing = "it has no compute queue";
     return traits;
 }
@@ -191,7 +210,7 @@ bool Instance::open() {
          enumerate<VkPhysicalDevice>([this](uint32_t*count, VkPhysicalDevice*to) {
              vkEnumeratePhysicalDevices(handle_, count, to);
          }))
-        devices_.push_back({device, read_traits(device)});
+        devices_.push_back({device, read_traits(handle_, device)});
     return true;
 }
 

@@ -3,9 +3,12 @@
 
 #include <volk.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "vulkan/cooperative.h"
 
 namespace aerie::vulkan {
 
@@ -38,11 +41,13 @@ struct Traits {
     bool float16 = false;      // arithmetic; not needed
     bool storage8 = false, storage16 = false;
     bool cooperative_matrix = false;
+    MatrixShape f16_matrix, s8_matrix;  // for matmul; zero: not there
     bool buffer_address = false;
     bool subgroup_control = false;
     bool subgroup_broadcast = false;
     std::string missing;  // why it cannot run aerie; empty if it can
 
+    uint32_t widest_subgroup() const { return std::max(subgroup_size, most_subgroup); }
     bool unified() const {  // host and device share memory
         return type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
                type == VK_PHYSICAL_DEVICE_TYPE_CPU;

@@ -1,4 +1,5 @@
 // The ops that go row by row: a few lines of glue each.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -19,6 +20,7 @@ struct WeightShaders {
     const char *embed, *matmul;
     const char* matmul_dot;    // by packed integer dot products
     const char* matmul_fetch;  // those, and x is fetched together
+    const char* matmul_cooperative = nullptr;
 };
 
 WeightShaders shaders_of(DType type) {
@@ -26,14 +28,49 @@ WeightShaders shaders_of(DType type) {
         case DType::F32:
             return {"embed_f32", "matmul_f32", "matmul_f32", "matmul_f32_fetch"};
         case DType::F16:
-            return {"embed_f16", "matmul_f16", "matmul_f16", "matmul_f16_fetch"};
+            return {"embed_f16", "matmul_f16", "matmul_f16", "matmul_f16_fetch",
+                    "matmul_f16_cooperative"};
         case DType::BF16:
             return {"embed_bf16", "matmul_bf16", "matmul_bf16", "matmul_bf16_fetch"};
         case DType::Q8_0:
-            return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch"};
+            return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch",
+                    "matmul_q8_0_cooperative"};
         default:
-            return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch"};
+            return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch",
+                    "matmul_q4_0_cooperative"};
     }
+}
+
+// A kernel of matmul, and how many rows of x a workgroup of it has.
+struct MatmulKernel {
+    Kernel kernel;
+    int columns;
+};
+
+MatmulKernel cooperative_kernel(const Device& device, DType type, const MatrixShape& shape,
+                                int rows) {
+    constexpr unsigned kMost = 64;
+    const uint32_t columns = std::clamp(std::bit_ceil(unsigned(rows)), shape.n, kMost);
+    const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
+    const uint32_t tiles = kStripRows / shape.m * (columns / shape.n);
+    return {{shaders_of(type).matmul_cooperative,
+             {columns, shape.m, shape.n, shape.k, (tiles + subgroups - 1) / subgroups}},
+            int(columns)};
+}
+
+// Integer products are exact, so few rows may be multiplied in another way than many. The order of
+// a sum of floats depends on the kernel, which must therefore be the same for all numbers of rows.
+MatmulKernel matmul_kernel(const Device& device, DType type, int rows) {
+    const MatrixShape shape = device.matrix_shape(type);
+    if (shape && (type == DType::F16 || rows > kMostColumns))
+        return cooperative_kernel(device, type, shape, rows);
+    const WeightShaders shaders = shaders_of(type);
+    const uint32_t lanes = device.fetch_lanes();
+    const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
+    const char* shader = lanes > 0              ? shaders.matmul_fetch
+                         : device.integer_dot() ? shaders.matmul_dot
+                                                : shaders.matmul;
+    return {{shader, {columns, uint32_t(device.split()), lanes}}, int(columns)};
 }
 
 uint32_t quantises(const Tensor& out) {
@@ -71,12 +108,7 @@ void VulkanBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsil
 void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
     const auto& weight = static_cast<const VulkanWeight&>(w);
     const StripLayout layout = strip_layout(w.dtype, w.cols);
-    const WeightShaders shaders = shaders_of(w.dtype);
-    const uint32_t lanes = device_->fetch_lanes();
-    const char* shader = lanes > 0                ? shaders.matmul_fetch
-                         : device_->integer_dot() ? shaders.matmul_dot
-                                                  : shaders.matmul;
-    const int columns = int(std::bit_ceil(unsigned(std::min(x.rows, kMostColumns))));
+    const auto [kernel, columns] = matmul_kernel(*device_, w.dtype, x.rows);
     for (const WeightPart& part : weight.parts()) {
         const MatmulParams params = {.first_row = uint32_t(part.first_row),
                                      .rows = uint32_t(part.rows),
@@ -87,7 +119,6 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
                                      .out_stride = stride_words(out),
                                      .accumulates = acc == Accumulate::yes,
                                      .has_bias = bool(bias)};
-        const Kernel kernel = {shader, {uint32_t(columns), uint32_t(device_->split()), lanes}};
         run(kernel, params, {writes(out), reads(x), reads(part.words), reads_or(bias, x)},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},
             double(x.rows) * x.cols * part.rows);
@@ -131,13 +162,14 @@ void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attent
                               .scale = float(1.0 / std::sqrt(double(head_dim)))};
     for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
         const int count = std::min(scratch_.attention.rows, qkv.rows - first);
+        const double chunk_work = 2.0 * count * heads * head_dim * kPageSize;
         params.first_row = uint32_t(first);
         run({"attention", {quantises(out), kv.k.dtype == DType::F16}}, params,
             {writes(out), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
              reads(kv.v), writes(scratch_.attention.row_range(0, count)),
              writes(scratch_.finished)},
             {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
-            2.0 * count * heads * head_dim * kPageSize);
+            chunk_work, chunk_work * most_chunks);
     }
 }
 

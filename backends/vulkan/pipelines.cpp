@@ -1,7 +1,8 @@
-// Compiles a pipeline when it is first asked for.
+// Compiles a pipeline when it is first asked for; who needs it at once waits for it alone.
 #include "vulkan/pipelines.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "vulkan/check.h"
 #include "vulkan/pipeline_file.h"
@@ -9,7 +10,19 @@
 
 namespace aerie::vulkan {
 
-Pipelines::Pipelines(std::shared_ptr<Device> device) : device_(std::move(device)) {
+using namespace std::chrono_literals;
+
+namespace {
+
+template <class Future>
+bool is_ready(const Future& future, std::chrono::milliseconds within) {
+    return future.wait_for(within) == std::future_status::ready;
+}
+
+}  // namespace
+
+Pipelines::Pipelines(std::shared_ptr<Device> device)
+    : device_(std::move(device)), threads_(std::max(1u, std::thread::hardware_concurrency())) {
     create_layout();
     std::vector<char> stored;
     if (!device_->cache().empty()) {
@@ -28,6 +41,7 @@ Pipelines::Pipelines(std::shared_ptr<Device> device) : device_(std::move(device)
 }
 
 Pipelines::~Pipelines() {
+    for (const auto& [kernel, pipeline] : pipelines_) pipeline.wait();
     save();
 }
 
@@ -63,22 +77,32 @@ void Pipelines::create_layout() {
     layout_ = {*device_, layout};
 }
 
-VkPipeline Pipelines::get(const Kernel& kernel) {
-    const auto found = pipelines_.find(kernel);
-    if (found != pipelines_.end()) return found->second;
-    if (!cached_)
-        device_->say("compiling shaders for " + device_->traits().name +
-                     ", the first time only: " + std::to_string(pipelines_.size() + 1));
-    return pipelines_[kernel] = compile(kernel);
+VkPipeline Pipelines::find(const Kernel& kernel) {
+    auto found = pipelines_.find(kernel);
+    if (found == pipelines_.end()) {
+        const auto work = [this, kernel, module = module_of(kernel.shader)] {
+            return compile(kernel, module);
+        };
+        found = pipelines_.emplace(kernel, std::async(std::launch::async, work)).first;
+    }
+    return is_ready(found->second, 0ms) ? VkPipeline(found->second.get()) : VK_NULL_HANDLE;
+}
+
+VkPipeline Pipelines::wait_for(const Kernel& kernel) {
+    const Compiling& pipeline = pipelines_.at(kernel);
+    while (!is_ready(pipeline, 50ms))
+        if (!cached_)
+            device_->say("compiling shaders for " + device_->traits().name +
+                         ", the first time only: " + std::to_string(compiled_) + " of " +
+                         std::to_string(pipelines_.size()));
+    return pipeline.get();
 }
 
 VkShaderModule Pipelines::module_of(const char* name) {
     const auto found = modules_.find(name);
     if (found != modules_.end()) return found->second;
-    const std::span<const Shader> all = shaders();
-    const auto shader = std::find_if(
-        all.begin(), all.end(), [&](const Shader& s) { return std::string_view(s.name) == name; });
-    if (shader == all.end()) throw Error(std::string("this build has no shader ") + name);
+    const Shader* shader = find_shader(name);
+    if (!shader) throw Error(std::string("this build has no shader ") + name);
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .pNext = nullptr,
                                            .flags = 0,
@@ -89,7 +113,8 @@ VkShaderModule Pipelines::module_of(const char* name) {
     return modules_[name] = {*device_, module};
 }
 
-OwnedPipeline Pipelines::compile(const Kernel& kernel) {
+// By threads of its own, so many at a time as the machine has.
+OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
     std::array<VkSpecializationMapEntry, kMostConstants> entries;
     for (uint32_t i = 0; i < kMostConstants; ++i) entries[i] = {i, i * 4, 4};
     const VkSpecializationInfo special = {.mapEntryCount = kMostConstants,
@@ -99,20 +124,24 @@ OwnedPipeline Pipelines::compile(const Kernel& kernel) {
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .pNext = nullptr,
-        .flags = 0,
+        .flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .pNext = nullptr,
                   .flags = 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                  .module = module_of(kernel.shader),
+                  .module = module,
                   .pName = "main",
                   .pSpecializationInfo = &special},
         .layout = layout_,
         .basePipelineHandle = VK_NULL_HANDLE,
         .basePipelineIndex = 0};
     VkPipeline pipeline;
-    VK_CHECK(*device_, vkCreateComputePipelines, device_->handle, cache_, 1, &info, nullptr,
-             &pipeline);
+    threads_.acquire();
+    const VkResult result =
+        device_->vk.vkCreateComputePipelines(device_->handle, cache_, 1, &info, nullptr, &pipeline);
+    threads_.release();
+    ++compiled_;
+    check(device_->name(), result, "vkCreateComputePipelines");
     return {*device_, pipeline};
 }
 

@@ -1,12 +1,15 @@
-// Compute pipelines by shader and specialisation, and their cache on disk. All share one layout:
-// kMostBindings storage buffers and kPushBytes of push constants.
+// Compute pipelines by shader and specialisation, compiled in the background, and their cache on
+// disk. All share one layout: kMostBindings storage buffers and kPushBytes of push constants.
 #pragma once
 
 #include <volk.h>
 
 #include <array>
+#include <atomic>
+#include <future>
 #include <map>
 #include <memory>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -34,8 +37,10 @@ class Pipelines {
     Pipelines(const Pipelines&) = delete;
     Pipelines& operator=(const Pipelines&) = delete;
 
-    // Compiled on first use. Throws Error.
-    VkPipeline get(const Kernel& kernel);
+    // Null while it is being compiled, which the first call starts. Throws Error.
+    VkPipeline find(const Kernel& kernel);
+    // Waits for one that was not ready. Throws Error.
+    VkPipeline wait_for(const Kernel& kernel);
     VkPipelineLayout layout() const { return layout_; }
     VkDescriptorSetLayout set_layout() const { return set_layout_; }
     bool cached() const { return cached_; }
@@ -43,9 +48,11 @@ class Pipelines {
     void save();
 
   private:
+    using Compiling = std::shared_future<OwnedPipeline>;
+
     void create_layout();
     VkShaderModule module_of(const char* shader);
-    OwnedPipeline compile(const Kernel& kernel);
+    OwnedPipeline compile(const Kernel& kernel, VkShaderModule module);
 
     std::shared_ptr<Device> device_;
     OwnedSetLayout set_layout_;
@@ -55,7 +62,9 @@ class Pipelines {
     bool cached_ = false;     // the file was there
     size_t saved_ = 0;        // pipelines that the file has
     std::map<std::string, OwnedModule> modules_;
-    std::map<Kernel, OwnedPipeline> pipelines_;
+    std::counting_semaphore<> threads_;  // that may compile
+    std::atomic<size_t> compiled_ = 0;   // or failed
+    std::map<Kernel, Compiling> pipelines_;
 };
 
 }  // namespace aerie::vulkan

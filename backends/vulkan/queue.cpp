@@ -12,7 +12,12 @@ namespace aerie::vulkan {
 
 namespace {
 
-// Desktops reset a device that does not answer for two seconds, and stutter long before.
+// Desktops reset a device that does not answer for two seconds, and stutter long before: no
+// submission shall take 250 ms. One is closed beyond 0.1 s, and what it is closed with is no longer
+// than that, or a recording of twice that, which then stands alone. A single op can take longer: 64
+// rows times an LM head of 128k x 4096 are 3.4e10 multiply-adds, attention of as many over 64k
+// positions (32 heads of 128) 3.4e10 too, half a second on an integrated GPU that does 6e10 a
+// second. Such grids are cut.
 constexpr double kSubmissionSeconds = 0.1;
 constexpr double kFirstWork = 2e8;  // a submission before anything was timed
 constexpr size_t kUpdateBytes = 65536;
@@ -32,7 +37,10 @@ bool is_dense(const Tensor& t) {
 }  // namespace
 
 Queue::Queue(std::shared_ptr<Device> device)
-    : device_(std::move(device)), pipelines_(device_), work_of_submission_(kFirstWork) {
+    : device_(std::move(device)),
+      pipelines_(device_),
+      work_of_submission_(device_->submission_work() > 0 ? device_->submission_work()
+                                                         : kFirstWork) {
     for (Batch& batch : batches_) {
         batch.pool = make_pool(VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT);
         batch.fence = make_fence();
@@ -93,6 +101,7 @@ void Queue::close_list() {
     list.end();
     batch.order.push_back(&list);
     batch.work += list.work();
+    batch.most_work += list.most_work();
     count(list.counts());
 }
 
@@ -132,7 +141,7 @@ void Queue::finish(Batch& batch) {
     const Clock::time_point now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - idle_since_).count();
     // Only long batches tell what the device can do; waiting for the host makes them longer yet.
-    if (batch.work > work_of_submission_ / 4 && seconds > 0)
+    if (device_->submission_work() == 0 && batch.work > work_of_submission_ / 4 && seconds > 0)
         work_of_submission_ = std::max(
             kFirstWork / 16, (work_of_submission_ + batch.work / seconds * kSubmissionSeconds) / 2);
     idle_since_ = now;
@@ -140,7 +149,7 @@ void Queue::finish(Batch& batch) {
     batch.in_flight = false;
     batch.used = 0;
     batch.order.clear();
-    batch.work = 0;
+    batch.work = batch.most_work = 0;
 }
 
 void Queue::finish_all() {
@@ -151,10 +160,36 @@ void Queue::finish_all() {
 
 void Queue::dispatch(const Dispatch& dispatch) {
     guarded([&] {
-        CommandList& commands = list();
-        commands.dispatch(dispatch);
-        if (!recording_ && batches_[batch_].work + commands.work() > work_of_submission_) submit();
+        if (recording_)
+            recording_->dispatch(dispatch);
+        else
+            dispatch_pieces(dispatch);
     });
+}
+
+// Cut along the longer side of the grid where the whole would take too long. A workgroup does the
+// same whatever runs beside it, so this changes no bit.
+void Queue::dispatch_pieces(const Dispatch& dispatch) {
+    uint32_t Grid::*const side = dispatch.grid.x >= dispatch.grid.y ? &Grid::x : &Grid::y;
+    const uint32_t whole = dispatch.grid.*side;
+    for (uint32_t done = 0; done < whole;) {
+        const double share = std::min(1.0, work_of_submission_ / dispatch.most_work);
+        const uint32_t count = std::min(std::max(uint32_t(share * whole), 1u), whole - done);
+        Dispatch piece = dispatch;
+        piece.base.*side = done;
+        piece.grid.*side = count;
+        piece.work *= double(count) / whole;
+        piece.most_work *= double(count) / whole;
+        CommandList& commands = list();
+        commands.dispatch(piece);
+        done += count;
+        if (takes_long(commands)) submit();
+    }
+}
+
+// With what is to be submitted before it.
+bool Queue::takes_long(const CommandList& list) const {
+    return batches_[batch_].most_work + list.most_work() > work_of_submission_;
 }
 
 void Queue::fill_zero(const Tensor& to) {
@@ -261,13 +296,15 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
         std::unique_ptr<CommandList>& recording = recordings_[key];
         if (!recording) recording = record(make);
         // Too much for one submission, as far as is known by now: given piece by piece instead.
-        if (recording->work() > 4 * work_of_submission_) return make();
+        if (recording->most_work() > 2 * work_of_submission_) return make();
         close_list();
+        if (takes_long(*recording)) submit();
         Batch& batch = batches_[batch_];
         batch.order.push_back(recording.get());
         batch.work += recording->work();
+        batch.most_work += recording->most_work();
         count(recording->counts());
-        if (batch.work > work_of_submission_) submit();
+        if (batch.most_work > work_of_submission_) submit();
     });
 }
 

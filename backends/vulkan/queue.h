@@ -46,7 +46,7 @@ class Queue {
         std::vector<std::unique_ptr<CommandList>> lists;
         size_t used = 0;  // of the lists
         std::vector<const CommandList*> order;
-        double work = 0;
+        double work = 0, most_work = 0;
         OwnedFence fence;
         bool in_flight = false;
     };
@@ -58,6 +58,8 @@ class Queue {
     OwnedFence make_fence() const;
     CommandList& list();  // that is being recorded
     void close_list();
+    void dispatch_pieces(const Dispatch& dispatch);
+    bool takes_long(const CommandList& list) const;
     void submit();
     bool idle() const;
     void finish(Batch& batch);
@@ -82,7 +84,7 @@ class Queue {
     std::exception_ptr failure_;
     CommandCounts counts_;
     OpTimes times_;
-    double work_of_submission_;  // what takes a good while, as far as is known
+    double work_of_submission_;  // what takes kSubmissionSeconds, as far as is known
     Clock::time_point idle_since_ = Clock::now();
 };
 

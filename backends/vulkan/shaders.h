@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace aerie::vulkan {
 
@@ -12,6 +13,12 @@ struct Shader {
     std::span<const uint32_t> words;
 };
 
-std::span<const Shader> shaders();
+// Null where this build has none of the name.
+const Shader* find_shader(std::string_view name);
+
+// Whether the compiler of shaders knew cooperative matrices.
+inline bool has_matrix_shaders() {
+    return find_shader("matmul_f16_cooperative");
+}
 
 }  // namespace aerie::vulkan

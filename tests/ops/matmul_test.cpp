@@ -1,5 +1,7 @@
 // matmul: every weight type against doubles, and one order of operations for every number of rows.
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ops/device_test.h"
 #include "reference/layers.h"
@@ -44,6 +46,36 @@ TEST_P(MatmulTest, RowsDoNotDependOnTheirNeighbours) {
                                        std::string(name(type)) + " " + std::to_string(shape.inner),
                                        [&](const Matrix& x) { return multiply(x, *weight); });
         }
+}
+
+// Rows as large and as small as floats are, side by side; a row that holds no number has none.
+TEST_P(MatmulTest, RowsOfAnyMagnitude) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kScales[] = {1, 1e30f, 1e-30f, 70000, 1e-8f};
+    const Matrix raw = random_matrix(37, 200, 12);
+    for (DType type : {DType::F32, DType::F16, DType::BF16}) {
+        const Matrix weight = rounded(raw, type);
+        const auto device = upload_weight(weight, type);
+        Matrix x = random_matrix(7, 200, 13);
+        for (int r = 0; r < 5; ++r)
+            for (int i = 0; i < 200; ++i) x[r][i] *= kScales[r];
+        x[5][60] = kInfinity;
+        x[6][60] = std::nanf("");
+        const Matrix got = multiply(x, *device);
+        const Exact want = reference::matmul(x, weight);
+        for (int r = 0; r < 5; ++r) {
+            double error = 0, size = 0;
+            for (int n = 0; n < 37; ++n) {
+                error += (got[r][n] - want[r][n]) * (got[r][n] - want[r][n]);
+                size += want[r][n] * want[r][n];
+            }
+            EXPECT_LE(error, 1e-10 * size) << name(type) << " " << kScales[r];
+        }
+        for (int n = 0; n < 37; ++n) {
+            EXPECT_FALSE(std::isfinite(got[5][n])) << name(type);
+            EXPECT_TRUE(std::isnan(got[6][n])) << name(type);
+        }
+    }
 }
 
 TEST_P(MatmulTest, AddsBiasAndAccumulates) {

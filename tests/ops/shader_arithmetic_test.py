@@ -12,6 +12,7 @@ FORBIDDEN = {136: "OpFDiv", 140: "OpFRem", 141: "OpFMod"}
 EXTENDED = {4, 5, 37, 38, 39, 40, 41, 42, 43, 44, 45, 73, 74, 75}
 CAPABILITIES = {1, 6018, 6019}  # Shader, packed integer dot products
 FETCHING = {61, 64}  # subgroups, in variants for drivers of one width: words are passed on, nothing is added
+MATRICES = {6022, 5345, 61, 9, 39}  # cooperative matrices of f16 and int8, and the memory model that they need
 NO_CONTRACTION, WORKGROUP, SHARED_BYTES = 42, 4, 32 * 1024
 
 
@@ -52,7 +53,7 @@ class Sizes:
             self.shared.append(self.of.get(args[0]))
 
 
-def faults(words, may_fetch):
+def faults(words, more_capabilities):
     listed = list(instructions(words))
     exact = {args[0] for opcode, args in listed if opcode == 71 and args[1] == NO_CONTRACTION}
     sizes = Sizes()
@@ -64,7 +65,7 @@ def faults(words, may_fetch):
             yield f"{FORBIDDEN[opcode]} %{args[1]}"
         if opcode == 12 and args[3] not in EXTENDED:
             yield f"extended instruction {args[3]} %{args[1]}"
-        if opcode == 17 and args[0] not in (CAPABILITIES | FETCHING if may_fetch else CAPABILITIES):
+        if opcode == 17 and args[0] not in CAPABILITIES | more_capabilities:
             yield f"capability {args[0]}"
     if None not in sizes.shared and sum(sizes.shared) > SHARED_BYTES:
         yield f"{sum(sizes.shared)} bytes of shared memory"
@@ -74,7 +75,8 @@ failures, arithmetic = [], 0
 for path in sys.argv[1:]:
     with open(path) as text:
         code = [int(word, 16) for word in re.findall(r"0x([0-9a-f]{8})", text.read())]
-    failures += [f"{path}: {fault}" for fault in faults(code, path.endswith("_fetch.spv.h"))]
+    more = FETCHING if path.endswith("_fetch.spv.h") else MATRICES if path.endswith("_cooperative.spv.h") else set()
+    failures += [f"{path}: {fault}" for fault in faults(code, more)]
     arithmetic += sum(opcode in CONTRACTIBLE for opcode, _ in instructions(code))
 if arithmetic < 100:
     failures.append(f"only {arithmetic} float operations in {len(sys.argv) - 1} shaders: this looks at the wrong files")

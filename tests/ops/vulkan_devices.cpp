@@ -16,6 +16,20 @@ Device vulkan_device(const std::string& name, const vulkan::DeviceChoices& choic
             step};
 }
 
+// Its tests are those of matmul: other ops do not change with it.
+Device cooperative_device() {
+    vulkan::DeviceChoices choices;
+    choices.cooperative_matrices = true;
+    Device device = vulkan_device("vulkan_cooperative", choices, 21);
+    device.open = [open = device.open]() -> std::unique_ptr<Backend> {
+        const auto instance = vulkan::Instance::get();
+        if (!instance || instance->devices().empty()) return nullptr;
+        const vulkan::Traits& traits = instance->devices()[0].traits;
+        return traits.f16_matrix || traits.s8_matrix ? open() : nullptr;
+    };
+    return device;
+}
+
 }  // namespace
 
 std::vector<Device> vulkan_devices() {
@@ -23,8 +37,9 @@ std::vector<Device> vulkan_devices() {
     split.split = 8;
     split.allow_integer_dot = false;
     discrete.allow_unified = false;
+    discrete.submission_work = 1e5;  // nearly every op in pieces
     return {vulkan_device("vulkan", plain, 5), vulkan_device("vulkan_split", split, 21),
-            vulkan_device("vulkan_staged", discrete, 21)};
+            vulkan_device("vulkan_staged", discrete, 21), cooperative_device()};
 }
 
 }  // namespace aerie

@@ -2,6 +2,7 @@
 #include "vulkan/fault_table.h"
 
 #include <cstring>
+#include <mutex>
 #include <tuple>
 
 namespace aerie::vulkan {
@@ -13,14 +14,26 @@ FaultRecord& fault_record() {
 
 namespace {
 
+// Pipelines are made by several threads at once.
+std::mutex& record_mutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
 // Whether this call fails. A lost device stays lost; memory may be there again.
 bool strikes(const char* function) {
+    const std::lock_guard lock(record_mutex());
     FaultRecord& record = fault_record();
     const Fault& fault = record.fault;
     const long call = record.calls[function]++;
     if (record.struck) return fault.result == VK_ERROR_DEVICE_LOST;
     record.struck = fault.function == function && call == fault.call;
     return record.struck;
+}
+
+void count(const char* kind, int change) {
+    const std::lock_guard lock(record_mutex());
+    fault_record().alive[kind] += change;
 }
 
 // What a function that fails leaves in its result is not defined.
@@ -47,7 +60,7 @@ struct Hook<Member> {
         const VkResult result = fails && !waits ? VK_SUCCESS : real(args...);
         if (fails) (spoil_handle(args), ...);
         if (fails) return fault_record().fault.result;
-        if (makes && result == VK_SUCCESS) ++fault_record().alive[makes];
+        if (makes && result == VK_SUCCESS) count(makes, 1);
         return result;
     }
 };
@@ -60,7 +73,7 @@ struct Hook<Member> {
 
     static void call(Args... args) {
         constexpr size_t kHandle = sizeof...(Args) - 2;  // what stands before the allocator
-        if (std::get<kHandle>(std::tuple<Args...>(args...))) --fault_record().alive[makes];
+        if (std::get<kHandle>(std::tuple<Args...>(args...))) count(makes, -1);
         real(args...);
     }
 };

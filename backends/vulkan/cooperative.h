@@ -1,0 +1,47 @@
+// VK_KHR_cooperative_matrix, which is younger than the Vulkan headers of Debian 12: what of it is
+// used here, with the values of the registry, and the matrices that suit matmul.
+#pragma once
+
+#include <volk.h>
+
+#include <vector>
+
+namespace aerie::vulkan {
+
+// A matrix of M x K times one of K x N.
+struct MatrixShape {
+    uint32_t m = 0, n = 0, k = 0;
+
+    explicit operator bool() const { return m > 0; }
+};
+
+constexpr uint32_t kCooperativeInvocations = 128;  // of a workgroup of matmul: whole subgroups
+constexpr const char* kCooperativeExtension = "VK_KHR_cooperative_matrix";
+
+struct CooperativeFeatures {  // VkPhysicalDeviceCooperativeMatrixFeaturesKHR
+    VkStructureType type = VkStructureType(1000506000);
+    void* next = nullptr;
+    VkBool32 matrix = VK_FALSE, robust_access = VK_FALSE;
+};
+
+enum class ComponentType : int32_t { f16 = 0, f32 = 1, s8 = 3, s32 = 5 };  // VkComponentTypeKHR
+
+struct CooperativeProperties {  // VkCooperativeMatrixPropertiesKHR
+    VkStructureType type = VkStructureType(1000506001);
+    void* next = nullptr;
+    uint32_t m = 0, n = 0, k = 0;
+    ComponentType a = {}, b = {}, c = {}, result = {};
+    VkBool32 saturates = VK_FALSE;
+    int32_t scope = 0;  // 3: of a subgroup
+};
+
+// Every kind of product that the device has; the extension must be there.
+std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
+                                                          VkPhysicalDevice device);
+
+// Of the products of such elements with such sums those that matmul can use, the one that wastes
+// least where there are few rows: its shape; zero where there is none.
+MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,
+                         ComponentType sum);
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,131 @@
+// Cooperative matrices, forced on a driver that runs on the CPU: which are chosen, that matmul uses
+// them for every number of rows that it must, and drafted text. The op tests run over them too.
+#include "vulkan/cooperative.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/bundled.h"
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+
+namespace aerie::test {
+namespace {
+
+using vulkan::ComponentType;
+using vulkan::CooperativeProperties;
+using vulkan::MatrixShape;
+
+CooperativeProperties kind(uint32_t m, uint32_t n, uint32_t k,
+                           ComponentType element = ComponentType::f16,
+                           ComponentType sum = ComponentType::f32) {
+    CooperativeProperties p;
+    p.m = m, p.n = n, p.k = k;
+    p.a = p.b = element;
+    p.c = p.result = sum;
+    p.scope = 3;
+    return p;
+}
+
+std::array<uint32_t, 3> chosen(const std::vector<CooperativeProperties>& all,
+                               ComponentType element = ComponentType::f16,
+                               ComponentType sum = ComponentType::f32) {
+    const MatrixShape shape = vulkan::matmul_shape(all, element, sum);
+    return {shape.m, shape.n, shape.k};
+}
+
+TEST(MatrixShapes, OfLeastWasteWithFewRows) {
+    using Shape = std::array<uint32_t, 3>;
+    EXPECT_EQ(chosen({}), Shape());
+    EXPECT_EQ(chosen({kind(16, 16, 16)}), (Shape{16, 16, 16}));
+    EXPECT_EQ(chosen({kind(16, 16, 16), kind(16, 8, 8), kind(16, 8, 16)}), (Shape{16, 8, 16}));
+    const auto s8 = ComponentType::s8;
+    EXPECT_EQ(
+        chosen({kind(16, 16, 16), kind(8, 16, 32, s8, ComponentType::s32)}, s8, ComponentType::s32),
+        (Shape{8, 16, 32}));
+}
+
+TEST(MatrixShapes, NoneThatMatmulCannotUse) {
+    auto saturating = kind(16, 16, 16), wide_scope = saturating, mixed = saturating;
+    saturating.saturates = VK_TRUE;
+    wide_scope.scope = 2;
+    mixed.b = ComponentType::s8;
+    for (const auto& p :
+         {saturating, wide_scope, mixed, kind(64, 16, 16), kind(16, 4, 16), kind(16, 16, 64),
+          kind(16, 24, 16), kind(16, 16, 16, ComponentType::f16, ComponentType::f16)})
+        EXPECT_EQ(chosen({p}), (std::array<uint32_t, 3>{}));
+}
+
+class Cooperative : public testing::TestWithParam<DType> {
+  protected:
+    void SetUp() override {
+        const auto instance = vulkan::Instance::get();
+        if (!instance || instance->devices().empty())
+            GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        const vulkan::Traits& traits = instance->devices()[0].traits;
+        if (!(GetParam() == DType::F16 ? traits.f16_matrix : traits.s8_matrix))
+            GTEST_SKIP() << "SKIPPED: vulkan:0 or this build has no cooperative matrices";
+    }
+
+    std::unique_ptr<Bundled> model(std::optional<bool> cooperative) {
+        vulkan::DeviceChoices choices;
+        choices.cooperative_matrices = cooperative;
+        choices.profile = true;
+        return std::make_unique<Bundled>(bundled_options(GetParam()),
+                                         open_vulkan("vulkan:0", choices));
+    }
+
+    static std::vector<int> generate(Bundled& model, const DraftOptions& draft,
+                                     const Request& request) {
+        auto drafting = model.drafting(draft);
+        return model.run(*drafting.session, request).ids;
+    }
+
+    // Kinds of matmul that the device has run.
+    static std::set<std::string> kernels(Bundled& model) {
+        std::set<std::string> names;
+        for (const OpTime& time : model.backend().op_times())
+            if (time.op.starts_with("matmul")) names.insert(time.op);
+        return names;
+    }
+};
+
+TEST_P(Cooperative, DraftedTextEqualsPlain) {
+    const auto forced = model(true);
+    const std::string name_of_kernel = std::string("matmul_") + name(GetParam()) + "_cooperative";
+    const auto prompts = sixty_prompts();
+    DraftOptions eagle = draft_options(DraftKind::eagle2);
+    eagle.tree = {24, 4, 6};
+    for (const auto& [prompt, temperature] : {std::pair(3u, 0.0f), {47u, 0.8f}}) {
+        Request request = forced->request(forced->encode(prompts[prompt]), 24,
+                                          sampling_at(temperature, 1000 + prompt));
+        request.eos_ids.clear();
+        const auto plain = generate(*forced, draft_options(DraftKind::none), request);
+        EXPECT_EQ(plain.size(), 24u);
+        EXPECT_EQ(generate(*forced, eagle, request), plain) << prompts[prompt];
+    }
+    // The order of float sums differs between kernels, so one has to do for every number of rows.
+    if (GetParam() == DType::F16)
+        EXPECT_EQ(kernels(*forced), std::set{name_of_kernel});
+    else
+        EXPECT_TRUE(kernels(*forced).count(name_of_kernel));
+}
+
+TEST_P(Cooperative, IsLeftToGpusUnlessForced) {
+    const auto instance = vulkan::Instance::get();
+    if (instance->devices()[0].traits.type != VK_PHYSICAL_DEVICE_TYPE_CPU)
+        GTEST_SKIP() << "SKIPPED: vulkan:0 is a GPU";
+    const auto usual = model({});
+    Request request = usual->request(usual->encode("Once upon a time there was a"), 2);
+    generate(*usual, draft_options(DraftKind::eagle2), request);
+    EXPECT_FALSE(kernels(*usual).empty());
+    for (const std::string& kernel : kernels(*usual))
+        EXPECT_EQ(kernel.find("cooperative"), std::string::npos) << kernel;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Cooperative, testing::Values(DType::F16, DType::Q8_0, DType::Q4_0),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+}  // namespace
+}  // namespace aerie::test
