@@ -4,10 +4,10 @@
 #include <cuda_runtime.h>
 
 #include <memory>
-#include <unordered_map>
 
 #include "backend/backend.h"
 #include "cuda/memory.h"
+#include "cuda/queue.h"
 
 namespace aerie::cuda {
 
@@ -15,25 +15,9 @@ constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come 
 
 struct MatmulOutput;
 
-// Passes as CUDA graphs, by their keys. They hold addresses: none may outlive any memory.
-class Recordings {
-  public:
-    explicit Recordings(cudaStream_t stream) : stream_(stream) {}
-
-    cudaGraphExec_t find(uint64_t key) const;  // null: not yet
-    // Captures what `record` enqueues. Throws Error.
-    cudaGraphExec_t add(uint64_t key, const std::function<void()>& record);
-    void forget();  // waits for what is running
-
-  private:
-    cudaStream_t stream_;
-    std::unordered_map<uint64_t, cudaGraphExec_t> graphs_;
-};
-
 class CudaBackend final : public Backend {
   public:
-    explicit CudaBackend(int index);  // throws Error
-    ~CudaBackend() override;
+    CudaBackend(int index, bool profile);  // throws Error
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
@@ -42,9 +26,13 @@ class CudaBackend final : public Backend {
     void reserve(const Limits& limits) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override;
-    void read(Tensor from, void* to) override;
-    void sync() override;
-    void replay(uint64_t key, const std::function<void()>& record) override;
+    void read(Tensor from, void* to) override { queue_->read(from, to); }
+    void sync() override { queue_->wait(); }
+    void replay(uint64_t key, const std::function<void()>& record) override {
+        queue_->replay(key, record);
+    }
+    std::vector<OpTime> op_times() override { return queue_->op_times(); }
+    CommandCounts command_counts() const override { return queue_->counts(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
@@ -71,18 +59,16 @@ class CudaBackend final : public Backend {
   private:
     void multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w);
 
-    int index_;
-    cudaStream_t stream_ = nullptr;
     Capabilities capabilities_;
+    std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this
     Limits limits_;
     Buffer scratch_;
     // Into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
-    std::byte* rankings_ = nullptr;           // rows and slices of top_k
-    float* logits_ = nullptr;                 // edited, [kPassRows, vocab]
-    std::shared_ptr<Recordings> recordings_;  // memory knows them, and may outlive this
+    std::byte* rankings_ = nullptr;  // rows and slices of top_k
+    float* logits_ = nullptr;        // edited, [kPassRows, vocab]
 };
 
 }  // namespace aerie::cuda

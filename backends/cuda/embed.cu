@@ -47,7 +47,7 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
 
 void CudaBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
     const CudaWeight& weight = static_cast<const CudaWeight&>(table);
-    launch(embed_kernel, {dim3(unsigned(out.rows)), dim3(128), stream_}, out,
+    launch(embed_kernel, {dim3(unsigned(out.rows)), dim3(128), *queue_, "embed"}, out,
            Table{weight.data(), weight.dtype, weight.cols}, rows.block);
 }
 

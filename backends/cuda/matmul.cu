@@ -21,6 +21,7 @@ constexpr int kPackThreads = 128;
 constexpr int kF32Tokens = 8;
 
 struct F16 {
+    static constexpr const char* kName = "matmul_f16";
     static constexpr int kParts = 2;
     static constexpr float kRest = 0x1p-11f;  // what the parts after the first are multiples of
 
@@ -32,6 +33,7 @@ struct F16 {
     __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_f16(c, a, b); }
 };
 struct BF16 {
+    static constexpr const char* kName = "matmul_bf16";
     static constexpr int kParts = 3;
     static constexpr float kRest = 1;
 
@@ -176,14 +178,15 @@ const std::byte* data_of(const Weight& weight) {
 
 template <class Format>
 void multiply(const MatmulOutput& output, const Tensor& x, const Weight& w, std::byte* scratch,
-              cudaStream_t stream) {
+              Queue& queue) {
     float* scales = reinterpret_cast<float*>(scratch);
     uint2* packed = reinterpret_cast<uint2*>(scratch + kRowScaleBytes);
     const int tiles = token_tiles(x.rows);
     launch(pack_columns_kernel<Format>,
-           {dim3(unsigned(tiles * kTokenTile)), dim3(kPackThreads), stream}, packed, scales, x);
+           {dim3(unsigned(tiles * kTokenTile)), dim3(kPackThreads), queue, "pack_columns"}, packed,
+           scales, x);
     launch(kernel_of<Format>(tiles),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), stream},
+           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), queue, Format::kName},
            FloatTask{reinterpret_cast<const uint4*>(data_of(w)), packed, scales,
                      tiles_of(w.cols, kFloatTileCols), output});
 }
@@ -199,14 +202,14 @@ void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, 
         if (is_quantised(w.dtype))
             multiply_quantised(output, from, w);
         else if (w.dtype == DType::F16)
-            multiply<F16>(output, from, w, packed_, stream_);
+            multiply<F16>(output, from, w, packed_, *queue_);
         else if (w.dtype == DType::BF16)
-            multiply<BF16>(output, from, w, packed_, stream_);
+            multiply<BF16>(output, from, w, packed_, *queue_);
         else
             launch(
                 multiply_f32_kernel,
                 {dim3(unsigned(tiles_of(w.rows, kF32Rows)), unsigned(tiles_of(count, kF32Tokens))),
-                 dim3(32), stream_},
+                 dim3(32), *queue_, "matmul_f32"},
                 output, from, reinterpret_cast<const float*>(data_of(w)));
     }
 }

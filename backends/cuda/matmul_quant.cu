@@ -164,8 +164,8 @@ void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x
     const size_t stride = size_bytes(x.dtype, size_t(x.row_stride));
     if (tiles > 1) {
         const dim3 columns(unsigned(tiles_of(groups * 8, 128)), unsigned(tiles * kTokenTile));
-        launch(pack_columns_kernel, {columns, dim3(128), stream_}, packed_, from, stride, x.rows,
-               groups);
+        launch(pack_columns_kernel, {columns, dim3(128), *queue_, "pack_columns"}, packed_, from,
+               stride, x.rows, groups);
     }
     const QuantTask task{reinterpret_cast<const uint4*>(static_cast<const CudaWeight&>(w).data()),
                          from,
@@ -173,8 +173,11 @@ void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x
                          packed_,
                          groups,
                          output};
-    launch(w.dtype == DType::Q8_0 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), stream_}, task);
+    const bool q8 = w.dtype == DType::Q8_0;
+    launch(q8 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
+           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), *queue_,
+            q8 ? "matmul_q8_0" : "matmul_q4_0"},
+           task);
 }
 
 }  // namespace aerie::cuda

@@ -40,8 +40,8 @@ __global__ void rms_norm_kernel(ActivationView out, View<const float> x, View<co
 }  // namespace
 
 void CudaBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
-    launch(rms_norm_kernel, {dim3(unsigned(x.rows)), dim3(kThreads), stream_}, out, x, weight,
-           epsilon, 1.0f / float(x.cols));
+    launch(rms_norm_kernel, {dim3(unsigned(x.rows)), dim3(kThreads), *queue_, "rms_norm"}, out, x,
+           weight, epsilon, 1.0f / float(x.cols));
 }
 
 }  // namespace aerie::cuda

@@ -108,10 +108,11 @@ __global__ void pack_kernel(PackRows task) {
 
 }  // namespace
 
-void pack_rows(const PackRows& task, cudaStream_t stream) {
+void pack_rows(const PackRows& task, Queue& queue) {
     const int tiles = tiles_of(task.first_row + task.count, kTileRows) - task.first_row / kTileRows;
     const int threads = tiles * 8 * tiles_of(task.cols, kGroup);
-    launch(pack_kernel, {dim3(unsigned(tiles_of(threads, 128))), dim3(128), stream}, task);
+    launch(pack_kernel, {dim3(unsigned(tiles_of(threads, 128))), dim3(128), queue, "pack_rows"},
+           task);
 }
 
 }  // namespace aerie::cuda

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "cuda/memory.h"
+#include "cuda/queue.h"
 
 namespace aerie::cuda {
 
@@ -28,6 +29,6 @@ struct PackRows {
     DType to_type;
     int first_row, count, rows, cols;
 };
-void pack_rows(const PackRows& task, cudaStream_t stream);
+void pack_rows(const PackRows& task, Queue& queue);
 
 }  // namespace aerie::cuda
