@@ -81,7 +81,7 @@ outcome() {
         echo "passed$([ "$tests" = 0 ] || echo ", $tests tests")"
       fi
       ;;
-    124 | 137) echo "stopped, no time left${running:+; $tests tests passed before $running}" ;;
+    124 | 137) echo "stopped: it took too long${running:+; $tests tests passed before $running}" ;;
     126 | 127) echo "not run: $(tail -1 "$2" | cut -c1-200)" ;;
     *)
       if grep -qi 'device not supported' "$2"; then

@@ -64,8 +64,10 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
     }
     const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(rows));
     const CudaMemory staging(staged_rows * widest, {});
+    const bool paired = blocks.size() == 2 && blocks[0].rows == blocks[1].rows;
+    const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(rows);
     auto weight =
-        std::make_unique<CudaWeight>(as, rows, cols, allocate(packed_bytes(as, rows, cols)));
+        std::make_unique<CudaWeight>(as, rows, cols, order, allocate(packed_bytes(as, rows, cols)));
     int row = 0;
     for (const WeightBlock& block : blocks) {
         const size_t row_bytes = size_bytes(block.dtype, size_t(cols));
@@ -75,7 +77,7 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
             CUDA_CHECK(cudaMemcpyAsync(staging.data(), data + size_t(first) * row_bytes,
                                        size_t(count) * row_bytes, cudaMemcpyHostToDevice,
                                        queue_->stream()));
-            pack_rows({staging.data(), block.dtype, weight->data(), as, row, count, rows, cols},
+            pack_rows({staging.data(), block.dtype, weight->data(), as, row, count, cols, order},
                       *queue_);
             row += count;
         }

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <utility>
 
 #include "backend/backend.h"
 #include "cuda/memory.h"
@@ -14,6 +15,9 @@ namespace aerie::cuda {
 constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
 
 struct MatmulOutput;
+class CudaWeight;
+struct NormedRows;
+struct QuantTask;
 
 class CudaBackend final : public Backend {
   public:
@@ -40,12 +44,15 @@ class CudaBackend final : public Backend {
 
     void do_embed(Tensor out, const Weight& table, Rows rows) override;
     void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
+    void do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
+                         const Weight& next) override;
     void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
     void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
                         const KvLayer& kv) override;
     void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
                       const KvLayer& kv) override;
     void do_swiglu(Tensor out, Tensor gate_up) override;
+    void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) override;
     void do_add(Tensor out, Tensor a, Tensor b) override;
     void do_copy(Tensor out, Tensor x) override;
     void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
@@ -57,15 +64,23 @@ class CudaBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
-    void multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w);
+    // Whether the columns for this matmul lie in scratch; it is to be the next one.
+    bool packed_already(const Weight& w) { return std::exchange(packed_for_, nullptr) == &w; }
+    void pack_normed(const NormedRows& rows);
+    // At most kPassRows rows.
+    void multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w);
+    QuantTask quant_task(const Tensor& x, const CudaWeight& w);
+    void multiply_quantised(const MatmulOutput& output, const Tensor& x, const CudaWeight& w);
+    void multiply_gated(const Tensor& out, const Tensor& x, const CudaWeight& w);
 
     Capabilities capabilities_;
     std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this
     Limits limits_;
     Buffer scratch_;
     // Into scratch; each is used within one op.
-    std::byte* packed_ = nullptr;  // columns of a matmul
-    float* partials_ = nullptr;    // chunks of attention
+    std::byte* packed_ = nullptr;         // columns of a matmul
+    const Weight* packed_for_ = nullptr;  // whose matmul finds them there
+    float* partials_ = nullptr;           // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k
     float* logits_ = nullptr;        // edited, [kPassRows, vocab]

@@ -29,9 +29,12 @@ def template_arguments(rest):
     arguments = re.match(r"I(.*?)E+v", rest)
     if not arguments:
         return ""
-    kinds = {"f": "f32", "t": "f16"}
-    found = re.findall(r"\d([A-Z]+\d*)|Li(\d+)E|^([ft])", arguments.group(1) + "E")
-    return "<" + ", ".join(a or b or kinds[c] for a, b, c in found) + ">"
+    text, found, at = arguments.group(1) + "E", [], 0
+    while match := re.compile(r"Li(\d+)E|(\d+)(?=[A-Z])|^([ft])").search(text, at):
+        number, length, kind = match.groups()
+        at = match.end() + int(length or 0)
+        found.append(number or (text[match.end() : at] if length else {"f": "f32", "t": "f16"}[kind]))
+    return "<" + ", ".join(found) + ">"
 
 
 def compile_one(nvcc, architecture, options, source):

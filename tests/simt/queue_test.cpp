@@ -85,6 +85,49 @@ TEST(CudaQueue, CountsKernelsInGraphsAndOutside) {
     EXPECT_EQ(after.bytes_read - before.bytes_read, sizeof(float));
 }
 
+// silu(gate) * up comes out of the matmul's kernel; before it at most one packs the columns, and
+// none where a norm has left them packed.
+TEST(CudaQueue, GatesInTheMatmul) {
+    constexpr int kInner = 64, kOuter = 32;
+    struct Case {
+        DType weight;
+        int rows;
+        long kernels;
+    };
+    for (const Case& c : {Case{DType::F32, 1, 1},
+                          {DType::F16, 1, 2},
+                          {DType::BF16, 9, 2},
+                          {DType::Q8_0, 1, 1},
+                          {DType::Q8_0, 9, 2},
+                          {DType::Q4_0, 64, 2}}) {
+        const auto be = open_cuda("cuda:0");
+        be->reserve({.rows = 64, .widest = kInner});
+        const std::vector<float> values(kOuter * kInner, 0.5f);
+        const WeightBlock blocks[] = {{DType::F32, values.data(), kOuter, kInner},
+                                      {DType::F32, values.data(), kOuter, kInner}};
+        const auto weight = be->upload_weight(blocks, c.weight);
+        TensorPlan plan;
+        Tensor out, gate_up, x;
+        plan.add(out, be->activation_type(c.weight), c.rows, kOuter);
+        plan.add(gate_up, DType::F32, c.rows, 2 * kOuter);
+        plan.add(x, be->activation_type(c.weight), c.rows, kInner);
+        const Buffer memory = plan.allocate(*be);
+        const long before = be->command_counts().dispatches;
+        matmul_swiglu(*be, out, gate_up, x, *weight);
+        EXPECT_EQ(be->command_counts().dispatches - before, c.kernels)
+            << name(c.weight) << ", " << c.rows;
+        Tensor stream, scale;
+        TensorPlan more;
+        more.add(stream, DType::F32, c.rows, kInner);
+        more.add(scale, DType::F32, 1, kInner);
+        const Buffer more_memory = more.allocate(*be);
+        const long then = be->command_counts().dispatches;
+        rms_norm(*be, x, stream, scale, 1e-5f, *weight);
+        matmul_swiglu(*be, out, gate_up, x, *weight);
+        EXPECT_EQ(be->command_counts().dispatches - then, 2) << name(c.weight) << ", " << c.rows;
+    }
+}
+
 TEST(CudaQueue, TimesEveryKernelOnce) {
     Fixture f(true);
     const auto time_of = [&](const std::string& op) {
