@@ -25,8 +25,8 @@ struct Kind {
 };
 
 #ifdef AERIE_CUDA
-std::unique_ptr<Backend> open_cuda_device(const std::string& device, const DeviceOptions&) {
-    return open_cuda(device);
+std::unique_ptr<Backend> open_cuda_device(const std::string& device, const DeviceOptions& options) {
+    return open_cuda(device, options.profile);
 }
 #endif
 #ifdef AERIE_VULKAN

@@ -14,6 +14,9 @@ for program in "$@"; do
   ldd "$program" | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|librt|libpthread)\.so' |
     while read -r library; do cp -L "$library" "$folder/lib/"; done
 done
+# Vulkan's loader, which is opened by name and finds the other machine's driver.
+loader=$({ ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | awk '/libvulkan\.so\.1 / && !found { print $NF; found = 1 }')
+[ -z "$loader" ] || cp -L "$loader" "$folder/lib/"
 strip "$folder"/bin/* "$folder"/lib/* 2>/dev/null
 size=$(du -sm "$folder" | cut -f1)
 echo "$folder: $size MiB"

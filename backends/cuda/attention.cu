@@ -220,12 +220,12 @@ void CudaBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attentio
                                  float(1.0 / std::sqrt(double(shape.head_dim)))};
         launch(kernel,
                {dim3(unsigned(count), unsigned(shape.kv_heads), unsigned(chunks)), dim3(kThreads),
-                stream_},
+                *queue_, "attention"},
                task);
-        launch(
-            merge_kernel,
-            {dim3(unsigned(tiles_of(columns, kThreads)), unsigned(count)), dim3(kThreads), stream_},
-            out.row_range(first, count), block, partials);
+        launch(merge_kernel,
+               {dim3(unsigned(tiles_of(columns, kThreads)), unsigned(count)), dim3(kThreads),
+                *queue_, "attention_merge"},
+               out.row_range(first, count), block, partials);
     }
 }
 

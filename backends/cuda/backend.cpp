@@ -38,23 +38,16 @@ Capabilities describe(int index) {
 
 }  // namespace
 
-CudaBackend::CudaBackend(int index) : index_(index), capabilities_(describe(index)) {
-    CUDA_CHECK(cudaSetDevice(index_));
-    CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    recordings_ = std::make_shared<Recordings>(stream_);
+CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index)) {
+    CUDA_CHECK(cudaSetDevice(index));
+    queue_ = std::make_shared<Queue>(profile);
     reserve({});
 }
 
-CudaBackend::~CudaBackend() {
-    recordings_->forget();
-    scratch_.reset();
-    (void)cudaStreamDestroy(stream_);
-}
-
 Buffer CudaBackend::allocate(size_t size_bytes) {
-    auto memory = std::make_unique<CudaMemory>(
-        size_bytes, [recordings = recordings_] { recordings->forget(); });
-    CUDA_CHECK(cudaMemsetAsync(memory->data(), 0, size_bytes, stream_));
+    auto memory =
+        std::make_unique<CudaMemory>(size_bytes, [queue = queue_] { queue->forget_recordings(); });
+    CUDA_CHECK(cudaMemsetAsync(memory->data(), 0, size_bytes, queue_->stream()));
     return memory;
 }
 
@@ -71,8 +64,10 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
     }
     const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(rows));
     const CudaMemory staging(staged_rows * widest, {});
+    const bool paired = blocks.size() == 2 && blocks[0].rows == blocks[1].rows;
+    const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(rows);
     auto weight =
-        std::make_unique<CudaWeight>(as, rows, cols, allocate(packed_bytes(as, rows, cols)));
+        std::make_unique<CudaWeight>(as, rows, cols, order, allocate(packed_bytes(as, rows, cols)));
     int row = 0;
     for (const WeightBlock& block : blocks) {
         const size_t row_bytes = size_bytes(block.dtype, size_t(cols));
@@ -80,9 +75,10 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
         for (int first = 0; first < block.rows; first += int(staged_rows)) {
             const int count = std::min(int(staged_rows), block.rows - first);
             CUDA_CHECK(cudaMemcpyAsync(staging.data(), data + size_t(first) * row_bytes,
-                                       size_t(count) * row_bytes, cudaMemcpyHostToDevice, stream_));
-            pack_rows({staging.data(), block.dtype, weight->data(), as, row, count, rows, cols},
-                      stream_);
+                                       size_t(count) * row_bytes, cudaMemcpyHostToDevice,
+                                       queue_->stream()));
+            pack_rows({staging.data(), block.dtype, weight->data(), as, row, count, cols, order},
+                      *queue_);
             row += count;
         }
     }
@@ -112,55 +108,7 @@ void CudaBackend::write(Tensor to, const void* from) {
     const size_t stride = size_bytes(to.dtype, size_t(to.row_stride));
     // From pageable memory this returns when the host data has been taken.
     CUDA_CHECK(cudaMemcpy2DAsync(row<std::byte>(to, 0), stride, from, width, width, size_t(to.rows),
-                                 cudaMemcpyHostToDevice, stream_));
-}
-
-void CudaBackend::read(Tensor from, void* to) {
-    const size_t width = size_bytes(from.dtype, size_t(from.cols));
-    const size_t stride = size_bytes(from.dtype, size_t(from.row_stride));
-    CUDA_CHECK(cudaMemcpy2DAsync(to, width, row<std::byte>(from, 0), stride, width,
-                                 size_t(from.rows), cudaMemcpyDeviceToHost, stream_));
-    sync();
-}
-
-void CudaBackend::sync() {
-    CUDA_CHECK(cudaStreamSynchronize(stream_));
-    CUDA_CHECK(cudaGetLastError());
-}
-
-void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
-    cudaGraphExec_t graph = recordings_->find(key);
-    if (!graph) graph = recordings_->add(key, record);
-    CUDA_CHECK(cudaGraphLaunch(graph, stream_));
-}
-
-cudaGraphExec_t Recordings::find(uint64_t key) const {
-    const auto known = graphs_.find(key);
-    return known == graphs_.end() ? nullptr : known->second;
-}
-
-cudaGraphExec_t Recordings::add(uint64_t key, const std::function<void()>& record) {
-    cudaGraph_t graph = nullptr;
-    CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    try {
-        record();
-    } catch (...) {
-        if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
-        throw;
-    }
-    CUDA_CHECK(cudaStreamEndCapture(stream_, &graph));
-    cudaGraphExec_t executable = nullptr;
-    const cudaError_t result = cudaGraphInstantiate(&executable, graph, 0);
-    (void)cudaGraphDestroy(graph);
-    CUDA_CHECK(result);
-    return graphs_[key] = executable;
-}
-
-void Recordings::forget() {
-    if (graphs_.empty()) return;
-    (void)cudaStreamSynchronize(stream_);  // one may be running
-    for (const auto& [key, graph] : graphs_) (void)cudaGraphExecDestroy(graph);
-    graphs_.clear();
+                                 cudaMemcpyHostToDevice, queue_->stream()));
 }
 
 }  // namespace cuda
@@ -171,7 +119,7 @@ std::vector<Capabilities> cuda_capabilities() {
     return devices;
 }
 
-std::unique_ptr<Backend> open_cuda(const std::string& device) {
+std::unique_ptr<Backend> open_cuda(const std::string& device, bool profile) {
     constexpr std::string_view kPrefix = "cuda:";
     const char* end = device.data() + device.size();
     int index = -1, count = 0;
@@ -186,7 +134,7 @@ std::unique_ptr<Backend> open_cuda(const std::string& device) {
     }
     if (index >= count)
         throw Error(device + ": no such device; NVIDIA GPUs here: " + std::to_string(count));
-    return std::make_unique<cuda::CudaBackend>(index);
+    return std::make_unique<cuda::CudaBackend>(index, profile);
 }
 
 }  // namespace aerie

@@ -4,36 +4,24 @@
 #include <cuda_runtime.h>
 
 #include <memory>
-#include <unordered_map>
+#include <utility>
 
 #include "backend/backend.h"
 #include "cuda/memory.h"
+#include "cuda/queue.h"
 
 namespace aerie::cuda {
 
 constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
 
 struct MatmulOutput;
-
-// Passes as CUDA graphs, by their keys. They hold addresses: none may outlive any memory.
-class Recordings {
-  public:
-    explicit Recordings(cudaStream_t stream) : stream_(stream) {}
-
-    cudaGraphExec_t find(uint64_t key) const;  // null: not yet
-    // Captures what `record` enqueues. Throws Error.
-    cudaGraphExec_t add(uint64_t key, const std::function<void()>& record);
-    void forget();  // waits for what is running
-
-  private:
-    cudaStream_t stream_;
-    std::unordered_map<uint64_t, cudaGraphExec_t> graphs_;
-};
+class CudaWeight;
+struct NormedRows;
+struct QuantTask;
 
 class CudaBackend final : public Backend {
   public:
-    explicit CudaBackend(int index);  // throws Error
-    ~CudaBackend() override;
+    CudaBackend(int index, bool profile);  // throws Error
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
@@ -42,9 +30,13 @@ class CudaBackend final : public Backend {
     void reserve(const Limits& limits) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override;
-    void read(Tensor from, void* to) override;
-    void sync() override;
-    void replay(uint64_t key, const std::function<void()>& record) override;
+    void read(Tensor from, void* to) override { queue_->read(from, to); }
+    void sync() override { queue_->wait(); }
+    void replay(uint64_t key, const std::function<void()>& record) override {
+        queue_->replay(key, record);
+    }
+    std::vector<OpTime> op_times() override { return queue_->op_times(); }
+    CommandCounts command_counts() const override { return queue_->counts(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     DType activation_type(DType weight) const override {
         return is_quantised(weight) ? DType::I8G32 : DType::F32;
@@ -52,12 +44,15 @@ class CudaBackend final : public Backend {
 
     void do_embed(Tensor out, const Weight& table, Rows rows) override;
     void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
+    void do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
+                         const Weight& next) override;
     void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
     void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
                         const KvLayer& kv) override;
     void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
                       const KvLayer& kv) override;
     void do_swiglu(Tensor out, Tensor gate_up) override;
+    void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) override;
     void do_add(Tensor out, Tensor a, Tensor b) override;
     void do_copy(Tensor out, Tensor x) override;
     void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
@@ -69,20 +64,26 @@ class CudaBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
-    void multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w);
+    // Whether the columns for this matmul lie in scratch; it is to be the next one.
+    bool packed_already(const Weight& w) { return std::exchange(packed_for_, nullptr) == &w; }
+    void pack_normed(const NormedRows& rows);
+    // At most kPassRows rows.
+    void multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w);
+    QuantTask quant_task(const Tensor& x, const CudaWeight& w);
+    void multiply_quantised(const MatmulOutput& output, const Tensor& x, const CudaWeight& w);
+    void multiply_gated(const Tensor& out, const Tensor& x, const CudaWeight& w);
 
-    int index_;
-    cudaStream_t stream_ = nullptr;
     Capabilities capabilities_;
+    std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this
     Limits limits_;
     Buffer scratch_;
     // Into scratch; each is used within one op.
-    std::byte* packed_ = nullptr;  // columns of a matmul
-    float* partials_ = nullptr;    // chunks of attention
+    std::byte* packed_ = nullptr;         // columns of a matmul
+    const Weight* packed_for_ = nullptr;  // whose matmul finds them there
+    float* partials_ = nullptr;           // chunks of attention
     size_t partial_floats_ = 0;
-    std::byte* rankings_ = nullptr;           // rows and slices of top_k
-    float* logits_ = nullptr;                 // edited, [kPassRows, vocab]
-    std::shared_ptr<Recordings> recordings_;  // memory knows them, and may outlive this
+    std::byte* rankings_ = nullptr;  // rows and slices of top_k
+    float* logits_ = nullptr;        // edited, [kPassRows, vocab]
 };
 
 }  // namespace aerie::cuda

@@ -103,7 +103,7 @@ void CudaBackend::do_beam(const BeamStep& step) {
         view.parent_row = row<int32_t>(step.parent_row, 0);
         view.next = row<Row>(step.next.block, 0);
     }
-    launch(beam_kernel, {dim3(1), dim3(kChoiceThreads), stream_}, view);
+    launch(beam_kernel, {dim3(1), dim3(kChoiceThreads), *queue_, "beam"}, view);
 }
 
 }  // namespace aerie::cuda

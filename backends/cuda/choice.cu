@@ -43,7 +43,7 @@ __global__ void edit_kernel(View<float> out, View<const float> logits, View<cons
 
 // body(logits of some rows, the first of them), with edits and mask applied.
 template <class Body>
-void for_edited_rows(const Choice& choice, float* space, cudaStream_t stream, const Body& body) {
+void for_edited_rows(const Choice& choice, float* space, Queue& queue, const Body& body) {
     for (int first = 0; first < choice.logits.rows; first += kPassRows) {
         const int count = std::min(kPassRows, choice.logits.rows - first);
         View<float> logits(choice.logits.row_range(first, count));
@@ -52,8 +52,8 @@ void for_edited_rows(const Choice& choice, float* space, cudaStream_t stream, co
             logits.data = space;
             logits.stride = size_t(logits.cols);
             const Tensor mask = choice.mask ? choice.mask.row_range(first, count) : Tensor{};
-            launch(edit_kernel, {dim3(unsigned(count)), dim3(kChoiceThreads), stream}, logits,
-                   View<const float>{from}, choice.edits, mask, first);
+            launch(edit_kernel, {dim3(unsigned(count)), dim3(kChoiceThreads), queue, "edit"},
+                   logits, View<const float>{from}, choice.edits, mask, first);
         }
         body(View<const float>{logits}, first);
     }
@@ -213,16 +213,17 @@ __global__ void top_k_merge_kernel(TopKView step) {
 }  // namespace
 
 void CudaBackend::do_sample(Tensor ids, const SampleStep& step) {
-    for_edited_rows(step.choice, logits_, stream_, [&](const View<const float>& logits, int first) {
-        launch(sample_kernel, {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), stream_},
+    for_edited_rows(step.choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
+        launch(sample_kernel,
+               {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "sample"},
                row<int32_t>(ids, 0) + first, logits, cuts_of(step.choice.filters),
                step.rows.range(first, logits.rows).block, step.noise);
     });
 }
 
 void CudaBackend::do_probs(Tensor out, const Choice& choice) {
-    for_edited_rows(choice, logits_, stream_, [&](const View<const float>& logits, int first) {
-        launch(probs_kernel, {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), stream_},
+    for_edited_rows(choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
+        launch(probs_kernel, {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "probs"},
                out.row_range(first, logits.rows), logits, cuts_of(choice.filters));
     });
 }
@@ -230,7 +231,7 @@ void CudaBackend::do_probs(Tensor out, const Choice& choice) {
 void CudaBackend::do_top_k(const TopKStep& step) {
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
     const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
-    for_edited_rows(step.choice, logits_, stream_, [&](const View<const float>& logits, int first) {
+    for_edited_rows(step.choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
         const unsigned rows = unsigned(logits.rows), slices = unsigned(slices_of(vocab));
         const TopKView view{logits,
                             cuts_of(step.choice.filters),
@@ -243,9 +244,11 @@ void CudaBackend::do_top_k(const TopKStep& step) {
                             width,
                             reinterpret_cast<LogitRow*>(rankings_),
                             reinterpret_cast<uint64_t*>(rankings_ + kRowStateBytes)};
-        launch(top_k_rows_kernel, {dim3(rows), dim3(kChoiceThreads), stream_}, view);
-        launch(top_k_slices_kernel, {dim3(slices, rows), dim3(kChoiceThreads), stream_}, view);
-        launch(top_k_merge_kernel, {dim3(rows), dim3(kChoiceThreads), stream_}, view);
+        launch(top_k_rows_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_row"}, view);
+        launch(top_k_slices_kernel,
+               {dim3(slices, rows), dim3(kChoiceThreads), *queue_, "top_k_slice"}, view);
+        launch(top_k_merge_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_merge"},
+               view);
     });
 }
 

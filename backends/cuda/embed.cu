@@ -14,9 +14,11 @@ struct Table {
     const std::byte* data;
     DType type;
     int cols;
+    RowOrder order;
 };
 
-__device__ float element(const Table& table, int row, int col) {
+__device__ float element(const Table& table, int token, int col) {
+    const int row = table.order.place(token);
     if (table.type == DType::F32)
         return reinterpret_cast<const float*>(table.data)[f32_place(row, col, table.cols)];
     if (is_float(table.type)) {
@@ -47,8 +49,8 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
 
 void CudaBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
     const CudaWeight& weight = static_cast<const CudaWeight&>(table);
-    launch(embed_kernel, {dim3(unsigned(out.rows)), dim3(128), stream_}, out,
-           Table{weight.data(), weight.dtype, weight.cols}, rows.block);
+    launch(embed_kernel, {dim3(unsigned(out.rows)), dim3(128), *queue_, "embed"}, out,
+           Table{weight.data(), weight.dtype, weight.cols, weight.order}, rows.block);
 }
 
 }  // namespace aerie::cuda

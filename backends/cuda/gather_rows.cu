@@ -44,14 +44,14 @@ __global__ void compact_kernel(Cache k, Cache v, const int32_t* pages, View<cons
 
 void CudaBackend::do_gather_rows(Tensor out, Tensor x, Tensor index) {
     const dim3 blocks(unsigned(tiles_of(out.cols, kThreads)), unsigned(out.rows));
-    launch(gather_kernel, {blocks, dim3(kThreads), stream_}, out, x, index);
+    launch(gather_kernel, {blocks, dim3(kThreads), *queue_, "gather_rows"}, out, x, index);
 }
 
 void CudaBackend::do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) {
     const Cache k(kv.k), v(kv.v);
     launch(compact_kernel,
-           {dim3(unsigned(tiles_of(k.width, kThreads)), 2), dim3(kThreads), stream_}, k, v,
-           row<const int32_t>(kv.page_table, sequence), from_slots, to_slot);
+           {dim3(unsigned(tiles_of(k.width, kThreads)), 2), dim3(kThreads), *queue_, "kv_compact"},
+           k, v, row<const int32_t>(kv.page_table, sequence), from_slots, to_slot);
 }
 
 }  // namespace aerie::cuda

@@ -3,11 +3,14 @@
 
 #include <cuda_runtime.h>
 
+#include "cuda/queue.h"
+
 namespace aerie::cuda {
 
 struct Grid {
     dim3 blocks, threads;
-    cudaStream_t stream;
+    Queue& queue;
+    const char* op;  // as profiles call it
 };
 
 // A failure shows in cudaGetLastError, which the next read or sync asks.
@@ -16,9 +19,9 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&...
     const auto start = [&](Parameters... parameters) {
         void* list[] = {&parameters...};
         (void)cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid.blocks, grid.threads,
-                               list, 0, grid.stream);
+                               list, 0, grid.queue.stream());
     };
-    start(Parameters(arguments)...);
+    grid.queue.launch(grid.op, [&] { start(Parameters(arguments)...); });
 }
 
 }  // namespace aerie::cuda

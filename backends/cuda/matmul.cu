@@ -6,6 +6,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/device/arithmetic.cuh"
+#include "cuda/device/norm.cuh"
 #include "cuda/device/stream.cuh"
 #include "cuda/launch.h"
 #include "cuda/scratch.h"
@@ -17,10 +18,11 @@ namespace {
 
 constexpr int kStepsAhead = 8;
 constexpr int kStepTiles = 4;  // of 16 inner elements
-constexpr int kPackThreads = 128;
+constexpr int kPackThreads = kNormThreads;
 constexpr int kF32Tokens = 8;
 
 struct F16 {
+    static constexpr const char* kName = "matmul_f16";
     static constexpr int kParts = 2;
     static constexpr float kRest = 0x1p-11f;  // what the parts after the first are multiples of
 
@@ -32,6 +34,7 @@ struct F16 {
     __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_f16(c, a, b); }
 };
 struct BF16 {
+    static constexpr const char* kName = "matmul_bf16";
     static constexpr int kParts = 3;
     static constexpr float kRest = 1;
 
@@ -53,11 +56,13 @@ __device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part
 
 // The power of two that brings the row's largest element to 2^13 .. 2^14; 1 where that is no
 // number.
-__device__ float row_scale(const float* x, int cols, SharedArray<float, kPackThreads / 32>& space) {
+template <class Value>
+__device__ float row_scale(const Value& value, int cols,
+                           SharedArray<float, kPackThreads / 32>& space) {
     const int thread = int(threadIdx.x);
     uint32_t largest = 0;
     for (int i = thread; i < cols; i += kPackThreads)
-        largest = max(largest, __float_as_uint(x[i]) & 0x7fffffffu);
+        largest = max(largest, __float_as_uint(value(i)) & 0x7fffffffu);
     for (int distance = 16; distance > 0; distance /= 2)
         largest = max(largest, __shfl_xor_sync(kAllLanes, largest, distance));
     if (thread % 32 == 0) space[thread / 32] = __uint_as_float(largest);
@@ -67,18 +72,31 @@ __device__ float row_scale(const float* x, int cols, SharedArray<float, kPackThr
     return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
 }
 
+// Rows as they are; NormedRows are the other kind.
+struct PlainRows {
+    static constexpr const char* kName = "pack_columns";
+    View<const float> x;
+
+    struct Space {};
+    __device__ float factor(int, Space&) const { return 1; }
+    __device__ float value(int r, int i, float) const { return x[r][i]; }
+};
+
 // A block a token; those beyond the last one become 0.
-template <class Format>
-__global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, View<const float> x) {
-    __shared__ SharedArray<float, kPackThreads / 32> space;
-    const int token = int(blockIdx.x), k_tiles = tiles_of(x.cols, kFloatTileCols);
-    const bool here = token < x.rows;
+template <class Format, class Rows>
+__global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows rows) {
+    __shared__ SharedArray<float, kPackThreads / 32> largest;
+    __shared__ typename Rows::Space space;
+    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = tiles_of(cols, kFloatTileCols);
+    const bool here = token < rows.x.rows;
+    const float factor = here ? rows.factor(token, space) : 0.0f;
+    const auto value_of = [&](int k) { return rows.value(token, k, factor); };
     float scale = 1;
-    if (Format::kParts == 2 && here) scale = row_scale(x[token], x.cols, space);
+    if (Format::kParts == 2 && here) scale = row_scale(value_of, cols, largest);
     if (threadIdx.x == 0)
         inverse_scales[token] = __uint_as_float((254u << 23) - __float_as_uint(scale));
     for (int k = int(threadIdx.x); k < k_tiles * kFloatTileCols; k += kPackThreads) {
-        float value = here && k < x.cols ? x[token][k] * scale : 0.0f;
+        float value = here && k < cols ? value_of(k) * scale : 0.0f;
         const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
         for (int part = 0; part < Format::kParts; ++part) {
             const size_t place =
@@ -161,53 +179,107 @@ __global__ void __launch_bounds__(32)
 #pragma unroll
         for (int c = 0; c < kF32Tokens; ++c) sums[c] = __fmaf_rn(w, token[c][k], sums[c]);
     }
+    const int place = int(blockIdx.x) * kF32Rows + lane, row = output.order.row(place);
 #pragma unroll
-    for (int c = 0; c < kF32Tokens; ++c)
-        output.put(first + c, int(blockIdx.x) * kF32Rows + lane, sums[c]);
+    for (int c = 0; c < kF32Tokens; ++c) {
+        float value = sums[c];
+        if (output.gated) {  // the other half's row is 8 lanes away
+            value = silu(sums[c]) * __shfl_xor_sync(kAllLanes, sums[c], kTileRows / 2);
+            if (place % kTileRows >= kTileRows / 2) continue;
+        }
+        if (row >= 0) output.put(first + c, row, value);
+    }
 }
 
-MatmulOutput output_of(const Tensor& out, const Tensor& bias, Accumulate acc) {
-    return {out, bias ? row<const float>(bias, 0) : nullptr, acc == Accumulate::yes};
+// The columns in scratch: their rows' scales, then the parts.
+float* scales_in(std::byte* scratch) {
+    return reinterpret_cast<float*>(scratch);
+}
+uint2* columns_in(std::byte* scratch) {
+    return reinterpret_cast<uint2*>(scratch + kRowScaleBytes);
 }
 
-const std::byte* data_of(const Weight& weight) {
-    return static_cast<const CudaWeight&>(weight).data();
+template <class Format, class Rows>
+void pack_columns(std::byte* scratch, const Rows& rows, Queue& queue) {
+    const unsigned tokens = unsigned(token_tiles(rows.x.rows) * kTokenTile);
+    launch(pack_columns_kernel<Format, Rows>,
+           {dim3(tokens), dim3(kPackThreads), queue, Rows::kName}, columns_in(scratch),
+           scales_in(scratch), rows);
 }
 
 template <class Format>
-void multiply(const MatmulOutput& output, const Tensor& x, const Weight& w, std::byte* scratch,
-              cudaStream_t stream) {
-    float* scales = reinterpret_cast<float*>(scratch);
-    uint2* packed = reinterpret_cast<uint2*>(scratch + kRowScaleBytes);
-    const int tiles = token_tiles(x.rows);
-    launch(pack_columns_kernel<Format>,
-           {dim3(unsigned(tiles * kTokenTile)), dim3(kPackThreads), stream}, packed, scales, x);
-    launch(kernel_of<Format>(tiles),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), stream},
-           FloatTask{reinterpret_cast<const uint4*>(data_of(w)), packed, scales,
-                     tiles_of(w.cols, kFloatTileCols), output});
+void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaWeight& w,
+                      Queue& queue) {
+    launch(kernel_of<Format>(token_tiles(output.out.rows)),
+           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), queue, Format::kName},
+           FloatTask{reinterpret_cast<const uint4*>(w.data()), columns_in(scratch),
+                     scales_in(scratch), tiles_of(w.cols, kFloatTileCols), output});
 }
 
 }  // namespace
 
-void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
+void CudaBackend::multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w) {
     assert(w.cols <= limits_.widest);
+    if (is_quantised(w.dtype)) return multiply_quantised(output, x, w);
+    if (w.dtype != DType::F32) {
+        const bool f16 = w.dtype == DType::F16;
+        if (!packed_already(w))
+            f16 ? pack_columns<F16>(packed_, PlainRows{x}, *queue_)
+                : pack_columns<BF16>(packed_, PlainRows{x}, *queue_);
+        return f16 ? multiply_columns<F16>(output, packed_, w, *queue_)
+                   : multiply_columns<BF16>(output, packed_, w, *queue_);
+    }
+    const dim3 blocks(unsigned(tiles_of(w.rows, kF32Rows)), unsigned(tiles_of(x.rows, kF32Tokens)));
+    launch(multiply_f32_kernel, {blocks, dim3(32), *queue_, "matmul_f32"}, output, x,
+           reinterpret_cast<const float*>(w.data()));
+}
+
+// Where the matmul would pack its columns, the norm does.
+void CudaBackend::do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
+                                  const Weight& next) {
+    const NormedRows rows(x, weight, epsilon);
+    if (x.rows > kPassRows || !packs_columns(next.dtype, x.rows))
+        return do_rms_norm(out, x, weight, epsilon);
+    if (is_quantised(next.dtype))
+        pack_normed(rows);
+    else if (next.dtype == DType::F16)
+        pack_columns<F16>(packed_, rows, *queue_);
+    else
+        pack_columns<BF16>(packed_, rows, *queue_);
+    packed_for_ = &next;
+}
+
+void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(w);
     for (int first = 0; first < x.rows; first += kPassRows) {
         const int count = std::min(kPassRows, x.rows - first);
-        const Tensor from = x.row_range(first, count);
-        const MatmulOutput output = output_of(out.row_range(first, count), bias, acc);
+        const MatmulOutput output{.out = out.row_range(first, count),
+                                  .order = weight.order,
+                                  .bias = bias ? row<const float>(bias, 0) : nullptr,
+                                  .accumulate = acc == Accumulate::yes,
+                                  .gated = false};
+        multiply(output, x.row_range(first, count), weight);
+    }
+}
+
+// The products are gated where they come to be. A quantised group of `out` is of 32 of them: those
+// of four warps.
+void CudaBackend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(w);
+    if (!weight.order.is_paired() || out.dtype != activation_type(w.dtype))
+        return Backend::do_matmul_swiglu(out, gate_up, x, w);
+    for (int first = 0; first < x.rows; first += kPassRows) {
+        const int count = std::min(kPassRows, x.rows - first);
+        const Tensor from = x.row_range(first, count), to = out.row_range(first, count);
         if (is_quantised(w.dtype))
-            multiply_quantised(output, from, w);
-        else if (w.dtype == DType::F16)
-            multiply<F16>(output, from, w, packed_, stream_);
-        else if (w.dtype == DType::BF16)
-            multiply<BF16>(output, from, w, packed_, stream_);
+            multiply_gated(to, from, weight);
         else
-            launch(
-                multiply_f32_kernel,
-                {dim3(unsigned(tiles_of(w.rows, kF32Rows)), unsigned(tiles_of(count, kF32Tokens))),
-                 dim3(32), stream_},
-                output, from, reinterpret_cast<const float*>(data_of(w)));
+            multiply({.out = to,
+                      .order = weight.order,
+                      .bias = nullptr,
+                      .accumulate = false,
+                      .gated = true},
+                     from, weight);
     }
 }
 

@@ -2,6 +2,8 @@
 // are exact integers, so only the sum over groups has an order: ascending, multiply then add.
 #include "core/quant.h"
 #include "cuda/backend.h"
+#include "cuda/device/norm.cuh"
+#include "cuda/device/quantise.cuh"
 #include "cuda/device/stream.cuh"
 #include "cuda/launch.h"
 #include "cuda/scratch.h"
@@ -12,6 +14,7 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kStepsAhead = 8;
+constexpr int kGatedWarps = 4;  // their rings are shorter: shared memory is that of a block
 
 // A group of 8 tokens in scratch: 8 bytes a lane, then the scales of the tokens.
 __device__ inline std::byte* packed_group(std::byte* packed, int token_tile, int group,
@@ -37,14 +40,33 @@ __global__ void pack_columns_kernel(std::byte* packed, const std::byte* x, size_
             here ? __uint_as_float(words[0]) : 0.0f;
 }
 
+// A block a token, as pack_columns_kernel packs its quantised row.
+__global__ void pack_normed_kernel(std::byte* packed, NormedRows rows, int groups) {
+    __shared__ NormedRows::Space space;
+    const int token = int(blockIdx.x), lane = int(threadIdx.x) % kGroup;
+    const int column = token % kTokenTile, word = lane / 4;
+    const bool here = token < rows.x.rows;
+    const float factor = here ? rows.factor(token, space) : 0.0f;
+    for (int group = int(threadIdx.x) / kGroup; group < groups; group += kNormThreads / kGroup) {
+        std::byte* to = packed_group(packed, token / kTokenTile, group, groups);
+        const float value = here ? rows.value(token, group * kGroup + lane, factor) : 0.0f;
+        quantise_group(
+            reinterpret_cast<int8_t*>(to) + ((column * 4 + word % 4) * 2 + word / 4) * 4 + lane % 4,
+            reinterpret_cast<float*>(to + kTokenTile * kGroup) + column, value);
+    }
+}
+
+}  // namespace
+
 struct QuantTask {
     const uint4* weight;
     const std::byte* x;  // rows of I8G32
     size_t x_stride;     // bytes
     std::byte* packed;   // the same as pack_columns_kernel makes it, for more than one tile
-    int groups;
-    MatmulOutput output;
+    int tokens, groups;
 };
+
+namespace {
 
 // What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns.
 struct Columns {
@@ -53,7 +75,7 @@ struct Columns {
 };
 
 __device__ inline Columns packed_columns(const QuantTask& task, int token_tile, int group) {
-    const int lane = int(threadIdx.x);
+    const int lane = int(threadIdx.x) % 32;
     const std::byte* from = packed_group(task.packed, token_tile, group, task.groups);
     return {__ldg(reinterpret_cast<const uint2*>(from) + lane),
             __ldg(reinterpret_cast<const float2*>(from + kTokenTile * kGroup) + lane % 4)};
@@ -61,9 +83,9 @@ __device__ inline Columns packed_columns(const QuantTask& task, int token_tile, 
 
 // At most 8 tokens as they come: packing them would take a launch of its own.
 __device__ inline Columns plain_columns(const QuantTask& task, int group) {
-    const int token = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4;
+    const int token = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
     const auto word = [&](int of_token, int index) {
-        if (of_token >= task.output.out.rows) return 0u;
+        if (of_token >= task.tokens) return 0u;
         const std::byte* block =
             task.x + size_t(of_token) * task.x_stride + size_t(group) * sizeof(BlockI8G32);
         return __ldg(reinterpret_cast<const unsigned*>(block) + index);
@@ -112,12 +134,12 @@ __device__ inline void add_group(float (&total)[4], uint4 steps, unsigned scales
 }
 
 // One warp: 16 rows, `tiles` times 8 tokens.
-template <class Format, int tiles>
-__global__ void __launch_bounds__(32) multiply_kernel(QuantTask task) {
+template <class Format, int tiles, int steps_ahead>
+__device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format::kWords + 1>& ring,
+                              const QuantTask& task, int row_tile) {
     constexpr int kWords = Format::kWords;
     constexpr int kBlockWords = int(quant_block_bytes(Format::kType) / sizeof(uint4));
-    __shared__ Ring<kStepsAhead, kWords + 1> ring;
-    const int lane = int(threadIdx.x), row_tile = int(blockIdx.x);
+    const int lane = int(threadIdx.x) % 32;
     const int steps = tiles_of(task.groups, kBlockGroups);
     const uint4* weight = task.weight + size_t(row_tile) * size_t(steps) * kBlockWords;
     const auto start = [&](int place, int step) {
@@ -127,7 +149,6 @@ __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task) {
             copy_async(ring.space, place + i * 32, block + i * 32 + lane);
         copy_async(ring.space, place + kWords * 32, block + kWords * 32 + lane / 4);
     };
-    float total[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
         uint4 words[kWords];
 #pragma unroll
@@ -144,8 +165,38 @@ __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task) {
                     tiles == 1 ? plain_columns(task, group) : packed_columns(task, n, group));
         }
     });
+}
+
+template <class Format, int tiles>
+__global__ void __launch_bounds__(32) multiply_kernel(QuantTask task, MatmulOutput output) {
+    __shared__ Ring<kStepsAhead, Format::kWords + 1> ring;
+    float total[tiles][4] = {};
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x));
 #pragma unroll
-    for (int n = 0; n < tiles; ++n) task.output.put_tile(n, row_tile, total[n]);
+    for (int n = 0; n < tiles; ++n) output.put_tile(n, int(blockIdx.x), total[n]);
+}
+
+// Four warps of a paired weight: each has 8 columns of silu(gate) * up, together they are a group.
+template <class Format, int tiles>
+__global__ void __launch_bounds__(kGatedWarps * 32, 3)
+    gated_kernel(QuantTask task, ActivationView out) {
+    __shared__ Ring<kStepsAhead / 2, Format::kWords + 1> rings[kGatedWarps];
+    __shared__ SharedArray<float, kTokenTile * kGroup> gated;
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+    float total[tiles][4] = {};
+    multiply_rows<Format>(total, rings[warp], task, int(blockIdx.x) * kGatedWarps + warp);
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+        for (int i = 0; i < 2; ++i)
+            gated[(lane % 4 * 2 + i) * kGroup + warp * 8 + lane / 4] =
+                silu(total[n][i]) * total[n][2 + i];
+        __syncthreads();
+        for (int token = warp; token < kTokenTile; token += kGatedWarps)
+            if (n * kTokenTile + token < task.tokens)
+                put_activations(out, n * kTokenTile + token, int(blockIdx.x) * kGroup,
+                                gated[token * kGroup + lane]);
+        __syncthreads();
+    }
 }
 
 template <class Format>
@@ -155,26 +206,56 @@ auto kernel_of(int tiles) {
            : tiles == 4 ? multiply_kernel<Format, 4>
                         : multiply_kernel<Format, 8>;
 }
+template <class Format>
+auto gated_kernel_of(int tiles) {
+    return tiles == 1   ? gated_kernel<Format, 1>
+           : tiles == 2 ? gated_kernel<Format, 2>
+           : tiles == 4 ? gated_kernel<Format, 4>
+                        : gated_kernel<Format, 8>;
+}
 
 }  // namespace
 
-void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x, const Weight& w) {
-    const int groups = w.cols / kGroup, tiles = token_tiles(x.rows);
-    const std::byte* from = row<const std::byte>(x, 0);
-    const size_t stride = size_bytes(x.dtype, size_t(x.row_stride));
-    if (tiles > 1) {
-        const dim3 columns(unsigned(tiles_of(groups * 8, 128)), unsigned(tiles * kTokenTile));
-        launch(pack_columns_kernel, {columns, dim3(128), stream_}, packed_, from, stride, x.rows,
-               groups);
-    }
-    const QuantTask task{reinterpret_cast<const uint4*>(static_cast<const CudaWeight&>(w).data()),
-                         from,
-                         stride,
+void CudaBackend::pack_normed(const NormedRows& rows) {
+    const unsigned tokens = unsigned(token_tiles(rows.x.rows) * kTokenTile);
+    launch(pack_normed_kernel, {dim3(tokens), dim3(kNormThreads), *queue_, NormedRows::kName},
+           packed_, rows, rows.x.cols / kGroup);
+}
+
+// Packs the columns, where that was not done yet.
+QuantTask CudaBackend::quant_task(const Tensor& x, const CudaWeight& w) {
+    const QuantTask task{reinterpret_cast<const uint4*>(w.data()),
+                         row<const std::byte>(x, 0),
+                         size_bytes(x.dtype, size_t(x.row_stride)),
                          packed_,
-                         groups,
-                         output};
-    launch(w.dtype == DType::Q8_0 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), stream_}, task);
+                         x.rows,
+                         w.cols / kGroup};
+    if (packs_columns(w.dtype, x.rows) && !packed_already(w)) {
+        const dim3 blocks(unsigned(tiles_of(task.groups * 8, 128)),
+                          unsigned(token_tiles(x.rows) * kTokenTile));
+        launch(pack_columns_kernel, {blocks, dim3(128), *queue_, "pack_columns"}, packed_, task.x,
+               task.x_stride, task.tokens, task.groups);
+    }
+    return task;
+}
+
+void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x,
+                                     const CudaWeight& w) {
+    const int tiles = token_tiles(x.rows);
+    const bool q8 = w.dtype == DType::Q8_0;
+    launch(q8 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
+           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), *queue_,
+            q8 ? "matmul_q8_0" : "matmul_q4_0"},
+           quant_task(x, w), output);
+}
+
+void CudaBackend::multiply_gated(const Tensor& out, const Tensor& x, const CudaWeight& w) {
+    const int tiles = token_tiles(x.rows);
+    const bool q8 = w.dtype == DType::Q8_0;
+    launch(q8 ? gated_kernel_of<Q8>(tiles) : gated_kernel_of<Q4>(tiles),
+           {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_,
+            q8 ? "matmul_swiglu_q8_0" : "matmul_swiglu_q4_0"},
+           quant_task(x, w), out);
 }
 
 }  // namespace aerie::cuda

@@ -36,44 +36,42 @@ __global__ void copy_words_kernel(uint4* to, const uint4* from) {
 
 class CudaMemoryProbe final : public MemoryProbe {
   public:
-    CudaMemoryProbe(size_t size_bytes, cudaStream_t stream)
+    CudaMemoryProbe(size_t size_bytes, Queue& queue)
         : half_blocks_(std::max<size_t>(size_bytes / (2 * kBlockWords * sizeof(uint4)), 1)),
           memory_(2 * half_blocks_ * kBlockWords * sizeof(uint4) + sizeof(uint4), {}),
-          stream_(stream) {
-        CUDA_CHECK(cudaMemsetAsync(memory_.data(), 1, memory_.size_bytes, stream_));
+          queue_(queue) {
+        CUDA_CHECK(cudaMemsetAsync(memory_.data(), 1, memory_.size_bytes, queue_.stream()));
     }
 
     size_t size_bytes() const override { return 2 * half_blocks_ * kBlockWords * sizeof(uint4); }
 
     void read() override {
         unsigned* mixed = reinterpret_cast<unsigned*>(memory_.data() + size_bytes());
-        launch(read_kernel, {dim3(unsigned(2 * half_blocks_)), dim3(kThreads), stream_}, words(),
+        launch(read_kernel,
+               {dim3(unsigned(2 * half_blocks_)), dim3(kThreads), queue_, "memory_read"}, words(),
                mixed);
-        wait();
+        queue_.wait();
     }
 
     void copy() override {
-        launch(copy_words_kernel, {dim3(unsigned(half_blocks_)), dim3(kThreads), stream_},
+        launch(copy_words_kernel,
+               {dim3(unsigned(half_blocks_)), dim3(kThreads), queue_, "memory_copy"},
                words() + half_blocks_ * kBlockWords, words());
-        wait();
+        queue_.wait();
     }
 
   private:
     uint4* words() const { return reinterpret_cast<uint4*>(memory_.data()); }
-    void wait() {
-        CUDA_CHECK(cudaStreamSynchronize(stream_));
-        CUDA_CHECK(cudaGetLastError());
-    }
 
     size_t half_blocks_;
     CudaMemory memory_;
-    cudaStream_t stream_;
+    Queue& queue_;
 };
 
 }  // namespace
 
 std::unique_ptr<MemoryProbe> CudaBackend::memory_probe(size_t size_bytes) {
-    return std::make_unique<CudaMemoryProbe>(size_bytes, stream_);
+    return std::make_unique<CudaMemoryProbe>(size_bytes, *queue_);
 }
 
 }  // namespace aerie::cuda

@@ -53,7 +53,7 @@ __global__ void rope_append_kernel(View<float> qkv, View<const float> rope,
 void CudaBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
                                  const KvLayer& kv) {
     const dim3 blocks(unsigned(shape.heads + 2 * shape.kv_heads), unsigned(qkv.rows));
-    const Grid grid{blocks, dim3(shape.head_dim > 64 ? 64 : 32), stream_};
+    const Grid grid{blocks, dim3(shape.head_dim > 64 ? 64 : 32), *queue_, "rope_append"};
     const auto kernel =
         kv.k.dtype == DType::F16 ? rope_append_kernel<uint16_t> : rope_append_kernel<float>;
     launch(kernel, grid, qkv, rope, rows.block, shape, CacheView(kv));

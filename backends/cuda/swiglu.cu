@@ -38,23 +38,23 @@ __global__ void add_kernel(View<float> out, View<const float> a, View<const floa
     if (i < out.cols) out[r][i] = a[r][i] + b[r][i];
 }
 
-Grid over_elements(const Tensor& out, cudaStream_t stream) {
-    return {dim3(unsigned(tiles_of(out.cols, kThreads)), unsigned(out.rows)), dim3(kThreads),
-            stream};
+Grid over_elements(const Tensor& out, Queue& queue, const char* op) {
+    return {dim3(unsigned(tiles_of(out.cols, kThreads)), unsigned(out.rows)), dim3(kThreads), queue,
+            op};
 }
 
 }  // namespace
 
 void CudaBackend::do_swiglu(Tensor out, Tensor gate_up) {
-    launch(swiglu_kernel, over_elements(out, stream_), out, gate_up);
+    launch(swiglu_kernel, over_elements(out, *queue_, "swiglu"), out, gate_up);
 }
 
 void CudaBackend::do_copy(Tensor out, Tensor x) {
-    launch(copy_kernel, over_elements(out, stream_), out, x);
+    launch(copy_kernel, over_elements(out, *queue_, "copy"), out, x);
 }
 
 void CudaBackend::do_add(Tensor out, Tensor a, Tensor b) {
-    launch(add_kernel, over_elements(out, stream_), out, a, b);
+    launch(add_kernel, over_elements(out, *queue_, "add"), out, a, b);
 }
 
 }  // namespace aerie::cuda

@@ -45,12 +45,13 @@ __device__ uint16_t to_bf16(float value) {
 __device__ void put_floats(const PackRows& task, int row, int group) {
     float values[kGroup];
     read_group(values, task, row, group);
+    const int place = task.order.place(row);
     for (int i = 0; i < min(kGroup, task.cols - group * kGroup); ++i) {
         const int col = group * kGroup + i;
         if (task.to_type == DType::F32)
-            reinterpret_cast<float*>(task.to)[f32_place(row, col, task.cols)] = values[i];
+            reinterpret_cast<float*>(task.to)[f32_place(place, col, task.cols)] = values[i];
         else
-            reinterpret_cast<uint16_t*>(task.to)[float_place(row, col, task.cols)] =
+            reinterpret_cast<uint16_t*>(task.to)[float_place(place, col, task.cols)] =
                 task.to_type == DType::F16 ? to_f16(values[i]) : to_bf16(values[i]);
     }
 }
@@ -77,27 +78,32 @@ __device__ uint16_t read_steps(int (&steps)[kGroup], const PackRows& task, int r
 __device__ void put_steps(const PackRows& task, int row, int group) {
     int steps[kGroup];
     const uint16_t scale = read_steps(steps, task, row, group);
-    std::byte* block = task.to + quant_block_place(task.to_type, row, group, task.cols);
-    *reinterpret_cast<uint16_t*>(block + scale_place(task.to_type, row, group)) = scale;
+    const int place = task.order.place(row);
+    std::byte* block = task.to + quant_block_place(task.to_type, place, group, task.cols);
+    *reinterpret_cast<uint16_t*>(block + scale_place(task.to_type, place, group)) = scale;
     uint8_t* bytes = reinterpret_cast<uint8_t*>(block);
     for (int k = 0; k < kGroup; ++k) {
         if (task.to_type == DType::Q8_0) {
-            bytes[q8_place(row, group, k)] = uint8_t(steps[k]);
+            bytes[q8_place(place, group, k)] = uint8_t(steps[k]);
         } else {
-            const int shift = row % kTileRows < 8 ? 0 : 4;
-            bytes[q4_place(row, group, k)] |= uint8_t((steps[k] & 15) << shift);
+            const int shift = place % kTileRows < 8 ? 0 : 4;
+            bytes[q4_place(place, group, k)] |= uint8_t((steps[k] & 15) << shift);
         }
     }
 }
 
-// A thread takes rows g and g + 8 of a tile, whose steps share bytes, and one group.
+__device__ __host__ inline int first_tile(const PackRows& task) {
+    return task.order.first_row(task.first_row) / task.order.step;
+}
+
+// A thread takes places g and g + 8 of a tile, whose steps share bytes, and one group.
 __global__ void pack_kernel(PackRows task) {
     const int groups = tiles_of(task.cols, kGroup);
-    const int pairs = tiles_of(task.first_row + task.count, kTileRows) * 8;
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    const int pair = task.first_row / kTileRows * 8 + i / groups, group = i % groups;
-    if (pair >= pairs) return;
-    for (int row = pair / 8 * kTileRows + pair % 8; row < (pair / 8 + 1) * kTileRows; row += 8) {
+    const int pair = i / groups, group = i % groups;
+    const int first = (first_tile(task) + pair / 8) * kTileRows + pair % 8;
+    for (int place = first; place <= first + 8; place += 8) {
+        const int row = task.order.row(place);
         if (row < task.first_row || row >= task.first_row + task.count) continue;
         if (is_quantised(task.to_type))
             put_steps(task, row, group);
@@ -108,10 +114,12 @@ __global__ void pack_kernel(PackRows task) {
 
 }  // namespace
 
-void pack_rows(const PackRows& task, cudaStream_t stream) {
-    const int tiles = tiles_of(task.first_row + task.count, kTileRows) - task.first_row / kTileRows;
+void pack_rows(const PackRows& task, Queue& queue) {
+    const int after = task.order.first_row(task.first_row) + task.count;
+    const int tiles = tiles_of(after, task.order.step) - first_tile(task);
     const int threads = tiles * 8 * tiles_of(task.cols, kGroup);
-    launch(pack_kernel, {dim3(unsigned(tiles_of(threads, 128))), dim3(128), stream}, task);
+    launch(pack_kernel, {dim3(unsigned(tiles_of(threads, 128))), dim3(128), queue, "pack_rows"},
+           task);
 }
 
 }  // namespace aerie::cuda

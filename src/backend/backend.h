@@ -199,6 +199,15 @@ class Backend {
     virtual void do_beam(const BeamStep& step) = 0;
     virtual void do_sample(Tensor ids, const SampleStep& step) = 0;
     virtual void do_probs(Tensor out, const Choice& choice) = 0;
+
+    // Fused ops: the default is the ops that one is made of; a backend overrides it where that
+    // pays, with the same bits.
+    virtual void do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
+                                 const Weight& next) {
+        (void)next;
+        do_rms_norm(out, x, weight, epsilon);
+    }
+    virtual void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w);
 };
 
 }  // namespace aerie

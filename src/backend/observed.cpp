@@ -43,6 +43,21 @@ void ObservedBackend::do_swiglu(Tensor out, Tensor gate_up) {
     show("swiglu", out);
 }
 
+void ObservedBackend::do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
+                                      const Weight& next) {
+    if (observer_)
+        do_rms_norm(out, x, weight, epsilon);
+    else
+        inner_->do_rms_norm_for(out, x, weight, epsilon, next);
+}
+
+void ObservedBackend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
+    if (observer_)
+        Backend::do_matmul_swiglu(out, gate_up, x, w);
+    else
+        inner_->do_matmul_swiglu(out, gate_up, x, w);
+}
+
 void ObservedBackend::do_add(Tensor out, Tensor a, Tensor b) {
     inner_->do_add(out, a, b);
     show("add", out);

@@ -51,6 +51,9 @@ class ObservedBackend final : public Backend {
     void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
                       const KvLayer& kv) override;
     void do_swiglu(Tensor out, Tensor gate_up) override;
+    void do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
+                         const Weight& next) override;
+    void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) override;
     void do_add(Tensor out, Tensor a, Tensor b) override;
     void do_copy(Tensor out, Tensor x) override;
     void do_gather_rows(Tensor out, Tensor x, Tensor index) override;

@@ -46,6 +46,11 @@ namespace {
 
 }  // namespace
 
+void Backend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
+    do_matmul(gate_up, x, w, {}, Accumulate::no);
+    do_swiglu(out, gate_up);
+}
+
 void embed(Backend& be, Tensor out, const Weight& table, Rows rows) {
     assert(is_f32(out) && out.cols == table.cols && is_rows(rows, out.rows));
     be.do_embed(out, table, rows);
@@ -54,6 +59,12 @@ void embed(Backend& be, Tensor out, const Weight& table, Rows rows) {
 void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon) {
     assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
     be.do_rms_norm(out, x, weight, epsilon);
+}
+
+void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon, const Weight& next) {
+    assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
+    assert(out.dtype == be.activation_type(next.dtype) && next.cols == x.cols);
+    be.do_rms_norm_for(out, x, weight, epsilon, next);
 }
 
 void matmul(Backend& be, Tensor out, Tensor x, const Weight& w, Accumulate acc, Tensor bias) {
@@ -82,6 +93,12 @@ void attention(Backend& be, Tensor out, Tensor qkv, Rows rows, const AttentionSh
 void swiglu(Backend& be, Tensor out, Tensor gate_up) {
     assert(is_f32(gate_up) && is_activation(out, gate_up.rows, gate_up.cols / 2));
     be.do_swiglu(out, gate_up);
+}
+
+void matmul_swiglu(Backend& be, Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
+    assert(is_activation(x, x.rows, w.cols) && x.dtype == be.activation_type(w.dtype));
+    assert(is(gate_up, DType::F32, x.rows, w.rows) && is_activation(out, x.rows, w.rows / 2));
+    be.do_matmul_swiglu(out, gate_up, x, w);
 }
 
 void add(Backend& be, Tensor out, Tensor a, Tensor b) {

@@ -13,6 +13,9 @@ void embed(Backend& be, Tensor out, const Weight& table, Rows rows);
 //
 // out = x / sqrt(mean(x^2) + epsilon) * weight, per row; weight F32 [1, cols]; f32 accumulation.
 void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon);
+// The same for the next op, a matmul or matmul_swiglu of `out` and `next`: in `out`, or somewhere
+// that this op knows of. Nothing else may read `out`.
+void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon, const Weight& next);
 
 // out [M, N] (+)= x [M, K] * w [N, K]^T + bias F32 [1, N].
 void matmul(Backend& be, Tensor out, Tensor x, const Weight& w, Accumulate acc = Accumulate::no,
@@ -31,6 +34,9 @@ void attention(Backend& be, Tensor out, Tensor qkv, Rows rows, const AttentionSh
 
 // out [M, I] = silu(gate) * up, gate_up [M, 2 I].
 void swiglu(Backend& be, Tensor out, Tensor gate_up);
+// swiglu of x [M, K] * w [2 I, K]^T; gate_up [M, 2 I] is scratch: what it holds then is not
+// defined.
+void matmul_swiglu(Backend& be, Tensor out, Tensor gate_up, Tensor x, const Weight& w);
 void add(Backend& be, Tensor out, Tensor a, Tensor b);
 void copy(Backend& be, Tensor out, Tensor x);
 

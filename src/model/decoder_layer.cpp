@@ -51,7 +51,7 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     const Tensor gate_up = scratch.gate_up.row_range(0, m);
 
     if (attention_norm_.tensor)
-        rms_norm(be, norm, x, attention_norm_, config.rms_epsilon);
+        rms_norm(be, norm, x, attention_norm_, config.rms_epsilon, *qkv_);
     else
         copy(be, norm, x);
     matmul(be, qkv, norm, *qkv_);
@@ -59,9 +59,8 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     attention(be, mixed, qkv, pass.rows, config.attention, pass.kv);
     matmul(be, x, mixed, *out_, Accumulate::yes);
 
-    rms_norm(be, norm, x, ffn_norm_, config.rms_epsilon);
-    matmul(be, gate_up, norm, *gate_up_);
-    swiglu(be, gated, gate_up);
+    rms_norm(be, norm, x, ffn_norm_, config.rms_epsilon, *gate_up_);
+    matmul_swiglu(be, gated, gate_up, norm, *gate_up_);
     matmul(be, x, gated, *down_, Accumulate::yes);
 }
 

@@ -1,4 +1,7 @@
-"""What ptxas says of every CUDA kernel: registers, shared memory, spills. A kernel that spills fails."""
+"""What ptxas says of every CUDA kernel: registers, shared memory, spills. A kernel that spills fails.
+
+cuda_resources_test.py NVCC ROOT ARCHITECTURE...
+"""
 import concurrent.futures
 import os
 import re
@@ -26,16 +29,19 @@ def template_arguments(rest):
     arguments = re.match(r"I(.*?)E+v", rest)
     if not arguments:
         return ""
-    kinds = {"f": "f32", "t": "f16"}
-    found = re.findall(r"\d([A-Z]+\d*)|Li(\d+)E|^([ft])", arguments.group(1) + "E")
-    return "<" + ", ".join(a or b or kinds[c] for a, b, c in found) + ">"
+    text, found, at = arguments.group(1) + "E", [], 0
+    while match := re.compile(r"Li(\d+)E|(\d+)(?=[A-Z])|^([ft])").search(text, at):
+        number, length, kind = match.groups()
+        at = match.end() + int(length or 0)
+        found.append(number or (text[match.end() : at] if length else {"f": "f32", "t": "f16"}[kind]))
+    return "<" + ", ".join(found) + ">"
 
 
 def compile_one(nvcc, architecture, options, source):
     with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
         command = [nvcc, "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", *options, source, "-o", out.name]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
-    return source, result.returncode, result.stdout + result.stderr
+    return result.returncode, result.stdout + result.stderr
 
 
 def kernels(log):
@@ -48,28 +54,41 @@ def kernels(log):
         yield kernel_name(mangled), registers, int(shared.group(1)) if shared else 0, spilled
 
 
-def main():
-    nvcc, architecture, root = sys.argv[1:4]
-    if not shutil.which(nvcc):
-        print("SKIPPED: no nvcc here")
-        return SKIPPED
+def measure(nvcc, architectures, root):
+    """{(source, kernel): {architecture: (registers, shared bytes, spilled bytes)}}; None if something does not compile."""
     folder = os.path.join(root, "backends", "cuda")
     sources = sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".cu"))
     options = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
                "-I", os.path.join(root, "src"), "-I", os.path.join(root, "backends")]
-    spilling = found = 0
-    print(f"{'kernel, sm_' + architecture:44} {'registers':>9} {'shared':>8} {'spilled':>8}")
+    tasks = [(architecture, source) for source in sources for architecture in architectures]
+    table = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for source, code, log in pool.map(lambda s: compile_one(nvcc, architecture, options, s), sources):
+        logs = pool.map(lambda task: compile_one(nvcc, task[0], options, task[1]), tasks)
+        for (architecture, source), (code, log) in zip(tasks, logs):
             if code != 0:
-                print(f"{source}: nvcc failed\n{log}")
-                return 1
-            for name, registers, shared, spilled in kernels(log):
-                print(f"{name:44} {registers:9} {shared:8} {spilled:8}")
-                found += 1
-                spilling += spilled > 0
-    print(f"{found} kernels, {spilling} of them spill")
-    return 1 if spilling or found == 0 else 0
+                print(f"{source}: nvcc failed for sm_{architecture}\n{log}")
+                return None
+            for name, *figures in kernels(log):
+                table.setdefault((source, name), {})[architecture] = figures
+    return table
+
+
+def main():
+    nvcc, root, architectures = sys.argv[1], sys.argv[2], sys.argv[3:]
+    if not shutil.which(nvcc):
+        print("SKIPPED: no nvcc here")
+        return SKIPPED
+    table = measure(nvcc, architectures, root)
+    if not table:
+        return 1
+    print(f"{'registers of kernel':32}" + "".join(f"{'sm_' + a:>8}" for a in architectures) + f"{'shared':>8} {'spilled':>8}")
+    spilling = 0
+    for (_, name), figures in table.items():
+        registers, shared, spilled = zip(*(figures[a] for a in architectures))
+        print(f"{name:32}" + "".join(f"{r:8}" for r in registers) + f"{max(shared):8} {max(spilled):8}")
+        spilling += max(spilled) > 0
+    print(f"{len(table)} kernels, {spilling} of them spill")
+    return 1 if spilling else 0
 
 
 if __name__ == "__main__":

@@ -93,6 +93,90 @@ TEST_P(MatmulTest, AddsBiasAndAccumulates) {
     }
 }
 
+// Gate and up, two blocks, lie as a backend likes: their products come in order, and gated at once
+// they have the bits of a matmul and a swiglu.
+TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
+        for (const Shape& shape : {Shape{100, 5}, {33, 37}, {64, 32}, {416, 96}}) {
+            const bool quantised = is_quantised(type);
+            if (quantised && shape.inner % kGroup != 0) continue;
+            const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 11);
+            const auto whole = upload_weight(values, type);
+            const WeightBlock blocks[] = {
+                {DType::F32, values[0], shape.outputs, shape.inner},
+                {DType::F32, values[shape.outputs], shape.outputs, shape.inner}};
+            const auto paired = backend_->upload_weight(blocks, type);
+            for (int rows : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 60, 64, 70}) {
+                SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(shape.outputs) + ", " +
+                             std::to_string(rows) + " rows");
+                Array x = upload(random_matrix(rows, shape.inner, 12));
+                const DType activation = backend_->activation_type(type);
+                if (activation == DType::I8G32) {
+                    Array groups = poisoned_activations(rows, shape.inner);
+                    copy(*backend_, groups, x);
+                    x = std::move(groups);
+                }
+                Array products = poisoned(rows, 2 * shape.outputs);
+                Array scratch = poisoned(rows, 2 * shape.outputs);
+                matmul(*backend_, products, x, *whole);
+                matmul(*backend_, scratch, x, *paired);
+                ASSERT_TRUE(same_bits(download(products), download(scratch)));
+                const auto gate = [&](Array want, Array got, const auto& get) {
+                    swiglu(*backend_, want, products);
+                    matmul_swiglu(*backend_, got, scratch, x, *paired);
+                    const auto a = get(want), b = get(got);
+                    return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+                };
+                ASSERT_TRUE(gate(poisoned(rows, shape.outputs), poisoned(rows, shape.outputs),
+                                 [&](const Array& t) { return download(t).data; }));
+                if (shape.outputs % kGroup != 0) continue;
+                ASSERT_TRUE(gate(poisoned_activations(rows, shape.outputs),
+                                 poisoned_activations(rows, shape.outputs),
+                                 [&](const Array& t) { return download_activations(t); }));
+            }
+        }
+}
+
+// A norm may leave its result in another form, for the next matmul alone: the bits are the same.
+TEST_P(MatmulTest, TakesWhatANormLeaves) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
+        for (const Shape& shape : {Shape{33, 5}, {416, 32}, {1000, 9}, {7, 3}}) {
+            const bool quantised = is_quantised(type);
+            if (quantised && shape.inner % kGroup != 0) continue;
+            const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 13);
+            const WeightBlock blocks[] = {
+                {DType::F32, values[0], shape.outputs, shape.inner},
+                {DType::F32, values[shape.outputs], shape.outputs, shape.inner}};
+            const auto weight = backend_->upload_weight(blocks, type);
+            const Array scale = upload(random_matrix(1, shape.inner, 14));
+            for (int rows : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 60, 64, 70})
+                for (float deviation : {1.0f, 1e-12f}) {
+                    SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(shape.inner) +
+                                 ", " + std::to_string(rows) + " rows");
+                    const Array x = upload(random_matrix(rows, shape.inner, 15, deviation));
+                    const auto activations = [&] {
+                        return backend_->activation_type(type) == DType::I8G32
+                                   ? poisoned_activations(rows, shape.inner)
+                                   : poisoned(rows, shape.inner);
+                    };
+                    const Array plain = activations(), fused = activations();
+                    Array want = poisoned(rows, 2 * shape.outputs);
+                    Array got = poisoned(rows, 2 * shape.outputs);
+                    rms_norm(*backend_, plain, x, scale, 1e-12f);
+                    matmul(*backend_, want, plain, *weight);
+                    rms_norm(*backend_, fused, x, scale, 1e-12f, *weight);
+                    matmul(*backend_, got, fused, *weight);
+                    ASSERT_TRUE(same_bits(download(want), download(got)));
+                    Array gated = poisoned(rows, shape.outputs),
+                          gated_too = poisoned(rows, shape.outputs);
+                    swiglu(*backend_, gated, want);
+                    rms_norm(*backend_, fused, x, scale, 1e-12f, *weight);
+                    matmul_swiglu(*backend_, gated_too, got, fused, *weight);
+                    ASSERT_TRUE(same_bits(download(gated), download(gated_too)));
+                }
+        }
+}
+
 // q, k and v come as blocks of a file, which may begin at any byte.
 TEST_P(MatmulTest, TakesSeveralUnalignedBlocks) {
     const Matrix weight = rounded(random_matrix(30, 50, 9), DType::F16);

@@ -1,7 +1,9 @@
 // The stand-in runtime: device memory is the host's, so that AddressSanitizer watches it.
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,19 @@ struct Graph {
 struct Stream {
     Graph* captured = nullptr;
 };
+
+// When the stream came by; empty: not yet.
+struct Event {
+    std::optional<std::chrono::steady_clock::time_point> reached;
+};
+
+namespace {
+Live alive;
+}
+
+Live live() {
+    return alive;
+}
 
 void submit(cudaStream_t stream, std::function<void()> work) {
     if (stream->captured)
@@ -32,6 +47,8 @@ const char* cudaGetErrorString(cudaError_t error) {
             return "no CUDA-capable device is detected";
         case cudaErrorInvalidValue:
             return "invalid argument";
+        case cudaErrorNotReady:
+            return "device not ready";
         default:
             return "no error";
     }
@@ -98,11 +115,13 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
     *stream = new simt::Stream;
+    ++simt::alive.streams;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     delete stream;
+    --simt::alive.streams;
     return cudaSuccess;
 }
 
@@ -113,6 +132,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
     if (stream->captured) return cudaErrorInvalidValue;
     stream->captured = new simt::Graph;
+    ++simt::alive.graphs;
     return cudaSuccess;
 }
 
@@ -125,6 +145,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
     *executable = new simt::Graph(*graph);
+    ++simt::alive.executables;
     return cudaSuccess;
 }
 
@@ -135,10 +156,43 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     delete graph;
+    --simt::alive.graphs;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     delete executable;
+    --simt::alive.executables;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+    *event = new simt::Event;
+    ++simt::alive.events;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    --simt::alive.events;
+    return cudaSuccess;
+}
+
+// An event that a capture takes without the flag is a mark for other streams only.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+    if ((flags == cudaEventRecordExternal) != (stream->captured != nullptr))
+        return cudaErrorInvalidValue;
+    simt::submit(stream, [event] { event->reached = std::chrono::steady_clock::now(); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    if (!begin->reached || !end->reached) return cudaErrorNotReady;
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(*end->reached - *begin->reached).count();
     return cudaSuccess;
 }

@@ -6,6 +6,7 @@
 //   Q4_0        the same with 2 x 512 bytes: a lane's 16 bytes are two groups of 8 bytes; a byte
 //               holds a step (-8 .. 7) of row g in its low half, of row g + 8 in its high one
 //   F32         strips of 32 rows: for each column those of all its rows
+// "Row" here is the place of a row among the stored ones: see RowOrder.
 // Scales of a block: for rows g and g + 8 the f16 of group 0, then of group 1 ...: 16 bytes.
 #pragma once
 
@@ -31,6 +32,11 @@ constexpr int token_tiles(int tokens) {
     return tokens <= 8 ? 1 : tokens <= 16 ? 2 : tokens <= 32 ? 4 : 8;
 }
 
+// Whether a matmul reads its activations in an order of its own, into which they are packed before.
+constexpr bool packs_columns(DType weight, int tokens) {
+    return weight != DType::F32 && (!is_quantised(weight) || token_tiles(tokens) > 1);
+}
+
 constexpr size_t quant_block_bytes(DType type) {
     return (type == DType::Q8_0 ? 2048 : 1024) + kScaleBytes;
 }
@@ -43,6 +49,30 @@ constexpr size_t packed_bytes(DType type, int rows, int cols) {
         return row_tiles * size_t(tiles_of(cols, kFloatTileCols)) * 512;
     return row_tiles * size_t(tiles_of(cols, kGroup * kBlockGroups)) * quant_block_bytes(type);
 }
+
+// Which rows a tile of 16 holds: rows g and g + 8 of tile t are t * step + g and `distance`
+// further, where the former is below `end`. In a weight of two equal blocks, such as gate and up,
+// they are the same row of both: a lane has what belongs together.
+struct RowOrder {
+    int step = kTileRows, distance = kTileRows / 2, end = 0;
+
+    static RowOrder plain(int rows) { return {kTileRows, kTileRows / 2, rows}; }
+    static RowOrder paired(int rows) { return {kTileRows / 2, rows / 2, rows / 2}; }
+    bool is_paired() const { return step < kTileRows; }
+
+    __host__ __device__ int first_row(int row) const { return row < end ? row : row - distance; }
+    // Where a row is stored.
+    __device__ int place(int row) const {
+        const int first = first_row(row);
+        return first / step * kTileRows + first % step + (row < end ? 0 : kTileRows / 2);
+    }
+    // The row that is stored there; -1: none.
+    __device__ int row(int place) const {
+        const int first = place / kTileRows * step + place % (kTileRows / 2);
+        if (first >= end) return -1;
+        return place % kTileRows < kTileRows / 2 ? first : first + distance;
+    }
+};
 
 __device__ inline size_t f32_place(int row, int col, int cols) {
     return (size_t(row / kF32Rows) * size_t(cols) + size_t(col)) * kF32Rows +

@@ -21,26 +21,29 @@ __device__ inline bool is_sound(float value) {
     return (__float_as_uint(value) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// A warp has a value in each lane: they become one group.
-__device__ inline void quantise_group(BlockI8G32* to, float value) {
-    const int lane = int(threadIdx.x) % kGroup;
+// A warp has a value in each lane: they become one group. Where the lane's step goes, and the
+// group's scale.
+__device__ inline void quantise_group(int8_t* step, float* scale, float value) {
     const bool sound = __all_sync(kAllLanes, is_sound(value));
     float largest = __uint_as_float(__float_as_uint(value) & 0x7fffffffu);
     for (int distance = kGroup / 2; distance > 0; distance /= 2)
         largest = larger(__shfl_xor_sync(kAllLanes, largest, distance), largest);
     const bool used = sound && largest >= 0x1p-100f;  // the inverse step must stay finite
     const float inverse = used ? 127 * reciprocal(largest) : 0;
-    to->q[lane] = int8_t(used ? nearest(value * inverse, -127, 127) : 0);
-    if (lane == 0) to->scale = used ? largest * (1.0f / 127) : sound ? 0.0f : not_a_number();
+    *step = int8_t(used ? nearest(value * inverse, -127, 127) : 0);
+    if (int(threadIdx.x) % kGroup == 0)
+        *scale = used ? largest * (1.0f / 127) : sound ? 0.0f : not_a_number();
 }
 
 // A warp writes its 32 values to columns first .. first + 31, those beyond the last one left out.
 __device__ inline void put_activations(const ActivationView& out, int r, int first, float value) {
-    const int column = first + int(threadIdx.x) % kGroup;
-    if (out.quantised)
-        quantise_group(reinterpret_cast<BlockI8G32*>(out[r]) + first / kGroup, value);
-    else if (column < out.cols)
-        reinterpret_cast<float*>(out[r])[column] = value;
+    const int lane = int(threadIdx.x) % kGroup;
+    if (out.quantised) {
+        BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[first / kGroup];
+        quantise_group(&to.q[lane], &to.scale, value);
+    } else if (first + lane < out.cols) {
+        reinterpret_cast<float*>(out[r])[first + lane] = value;
+    }
 }
 
 __device__ inline float clamped_to_f16(float step) {

@@ -6,17 +6,20 @@
 
 #include <cuda_runtime.h>
 
+#include "cuda/device/arithmetic.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
 #include "cuda/device/view.cuh"
 
 namespace aerie::cuda {
 
-// [rows] outputs of each token become out (+)= value + bias.
+// [rows] outputs of each token become out (+)= value + bias; or, gated, silu(gate) * up of the two
+// halves of a paired weight.
 struct MatmulOutput {
     View<float> out;
+    RowOrder order;
     const float* bias;  // may be null
-    bool accumulate;
+    bool accumulate, gated;
 
     __device__ void put(int token, int row, float value) const {
         if (token >= out.rows || row >= out.cols) return;
@@ -26,13 +29,17 @@ struct MatmulOutput {
     }
     // The four sums that a lane holds of a tile (see mma in ptx.cuh).
     __device__ void put_tile(int token_tile, int row_tile, const float (&sums)[4]) const {
-        const int lane = int(threadIdx.x);
+        const int lane = int(threadIdx.x) % 32;
         const int token = token_tile * kTokenTile + lane % 4 * 2;
-        const int row = row_tile * kTileRows + lane / 4;
-        put(token, row, sums[0]);
-        put(token + 1, row, sums[1]);
-        put(token, row + 8, sums[2]);
-        put(token + 1, row + 8, sums[3]);
+        const int row = order.row(row_tile * kTileRows + lane / 4);
+        if (row < 0) return;
+        for (int i = 0; i < 2; ++i)
+            if (gated) {
+                put(token + i, row, silu(sums[i]) * sums[2 + i]);
+            } else {
+                put(token + i, row, sums[i]);
+                put(token + i, row + order.distance, sums[2 + i]);
+            }
     }
 };
 
@@ -45,7 +52,7 @@ struct Ring {
 
     template <class Start, class Take>
     __device__ void run(int steps, const Start& start, const Take& take) {
-        const int lane = int(threadIdx.x);
+        const int lane = int(threadIdx.x) % 32;
         for (int step = 0; step < steps_ahead; ++step) {
             if (step < steps) start(step * words * 32 + lane, step);
             commit_copies();  // also where there is nothing: the count of groups must be right

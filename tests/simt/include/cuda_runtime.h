@@ -155,11 +155,13 @@ enum cudaError_t {
     cudaSuccess,
     cudaErrorMemoryAllocation,
     cudaErrorNoDevice,
-    cudaErrorInvalidValue
+    cudaErrorInvalidValue,
+    cudaErrorNotReady
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
@@ -168,10 +170,12 @@ struct cudaDeviceProp {
 namespace simt {
 struct Stream;
 struct Graph;
+struct Event;
 }  // namespace simt
 using cudaStream_t = simt::Stream*;
 using cudaGraph_t = simt::Graph*;
 using cudaGraphExec_t = simt::Graph*;
+using cudaEvent_t = simt::Event*;
 
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
@@ -196,8 +200,19 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 namespace simt {
 // Runs the work now, or appends it to the graph that the stream captures.
 void submit(cudaStream_t stream, std::function<void()> work);
+
+// What is there and was not given back.
+struct Live {
+    int streams = 0, graphs = 0, executables = 0, events = 0;
+};
+Live live();
 }  // namespace simt

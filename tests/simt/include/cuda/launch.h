@@ -3,23 +3,29 @@
 
 #include <cuda_runtime.h>
 
+#include "cuda/queue.h"
+
 namespace aerie::cuda {
 
 // A kernel's configuration, and where it was launched.
 struct Grid {
     dim3 blocks, threads;
-    cudaStream_t stream;
+    Queue& queue;
+    const char* op;
     simt::Site site;
 
-    Grid(dim3 blocks, dim3 threads, cudaStream_t stream, simt::Site site = simt::Site::current())
-        : blocks(blocks), threads(threads), stream(stream), site(site) {}
+    Grid(dim3 blocks, dim3 threads, Queue& queue, const char* op,
+         simt::Site site = simt::Site::current())
+        : blocks(blocks), threads(threads), queue(queue), op(op), site(site) {}
 };
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
-    simt::submit(grid.stream, [=, g = grid] {
-        simt::run(
-            g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site);
+    grid.queue.launch(grid.op, [&] {
+        simt::submit(grid.queue.stream(), [=, g = grid] {
+            simt::run(
+                g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site);
+        });
     });
 }
 

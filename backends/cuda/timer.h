@@ -1,0 +1,43 @@
+// Events around kernels: those of one recording, or those that are enqueued one by one.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace aerie::cuda {
+
+using OpTimes = std::map<std::string, OpTime>;
+
+class Timer {
+  public:
+    Timer() = default;
+    ~Timer();
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+    // Before and after a kernel. `captured`: the stream's work goes to a graph. Throws Error.
+    void start(cudaStream_t stream, const char* op, bool captured);
+    void stop(cudaStream_t stream, bool captured) const;
+
+    bool full() const { return used_ == kMostSpans; }
+    // Waits until all have run and adds what they took.
+    void add_to(OpTimes& times) const;
+    void reset() { used_ = 0; }
+
+  private:
+    struct Span {
+        const char* op;
+        cudaEvent_t begin, end;
+    };
+    static constexpr size_t kMostSpans = 1024;
+
+    std::vector<Span> spans_;
+    size_t used_ = 0;
+};
+
+}  // namespace aerie::cuda

@@ -1,0 +1,171 @@
+// The CUDA backend's queue on the stand-in runtime: how many graphs it keeps, what it counts, what
+// it times.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "backend/ops.h"
+#include "backend/tensor_plan.h"
+#include "core/error.h"
+#include "cuda/cuda_backend.h"
+
+namespace aerie {
+
+namespace {
+
+struct Fixture {
+    explicit Fixture(bool profile) : backend(open_cuda("cuda:0", profile)) {
+        TensorPlan plan;
+        plan.add(a, DType::F32, 1, kCols);
+        plan.add(sum, DType::F32, 1, kCols);
+        memory = plan.allocate(*backend);
+        const std::vector<float> ones(kCols, 1.0f);
+        backend->write(a, ones.data());
+    }
+    void add_once() { add(*backend, sum, sum, a); }
+    float first() {
+        float value;
+        backend->read(sum.col_range(0, 1), &value);
+        return value;
+    }
+
+    static constexpr int kCols = 64;
+    std::unique_ptr<Backend> backend;
+    Tensor a, sum;
+    Buffer memory;
+};
+
+TEST(CudaQueue, KeepsABoundedNumberOfGraphs) {
+    Fixture f(false);
+    int most = 0;
+    for (int round = 0; round < 2; ++round)
+        for (uint64_t key = 0; key < 300; ++key) {
+            f.backend->replay(key, [&] { f.add_once(); });
+            most = std::max(most, simt::live().executables);
+        }
+    EXPECT_EQ(most, 256);
+    EXPECT_EQ(simt::live().graphs, 0);
+    EXPECT_EQ(f.first(), 600);
+}
+
+TEST(CudaQueue, KeepsAGraphThatComesAgain) {
+    Fixture f(false);
+    int recorded = 0;
+    for (int i = 0; i < 1000; ++i) f.backend->replay(7, [&] { ++recorded, f.add_once(); });
+    EXPECT_EQ(recorded, 1);
+    EXPECT_EQ(f.first(), 1000);
+}
+
+// An exception amid a recording leaves nothing behind, and the queue in order.
+TEST(CudaQueue, GivesUpARecordingThatFails) {
+    Fixture f(true);
+    const auto fail = [&] {
+        f.add_once();
+        throw Error("no");
+    };
+    EXPECT_THROW(f.backend->replay(1, fail), Error);
+    EXPECT_EQ(simt::live().graphs, 0);
+    f.backend->replay(1, [&] { f.add_once(); });
+    f.add_once();
+    EXPECT_EQ(f.first(), 2);
+}
+
+TEST(CudaQueue, CountsKernelsInGraphsAndOutside) {
+    Fixture f(false);
+    const CommandCounts before = f.backend->command_counts();
+    f.add_once();
+    for (int i = 0; i < 3; ++i) f.backend->replay(1, [&] { f.add_once(), f.add_once(); });
+    f.first();
+    const CommandCounts after = f.backend->command_counts();
+    EXPECT_EQ(after.dispatches - before.dispatches, 1 + 3 * 2);
+    EXPECT_EQ(after.submissions - before.submissions, 1 + 3);
+    EXPECT_EQ(after.bytes_read - before.bytes_read, sizeof(float));
+}
+
+// silu(gate) * up comes out of the matmul's kernel; before it at most one packs the columns, and
+// none where a norm has left them packed.
+TEST(CudaQueue, GatesInTheMatmul) {
+    constexpr int kInner = 64, kOuter = 32;
+    struct Case {
+        DType weight;
+        int rows;
+        long kernels;
+    };
+    for (const Case& c : {Case{DType::F32, 1, 1},
+                          {DType::F16, 1, 2},
+                          {DType::BF16, 9, 2},
+                          {DType::Q8_0, 1, 1},
+                          {DType::Q8_0, 9, 2},
+                          {DType::Q4_0, 64, 2}}) {
+        const auto be = open_cuda("cuda:0");
+        be->reserve({.rows = 64, .widest = kInner});
+        const std::vector<float> values(kOuter * kInner, 0.5f);
+        const WeightBlock blocks[] = {{DType::F32, values.data(), kOuter, kInner},
+                                      {DType::F32, values.data(), kOuter, kInner}};
+        const auto weight = be->upload_weight(blocks, c.weight);
+        TensorPlan plan;
+        Tensor out, gate_up, x;
+        plan.add(out, be->activation_type(c.weight), c.rows, kOuter);
+        plan.add(gate_up, DType::F32, c.rows, 2 * kOuter);
+        plan.add(x, be->activation_type(c.weight), c.rows, kInner);
+        const Buffer memory = plan.allocate(*be);
+        const long before = be->command_counts().dispatches;
+        matmul_swiglu(*be, out, gate_up, x, *weight);
+        EXPECT_EQ(be->command_counts().dispatches - before, c.kernels)
+            << name(c.weight) << ", " << c.rows;
+        Tensor stream, scale;
+        TensorPlan more;
+        more.add(stream, DType::F32, c.rows, kInner);
+        more.add(scale, DType::F32, 1, kInner);
+        const Buffer more_memory = more.allocate(*be);
+        const long then = be->command_counts().dispatches;
+        rms_norm(*be, x, stream, scale, 1e-5f, *weight);
+        matmul_swiglu(*be, out, gate_up, x, *weight);
+        EXPECT_EQ(be->command_counts().dispatches - then, 2) << name(c.weight) << ", " << c.rows;
+    }
+}
+
+TEST(CudaQueue, TimesEveryKernelOnce) {
+    Fixture f(true);
+    const auto time_of = [&](const std::string& op) {
+        OpTime found;
+        for (const OpTime& time : f.backend->op_times())
+            if (time.op == op) found = time;
+        return found;
+    };
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 1500; ++i) f.add_once();  // more than are kept in mind
+    for (int i = 0; i < 3; ++i) f.backend->replay(1, [&] { f.add_once(), f.add_once(); });
+    const OpTime time = time_of("add");
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(time.count, 1500 + 3 * 2);
+    EXPECT_GT(time.seconds, 0);
+    EXPECT_LT(time.seconds, passed.count());
+    EXPECT_EQ(time_of("add").count, time.count);  // and not again
+    EXPECT_EQ(f.first(), 1506);
+}
+
+TEST(CudaQueue, TellsNoTimesUnlessAsked) {
+    Fixture f(false);
+    f.add_once();
+    EXPECT_TRUE(f.backend->op_times().empty());
+    EXPECT_EQ(simt::live().events, 0);
+}
+
+TEST(CudaQueue, GivesEverythingBack) {
+    {
+        Fixture f(true);
+        f.add_once();
+        f.backend->replay(1, [&] { f.add_once(); });
+        EXPECT_GT(simt::live().events, 0);
+        f.backend.reset();  // memory outlives it
+    }
+    const simt::Live left = simt::live();
+    EXPECT_EQ(left.streams + left.graphs + left.executables + left.events, 0);
+}
+
+}  // namespace
+}  // namespace aerie
