@@ -100,8 +100,8 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, Cuts cut
     }
 }
 
-// top_k in three kernels: what a row is like as a whole, the best of each slice of it, the best of
-// those.
+// top_k in three kernels: with noise, what a row is like as a whole; the best of each slice of it;
+// the best of those.
 struct TopKView {
     View<const float> logits;
     Cuts cuts;
@@ -111,9 +111,13 @@ struct TopKView {
     View<int32_t> ids;
     View<float> log_probs;
     int slices, width;  // candidates that are kept of each slice
-    LogitRow* rows;     // [rows]
+    LogitRow* rows;     // [rows], with noise
     uint64_t* best;     // [rows, slices, width], 0: no more
 
+    // Without noise only the logits count.
+    __device__ LogitRow row(int r) const {
+        return noise ? rows[r] : LogitRow{logits[r], logits.cols, 0, -1, 0, 0};
+    }
     __device__ bool is_noisy(const LogitRow& row) const { return noise && row.temperature > 0; }
     __device__ float value(const LogitRow& row, int id) const {
         if (!is_noisy(row)) return row.x[id];
@@ -128,8 +132,7 @@ __global__ void top_k_rows_kernel(TopKView step) {
     __shared__ BlockReducer::Space space;
     BlockReducer reducer(space);
     const float* x = step.logits[int(blockIdx.x)];
-    const LogitRow row = step.noise ? processed_row(x, step.logits.cols, step.cuts, reducer)
-                                    : find_top(x, step.logits.cols, step.cuts, reducer);
+    const LogitRow row = processed_row(x, step.logits.cols, step.cuts, reducer);
     if (threadIdx.x == 0) step.rows[blockIdx.x] = row;
 }
 
@@ -148,7 +151,7 @@ __global__ void top_k_slices_kernel(TopKView step) {
     BlockReducer reducer(space);
     constexpr int kMine = kSliceIds / kChoiceThreads;
     const int slice = int(blockIdx.x), r = int(blockIdx.y);
-    const LogitRow row = step.rows[r];
+    const LogitRow row = step.row(r);
     uint64_t keys[kMine];
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
@@ -176,7 +179,7 @@ __global__ void top_k_merge_kernel(TopKView step) {
     __shared__ SharedArray<float, kMaxTopK> values;
     BlockReducer reducer(space);
     const int r = int(blockIdx.x), i = int(threadIdx.x), k = step.ids.cols;
-    LogitRow row = step.rows[r];
+    LogitRow row = step.row(r);
     const bool noisy = step.is_noisy(row);
     const int width = noisy ? step.width : k, candidates = step.slices * step.width;
     const uint64_t* found = step.best_of(r, 0);
@@ -199,7 +202,7 @@ __global__ void top_k_merge_kernel(TopKView step) {
         softness = step.softness;
         if (count > 0) total = log_sum_exp(values, count, softness);
     } else {
-        row.cut = 0;
+        row = row_of(row.x, row.vocab, step.cuts, best[0]);
         const uint64_t mass = total_mass(row, 1.0f, reducer);
         total = double(row.top) + log(double(mass) / double(kMassOne));
     }
@@ -244,7 +247,9 @@ void CudaBackend::do_top_k(const TopKStep& step) {
                             width,
                             reinterpret_cast<LogitRow*>(rankings_),
                             reinterpret_cast<uint64_t*>(rankings_ + kRowStateBytes)};
-        launch(top_k_rows_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_row"}, view);
+        if (step.noise)
+            launch(top_k_rows_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_row"},
+                   view);
         launch(top_k_slices_kernel,
                {dim3(slices, rows), dim3(kChoiceThreads), *queue_, "top_k_slice"}, view);
         launch(top_k_merge_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_merge"},

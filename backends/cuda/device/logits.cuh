@@ -146,14 +146,8 @@ __device__ inline uint64_t find_cut(LogitRow row, const Cuts& cuts, BlockReducer
     return row.cut;
 }
 
-__device__ inline LogitRow find_top(const float* x, int vocab, const Cuts& cuts,
-                                    BlockReducer& reducer) {
-    uint64_t best = 0;
-    for (int id = int(threadIdx.x); id < vocab; id += kChoiceThreads) {
-        const uint64_t key = order_key(x[id], id);
-        if (key > best) best = key;
-    }
-    best = reducer.largest(best);
+// The row whose best key is known.
+__device__ inline LogitRow row_of(const float* x, int vocab, const Cuts& cuts, uint64_t best) {
     LogitRow row{x, vocab, -infinity(), -1, 0, 0};
     if (!is_number(best)) return row;
     row.top_id = id_of(best);
@@ -161,6 +155,16 @@ __device__ inline LogitRow find_top(const float* x, int vocab, const Cuts& cuts,
     // Where the best is infinite there is nothing to weigh: it is simply taken.
     if (fabsf(row.top) < infinity()) row.temperature = cuts.temperature;
     return row;
+}
+
+__device__ inline LogitRow find_top(const float* x, int vocab, const Cuts& cuts,
+                                    BlockReducer& reducer) {
+    uint64_t best = 0;
+    for (int id = int(threadIdx.x); id < vocab; id += kChoiceThreads) {
+        const uint64_t key = order_key(x[id], id);
+        if (key > best) best = key;
+    }
+    return row_of(x, vocab, cuts, reducer.largest(best));
 }
 
 // The row with its filters; temperature 0 keeps all, since only the best counts.
