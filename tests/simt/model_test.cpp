@@ -9,7 +9,6 @@
 
 #include "cuda/device/ptx.cuh"
 #include "cuda/device/shared.cuh"
-#include "cuda/launch.h"
 
 namespace simt {
 namespace {
@@ -20,16 +19,12 @@ using aerie::cuda::SharedArray;
 template <class... Parameters>
 std::string fault_of(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                      Parameters... arguments) {
-    cudaStream_t stream = nullptr;
-    cudaStreamCreateWithFlags(&stream, 0);
-    std::string message;
     try {
-        aerie::cuda::launch(kernel, {grid, block, stream}, arguments...);
+        simt::run(grid, block, [&] { kernel(arguments...); }, simt::Site::current());
     } catch (const Fault& fault) {
-        message = fault.what();
+        return fault.what();
     }
-    cudaStreamDestroy(stream);
-    return message;
+    return "";
 }
 
 bool has(const std::string& text, const char* part) {
