@@ -158,10 +158,7 @@ __global__ void __launch_bounds__(32) multiply_kernel(FloatTask task) {
 
 template <class Format>
 auto kernel_of(int tiles) {
-    return tiles == 1   ? multiply_kernel<Format, 1>
-           : tiles == 2 ? multiply_kernel<Format, 2>
-           : tiles == 4 ? multiply_kernel<Format, 4>
-                        : multiply_kernel<Format, 8>;
+    return with_token_tiles(tiles, [](auto count) { return multiply_kernel<Format, count.value>; });
 }
 
 // One warp: a lane is an output row and takes the inner elements in ascending order.

@@ -201,17 +201,11 @@ __global__ void __launch_bounds__(kGatedWarps * 32, 3)
 
 template <class Format>
 auto kernel_of(int tiles) {
-    return tiles == 1   ? multiply_kernel<Format, 1>
-           : tiles == 2 ? multiply_kernel<Format, 2>
-           : tiles == 4 ? multiply_kernel<Format, 4>
-                        : multiply_kernel<Format, 8>;
+    return with_token_tiles(tiles, [](auto count) { return multiply_kernel<Format, count.value>; });
 }
 template <class Format>
 auto gated_kernel_of(int tiles) {
-    return tiles == 1   ? gated_kernel<Format, 1>
-           : tiles == 2 ? gated_kernel<Format, 2>
-           : tiles == 4 ? gated_kernel<Format, 4>
-                        : gated_kernel<Format, 8>;
+    return with_token_tiles(tiles, [](auto count) { return gated_kernel<Format, count.value>; });
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "backend/backend.h"
 
 namespace aerie::cuda {
@@ -30,6 +32,14 @@ constexpr int tiles_of(int count, int tile) {
 // Groups of 8 tokens that a matmul kernel is made for: 1, 2, 4 or 8.
 constexpr int token_tiles(int tokens) {
     return tokens <= 8 ? 1 : tokens <= 16 ? 2 : tokens <= 32 ? 4 : 8;
+}
+// choose(count) with what token_tiles gives as a constant.
+template <class Choose>
+auto with_token_tiles(int tiles, const Choose& choose) {
+    return tiles == 1   ? choose(std::integral_constant<int, 1>())
+           : tiles == 2 ? choose(std::integral_constant<int, 2>())
+           : tiles == 4 ? choose(std::integral_constant<int, 4>())
+                        : choose(std::integral_constant<int, 8>());
 }
 
 // Whether a matmul reads its activations in an order of its own, into which they are packed before.
