@@ -11,10 +11,6 @@ namespace {
 
 constexpr int kSteps = 8;  // of four elements in a panel
 
-inline void prefetch_panel(const uint8_t* panel, size_t bytes) {
-    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(panel + i);
-}
-
 // Packed columns whose scales follow their elements: [step][column] four int8, then [column] f32.
 struct ScalesBehind {
     static constexpr int kScaleOffset = kSteps * 4;

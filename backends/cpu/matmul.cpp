@@ -7,9 +7,14 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Columns whose sums fill the registers beside one weight and one activation.
-constexpr int kTileColumns =
-    (kRegisters - kParts - 1) / kParts < 12 ? (kRegisters - kParts - 1) / kParts : 12;
+// A tile's sums fill the registers beside one weight and one activation: those of 12 columns at
+// most and of one strip or several side by side. Where columns are few, memory is what counts, and
+// it serves several streams faster than one.
+constexpr int kTileSums = (kRegisters - kParts - 1) / kParts;
+constexpr int kMostTileColumns = 12;
+constexpr int tile_columns(int strips) {
+    return kTileSums / strips < kMostTileColumns ? kTileSums / strips : kMostTileColumns;
+}
 
 // Inner elements of a strip that all columns meet before the next ones come: they stay in L1.
 constexpr int kChunk = 256;
@@ -17,35 +22,59 @@ constexpr int kChunk = 256;
 // What a thread reads next, so that memory is never idle.
 constexpr int kPrefetchBytes = 1024;
 
-template <class W, int C>
-void multiply_chunk(float (*sums)[kLanes], const W* weight, const float* x, size_t x_stride,
-                    int count) {
-    F32x16 acc[C];
-    for (int c = 0; c < C; ++c) acc[c] = load(sums[c]);
-    for (int k = 0; k < count; ++k, weight += kLanes, ++x) {
-        __builtin_prefetch(reinterpret_cast<const char*>(weight) + kPrefetchBytes);
-        const F32x16 w = load(weight);
-        for (int c = 0; c < C; ++c) acc[c] = held(fma(w, splat(x[size_t(c) * x_stride]), acc[c]));
+// R strips by C columns.
+template <class W, int R, int C>
+void multiply_chunk(float (*const (&sums)[R])[kLanes], const W* strips, size_t strip_size,
+                    const float* x, size_t x_stride, int count) {
+    F32x16 acc[R][C];
+    for (int r = 0; r < R; ++r)
+        for (int c = 0; c < C; ++c) acc[r][c] = load(sums[r][c]);
+    for (int k = 0; k < count; ++k, strips += kLanes, ++x)
+        for (int r = 0; r < R; ++r) {
+            const W* weight = strips + size_t(r) * strip_size;
+            __builtin_prefetch(reinterpret_cast<const char*>(weight) + kPrefetchBytes);
+            const F32x16 w = load(weight);
+            for (int c = 0; c < C; ++c)
+                acc[r][c] = held(fma(w, splat(x[size_t(c) * x_stride]), acc[r][c]));
+        }
+    for (int r = 0; r < R; ++r)
+        for (int c = 0; c < C; ++c) store(sums[r][c], acc[r][c]);
+}
+
+template <class W, int R>
+void multiply_strips(const MatmulTask& task, int row) {
+    const size_t strip_size = size_t(task.inner) * kLanes;
+    const W* strips = static_cast<const W*>(task.weight) + size_t(row / kStripRows) * strip_size;
+    alignas(64) float sums[R][kMostColumns][kLanes];
+    for (int r = 0; r < R; ++r)
+        for (int c = 0; c < task.columns; ++c) store(sums[r][c], splat(0.0f));
+    for (int k = 0; k < task.inner; k += kChunk) {
+        const int count = task.inner - k < kChunk ? task.inner - k : kChunk;
+        for_even_columns<tile_columns(R)>(task.columns, [&](auto c, int column) {
+            float(*tile[R])[kLanes];
+            for (int r = 0; r < R; ++r) tile[r] = sums[r] + column;
+            multiply_chunk<W, R, c.value>(tile, strips + size_t(k) * kLanes, strip_size,
+                                          task.x + size_t(column) * task.x_stride + k,
+                                          task.x_stride, count);
+        });
     }
-    for (int c = 0; c < C; ++c) store(sums[c], acc[c]);
+    for (int r = 0; r < R; ++r)
+        write_strip(task.output, sums[r], row + r * kStripRows, task.rows, task.columns);
 }
 
 template <class W>
 void multiply(const MatmulTask& task) {
-    const W* strip = static_cast<const W*>(task.weight);
-    for (int row = 0; row < task.rows; row += kStripRows, strip += size_t(task.inner) * kLanes) {
-        alignas(64) float sums[kMostColumns][kLanes];
-        for (int c = 0; c < task.columns; ++c) store(sums[c], splat(0.0f));
-        for (int k = 0; k < task.inner; k += kChunk) {
-            const int count = task.inner - k < kChunk ? task.inner - k : kChunk;
-            for_even_columns<kTileColumns>(task.columns, [&](auto c, int column) {
-                multiply_chunk<W, c.value>(sums + column, strip + size_t(k) * kLanes,
-                                           task.x + size_t(column) * task.x_stride + k,
-                                           task.x_stride, count);
-            });
-        }
-        write_strip(task.output, sums, row, task.rows, task.columns);
-    }
+    int row = 0;
+    const auto in_tiles_of = [&](auto strips) {
+        constexpr int kStrips = strips.value;
+        // No narrower tile than these columns allow.
+        if (tile_columns(kStrips) < tile_columns(1) && tile_columns(kStrips) < task.columns) return;
+        for (; task.rows - row > (kStrips - 1) * kStripRows; row += kStrips * kStripRows)
+            multiply_strips<W, kStrips>(task, row);
+    };
+    in_tiles_of(Constant<4>());
+    in_tiles_of(Constant<2>());
+    in_tiles_of(Constant<1>());
 }
 
 }  // namespace

@@ -8,56 +8,91 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Groups of a strip that all columns meet before the next ones come: they stay in L1.
-constexpr int kChunkGroups = 16;
-// What a thread reads next, so that memory is never idle.
-constexpr size_t kPrefetchBytes = 2048;
+// Panels of a chunk, which all columns meet before the next ones come: they stay in L1.
+constexpr int kChunkPanels = 16;
 
-template <Quant type, int C>
-void multiply_groups(float (*sums)[kLanes], const uint8_t* panel, const uint8_t* packed,
-                     int groups) {
+// Strips side by side where columns are few: memory serves several streams faster than one.
+constexpr int kStreams = 4;
+constexpr size_t kAheadBytes = 2048;  // what the only pass over a strip fetches before it is read
+
+// R strips; a pass of C columns fetches meanwhile a few lines a panel, `ahead` bytes behind it.
+template <int R>
+struct Strips {
+    const uint8_t* panels[R];  // from a chunk's first on
+    float (*sums[R])[kLanes];  // [columns]
+    size_t ahead;
+    int lines;
+};
+
+template <Quant type, int R, int C>
+void multiply_groups(const Strips<R>& strips, int column, const uint8_t* packed, int groups) {
     // All integers first: the latencies of the few float operations then hide behind each other.
-    alignas(64) int32_t dots[kChunkGroups][C][kLanes];
-    for (int g = 0; g < groups; ++g) {
-        const uint8_t* weights = panel + size_t(g) * panel_bytes(type);
-        prefetch_panel(weights + kPrefetchBytes, panel_bytes(type));
-        Dots<type>::template multiply<C>(dots[g], weights,
-                                         packed + size_t(g) * C * kPackedGroupBytes);
-    }
-    F32x16 total[C];
-    for (int c = 0; c < C; ++c) total[c] = load(sums[c]);
-    for (int g = 0; g < groups; ++g) {
-        const F32x16 scales =
-            load_f16(panel + size_t(g + 1) * panel_bytes(type) - kStripRows * sizeof(Half));
-        for (int c = 0; c < C; ++c) {
-            const float scale =
-                Dots<type>::template scale<C>(packed + size_t(g) * C * kPackedGroupBytes, c);
-            total[c] = held(total[c] + to_float(load(dots[g][c])) * (scales * splat(scale)));
+    alignas(64) int32_t dots[kChunkPanels / R][R][C][kLanes];
+    for (int g = 0; g < groups; ++g)
+        for (int r = 0; r < R; ++r) {
+            const uint8_t* fetched = strips.panels[r] + strips.ahead + size_t(g * strips.lines) * 64;
+            for (int i = 0; i < strips.lines; ++i) __builtin_prefetch(fetched + i * 64);
+            Dots<type>::template multiply<C>(dots[g][r],
+                                             strips.panels[r] + size_t(g) * panel_bytes(type),
+                                             packed + size_t(g) * C * kPackedGroupBytes);
         }
+    for (int r = 0; r < R; ++r) {
+        float(*sums)[kLanes] = strips.sums[r] + column;
+        F32x16 total[C];
+        for (int c = 0; c < C; ++c) total[c] = load(sums[c]);
+        for (int g = 0; g < groups; ++g) {
+            const F32x16 scales = load_f16(strips.panels[r] + size_t(g + 1) * panel_bytes(type) -
+                                           kStripRows * sizeof(Half));
+            for (int c = 0; c < C; ++c) {
+                const float scale =
+                    Dots<type>::template scale<C>(packed + size_t(g) * C * kPackedGroupBytes, c);
+                total[c] = held(total[c] + to_float(load(dots[g][r][c])) * (scales * splat(scale)));
+            }
+        }
+        for (int c = 0; c < C; ++c) store(sums[c], total[c]);
     }
-    for (int c = 0; c < C; ++c) store(sums[c], total[c]);
+}
+
+// R strips from `row` on. Of several passes over a chunk each fetches its share of the next one.
+template <Quant type, int R>
+void multiply_strips(const QuantMatmulTask& task, int row) {
+    const int groups = task.inner / kPanelElements;
+    const int passes = (task.columns + Dots<type>::kColumns - 1) / Dots<type>::kColumns;
+    const size_t strip_bytes = size_t(groups) * panel_bytes(type);
+    const uint8_t* panels =
+        static_cast<const uint8_t*>(task.weight) + size_t(row / kStripRows) * strip_bytes;
+    const uint8_t* packed = static_cast<const uint8_t*>(task.packed);
+    alignas(64) float sums[R][kMostColumns][kLanes];
+    Strips<R> strips;
+    strips.lines = (int(panel_bytes(type)) / passes + 63) / 64;
+    for (int r = 0; r < R; ++r) {
+        strips.panels[r] = panels + size_t(r) * strip_bytes;
+        strips.sums[r] = sums[r];
+        for (int c = 0; c < task.columns; ++c) store(sums[r][c], splat(0.0f));
+    }
+    for (int first = 0, count; first < groups; first += count) {
+        count = groups - first < kChunkPanels / R ? groups - first : kChunkPanels / R;
+        const size_t chunk_bytes = size_t(count) * panel_bytes(type);
+        strips.ahead = passes == 1 ? kAheadBytes : chunk_bytes;
+        for_full_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
+            const size_t offset = size_t(column) * size_t(groups) + size_t(first) * c.value;
+            multiply_groups<type, R, c.value>(strips, column, packed + offset * kPackedGroupBytes,
+                                              count);
+            strips.ahead += size_t(count * strips.lines) * 64;
+        });
+        for (int r = 0; r < R; ++r) strips.panels[r] += chunk_bytes;
+    }
+    for (int r = 0; r < R; ++r)
+        write_strip(task.output, sums[r], row + r * kStripRows, task.rows, task.columns);
 }
 
 template <Quant type>
 void multiply(const QuantMatmulTask& task) {
-    const int groups = task.inner / kPanelElements;
-    const uint8_t* strip = static_cast<const uint8_t*>(task.weight);
-    const uint8_t* packed = static_cast<const uint8_t*>(task.packed);
-    for (int row = 0; row < task.rows;
-         row += kStripRows, strip += size_t(groups) * panel_bytes(type)) {
-        alignas(64) float sums[kMostColumns][kLanes];
-        for (int c = 0; c < task.columns; ++c) store(sums[c], splat(0.0f));
-        for (int first = 0; first < groups; first += kChunkGroups) {
-            const int count = groups - first < kChunkGroups ? groups - first : kChunkGroups;
-            const uint8_t* panels = strip + size_t(first) * panel_bytes(type);
-            for_full_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
-                const size_t offset = size_t(column) * size_t(groups) + size_t(first) * c.value;
-                multiply_groups<type, c.value>(sums + column, panels,
-                                               packed + offset * kPackedGroupBytes, count);
-            });
-        }
-        write_strip(task.output, sums, row, task.rows, task.columns);
-    }
+    int row = 0;
+    if (task.columns <= Dots<type>::kColumns / 2)
+        for (; task.rows - row > (kStreams - 1) * kStripRows; row += kStreams * kStripRows)
+            multiply_strips<type, kStreams>(task, row);
+    for (; row < task.rows; row += kStripRows) multiply_strips<type, 1>(task, row);
 }
 
 // A group of C columns, as for_full_columns makes them, of which column c comes now.
