@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # aerie and llama.cpp in turn on the same shape, weight type and threads: plain decoding, and passes
 # over 8 and 16 rows. Prints each round and the ratios (their time over ours), medians over rounds.
+# T(8) and T(16) are what verifying a tree costs us: logits and choices of all rows. llama-bench
+# computes the logits of a prompt's last row only; prompt(16) is that work of ours.
 #
 # usage: bench/rivals.sh GGUF [--like SHAPE | -m MODEL] [--weights TYPE] [-t THREADS] [-r ROUNDS]
 #
 # llama-bench is found on the PATH or named by LLAMA_BENCH, which may be a command of several words
 # (LLAMA_BENCH="chroot /some/root llama-bench"; GGUF is then a path in there). GGUF holds the same
-# shape in the same type. llama-bench computes logits of a prompt's last row only; we do of all rows.
+# shape in the same type.
 set -euo pipefail
 
 usage() {
@@ -67,7 +69,8 @@ print(f"ours: {ours_name}; theirs: {peer['model_type']}, {peer['model_size'] / 1
 
 def our_times(ours):
     passes = {entry["rows"]: entry["median_seconds"] for entry in ours["passes"]}
-    return {"token": ours["plain"]["median_seconds"], "T(8)": passes[8], "T(16)": passes[16]}
+    return {"token": ours["plain"]["median_seconds"], "T(8)": passes[8], "T(16)": passes[16],
+            "prompt(16)": ours["prefill"]["median_seconds"]}
 
 
 def their_times(tests):
@@ -78,6 +81,7 @@ def their_times(tests):
             times["token"] = seconds / test["n_gen"]
         else:
             times[f"T({test['n_prompt']})"] = seconds
+    times["prompt(16)"] = times["T(16)"]
     return times
 
 
@@ -87,5 +91,5 @@ for number, ((ours, theirs), (result, _)) in enumerate(zip(pairs, rounds), 1):
     print(f"round {number}: read {result['read_gb_per_s']:.1f} GB/s; {cells}")
 for what in pairs[0][0]:
     ratios = sorted(theirs[what] / ours[what] for ours, theirs in pairs)
-    print(f"{what:6} {statistics.median(ratios):6.2f} x faster than llama.cpp ({ratios[0]:.2f}-{ratios[-1]:.2f})")
+    print(f"{what:10} {statistics.median(ratios):6.2f} x faster than llama.cpp ({ratios[0]:.2f}-{ratios[-1]:.2f})")
 PYTHON
