@@ -30,7 +30,8 @@ void multiply_groups(const Strips<R>& strips, int column, const uint8_t* packed,
     alignas(64) int32_t dots[kChunkPanels / R][R][C][kLanes];
     for (int g = 0; g < groups; ++g)
         for (int r = 0; r < R; ++r) {
-            const uint8_t* fetched = strips.panels[r] + strips.ahead + size_t(g * strips.lines) * 64;
+            const uint8_t* fetched =
+                strips.panels[r] + strips.ahead + size_t(g * strips.lines) * 64;
             for (int i = 0; i < strips.lines; ++i) __builtin_prefetch(fetched + i * 64);
             Dots<type>::template multiply<C>(dots[g][r],
                                              strips.panels[r] + size_t(g) * panel_bytes(type),

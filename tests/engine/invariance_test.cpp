@@ -165,7 +165,9 @@ TEST_P(Invariance, EveryCuttingOfThePrompt) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Invariance, testing::Values(DType::F32, DType::F16, DType::BF16),
+INSTANTIATE_TEST_SUITE_P(Types, Invariance,
+                         testing::Values(DType::F32, DType::F16, DType::BF16, DType::Q8_0,
+                                         DType::Q4_0),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 // Logits and a sampled EAGLE-2 text of one machine configuration.
