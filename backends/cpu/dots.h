@@ -37,8 +37,8 @@ struct ScalesBehind {
 //   multiply<C>: integer dot products of a panel with them, out [C][rows]
 //   pack<C>: the group of one column to its place among them
 //   scale<C>: that column's scale
-#if defined(__AVX512VNNI__)
-#include "cpu/dots_avx512.h"
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#include "cpu/dots_vnni.h"
 #elif defined(__AVX2__)
 #include "cpu/dots_avx2.h"
 #else

@@ -18,6 +18,9 @@ extern const Kernels kernels;
 namespace avx2 {
 extern const Kernels kernels;
 }
+namespace avxvnni {
+extern const Kernels kernels;
+}
 namespace avx512 {
 extern const Kernels kernels;
 }
@@ -25,32 +28,34 @@ extern const Kernels kernels;
 namespace {
 
 #ifdef AERIE_CPU_X86
-bool has_f16c() {  // clang 14 does not know it as a feature of __builtin_cpu_supports
+// What __builtin_cpu_supports of some compilers does not know.
+bool has_f16c() {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
 }
-
-bool usable(Isa isa) {
-    const bool has_avx2 =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    switch (isa) {
-        case Isa::portable:
-            return true;
-        case Isa::avx2:
-            return has_avx2;
-        case Isa::avx512:
-            return has_avx2 && __builtin_cpu_supports("avx512f") &&
-                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
-    }
-    return false;
-}
-#else
-bool usable(Isa isa) {
-    return isa == Isa::portable;
+bool has_avxvnni() {
+    constexpr unsigned kAvxVnni = 1u << 4;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni);
 }
 #endif
 
-constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avx512};
+// Kernels of an instruction set that this build and this CPU have, else null.
+const Kernels* usable_kernels(Isa isa) {
+    if (isa == Isa::portable) return &portable::kernels;
+#ifdef AERIE_CPU_X86
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
+        return nullptr;
+    if (isa == Isa::avx2) return &avx2::kernels;
+#ifdef AERIE_CPU_AVXVNNI
+    if (isa == Isa::avxvnni && has_avxvnni()) return &avxvnni::kernels;
+#endif
+    if (isa == Isa::avx512 && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"))
+        return &avx512::kernels;
+#endif
+    return nullptr;
+}
 
 }  // namespace
 
@@ -60,6 +65,8 @@ const char* name(Isa isa) {
             return "portable";
         case Isa::avx2:
             return "avx2";
+        case Isa::avxvnni:
+            return "avxvnni";
         case Isa::avx512:
             return "avx512";
     }
@@ -68,18 +75,18 @@ const char* name(Isa isa) {
 
 std::vector<Isa> usable_isas() {
     std::vector<Isa> isas;
-    for (Isa isa : kAll)
-        if (usable(isa)) isas.push_back(isa);
+    for (Isa isa : kIsas)
+        if (usable_kernels(isa)) isas.push_back(isa);
     return isas;
 }
 
 Isa find_isa(const std::string& wanted, const std::string& source) {
-    for (Isa isa : kAll) {
+    for (Isa isa : kIsas) {
         if (wanted != name(isa)) continue;
-        if (usable(isa)) return isa;
+        if (usable_kernels(isa)) return isa;
         throw Error(source + ": this CPU or build lacks it");
     }
-    throw Error(source + ": expected portable, avx2 or avx512");
+    throw Error(source + ": expected portable, avx2, avxvnni or avx512");
 }
 
 Isa choose_isa() {
@@ -89,12 +96,8 @@ Isa choose_isa() {
 }
 
 const Kernels& kernels(Isa isa) {
-#ifdef AERIE_CPU_X86
-    if (isa == Isa::avx2) return avx2::kernels;
-    if (isa == Isa::avx512) return avx512::kernels;
-#endif
-    (void)isa;
-    return portable::kernels;
+    const Kernels* kernels = usable_kernels(isa);
+    return kernels ? *kernels : portable::kernels;
 }
 
 }  // namespace aerie::cpu

@@ -23,8 +23,7 @@ Byte* step_of(Byte* panel, int step, int lane) {
 
 void put_group(std::byte* panel, int lane, const BlockQ8_0& group) {
     std::memcpy(scale_of(panel, Quant::Q8, lane), &group.scale, sizeof(Half));
-    for (int k = 0; k < kGroup; ++k)
-        step_of(panel, k / 4, lane)[k % 4] = std::byte(group.q[k]);
+    for (int k = 0; k < kGroup; ++k) step_of(panel, k / 4, lane)[k % 4] = std::byte(group.q[k]);
 }
 
 void put_group(std::byte* panel, int lane, const BlockQ4_0& group) {

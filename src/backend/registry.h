@@ -23,8 +23,8 @@ struct DeviceOptions {
 std::vector<Capabilities> list_devices();
 
 // Opens a device by name ("vulkan:" may be followed by a part of its name or its UUID); "" means
-// the GPU with the most memory, else the CPU; "cpu:portable", "cpu:avx2" and "cpu:avx512" are the
-// CPU with that instruction set. Throws Error.
+// the GPU with the most memory, else the CPU; "cpu:avx2" and the like are the CPU with
+// that instruction set. Throws Error.
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options = {});
 
 }  // namespace aerie

@@ -201,9 +201,9 @@ TEST(Machine, ThreadCounts) {
 }
 
 TEST(Machine, InstructionSets) {
-    for (DType type : {DType::F32, DType::F16, DType::BF16}) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
         const Outcome want = run(2, type);
-        for (const char* isa : {"portable", "avx2", "avx512"}) {
+        for (const char* isa : {"portable", "avx2", "avxvnni", "avx512"}) {
             setenv("AERIE_CPU_ISA", isa, 1);
             try {
                 expect_same(run(2, type), want, isa);

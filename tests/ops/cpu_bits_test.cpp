@@ -193,7 +193,7 @@ TEST_P(CpuBits, DoNotDependOnTheCallersEnvironment) {
 }
 #endif
 
-INSTANTIATE_TEST_SUITE_P(Isas, CpuBits, testing::Values("portable", "avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(Isas, CpuBits, testing::Values("portable", "avx2", "avxvnni", "avx512"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

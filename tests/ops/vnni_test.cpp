@@ -1,4 +1,5 @@
-// AVX-512 VNNI's dot products on a model of its instructions: CI's machines need not have them.
+// The dot products by VNNI (of AVX-512, and of AVX) on a model of their instructions: CI's machines
+// need not have them.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -45,7 +46,8 @@ void expect_exact_dots() {
     for (int panel = 0; panel < 50; ++panel)
         [&]<int... columns>(std::integer_sequence<int, columns...>) {
             (expect_exact_dots<type, columns + 1>(random), ...);
-        }(std::make_integer_sequence<int, Dots<type>::kColumns>());
+        }
+    (std::make_integer_sequence<int, Dots<type>::kColumns>());
 }
 
 TEST(Vnni, Q8DotsAreExact) {

@@ -1,41 +1,54 @@
-// The instructions of dots_avx512.h in plain C++, for machines that lack them.
+// The instructions of dots_vnni.h in plain C++, for machines that lack them.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-struct __m512i {
-    uint8_t bytes[64];
+namespace vnni {
+
+template <int size>
+struct Register {
+    uint8_t bytes[size];
 };
 
-inline __m512i _mm512_loadu_si512(const void* from) {
-    __m512i a;
-    std::memcpy(a.bytes, from, sizeof(a.bytes));
+template <int size>
+Register<size> load(const void* from) {
+    Register<size> a;
+    std::memcpy(a.bytes, from, size);
     return a;
 }
-inline void _mm512_storeu_si512(void* to, __m512i a) {
-    std::memcpy(to, a.bytes, sizeof(a.bytes));
+template <int size>
+void store(void* to, const Register<size>& a) {
+    std::memcpy(to, a.bytes, size);
 }
-inline __m512i _mm512_set1_epi32(int32_t value) {
-    __m512i a;
-    for (int i = 0; i < 16; ++i) std::memcpy(a.bytes + i * 4, &value, 4);
+template <int size>
+Register<size> repeat(int32_t value) {
+    Register<size> a;
+    for (int i = 0; i < size; i += 4) std::memcpy(a.bytes + i, &value, 4);
     return a;
 }
-inline __m512i _mm512_set1_epi8(char value) {
-    __m512i a;
-    std::memset(a.bytes, value, sizeof(a.bytes));
+template <int size>
+Register<size> repeat(char value) {
+    Register<size> a;
+    std::memset(a.bytes, value, size);
     return a;
 }
-inline __m512i _mm512_xor_si512(__m512i a, __m512i b) {
-    for (int i = 0; i < 64; ++i) a.bytes[i] ^= b.bytes[i];
+template <int size, class Op>
+Register<size> each_byte(Register<size> a, const Register<size>& b, const Op& op) {
+    for (int i = 0; i < size; ++i) a.bytes[i] = uint8_t(op(a.bytes[i], b.bytes[i]));
     return a;
 }
-inline __m512i _mm512_and_si512(__m512i a, __m512i b) {
-    for (int i = 0; i < 64; ++i) a.bytes[i] &= b.bytes[i];
-    return a;
+template <int size>
+Register<size> exclusive_or(const Register<size>& a, const Register<size>& b) {
+    return each_byte(a, b, [](int x, int y) { return x ^ y; });
 }
-inline __m512i _mm512_srli_epi16(__m512i a, unsigned count) {
-    for (int i = 0; i < 64; i += 2) {
+template <int size>
+Register<size> bits_of_both(const Register<size>& a, const Register<size>& b) {
+    return each_byte(a, b, [](int x, int y) { return x & y; });
+}
+template <int size>
+Register<size> shift_right_words(Register<size> a, unsigned count) {
+    for (int i = 0; i < size; i += 2) {
         uint16_t word;
         std::memcpy(&word, a.bytes + i, 2);
         word = uint16_t(word >> count);
@@ -44,8 +57,9 @@ inline __m512i _mm512_srli_epi16(__m512i a, unsigned count) {
     return a;
 }
 // sum + the dot products of four unsigned bytes of a and four signed ones of b.
-inline __m512i _mm512_dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
-    for (int i = 0; i < 64; i += 4) {
+template <int size>
+Register<size> add_dots(Register<size> sum, const Register<size>& a, const Register<size>& b) {
+    for (int i = 0; i < size; i += 4) {
         int32_t value;
         std::memcpy(&value, sum.bytes + i, 4);
         for (int j = i; j < i + 4; ++j) value += int(a.bytes[j]) * int(int8_t(b.bytes[j]));
@@ -53,3 +67,25 @@ inline __m512i _mm512_dpbusd_epi32(__m512i sum, __m512i a, __m512i b) {
     }
     return sum;
 }
+
+}  // namespace vnni
+
+using __m512i = vnni::Register<64>;
+#define _mm512_loadu_si512 vnni::load<64>
+#define _mm512_storeu_si512 vnni::store<64>
+#define _mm512_set1_epi32 vnni::repeat<64>
+#define _mm512_set1_epi8 vnni::repeat<64>
+#define _mm512_xor_si512 vnni::exclusive_or<64>
+#define _mm512_and_si512 vnni::bits_of_both<64>
+#define _mm512_srli_epi16 vnni::shift_right_words<64>
+#define _mm512_dpbusd_epi32 vnni::add_dots<64>
+
+using __m256i = vnni::Register<32>;
+#define _mm256_loadu_si256 vnni::load<32>
+#define _mm256_storeu_si256 vnni::store<32>
+#define _mm256_set1_epi32 vnni::repeat<32>
+#define _mm256_set1_epi8 vnni::repeat<32>
+#define _mm256_xor_si256 vnni::exclusive_or<32>
+#define _mm256_and_si256 vnni::bits_of_both<32>
+#define _mm256_srli_epi16 vnni::shift_right_words<32>
+#define _mm256_dpbusd_avx_epi32 vnni::add_dots<32>
