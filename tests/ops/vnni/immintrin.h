@@ -22,13 +22,13 @@ void store(void* to, const Register<size>& a) {
     std::memcpy(to, a.bytes, size);
 }
 template <int size>
-Register<size> repeat(int32_t value) {
+Register<size> repeat_word(int32_t value) {
     Register<size> a;
     for (int i = 0; i < size; i += 4) std::memcpy(a.bytes + i, &value, 4);
     return a;
 }
 template <int size>
-Register<size> repeat(char value) {
+Register<size> repeat_byte(char value) {
     Register<size> a;
     std::memset(a.bytes, value, size);
     return a;
@@ -73,8 +73,8 @@ Register<size> add_dots(Register<size> sum, const Register<size>& a, const Regis
 using __m512i = vnni::Register<64>;
 #define _mm512_loadu_si512 vnni::load<64>
 #define _mm512_storeu_si512 vnni::store<64>
-#define _mm512_set1_epi32 vnni::repeat<64>
-#define _mm512_set1_epi8 vnni::repeat<64>
+#define _mm512_set1_epi32 vnni::repeat_word<64>
+#define _mm512_set1_epi8 vnni::repeat_byte<64>
 #define _mm512_xor_si512 vnni::exclusive_or<64>
 #define _mm512_and_si512 vnni::bits_of_both<64>
 #define _mm512_srli_epi16 vnni::shift_right_words<64>
@@ -83,8 +83,8 @@ using __m512i = vnni::Register<64>;
 using __m256i = vnni::Register<32>;
 #define _mm256_loadu_si256 vnni::load<32>
 #define _mm256_storeu_si256 vnni::store<32>
-#define _mm256_set1_epi32 vnni::repeat<32>
-#define _mm256_set1_epi8 vnni::repeat<32>
+#define _mm256_set1_epi32 vnni::repeat_word<32>
+#define _mm256_set1_epi8 vnni::repeat_byte<32>
 #define _mm256_xor_si256 vnni::exclusive_or<32>
 #define _mm256_and_si256 vnni::bits_of_both<32>
 #define _mm256_srli_epi16 vnni::shift_right_words<32>
