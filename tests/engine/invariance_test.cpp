@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <tuple>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -92,34 +93,44 @@ Hidden hide_path(const Plain& plain, int nodes, int vocab, std::mt19937& random)
     return hidden;
 }
 
-class Invariance : public testing::TestWithParam<DType> {};
+constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
 
-TEST_P(Invariance, RowsOfAnyTree) {
-    Bundled model(bundled_options(GetParam()));
+// A type, and the tokens before the tree.
+class Trees : public testing::TestWithParam<std::tuple<DType, int>> {};
+
+TEST_P(Trees, RowsOfAny) {
+    const auto [type, first] = GetParam();
+    Bundled model(bundled_options(type));
     std::mt19937 random(11);
-    // 120: the tree straddles a chunk border of attention.
-    for (int first : {5, 40, 120}) {
-        const Plain plain = decode_plainly(model, first, kMaxDepth + 1);
-        auto drafting = model.drafting(widest());
-        Session& session = *drafting.session;
-        std::vector<int32_t> pages(size_t(session.kv().layer(0).page_table.cols));
-        std::iota(pages.begin(), pages.end(), 0);
-        int rows = 0;
-        for (int m = 1; m <= kMaxNodes; ++m) {
-            std::shuffle(pages.begin(), pages.end(), random);
-            session.kv().set_pages(pages);
-            session.begin({});
-            session.prefill(plain.prompt());
-            const Hidden hidden = hide_path(plain, m, model.target().config().vocab, random);
-            session.verify(hidden.tree);
-            for (size_t d = 0; d < hidden.path.size(); ++d, ++rows)
-                EXPECT_TRUE(same_bits(read_logits(model, session, hidden.path[d]), plain.logits[d]))
-                    << "M = " << m << ", depth " << d << ", prefix " << first;
-        }
-        std::printf("%s, prefix %d: %d rows in trees of 1..64 nodes, permuted pages\n",
-                    name(GetParam()), first, rows);
+    const Plain plain = decode_plainly(model, first, kMaxDepth + 1);
+    auto drafting = model.drafting(widest());
+    Session& session = *drafting.session;
+    std::vector<int32_t> pages(size_t(session.kv().layer(0).page_table.cols));
+    std::iota(pages.begin(), pages.end(), 0);
+    int rows = 0;
+    for (int m = 1; m <= kMaxNodes; ++m) {
+        std::shuffle(pages.begin(), pages.end(), random);
+        session.kv().set_pages(pages);
+        session.begin({});
+        session.prefill(plain.prompt());
+        const Hidden hidden = hide_path(plain, m, model.target().config().vocab, random);
+        session.verify(hidden.tree);
+        for (size_t d = 0; d < hidden.path.size(); ++d, ++rows)
+            EXPECT_TRUE(same_bits(read_logits(model, session, hidden.path[d]), plain.logits[d]))
+                << "M = " << m << ", depth " << d;
     }
+    std::printf("%d rows in trees of 1..64 nodes, permuted pages\n", rows);
 }
+
+// 120: the tree straddles a chunk border of attention.
+INSTANTIATE_TEST_SUITE_P(Types, Trees,
+                         testing::Combine(testing::ValuesIn(kTypes), testing::Values(5, 40, 120)),
+                         [](const auto& info) {
+                             return std::string(name(std::get<DType>(info.param))) + "_after_" +
+                                    std::to_string(std::get<int>(info.param));
+                         });
+
+class Invariance : public testing::TestWithParam<DType> {};
 
 TEST_P(Invariance, KvAfterAcceptanceIsPlains) {
     // Accept hidden paths of random length again and again; the logits stay plain decoding's.
@@ -165,9 +176,7 @@ TEST_P(Invariance, EveryCuttingOfThePrompt) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Invariance,
-                         testing::Values(DType::F32, DType::F16, DType::BF16, DType::Q8_0,
-                                         DType::Q4_0),
+INSTANTIATE_TEST_SUITE_P(Types, Invariance, testing::ValuesIn(kTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 // Logits and a sampled EAGLE-2 text of one machine configuration.
@@ -201,7 +210,7 @@ TEST(Machine, ThreadCounts) {
 }
 
 TEST(Machine, InstructionSets) {
-    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
+    for (DType type : kTypes) {
         const Outcome want = run(2, type);
         for (const char* isa : {"portable", "avx2", "avxvnni", "avx512"}) {
             setenv("AERIE_CPU_ISA", isa, 1);
