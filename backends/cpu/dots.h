@@ -30,6 +30,22 @@ struct ScalesBehind {
     }
 };
 
+// The same, then [column] i32, where a dot product begins: its weights are unsigned, `offset` too
+// large, so -offset * sum of the group.
+template <int offset>
+struct OffsetsBehind : ScalesBehind {
+    static constexpr int kOffsetOffset = kScaleOffset + 4;
+
+    template <int C>
+    static void pack(uint8_t* to, int column, const BlockI8G32& group) {
+        int32_t sum = 0;
+        for (int8_t q : group.q) sum += q;
+        put_elements<C>(to, column, group);
+        put_scale<C>(to, column, group.scale);
+        reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -offset * sum;
+    }
+};
+
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA
 

@@ -66,12 +66,10 @@ struct Dots<Quant::Q8> : ScalesBehind {
     }
 };
 
-// Packed: [step][column] four int8, then [column] f32 scales, then [column] -8 * sum of the group.
 // Eight sums of two products stay within 16 bits: 8 * 2 * 15 * 127 < 32768.
 template <>
-struct Dots<Quant::Q4> : ScalesBehind {
+struct Dots<Quant::Q4> : OffsetsBehind<8> {
     static constexpr int kColumns = 4;
-    static constexpr int kOffsetOffset = kScaleOffset + 4;
 
     template <int C>
     static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
@@ -101,15 +99,6 @@ struct Dots<Quant::Q4> : ScalesBehind {
             const __m256i hi = _mm256_add_epi32(_mm256_madd_epi16(dots[1][c], ones), offset);
             store_dots(out[c], lo, hi);
         }
-    }
-
-    template <int C>
-    static void pack(uint8_t* to, int column, const BlockI8G32& group) {
-        int32_t sum = 0;
-        for (int8_t q : group.q) sum += q;
-        put_elements<C>(to, column, group);
-        put_scale<C>(to, column, group.scale);
-        reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -8 * sum;
     }
 };
 

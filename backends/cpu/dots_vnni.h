@@ -68,13 +68,10 @@ inline Bytes broadcast(const void* four_bytes) {
     return repeat(word);
 }
 
-// Packed: [step][column] four int8, then [column] f32 scales, then [column] the dot product's
-// beginning: weights are unsigned here, `kOffset` too large, so -kOffset * sum of the group.
 template <Quant type>
-struct Dots : ScalesBehind {
+struct Dots : OffsetsBehind<type == Quant::Q8 ? 128 : 8> {
     static constexpr int kColumns = kVnniColumns;
-    static constexpr int kOffsetOffset = kScaleOffset + 4;
-    static constexpr int kOffset = type == Quant::Q8 ? 128 : 8;
+    static constexpr int kOffsetOffset = Dots::OffsetsBehind::kOffsetOffset;
 
     template <int C>
     static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
@@ -109,15 +106,6 @@ struct Dots : ScalesBehind {
         for (int c = 0; c < C; ++c)
             for (int p = 0; p < kStepParts; ++p)
                 store_dots(out[c] + p * kLanes / kStepParts, dots[c][p]);
-    }
-
-    template <int C>
-    static void pack(uint8_t* to, int column, const BlockI8G32& group) {
-        int32_t sum = 0;
-        for (int8_t q : group.q) sum += q;
-        put_elements<C>(to, column, group);
-        put_scale<C>(to, column, group.scale);
-        reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -kOffset * sum;
     }
 };
 

@@ -40,6 +40,8 @@ bool has_avxvnni() {
 }
 #endif
 
+constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avxvnni, Isa::avx512};
+
 // Kernels of an instruction set that this build and this CPU have, else null.
 const Kernels* usable_kernels(Isa isa) {
     if (isa == Isa::portable) return &portable::kernels;
@@ -75,13 +77,13 @@ const char* name(Isa isa) {
 
 std::vector<Isa> usable_isas() {
     std::vector<Isa> isas;
-    for (Isa isa : kIsas)
+    for (Isa isa : kAll)
         if (usable_kernels(isa)) isas.push_back(isa);
     return isas;
 }
 
 Isa find_isa(const std::string& wanted, const std::string& source) {
-    for (Isa isa : kIsas) {
+    for (Isa isa : kAll) {
         if (wanted != name(isa)) continue;
         if (usable_kernels(isa)) return isa;
         throw Error(source + ": this CPU or build lacks it");

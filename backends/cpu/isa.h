@@ -9,7 +9,6 @@
 namespace aerie::cpu {
 
 enum class Isa { portable, avx2, avxvnni, avx512 };
-constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avxvnni, Isa::avx512};  // slowest first
 
 const char* name(Isa isa);  // as in $AERIE_CPU_ISA
 
