@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
+#include "paths.h"
 
 namespace aerie::test {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path recorded() {
-    return fs::path(AERIE_MODELS_DIR).parent_path() / "bench" / "data" / "acceptance.json";
+    return repository_dir() / "bench" / "data" / "acceptance.json";
 }
 
 TEST(Acceptance, ReplaysTheTauThatWasRecorded) {

@@ -15,18 +15,9 @@
 #include "engine/runtime.h"
 #include "io/file_map.h"
 #include "io/json.h"
+#include "paths.h"
 
 namespace aerie::test {
-
-// Models and test data: in the source tree, or in $AERIE_TEST_ROOT, which has the same folders.
-inline std::filesystem::path models_dir() {
-    const char* root = std::getenv("AERIE_TEST_ROOT");
-    return root ? std::filesystem::path(root) / "models" : AERIE_MODELS_DIR;
-}
-inline std::filesystem::path test_data_dir() {
-    const char* root = std::getenv("AERIE_TEST_ROOT");
-    return root ? std::filesystem::path(root) / "tests" / "data" : AERIE_TEST_DATA_DIR;
-}
 
 // $AERIE_TEST_DEVICE, else the CPU.
 inline std::string test_device() {

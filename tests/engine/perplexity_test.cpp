@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
+#include "paths.h"
 
 namespace aerie::test {
 namespace {
@@ -22,7 +23,7 @@ class PerplexityOfBundled : public testing::Test {
   protected:
     PerplexityOfBundled() : bundled_(bundled_options(DType::F32)) {
         drafting_ = bundled_.drafting(draft_options(DraftKind::none));
-        const auto path = std::filesystem::path(AERIE_TEST_DATA_DIR) / "valid.txt";
+        const auto path = test::test_data_dir() / "valid.txt";
         text_ = read_text(path, 1 << 20);
         for (std::string_view document : split_documents(text_))
             task_.documents.push_back(bundled_.encode(std::string(document)));

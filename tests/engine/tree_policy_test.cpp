@@ -8,6 +8,7 @@
 
 #include "engine/accept.h"
 #include "engine/acceptance.h"
+#include "paths.h"
 
 namespace aerie::test {
 namespace {
@@ -35,7 +36,7 @@ struct Total {
 };
 
 ForcedAcceptance recorded() {
-    return ForcedAcceptance(read_acceptance(std::filesystem::path(AERIE_MODELS_DIR).parent_path() /
+    return ForcedAcceptance(read_acceptance(test::repository_dir() /
                                             "bench" / "data" / "acceptance.json"));
 }
 

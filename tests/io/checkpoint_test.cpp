@@ -4,6 +4,7 @@
 #include "io/damage.h"
 #include "io/json.h"
 #include "io/write_files.h"
+#include "paths.h"
 
 namespace aerie {
 namespace {
@@ -130,7 +131,7 @@ TEST(Checkpoint, GetChecksShapeAndType) {
 }
 
 TEST(Checkpoint, ReadsTheBundledModels) {
-    const std::filesystem::path models = AERIE_MODELS_DIR;
+    const std::filesystem::path models = test::models_dir();
     EXPECT_EQ(Checkpoint::open(models / "aerie-tiny").tensors().size(), 57u);
     const Checkpoint eagle = Checkpoint::open(models / "aerie-tiny-eagle");
     const std::vector<int64_t> shape = {256, 512};

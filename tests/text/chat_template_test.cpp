@@ -1,4 +1,5 @@
 // The one known chat template, and models without it.
+#include "paths.h"
 #include "text/chat_template.h"
 
 #include "io/damage.h"
@@ -11,7 +12,7 @@ namespace {
 using test::error_of;
 
 Tokenizer tiny() {
-    return Tokenizer::load(std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny");
+    return Tokenizer::load(test::models_dir() / "aerie-tiny");
 }
 
 TEST(ChatTemplate, OneQuestionIsAGoldenPrompt) {

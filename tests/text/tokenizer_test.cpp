@@ -1,4 +1,5 @@
 // The tokenizer against the golden texts, odd texts, and its configuration.
+#include "paths.h"
 #include "text/tokenizer.h"
 
 #include <random>
@@ -15,7 +16,7 @@ using test::error_of;
 using test::ModelWriter;
 using test::TestFolder;
 
-const std::filesystem::path kModel = std::filesystem::path(AERIE_MODELS_DIR) / "aerie-tiny";
+const std::filesystem::path kModel = test::models_dir() / "aerie-tiny";
 
 const Tokenizer& tiny() {
     static const Tokenizer tokenizer = Tokenizer::load(kModel);
@@ -38,7 +39,7 @@ TEST(Tokenizer, ReadsTheBundledModel) {
 }
 
 TEST(Tokenizer, GivesTheGoldenIdsAndTexts) {
-    const std::string file = AERIE_TEST_DATA_DIR "/greedy.json";
+    const std::string file = (test::test_data_dir() / "greedy.json").string();
     const Json golden = Json::parse(read_text(file, 10'000'000), file);
     ASSERT_EQ(golden.array()->size(), 40u);
     for (const Json& entry : *golden.array()) {

@@ -1,4 +1,5 @@
 // Runs the program on each bad case and checks that it refuses it decently.
+#include "paths.h"
 #include "tools/bad_case.h"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ const fs::path& good_models() {
             write_toy_model(path / "target", config, DType::F16, 0.1f, 1);
             for (const char* name :
                  {"tokenizer.model", "tokenizer_config.json", "generation_config.json"})
-                fs::copy_file(fs::path(AERIE_MODELS_DIR) / "aerie-tiny" / name,
+                fs::copy_file(models_dir() / "aerie-tiny" / name,
                               path / "target" / name);
         }
         ~Models() { fs::remove_all(path); }

@@ -1,12 +1,13 @@
 // Heads that do not fit their target, and tree files that are no trees.
 #include "io/write_files.h"
+#include "paths.h"
 #include "tools/bad_case.h"
 
 namespace aerie::test {
 
 namespace {
 
-const std::string kModels = AERIE_MODELS_DIR;
+const std::string kModels = models_dir().string();
 
 BadCase head(std::string name, std::vector<std::string> flags, std::vector<std::string> says,
              int exit_code = 1) {

@@ -3,6 +3,7 @@
 
 #include "io/damage.h"
 #include "io/file_map.h"
+#include "paths.h"
 #include "tools/generated.h"
 #include "tools/write_model.h"
 
@@ -141,7 +142,7 @@ TEST(CompareCommand, PrintsATableAndWritesAPage) {
 TEST(CompareCommand, FailsAndNamesTheOp) {
     const TestFolder folder;
     const fs::path model = copy_without_weights("aerie-tiny", folder.path() / "model");
-    std::vector<Stored> tensors = Stored::all_of(fs::path(AERIE_MODELS_DIR) / "aerie-tiny");
+    std::vector<Stored> tensors = Stored::all_of(models_dir() / "aerie-tiny");
     for (Stored& tensor : tensors)
         if (tensor.name.find("layers.2.self_attn.v_proj") != std::string::npos)
             tensor.data.replace(0, 2, std::string("\0\x7E", 2));

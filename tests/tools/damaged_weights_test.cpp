@@ -5,6 +5,7 @@
 #include <random>
 
 #include "io/damage.h"
+#include "paths.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 TEST(DamagedWeights, NeverCrash) {
     const TestFolder folder;
     const fs::path model = copy_without_weights("aerie-tiny", folder.path() / "model");
-    const std::vector<Stored> good = Stored::all_of(fs::path(AERIE_MODELS_DIR) / "aerie-tiny");
+    const std::vector<Stored> good = Stored::all_of(models_dir() / "aerie-tiny");
     std::minstd_rand random(5);
     for (const uint16_t value : {0x7E00, 0x7C00, 0xFC00}) {  // NaN, infinity, -infinity
         for (const char* part :
@@ -42,7 +43,7 @@ TEST(DamagedWeights, NeverCrash) {
 TEST(DamagedWeights, OfAHeadChangeNoText) {
     const TestFolder folder;
     const fs::path head = copy_without_weights("aerie-tiny-eagle", folder.path() / "head");
-    std::vector<Stored> tensors = Stored::all_of(fs::path(AERIE_MODELS_DIR) / "aerie-tiny-eagle");
+    std::vector<Stored> tensors = Stored::all_of(models_dir() / "aerie-tiny-eagle");
     const std::vector<std::string> flags = {"-p", "The", "-n", "24"};
     const std::string plain = field(generated(with(flags, {"--draft", "none"})), "ids");
     for (Stored& tensor : tensors) std::fill(tensor.data.begin(), tensor.data.end(), '\xFF');

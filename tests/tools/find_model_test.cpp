@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "io/damage.h"
+#include "paths.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {
@@ -10,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<std::string> kFlags = {"-p", "The", "-n", "12"};
-const std::string kModels = AERIE_MODELS_DIR;
+const std::string kModels = models_dir().string();
 
 std::string bundled_ids() {
     static const std::string ids = field(generated(kFlags), "ids");

@@ -3,6 +3,7 @@
 
 #include "io/damage.h"
 #include "model/toy_model.h"
+#include "paths.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {
@@ -13,7 +14,7 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kFlags = {"-p", "USER: Hello ASSISTANT:", "-n", "32"};
 
 std::vector<Stored> bundled(const std::string& name) {
-    return Stored::all_of(fs::path(AERIE_MODELS_DIR) / name);
+    return Stored::all_of(models_dir() / name);
 }
 
 // A folder with the bundled model's small files and a copy of its head beside it.

@@ -4,6 +4,7 @@
 
 #include "io/damage.h"
 #include "io/file_map.h"
+#include "paths.h"
 #include "tools/run_program.h"
 
 namespace aerie::test {
@@ -11,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = fs::path(AERIE_MODELS_DIR).parent_path();
+const fs::path kRoot = repository_dir();
 
 // Words of a shell line, with double quotes, up to a comment.
 std::vector<std::string> words(const std::string& line) {

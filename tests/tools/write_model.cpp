@@ -1,4 +1,5 @@
 // Writers of whole models in the formats and types that are read.
+#include "paths.h"
 #include "tools/write_model.h"
 
 #include <cstring>
@@ -90,7 +91,7 @@ void write_file(const fs::path& file, const std::string& bytes) {
 
 fs::path copy_without_weights(const std::string& bundled, const fs::path& to) {
     fs::create_directories(to);
-    for (const auto& entry : fs::directory_iterator(fs::path(AERIE_MODELS_DIR) / bundled))
+    for (const auto& entry : fs::directory_iterator(models_dir() / bundled))
         if (entry.file_size() < 1'000'000) fs::copy(entry.path(), to / entry.path().filename());
     return to;
 }
