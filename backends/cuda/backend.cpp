@@ -32,7 +32,10 @@ Capabilities describe(int index) {
                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                        "), " + std::to_string(properties.multiProcessorCount) + " multiprocessors";
     caps.memory_bytes = properties.totalGlobalMem;
-    caps.is_gpu = true;
+    caps.kind = DeviceKind::discrete_gpu;
+    caps.most.rows = caps.most.heads = kMostGrid;
+    caps.most.head_dim = kMostHeadDim;
+    caps.most.context = kMostGrid * kPageSize;
     return caps;
 }
 
@@ -41,7 +44,7 @@ Capabilities describe(int index) {
 CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index)) {
     CUDA_CHECK(cudaSetDevice(index));
     queue_ = std::make_shared<Queue>(profile);
-    reserve({});
+    do_reserve({});
 }
 
 Buffer CudaBackend::allocate(size_t size_bytes) {
@@ -90,7 +93,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
     return lay_out_scratch(limits).bytes;
 }
 
-void CudaBackend::reserve(const Limits& limits) {
+void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits);
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
