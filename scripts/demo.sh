@@ -11,3 +11,10 @@ cmake --build --preset release --target aerie >&2
 prompt=${1:-"USER: A train travels 60 miles per hour for 3 hours and then 45 miles per hour for 2 hours. How many miles does it travel in all? ASSISTANT:"}
 echo "$prompt"
 build/aerie generate -m aerie-tiny --draft eagle2 -n 256 --compare-plain -p "$prompt"
+cat <<'END'
+
+Trees are small here, since larger ones don't pay on a CPU: it computes every node, while a GPU waits for the weights
+and checks many nodes in the time of one. --tree auto, the default, weighs that in each cycle.
+Now your own model: a LLaMA of Hugging Face and an EAGLE head for it, each a folder or org/name as downloaded:
+  build/aerie generate -m MODEL --head HEAD --compare-plain -p "The capital of France is"
+END
