@@ -2,6 +2,7 @@
 #include "engine/runtime.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "backend/registry.h"
 #include "core/error.h"
@@ -31,13 +32,17 @@ bool is_matrix(const NamedTensor& tensor) {
     return tensor.shape.size() == 2 && is_float(tensor.dtype);
 }
 
-// Bytes that the tensors take on the device, were all matrices stored as `as`.
-size_t model_bytes(const Checkpoint& checkpoint, std::optional<DType> as) {
+// Bytes that these tensors of a checkpoint take on the device, were all matrices stored as `as`.
+size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& used,
+                   std::optional<DType> as) {
     size_t total = 0;
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        total += is_matrix(tensor)
-                     ? weight_bytes(name, tensor, as.value_or(tensor.dtype))
-                     : tensor.data.size() / size_bytes(tensor.dtype) * size_bytes(DType::F32);
+    for (const TensorShape& one : used) {
+        const NamedTensor* tensor = checkpoint.find(one.name);
+        if (!tensor) continue;
+        total += is_matrix(*tensor)
+                     ? weight_bytes(one.name, *tensor, as.value_or(tensor->dtype))
+                     : tensor->data.size() / size_bytes(tensor->dtype) * size_bytes(DType::F32);
+    }
     return total;
 }
 
@@ -114,7 +119,7 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
     const SessionLimits limits = session_limits(options, context);
     const DraftReach reach = draft_reach(options.draft, config);
     MemoryPlan plan;
-    plan.target_weights = model_bytes(checkpoint, options.weights);
+    plan.target_weights = model_bytes(checkpoint, target_tensors(config), options.weights);
     const DType target_type = matrix_type(checkpoint, options.weights);
     plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
     plan.scratch =
@@ -123,7 +128,7 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
         backend.scratch_bytes(this->limits(options, backend.capabilities()));
     if (head_config) {
         const DType type = matrix_type(*head_checkpoint, draft_weights);
-        plan.head_weights = model_bytes(*head_checkpoint, draft_weights);
+        plan.head_weights = model_bytes(*head_checkpoint, head_tensors(*head_config), draft_weights);
         if (type != target_type) plan.head_weights += lm_head_bytes(config, type);
         plan.scratch += eagle_scratch_bytes(*head_config, options.draft, options.kv, context,
                                             std::max(options.prefill_rows, kMaxNodes),
@@ -145,6 +150,22 @@ Limits ModelFiles::limits(const RuntimeOptions& options, const Capabilities& dev
     return all;
 }
 
+// A GPU's allocations fail in time. The host's hardly ever do: what is not there is missed when it
+// is touched, by this program or another.
+void ModelFiles::reserve(const RuntimeOptions& options, Backend& backend) const {
+    const Capabilities& device = backend.capabilities();
+    const Limits wanted = limits(options, device);
+    const size_t planned = plan(options, backend).total();
+    if (device.threads > 0 && planned > device.memory_bytes) {
+        char line[120];
+        std::snprintf(line, sizeof(line), "%.1f GiB for a context of %d (-c), there are %.1f GiB",
+                      double(planned) / double(1 << 30), context,
+                      double(device.memory_bytes) / double(1 << 30));
+        throw Error(checkpoint.folder().string() + ": this model needs " + line);
+    }
+    backend.reserve(wanted);
+}
+
 Runtime::Runtime(const RuntimeOptions& options)
     : files_(ModelFiles::open(options)),
       generation_config_(read_generation_config(options.model)),
@@ -159,7 +180,7 @@ Runtime::Runtime(const RuntimeOptions& options)
                     std::to_string(tokenizer_.size()) + " pieces, the model " +
                     std::to_string(files_.config.vocab));
     const SessionLimits limits = session_limits(options, files_.context);
-    backend_->reserve(files_.limits(options, backend_->capabilities()));
+    files_.reserve(options, *backend_);
     progress("loading " + options.model.string());
     target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
                           target_limits(limits));

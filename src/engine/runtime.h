@@ -61,6 +61,9 @@ struct ModelFiles {
     MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
     // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
     Limits limits(const RuntimeOptions& options, const Capabilities& device) const;
+    // Reserves that, before anything is loaded. Throws Error also where the host's memory cannot
+    // hold what is planned.
+    void reserve(const RuntimeOptions& options, Backend& backend) const;
 };
 
 // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
@@ -71,6 +74,8 @@ class Runtime {
   public:
     // Throws Error naming the file that is wrong.
     explicit Runtime(const RuntimeOptions& options);
+    Runtime(const Runtime&) = delete;  // the models refer to the files
+    Runtime& operator=(const Runtime&) = delete;
 
     Backend& backend() { return *backend_; }
     Target& target() { return *target_; }

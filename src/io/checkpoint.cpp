@@ -122,7 +122,7 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     if (!tensor) {
         throw Error(folder_.string() + ": no tensor '" + name + "' of shape " + shape_text(shape));
     }
-    const std::string what = (folder_ / file_of_.at(name)).string() + ": tensor '" + name + "'";
+    const std::string what = describe(name);
     if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
         throw Error(what + " has shape " + tensor->shape_text() + ", expected " +
                     shape_text(shape));
@@ -132,6 +132,10 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     }
     if (fill_) fill_(*tensor);
     return *tensor;
+}
+
+std::string Checkpoint::describe(const std::string& name) const {
+    return (folder_ / file_of_.at(name)).string() + ": tensor '" + name + "'";
 }
 
 size_t Checkpoint::size_bytes() const {

@@ -35,6 +35,9 @@ class Checkpoint {
     // float type.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
 
+    // "folder/model.safetensors: tensor 'name'", for errors; the tensor must be there.
+    std::string describe(const std::string& name) const;
+
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
     size_t size_bytes() const;  // of all tensor data

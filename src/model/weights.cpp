@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/finite.h"
+#include "core/float_environment.h"
 
 namespace aerie {
 
@@ -35,18 +37,25 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     // A stack has one type; parts stored in different ones meet in f32.
     for (const WeightBlock& block : blocks)
         if (!as_ && block.dtype != type) type = DType::F32;
-    for (const Part& part : parts)
+    for (const Part& part : parts) {
         weight_bytes(part.name, *checkpoint_.find(part.name), type);  // checks the columns
+        check_finite(part.name, type);
+    }
     auto weight = be_.upload_weight(blocks, type, use);
-    // What the backend does not read from the file itself is no longer needed in memory.
-    for (size_t i = 0; i < blocks.size(); ++i)
-        if (use == WeightUse::multiply || blocks[i].dtype != type || !be_.capabilities().maps_files)
-            release_pages(checkpoint_.find(parts[i].name)->data);
+    for (const Part& part : parts) release_pages(checkpoint_.find(part.name)->data);
     return weight;
+}
+
+void WeightLoader::check_finite(const std::string& name, DType as) const {
+    const NamedTensor& tensor = *checkpoint_.find(name);
+    if (!all_finite(tensor.data, tensor.dtype, as))
+        throw Error(checkpoint_.describe(name) + " holds NaN, infinity or what is beyond " +
+                    aerie::name(as) + "; its weights are damaged");
 }
 
 Vector WeightLoader::vector(const std::string& name, int size) const {
     const NamedTensor& tensor = checkpoint_.get(name, std::initializer_list<int64_t>{size});
+    check_finite(name, DType::F32);
     std::vector<float> values(static_cast<size_t>(size));
     const std::byte* data = tensor.data.data();
     for (int i = 0; i < size; ++i) {
@@ -70,6 +79,7 @@ Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, in
 }
 
 Vector make_rope_table(Backend& be, int positions, int head_dim, double theta) {
+    const FloatEnvironment environment;
     const int half = head_dim / 2;
     std::vector<float> table(size_t(positions) * head_dim);
     for (int i = 0; i < half; ++i) {
