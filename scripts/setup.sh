@@ -23,7 +23,7 @@ install_missing() {
   fi
   echo "setup: installing ${missing[*]}" >&2
   "${as_root[@]}" apt-get update -qq >&2 &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 ||
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
     fail "could not install: ${missing[*]}"
 }
 
