@@ -32,7 +32,7 @@ Capabilities describe(int index) {
                        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                        "), " + std::to_string(properties.multiProcessorCount) + " multiprocessors";
     caps.memory_bytes = properties.totalGlobalMem;
-    caps.is_gpu = true;
+    caps.kind = DeviceKind::discrete_gpu;
     return caps;
 }
 

@@ -1,5 +1,6 @@
 // Reading and copying as fast as the memory allows: 16 bytes a thread, several loads under way.
 #include <algorithm>
+#include <chrono>
 
 #include "cuda/backend.h"
 #include "cuda/check.h"
@@ -45,22 +46,31 @@ class CudaMemoryProbe final : public MemoryProbe {
 
     size_t size_bytes() const override { return 2 * half_blocks_ * kBlockWords * sizeof(uint4); }
 
-    void read() override {
+    double read() override {
+        const Clock::time_point start = Clock::now();
         unsigned* mixed = reinterpret_cast<unsigned*>(memory_.data() + size_bytes());
         launch(read_kernel,
                {dim3(unsigned(2 * half_blocks_)), dim3(kThreads), queue_, "memory_read"}, words(),
                mixed);
         queue_.wait();
+        return seconds_since(start);
     }
 
-    void copy() override {
+    double copy() override {
+        const Clock::time_point start = Clock::now();
         launch(copy_words_kernel,
                {dim3(unsigned(half_blocks_)), dim3(kThreads), queue_, "memory_copy"},
                words() + half_blocks_ * kBlockWords, words());
         queue_.wait();
+        return seconds_since(start);
     }
 
   private:
+    using Clock = std::chrono::steady_clock;
+
+    static double seconds_since(Clock::time_point start) {
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    }
     uint4* words() const { return reinterpret_cast<uint4*>(memory_.data()); }
 
     size_t half_blocks_;

@@ -60,15 +60,21 @@ std::vector<std::string> details(const Traits& traits) {
             "not used: " + (unused.empty() ? "nothing" : unused)};
 }
 
+// What is of no kind that Vulkan knows counts as a CPU: it is not chosen unless it is named.
+DeviceKind kind_of(VkPhysicalDeviceType type) {
+    return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? DeviceKind::discrete_gpu
+           : type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU    ? DeviceKind::virtual_gpu
+           : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? DeviceKind::integrated_gpu
+                                                            : DeviceKind::cpu;
+}
+
 Capabilities describe(size_t index, const Traits& traits) {
     Capabilities caps;
     caps.name = "vulkan:" + std::to_string(index);
     caps.description = traits.name + ", " + traits.driver;
     caps.memory_bytes = traits.memory_bytes;
     caps.problem = traits.missing;
-    caps.is_gpu = traits.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
-                  traits.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ||
-                  traits.type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU;
+    caps.kind = kind_of(traits.type);
     caps.details = details(traits);
     return caps;
 }

@@ -121,25 +121,30 @@ struct Limits {
     int heads = 0;
 };
 
+// What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
+// backend is quicker than a GPU's driver that runs on one.
+enum class DeviceKind { cpu, integrated_gpu, virtual_gpu, discrete_gpu };
+
 struct Capabilities {
     std::string name;                  // "cpu", "vulkan:0"
     std::string description;           // for people: processor, instruction set, threads
     std::vector<std::string> details;  // for people: what the device has, a line each
     std::string problem;               // why it cannot be opened; empty if it can
-    bool is_gpu = false;               // may be chosen where no device is named
+    DeviceKind kind = DeviceKind::cpu;
     size_t memory_bytes = 0;
     bool maps_files = false;  // what is looked up in its own type stays in the host data
     int threads = 0;          // of a CPU
 };
 
 // What memory gives on this device, whatever is computed: the yardstick of a streaming kernel. Both
-// wait until they are done, and use every thread or unit that the ops use.
+// use every thread or unit that the ops use, wait until they are done, and return the seconds that
+// they took: by the device's clock where it has one, so that no call of the host's counts.
 class MemoryProbe {
   public:
     virtual ~MemoryProbe() = default;
     virtual size_t size_bytes() const = 0;
-    virtual void read() = 0;  // every byte once
-    virtual void copy() = 0;  // reads one half and writes it to the other: as many bytes moved
+    virtual double read() = 0;  // every byte once
+    virtual double copy() = 0;  // reads one half and writes it to the other: as many bytes moved
 };
 
 // What an op took since the device was opened.
@@ -172,7 +177,8 @@ class Backend {
     virtual void sync() = 0;
     // First call with a key records, later calls resubmit. Contents may differ, shapes may not.
     virtual void replay(uint64_t key, const std::function<void()>& record) = 0;
-    // Memory of this size, far beyond the caches, to measure with. Throws Error.
+    // Memory of this size to measure with, or less where the device has not so much to spare.
+    // Throws Error.
     virtual std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) = 0;
     // By op, where the device was opened to be profiled and can tell; waits.
     virtual std::vector<OpTime> op_times() { return {}; }

@@ -31,9 +31,7 @@ TEST(CpuDevice, IsListedAndOpens) {
     EXPECT_NE(cpu.description.find("thread"), std::string::npos);
     EXPECT_GT(cpu.memory_bytes, size_t(1) << 28);
     // A GPU if there is one; never a Vulkan device that is a CPU.
-    const bool gpu = std::any_of(devices.begin(), devices.end(),
-                                 [](const Capabilities& device) { return device.is_gpu; });
-    EXPECT_EQ(open_device("")->capabilities().is_gpu, gpu);
+    EXPECT_EQ(open_device("")->capabilities().name, best_device(devices));
     EXPECT_NE(open_device("cpu", {.threads = 3})->capabilities().description.find("3 threads"),
               std::string::npos);
 }
