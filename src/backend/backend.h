@@ -117,6 +117,10 @@ struct BeamStep {
 // backend is quicker than a GPU's driver that runs on one.
 enum class DeviceKind { cpu, integrated_gpu, virtual_gpu, discrete_gpu };
 
+// What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
+// backend is quicker than a GPU's driver that runs on one.
+enum class DeviceKind { cpu, integrated_gpu, virtual_gpu, discrete_gpu };
+
 struct Capabilities {
     std::string name;                  // "cpu", "vulkan:0"
     std::string description;           // for people: processor, instruction set, threads
