@@ -113,7 +113,7 @@ int compare_plain(Runtime& runtime, const RuntimeOptions& options, const Generat
                     {runtime.session().context(), options.kv});
     request.on_text = {};
     const Generation plain = generate(session, runtime.tokenizer(), request);
-    if (plain.finish == FinishReason::cancelled) return kInterrupted;
+    if (plain.finish == FinishReason::cancelled) return interrupted();
     const bool equal = plain.ids == drafted.ids;
     const int plain_passes = plain.stats.cycles, passes = drafted.stats.cycles;
     std::fprintf(stderr,
@@ -149,7 +149,7 @@ int run_generate(const GenerateOptions& options) {
             progress.clear();
             print(text);
         };
-    handle_interrupt();
+    end_cleanly_on_signals();
     progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
     const Generation result = generate(runtime.session(), runtime.tokenizer(), request);
     progress.clear();
@@ -157,7 +157,8 @@ int run_generate(const GenerateOptions& options) {
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
     if (options.model.profile) print_op_times(runtime.backend());
-    if (result.finish == FinishReason::cancelled) return kInterrupted;
+    if (result.finish == FinishReason::cancelled) return interrupted();
+    runtime.review_costs();
     return options.compare_plain ? compare_plain(runtime, runtime_options, result, request) : 0;
 }
 
