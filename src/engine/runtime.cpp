@@ -175,10 +175,7 @@ Runtime::Runtime(const RuntimeOptions& options)
     const auto progress = [&](const std::string& stage) {
         if (options.on_progress) options.on_progress(stage);
     };
-    if (tokenizer_.size() > files_.config.vocab)
-        throw Error(options.model.string() + ": the tokenizer has " +
-                    std::to_string(tokenizer_.size()) + " pieces, the model " +
-                    std::to_string(files_.config.vocab));
+    check_tokenizer_fits(tokenizer_, files_.config, options.model);
     const SessionLimits limits = session_limits(options, files_.context);
     files_.reserve(options, *backend_);
     progress("loading " + options.model.string());
@@ -206,6 +203,7 @@ void Runtime::learn_costs(const RuntimeOptions& options) {
         shape_key(files_.config, matrix_type(files_.checkpoint, options.weights)) + "; head " +
         shape_key(*files_.head_config, matrix_type(*files_.head_checkpoint, files_.draft_weights)) +
         "; kv " + aerie::name(options.kv);
+    if (!options.cache.empty()) cost_file_ = cost_file(options.cache, key);
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     if (!costs) {
         if (options.on_progress) options.on_progress("measuring this device");
@@ -213,6 +211,21 @@ void Runtime::learn_costs(const RuntimeOptions& options) {
         if (!options.cache.empty()) write_costs(options.cache, key, *costs);
     }
     drafter->set_costs(*costs);
+}
+
+void Runtime::review_costs() const {
+    constexpr double kFarOff = 2;
+    const CostAware* drafter = drafter_->cost_aware();
+    std::error_code ignored;
+    if (drafter && !cost_file_.empty() && drafter->cost_correction() > kFarOff)
+        std::filesystem::remove(cost_file_, ignored);
+}
+
+void check_tokenizer_fits(const Tokenizer& tokenizer, const ModelConfig& config,
+                          const std::filesystem::path& folder) {
+    if (tokenizer.size() > config.vocab)
+        throw Error(folder.string() + ": the tokenizer has " + std::to_string(tokenizer.size()) +
+                    " pieces, the model " + std::to_string(config.vocab));
 }
 
 std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,

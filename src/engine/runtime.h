@@ -66,6 +66,10 @@ struct ModelFiles {
     void reserve(const RuntimeOptions& options, Backend& backend) const;
 };
 
+// Throws Error naming the folder if the tokenizer has ids that the model does not know.
+void check_tokenizer_fits(const Tokenizer& tokenizer, const ModelConfig& config,
+                          const std::filesystem::path& folder);
+
 // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
 std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,
                          const Tokenizer& tokenizer);
@@ -85,6 +89,9 @@ class Runtime {
     std::vector<int> eos_ids() const {
         return aerie::eos_ids(generation_config_, files_.config, tokenizer_);
     }
+    // After the work: where its timings say that the cached costs were far off, as after a
+    // measurement on a busy machine, the next start measures again.
+    void review_costs() const;
 
   private:
     void learn_costs(const RuntimeOptions& options);
@@ -96,6 +103,7 @@ class Runtime {
     std::unique_ptr<Target> target_;
     std::unique_ptr<Drafter> drafter_;
     std::unique_ptr<Session> session_;
+    std::filesystem::path cost_file_;  // empty: nothing is kept
 };
 
 }  // namespace aerie
