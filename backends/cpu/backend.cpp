@@ -30,7 +30,6 @@ Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
     caps.description = processor_name() + " (" + name(isa) + "), " + std::to_string(threads) +
                        (threads == 1 ? " thread" : " threads");
     caps.memory_bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
-    caps.maps_files = true;
     caps.threads = threads;
     return caps;
 }

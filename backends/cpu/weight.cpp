@@ -1,8 +1,9 @@
-// Uploading weights: into strips by all threads, or not at all.
+// Uploading weights: into strips by all threads, or as they are.
 #include "cpu/weight.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "cpu/memory.h"
 #include "cpu/strips.h"
@@ -26,15 +27,31 @@ CpuWeight::CpuWeight(std::span<const WeightBlock> source, DType as, WeightUse us
                      const Kernels& kernels, Pool& pool, WeightArena& arena) {
     dtype = as;
     cols = source.front().cols;
-    bool stay = use == WeightUse::lookup && is_float(as);
+    bool as_stored = use == WeightUse::lookup && is_float(as);
     for (const WeightBlock& from : source) {
         assert(from.cols == cols);
-        stay = stay && from.dtype == as;
-        stored_.push_back({static_cast<const std::byte*>(from.data), rows, from.rows});
+        as_stored = as_stored && from.dtype == as;
         rows += from.rows;
     }
-    if (stay) return;
-    stored_.clear();
+    if (as_stored)
+        copy_rows(source, arena);
+    else
+        pack_strips(source, kernels, pool, arena);
+}
+
+void CpuWeight::copy_rows(std::span<const WeightBlock> source, WeightArena& arena) {
+    const size_t row_bytes = size_bytes(dtype, size_t(cols));
+    stored_ = arena.allocate(size_t(rows) * row_bytes);
+    std::byte* to = stored_.get();
+    for (const WeightBlock& from : source) {
+        std::memcpy(to, from.data, size_t(from.rows) * row_bytes);
+        to += size_t(from.rows) * row_bytes;
+    }
+}
+
+void CpuWeight::pack_strips(std::span<const WeightBlock> source, const Kernels& kernels, Pool& pool,
+                            WeightArena& arena) {
+    const DType as = dtype;
     const int strips = (rows + kStripRows - 1) / kStripRows;
     const size_t bytes = strip_bytes(as, cols);
     strips_ = arena.allocate(size_t(strips) * bytes);
@@ -55,18 +72,14 @@ const std::byte* CpuWeight::strip(int index) const {
     return strips_.get() + size_t(index) * strip_bytes(dtype, cols);
 }
 
-const std::byte* CpuWeight::stored_row(int index) const {
-    const Block* block = stored_.data();
-    while (index >= block->first_row + block->rows) ++block;
-    return block->data + size_t(index - block->first_row) * size_bytes(dtype, size_t(cols));
-}
-
 void CpuWeight::read_row(float* out, int index, const Kernels& kernels) const {
     assert(index >= 0 && index < rows);
     if (strips_)
         unpack_row(out, strip(index / kStripRows), dtype, index % kStripRows, cols);
     else
-        kernels.convert(out, Float::F32, stored_row(index), float_type(dtype), size_t(cols));
+        kernels.convert(out, Float::F32,
+                        stored_.get() + size_t(index) * size_bytes(dtype, size_t(cols)),
+                        float_type(dtype), size_t(cols));
 }
 
 }  // namespace aerie::cpu

@@ -32,7 +32,7 @@ enum class WeightUse { multiply, lookup };  // lookup: by embed only
 // Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
 struct WeightBlock {
     DType dtype = DType::F32;
-    const void* data = nullptr;  // outlives a weight that is only looked up (file map)
+    const void* data = nullptr;  // any alignment; not used after upload_weight
     int rows = 0;
     int cols = 0;
 };
@@ -128,8 +128,7 @@ struct Capabilities {
     std::string problem;               // why it cannot be opened; empty if it can
     bool is_gpu = false;               // may be chosen where no device is named
     size_t memory_bytes = 0;
-    bool maps_files = false;  // what is looked up in its own type stays in the host data
-    int threads = 0;          // of a CPU
+    int threads = 0;  // of a CPU
 };
 
 // What memory gives on this device, whatever is computed: the yardstick of a streaming kernel. Both

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "tools/generated.h"
 
 namespace aerie::test {
