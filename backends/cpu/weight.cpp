@@ -1,4 +1,4 @@
-// Uploading weights: into strips by all threads, or not at all.
+// Uploading weights: into strips by all threads, or as they are.
 #include "cpu/weight.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "backend/backend.h"
 #include "cpu/kernels.h"

@@ -1,6 +1,5 @@
 // Reading and copying as fast as the memory allows: 16 bytes a thread, several loads under way.
 #include <algorithm>
-#include <chrono>
 
 #include "cuda/backend.h"
 #include "cuda/check.h"
@@ -64,11 +63,6 @@ class CudaMemoryProbe final : public MemoryProbe {
     }
 
   private:
-    using Clock = std::chrono::steady_clock;
-
-    static double seconds_since(Clock::time_point start) {
-        return std::chrono::duration<double>(Clock::now() - start).count();
-    }
     uint4* words() const { return reinterpret_cast<uint4*>(memory_.data()); }
 
     size_t half_blocks_;

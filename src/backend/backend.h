@@ -33,7 +33,7 @@ enum class WeightUse { multiply, lookup };  // lookup: by embed only
 // Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
 struct WeightBlock {
     DType dtype = DType::F32;
-    const void* data = nullptr;
+    const void* data = nullptr;  // any alignment; not used after upload_weight
     int rows = 0;
     int cols = 0;
 };
@@ -112,10 +112,6 @@ struct BeamStep {
     bool from_root = false;  // rows holds only the last committed row: next rows extend the prefix
     bool sum_values = true;
 };
-
-// What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
-// backend is quicker than a GPU's driver that runs on one.
-enum class DeviceKind { cpu, integrated_gpu, virtual_gpu, discrete_gpu };
 
 // What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
 // backend is quicker than a GPU's driver that runs on one.

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/replaced_file.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 
 namespace aerie {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <utility>
 
 #include "backend/registry.h"
 #include "core/error.h"
@@ -32,18 +34,44 @@ bool is_matrix(const NamedTensor& tensor) {
     return tensor.shape.size() == 2 && is_float(tensor.dtype);
 }
 
-// Bytes that these tensors of a checkpoint take on the device, were all matrices stored as `as`.
-size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& used,
+// Bytes that those of the tensors which are there take on the device, were all matrices stored as
+// `as`. What a file has besides is not loaded.
+size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
                    std::optional<DType> as) {
     size_t total = 0;
-    for (const TensorShape& one : used) {
-        const NamedTensor* tensor = checkpoint.find(one.name);
+    for (const TensorShape& wanted : tensors) {
+        const NamedTensor* tensor = checkpoint.find(wanted.name);
         if (!tensor) continue;
         total += is_matrix(*tensor)
-                     ? weight_bytes(one.name, *tensor, as.value_or(tensor->dtype))
-                     : tensor->data.size() / size_bytes(tensor->dtype) * size_bytes(DType::F32);
+                     ? weight_bytes(wanted.name, *tensor, as.value_or(tensor->dtype))
+                     : tensor->data.size_bytes / size_bytes(tensor->dtype) * size_bytes(DType::F32);
     }
     return total;
+}
+
+// Matrices that are uploaded as one have one name here.
+std::string stack_name(const std::string& name) {
+    constexpr std::pair<const char*, const char*> kStacks[] = {{"q_proj", "qkv"},
+                                                               {"k_proj", "qkv"},
+                                                               {"v_proj", "qkv"},
+                                                               {"gate_proj", "gate_up"},
+                                                               {"up_proj", "gate_up"}};
+    for (const auto& [part, stack] : kStacks)
+        if (const size_t at = name.find(part); at != std::string::npos)
+            return name.substr(0, at) + stack;
+    return name;
+}
+
+// File data that is in memory at once while a model is loaded.
+size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
+    std::map<std::string, size_t> stacks;
+    size_t most = 0;
+    for (const TensorShape& wanted : tensors)
+        if (const NamedTensor* tensor = checkpoint.find(wanted.name)) {
+            size_t& stack = stacks[stack_name(wanted.name)];
+            most = std::max(most, stack += tensor->data.size_bytes);
+        }
+    return most;
 }
 
 std::optional<DType> draft_type(const ModelConfig& head, const RuntimeOptions& options) {
@@ -128,13 +156,18 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
         backend.scratch_bytes(this->limits(options, backend.capabilities()));
     if (head_config) {
         const DType type = matrix_type(*head_checkpoint, draft_weights);
-        plan.head_weights = model_bytes(*head_checkpoint, head_tensors(*head_config), draft_weights);
+        plan.head_weights =
+            model_bytes(*head_checkpoint, head_tensors(*head_config), draft_weights);
         if (type != target_type) plan.head_weights += lm_head_bytes(config, type);
         plan.scratch += eagle_scratch_bytes(*head_config, options.draft, options.kv, context,
                                             std::max(options.prefill_rows, kMaxNodes),
                                             backend.activation_type(type));
     }
     plan.program = program_bytes(checkpoint.folder());
+    size_t loading = loading_bytes(checkpoint, target_tensors(config));
+    if (head_config)
+        loading = std::max(loading, loading_bytes(*head_checkpoint, head_tensors(*head_config)));
+    plan.loading = loading > plan.kv_cache ? loading - plan.kv_cache : 0;
     return plan;
 }
 

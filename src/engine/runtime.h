@@ -37,8 +37,11 @@ struct MemoryPlan {
     size_t kv_cache = 0;  // of the target
     size_t scratch = 0;   // activations, logits, the head's buffers and cache, thread scratch
     size_t program = 0;   // code, tokenizer and allocator
+    size_t loading = 0;  // file data while weights are packed, beyond the KV cache that comes later
 
-    size_t total() const { return target_weights + head_weights + kv_cache + scratch + program; }
+    size_t total() const {
+        return target_weights + head_weights + kv_cache + scratch + program + loading;
+    }
 };
 
 // The models' files, opened and checked but not loaded.

@@ -45,7 +45,7 @@ class WeightLoader {
     Vector vector(const std::string& name, int size) const;  // as F32
 
   private:
-    void check_finite(const std::string& name, DType as) const;
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType as) const;
 
     Backend& be_;
     const Checkpoint& checkpoint_;
