@@ -7,8 +7,8 @@
 #include <limits>
 #include <span>
 
+#include "core/float_environment.h"
 #include "cpu/backend.h"
-#include "cpu/float_environment.h"
 
 namespace aerie::cpu {
 

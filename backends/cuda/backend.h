@@ -30,7 +30,7 @@ class CudaBackend final : public Backend {
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
-    void write(Tensor to, const void* from) override;
+    void write(Tensor to, const void* from) override { queue_->write(to, from); }
     void read(Tensor from, void* to) override { queue_->read(from, to); }
     void sync() override { queue_->wait(); }
     void replay(uint64_t key, const std::function<void()>& record) override {

@@ -33,7 +33,7 @@ enum class WeightUse { multiply, lookup };  // lookup: by embed only
 // Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
 struct WeightBlock {
     DType dtype = DType::F32;
-    const void* data = nullptr;  // outlives a weight that is only looked up (file map)
+    const void* data = nullptr;  // any alignment; not used after upload_weight
     int rows = 0;
     int cols = 0;
 };
@@ -124,9 +124,8 @@ struct Capabilities {
     std::string problem;               // why it cannot be opened; empty if it can
     DeviceKind kind = DeviceKind::cpu;
     size_t memory_bytes = 0;
-    bool maps_files = false;  // what is looked up in its own type stays in the host data
-    int threads = 0;          // of a CPU
-    Limits most = kAnySize;   // that may be reserved
+    int threads = 0;         // of a CPU
+    Limits most = kAnySize;  // that may be reserved
 };
 
 // What memory gives on this device, whatever is computed: the yardstick of a streaming kernel. Both

@@ -41,6 +41,8 @@ class CostAware {
     virtual double level_seconds(int width) = 0;
     virtual int widest_level() const = 0;
     virtual void set_costs(const MeasuredCosts& costs) = 0;
+    // How far the cycles' own timings have moved them: CycleCosts::correction().
+    virtual double cost_correction() const = 0;
 };
 
 class Drafter {

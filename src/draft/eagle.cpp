@@ -5,6 +5,7 @@
 
 #include "backend/ops.h"
 #include "core/error.h"
+#include "core/float_environment.h"
 
 namespace aerie {
 
@@ -106,6 +107,7 @@ HeadPosition EagleDrafter::last() const {
 }
 
 std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options) {
+    const FloatEnvironment environment;
     const Limits wanted = eagle_limits(source.config, options, source.context, source.pass_rows);
     check_limits(wanted, source.backend.capabilities().most, source.checkpoint.folder().string(),
                  source.backend.capabilities().name);

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "engine/generate.h"
 #include "engine/runtime.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 #include "paths.h"
 
