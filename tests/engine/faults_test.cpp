@@ -126,7 +126,6 @@ Decoded loaded_and_decoded(const RuntimeOptions& options) {
 }
 
 TEST(Faults, TheCallersFloatingPointModeChangesNoBit) {
-    if (lacks_test_device()) return;
     for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0}) {
         RuntimeOptions options = bundled_options(type);
         options.context = 256;

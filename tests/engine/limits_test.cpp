@@ -40,7 +40,6 @@ const HeadShape kHeadShapes[] = {
 };
 
 TEST(Limits, AHeadOfAnyShapeDraftsForATarget) {
-    if (lacks_test_device()) return;
     for (DType type : {DType::F16, DType::Q8_0})
         for (const HeadShape& shape : kHeadShapes) {
             RuntimeOptions options = bundled_options(type);
@@ -57,7 +56,6 @@ TEST(Limits, AHeadOfAnyShapeDraftsForATarget) {
 
 // Nobody has to remember to reserve: making a model and a session does.
 TEST(Limits, WhoeverMakesAModelReserves) {
-    if (lacks_test_device()) return;
     const RuntimeOptions options = bundled_options(DType::Q8_0);
     const ModelFiles files = files_with_head(options, {.intermediate = 4096});
     const SessionLimits limits{128, DType::F16, 16};
