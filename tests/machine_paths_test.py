@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No file of the project holds a path of the machine that made it.
+"""No file of the project holds a path of the machine that made it, and no script names a mirror.
 
 usage: machine_paths_test.py REPOSITORY
 
@@ -17,11 +17,15 @@ FOLDERS = rb"(?:home|Users)/[A-Za-z][\w.-]*/|(?:root|work|workspace|content|scra
 # In source, not where the name goes on from another: $folder/root/x, "$folder"/root/x.
 IN_SOURCE = re.compile(rb"(?<![\w.*)}\]>-])(?<![\w}][\"'])/(?:" + FOLDERS + rb")|[A-Z]:\\+Users\\")
 IN_DATA = re.compile(rb"/(?:" + FOLDERS + rb"|(?:var/)?tmp/[\w.-])|[A-Z]:\\+Users\\")
+# Scripts take the mirror that apt is set up for, and leave its sources as they are.
+IN_SCRIPT = re.compile(rb"https?://[\w.-]+|/etc/apt/[\w.-]+")
 SOURCES = (".cpp", ".h", ".cu", ".comp", ".glsl", ".sh", ".py", ".md", ".cmake", "CMakeLists.txt", "run")
 
 
 def path_in(name, content):
-    """The first path of a machine, or None."""
+    """The first path of a machine or name of a mirror, or None."""
+    if name.startswith(("scripts/", ".ci/")) and IN_SCRIPT.search(content):
+        return IN_SCRIPT.search(content).group()
     is_source = name.endswith(SOURCES) and b"\0" not in content
     match = (IN_SOURCE if is_source else IN_DATA).search(content)
     return match and content[match.start():match.start() + 60]
@@ -57,12 +61,15 @@ def faults(root):
 def check_itself():
     home = "/ho" + "me/someone/x"
     bad = {"a.bin": b"\0\x0a0/tm" + b"p/tiny/spm.txt", "b.json": b'{"made_in":"/ro' + b'ot/out"}',
+           "scripts/m.sh": b"echo deb ht" + b"tp://deb.debian.org/debian",
            "c.cpp": f'const char* kFile = "{home}";'.encode(), "d.md": f"see {home}".encode()}
     good = {"a.sh": b'log=/tm' + b'p/log; ls "$folder"/ro' + b'ot/bin $folder/ro' + b'ot/x ~/x $HOME/x',
             "b.bin": b"\0archive/data/9PK"}
     with tempfile.TemporaryDirectory() as folder:
         for name, content in {**bad, **{"good_" + name: content for name, content in good.items()}}.items():
-            with open(os.path.join(folder, name), "wb") as file:
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
                 file.write(content)
         found = sorted(fault.split()[0] for fault in faults(folder))
     assert found == sorted(bad), f"the test itself is wrong: it found {found}"
@@ -71,7 +78,7 @@ def check_itself():
 def main():
     check_itself()
     found = faults(sys.argv[1])
-    print("\n".join(found) or "no file holds a path of a machine")
+    print("\n".join(found) or "no file holds a path of a machine, no script a mirror")
     return 1 if found else 0
 
 
