@@ -1,5 +1,5 @@
-// Weights of the CPU backend: strips for what is multiplied, rows as they are stored for what is
-// looked up.
+// Weights of the CPU backend: strips for what is multiplied, rows as they come for what is looked
+// up.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,8 @@ class CpuWeight final : public Weight {
     void pack_strips(std::span<const WeightBlock> source, const Kernels& kernels, Pool& pool,
                      WeightArena& arena);
 
-    std::shared_ptr<std::byte> stored_, strips_;  // one of them: [rows, cols], or strips
+    std::shared_ptr<std::byte> strips_;
+    std::shared_ptr<std::byte> rows_;  // instead, [rows, cols], of what is only looked up
 };
 
 }  // namespace aerie::cpu

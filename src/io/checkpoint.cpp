@@ -120,7 +120,7 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     if (!tensor) {
         throw Error(folder_.string() + ": no tensor '" + name + "' of shape " + shape_text(shape));
     }
-    const std::string what = described(*tensor);
+    const std::string what = describe(*tensor);
     if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
         throw Error(what + " has shape " + tensor->shape_text() + ", expected " +
                     shape_text(shape));
@@ -131,7 +131,7 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     return *tensor;
 }
 
-std::string Checkpoint::described(const NamedTensor& tensor) const {
+std::string Checkpoint::describe(const NamedTensor& tensor) const {
     const auto file = file_of_.find(tensor.name);
     const fs::path path = file == file_of_.end() ? folder_ : folder_ / files_[file->second].name;
     return path.string() + ": tensor " + in_quotes(tensor.name);
@@ -143,7 +143,7 @@ std::unique_ptr<std::byte[]> Checkpoint::read(const NamedTensor& tensor) const {
     if (fill_)
         fill_(tensor, out);
     else
-        read_tensor(*files_[file_of_.at(tensor.name)].bytes, tensor, out, described(tensor));
+        read_tensor(*files_[file_of_.at(tensor.name)].bytes, tensor, out, describe(tensor));
     return data;
 }
 

@@ -37,6 +37,9 @@ class Checkpoint {
     // has become shorter, or has a checksum that differs.
     std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const;
 
+    // "folder/model.safetensors: tensor 'name'", for errors.
+    std::string describe(const NamedTensor& tensor) const;
+
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
     size_t size_bytes() const;  // of all tensor data
@@ -50,7 +53,6 @@ class Checkpoint {
     std::vector<NamedTensor> read_file(const std::string& name, Reader* read);
     void read_shards(const std::string& index, Reader* read);
     void add(NamedTensor tensor);  // of the file read last
-    std::string described(const NamedTensor& tensor) const;
 
     std::filesystem::path folder_;
     std::vector<File> files_;

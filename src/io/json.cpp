@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -99,19 +100,20 @@ void write_string(std::string& out, const std::string& text) {
     std::string clean;
     append_utf8(clean, text, true);
     out += '"';
-    for (const char c : clean) {
-        if (c == '"' || c == '\\') {
+    for (std::string_view rest = clean; !rest.empty();) {
+        const std::string_view whole = rest;
+        const char32_t code = take_char(rest);
+        if (code == '"' || code == '\\') {
             out += '\\';
-            out += c;
-        } else if (c == '\n') {
+            out += char(code);
+        } else if (code == '\n') {
             out += "\\n";
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            constexpr char kHex[] = "0123456789abcdef";
-            out += "\\u00";
-            out += kHex[c >> 4];
-            out += kHex[c & 15];
+        } else if (is_control(code)) {  // also those that JSON allows: they may reach a terminal
+            char escape[8];
+            std::snprintf(escape, sizeof(escape), "\\u%04x", unsigned(code));
+            out += escape;
         } else {
-            out += c;
+            out += whole.substr(0, whole.size() - rest.size());
         }
     }
     out += '"';

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/finite.h"
+#include "core/float_environment.h"
 
 namespace aerie {
 
@@ -40,16 +42,24 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     for (size_t i = 0; i < parts.size(); ++i) {
         const NamedTensor& tensor = *checkpoint_.find(parts[i].name);
         weight_bytes(parts[i].name, tensor, type);  // checks the columns
-        data.push_back(checkpoint_.read(tensor));
+        data.push_back(read(tensor, type));
         blocks[i].data = data.back().get();
     }
     return be_.upload_weight(blocks, type, use);
 }
 
+std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType as) const {
+    auto data = checkpoint_.read(tensor);
+    if (!all_finite({data.get(), tensor.data.size_bytes}, tensor.dtype, as))
+        throw Error(checkpoint_.describe(tensor) + " holds NaN, infinity or what is beyond " +
+                    aerie::name(as) + "; its weights are damaged");
+    return data;
+}
+
 Vector WeightLoader::vector(const std::string& name, int size) const {
     const NamedTensor& tensor = checkpoint_.get(name, std::initializer_list<int64_t>{size});
     std::vector<float> values(static_cast<size_t>(size));
-    const auto data = checkpoint_.read(tensor);
+    const auto data = read(tensor, DType::F32);
     for (int i = 0; i < size; ++i) {
         uint16_t half = 0;
         if (tensor.dtype == DType::F32)
@@ -71,6 +81,7 @@ Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, in
 }
 
 Vector make_rope_table(Backend& be, int positions, int head_dim, double theta) {
+    const FloatEnvironment environment;
     const int half = head_dim / 2;
     std::vector<float> table(size_t(positions) * head_dim);
     for (int i = 0; i < half; ++i) {

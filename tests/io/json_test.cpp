@@ -122,6 +122,12 @@ TEST(Json, SurvivesDamage) {
         parse);
 }
 
+TEST(Json, WritesWhatATerminalWouldObeyAsEscapes) {
+    const std::string text = "\x1B\x7F\xC2\x9B\xE2\x80\xAE\xE2\x81\xA6\xC3\xA4";
+    EXPECT_EQ(Json(text).dump(), "\"\\u001b\\u007f\\u009b\\u202e\\u2066\xC3\xA4\"");
+    EXPECT_EQ(*Json::parse(Json(text).dump(), "json").string(), text);
+}
+
 TEST(Json, RefusesWhatHidesBehindANulAndByteOrderMarks) {
     const std::string good = "{\"a\":1}";
     for (const std::string& text :
