@@ -22,6 +22,7 @@ std::vector<Line> memory_lines(const MemoryPlan& plan) {
             {"kv_cache", "KV cache", plan.kv_cache},
             {"scratch", "activations, head cache, scratch", plan.scratch},
             {"program", "program, tokenizer", plan.program},
+            {"loading", "files while loading", plan.loading},
             {"total", "total", plan.total()}};
 }
 
@@ -37,7 +38,7 @@ std::string types_of(const Checkpoint& checkpoint) {
 size_t parameters(const Checkpoint& checkpoint) {
     size_t count = 0;
     for (const auto& [name, tensor] : checkpoint.tensors())
-        count += tensor.data.size() / size_bytes(tensor.dtype);
+        count += tensor.data.size_bytes / size_bytes(tensor.dtype);
     return count;
 }
 

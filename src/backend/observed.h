@@ -10,7 +10,7 @@ namespace aerie {
 
 // An op that a backend fuses must be forwarded here while nobody looks; otherwise its default body
 // calls the ops that it is made of, and each of them is seen.
-class ObservedBackend final : public Backend {
+class ObservedBackend : public Backend {
   public:
     // Called after an op that computes with floats (embed, rms_norm, matmul, rope_append,
     // attention, swiglu, add, copy, gather_rows) with its name in ops.h and what it wrote:
@@ -28,7 +28,6 @@ class ObservedBackend final : public Backend {
                                           WeightUse use) override {
         return inner_->upload_weight(blocks, as, use);
     }
-    void reserve(const Limits& limits) override { inner_->reserve(limits); }
     size_t scratch_bytes(const Limits& limits) const override {
         return inner_->scratch_bytes(limits);
     }
@@ -65,6 +64,7 @@ class ObservedBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
+    void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
     void show(std::string_view op, Tensor out) {
         if (observer_) observer_(op, out);
     }

@@ -14,11 +14,12 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-constexpr size_t kMaxValues = 1'000'000;  // bounds the memory: a value takes 20 times its text
 
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
   public:
+    explicit Builder(size_t max_values) : max_values_(max_values) {}
+
     bool null() override { return add(Json()); }
     bool boolean(bool value) override { return add(Json(value)); }
     bool number_integer(int64_t value) override { return add(Json(value)); }
@@ -78,8 +79,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     }
 
     bool add(Json value) {
-        if (++values_ > kMaxValues) {
-            return stop("more than " + std::to_string(kMaxValues) + " values");
+        if (++values_ > max_values_) {
+            return stop("more than " + std::to_string(max_values_) + " values");
         }
         if (open_.empty()) {
             root = std::move(value);
@@ -92,7 +93,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     }
 
     std::vector<Level> open_;
-    size_t values_ = 0;
+    size_t values_ = 0, max_values_;
 };
 
 void write_string(std::string& out, const std::string& text) {
@@ -130,8 +131,12 @@ void write_number(std::string& out, auto value) {
 
 }  // namespace
 
-Json Json::parse(std::string_view text, const std::string& source) {
-    Builder builder;
+Json Json::parse(std::string_view text, const std::string& source, size_t max_values) {
+    // The parser skips the one and takes the other for the end of the text.
+    if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
+    if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+        throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));
+    Builder builder(max_values);
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
         throw Error(source + ": " + builder.problem);
     }

@@ -2,7 +2,7 @@
 #include "core/replaced_file.h"
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 
 namespace aerie {
 namespace {

@@ -298,24 +298,35 @@ TEST(Compare, FindsDraftingThatIsNotLossless) {
     EXPECT_EQ(judged.check("drafting").finding, "changes the text at prompt 1, token 2");
 }
 
-TEST(Compare, CpuWithEachInstructionSetIsTheSame) {
-    const RuntimeOptions options = [] {
-        RuntimeOptions options = bundled_options(DType::F16);
-        options.draft.kind = DraftKind::none;
-        return options;
-    }();
+class CompareInstructionSet : public testing::TestWithParam<const char*> {};
+
+TEST_P(CompareInstructionSet, IsTheSameCpu) {
+    const std::string device = std::string("cpu:") + GetParam();
+    std::unique_ptr<Backend> backend;
+    try {
+        backend = open_device(device, {2});
+    } catch (const Error& error) {
+        GTEST_SKIP() << "SKIPPED: " << error.what();
+    }
+    RuntimeOptions options = bundled_options(DType::F16);
+    options.draft.kind = DraftKind::none;
     std::vector<std::unique_ptr<ComparedModel>> models;
-    for (const char* name : {"cpu", "cpu:portable"})
-        models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
-                                                         open_device(name, {2})));
+    models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
+                                                     open_device("cpu", {2})));
+    models.push_back(
+        std::make_unique<ComparedModel>(ModelFiles::open(options), options, std::move(backend)));
     CompareTask task;
     task.prompts = {{1, 300, 301, 302}};
     task.max_tokens = 8;
     const Comparison comparison = compare(models, Tokenizer::load(options.model), task);
-    EXPECT_EQ(comparison.devices[1].name, "cpu:portable");
+    EXPECT_EQ(comparison.devices[1].name, device);
     EXPECT_TRUE(comparison.devices[1].identical());
     EXPECT_TRUE(judge(comparison).passed());
 }
+
+INSTANTIATE_TEST_SUITE_P(Cpu, CompareInstructionSet,
+                         testing::Values("portable", "avx2", "avxvnni", "avx512"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // Every other device of this machine against the CPU; where there is none, the CPU's plainest code.
 TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {

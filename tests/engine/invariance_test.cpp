@@ -3,8 +3,6 @@
 // instruction set and thread count, whatever floating-point mode the caller is in.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <tuple>
@@ -12,22 +10,10 @@
 #include <immintrin.h>
 #endif
 
-#include "engine/bundled.h"
+#include "engine/checks.h"
 
 namespace aerie::test {
 namespace {
-
-using Logits = std::vector<float>;
-
-Logits read_logits(Bundled& model, Session& session, int row) {
-    Logits logits(size_t(session.logits().cols));
-    model.backend().read(session.logits().row_range(row, 1), logits.data());
-    return logits;
-}
-
-bool same_bits(const Logits& a, const Logits& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 DraftOptions widest() {
     DraftOptions draft = draft_options(DraftKind::eagle2);
@@ -43,15 +29,6 @@ struct Plain {
 
     std::vector<int> prompt() const { return {tokens.begin(), tokens.begin() + first}; }
 };
-
-std::vector<int> long_text() {
-    const Json greedy = read_data("greedy.json");
-    std::vector<int> tokens;
-    for (size_t i = 0; i < 3; ++i)
-        for (const char* part : {"prompt_ids", "ids"})
-            for (int id : ints(*greedy.array()->at(i).find(part))) tokens.push_back(id);
-    return tokens;
-}
 
 Plain decode_plainly(Bundled& model, int first, int count) {
     Plain plain{long_text(), first, {}};
@@ -185,8 +162,9 @@ struct Outcome {
     std::vector<int> ids;
 };
 
-Outcome run(int threads, DType type) {
+Outcome run(int threads, DType type, const std::string& device = "cpu") {
     RuntimeOptions options = bundled_options(type);
+    options.device = device;
     options.threads = threads;
     Bundled model(options);
     auto drafting = model.drafting(draft_options(DraftKind::eagle2));
@@ -204,29 +182,38 @@ void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
     EXPECT_EQ(a.ids, b.ids) << what;
 }
 
-TEST(Machine, ThreadCounts) {
+// Of the CPU alone: on another device these would say nothing.
+class Machine : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (test_device() != "cpu") GTEST_SKIP() << "SKIPPED: these are settings of the CPU";
+    }
+};
+
+TEST_F(Machine, ThreadCounts) {
     const Outcome want = run(1, DType::F16);
     for (int threads : {2, 3}) expect_same(run(threads, DType::F16), want, std::to_string(threads));
 }
 
-TEST(Machine, InstructionSets) {
-    for (DType type : kTypes) {
-        const Outcome want = run(2, type);
-        for (const char* isa : {"portable", "avx2", "avxvnni", "avx512"}) {
-            setenv("AERIE_CPU_ISA", isa, 1);
-            try {
-                expect_same(run(2, type), want, isa);
-                std::printf("%s %s: equal bits\n", isa, name(type));
-            } catch (const Error& error) {
-                std::printf("%s SKIPPED: %s\n", isa, error.what());
-            }
-            unsetenv("AERIE_CPU_ISA");
-        }
+class InstructionSet : public testing::TestWithParam<const char*> {};
+
+TEST_P(InstructionSet, HasTheBitsOfTheOthers) {
+    if (test_device() != "cpu") GTEST_SKIP() << "SKIPPED: these are settings of the CPU";
+    const std::string device = std::string("cpu:") + GetParam();
+    try {
+        open_device(device, {1});
+    } catch (const Error& error) {
+        GTEST_SKIP() << "SKIPPED: " << error.what();
     }
+    for (DType type : kTypes) expect_same(run(2, type, device), run(2, type), name(type));
 }
 
+INSTANTIATE_TEST_SUITE_P(Machine, InstructionSet,
+                         testing::Values("portable", "avx2", "avxvnni", "avx512"),
+                         [](const auto& info) { return std::string(info.param); });
+
 #if defined(__x86_64__)
-TEST(Machine, CallersFloatingPointMode) {
+TEST_F(Machine, CallersFloatingPointMode) {
     const Outcome want = run(2, DType::F16);
     const unsigned before = _mm_getcsr();
     const unsigned odd = before | 0x8040;  // flush to zero, denormals are zero

@@ -128,5 +128,21 @@ TEST(Json, WritesWhatATerminalWouldObeyAsEscapes) {
     EXPECT_EQ(*Json::parse(Json(text).dump(), "json").string(), text);
 }
 
+TEST(Json, RefusesWhatHidesBehindANulAndByteOrderMarks) {
+    const std::string good = "{\"a\":1}";
+    for (const std::string& text :
+         {good + std::string(1, '\0'), good + std::string("\0garbage", 8),
+          std::string(1, '\0') + good, std::string("{\"a\":\"x\0y\"}", 11)})
+        EXPECT_NE(error_of([&] { Json::parse(text, "a.json"); }).find("not JSON at byte"),
+                  std::string::npos);
+    EXPECT_EQ(error_of([&] { Json::parse("\xEF\xBB\xBF" + good, "a.json"); }),
+              "a.json: begins with a byte order mark");
+}
+
+TEST(Json, TakesALimitOnItsValues) {
+    EXPECT_EQ(error_of([] { Json::parse("[1,2,3]", "a", 4); }), "");
+    EXPECT_EQ(error_of([] { Json::parse("[1,2,3]", "a", 3); }), "a: more than 3 values");
+}
+
 }  // namespace
 }  // namespace aerie

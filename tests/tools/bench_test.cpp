@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "tools/generated.h"
 #include "tools/pty.h"
 

@@ -3,7 +3,7 @@
 
 #include "core/utf8.h"
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "tools/generated.h"
 
 namespace aerie::test {

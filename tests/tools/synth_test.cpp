@@ -46,8 +46,9 @@ TEST(Synth, SameSeedSameWeights) {
         fs::rename(folder.path() / "made", folder.path() / name);
         fs::remove_all(folder.path() / "made-eagle");
         const Checkpoint checkpoint = Checkpoint::open(folder.path() / name);
-        const auto data = checkpoint.find("lm_head.weight")->data;
-        return std::string(reinterpret_cast<const char*>(data.data()), data.size());
+        const NamedTensor& tensor = *checkpoint.find("lm_head.weight");
+        const auto data = checkpoint.read(tensor);
+        return std::string(reinterpret_cast<const char*>(data.get()), tensor.data.size_bytes);
     };
     const std::string first = bytes("a", {});
     EXPECT_EQ(first, bytes("b", {"--seed", "1"}));

@@ -1,0 +1,78 @@
+// Noise of a cycle's positions: the scalar definition's bits, each row made once.
+#include "draft/noise_rows.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/observed.h"
+#include "backend/registry.h"
+#include "core/rng.h"
+
+namespace aerie::test {
+namespace {
+
+constexpr int kDepths = 6, kVocab = 100;
+
+// Counts the rows that the noise op makes.
+class Counting final : public ObservedBackend {
+  public:
+    using ObservedBackend::ObservedBackend;
+    int made = 0;
+
+    void do_noise(Tensor out, uint64_t seed, Tensor positions) override {
+        made += out.rows;
+        ObservedBackend::do_noise(out, seed, positions);
+    }
+};
+
+class NoiseRowsTest : public testing::Test {
+  protected:
+    NoiseRowsTest() {
+        TensorPlan plan;
+        noise_.add_to(plan, kDepths, kVocab);
+        memory_ = plan.allocate(be_);
+    }
+
+    void expect_rows(int count, uint64_t seed, int first_position) {
+        const Tensor rows = noise_.rows(be_, count);
+        ASSERT_EQ(rows.rows, count);
+        std::vector<float> values(size_t(count * kVocab));
+        be_.read(rows, values.data());
+        for (int d = 0; d < count; ++d)
+            for (int token = 0; token < kVocab; ++token)
+                ASSERT_EQ(values[size_t(d * kVocab + token)],
+                          gumbel(seed, first_position + d, token))
+                    << "row " << d << ", token " << token;
+    }
+
+    Counting be_{open_device("cpu", {1})};
+    NoiseRows noise_;
+    Buffer memory_;
+};
+
+TEST_F(NoiseRowsTest, AreTheNoiseOfTheirPositions) {
+    noise_.begin(42, 1000);
+    expect_rows(kDepths, 42, 1000);
+}
+
+TEST_F(NoiseRowsTest, AreMadeOnceAndAsFarAsAskedFor) {
+    noise_.begin(7, 50);
+    expect_rows(2, 7, 50);
+    EXPECT_EQ(be_.made, 2);
+    expect_rows(1, 7, 50);
+    EXPECT_EQ(be_.made, 2);
+    expect_rows(5, 7, 50);
+    EXPECT_EQ(be_.made, 5);
+}
+
+TEST_F(NoiseRowsTest, OfANewCycleAreOthers) {
+    noise_.begin(7, 50);
+    expect_rows(3, 7, 50);
+    noise_.begin(7, 51);
+    expect_rows(3, 7, 51);
+    noise_.begin(8, 51);
+    expect_rows(3, 8, 51);
+    EXPECT_EQ(be_.made, 9);
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,121 @@
+// A device with one fault: every op goes to a good backend, some with wrong arguments. The faults
+// are those that the quick suites must find on any device.
+#pragma once
+
+#include <map>
+
+#include "backend/observed.h"
+
+namespace aerie::test {
+
+struct Fault {
+    // These rows keep the keys and values that their slots held before.
+    std::function<bool(const KvLayer&, const Row&)> stale = {};
+    // Rotation at this position is that of the next one; -1: none.
+    int rope_position = -1;
+    // Attention looks for a position's page one too early, but for the first page's.
+    bool page_before = false;
+    // Two ids of a reduced vocabulary are swapped; unset: none.
+    int swapped_id = -1;
+};
+
+// Passes run op by op, never as recordings: the faults read and write between the ops.
+class FaultyBackend final : public ObservedBackend {
+  public:
+    FaultyBackend(std::unique_ptr<Backend> inner, Fault fault)
+        : ObservedBackend(std::move(inner)), fault_(std::move(fault)) {}
+
+    Fault& fault() { return fault_; }
+
+    void replay(uint64_t, const std::function<void()>& record) override { record(); }
+
+    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
+                        const KvLayer& kv) override {
+        if (fault_.rope_position >= 0) rope = with_wrong_row(rope);
+        std::vector<Kept> kept;
+        if (fault_.stale) kept = stale_rows(kv, rows);
+        ObservedBackend::do_rope_append(qkv, rope, rows, shape, kv);
+        for (const Kept& row : kept) write(row.place, row.bytes.data());
+    }
+
+    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
+                      const KvLayer& kv) override {
+        KvLayer wrong = kv;
+        if (fault_.page_before) wrong.page_table = with_wrong_pages(kv.page_table);
+        ObservedBackend::do_attention(out, qkv, rows, shape, wrong);
+    }
+
+    void do_top_k(const TopKStep& step) override {
+        TopKStep wrong = step;
+        if (fault_.swapped_id >= 0 && step.id_map) wrong.id_map = with_swapped_ids(step.id_map);
+        ObservedBackend::do_top_k(wrong);
+    }
+
+  private:
+    struct Kept {
+        Tensor place;
+        std::vector<std::byte> bytes;
+    };
+    struct Copy {
+        Buffer memory;
+        Tensor tensor;
+    };
+
+    std::vector<Kept> stale_rows(const KvLayer& kv, Rows rows) {
+        std::vector<Row> host(size_t(rows.count()));
+        read(rows.block, host.data());
+        std::vector<int32_t> pages(size_t(kv.page_table.cols));
+        read(kv.page_table.row_range(0, 1), pages.data());
+        std::vector<Kept> kept;
+        for (const Row& row : host) {
+            if (row.slot < 0 || !fault_.stale(kv, row)) continue;
+            const int line = pages[size_t(row.slot / kPageSize)] * kPageSize + row.slot % kPageSize;
+            for (const Tensor& part : {kv.k, kv.v}) {
+                Kept one{part.row_range(line, 1), {}};
+                one.bytes.resize(dense_bytes(part.dtype, 1, part.cols));
+                read(one.place, one.bytes.data());
+                kept.push_back(std::move(one));
+            }
+        }
+        return kept;
+    }
+
+    Tensor with_wrong_row(Tensor rope) {
+        return changed<float>(rope, [&](std::vector<float>& values) {
+            const auto row = values.begin() + ptrdiff_t(fault_.rope_position) * rope.cols;
+            std::copy_n(row + rope.cols, rope.cols, row);
+        });
+    }
+
+    Tensor with_wrong_pages(Tensor table) {
+        return changed<int32_t>(table, [](std::vector<int32_t>& pages) {
+            std::copy_backward(pages.begin(), pages.end() - 1, pages.end());
+        });
+    }
+
+    Tensor with_swapped_ids(Tensor map) {
+        return changed<int32_t>(map, [&](std::vector<int32_t>& ids) {
+            std::swap(ids[size_t(fault_.swapped_id)], ids[size_t(fault_.swapped_id) + 1]);
+        });
+    }
+
+    // A changed copy of a tensor that stays as it is, made once.
+    template <class T>
+    Tensor changed(Tensor tensor, const std::function<void(std::vector<T>&)>& change) {
+        Copy& copy = copies_[{tensor.memory, tensor.offset_bytes}];
+        if (!copy.memory) {
+            std::vector<T> values(size_t(tensor.rows) * size_t(tensor.cols));
+            read(tensor, values.data());
+            change(values);
+            copy.memory = allocate(values.size() * sizeof(T));
+            copy.tensor = dense(copy.memory.get(), tensor.dtype, tensor.rows, tensor.cols);
+            write(copy.tensor, values.data());
+        }
+        return copy.tensor;
+    }
+
+    Fault fault_;
+    std::map<std::pair<Memory*, size_t>, Copy> copies_;
+};
+
+}  // namespace aerie::test
