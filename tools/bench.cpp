@@ -43,9 +43,9 @@ int run_bench(const BenchOptions& options) {
     handle_interrupt();
     BenchModel model = load(options, progress);
     BenchPlan plan = plan_of(options, progress);
-    AcceptanceRecord acceptance;
+    RecordedDrafts acceptance;
     if (model.options().draft.kind != DraftKind::none) {
-        acceptance = read_acceptance(find_acceptance());
+        acceptance = read_recorded_drafts(find_acceptance());
         plan.acceptance = &acceptance;
     }
     BenchResult result = run_benchmark(model, plan);
