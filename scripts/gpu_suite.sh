@@ -7,7 +7,7 @@ shift
 
 rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib" "$folder/share/aerie"
-cp "$root/bench/data/acceptance.json" "$folder/share/aerie/"
+cp "$root/bench/data/acceptance.txt" "$folder/share/aerie/"
 for program in "$@"; do
   cp "$program" "$folder/bin/"
   # Everything but the C library itself, which the other machine has.

@@ -40,9 +40,9 @@ int run_bench(const BenchOptions& options) {
     ProgressLine progress(options.quiet);
     BenchModel model = load(options, progress);
     BenchPlan plan = plan_of(options, progress);
-    AcceptanceRecord acceptance;
+    RecordedDrafts acceptance;
     if (model.options().draft.kind != DraftKind::none) {
-        acceptance = read_acceptance(find_acceptance());
+        acceptance = read_recorded_drafts(find_acceptance());
         plan.acceptance = &acceptance;
     }
     end_cleanly_on_signals();

@@ -111,6 +111,7 @@ Json bench_json(const BenchReport& report) {
     json.set("draft_weights", drafts ? Json(report.draft_weights) : Json());
     json.set("draft_level_seconds", drafts ? Json(result.draft_level.median()) : Json());
     json.set("draft_level", spread(result.draft_level));
+    json.set("acceptance", drafts ? Json(RecordedDrafts::kSchema) : Json());
     json.set("cycle", cycles.empty() ? Json() : cycles.front());
     json.set("cycles", std::move(cycles));
     json.set("commands", Json::Object{{"token", commands_json(result.token_commands)},

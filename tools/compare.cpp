@@ -136,6 +136,7 @@ int run_compare(const CompareOptions& options) {
     ProgressLine progress(options.quiet);
 
     const Tokenizer tokenizer = Tokenizer::load(runtime.model);
+    check_tokenizer_fits(tokenizer, read_model_config(runtime.model), runtime.model);
     CompareTask task;
     for (const std::string& prompt : prompts)
         task.prompts.push_back(tokenizer.encode_from_start(prompt));
@@ -144,7 +145,6 @@ int run_compare(const CompareOptions& options) {
     task.cancelled = interrupted;
     runtime.context = context_of(runtime, task);
     const auto models = load(options, runtime, progress);
-    check_tokenizer_fits(tokenizer, models[0]->model().files().config, runtime.model);
     task.eos_ids = eos_ids(read_generation_config(runtime.model), models[0]->model().files().config,
                            tokenizer);
     end_cleanly_on_signals();

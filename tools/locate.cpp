@@ -80,7 +80,7 @@ fs::path head_beside(const fs::path& model) {
 }  // namespace
 
 fs::path find_acceptance() {
-    constexpr const char* kName = "acceptance.json";
+    constexpr const char* kName = "acceptance.txt";
     std::vector<fs::path> folders;
     std::error_code ignored;
     if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty())

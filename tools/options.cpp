@@ -29,24 +29,25 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Drafting (never changes the text)");
     DraftOptions& drafting = options.drafting;
     add_choice(app, "--draft", options.draft, kDraftKinds,
-               "how tokens are drafted (default: eagle2 with a head, else none)");
+               "what guesses tokens: nothing, the head in a chain, in EAGLE-1's fixed tree or in "
+               "EAGLE-2's tree of the likeliest (default: eagle2 if there is a head, else none)");
     add_head_options(app, options);
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
-              "tokens that chain drafts (default: 5)");
+              "tokens that --draft chain guesses (default: 5)");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
-           "eagle1's tree: JSON list of paths of child ranks (default: EAGLE's)")
+           "tree of --draft eagle1: JSON list of paths of child ranks (default: EAGLE's own)")
         ->type_name("FILE");
     add_choice(app, "--proposals", drafting.proposals, kProposals,
-               "candidates ranked with the sampling noise (default) or without");
+               "guesses ranked with the sampling noise (coupled, default) or without");
     app.add_flag_callback(
         "--no-value", [&drafting] { drafting.use_value = false; },
-        "ablation of eagle2: rank nodes by their own probability");
+        "experiment: eagle2 ranks nodes by their own probability, not their path's");
     app.add_flag_callback(
         "--no-rerank", [&drafting] { drafting.rerank = false; },
-        "ablation of eagle2: verify the best K of each level");
+        "experiment: eagle2 verifies the best K of each level, not the best of all");
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
@@ -68,17 +69,18 @@ void add_sampling_options(CLI::App& app, GenerateOptions& options) {
     add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
               "keep the K likeliest (default: 0, off)")
         ->type_name("K");
-    add_number("--top-p", options.top_p, "P", "keep the likeliest that sum to P (default: 1, off)");
+    add_number("--top-p", options.top_p, "P",
+               "keep the likeliest whose probabilities sum to P (default: 1, off)");
     add_number("--min-p", options.min_p, "P",
-               "keep those of P times the best's probability (default: 0, off)");
+               "keep those at least P times as likely as the best (default: 0, off)");
     add_number("--repeat-penalty,--repetition-penalty", options.repetition_penalty, "X",
-               "divides logits of tokens in prompt or answer (default: 1, off)");
+               "weakens tokens that are in the prompt or the answer (default: 1, off)");
     add_number("--frequency-penalty", options.frequency_penalty, "X",
-               "subtracted for each time that a token was put out (default: 0)");
+               "taken off a token's logit for each time it is in the answer (default: 0)");
     add_number("--presence-penalty", options.presence_penalty, "X",
-               "subtracted if a token was put out (default: 0)");
+               "taken off a token's logit if it is in the answer (default: 0)");
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
-              "same seed, same text (default: random, and shown)");
+              "same seed, same text (default: a random one, which is shown)");
 }
 
 void add_generate(CLI::App& app, GenerateOptions& options) {
@@ -98,14 +100,14 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     app.add_flag("--logprobs", options.logprobs, "with --json: log-probability of each token");
     app.add_flag("-q,--quiet", options.quiet, "no progress and no statistics on stderr");
     app.add_flag("--compare-plain", options.compare_plain,
-                 "then decode the same prompt plainly and compare");
+                 "then decode again without drafting: same tokens? how much faster?");
     add_sampling_options(app, options);
     add_model_options(app, options.model);
 }
 
 const CLI::App* command_named(const CLI::App& app, const std::string& name) {
-    const auto found = app.get_subcommands(
-        [&](const CLI::App* command) { return command->get_name() == name; });
+    const auto found =
+        app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
     return found.empty() ? nullptr : found.front();
 }
 
@@ -189,9 +191,9 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
     DraftOptions& drafting = options.drafting;
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "eagle2's tree: auto chooses it in each cycle by what it costs on this device and what "
-           "is accepted, and decodes plainly where none pays (default); N nodes with the root, L "
-           "levels, top K fix it (60,6,10 in the paper)")
+           "tree of --draft eagle2. auto (default): chosen in each cycle by what it costs on this "
+           "device and how much was accepted; none where none pays. N,L,K: always N nodes with the "
+           "root, L levels, top K (60,6,10 in the paper)")
         ->type_name("auto|N,L,K");
 }
 
@@ -203,8 +205,8 @@ const char* name(DraftKind kind) {
 
 CommandLine parse_command_line(int argc, char** argv) {
     CLI::App app{
-        "aerie: LLaMA-family models, several times faster by EAGLE drafting, not one token "
-        "changed.",
+        "aerie runs LLaMA-family models. An EAGLE head guesses tokens ahead and the model checks\n"
+        "the guesses in one pass: often faster, and not one token changed.",
         "aerie"};
     app.set_version_flag("--version", "aerie " AERIE_VERSION);
     app.require_subcommand(0, 1);
@@ -241,7 +243,7 @@ CommandLine parse_command_line(int argc, char** argv) {
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
         "AERIE_DEVICE\n"
         "and AERIE_THREADS stand for flags that are not given; AERIE_MODELS is one more folder to\n"
-        "find models in.");
+        "find models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped.");
 
     std::vector<std::string> arguments = understood(app, {argv + 1, argv + argc});
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them

@@ -69,7 +69,9 @@ void add_perplexity(CLI::App& app, PerplexityOptions& options) {
 
 void add_synth(CLI::App& app, SynthOptions& options) {
     app.option_defaults()->group("Model");
-    app.add_option("--like", options.like, shapes_help())->required()->type_name("SHAPE");
+    app.add_option("--like", options.like, "shape: " + shapes_help())
+        ->required()
+        ->type_name("SHAPE");
     app.add_option("-o,--output", options.folder,
                    "folder to make; its EAGLE head goes to FOLDER-eagle")
         ->required()
@@ -96,7 +98,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     add_whole(app, "-p,--prompt-tokens", options.prompt_tokens, Range{1, 1 << 20},
               "tokens read before (default: 128)");
     app.add_option("--seconds", options.seconds,
-                   "rounds begin until this time is used up, but three at least (default: 60)")
+                   "time to measure for; three rounds at least (default: 60)")
         ->check(number())
         ->type_name("S");
     app.add_option("--tau", options.tau,
@@ -112,7 +114,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     add_device_options(app, options.model);
     app.option_defaults()->group("Drafting");
     add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
-               "whether levels and cycles are measured (default: with a head)");
+               "whether drafting is measured too (default: with a head)");
     add_head_options(app, options.model);
     add_tree_option(app, options.model);
     add_shape_changes(app, options.changes);
@@ -120,10 +122,10 @@ void add_bench(CLI::App& app, BenchOptions& options) {
 
 void add_compare(CLI::App& app, CompareOptions& options) {
     app.option_defaults()->group("Devices and types");
-    app.add_option(
-           "--device", options.devices,
-           "two or more, see `aerie devices`; the first is the reference. Also cpu:portable, "
-           "cpu:avx2, cpu:avxvnni, cpu:avx512")
+    app.add_option("--device", options.devices,
+                   "given twice or more, see `aerie devices`; the first is the reference. Also "
+                   "cpu:portable, "
+                   "cpu:avx2, cpu:avxvnni, cpu:avx512")
         ->allow_extra_args(false)
         ->type_name("NAME");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
@@ -153,7 +155,7 @@ void add_compare(CLI::App& app, CompareOptions& options) {
            "N nodes with the root, L levels, top K (default: 60,6,10)")
         ->type_name("N,L,K");
     app.footer(
-        "Exit code: 0 if every device is within the tolerances of README.md, 1 if not (or if "
+        "Exit code: 0 if every device is within the tolerances of tools/README.md, 1 if not (or if "
         "something\nfailed), 2 if the command cannot be run as it stands.");
 }
 

@@ -1,4 +1,4 @@
-// Reading is strict: a record that is not consistent would measure nonsense.
+// What is true below a drafted token comes from the record; where the text goes on, from the tree.
 #include "engine/acceptance.h"
 
 #include <algorithm>
@@ -7,146 +7,76 @@
 #include "core/rng.h"
 #include "draft/grow.h"
 #include "engine/accept.h"
-#include "io/input_file.h"
-#include "io/json.h"
 
 namespace aerie {
 
 namespace {
 
-constexpr size_t kMaxFileBytes = 16 << 20;
-constexpr size_t kMaxCycles = 100'000, kMaxRecordedNodes = 1024;
-constexpr int kMaxHundredths = 100'000;
 const TreeShape kPaperShape{60, 6, 10};
-
-class Reader {
-  public:
-    explicit Reader(std::string file) : file_(std::move(file)) {}
-
-    AcceptanceRecord read(const Json& json) {
-        const Json* schema = json.find("schema");
-        if (!schema || !schema->string() || *schema->string() != "aerie-acceptance-1")
-            refuse("no acceptance record of schema aerie-acceptance-1");
-        AcceptanceRecord record;
-        const Json* tau = json.find("tau");
-        record.tau = tau ? tau->number() : 0;
-        if (!(record.tau >= 1 && record.tau <= kMaxDepth + 1)) refuse("'tau' is missing or wrong");
-        const Json* cycles = json.find("cycles");
-        if (!cycles || !cycles->array() || cycles->array()->empty() ||
-            cycles->array()->size() > kMaxCycles)
-            refuse("'cycles' must be a list of 1 to " + std::to_string(kMaxCycles));
-        for (const Json& cycle : *cycles->array()) record.cycles.push_back(read_cycle(cycle));
-        return record;
-    }
-
-  private:
-    [[noreturn]] void refuse(const std::string& what) const { throw Error(file_ + ": " + what); }
-
-    int number(const Json& json, int low, int high) const {
-        int64_t value = 0;
-        if (!json.integer(value) || value < low || value > high)
-            refuse("a number from " + std::to_string(low) + " to " + std::to_string(high) +
-                   " was expected, not " + json.dump().substr(0, 40));
-        return int(value);
-    }
-
-    RecordedCycle read_cycle(const Json& json) const {
-        RecordedCycle cycle;
-        if (!json.array() || json.array()->empty() || json.array()->size() > kMaxRecordedNodes)
-            refuse("a cycle must be a list of 1 to " + std::to_string(kMaxRecordedNodes) +
-                   " nodes");
-        for (const Json& item : *json.array()) {
-            RecordedNode node = read_node(item, int(cycle.size()));
-            if (node.parent >= 0) {
-                int& place = cycle[size_t(node.parent)].child_of_rank[size_t(node.rank)];
-                if (place >= 0) refuse("a node stands there twice");
-                place = int(cycle.size());
-            }
-            cycle.push_back(std::move(node));
-        }
-        check_truth(cycle);
-        return cycle;
-    }
-
-    // [parent, rank, truth, log-probabilities in negative hundredths ...]
-    RecordedNode read_node(const Json& json, int index) const {
-        if (!json.array() || json.array()->size() < 3 ||
-            json.array()->size() > size_t(3 + kMaxTopK))
-            refuse("a node must be a list of 3 to " + std::to_string(3 + kMaxTopK) + " numbers");
-        const Json::Array& items = *json.array();
-        RecordedNode node;
-        const bool root = index == 0;
-        node.parent = number(items[0], root ? -1 : 0, index - 1);
-        node.rank = number(items[1], root ? -1 : 0, root ? -1 : kMaxTopK - 1);
-        node.truth = number(items[2], -1, kMaxTopK - 1);
-        for (size_t i = 3; i < items.size(); ++i)
-            node.log_probs.push_back(float(number(items[i], 0, kMaxHundredths)) / -100);
-        node.child_of_rank.assign(kMaxTopK, -1);
-        return node;
-    }
-
-    // Only the true continuation can have a true continuation.
-    void check_truth(const RecordedCycle& cycle) const {
-        std::vector<bool> is_true(cycle.size());
-        is_true[0] = true;
-        for (size_t i = 0; i < cycle.size(); ++i) {
-            const RecordedNode& node = cycle[i];
-            if (i > 0)
-                is_true[i] =
-                    is_true[size_t(node.parent)] && cycle[size_t(node.parent)].truth == node.rank;
-            if (node.truth >= 0 && !is_true[i]) refuse("a true node below one that is not");
-        }
-    }
-
-    std::string file_;
-};
-
-// The same number in [0, 1) for the same place.
-double draw(size_t cycle, int depth) {
-    return double(philox(0, {uint32_t(cycle), uint32_t(depth), 0, 0})[0]) / 4294967296.0;
-}
 
 }  // namespace
 
-AcceptanceRecord read_acceptance(const std::filesystem::path& path) {
-    const std::string file = path.string();
-    return Reader(file).read(Json::parse(read_text(path, kMaxFileBytes), file));
+ForcedAcceptance::ForcedAcceptance(RecordedDrafts recorded) : recorded_(std::move(recorded)) {
+    restart();
 }
 
-// Rank of the true child below a place at this depth.
-int ForcedAcceptance::truth(const Place& place, int depth) const {
-    if (!place.is_true) return -1;
-    const int recorded = place.node >= 0 ? record_.cycles[cycle_][size_t(place.node)].truth : -1;
-    if (shift_ < 0 && draw(cycle_, depth) < -shift_) return -1;
-    if (shift_ > 0 && recorded != 0 && draw(cycle_, depth) < shift_) return 0;
-    return recorded;
+void ForcedAcceptance::restart() {
+    table_.clear();
+    go_to(0, 0);
 }
 
-ForcedAcceptance::Place ForcedAcceptance::child(const Place& parent, int rank, int truth) const {
-    Place place;
-    place.is_true = rank == truth;
-    if (parent.node >= 0)
-        place.node = record_.cycles[cycle_][size_t(parent.node)].child_of_rank[size_t(rank)];
+void ForcedAcceptance::go_to(size_t text, int position) {
+    text_ = text;
+    position_ = position;
+    if (position_ >= int(recorded_.texts[text_].size())) {
+        text_ = (text_ + 1) % recorded_.texts.size();
+        position_ = 0;
+    }
+    draft_ = decode(recorded_.texts[text_][size_t(position_)]);
+}
+
+// The same number in [0, 1) for the same token of the text, from wherever it is drafted.
+double ForcedAcceptance::draw(int depth) const {
+    return double(philox(0, {uint32_t(text_), uint32_t(position_ + depth), 0, 0})[0]) /
+           4294967296.0;
+}
+
+// Rank of the true child of a place.
+int ForcedAcceptance::truth(const Place& parent) const {
+    if (!parent.is_true) return -1;
+    if (shift_ < 0 && draw(parent.depth + 1) < -shift_) return -1;
+    if (shift_ > 0 && draw(parent.depth + 1) < shift_) return 0;
+    return parent.node >= 0 ? draft_[size_t(parent.node)].truth : -1;
+}
+
+ForcedAcceptance::Place ForcedAcceptance::child(const Place& parent, int rank) const {
+    const int truth = this->truth(parent);
+    Place place{-1, rank == truth, parent.depth + 1};
+    if (parent.node < 0) return place;
+    const RecordedNode& node = draft_[size_t(parent.node)];
+    // Where the first child was made the true one it changes places with the one that was.
+    if (truth == 0 && node.truth > 0 && (rank == 0 || rank == node.truth)) rank ^= node.truth;
+    if (rank < int(node.children.size())) place.node = node.children[size_t(rank)].node;
     return place;
+}
+
+float ForcedAcceptance::log_prob(const Place& parent, int rank) const {
+    if (parent.node < 0) return RecordedDrafts::kNegligible;
+    const auto& children = draft_[size_t(parent.node)].children;
+    return rank < int(children.size()) ? children[size_t(rank)].log_prob
+                                       : RecordedDrafts::kNegligible;
 }
 
 void ForcedAcceptance::level(std::span<Candidate> table, int first, int last) {
     places_.resize(size_t(last));
-    depths_.resize(size_t(last));
     int rank = 0;
     for (int i = first; i < last; ++i) {
         Candidate& candidate = table[size_t(i)];
         const int parent = candidate.parent;
         rank = i > first && table[size_t(i) - 1].parent == parent ? rank + 1 : 0;
-        const Place above = parent < 0 ? Place{0, true} : places_[size_t(parent)];
-        depths_[size_t(i)] = parent < 0 ? 1 : depths_[size_t(parent)] + 1;
-        places_[size_t(i)] = child(above, rank, truth(above, depths_[size_t(i)]));
-        candidate.log_prob = AcceptanceRecord::kNegligible;
-        if (above.node >= 0) {
-            const auto& known = record_.cycles[cycle_][size_t(above.node)].log_probs;
-            if (size_t(rank) < known.size()) candidate.log_prob = known[size_t(rank)];
-        }
-        candidate.value = candidate.log_prob;
+        const Place above = parent < 0 ? Place{0, true, 0} : places_[size_t(parent)];
+        places_[size_t(i)] = child(above, rank);
+        candidate.value = candidate.log_prob = log_prob(above, rank);
         if (parent >= 0) candidate.value += table[size_t(parent)].value;
     }
     table_.assign(table.begin(), table.begin() + last);
@@ -157,6 +87,7 @@ NodeList ForcedAcceptance::choices(const TokenTree& tree) {
     choices.resize(size_t(tree.size()));
     int on_path = 0, entry = -1;  // the newest true node, and its place in the table
     choices[0] = choice_below(entry);
+    put_out_ = 1;
     for (int node = 1; node < tree.size(); ++node) {
         if (tree.parents[size_t(node)] != on_path ||
             tree.tokens[size_t(node)] != choices[size_t(on_path)])
@@ -169,9 +100,11 @@ NodeList ForcedAcceptance::choices(const TokenTree& tree) {
         entry = int(child - table_.begin());
         on_path = node;
         choices[size_t(node)] = choice_below(entry);
+        ++put_out_;
     }
-    if (!table_.empty()) cycle_ = (cycle_ + 1) % record_.cycles.size();
+    put_out_ = std::min(put_out_, int(recorded_.texts[text_].size()) - position_);
     table_.clear();
+    go_to(text_, position_ + put_out_);
     return choices;
 }
 
@@ -188,7 +121,7 @@ int ForcedAcceptance::choice_below(int entry) const {
     return other;
 }
 
-TokenTree ForcedAcceptance::replay(const TreeShape& shape) {
+TokenTree ForcedAcceptance::tree(const TreeShape& shape) {
     std::vector<Candidate> table;
     std::vector<int> parents = {-1};
     for (int level = 0; level < shape.levels; ++level) {
@@ -206,12 +139,13 @@ TokenTree ForcedAcceptance::replay(const TreeShape& shape) {
 
 double ForcedAcceptance::tau(const TreeShape& shape) {
     restart();
-    size_t tokens = 0;
+    int64_t tokens = 0, cycles = 0;
     do {
-        const TokenTree tree = replay(shape);
-        tokens += accept(tree, choices(tree)).nodes.size();
-    } while (cycle_ > 0);
-    return double(tokens) / double(record_.cycles.size());
+        choices(tree(shape));
+        tokens += put_out_;
+        ++cycles;
+    } while (!begins());
+    return double(tokens) / double(cycles);
 }
 
 void ForcedAcceptance::rescale(double wanted) {

@@ -1,74 +1,65 @@
-// Recorded acceptance: what a real head proposed and a real target chose, cycle by cycle, so that
-// speed can be measured where there is no acceptance to speak of (random weights).
+// Acceptance that a real head and target had, replayed where there is none to speak of (random
+// weights), so that speed can be measured there. A replay walks the recorded texts: each cycle
+// drafts at the position where the tokens that the one before put out end.
 #pragma once
 
-#include <filesystem>
-#include <vector>
-
 #include "draft/drafter.h"
+#include "engine/recorded_drafts.h"
 
 namespace aerie {
-
-// A drafted node whose children were recorded; the first of a cycle is the root.
-struct RecordedNode {
-    int parent = -1;                 // index of its parent in the cycle; -1: this is the root
-    int rank = -1;                   // it is its parent's child of this rank
-    int truth = -1;                  // rank of the child that is the true continuation; -1: none
-    std::vector<float> log_probs;    // of its children by rank; further ones were negligible
-    std::vector<int> child_of_rank;  // index in the cycle; -1: not recorded
-};
-using RecordedCycle = std::vector<RecordedNode>;
-
-struct AcceptanceRecord {
-    static constexpr float kNegligible = -12;  // log-probability of a child that was not recorded
-    std::vector<RecordedCycle> cycles;
-    double tau = 0;  // of EAGLE-2's tree 60,6,10 over these cycles
-};
-
-// Throws Error naming the file and what is wrong with it.
-AcceptanceRecord read_acceptance(const std::filesystem::path& path);
 
 // Puts a record in the place of what head and target compute. A candidate stands for the recorded
 // one at the same place in the tree (child ranks from the root), so any shape can be replayed.
 class ForcedAcceptance {
   public:
-    explicit ForcedAcceptance(AcceptanceRecord record) : record_(std::move(record)) {}
+    explicit ForcedAcceptance(RecordedDrafts recorded);
 
     // Nothing is ever accepted.
     void forbid() { shift_ = -1; }
-    // Makes true steps rarer or more frequent, always the same ones, until tau of the tree 60,6,10
-    // is `tau`, at least 1. Throws UsageError if it cannot be reached.
+    // Some tokens of the texts, always the same ones, become such as no draft has, or such as every
+    // draft has first, until tau of the tree 60,6,10 is `tau`, at least 1. Throws UsageError if it
+    // cannot be reached.
     void rescale(double tau);
-    // Begins with the record's first cycle again.
-    void restart() { cycle_ = 0; }
+    // Begins with the first text again.
+    void restart();
 
     // A DraftOptions::on_level: rewrites values and log-probabilities of a new level.
     void level(std::span<Candidate> table, int first, int last);
-    // What the target is taken to have chosen after each node of the tree made of these levels.
-    // Where the levels were written the next proposal gets the next cycle, after the last the
-    // first.
+    // The tree that EAGLE-2 grows here without a model; its tokens are child ranks.
+    TokenTree tree(const TreeShape& shape);
+    // What the target is taken to have chosen after each node of the tree made of these levels
+    // (none: a bare root). The text goes on behind what is then accepted.
     NodeList choices(const TokenTree& tree);
+    // Tokens that the last choices put out: those accepted and one more, up to the text's end.
+    int put_out() const { return put_out_; }
+    bool begins_text() const { return position_ == 0; }
+    bool begins() const { return text_ == 0 && position_ == 0; }
 
-    // Tokens a cycle of a tree of this shape over all recorded cycles, without a model.
+    // Tokens a cycle of a tree of this shape over all texts, without a model.
     double tau(const TreeShape& shape);
 
   private:
+    // Where a table entry stands in the recorded draft.
     struct Place {
-        int node = -1;  // of the recorded cycle; -1: its children were not recorded
+        int node = -1;  // -1: its children were not recorded
         bool is_true = false;
+        int depth = 0;
     };
-    int truth(const Place& place, int depth) const;
-    Place child(const Place& parent, int rank, int truth) const;
+    double draw(int depth) const;
+    int truth(const Place& parent) const;
+    Place child(const Place& parent, int rank) const;
+    float log_prob(const Place& parent, int rank) const;
     int choice_below(int entry) const;
-    TokenTree replay(const TreeShape& shape);
+    void go_to(size_t text, int position);
 
-    AcceptanceRecord record_;
-    double shift_ = 0;  // below 0: share of true steps that fail; above: of failures made true
-    size_t cycle_ = 0;
-    // Of the tree being grown: where each table entry stands in the record, and the table.
+    RecordedDrafts recorded_;
+    double shift_ = 0;  // below 0: share of tokens never drafted; above: of tokens always drafted
+    size_t text_ = 0;
+    int position_ = 0, put_out_ = 0;
+    RecordedDraft draft_;  // of this position
+    // Of the tree being grown: where each table entry stands, and the table.
     std::vector<Place> places_;
     std::vector<Candidate> table_;
-    std::vector<int> depths_;
 };
 
 }  // namespace aerie

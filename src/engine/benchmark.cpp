@@ -92,8 +92,7 @@ class Rounds {
             if (!cancelled()) cycles->warm_up();
     }
 
-    // The cycles that are timed force their acceptance, for which the host must see each level; so
-    // one is counted that does not.
+    // The cycles that are timed force their acceptance; one is counted that does not.
     void count_commands() {
         if (model_.backend().command_counts().dispatches == 0) return;
         decode_token(*plain_.session);

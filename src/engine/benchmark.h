@@ -16,7 +16,7 @@ struct BenchPlan {
     std::vector<int> rows = {1, 2, 4, 8, 16, 32, 60, 64};  // of the target passes to time
     int prompt_tokens = 128;                               // committed before anything is timed
     // Measures levels and cycles too, with this acceptance in place of the models' own; null: not.
-    const AcceptanceRecord* acceptance = nullptr;
+    const RecordedDrafts* acceptance = nullptr;
     std::optional<double> tau;  // the record's acceptance length is rescaled to this
     double seconds = 60;        // rounds begin until they are used up, but three at least
     std::function<void(const std::string&)> on_progress;  // may be empty

@@ -1,5 +1,6 @@
-// The drafter is real, and so is every pass; only what the candidates are worth and what the target
-// is taken to choose come from the record.
+// The drafter is real, and so is every pass. A tree of a given shape is drafted as the product
+// does, on the device; then the one that the record gives, of as many nodes, takes its place. Where
+// the tree is chosen on the host, as in the product, the record says what each candidate is worth.
 #include "engine/cycle_bench.h"
 
 #include "engine/accept.h"
@@ -26,9 +27,10 @@ CycleBench::CycleBench(BenchModel& model, ForcedAcceptance forced, const Plan& p
             if (one_level_) shape.levels = 1;
             return shape;
         };
-    options.on_level = [this](std::span<Candidate> table, int first, int last) {
-        forced_.level(table, first, last);
-    };
+    else
+        options.on_level = [this](std::span<Candidate> table, int first, int last) {
+            forced_.level(table, first, last);
+        };
     drafting_ = model.with(options);
     times_.tree = plan.shape ? text_of(*plan.shape) : "auto";
     if (plan.shape) tau_ = forced_.tau(*plan.shape);
@@ -90,18 +92,19 @@ void CycleBench::round() {
     round_taus_.push_back(plan_.shape ? tau_ : double(tokens_ - tokens_before) / cycles);
 }
 
-// Without what forcing takes after the pass.
+// Without what forcing takes before and after the pass.
 double CycleBench::cycle_seconds(PhaseSeconds& phases) {
     if (session().committed() + kMaxDepth + 2 > session().context()) begin();
     const PhaseSeconds before = session().seconds();
-    TokenTree tree(0);
+    TokenTree tree = plan_.shape ? forced_.tree(*plan_.shape) : TokenTree(0);
     const double drafted = seconds_of([&] {
-        tree = session().propose();
+        const TokenTree proposed = session().propose();
+        if (!plan_.shape) tree = proposed;
         session().verify(tree);
     });
     const Path path = accept(tree, forced_.choices(tree));
     nodes_ += tree.size();
-    tokens_ += int64_t(path.nodes.size());
+    tokens_ += forced_.put_out();
     plain_cycles_ += tree.size() == 1;
     const double committed = seconds_of([&] { session().commit(tree, path); });
     phases.draft += session().seconds().draft - before.draft;

@@ -46,7 +46,6 @@ class CycleBench {
 
   private:
     Session& session() { return *drafting_.session; }
-    void draft_with(DraftOptions options);
     void begin();
     int run_cycles(PhaseSeconds& phases, double& total);
     double cycle_seconds(PhaseSeconds& phases);

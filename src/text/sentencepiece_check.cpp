@@ -17,8 +17,8 @@
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxModelBytes = 64 << 20;
-constexpr size_t kMaxPieces = 1'000'000;
+constexpr size_t kMaxModelBytes = 16 << 20;
+constexpr size_t kMaxPieces = 500'000;
 constexpr size_t kMaxPieceBytes = 1024;
 constexpr size_t kMaxSelfTestBytes = 64 << 10;
 // The library collects the user-defined symbols that start a text in an array of 64, unchecked.
@@ -250,7 +250,7 @@ void Checker::check_nesting() const {
 
 void Checker::check_model(std::string_view bytes) {
     constexpr uint32_t kPiece = 1, kTrainer = 2, kNormalizer = 3, kSelfTest = 4, kDenormalizer = 5;
-    if (bytes.size() > kMaxModelBytes) fail("larger than 64 MB");
+    if (bytes.size() > kMaxModelBytes) fail("larger than 16 MB");
     uint64_t seen = 0;
     Message message(bytes, file_);
     while (const std::optional<Field> field = message.next()) {

@@ -20,7 +20,7 @@ void SetMinLogLevel(int level);
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxModelBytes = 64 << 20;
+constexpr size_t kMaxModelBytes = 16 << 20;
 // The library joins runs of unknown characters in quadratic time where it cannot fall back to
 // bytes.
 constexpr size_t kMaxTextBytes = 1 << 20;

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "engine/bundled.h"
+#include "engine/checks.h"
 
 namespace aerie::test {
 namespace {
@@ -228,6 +228,28 @@ TEST(Mixes, OfTypesAndThreads) {
         for (DType draft_type : kTypes)
             EXPECT_EQ(run(type, draft_type, 2, DraftKind::eagle2), plain)
                 << name(type) << " drafted in " << name(draft_type);
+    }
+}
+
+// Texts that end at position 700, eleven pages on; slow devices read most of it as the prompt.
+TEST(LongTexts, EqualPlainAtPosition700) {
+    if (lacks_test_device()) GTEST_SKIP();
+    constexpr int kEnd = 700;
+    const int tokens = most_tokens() < kMaxTokens ? most_tokens() : 600;
+    std::vector<int> prompt = long_text(8);
+    ASSERT_GT(prompt.size(), size_t(kEnd));
+    prompt.resize(size_t(kEnd - tokens));
+    Bundled model(bundled_options(DType::Q8_0));
+    auto none = model.drafting(draft_options(DraftKind::none));
+    for (float temperature : {0.0f, 0.8f}) {
+        Request request = model.request(prompt, tokens, sampling_at(temperature, 4));
+        request.eos_ids.clear();
+        const std::vector<int> plain = model.run(*none.session, request).ids;
+        EXPECT_EQ(plain.size(), size_t(tokens));
+        for (const DraftOptions& draft : {draft_options(DraftKind::eagle2), auto_options()}) {
+            auto drafting = model.drafting(draft);
+            EXPECT_EQ(model.run(*drafting.session, request).ids, plain);
+        }
     }
 }
 

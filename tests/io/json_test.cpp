@@ -106,7 +106,7 @@ TEST(Json, WritesDoublesThatReadBackTheSame) {
 
 TEST(Json, WritesOnlyUtf8) {
     EXPECT_EQ(Json("a\xFF\xE2\x82").dump(), "\"a\xEF\xBF\xBD\xEF\xBF\xBD\"");
-    EXPECT_EQ(Json(std::string("\0\x1F\x7F", 3)).dump(), "\"\\u0000\\u001f\x7F\"");
+    EXPECT_EQ(Json(std::string("\0\x1F\x7F", 3)).dump(), "\"\\u0000\\u001f\\u007f\"");
 }
 
 TEST(Json, SetAppendsToAnObjectMadeFromNull) {

@@ -115,7 +115,7 @@ TEST(SentencePieceCheck, RefusesMalformedProtobuf) {
         EXPECT_NE(problem(good + extra), "") << testing::PrintToString(extra);
     }
     EXPECT_EQ(problem(good + varint_field(77, 1) + bytes_field(200, "extension")), "");
-    EXPECT_NE(problem(std::string((64 << 20) + 1, '\0')), "");
+    EXPECT_NE(problem(std::string((16 << 20) + 1, '\0')), "");
 }
 
 // The library's prefix matcher has room for 64 nested symbols and does not look.

@@ -12,6 +12,7 @@
 namespace aerie {
 namespace {
 
+using test::bytes_field;
 using test::error_of;
 using test::ModelWriter;
 using test::TestFolder;
@@ -145,6 +146,24 @@ TEST(Tokenizer, RefusesBadConfigurations) {
     }
     EXPECT_TRUE(problem_with_config("{\"bos_token\":\"<x>\"}")
                     .ends_with("tokenizer_config.json: '<x>' is not a token of tokenizer.model"));
+}
+
+TEST(Tokenizer, WithoutBosAddsNoneAndCannotBeToldTo) {
+    constexpr int kBosPiece = 46, kEosPiece = 47;
+    const TestFolder folder;
+    folder.write("tokenizer.model", ModelWriter{.trainer = bytes_field(kBosPiece, "absent") +
+                                                           bytes_field(kEosPiece, "absent")}
+                                        .file());
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    EXPECT_EQ(tokenizer.bos(), -1);
+    EXPECT_EQ(tokenizer.eos(), -1);
+    EXPECT_FALSE(tokenizer.adds_bos());
+    EXPECT_EQ(tokenizer.encode_from_start("a"), tokenizer.encode("a"));
+    const auto config = folder.write("tokenizer_config.json", R"({"add_bos_token":true})");
+    EXPECT_EQ(error_of([&] { Tokenizer::load(folder.path()); }),
+              config.string() + ": add_bos_token is true, but no token is BOS");
+    folder.write("tokenizer_config.json", R"({"add_bos_token":true,"bos_token":"<s>"})");
+    EXPECT_EQ(Tokenizer::load(folder.path()).encode_from_start("a").front(), 1);
 }
 
 TEST(Tokenizer, RefusesAMissingModel) {

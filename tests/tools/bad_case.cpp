@@ -2,6 +2,8 @@
 #include "paths.h"
 #include "tools/bad_case.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -107,7 +109,15 @@ TEST_P(BadInput, IsRefusedInOneLine) {
     std::vector<std::string> command = bad.command;
     command.insert(command.end(), bad.flags.begin(), bad.flags.end());
     const auto before = files_below(models.folder());
-    check_refusal(run(command, {models.folder(), bad.input, bad.variables, {}}), bad);
+    std::function<void()> before_start;
+#ifndef AERIE_PROGRAM_IS_SANITIZED
+    if (bad.most_bytes > 0)
+        before_start = [&] {
+            const rlimit limit{bad.most_bytes, bad.most_bytes};
+            ::setrlimit(RLIMIT_DATA, &limit);
+        };
+#endif
+    check_refusal(run(command, {models.folder(), bad.input, bad.variables, before_start}), bad);
     EXPECT_EQ(files_below(models.folder()), before) << "something was written";
 }
 

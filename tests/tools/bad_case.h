@@ -48,6 +48,7 @@ struct BadCase {
     std::vector<std::pair<std::string, std::string>> variables = {};
     std::string input = {};
     int exit_code = 1;
+    size_t most_bytes = 0;  // of memory that the program may ask for; 0: any
 };
 
 inline void PrintTo(const BadCase& bad, std::ostream* out) {  // GoogleTest's name for it

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "io/input_file.h"
+#include "text/write_model.h"
 #include "tools/bad_case.h"
 
 namespace aerie::test {
@@ -31,6 +32,32 @@ BadCase field(std::string name, const char* file, const std::string& key, const 
             [=](const ModelPair& models) { models.set(file, key, json); }};
 }
 
+// A link to a file that is not there, or to itself.
+BadCase link(std::string name, const char* file, const char* to, const char* problem) {
+    return {std::move(name), {file, problem}, [=](const ModelPair& models) {
+                models.remove(file);
+                std::filesystem::create_symlink(to, models.folder() / file);
+            }};
+}
+
+// Beside the program's own data.
+BadCase within_mb(BadCase bad, size_t megabytes) {
+    bad.most_bytes = (megabytes + 16) << 20;
+    return bad;
+}
+
+std::string many_keys(int count) {
+    std::string keys = "{";
+    for (int i = 0; i < count; ++i) keys += "\"" + std::to_string(i) + "\":0,";
+    return keys + "\"last\":0}";
+}
+
+std::string many_pieces(int count) {
+    ModelWriter model;
+    for (int i = 0; i < count; ++i) model.pieces.push_back({"piece " + std::to_string(i), 0});
+    return model.file();
+}
+
 // A field of the target's config.json that the error must name.
 BadCase config(std::string name, const std::string& key, const std::string& json) {
     return field(std::move(name), kConfig, key, json, {"'" + key + "'"});
@@ -54,8 +81,21 @@ const std::vector<BadCase> kConfigFiles = {
     text("NotUtf8", kConfig, "{\"a\":\"\xFF\"}", {"not JSON"}),
     text("Nested", kConfig, std::string(200'000, '['), {"nested deeper"}),
     text("DuplicateKey", kConfig, R"({"vocab_size":4096,"vocab_size":8})", {"duplicate key"}),
-    text("Huge", kConfig, std::string(17 << 20, ' '), {"bytes"}),
-    text("ManyValues", kConfig, "[" + std::string(5 << 20, '0').replace(0, 1, "0,0"), {"not JSON"}),
+    text("Huge", kConfig, std::string(5 << 20, ' '), {"bytes"}),
+    within_mb(text("ManyKeys", kConfig, many_keys(350'000), {"100000 values"}), 64),
+    within_mb(
+        text("LongString", kConfig, "[\"" + std::string(4'000'000, 'x') + "\"]", {"JSON object"}),
+        64),
+    text("NulAndMore", kConfig, std::string("{}\0{}", 5), {"not JSON"}),
+    text("ByteOrderMark", kConfig, "\xEF\xBB\xBF{}", {"byte order mark"}),
+    link("LinkToNothing", kConfig, "absent", "No such file"),
+    link("LinkToItself", kConfig, "config.json", "symbolic links"),
+    link("GenerationConfigLinksToNothing", kGeneration, "absent", "No such file"),
+    link("GenerationConfigLinksToItself", kGeneration, "generation_config.json", "symbolic links"),
+    link("TokenizerConfigLinksToNothing", kTokenizerConfig, "absent", "No such file"),
+    link("TokenizerConfigLinksToItself", kTokenizerConfig, "tokenizer_config.json",
+         "symbolic links"),
+    text("ManyValues", kConfig, "[" + std::string(3 << 20, '0').replace(0, 1, "0,0"), {"not JSON"}),
     pipe("Pipe", kConfig),
     BadCase{"Folder",
             {kConfig, "not a regular file"},
@@ -108,6 +148,15 @@ const std::vector<BadCase> kConfigFields = {
     config("TypeWithEscapes", "model_type", R"("\u001b[2J\nllama")"),
     config("ActivationOther", "hidden_act", R"("gelu")"),
     config("RopeScaled", "rope_scaling", R"({"type":"linear","factor":2.0})"),
+    config("RopeOfNewKind", "rope_parameters",
+           R"({"rope_type":"llama3","rope_theta":500000.0,"factor":8.0})"),
+    BadCase{"RopeThetaTwice",
+            {kConfig, "'rope_parameters'", "'rope_theta'"},
+            [](const ModelPair& models) {
+                models.set(kConfig, "rope_theta", "10000");
+                models.set(kConfig, "rope_parameters", R"({"rope_theta":500000.0})");
+            }},
+    config("RopeParametersNumber", "rope_parameters", "1"),
     config("AttentionBias", "attention_bias", "true"),
     config("MlpBias", "mlp_bias", "true"),
     config("TiedNumber", "tie_word_embeddings", "1"),
@@ -142,6 +191,12 @@ const std::vector<BadCase> kTokenizerFiles = {
                 models.truncate(kTokenizer, models.read(kTokenizer).size() - 1);
             }},
     pipe("Pipe", kTokenizer),
+    within_mb(
+        BadCase{"VeryManyPieces",
+                {"490259 pieces", "4096"},
+                [](const ModelPair& models) { models.write(kTokenizer, many_pieces(490'000)); }},
+        256),
+    text("TooManyPieces", kTokenizer, many_pieces(500'000), {"more than 500000 pieces"}),
     BadCase{.name = "MorePiecesThanVocabulary",
             .says = {"4096 pieces", "4000"},
             .damage = [](const ModelPair& models) { models.set(kConfig, "vocab_size", "4000"); },

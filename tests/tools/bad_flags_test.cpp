@@ -26,6 +26,11 @@ BadCase variable(std::string name, std::string variable, std::string value, int 
     return bad;
 }
 
+BadCase tokens(std::string name, const std::string& flag, const std::string& value) {
+    return command(std::move(name), {"generate", "-m", "target", "-p", "x", flag, value, "-q"},
+                   {"--predict", "whole number", "'" + value + "'"}, 2);
+}
+
 std::vector<std::string> compare_with(const std::vector<std::string>& flags) {
     std::vector<std::string> command = {"compare",  "-m",  "target",   "-q",
                                         "--device", "cpu", "--device", "cpu"};
@@ -37,9 +42,6 @@ const std::vector<BadCase> kUsage = {
     usage("UnknownFlag", {"--frobnicate"}, {"--frobnicate"}),
     usage("StrayArgument", {"stray"}, {"stray"}),
     usage("MissingValue", {"--temp"}, {"--temp"}),
-    usage("TokensNoNumber", {"-n", "x"}, {"--predict", "'x'"}),
-    usage("TokensNegative", {"-n", "-2"}, {"--predict", "'-2'"}),
-    usage("TokensFraction", {"-n", "1.5"}, {"--predict", "'1.5'"}),
     usage("ContextTiny", {"-c", "1"}, {"--ctx-size", "'1'"}),
     usage("ContextBeyondModel", {"-c", "5000"}, {"context of 5000", "2048"}),
     usage("ContextHuge", {"-c", "99999999999999999999"}, {"--ctx-size"}),
@@ -58,8 +60,6 @@ const std::vector<BadCase> kUsage = {
     usage("SeedNegative", {"-s", "-1"}, {"--seed", "'-1'"}),
     usage("SeedHuge", {"-s", "18446744073709551616"}, {"--seed"}),
     usage("ContextOctal", {"-c", "0x10"}, {"--ctx-size", "'0x10'"}),
-    usage("EmptyAttachedNumber", {"--predict=", "8"}, {"--predict", "''"}),
-    usage("EmptyAttachedFlag", {"--json="}, {}),
     usage("RepetitionAsWritten", {"--repeat-penalty", "0.001"},
           {"between 0.01 and 100, not 0.001\n"}),
     usage("TreeOfOneNode", {"--tree", "1,6,10"}, {"nodes", "not 1"}),
@@ -95,6 +95,13 @@ const std::vector<BadCase> kCommands = {
             .says = {"target: the tokenizer has", "4096 pieces", "4000"},
             .damage = [](const ModelPair& m) { m.set(kConfig, "vocab_size", "4000"); },
             .command = compare_with({"--draft", "none"})},
+    tokens("TokensNoNumber", "-n", "x"),
+    tokens("TokensNegative", "-n", "-2"),
+    tokens("TokensFraction", "-n", "1.5"),
+    tokens("TokensHexadecimal", "-n", "0x10"),
+    tokens("TokensEmpty", "-n", ""),
+    command("TokensEmptyAttached", {"generate", "-m", "target", "-p", "x", "--predict=", "-q"},
+            {"--predict", "whole number", "''"}, 2),
     command("PromptTooLong",
             {"generate", "-m", "target", "-c", "4", "-p", "one two three four five six"},
             {"prompt", "context of 4"}, 2),

@@ -70,7 +70,7 @@ const std::vector<BadCase> kFiles = {
                 std::filesystem::create_symlink("/etc/passwd", models.folder() / kWeights);
             }},
     BadCase{"IsLinkToNothing",
-            {"no model.safetensors"},
+            {"model.safetensors", "No such file"},
             [](const ModelPair& models) {
                 models.remove(kWeights);
                 std::filesystem::create_symlink("absent", models.folder() / kWeights);

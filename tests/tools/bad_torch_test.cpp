@@ -29,6 +29,12 @@ BadCase pickle(std::string name, const PickleWriter& pickle, std::vector<std::st
     return file(std::move(name), torch_file(pickle.text(), {one_tensor()}), std::move(says));
 }
 
+// The program's own data, and 64 MB for what the file makes it build.
+BadCase within_64_mb(BadCase bad) {
+    bad.most_bytes = size_t(64 + 16) << 20;
+    return bad;
+}
+
 // A pickle that calls a function as pickles do: it would leave a file behind.
 BadCase call(std::string name, const std::string& module, const std::string& function) {
     PickleWriter calls;
@@ -79,7 +85,11 @@ const std::vector<BadCase> kCalls = {
            {"opcode 129"}),
     pickle("Extension", PickleWriter().raw("\x82\x01"), {"opcode 130"}),
     pickle("DeepMarks", PickleWriter().raw(std::string(1'000'000, '(')), {"pickle"}),
-    pickle("Endless", PickleWriter().raw(std::string(5'000'000, 'N')), {"opcodes"}),
+    within_64_mb(pickle("Endless", PickleWriter().raw(std::string(5'000'000, 'N')), {"opcodes"})),
+    within_64_mb(
+        pickle("EndlessDicts", PickleWriter().raw(std::string(4'000'000, '}')), {"opcodes"})),
+    within_64_mb(pickle("EndlessTuples", PickleWriter().raw("N" + std::string(4'000'000, '\x85')),
+                        {"opcodes"})),
     pickle("HugeMemo", PickleWriter().raw("}r\xFF\xFF\xFF\xFF"), {"memo"}),
     pickle("EmptyStack", PickleWriter(), {"stack is empty"}),
     pickle("NoDict", PickleWriter().raw("N"), {"no dict"}),

@@ -110,7 +110,8 @@ TEST(Bench, MeasuresTheBundledModel) {
     EXPECT_EQ(number(paper, "tree_nodes"), 60);
     EXPECT_EQ(number(paper, "plain_share"), 0);
     EXPECT_EQ(field(*json.find("cycle"), "tree"), "\"auto\"") << "the default comes first";
-    EXPECT_NEAR(number(paper, "tau"), 5.5, 0.3) << "as recorded";
+    EXPECT_NEAR(number(paper, "tau"), 5.68, 0.06) << "as recorded";
+    EXPECT_EQ(field(json, "acceptance"), "\"aerie-acceptance-2\"");
     EXPECT_EQ(field(paper, "tau_is_rescaled"), "false");
 }
 
@@ -131,7 +132,7 @@ TEST(Bench, MeasuresAShapeWithoutFiles) {
 TEST(Bench, WithoutAHeadHasNoCycle) {
     const Json json = measured({"--like", "aerie-tiny", "--draft", "none"});
     expect_schema(json);
-    for (const char* key : {"draft_weights", "draft_level_seconds", "cycle"})
+    for (const char* key : {"draft_weights", "draft_level_seconds", "acceptance", "cycle"})
         EXPECT_EQ(field(json, key), "null") << key;
     EXPECT_TRUE(json.find("cycles")->array()->empty());
 }

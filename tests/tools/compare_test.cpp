@@ -1,10 +1,11 @@
 // `aerie compare`: its verdict as exit code, its JSON object against tools/README.md, its page.
-#include <thread>
+#include <csignal>
 
 #include "io/damage.h"
 #include "io/input_file.h"
 #include "paths.h"
 #include "tools/generated.h"
+#include "tools/pty.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {
@@ -165,10 +166,11 @@ TEST(CompareCommand, FailsAndNamesTheOp) {
 TEST(CompareCommand, IsInterruptedCleanly) {
     const TestFolder folder;
     const fs::path page = folder.write("page.html", "old");
-    Program program(with(kTwice, {"-n", "1500", "--html", page, "-q"}));
-    while (std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) < 2)
-        std::this_thread::yield();  // until the fresh page shows that it has begun
-    program.interrupt();
+    Pty terminal;
+    Program program(with(kTwice, {"-n", "1500", "--html", page}),
+                    {.before = [&] { terminal.serve(STDERR_FILENO); }});
+    terminal.wait_for("decoding on ");
+    program.send(SIGINT);
     const Outcome outcome = program.wait();
     EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
     EXPECT_EQ(outcome.out, "");

@@ -121,7 +121,7 @@ TEST(Generate, ForgetsWhatItMeasuredFarOff) {
     std::ofstream(file) << costs;
     generated(kShort, here);
     EXPECT_EQ(read_text(file, 1 << 16), costs) << "a few cycles do not say much";
-    generated({"-p", "The", "-n", "600"}, here);
+    generated({"-p", "The", "-n", "400", "--temp", "1.5", "-s", "1"}, here);
     EXPECT_FALSE(std::filesystem::exists(file));
 }
 

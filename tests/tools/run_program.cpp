@@ -45,6 +45,8 @@ std::string contents(std::FILE* file) {
     for (const std::string& argument : arguments)
         argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
+    // What started the tests may ignore signals, as a shell does for what runs in the background.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
     if (surroundings.before) surroundings.before();
     ::alarm(kTimeLimitSeconds);
     ::execv(AERIE_PROGRAM, argv.data());

@@ -23,7 +23,7 @@ void redirect(const char* file, int descriptor) {
 }
 
 void wait_for_text(const Program& program) {
-    for (int tries = 0; program.out().size() < 20 && tries < 2000; ++tries) ::usleep(5000);
+    for (int tries = 0; program.out().size() < 20 && tries < 10'000; ++tries) ::usleep(5000);
 }
 
 class Signals : public testing::TestWithParam<int> {};

@@ -95,13 +95,18 @@ TEST(Synth, LeavesNothingBehindWhenItFails) {
     EXPECT_EQ(entries(folder), 0u);
 }
 
+// The model and its head have been begun.
+void wait_for_both(const TestFolder& folder) {
+    for (int tries = 0; entries(folder) < 2 && tries < 60'000; ++tries) ::usleep(1000);
+}
+
 const std::vector<std::string> kLarge = {"synth", "--like", "tinyllama-1.1b", "-o", "made"};
 
 TEST(Synth, LeavesNothingBehindWhenInterrupted) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         const TestFolder folder;
         Program program(kLarge, {.folder = folder.path()});
-        while (entries(folder) < 2) ::usleep(1000);
+        wait_for_both(folder);
         program.send(signal);
         EXPECT_EQ(program.wait().exit_code, 128 + signal);
         EXPECT_EQ(entries(folder), 0u);
@@ -112,7 +117,7 @@ TEST(Synth, RemovesWhatAKilledRunLeft) {
     const TestFolder folder;
     {
         Program program(kLarge, {.folder = folder.path()});
-        while (entries(folder) < 2) ::usleep(1000);
+        wait_for_both(folder);
         program.send(SIGKILL);
         program.wait();
     }
