@@ -233,7 +233,6 @@ TEST(Mixes, OfTypesAndThreads) {
 
 // Texts that end at position 700, eleven pages on; slow devices read most of it as the prompt.
 TEST(LongTexts, EqualPlainAtPosition700) {
-    if (lacks_test_device()) GTEST_SKIP();
     constexpr int kEnd = 700;
     const int tokens = most_tokens() < kMaxTokens ? most_tokens() : 600;
     std::vector<int> prompt = long_text(8);
