@@ -13,8 +13,8 @@ echo "$prompt"
 build/aerie generate -m aerie-tiny --draft eagle2 -n 256 --compare-plain -p "$prompt"
 cat <<'END'
 
-Trees are small here, since larger ones don't pay on a CPU: it computes every node, while a GPU waits for the weights
-and checks many nodes in the time of one. --tree auto, the default, weighs that in each cycle.
+Larger trees don't pay on a CPU: it computes every node, while a GPU waits for the weights and checks many nodes in the
+time of one. So the default, --tree auto, weighs in each cycle what a node costs here and what it may gain.
 Now your own model: a LLaMA of Hugging Face and an EAGLE head for it, each a folder or org/name as downloaded:
   build/aerie generate -m MODEL --head HEAD --compare-plain -p "The capital of France is"
 END
