@@ -69,7 +69,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
 
 CpuBackend::CpuBackend(Isa isa, int threads, const std::string& device)
     : kernels_(kernels(isa)), pool_(threads), capabilities_(describe(isa, threads, device)) {
-    reserve({});
+    do_reserve({});
 }
 
 Buffer CpuBackend::allocate(size_t size_bytes) {
@@ -86,13 +86,12 @@ size_t CpuBackend::scratch_bytes(const Limits& limits) const {
     return lay_out_scratch(nullptr, limits, pool_.threads()).bytes;
 }
 
-void CpuBackend::reserve(const Limits& limits) {
+void CpuBackend::do_reserve(const Limits& limits) {
     scratch_memory_ = allocate(scratch_bytes(limits));
     std::byte* memory = static_cast<CpuMemory&>(*scratch_memory_).data();
     ScratchLayout layout = lay_out_scratch(memory, limits, pool_.threads());
     scratch_ = std::move(layout.threads);
     packed_ = layout.packed;
-    limits_ = limits;
 }
 
 void CpuBackend::write(Tensor to, const void* from) {

@@ -142,7 +142,7 @@ void CpuBackend::multiply_floats(Tensor x, const CpuWeight& weight, const Matmul
 }
 
 void CpuBackend::multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
-    assert(x.cols <= limits_.widest && x.rows <= limits_.rows);
+    assert(x.cols <= reserved().widest && x.rows <= reserved().rows);
     const PackTask pack = {.x = row<std::byte>(x, 0),
                            .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
                            .columns = x.rows,
@@ -194,7 +194,7 @@ void CpuBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attention
     // kv heads of a part: its columns are whole groups where they are quantised.
     const int heads = quantised && columns % kGroup != 0 ? 2 : 1;
     int block = std::clamp(kQueries / group, 1, kMostBlock);
-    if (quantised) block = std::min(block, limits_.widest / (heads * columns));
+    if (quantised) block = std::min(block, reserved().widest / (heads * columns));
     const int blocks = (qkv.rows + block - 1) / block, parts = shape.kv_heads / heads;
     double positions = 0;
     for (int r = 0; r < qkv.rows; ++r) positions += row_of(rows, r).position + 1;

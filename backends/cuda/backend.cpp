@@ -45,7 +45,10 @@ Capabilities describe(int index) {
                        "; build with -DAERIE_CUDA_ARCHITECTURES=" +
                        std::to_string(properties.major * 10 + properties.minor);
     caps.memory_bytes = properties.totalGlobalMem;
-    caps.kind = DeviceKind::discrete_gpu;
+    caps.kind = properties.integrated ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
+    caps.most.rows = caps.most.heads = kMostGrid;
+    caps.most.head_dim = kMostHeadDim;
+    caps.most.context = kMostGrid * kPageSize;
     return caps;
 }
 
@@ -56,7 +59,7 @@ CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index
         throw Error(capabilities_.name + ": " + capabilities_.problem);
     queue_ = std::make_shared<Queue>(index, profile);
     check_code(capabilities_.name);
-    reserve({});
+    do_reserve({});
 }
 
 Buffer CudaBackend::allocate(size_t size_bytes) {
@@ -103,7 +106,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
     return lay_out_scratch(limits).bytes;
 }
 
-void CudaBackend::reserve(const Limits& limits) {
+void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits);
     scratch_.reset();
     scratch_ = allocate(layout.bytes);

@@ -76,6 +76,10 @@ Capabilities describe(size_t index, const Traits& traits) {
     caps.problem = traits.missing;
     caps.kind = kind_of(traits.type);
     caps.details = details(traits);
+    caps.most.rows = caps.most.heads = kMostGroups;
+    caps.most.widest = kWidest;
+    caps.most.context = kMostContext;
+    caps.most.vocab = kMostVocab;
     return caps;
 }
 
@@ -104,7 +108,7 @@ VulkanBackend::VulkanBackend(std::shared_ptr<Device> device, size_t index)
     : device_(std::move(device)),
       queue_(std::make_shared<Queue>(device_)),
       capabilities_(describe(index, device_->traits())) {
-    reserve({});
+    do_reserve({});
 }
 
 Buffer VulkanBackend::allocate_raw(size_t size_bytes) {
@@ -143,14 +147,7 @@ size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
     return plan.size_bytes();
 }
 
-void VulkanBackend::reserve(const Limits& limits) {
-    if (limits.context > kMostContext)
-        throw Error(device_->name() + ": a context of " + std::to_string(limits.context) +
-                    " positions is beyond the " + std::to_string(kMostContext) +
-                    " of this backend");
-    if (limits.vocab > kMostVocab)
-        throw Error(device_->name() + ": a vocabulary of " + std::to_string(limits.vocab) +
-                    " is beyond the " + std::to_string(kMostVocab) + " of this backend");
+void VulkanBackend::do_reserve(const Limits& limits) {
     TensorPlan plan;
     scratch_.add_to(plan, limits);
     scratch_memory_ = plan.allocate(*this);

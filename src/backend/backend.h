@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/limits.h"
 #include "core/rows.h"
 #include "core/tensor.h"
 
@@ -112,15 +113,6 @@ struct BeamStep {
     bool sum_values = true;
 };
 
-struct Limits {
-    int rows = 0;    // most rows of a pass
-    int top_k = 0;   // most candidates of a row
-    int widest = 0;  // most columns of an activation
-    int vocab = 0;
-    int context = 0;  // most positions of a sequence, draft slots included
-    int heads = 0;
-};
-
 // What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
 // backend is quicker than a GPU's driver that runs on one.
 enum class DeviceKind { cpu, integrated_gpu, virtual_gpu, discrete_gpu };
@@ -134,6 +126,7 @@ struct Capabilities {
     size_t memory_bytes = 0;
     bool maps_files = false;  // what is looked up in its own type stays in the host data
     int threads = 0;          // of a CPU
+    Limits most = kAnySize;   // that may be reserved
 };
 
 // What memory gives on this device, whatever is computed: the yardstick of a streaming kernel. Both
@@ -170,7 +163,10 @@ class Backend {
     // The blocks stacked, stored as `as`.
     virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
                                                   WeightUse use = WeightUse::multiply) = 0;
-    virtual void reserve(const Limits& limits) = 0;                // all scratch, once
+    // Scratch for all that was reserved so far and for this. Whoever makes a model or a session
+    // reserves what its passes need; ops rely on it. Throws where the device takes less.
+    void reserve(const Limits& limits);
+    const Limits& reserved() const { return reserved_; }
     virtual size_t scratch_bytes(const Limits& limits) const = 0;  // what reserve would take
     virtual void write(Tensor to, const void* from) = 0;  // dense host data; reusable at once
     virtual void read(Tensor from, void* to) = 0;         // waits
@@ -214,6 +210,12 @@ class Backend {
         do_rms_norm(out, x, weight, epsilon);
     }
     virtual void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w);
+
+  protected:
+    virtual void do_reserve(const Limits& limits) = 0;  // in the place of the scratch that is there
+
+  private:
+    Limits reserved_;
 };
 
 }  // namespace aerie

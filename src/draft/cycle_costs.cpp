@@ -56,10 +56,11 @@ CycleCosts::CycleCosts(const MeasuredCosts& measured)
     : verify_(verify_points(measured)),
       level_(level_points(measured)),
       root_(level_),
+      frozen_(measured.frozen),
       speed_(measured.verify.empty() || measured.level.empty() ? 0 : 1) {}
 
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
-    if (!(seconds > 0)) return;
+    if (frozen_ || !(seconds > 0)) return;
     if (speed_ == 0) speed_ = seconds / curve.at(rows);
     // One interrupted pass must not count for more than a slow one.
     const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);

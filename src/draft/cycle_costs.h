@@ -20,6 +20,8 @@ struct CostPoint {
 struct MeasuredCosts {
     std::vector<CostPoint> verify;  // a target pass and its choices
     std::vector<CostPoint> level;   // a level of the head: pass, LM head, candidates
+    // The cycles' own timings change nothing: equal texts get equal trees on every run.
+    bool frozen = false;
 };
 
 // Seconds by rows: straight lines between the points; beyond the last its line goes on.
@@ -53,6 +55,7 @@ class CycleCosts {
     void saw(CostCurve& curve, int rows, double seconds);
 
     CostCurve verify_, level_, root_;
+    bool frozen_;
     double speed_ = 1;  // of the machine now, seconds of a curve times this; 0: nothing seen yet
 };
 

@@ -98,6 +98,10 @@ struct HeadSource {
 };
 std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options);
 
+// What the head of such a drafter asks of a backend; `head` is its shape.
+Limits eagle_limits(const ModelConfig& head, const DraftOptions& options, int context,
+                    int pass_rows);
+
 // What a drafter of these options will reach, before it is made.
 DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target);
 

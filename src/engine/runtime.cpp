@@ -120,7 +120,7 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
     plan.scratch =
         session_bytes(config, limits, reach) - plan.kv_cache +
         target_scratch_bytes(config, target_limits(limits), backend.activation_type(target_type)) +
-        backend.scratch_bytes(backend_limits(config, limits));
+        backend.scratch_bytes(this->limits(options, backend.capabilities()));
     if (head_config) {
         const DType type = matrix_type(*head_checkpoint, draft_weights);
         plan.head_weights = model_bytes(*head_checkpoint, draft_weights);
@@ -131,6 +131,18 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
     }
     plan.program = program_bytes(checkpoint.folder());
     return plan;
+}
+
+Limits ModelFiles::limits(const RuntimeOptions& options, const Capabilities& device) const {
+    Limits all = backend_limits(config, session_limits(options, context));
+    check_limits(all, device.most, checkpoint.folder().string(), device.name);
+    if (head_config) {
+        const Limits head = eagle_limits(*head_config, options.draft, context,
+                                         std::max(options.prefill_rows, kMaxNodes));
+        check_limits(head, device.most, head_checkpoint->folder().string(), device.name);
+        all = largest(all, head);
+    }
+    return all;
 }
 
 Runtime::Runtime(const RuntimeOptions& options)
@@ -147,7 +159,7 @@ Runtime::Runtime(const RuntimeOptions& options)
                     std::to_string(tokenizer_.size()) + " pieces, the model " +
                     std::to_string(files_.config.vocab));
     const SessionLimits limits = session_limits(options, files_.context);
-    backend_->reserve(backend_limits(files_.config, limits));
+    backend_->reserve(files_.limits(options, backend_->capabilities()));
     progress("loading " + options.model.string());
     target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
                           target_limits(limits));

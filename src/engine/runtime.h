@@ -59,6 +59,8 @@ struct ModelFiles {
     static ModelFiles random(const std::string& name, const ModelConfig& config,
                              const RuntimeOptions& options);
     MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
+    // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
+    Limits limits(const RuntimeOptions& options, const Capabilities& device) const;
 };
 
 // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.

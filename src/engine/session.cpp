@@ -45,14 +45,8 @@ size_t session_bytes(const ModelConfig& config, const SessionLimits& limits,
 }
 
 Limits backend_limits(const ModelConfig& config, const SessionLimits& limits) {
-    Limits scratch;
-    scratch.rows = std::max(limits.prefill_rows, kMaxNodes);
-    scratch.top_k = kMaxTopK;
-    scratch.widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()});
-    scratch.vocab = config.vocab;
-    scratch.context = limits.context + kMaxNodes;
-    scratch.heads = config.attention.heads;
-    return scratch;
+    return pass_limits(config, std::max(limits.prefill_rows, kMaxNodes),
+                       limits.context + kMaxNodes);
 }
 
 void SessionTensors::add_to(TensorPlan& plan, const ModelConfig& config,
@@ -76,6 +70,7 @@ Session::Session(Backend& be, Target& target, Drafter& drafter, const SessionLim
       limits_(limits),
       reach_(drafter.reach()),
       kv_(be, kv_shape(target.config(), limits, reach_)) {
+    be.reserve(backend_limits(target.config(), limits));
     TensorPlan plan;
     t_.add_to(plan, target.config(), limits, reach_);
     memory_ = plan.allocate(be);

@@ -2,6 +2,7 @@
 // it.
 #include "model/config.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "core/error.h"
@@ -145,6 +146,18 @@ Json read_config_json(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+Limits pass_limits(const ModelConfig& config, int rows, int slots) {
+    const AttentionShape& attention = config.attention;
+    return {.rows = rows,
+            .top_k = kMaxTopK,
+            .widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()}),
+            .vocab = config.vocab,
+            .context = slots,
+            .heads = attention.heads,
+            .queries = attention.heads / attention.kv_heads,
+            .head_dim = attention.head_dim};
+}
 
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
     const Fields fields(json, source);

@@ -9,6 +9,10 @@ namespace aerie {
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,
                                     const TargetLimits& limits) {
+    const Limits wanted = pass_limits(config, limits.rows, limits.positions);
+    check_limits(wanted, be.capabilities().most, checkpoint.folder().string(),
+                 be.capabilities().name);
+    be.reserve(wanted);
     if (config.architecture == "llama") return make_llama(be, config, checkpoint, weights, limits);
     throw Error("no architecture named '" + config.architecture + "'");
 }

@@ -1,0 +1,91 @@
+// Cost curves by themselves: lines between the points, what a timing moves, what frozen keeps.
+#include "draft/cycle_costs.h"
+
+#include <gtest/gtest.h>
+
+namespace aerie::test {
+namespace {
+
+const MeasuredCosts kMeasured{{{1, 2.0}, {4, 5.0}, {8, 7.0}}, {{1, 0.4}, {10, 1.3}}};
+
+TEST(CostCurve, LinesBetweenThePointsAndBeyond) {
+    const CostCurve curve(kMeasured.verify);
+    EXPECT_DOUBLE_EQ(curve.at(1), 2);
+    EXPECT_DOUBLE_EQ(curve.at(3), 4);
+    EXPECT_DOUBLE_EQ(curve.at(6), 6);
+    EXPECT_DOUBLE_EQ(curve.at(12), 9);  // the last line goes on
+    EXPECT_DOUBLE_EQ(curve.at(2 * kMaxNodes), 2 * curve.at(kMaxNodes));
+    EXPECT_DOUBLE_EQ(curve.at(0), curve.at(1));
+}
+
+TEST(CostCurve, NoisyPointsNeverGiveAFreePass) {
+    const CostPoint falling[] = {{1, 2.0}, {2, 1.5}};
+    const CostCurve curve(falling);
+    for (int rows = 1; rows <= kMaxNodes; ++rows) EXPECT_GE(curve.at(rows), 1) << rows;
+}
+
+TEST(CostCurve, ACorrectionReachesTheNeighboursByHalf) {
+    CostCurve curve(kMeasured.verify);
+    const double before[] = {curve.at(3), curve.at(4), curve.at(5), curve.at(6)};
+    curve.correct(4, 1.5);
+    EXPECT_DOUBLE_EQ(curve.at(3), 1.25 * before[0]);
+    EXPECT_DOUBLE_EQ(curve.at(4), 1.5 * before[1]);
+    EXPECT_DOUBLE_EQ(curve.at(5), 1.25 * before[2]);
+    EXPECT_DOUBLE_EQ(curve.at(6), before[3]);
+}
+
+TEST(CycleCosts, AreInPlainCycles) {
+    const CycleCosts costs(kMeasured);
+    EXPECT_DOUBLE_EQ(costs.verify(1), 1);
+    EXPECT_DOUBLE_EQ(costs.verify(8), 3.5);
+    EXPECT_DOUBLE_EQ(costs.level(10), 0.65);
+    EXPECT_DOUBLE_EQ(costs.root(1), 0.2);
+}
+
+// A machine that became slower is slower in all parts: the relations stay. One part alone moves.
+TEST(CycleCosts, TimingsMoveTheirOwnPart) {
+    CycleCosts costs(kMeasured);
+    for (int i = 0; i < 1000; ++i) {
+        costs.saw_verify(1, 2.0);
+        costs.saw_verify(8, 14.0);
+    }
+    EXPECT_NEAR(costs.verify(8), 7, 0.2);
+    const double before = costs.verify(8);
+    costs.saw_verify(8, 0);  // no timing
+    costs.saw_verify(8, -1);
+    EXPECT_DOUBLE_EQ(costs.verify(8), before);
+}
+
+TEST(CycleCosts, OneInterruptedPassCountsLittle) {
+    CycleCosts costs(kMeasured);
+    costs.saw_verify(8, 1e6);
+    EXPECT_LE(costs.verify(8), 1.05 * 3.5);
+}
+
+TEST(CycleCosts, FrozenOnesNeverMove) {
+    MeasuredCosts frozen = kMeasured;
+    frozen.frozen = true;
+    CycleCosts costs(frozen), never_timed(kMeasured);
+    for (int i = 0; i < 100; ++i) {
+        costs.saw_verify(1 + i % 8, 3.0);
+        costs.saw_level(10, 0.1 * i);
+        costs.saw_root(1, 9);
+    }
+    for (int rows = 1; rows <= kMaxNodes; ++rows) {
+        EXPECT_EQ(costs.verify(rows), never_timed.verify(rows));
+        EXPECT_EQ(costs.level(rows), never_timed.level(rows));
+        EXPECT_EQ(costs.root(rows), never_timed.root(rows));
+    }
+}
+
+// Without measurements the guesses hold until the first timing gives them a unit.
+TEST(CycleCosts, HalfAMeasurementIsNone) {
+    const CycleCosts none, half(MeasuredCosts{{{1, 5.0}}, {}});
+    for (int rows : {1, 8, 64}) EXPECT_EQ(half.verify(rows), none.verify(rows));
+    CycleCosts seen;
+    seen.saw_verify(1, 0.125);
+    for (int rows : {1, 8, 64}) EXPECT_DOUBLE_EQ(seen.verify(rows), none.verify(rows));
+}
+
+}  // namespace
+}  // namespace aerie::test
