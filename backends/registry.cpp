@@ -61,23 +61,26 @@ std::vector<Kind> kinds() {
     };
 }
 
-// The largest GPU of the first kind that has one, else the CPU.
-std::string best_device() {
-    for (const Kind& kind : kinds()) {
-        std::string best;
-        size_t memory = 0;
-        if (!kind.list) continue;
-        for (const Capabilities& device : kind.list())
-            if (device.is_gpu && device.problem.empty() && device.memory_bytes > memory) {
-                best = device.name;
-                memory = device.memory_bytes;
-            }
-        if (!best.empty()) return best;
-    }
-    return "cpu";
+std::string_view backend_of(const Capabilities& device) {
+    return std::string_view(device.name).substr(0, device.name.find(':'));
+}
+
+// Memory is compared within a backend only: two of them may see one device.
+bool is_better(const Capabilities& a, const Capabilities& b) {
+    if (a.kind != b.kind) return a.kind > b.kind;
+    return backend_of(a) == backend_of(b) && a.memory_bytes > b.memory_bytes;
 }
 
 }  // namespace
+
+std::string best_device(std::span<const Capabilities> devices) {
+    const Capabilities* best = nullptr;
+    for (const Capabilities& device : devices)
+        if (device.kind != DeviceKind::cpu && device.problem.empty() &&
+            (!best || is_better(device, *best)))
+            best = &device;
+    return best ? best->name : "cpu";
+}
 
 std::vector<Capabilities> list_devices() {
     std::vector<Capabilities> all;
@@ -88,7 +91,7 @@ std::vector<Capabilities> list_devices() {
 }
 
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options) {
-    const std::string wanted = device.empty() ? best_device() : device;
+    const std::string wanted = device.empty() ? best_device(list_devices()) : device;
     for (const Kind& kind : kinds()) {
         if (wanted != kind.prefix && !wanted.starts_with(kind.prefix + ":")) continue;
         if (kind.open) return kind.open(wanted, options);

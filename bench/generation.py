@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decoding speed and acceptance length of every drafter on the bundled model, for the README's table.
+"""Decoding speed and acceptance length of every drafter on the bundled model, for the table of bench/RESULTS.md.
 
 usage: bench/generation.py [ROUNDS [FLAG...]]      (needs build/aerie; default: 3 rounds; flags for all, as --weights q8_0)
 

@@ -17,10 +17,10 @@ done
 # Vulkan's loader, which is opened by name and finds the other machine's driver.
 loader=$({ ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | awk '/libvulkan\.so\.1 / && !found { print $NF; found = 1 }')
 [ -z "$loader" ] || cp -L "$loader" "$folder/lib/"
-strip "$folder"/bin/* "$folder"/lib/* 2>/dev/null
+strip "$folder"/bin/* "$folder"/lib/* || echo "gpu_suite: not everything could be stripped" >&2
 size=$(du -sm "$folder" | cut -f1)
 echo "$folder: $size MiB"
 if [ "$size" -gt 30 ]; then
-  echo "gpu_suite: $folder has $size MiB; at most 30 are wanted" >&2
+  echo "gpu_suite: $folder has $size MiB; at most 30 are wanted (build with -DAERIE_CUDA_ARCHITECTURES=90, or the GPU's)" >&2
   exit 1
 fi

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Builds everything and runs the tests. `--all` runs the long suites too; further arguments go to cmake.
+# Installs what is missing, builds everything and runs the tests, the quick ones first. `--all` runs the long suites
+# too; further arguments go to cmake.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-selection=(-LE long)
+rest='quick|long'
 if [ "${1:-}" = --all ]; then
-  selection=()
+  rest=quick
   shift
 fi
-scripts/setup.sh
+scripts/setup.sh --tests
 cmake --preset release -DAERIE_TESTS=ON "$@"
 cmake --build --preset release
-ctest --test-dir build --output-on-failure "${selection[@]}"
+ctest --test-dir build --output-on-failure -j "$(nproc)" -L quick
+ctest --test-dir build --output-on-failure -j "$(nproc)" -LE "$rest"

@@ -1,10 +1,8 @@
 // `aerie bench`: the table to stderr, the JSON object to stdout, the page to a file.
-#include <cstdio>
-
 #include "bench_report.h"
 #include "commands.h"
 #include "core/error.h"
-#include "io/replaced_file.h"
+#include "core/replaced_file.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -40,7 +38,6 @@ int run_bench(const BenchOptions& options) {
     std::optional<ReplacedFile> page;
     if (options.html) page.emplace(*options.html);  // or a minute of measuring would be lost
     ProgressLine progress(options.quiet);
-    handle_interrupt();
     BenchModel model = load(options, progress);
     BenchPlan plan = plan_of(options, progress);
     AcceptanceRecord acceptance;
@@ -48,11 +45,12 @@ int run_bench(const BenchOptions& options) {
         acceptance = read_acceptance(find_acceptance());
         plan.acceptance = &acceptance;
     }
+    end_cleanly_on_signals();
     BenchResult result = run_benchmark(model, plan);
     progress.clear();
-    if (result.cancelled) return kInterrupted;
+    if (result.cancelled) return interrupted();
     const BenchReport report(model, plan, std::move(result));
-    if (!options.quiet) std::fputs(bench_table(report).c_str(), stderr);
+    if (!options.quiet) tell(bench_table(report));
     if (options.model.profile) print_op_times(model.backend());
     if (page) page->commit(bench_page(report));
     if (options.json) print(bench_json(report).dump() + "\n");

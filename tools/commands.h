@@ -1,4 +1,5 @@
-// The subcommands: each returns the exit code (0 ok, 1 failure, 2 usage, 130 interrupted).
+// The subcommands: each returns the exit code (0 ok, 1 failure, 2 usage, 128 + the signal that
+// ended it).
 #pragma once
 
 #include "engine/runtime.h"

@@ -6,10 +6,10 @@
 #include "commands.h"
 #include "compare_report.h"
 #include "core/error.h"
+#include "core/replaced_file.h"
 #include "core/utf8.h"
 #include "engine/perplexity.h"
 #include "format.h"
-#include "io/replaced_file.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -131,7 +131,6 @@ int run_compare(const CompareOptions& options) {
     RuntimeOptions runtime = locate(options.model);
     if (!runtime.draft.tree) runtime.draft.tree = TreeShape{};
     const std::vector<std::string> prompts = read_prompts(options);
-    handle_interrupt();
     std::optional<ReplacedFile> page;
     if (options.html) page.emplace(*options.html);
     ProgressLine progress(options.quiet);
@@ -145,11 +144,13 @@ int run_compare(const CompareOptions& options) {
     task.cancelled = interrupted;
     runtime.context = context_of(runtime, task);
     const auto models = load(options, runtime, progress);
+    check_tokenizer_fits(tokenizer, models[0]->model().files().config, runtime.model);
     task.eos_ids = eos_ids(read_generation_config(runtime.model), models[0]->model().files().config,
                            tokenizer);
+    end_cleanly_on_signals();
     Comparison comparison = compare(models, tokenizer, task);
     progress.clear();
-    if (comparison.cancelled) return kInterrupted;
+    if (comparison.cancelled) return interrupted();
 
     const CompareReport report =
         report_of(models[0]->model(), options, std::move(comparison), tokenizer);

@@ -1,9 +1,9 @@
 // `aerie devices`: what can run models here.
-#include <cstdio>
-
 #include "backend/registry.h"
 #include "commands.h"
+#include "format.h"
 #include "io/json.h"
+#include "terminal.h"
 
 namespace aerie {
 
@@ -20,16 +20,18 @@ int run_devices(const DevicesOptions& options) {
                              {"problem", device.problem}});
         const Json result(
             Json::Object{{"schema", "aerie-devices-1"}, {"devices", std::move(list)}});
-        std::printf("%s\n", result.dump().c_str());
+        print(result.dump() + "\n");
         return 0;
     }
+    const std::string indent(11, ' ');
+    std::string table;
     for (const Capabilities& device : devices) {
-        std::printf("%-10s %s, %.1f GiB\n", device.name.c_str(), device.description.c_str(),
-                    double(device.memory_bytes) / double(1ull << 30));
-        if (!device.problem.empty())
-            std::printf("%-10s cannot be used: %s\n", "", device.problem.c_str());
-        for (const std::string& line : device.details) std::printf("%-10s %s\n", "", line.c_str());
+        table += format("%-10s ", device.name.c_str()) + device.description +
+                 format(", %.1f GiB\n", double(device.memory_bytes) / double(1ull << 30));
+        if (!device.problem.empty()) table += indent + "cannot be used: " + device.problem + "\n";
+        for (const std::string& line : device.details) table += indent + line + "\n";
     }
+    print(table);
     return 0;
 }
 

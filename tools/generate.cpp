@@ -113,15 +113,16 @@ int compare_plain(Runtime& runtime, const RuntimeOptions& options, const Generat
                     {runtime.session().context(), options.kv});
     request.on_text = {};
     const Generation plain = generate(session, runtime.tokenizer(), request);
-    if (plain.finish == FinishReason::cancelled) return kInterrupted;
+    if (plain.finish == FinishReason::cancelled) return interrupted();
     const bool equal = plain.ids == drafted.ids;
-    const int plain_passes = plain.stats.cycles, passes = drafted.stats.cycles;
+    const double plain_speed = plain.stats.tokens_per_second();
+    const double speed = drafted.stats.tokens_per_second();
     std::fprintf(stderr,
                  "plain decoding of the same prompt: ids %s (%zu tokens), %d target passes "
-                 "against %d: %d saved; %.1f tokens/s against %.1f\n",
-                 equal ? "equal" : "DIFFERENT", plain.ids.size(), plain_passes, passes,
-                 plain_passes - passes, plain.stats.tokens_per_second(),
-                 drafted.stats.tokens_per_second());
+                 "against %d with drafting\n"
+                 "speed: %.1f tokens/s plainly, %.1f with drafting: %.2f times as fast\n",
+                 equal ? "equal" : "DIFFERENT", plain.ids.size(), plain.stats.cycles,
+                 drafted.stats.cycles, plain_speed, speed, speed / plain_speed);
     return equal ? 0 : 1;
 }
 
@@ -149,7 +150,7 @@ int run_generate(const GenerateOptions& options) {
             progress.clear();
             print(text);
         };
-    handle_interrupt();
+    end_cleanly_on_signals();
     progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
     const Generation result = generate(runtime.session(), runtime.tokenizer(), request);
     progress.clear();
@@ -157,7 +158,8 @@ int run_generate(const GenerateOptions& options) {
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
     if (options.model.profile) print_op_times(runtime.backend());
-    if (result.finish == FinishReason::cancelled) return kInterrupted;
+    if (result.finish == FinishReason::cancelled) return interrupted();
+    runtime.review_costs();
     return options.compare_plain ? compare_plain(runtime, runtime_options, result, request) : 0;
 }
 

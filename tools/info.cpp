@@ -1,10 +1,10 @@
 // `aerie info`: a model's shape and the memory that it will need, without loading it.
-#include <cstdio>
-
 #include "backend/registry.h"
 #include "commands.h"
+#include "format.h"
 #include "io/json.h"
 #include "model/shapes.h"
+#include "terminal.h"
 
 namespace aerie {
 
@@ -22,6 +22,7 @@ std::vector<Line> memory_lines(const MemoryPlan& plan) {
             {"kv_cache", "KV cache", plan.kv_cache},
             {"scratch", "activations, head cache, scratch", plan.scratch},
             {"program", "program, tokenizer", plan.program},
+            {"loading", "files while loading", plan.loading},
             {"total", "total", plan.total()}};
 }
 
@@ -37,7 +38,7 @@ std::string types_of(const Checkpoint& checkpoint) {
 size_t parameters(const Checkpoint& checkpoint) {
     size_t count = 0;
     for (const auto& [name, tensor] : checkpoint.tensors())
-        count += tensor.data.size() / size_bytes(tensor.dtype);
+        count += tensor.data.size_bytes / size_bytes(tensor.dtype);
     return count;
 }
 
@@ -51,14 +52,26 @@ Json model_json(const ModelConfig& config, const Checkpoint& checkpoint) {
     return json;
 }
 
-void print_model(const char* role, const ModelConfig& config, const Checkpoint& checkpoint) {
-    std::printf("%-8s %s\n", role, checkpoint.folder().c_str());
-    std::printf("         %s, %.1f M parameters (%s), %d layer%s\n", config.architecture.c_str(),
-                double(parameters(checkpoint)) / 1e6, types_of(checkpoint).c_str(), config.layers,
-                config.layers == 1 ? "" : "s");
-    std::printf("         hidden %d, FFN %d, %d heads of %d (%d for KV), vocabulary %d\n",
-                config.hidden, config.intermediate, config.attention.heads,
-                config.attention.head_dim, config.attention.kv_heads, config.vocab);
+std::string model_lines(const char* role, const ModelConfig& config, const Checkpoint& checkpoint) {
+    return format("%-8s ", role) + checkpoint.folder().string() + "\n" +
+           format("         %s, %.1f M parameters (%s), %d layer%s\n", config.architecture.c_str(),
+                  double(parameters(checkpoint)) / 1e6, types_of(checkpoint).c_str(), config.layers,
+                  config.layers == 1 ? "" : "s") +
+           format("         hidden %d, FFN %d, %d heads of %d (%d for KV), vocabulary %d\n",
+                  config.hidden, config.intermediate, config.attention.heads,
+                  config.attention.head_dim, config.attention.kv_heads, config.vocab);
+}
+
+std::string model_table(const ModelFiles& files, const Backend& backend,
+                        const std::vector<Line>& memory) {
+    std::string table = model_lines("target", files.config, files.checkpoint);
+    if (files.head_config) table += model_lines("head", *files.head_config, *files.head_checkpoint);
+    table += format("memory   on %s with a context of %d (model: %d)\n",
+                    backend.capabilities().name.c_str(), files.context, files.config.context);
+    for (const Line& line : memory)
+        table += format("         %-34s %10.1f MiB\n", line.label.c_str(),
+                        double(line.bytes) / double(1 << 20));
+    return table;
 }
 
 }  // namespace
@@ -78,16 +91,10 @@ int run_info(const InfoOptions& options) {
         if (files.head_config)
             result.set("head", model_json(*files.head_config, *files.head_checkpoint));
         result.set("memory_bytes", std::move(bytes));
-        std::printf("%s\n", result.dump().c_str());
+        print(result.dump() + "\n");
         return 0;
     }
-    print_model("target", files.config, files.checkpoint);
-    if (files.head_config) print_model("head", *files.head_config, *files.head_checkpoint);
-    std::printf("memory   on %s with a context of %d (model: %d)\n",
-                backend->capabilities().name.c_str(), files.context, files.config.context);
-    for (const Line& line : memory)
-        std::printf("         %-34s %10.1f MiB\n", line.label.c_str(),
-                    double(line.bytes) / double(1 << 20));
+    print(model_table(files, *backend, memory));
     return 0;
 }
 

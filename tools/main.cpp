@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "terminal.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ int run(int argc, char** argv) {
     if (line.synth) return aerie::run_synth(*line.synth);
     if (line.bench) return aerie::run_bench(*line.bench);
     if (line.compare) return aerie::run_compare(*line.compare);
+    aerie::print(line.text);
     return 0;
 }
 
@@ -26,21 +28,21 @@ int run(int argc, char** argv) {
 int fail(std::string message, int code) {
     constexpr size_t kMaxBytes = 2000;
     if (message.size() > kMaxBytes) message = message.substr(0, kMaxBytes) + "...";
-    std::string line;
-    aerie::append_utf8(line, message, true);
-    for (char& c : line)
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-    std::fprintf(stderr, "aerie: %s\n", line.c_str());
+    std::fprintf(stderr, "aerie: %s\n", aerie::printable(message).c_str());
     return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+    aerie::prepare_streams_and_signals();
     try {
         return run(argc, argv);
     } catch (const aerie::UsageError& error) {
         return fail(error.what(), 2);
+    } catch (const aerie::ReaderGone& error) {
+        aerie::end_by_broken_pipe();
+        return fail(error.what(), 1);
     } catch (const std::bad_alloc&) {
         return fail("out of memory", 1);
     } catch (const std::exception& error) {

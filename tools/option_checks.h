@@ -36,14 +36,27 @@ inline CLI::Validator expect(const std::string& what,
 }
 
 template <typename Integer>
-CLI::Validator whole_number(Integer low, Integer high) {
-    return expect("a whole number from " + std::to_string(low) + " to " + std::to_string(high),
-                  [=](const std::string& text) {
-                      Integer value = 0;
-                      const char* end = text.data() + text.size();
-                      const auto [rest, error] = std::from_chars(text.data(), end, value);
-                      return error == std::errc() && rest == end && value >= low && value <= high;
-                  });
+struct Range {
+    Integer low, high;
+};
+
+// An option whose value is a whole number. Always decimal: CLI11 would take 010 for eight.
+template <typename To, typename Integer>
+CLI::Option* add_whole(CLI::App& app, const std::string& flags, To& to, Range<Integer> range,
+                       const std::string& help) {
+    const std::string name = flags.substr(flags.rfind(',') + 1);
+    const auto read = [name, range, &to](const std::string& text) {
+        Integer value = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        if (error != std::errc() || rest != end || value < range.low || value > range.high)
+            refuse(name,
+                   "a whole number from " + std::to_string(range.low) + " to " +
+                       std::to_string(range.high),
+                   text);
+        to = value;
+    };
+    return app.add_option_function<std::string>(flags, read, help)->type_name("N");
 }
 
 inline CLI::Validator number() {

@@ -1,7 +1,9 @@
 // All flags, with the names that llama.cpp and vLLM users know.
 #include "options.h"
 
+#include <algorithm>
 #include <climits>
+#include <sstream>
 
 #include "core/error.h"
 #include "option_checks.h"
@@ -30,9 +32,8 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
                "how tokens are drafted (default: eagle2 with a head, else none)");
     add_head_options(app, options);
     add_tree_option(app, options);
-    app.add_option("--chain-length", drafting.chain_length, "tokens that chain drafts (default: 5)")
-        ->check(whole_number(1, kMaxDepth))
-        ->type_name("N");
+    add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
+              "tokens that chain drafts (default: 5)");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
@@ -50,10 +51,8 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Model, device and memory");
-    app.add_option("-c,--ctx-size", options.context,
-                   "tokens of prompt and answer (default: the model's, at most 4096)")
-        ->check(whole_number(2, 1 << 24))
-        ->type_name("N");
+    add_whole(app, "-c,--ctx-size", options.context, Range{2, 1 << 24},
+              "tokens of prompt and answer (default: the model's, at most 4096)");
     add_device_options(app, options);
     add_draft_options(app, options);
 }
@@ -66,8 +65,8 @@ void add_sampling_options(CLI::App& app, GenerateOptions& options) {
     };
     add_number("--temp,--temperature", options.temperature, "T",
                "0 takes the likeliest token (default)");
-    app.add_option("--top-k", options.top_k, "keep the K likeliest (default: 0, off)")
-        ->check(whole_number(0, INT_MAX))
+    add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
+              "keep the K likeliest (default: 0, off)")
         ->type_name("K");
     add_number("--top-p", options.top_p, "P", "keep the likeliest that sum to P (default: 1, off)");
     add_number("--min-p", options.min_p, "P",
@@ -78,9 +77,8 @@ void add_sampling_options(CLI::App& app, GenerateOptions& options) {
                "subtracted for each time that a token was put out (default: 0)");
     add_number("--presence-penalty", options.presence_penalty, "X",
                "subtracted if a token was put out (default: 0)");
-    app.add_option("-s,--seed", options.seed, "same seed, same text (default: random, and shown)")
-        ->check(whole_number<uint64_t>(0, UINT64_MAX))
-        ->type_name("N");
+    add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
+              "same seed, same text (default: random, and shown)");
 }
 
 void add_generate(CLI::App& app, GenerateOptions& options) {
@@ -91,10 +89,8 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
         ->type_name("FILE");
     app.add_flag("--chat", options.chat, "wrap the prompt in the model's chat template");
     app.option_defaults()->group("Output");
-    app.add_option("-n,--predict", options.max_tokens,
-                   "most tokens (default: -1, to the end of the context)")
-        ->check(whole_number(-1, 1 << 24))
-        ->type_name("N");
+    add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
+              "most tokens (default: -1, to the end of the context)");
     app.add_option("--stop", options.stops, "end before this text; may be given several times")
         ->allow_extra_args(false)
         ->type_name("TEXT");
@@ -105,6 +101,50 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
                  "then decode the same prompt plainly and compare");
     add_sampling_options(app, options);
     add_model_options(app, options.model);
+}
+
+const CLI::App* command_named(const CLI::App& app, const std::string& name) {
+    const auto found = app.get_subcommands(
+        [&](const CLI::App* command) { return command->get_name() == name; });
+    return found.empty() ? nullptr : found.front();
+}
+
+// Whether the value of the option that this argument names is the next argument.
+bool wants_next(const CLI::App& command, const std::string& argument) {
+    const auto takes_value = [&](const std::string& name) {
+        const CLI::Option* option = command.get_option_no_throw(name);
+        return option && option->get_items_expected_max() > 0;
+    };
+    if (argument.starts_with("--")) return takes_value(argument);
+    if (!argument.starts_with("-")) return false;
+    for (size_t i = 1; i < argument.size(); ++i)
+        if (takes_value(std::string("-") + argument[i])) return i + 1 == argument.size();
+    return false;
+}
+
+// The arguments as CLI11 takes them for what they say: "--prompt=" is an empty prompt (CLI11 would
+// take the next argument for it), and llama.cpp's -md is --head, not -m d. Values stay as they are.
+std::vector<std::string> understood(const CLI::App& app,
+                                    const std::vector<std::string>& arguments) {
+    std::vector<std::string> result;
+    const CLI::App* command = &app;
+    bool is_value = false, only_values = false;
+    for (const std::string& argument : arguments) {
+        const std::string given = !is_value && argument == "-md" ? "--head" : argument;
+        if (is_value || only_values) {
+            result.push_back(argument);
+            is_value = false;
+        } else if (given.starts_with("--") && given.ends_with("=")) {
+            result.push_back(given.substr(0, given.size() - 1));
+            if (wants_next(*command, result.back())) result.emplace_back();
+        } else {
+            result.push_back(given);
+            only_values = given == "--";
+            is_value = wants_next(*command, given);
+            if (const CLI::App* named = command_named(app, given)) command = named;
+        }
+    }
+    return result;
 }
 
 }  // namespace
@@ -129,9 +169,8 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
 }
 
 void add_type_options(CLI::App& app, ModelOptions& options) {
-    app.add_option("-t,--threads", options.threads, "CPU threads (default: one per core)")
-        ->check(whole_number(1, kMaxThreads))
-        ->type_name("N");
+    add_whole(app, "-t,--threads", options.threads, Range{1, kMaxThreads},
+              "CPU threads (default: one per core)");
     add_choice(app, "--weights", options.weights, kWeightTypes,
                "type of the target's weights (default: as stored)");
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
@@ -204,17 +243,17 @@ CommandLine parse_command_line(int argc, char** argv) {
         "and AERIE_THREADS stand for flags that are not given; AERIE_MODELS is one more folder to\n"
         "find models in.");
 
-    // llama.cpp's two-letter flag, which CLI11 would read as -m d.
-    std::vector<std::string> arguments;
-    for (int i = argc - 1; i > 0; --i)
-        arguments.push_back(std::string(argv[i]) == "-md" ? "--head" : argv[i]);
+    std::vector<std::string> arguments = understood(app, {argv + 1, argv + argc});
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     try {
         app.parse(std::move(arguments));
         if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
         if ((generate.prompt && generate.prompt_file) || (compare.prompt && compare.prompt_file))
             throw UsageError("--prompt and --file exclude each other");
     } catch (const CLI::Success& help) {
-        app.exit(help);
+        std::ostringstream text;
+        app.exit(help, text, text);
+        line.text = text.str();
         return line;
     } catch (const CLI::ParseError& error) {
         const auto given = app.get_subcommands();

@@ -84,8 +84,9 @@ struct CompareOptions {
     bool json = false, quiet = false;
 };
 
-// The command that was given; none where help or the version was shown.
+// The command that was given; none where help or the version was asked for.
 struct CommandLine {
+    std::string text;  // help or the version, to be shown
     std::optional<GenerateOptions> generate;
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;

@@ -39,7 +39,7 @@ std::vector<int> parse_rows(const std::string& text) {
 void add_shape_changes(CLI::App& app, ShapeChanges& changes) {
     app.option_defaults()->group("Sizes other than the shape's");
     const auto add = [&](const char* flag, std::optional<int>& value, const char* help) {
-        app.add_option(flag, value, help)->check(whole_number(1, 1 << 24))->type_name("N");
+        add_whole(app, flag, value, Range{1, 1 << 24}, help);
     };
     add("--hidden", changes.hidden, "hidden size");
     add("--intermediate", changes.intermediate, "columns of the feed-forward layer");
@@ -58,10 +58,8 @@ void add_perplexity(CLI::App& app, PerplexityOptions& options) {
                    "text; lines \"---8<---\" divide documents; - is stdin")
         ->required()
         ->type_name("FILE");
-    app.add_option("-c,--ctx-size", options.window,
-                   "tokens of a window, scored by itself (default: 512)")
-        ->check(whole_number(2, 1 << 24))
-        ->type_name("N");
+    add_whole(app, "-c,--ctx-size", options.window, Range{2, 1 << 24},
+              "tokens of a window, scored by itself (default: 512)");
     app.add_flag("--json", options.json, "print one JSON object");
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
     app.option_defaults()->group("Model and device");
@@ -78,9 +76,8 @@ void add_synth(CLI::App& app, SynthOptions& options) {
         ->type_name("FOLDER");
     add_choice(app, "--weights", options.weights, kStoredTypes,
                "type of the weights (default: f16)");
-    app.add_option("-s,--seed", options.seed, "same seed, same weights (default: 1)")
-        ->check(whole_number<uint64_t>(0, UINT64_MAX))
-        ->type_name("N");
+    add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
+              "same seed, same weights (default: 1)");
     app.add_flag("-q,--quiet", options.quiet, "print nothing");
     add_shape_changes(app, options.changes);
 }
@@ -96,9 +93,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
            "--rows", [&options](const std::string& text) { options.rows = parse_rows(text); },
            "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
         ->type_name("M,M,...");
-    app.add_option("-p,--prompt-tokens", options.prompt_tokens, "tokens read before (default: 128)")
-        ->check(whole_number(1, 1 << 20))
-        ->type_name("N");
+    add_whole(app, "-p,--prompt-tokens", options.prompt_tokens, Range{1, 1 << 20},
+              "tokens read before (default: 128)");
     app.add_option("--seconds", options.seconds,
                    "rounds begin until this time is used up, but three at least (default: 60)")
         ->check(number())
@@ -138,10 +134,8 @@ void add_compare(CLI::App& app, CompareOptions& options) {
     app.add_option("-f,--file", options.prompt_file,
                    "prompts, divided by lines \"---8<---\"; - is stdin")
         ->type_name("FILE");
-    app.add_option("-n,--predict", options.max_tokens,
-                   "most tokens of an answer (default: 64; 0 compares the prompts alone)")
-        ->check(whole_number(0, 1 << 24))
-        ->type_name("N");
+    add_whole(app, "-n,--predict", options.max_tokens, Range{0, 1 << 24},
+              "most tokens of an answer (default: 64; 0 compares the prompts alone)");
     app.option_defaults()->group("Output");
     app.add_flag("--json", options.json, "print one JSON object (see tools/README.md)");
     app.add_option("--html", options.html, "write a page with plots")->type_name("FILE");

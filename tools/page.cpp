@@ -1,6 +1,8 @@
 // The style that all pages share.
 #include "page.h"
 
+#include "core/utf8.h"
+
 namespace aerie {
 
 namespace {
@@ -37,13 +39,15 @@ th{color:var(--soft);font-weight:500;font-size:.86rem}th:first-child,td:first-ch
 
 std::string escaped(const std::string& text) {
     std::string result;
-    for (char c : text) {
+    for (char c : printable(text, "\n\t", "\xEF\xBF\xBD")) {
         if (c == '<')
             result += "&lt;";
         else if (c == '>')
             result += "&gt;";
         else if (c == '&')
             result += "&amp;";
+        else if (c == '"')
+            result += "&quot;";
         else
             result += c;
     }

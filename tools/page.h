@@ -5,6 +5,7 @@
 
 namespace aerie {
 
+// Text as HTML that shows it and does nothing else.
 std::string escaped(const std::string& text);
 
 // Everything up to and including <main>; `style`: more CSS than every page has.

@@ -49,11 +49,11 @@ int run_perplexity(const PerplexityOptions& options) {
     };
     if (scored_tokens(task) == 0)
         throw UsageError(options.file + ": the text has no token to score");
-    handle_interrupt();
+    end_cleanly_on_signals();
     const Perplexity result =
         measure_perplexity(runtime.backend(), runtime.target(), runtime.session().kv(), task);
     progress.clear();
-    if (interrupted()) return kInterrupted;
+    if (interrupted()) return interrupted();
     if (model.profile) print_op_times(runtime.backend());
     if (options.json) {
         print(result_json(result, options, task.documents.size()).dump() + "\n");

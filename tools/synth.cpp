@@ -1,11 +1,9 @@
 // `aerie synth`: a model of random weights and its head as folders, complete or not at all.
-#include <unistd.h>
-
-#include <cstdio>
 #include <system_error>
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/partial.h"
 #include "io/safetensors_writer.h"
 #include "model/synthetic.h"
 #include "terminal.h"
@@ -21,35 +19,6 @@ constexpr size_t kShardBytes = size_t(4) << 30;
 constexpr const char* kTokenizerFiles[] = {"tokenizer.model", "tokenizer_config.json"};
 
 struct Interrupted {};
-
-// A folder that is filled beside its final place; what is not finished is removed.
-class NewFolder {
-  public:
-    explicit NewFolder(const fs::path& place)
-        : place_(place), partial_(place.string() + ".partial-" + std::to_string(::getpid())) {
-        std::error_code error;
-        if (!fs::create_directories(partial_, error) || error)
-            throw Error(partial_.string() + ": " + error.message());
-    }
-    ~NewFolder() {
-        std::error_code ignored;
-        if (!finished_) fs::remove_all(partial_, ignored);
-    }
-    NewFolder(const NewFolder&) = delete;
-    NewFolder& operator=(const NewFolder&) = delete;
-
-    const fs::path& path() const { return partial_; }
-    void finish() {
-        std::error_code error;
-        fs::rename(partial_, place_, error);
-        if (error) throw Error(place_.string() + ": " + error.message());
-        finished_ = true;
-    }
-
-  private:
-    fs::path place_, partial_;
-    bool finished_ = false;
-};
 
 std::vector<NamedTensor> described(const std::vector<TensorShape>& shapes, DType type) {
     std::vector<NamedTensor> tensors;
@@ -106,7 +75,7 @@ class Writer {
                               weights_.fill(tensor.name, int64_t(offset / size_bytes(tensor.dtype)),
                                             out);
                               done += out.size();
-                              progress_.show("writing " + folder.filename().string() + ": " +
+                              progress_.show("writing " + folder.stem().string() + ": " +
                                              std::to_string(done >> 20) + " of " +
                                              std::to_string(all >> 20) + " MiB");
                           });
@@ -128,10 +97,13 @@ int run_synth(const SynthOptions& options) {
     if (folder.empty()) throw UsageError("--output is empty");
     check_place(folder, data_bytes(target_parts) + data_bytes(head_parts));
 
-    handle_interrupt();
+    end_cleanly_on_signals();
     ProgressLine progress(options.quiet);
     Writer writer(options, progress);
-    NewFolder target(folder), head(folder.string() + "-eagle");
+    std::error_code ignored;  // where there is no parent, the folder says so
+    fs::create_directories(fs::absolute(folder).parent_path(), ignored);
+    Partial target(folder, Partial::Kind::folder);
+    Partial head(folder.string() + "-eagle", Partial::Kind::folder);
     bool speaks = false;
     try {
         writer.write(head.path(), head_shape(config), head_parts);
@@ -140,7 +112,7 @@ int run_synth(const SynthOptions& options) {
                    "{\"bos_token_id\": 1, \"eos_token_id\": 2}\n");
         speaks = copy_tokenizer(target.path(), config.vocab);
     } catch (const Interrupted&) {
-        return kInterrupted;
+        return interrupted();
     }
     head.finish();
     target.finish();

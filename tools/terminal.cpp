@@ -1,6 +1,7 @@
 // Progress on stderr, results on stdout, signals.
 #include "terminal.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,59 +9,111 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
+#include <memory>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace aerie {
 
 namespace {
 
 constexpr size_t kMaxInputBytes = 64 << 20;
+constexpr char kClearLine[] = "\r\033[K";
 
-std::atomic<bool> interrupt_seen = false;
+// Read in a signal handler, so all of them are free of locks.
+std::atomic<bool> ends_cleanly = false, line_shown = false;
+std::atomic<int> noted_signal = 0;
 
-std::string read_all(std::istream& stream, const std::string& name) {
+bool pipe_was_ignored = false;
+
+void on_signal(int signal) {
+    int none = 0;
+    if (ends_cleanly && noted_signal.compare_exchange_strong(none, signal)) return;
+    if (line_shown) (void)!::write(STDERR_FILENO, kClearLine, sizeof(kClearLine) - 1);
+    ::_exit(128 + signal);
+}
+
+// What the user's shell ignores (nohup, jobs in the background) stays ignored.
+void handle(int signal) {
+    struct sigaction action = {};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) return;
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
+}
+
+// The text as it is safe to show where `stream` is a terminal, else as it is.
+std::string shown_on(std::FILE* stream, const std::string& text) {
+    return ::isatty(::fileno(stream)) ? printable(text, "\n\t", "\xEF\xBF\xBD") : text;
+}
+
+std::string read_all(std::FILE* file, const std::string& name) {
     std::string text;
     char block[1 << 16];
-    while (stream.read(block, sizeof(block)) || stream.gcount() > 0) {
-        text.append(block, size_t(stream.gcount()));
+    while (const size_t got = std::fread(block, 1, sizeof(block), file)) {
+        text.append(block, got);
         if (text.size() > kMaxInputBytes)
             throw Error(name + ": more than " + std::to_string(kMaxInputBytes) + " bytes");
     }
-    if (stream.bad()) throw Error(name + ": cannot be read");
+    if (std::ferror(file)) throw Error(name + ": " + std::generic_category().message(errno));
     return text;
 }
 
 }  // namespace
 
-void handle_interrupt() {
-    std::signal(SIGINT, [](int) {
-        interrupt_seen = true;
-        std::signal(SIGINT, SIG_DFL);
-    });
+void prepare_streams_and_signals() {
+    // The lowest free descriptor is the closed one. What is opened the wrong way fails when used.
+    for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(stream, F_GETFD) < 0)
+            (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) handle(signal);
+    pipe_was_ignored = std::signal(SIGPIPE, SIG_IGN) == SIG_IGN;
+    std::signal(SIGXFSZ, SIG_IGN);
 }
 
-bool interrupted() {
-    return interrupt_seen.load();
+void end_cleanly_on_signals() {
+    ends_cleanly = true;
+}
+
+int interrupted() {
+    const int signal = noted_signal.load();
+    return signal == 0 ? 0 : 128 + signal;
+}
+
+void end_by_broken_pipe() {
+    if (pipe_was_ignored) return;
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
 }
 
 ProgressLine::ProgressLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO)) {}
 
 void ProgressLine::show(const std::string& text) {
-    if (shown_) std::fprintf(stderr, "\r\033[K%s ...", text.c_str());
+    if (!shown_) return;
+    line_shown = true;
+    std::fprintf(stderr, "%s%s ...", kClearLine, printable(text).c_str());
 }
 
 void ProgressLine::clear() {
-    if (shown_) std::fputs("\r\033[K", stderr);
-    shown_ = false;
+    if (shown_) std::fputs(kClearLine, stderr);
+    shown_ = line_shown = false;
 }
 
 void print(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-        throw Error("stdout: " + std::generic_category().message(errno));
+    const std::string shown = shown_on(stdout, text);
+    if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
+        std::fflush(stdout) == 0)
+        return;
+    const int error = errno;
+    const std::string why = "stdout: " + std::generic_category().message(error);
+    if (error == EPIPE) throw ReaderGone(why);
+    throw Error(why);
+}
+
+void tell(const std::string& text) {
+    std::fputs(shown_on(stderr, text).c_str(), stderr);
 }
 
 void print_op_times(Backend& backend) {
@@ -83,10 +136,11 @@ void print_op_times(Backend& backend) {
 }
 
 std::string read_input(const std::string& name) {
-    if (name == "-") return read_all(std::cin, "stdin");
-    std::ifstream file(name, std::ios::binary);
+    if (name == "-") return read_all(stdin, "stdin");
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(name.c_str(), "rbe"),
+                                                               std::fclose);
     if (!file) throw Error(name + ": " + std::generic_category().message(errno));
-    return read_all(file, name);
+    return read_all(file.get(), name);
 }
 
 }  // namespace aerie

@@ -1,17 +1,30 @@
-// What the commands share towards the user: progress, output, input, Ctrl-C.
+// What the commands share towards the user: progress, output, input, signals.
 #pragma once
 
 #include <string>
 
 #include "backend/backend.h"
+#include "core/error.h"
 
 namespace aerie {
 
-constexpr int kInterrupted = 130;  // exit code
+// Before anything else. Ctrl-C, SIGTERM and SIGHUP end the program at once from here on, with exit
+// code 128 + signal; a gone reader or a full file are errors of the write. What was closed of
+// stdin, stdout and stderr stays unusable: no file that is opened later takes its place.
+void prepare_streams_and_signals();
 
-// The first Ctrl-C is noted, for the command to end cleanly; a second one ends the program.
-void handle_interrupt();
-bool interrupted();
+// From here on the first signal is noted, for the command to end cleanly; a second one ends the
+// program at once.
+void end_cleanly_on_signals();
+// 0, or the exit code of the signal that was noted.
+int interrupted();
+
+// The reader of stdout has gone: nothing to say, and nobody to say it to.
+struct ReaderGone : Error {
+    using Error::Error;
+};
+// Ends the program by SIGPIPE, as those do that never asked; returns if that is ignored here.
+void end_by_broken_pipe();
 
 // One line on a terminal that is replaced and finally removed; nothing elsewhere.
 class ProgressLine {
@@ -27,8 +40,11 @@ class ProgressLine {
     bool shown_;
 };
 
-// To stdout, at once; throws Error where the reader has gone or the disk is full.
+// To stdout, at once: on a terminal without characters that it would obey, elsewhere every byte.
+// Throws Error where the disk is full, ReaderGone.
 void print(const std::string& text);
+// To stderr, likewise; that it cannot be written is no error.
+void tell(const std::string& text);
 
 // A table of times by op on stderr, the longest first; says so where the device cannot tell.
 void print_op_times(Backend& backend);

@@ -2,6 +2,7 @@
 // and beam.cpp; their inner loops in one file an op.
 #include "cpu/backend.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,8 +10,9 @@
 #include <fstream>
 #include <string>
 
+#include "core/float_environment.h"
+#include "core/poison.h"
 #include "cpu/cpu_backend.h"
-#include "cpu/float_environment.h"
 
 namespace aerie {
 namespace cpu {
@@ -24,13 +26,20 @@ std::string processor_name() {
     return "CPU";
 }
 
+// That of the machine, or what this process may have of it.
+size_t host_memory_bytes() {
+    const size_t all = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+    rlimit limit = {};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return all;
+    return std::min(all, size_t(limit.rlim_cur));
+}
+
 Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
     Capabilities caps;
     caps.name = device;
     caps.description = processor_name() + " (" + name(isa) + "), " + std::to_string(threads) +
                        (threads == 1 ? " thread" : " threads");
-    caps.memory_bytes = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
-    caps.maps_files = true;
+    caps.memory_bytes = host_memory_bytes();
     caps.threads = threads;
     return caps;
 }
@@ -39,16 +48,19 @@ struct ScratchLayout {
     std::vector<Scratch> threads;
     std::byte* packed;
     size_t bytes;
+    std::vector<std::pair<size_t, size_t>> gaps;  // between the parts: offset and bytes
 };
 
 // All scratch in one piece of memory, or only its size.
 ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threads) {
+    ScratchLayout layout;
     std::byte* end = memory;
     const auto take = [&]<class T>(T*& to, size_t count) {
         to = reinterpret_cast<T*>(end);
-        end += (count * sizeof(T) + 63) / 64 * 64;
+        const size_t bytes = count * sizeof(T), taken = (bytes + 63) / 64 * 64 + kGuardBytes;
+        layout.gaps.push_back({size_t(end - memory) + bytes, taken - bytes});
+        end += taken;
     };
-    ScratchLayout layout;
     const size_t vocab = size_t(limits.vocab), widest = size_t(limits.widest);
     for (int i = 0; i < threads; ++i) {
         Scratch scratch;
@@ -69,7 +81,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
 
 CpuBackend::CpuBackend(Isa isa, int threads, const std::string& device)
     : kernels_(kernels(isa)), pool_(threads), capabilities_(describe(isa, threads, device)) {
-    reserve({});
+    do_reserve({});
 }
 
 Buffer CpuBackend::allocate(size_t size_bytes) {
@@ -86,13 +98,13 @@ size_t CpuBackend::scratch_bytes(const Limits& limits) const {
     return lay_out_scratch(nullptr, limits, pool_.threads()).bytes;
 }
 
-void CpuBackend::reserve(const Limits& limits) {
+void CpuBackend::do_reserve(const Limits& limits) {
     scratch_memory_ = allocate(scratch_bytes(limits));
     std::byte* memory = static_cast<CpuMemory&>(*scratch_memory_).data();
     ScratchLayout layout = lay_out_scratch(memory, limits, pool_.threads());
+    for (const auto& [offset, bytes] : layout.gaps) scratch_memory_->poison(offset, bytes);
     scratch_ = std::move(layout.threads);
     packed_ = layout.packed;
-    limits_ = limits;
 }
 
 void CpuBackend::write(Tensor to, const void* from) {

@@ -28,7 +28,6 @@ class CpuBackend final : public Backend {
     Buffer allocate(size_t size_bytes) override;
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
                                           WeightUse use) override;
-    void reserve(const Limits& limits) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override;
     void read(Tensor from, void* to) override;
@@ -58,6 +57,7 @@ class CpuBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
+    void do_reserve(const Limits& limits) override;
     // make(float* to, int r) for each row of `out`, which then gets its type.
     template <class Make>
     void make_rows(Tensor out, double work, const Make& make);
@@ -73,7 +73,6 @@ class CpuBackend final : public Backend {
     Buffer scratch_memory_;
     std::vector<Scratch> scratch_;  // one a thread
     std::byte* packed_ = nullptr;   // columns of one quantised matmul
-    Limits limits_;
     WeightArena arena_;
 };
 

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/float_environment.h"
 #include "cpu/backend.h"
-#include "cpu/float_environment.h"
 
 namespace aerie::cpu {
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <span>
 
+#include "core/float_environment.h"
 #include "cpu/backend.h"
-#include "cpu/float_environment.h"
 
 namespace aerie::cpu {
 
@@ -190,7 +190,7 @@ LogitRow processed_row(const Kernels& kernels, const Choice& choice, int index,
 void CpuBackend::do_sample(Tensor ids, const SampleStep& step) {
     FloatEnvironment environment;
     const Choice& choice = step.choice;
-    assert(choice.logits.cols <= limits_.vocab);
+    assert(choice.logits.cols <= reserved().vocab);
     pool_.run(ids.cols, kChoiceWork * choice.logits.cols, [&](int first, int last, int thread) {
         for (int r = first; r < last; ++r) {
             const Row& place = *row<Row>(step.rows.block, r);
@@ -209,7 +209,7 @@ void CpuBackend::do_sample(Tensor ids, const SampleStep& step) {
 
 void CpuBackend::do_probs(Tensor out, const Choice& choice) {
     FloatEnvironment environment;
-    assert(choice.logits.cols <= limits_.vocab);
+    assert(choice.logits.cols <= reserved().vocab);
     pool_.run(out.rows, kChoiceWork * out.cols, [&](int first, int last, int thread) {
         for (int r = first; r < last; ++r) {
             const LogitRow logits = processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
@@ -292,7 +292,7 @@ void CpuBackend::do_top_k(const TopKStep& step) {
     FloatEnvironment environment;
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
     const int32_t* map = step.id_map ? row<int32_t>(step.id_map, 0) : nullptr;
-    assert(vocab <= limits_.vocab);
+    assert(vocab <= reserved().vocab);
     pool_.run(step.ids.rows, kChoiceWork * vocab, [&](int first, int last, int thread) {
         const Scratch& scratch = scratch_[size_t(thread)];
         for (int r = first; r < last; ++r) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/poison.h"
 
 namespace aerie::cpu {
 
@@ -29,7 +30,12 @@ CpuMemory::CpuMemory(size_t size) {
 }
 
 CpuMemory::~CpuMemory() {
+    unpoison(data_, size_bytes);
     std::free(block_);
+}
+
+void CpuMemory::poison(size_t offset, size_t bytes) {
+    aerie::poison(data_ + offset, bytes);
 }
 
 std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
@@ -44,7 +50,10 @@ std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
 #ifdef MADV_HUGEPAGE
     ::madvise(data, bytes, MADV_HUGEPAGE);
 #endif
-    return {data, [base, mapped](std::byte*) { ::munmap(base, mapped); }};
+    return {data, [base, mapped](std::byte*) {
+                unpoison(base, mapped);
+                ::munmap(base, mapped);
+            }};
 }
 
 }  // namespace aerie::cpu

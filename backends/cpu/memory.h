@@ -18,6 +18,7 @@ class CpuMemory final : public Memory {
     CpuMemory(const CpuMemory&) = delete;
     CpuMemory& operator=(const CpuMemory&) = delete;
 
+    void poison(size_t offset, size_t bytes) override;
     std::byte* data() const { return data_; }
 
   private:

@@ -2,6 +2,7 @@
 // that could be the limit.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include "cpu/backend.h"
@@ -38,24 +39,33 @@ class CpuMemoryProbe final : public MemoryProbe {
 
     size_t size_bytes() const override { return size_bytes_; }
 
-    void read() override {
+    double read() override {
+        const Clock::time_point start = Clock::now();
         pool_.run(blocks(), kBlockWords, [&](int first, int last, int) {
             uint64_t mixed = 0;
             for (int i = first; i < last; ++i) mixed ^= mix_block(words_ + size_t(i) * kBlockWords);
             result_.fetch_xor(mixed, std::memory_order_relaxed);  // or nothing need be read
         });
+        return seconds_since(start);
     }
 
-    void copy() override {
+    double copy() override {
         const int half = blocks() / 2;
+        const Clock::time_point start = Clock::now();
         pool_.run(half, kBlockWords, [&](int first, int last, int) {
             std::memcpy(words_ + size_t(half + first) * kBlockWords,
                         words_ + size_t(first) * kBlockWords,
                         size_t(last - first) * kBlockWords * sizeof(uint64_t));
         });
+        return seconds_since(start);
     }
 
   private:
+    using Clock = std::chrono::steady_clock;
+
+    static double seconds_since(Clock::time_point start) {
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    }
     int blocks() const { return int(size_bytes_ / sizeof(uint64_t) / kBlockWords); }
 
     Pool& pool_;

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/float_environment.h"
 #include "cpu/backend.h"
-#include "cpu/float_environment.h"
 #include "cpu/strips.h"
 
 namespace aerie::cpu {
@@ -40,16 +40,16 @@ std::byte* element(const Tensor& t, size_t row_index, int column) {
     return row<std::byte>(t, int(row_index)) + size_bytes(t.dtype, size_t(column));
 }
 
-// All rows of qkv for one kv head and the query heads of its group; histories and output are
-// missing.
+// All rows of qkv for the query heads from `head` on that share a kv head, as many as a task takes;
+// histories and output are missing.
 AttentionTask attention_task(const Tensor& qkv, const AttentionShape& shape, const KvLayer& kv,
-                             int kv_head) {
-    const int group = shape.heads / shape.kv_heads, kv_column = kv_head * shape.head_dim;
+                             int head) {
+    const int group = shape.heads / shape.kv_heads, kv_column = head / group * shape.head_dim;
     AttentionTask task = {};
-    task.q = row_f32(qkv, 0) + kv_head * group * shape.head_dim;
+    task.q = row_f32(qkv, 0) + head * shape.head_dim;
     task.q_stride = size_t(qkv.row_stride);
     task.rows = qkv.rows;
-    task.group = group;
+    task.group = std::min(kMostQueries, group - head % group);
     task.head_dim = shape.head_dim;
     task.scale = float(1.0 / std::sqrt(double(shape.head_dim)));
     task.cache = {.k = element(kv.k, 0, kv_column),
@@ -142,7 +142,7 @@ void CpuBackend::multiply_floats(Tensor x, const CpuWeight& weight, const Matmul
 }
 
 void CpuBackend::multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
-    assert(x.cols <= limits_.widest && x.rows <= limits_.rows);
+    assert(x.cols <= reserved().widest && x.rows <= reserved().rows);
     const PackTask pack = {.x = row<std::byte>(x, 0),
                            .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
                            .columns = x.rows,
@@ -189,12 +189,11 @@ void CpuBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attention
     constexpr int kQueries = 32,
                   kMostBlock = 16;  // query heads, rows that share loads of the cache
     const int group = shape.heads / shape.kv_heads, columns = group * shape.head_dim;
-    assert(group <= kMostQueries);
     const bool quantised = out.dtype != DType::F32;
     // kv heads of a part: its columns are whole groups where they are quantised.
     const int heads = quantised && columns % kGroup != 0 ? 2 : 1;
     int block = std::clamp(kQueries / group, 1, kMostBlock);
-    if (quantised) block = std::min(block, limits_.widest / (heads * columns));
+    if (quantised) block = std::min(block, reserved().widest / (heads * columns));
     const int blocks = (qkv.rows + block - 1) / block, parts = shape.kv_heads / heads;
     double positions = 0;
     for (int r = 0; r < qkv.rows; ++r) positions += row_of(rows, r).position + 1;
@@ -208,13 +207,14 @@ void CpuBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attention
             const Tensor part =
                 out.row_range(begin, count).col_range(head * columns, heads * columns);
             float* stage = scratch_[size_t(thread)].row;
-            for (int h = 0; h < heads; ++h) {
+            for (int h = 0; h < heads * group;) {
                 AttentionTask task =
-                    attention_task(qkv.row_range(begin, count), shape, kv, head + h);
+                    attention_task(qkv.row_range(begin, count), shape, kv, head * group + h);
                 task.histories = histories;
-                task.out = quantised ? stage + h * columns : row_f32(part, 0);
+                task.out = (quantised ? stage : row_f32(part, 0)) + h * shape.head_dim;
                 task.out_stride = quantised ? size_t(part.cols) : size_t(out.row_stride);
                 kernels_.attention(task);
+                h += task.group;
             }
             for (int r = 0; quantised && r < count; ++r)
                 kernels_.quantise(row<std::byte>(part, r), stage + r * part.cols, part.cols);

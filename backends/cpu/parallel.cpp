@@ -3,13 +3,14 @@
 #include "cpu/parallel.h"
 
 #include <system_error>
+#include <utility>
 
 #ifdef __linux__
 #include <sched.h>
 #endif
 
 #include "core/error.h"
-#include "cpu/float_environment.h"
+#include "core/float_environment.h"
 
 namespace aerie::cpu {
 
@@ -81,6 +82,16 @@ void Pool::share(int parts, Job job) {
     take_parts(0);
     for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
         wait_while(unfinished_, left, spins_);
+    if (failed_.exchange(false)) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+// A part that fails is finished like any other: others may still use what its caller has made.
+void Pool::run_part(int part, int thread) {
+    try {
+        job_.call(job_.context, part, thread);
+    } catch (...) {
+        if (!failed_.exchange(true)) error_ = std::current_exception();
+    }
 }
 
 void Pool::take_parts(int thread) {
@@ -89,7 +100,7 @@ void Pool::take_parts(int thread) {
         if (!unclaimed_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
                                               std::memory_order_acquire))
             continue;
-        job_.call(job_.context, int(seen & kParts) - 1, thread);
+        run_part(int(seen & kParts) - 1, thread);
         if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_one();
         seen = unclaimed_.load(std::memory_order_acquire);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -24,7 +25,8 @@ class Pool {
 
     // Calls body(first, last, thread) on ranges that cover [0, count) and begin at multiples of
     // `grain`; returns when all are done. `work` is the cost of one item in multiply-adds or so:
-    // a small loop runs on the caller, since waking a thread costs more. Not reentrant.
+    // a small loop runs on the caller, since waking a thread costs more. Not reentrant. What a
+    // body throws, the first of several, is thrown here, when no thread is at work any more.
     template <class Body>
     void run(int count, double work, int grain, const Body& body) {
         const int grains = (count + grain - 1) / grain;
@@ -64,6 +66,7 @@ class Pool {
         void (*call)(const void* context, int part, int thread) = nullptr;
     };
     void share(int parts, Job job);
+    void run_part(int part, int thread);
     void take_parts(int thread);
     void work(int thread);
     void stop();
@@ -77,6 +80,8 @@ class Pool {
     std::atomic<uint32_t> unfinished_{0};
     std::atomic<uint32_t> calls_{0};  // what sleeping workers watch
     std::atomic<bool> stopping_{false};
+    std::atomic<bool> failed_{false};
+    std::exception_ptr error_;  // of the part that has set failed_
 };
 
 }  // namespace aerie::cpu

@@ -1,9 +1,11 @@
-// Uploading weights: into strips by all threads, or not at all.
+// Uploading weights: into strips by all threads, or as they are.
 #include "cpu/weight.h"
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
+#include "core/poison.h"
 #include "cpu/memory.h"
 #include "cpu/strips.h"
 
@@ -11,13 +13,15 @@ namespace aerie::cpu {
 
 std::shared_ptr<std::byte> WeightArena::allocate(size_t bytes) {
     constexpr size_t kAlignment = 64, kBlockBytes = size_t(32) << 20;
-    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    const size_t wanted = bytes;
+    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment + kGuardBytes;
     if (bytes > size_ - used_) {
         size_ = std::max(bytes, kBlockBytes);
         used_ = 0;
         block_ = allocate_pages(size_);
     }
     const std::shared_ptr<std::byte> place(block_, block_.get() + used_);
+    poison(place.get() + wanted, bytes - wanted);
     used_ += bytes;
     return place;
 }
@@ -26,20 +30,35 @@ CpuWeight::CpuWeight(std::span<const WeightBlock> source, DType as, WeightUse us
                      const Kernels& kernels, Pool& pool, WeightArena& arena) {
     dtype = as;
     cols = source.front().cols;
-    bool stay = use == WeightUse::lookup && is_float(as);
+    bool as_it_is = use == WeightUse::lookup && is_float(as);
     for (const WeightBlock& from : source) {
         assert(from.cols == cols);
-        stay = stay && from.dtype == as;
-        stored_.push_back({static_cast<const std::byte*>(from.data), rows, from.rows});
+        as_it_is = as_it_is && from.dtype == as;
         rows += from.rows;
     }
-    if (stay) return;
-    stored_.clear();
+    if (as_it_is)
+        copy_rows(source, arena);
+    else
+        pack_strips(source, kernels, pool, arena);
+}
+
+void CpuWeight::copy_rows(std::span<const WeightBlock> source, WeightArena& arena) {
+    rows_ = arena.allocate(dense_bytes(dtype, rows, cols));
+    std::byte* to = rows_.get();
+    for (const WeightBlock& from : source) {
+        const size_t bytes = dense_bytes(dtype, from.rows, cols);
+        std::memcpy(to, from.data, bytes);
+        to += bytes;
+    }
+}
+
+void CpuWeight::pack_strips(std::span<const WeightBlock> source, const Kernels& kernels, Pool& pool,
+                            WeightArena& arena) {
     const int strips = (rows + kStripRows - 1) / kStripRows;
-    const size_t bytes = strip_bytes(as, cols);
+    const size_t bytes = strip_bytes(dtype, cols);
     strips_ = arena.allocate(size_t(strips) * bytes);
     pool.run(strips, double(cols) * kStripRows, [&](int first, int last, int) {
-        RowPacker packer(as, cols, kernels);
+        RowPacker packer(dtype, cols, kernels);
         const WeightBlock* from = source.data();
         int from_row = first * kStripRows;  // within `from`
         for (int r = from_row; r < std::min(last * kStripRows, rows); ++r, ++from_row) {
@@ -55,18 +74,13 @@ const std::byte* CpuWeight::strip(int index) const {
     return strips_.get() + size_t(index) * strip_bytes(dtype, cols);
 }
 
-const std::byte* CpuWeight::stored_row(int index) const {
-    const Block* block = stored_.data();
-    while (index >= block->first_row + block->rows) ++block;
-    return block->data + size_t(index - block->first_row) * size_bytes(dtype, size_t(cols));
-}
-
 void CpuWeight::read_row(float* out, int index, const Kernels& kernels) const {
     assert(index >= 0 && index < rows);
     if (strips_)
         unpack_row(out, strip(index / kStripRows), dtype, index % kStripRows, cols);
     else
-        kernels.convert(out, Float::F32, stored_row(index), float_type(dtype), size_t(cols));
+        kernels.convert(out, Float::F32, rows_.get() + dense_bytes(dtype, index, cols),
+                        float_type(dtype), size_t(cols));
 }
 
 }  // namespace aerie::cpu

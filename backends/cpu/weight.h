@@ -1,10 +1,9 @@
-// Weights of the CPU backend: strips for what is multiplied, rows of the file for what is looked
+// Weights of the CPU backend: strips for what is multiplied, rows as they come for what is looked
 // up.
 #pragma once
 
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "backend/backend.h"
 #include "cpu/kernels.h"
@@ -34,14 +33,12 @@ class CpuWeight final : public Weight {
     void read_row(float* out, int index, const Kernels& kernels) const;
 
   private:
-    struct Block {
-        const std::byte* data;  // [rows, cols], any alignment
-        int first_row, rows;
-    };
-    const std::byte* stored_row(int index) const;
+    void copy_rows(std::span<const WeightBlock> source, WeightArena& arena);
+    void pack_strips(std::span<const WeightBlock> source, const Kernels& kernels, Pool& pool,
+                     WeightArena& arena);
 
-    std::vector<Block> stored_;  // that are only looked up, and stay where they are
     std::shared_ptr<std::byte> strips_;
+    std::shared_ptr<std::byte> rows_;  // instead, [rows, cols], of what is only looked up
 };
 
 }  // namespace aerie::cpu

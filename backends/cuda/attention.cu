@@ -2,7 +2,6 @@
 // itself: its maximum, its sum and its mix of values; a second one merges a row's chunks in order.
 // Slots only say where to load from.
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 
 #include "cuda/backend.h"
@@ -201,11 +200,12 @@ auto chunk_kernel_of(int head_dim) {
 
 void CudaBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
                                const KvLayer& kv) {
-    assert(shape.head_dim <= kMaxParts * kLanes);
+    if (shape.head_dim > kMaxParts * kLanes)
+        return queue_->refuse("attention", "heads of more than 256 elements");
     const int chunks = kv.page_table.cols, columns = shape.heads * shape.head_dim;
     const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
     const int step = int(std::min(partial_floats_ / row_floats, size_t(qkv.rows)));
-    assert(step > 0);
+    if (step == 0) return queue_->refuse("attention", "a context beyond what was reserved");
     const auto kernel = kv.k.dtype == DType::F16 ? chunk_kernel_of<uint16_t>(shape.head_dim)
                                                  : chunk_kernel_of<float>(shape.head_dim);
     for (int first = 0; first < qkv.rows; first += step) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cuda/check.h"
+#include "cuda/code.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/scratch.h"
 #include "cuda/weight.h"
@@ -23,31 +24,47 @@ int device_count() {
     return 0;
 }
 
+// One that is broken says so, and takes nothing from the others.
 Capabilities describe(int index) {
-    cudaDeviceProp properties;
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
     Capabilities caps;
     caps.name = "cuda:" + std::to_string(index);
-    caps.description = std::string(properties.name) + " (compute capability " +
-                       std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-                       "), " + std::to_string(properties.multiProcessorCount) + " multiprocessors";
+    cudaDeviceProp properties;
+    const cudaError_t result = cudaGetDeviceProperties(&properties, index);
+    if (result != cudaSuccess) {
+        (void)cudaGetLastError();
+        caps.problem = std::string("cannot be asked: ") + cudaGetErrorString(result);
+        return caps;
+    }
+    const std::string capability =
+        std::to_string(properties.major) + "." + std::to_string(properties.minor);
+    caps.description = std::string(properties.name) + " (compute capability " + capability + "), " +
+                       std::to_string(properties.multiProcessorCount) + " multiprocessors";
+    if (!runs_on(built_for(), properties.major, properties.minor))
+        caps.problem = "this build has no code for compute capability " + capability +
+                       ", it is for " + std::string(built_for()) +
+                       "; build with -DAERIE_CUDA_ARCHITECTURES=" +
+                       std::to_string(properties.major * 10 + properties.minor);
     caps.memory_bytes = properties.totalGlobalMem;
-    caps.is_gpu = true;
+    caps.kind = DeviceKind::discrete_gpu;
+    caps.most.rows = caps.most.heads = kMostGrid;
+    caps.most.head_dim = kMostHeadDim;
+    caps.most.context = kMostGrid * kPageSize;
     return caps;
 }
 
 }  // namespace
 
 CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index)) {
-    CUDA_CHECK(cudaSetDevice(index));
-    queue_ = std::make_shared<Queue>(profile);
-    reserve({});
+    if (!capabilities_.problem.empty())
+        throw Error(capabilities_.name + ": " + capabilities_.problem);
+    queue_ = std::make_shared<Queue>(index, profile);
+    check_code(capabilities_.name);
+    do_reserve({});
 }
 
 Buffer CudaBackend::allocate(size_t size_bytes) {
-    auto memory =
-        std::make_unique<CudaMemory>(size_bytes, [queue = queue_] { queue->forget_recordings(); });
-    CUDA_CHECK(cudaMemsetAsync(memory->data(), 0, size_bytes, queue_->stream()));
+    auto memory = std::make_unique<CudaMemory>(size_bytes, queue_);
+    queue_->fill(memory->data(), 0, size_bytes);
     return memory;
 }
 
@@ -63,7 +80,7 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
         widest = std::max(widest, size_bytes(block.dtype, size_t(cols)));
     }
     const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(rows));
-    const CudaMemory staging(staged_rows * widest, {});
+    const CudaMemory staging(staged_rows * widest, queue_);
     const bool paired = blocks.size() == 2 && blocks[0].rows == blocks[1].rows;
     const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(rows);
     auto weight =
@@ -74,9 +91,8 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
         const std::byte* data = static_cast<const std::byte*>(block.data);
         for (int first = 0; first < block.rows; first += int(staged_rows)) {
             const int count = std::min(int(staged_rows), block.rows - first);
-            CUDA_CHECK(cudaMemcpyAsync(staging.data(), data + size_t(first) * row_bytes,
-                                       size_t(count) * row_bytes, cudaMemcpyHostToDevice,
-                                       queue_->stream()));
+            queue_->upload(staging.data(), data + size_t(first) * row_bytes,
+                           size_t(count) * row_bytes);
             pack_rows({staging.data(), block.dtype, weight->data(), as, row, count, cols, order},
                       *queue_);
             row += count;
@@ -90,7 +106,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
     return lay_out_scratch(limits).bytes;
 }
 
-void CudaBackend::reserve(const Limits& limits) {
+void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits);
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
@@ -101,14 +117,6 @@ void CudaBackend::reserve(const Limits& limits) {
     rankings_ = memory + layout.rankings;
     logits_ = reinterpret_cast<float*>(memory + layout.logits);
     limits_ = limits;
-}
-
-void CudaBackend::write(Tensor to, const void* from) {
-    const size_t width = size_bytes(to.dtype, size_t(to.cols));
-    const size_t stride = size_bytes(to.dtype, size_t(to.row_stride));
-    // From pageable memory this returns when the host data has been taken.
-    CUDA_CHECK(cudaMemcpy2DAsync(row<std::byte>(to, 0), stride, from, width, width, size_t(to.rows),
-                                 cudaMemcpyHostToDevice, queue_->stream()));
 }
 
 }  // namespace cuda

@@ -12,6 +12,8 @@
 
 namespace aerie::cuda {
 
+constexpr int kMostHeadDim = 256;  // that attention's kernels are made for
+constexpr int kMostGrid = 65535;   // blocks along y and z
 constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
 
 struct MatmulOutput;
@@ -27,9 +29,8 @@ class CudaBackend final : public Backend {
     Buffer allocate(size_t size_bytes) override;
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
                                           WeightUse use) override;
-    void reserve(const Limits& limits) override;
     size_t scratch_bytes(const Limits& limits) const override;
-    void write(Tensor to, const void* from) override;
+    void write(Tensor to, const void* from) override { queue_->write(to, from); }
     void read(Tensor from, void* to) override { queue_->read(from, to); }
     void sync() override { queue_->wait(); }
     void replay(uint64_t key, const std::function<void()>& record) override {
@@ -64,6 +65,7 @@ class CudaBackend final : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
+    void do_reserve(const Limits& limits) override;
     // Whether the columns for this matmul lie in scratch; it is to be the next one.
     bool packed_already(const Weight& w) { return std::exchange(packed_for_, nullptr) == &w; }
     void pack_normed(const NormedRows& rows);

@@ -9,11 +9,12 @@
 
 namespace aerie {
 
-// Every usable NVIDIA GPU, "cuda:0" first; none where there is no driver.
+// Every NVIDIA GPU, "cuda:0" first; one that cannot be used says why. None where there is no
+// driver.
 std::vector<Capabilities> cuda_capabilities();
 
 // By its name; throws Error, also where there is no driver or no such GPU. `profile`: every kernel
-// is timed.
+// is timed. A call makes the GPU that of the calling thread for CUDA, and leaves it so.
 std::unique_ptr<Backend> open_cuda(const std::string& device, bool profile = false);
 
 }  // namespace aerie

@@ -2,7 +2,6 @@
 // into parts of that type which keep all their bits (BF16: three) or 22 of them (F16: two, each row
 // brought to the middle of its range by a power of two). F32 goes by fused multiply-adds.
 #include <algorithm>
-#include <cassert>
 
 #include "cuda/backend.h"
 #include "cuda/device/arithmetic.cuh"
@@ -216,7 +215,8 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
 }  // namespace
 
 void CudaBackend::multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w) {
-    assert(w.cols <= limits_.widest);
+    if (w.cols > limits_.widest)
+        return queue_->refuse("matmul", "wider activations than were reserved");
     if (is_quantised(w.dtype)) return multiply_quantised(output, x, w);
     if (w.dtype != DType::F32) {
         const bool f16 = w.dtype == DType::F16;

@@ -8,7 +8,9 @@
 
 namespace aerie::cuda {
 
-CudaMemory::CudaMemory(size_t size, std::function<void()> freed) : freed_(std::move(freed)) {
+CudaMemory::CudaMemory(size_t size, std::shared_ptr<Queue> queue)
+    : queue_(std::move(queue)), born_(queue_->recorded()) {
+    queue_->make_current();
     void* data = nullptr;
     const cudaError_t result = cudaMalloc(&data, std::max<size_t>(size, 1));
     if (result == cudaErrorMemoryAllocation) {
@@ -21,7 +23,8 @@ CudaMemory::CudaMemory(size_t size, std::function<void()> freed) : freed_(std::m
 }
 
 CudaMemory::~CudaMemory() {
-    if (freed_) freed_();
+    queue_->forget_recordings(born_);
+    (void)cudaSetDevice(queue_->device());
     (void)cudaFree(data_);  // waits for what still uses it
 }
 

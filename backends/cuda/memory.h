@@ -4,13 +4,14 @@
 #include <cuda_runtime.h>
 
 #include "backend/backend.h"
+#include "cuda/queue.h"
 
 namespace aerie::cuda {
 
 class CudaMemory final : public Memory {
   public:
-    // Not zeroed. `freed` runs when it is given back. Throws Error.
-    CudaMemory(size_t size, std::function<void()> freed);
+    // On the queue's device, not zeroed. Throws Error.
+    CudaMemory(size_t size, std::shared_ptr<Queue> queue);
     ~CudaMemory() override;
     CudaMemory(const CudaMemory&) = delete;
     CudaMemory& operator=(const CudaMemory&) = delete;
@@ -19,7 +20,8 @@ class CudaMemory final : public Memory {
 
   private:
     std::byte* data_ = nullptr;
-    std::function<void()> freed_;
+    std::shared_ptr<Queue> queue_;
+    long born_;  // recordings that were made before know nothing of this memory
 };
 
 // Device addresses.

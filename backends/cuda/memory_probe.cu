@@ -36,28 +36,30 @@ __global__ void copy_words_kernel(uint4* to, const uint4* from) {
 
 class CudaMemoryProbe final : public MemoryProbe {
   public:
-    CudaMemoryProbe(size_t size_bytes, Queue& queue)
+    CudaMemoryProbe(size_t size_bytes, std::shared_ptr<Queue> queue)
         : half_blocks_(std::max<size_t>(size_bytes / (2 * kBlockWords * sizeof(uint4)), 1)),
-          memory_(2 * half_blocks_ * kBlockWords * sizeof(uint4) + sizeof(uint4), {}),
-          queue_(queue) {
-        CUDA_CHECK(cudaMemsetAsync(memory_.data(), 1, memory_.size_bytes, queue_.stream()));
+          memory_(2 * half_blocks_ * kBlockWords * sizeof(uint4) + sizeof(uint4), queue),
+          queue_(*queue) {
+        queue_.fill(memory_.data(), 1, memory_.size_bytes);
     }
 
     size_t size_bytes() const override { return 2 * half_blocks_ * kBlockWords * sizeof(uint4); }
 
-    void read() override {
+    double read() override {
         unsigned* mixed = reinterpret_cast<unsigned*>(memory_.data() + size_bytes());
-        launch(read_kernel,
-               {dim3(unsigned(2 * half_blocks_)), dim3(kThreads), queue_, "memory_read"}, words(),
-               mixed);
-        queue_.wait();
+        return queue_.seconds_of([&] {
+            launch(read_kernel,
+                   {dim3(unsigned(2 * half_blocks_)), dim3(kThreads), queue_, "memory_read"},
+                   words(), mixed);
+        });
     }
 
-    void copy() override {
-        launch(copy_words_kernel,
-               {dim3(unsigned(half_blocks_)), dim3(kThreads), queue_, "memory_copy"},
-               words() + half_blocks_ * kBlockWords, words());
-        queue_.wait();
+    double copy() override {
+        return queue_.seconds_of([&] {
+            launch(copy_words_kernel,
+                   {dim3(unsigned(half_blocks_)), dim3(kThreads), queue_, "memory_copy"},
+                   words() + half_blocks_ * kBlockWords, words());
+        });
     }
 
   private:
@@ -70,8 +72,12 @@ class CudaMemoryProbe final : public MemoryProbe {
 
 }  // namespace
 
+// At most half of what is free: a model may lie beside it, and grow.
 std::unique_ptr<MemoryProbe> CudaBackend::memory_probe(size_t size_bytes) {
-    return std::make_unique<CudaMemoryProbe>(size_bytes, *queue_);
+    size_t free = 0, total = 0;
+    queue_->make_current();
+    CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return std::make_unique<CudaMemoryProbe>(std::min(size_bytes, free / 2), queue_);
 }
 
 }  // namespace aerie::cuda

@@ -20,19 +20,19 @@ class Timer {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    // Before and after a kernel. `captured`: the stream's work goes to a graph. Throws Error.
-    void start(cudaStream_t stream, const char* op, bool captured);
-    void stop(cudaStream_t stream, bool captured) const;
+    // Before and after a kernel. `captured`: the stream's work goes to a graph.
+    cudaError_t start(cudaStream_t stream, const char* op, bool captured);
+    cudaError_t stop(cudaStream_t stream, bool captured) const;
 
     bool full() const { return used_ == kMostSpans; }
     // Waits until all have run and adds what they took.
-    void add_to(OpTimes& times) const;
+    cudaError_t add_to(OpTimes& times) const;
     void reset() { used_ = 0; }
 
   private:
     struct Span {
-        const char* op;
-        cudaEvent_t begin, end;
+        const char* op = "";
+        cudaEvent_t begin = nullptr, end = nullptr;
     };
     static constexpr size_t kMostSpans = 1024;
 

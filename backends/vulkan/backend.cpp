@@ -60,16 +60,26 @@ std::vector<std::string> details(const Traits& traits) {
             "not used: " + (unused.empty() ? "nothing" : unused)};
 }
 
+// What is of no kind that Vulkan knows counts as a CPU: it is not chosen unless it is named.
+DeviceKind kind_of(VkPhysicalDeviceType type) {
+    return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? DeviceKind::discrete_gpu
+           : type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU    ? DeviceKind::virtual_gpu
+           : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? DeviceKind::integrated_gpu
+                                                            : DeviceKind::cpu;
+}
+
 Capabilities describe(size_t index, const Traits& traits) {
     Capabilities caps;
     caps.name = "vulkan:" + std::to_string(index);
     caps.description = traits.name + ", " + traits.driver;
     caps.memory_bytes = traits.memory_bytes;
     caps.problem = traits.missing;
-    caps.is_gpu = traits.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
-                  traits.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU ||
-                  traits.type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU;
+    caps.kind = kind_of(traits.type);
     caps.details = details(traits);
+    caps.most.rows = caps.most.heads = kMostGroups;
+    caps.most.widest = kWidest;
+    caps.most.context = kMostContext;
+    caps.most.vocab = kMostVocab;
     return caps;
 }
 
@@ -98,7 +108,7 @@ VulkanBackend::VulkanBackend(std::shared_ptr<Device> device, size_t index)
     : device_(std::move(device)),
       queue_(std::make_shared<Queue>(device_)),
       capabilities_(describe(index, device_->traits())) {
-    reserve({});
+    do_reserve({});
 }
 
 Buffer VulkanBackend::allocate_raw(size_t size_bytes) {
@@ -137,14 +147,7 @@ size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
     return plan.size_bytes();
 }
 
-void VulkanBackend::reserve(const Limits& limits) {
-    if (limits.context > kMostContext)
-        throw Error(device_->name() + ": a context of " + std::to_string(limits.context) +
-                    " positions is beyond the " + std::to_string(kMostContext) +
-                    " of this backend");
-    if (limits.vocab > kMostVocab)
-        throw Error(device_->name() + ": a vocabulary of " + std::to_string(limits.vocab) +
-                    " is beyond the " + std::to_string(kMostVocab) + " of this backend");
+void VulkanBackend::do_reserve(const Limits& limits) {
     TensorPlan plan;
     scratch_.add_to(plan, limits);
     scratch_memory_ = plan.allocate(*this);

@@ -11,6 +11,8 @@
 
 namespace aerie::vulkan {
 
+constexpr int kMostGroups = 65535;  // that every device has along x, y and z
+constexpr int kWidest = 1 << 20;  // so that an int counts the words of attention's scratch
 constexpr int kMostContext = 1024 * kPageSize;  // as attention.comp has it
 constexpr int kMostVocab = 1 << 20;             // as fixed_point.glsl and best_of.glsl have it
 
@@ -38,7 +40,6 @@ class VulkanBackend final : public Backend {
     Buffer allocate(size_t size_bytes) override;
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
                                           WeightUse use) override;
-    void reserve(const Limits& limits) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override { queue_->write(to, from); }
     void read(Tensor from, void* to) override { queue_->read(from, to); }
@@ -76,6 +77,7 @@ class VulkanBackend final : public Backend {
     void probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups);
 
   private:
+    void do_reserve(const Limits& limits) override;
     // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
     // along x or y.
     template <class Params>

@@ -1,5 +1,6 @@
 // Reading and copying as fast as the device can: each invocation takes 16-byte quads side by side.
 #include <algorithm>
+#include <chrono>
 
 #include "params.h"
 #include "vulkan/backend.h"
@@ -23,16 +24,25 @@ class VulkanMemoryProbe final : public MemoryProbe {
 
     size_t size_bytes() const override { return 2 * units_ * kUnit; }
 
-    void read() override {
+    double read() override {
+        const Clock::time_point start = Clock::now();
         for (size_t half = 0; half < 2; ++half) launch(true, half);
         backend_.sync();
+        return seconds_since(start);
     }
-    void copy() override {
+    double copy() override {
+        const Clock::time_point start = Clock::now();
         launch(false, 0);
         backend_.sync();
+        return seconds_since(start);
     }
 
   private:
+    using Clock = std::chrono::steady_clock;
+
+    static double seconds_since(Clock::time_point start) {
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    }
     // A reader writes a word a workgroup behind both halves, or nothing need be read.
     void launch(bool read_only, size_t half) {
         const auto view = [&](size_t at, size_t bytes) {

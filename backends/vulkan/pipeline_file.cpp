@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/hash.h"
+#include "core/replaced_file.h"
 
 namespace aerie::vulkan {
 
@@ -47,22 +48,17 @@ std::vector<char> read_pipeline_file(const std::string& path) {
 }
 
 void write_pipeline_file(const std::string& path, const std::vector<char>& data) {
-    std::error_code error;
-    fs::create_directories(fs::path(path).parent_path(), error);
-    const std::string partial = path + ".new";
-    {
-        Header header;
-        header.bytes = data.size();
-        header.checksum = fnv1a({data.data(), data.size()});
-        std::ofstream file(partial, std::ios::binary);
-        file.write(reinterpret_cast<const char*>(&header), sizeof(header));
-        file.write(data.data(), std::streamsize(data.size()));
-        if (!file.flush()) {
-            fs::remove(partial, error);
-            return;
-        }
+    Header header;
+    header.bytes = data.size();
+    header.checksum = fnv1a({data.data(), data.size()});
+    std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+    bytes.append(data.data(), data.size());
+    try {
+        fs::create_directories(fs::path(path).parent_path());
+        ReplacedFile(path).commit(bytes);
+    } catch (const std::exception&) {
+        // The next start compiles again.
     }
-    fs::rename(partial, path, error);
 }
 
 }  // namespace aerie::vulkan

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/limits.h"
 #include "core/rows.h"
 #include "core/tensor.h"
 
@@ -32,7 +33,7 @@ enum class WeightUse { multiply, lookup };  // lookup: by embed only
 // Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
 struct WeightBlock {
     DType dtype = DType::F32;
-    const void* data = nullptr;  // outlives a weight that is only looked up (file map)
+    const void* data = nullptr;  // any alignment; not used after upload_weight
     int rows = 0;
     int cols = 0;
 };
@@ -112,34 +113,30 @@ struct BeamStep {
     bool sum_values = true;
 };
 
-struct Limits {
-    int rows = 0;    // most rows of a pass
-    int top_k = 0;   // most candidates of a row
-    int widest = 0;  // most columns of an activation
-    int vocab = 0;
-    int context = 0;  // most positions of a sequence, draft slots included
-    int heads = 0;
-};
+// What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
+// backend is quicker than a GPU's driver that runs on one.
+enum class DeviceKind { cpu, integrated_gpu, virtual_gpu, discrete_gpu };
 
 struct Capabilities {
     std::string name;                  // "cpu", "vulkan:0"
     std::string description;           // for people: processor, instruction set, threads
     std::vector<std::string> details;  // for people: what the device has, a line each
     std::string problem;               // why it cannot be opened; empty if it can
-    bool is_gpu = false;               // may be chosen where no device is named
+    DeviceKind kind = DeviceKind::cpu;
     size_t memory_bytes = 0;
-    bool maps_files = false;  // what is looked up in its own type stays in the host data
-    int threads = 0;          // of a CPU
+    int threads = 0;         // of a CPU
+    Limits most = kAnySize;  // that may be reserved
 };
 
 // What memory gives on this device, whatever is computed: the yardstick of a streaming kernel. Both
-// wait until they are done, and use every thread or unit that the ops use.
+// use every thread or unit that the ops use, wait until they are done, and return the seconds that
+// they took: by the device's clock where it has one, so that no call of the host's counts.
 class MemoryProbe {
   public:
     virtual ~MemoryProbe() = default;
     virtual size_t size_bytes() const = 0;
-    virtual void read() = 0;  // every byte once
-    virtual void copy() = 0;  // reads one half and writes it to the other: as many bytes moved
+    virtual double read() = 0;  // every byte once
+    virtual double copy() = 0;  // reads one half and writes it to the other: as many bytes moved
 };
 
 // What an op took since the device was opened.
@@ -165,14 +162,18 @@ class Backend {
     // The blocks stacked, stored as `as`.
     virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
                                                   WeightUse use = WeightUse::multiply) = 0;
-    virtual void reserve(const Limits& limits) = 0;                // all scratch, once
+    // Scratch for all that was reserved so far and for this. Whoever makes a model or a session
+    // reserves what its passes need; ops rely on it. Throws where the device takes less.
+    void reserve(const Limits& limits);
+    const Limits& reserved() const { return reserved_; }
     virtual size_t scratch_bytes(const Limits& limits) const = 0;  // what reserve would take
     virtual void write(Tensor to, const void* from) = 0;  // dense host data; reusable at once
     virtual void read(Tensor from, void* to) = 0;         // waits
     virtual void sync() = 0;
     // First call with a key records, later calls resubmit. Contents may differ, shapes may not.
     virtual void replay(uint64_t key, const std::function<void()>& record) = 0;
-    // Memory of this size, far beyond the caches, to measure with. Throws Error.
+    // Memory of this size to measure with, or less where the device has not so much to spare.
+    // Throws Error.
     virtual std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) = 0;
     // By op, where the device was opened to be profiled and can tell; waits.
     virtual std::vector<OpTime> op_times() { return {}; }
@@ -208,6 +209,12 @@ class Backend {
         do_rms_norm(out, x, weight, epsilon);
     }
     virtual void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w);
+
+  protected:
+    virtual void do_reserve(const Limits& limits) = 0;  // in the place of the scratch that is there
+
+  private:
+    Limits reserved_;
 };
 
 }  // namespace aerie

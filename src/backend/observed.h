@@ -28,7 +28,6 @@ class ObservedBackend : public Backend {
                                           WeightUse use) override {
         return inner_->upload_weight(blocks, as, use);
     }
-    void reserve(const Limits& limits) override { inner_->reserve(limits); }
     size_t scratch_bytes(const Limits& limits) const override {
         return inner_->scratch_bytes(limits);
     }
@@ -65,6 +64,7 @@ class ObservedBackend : public Backend {
     void do_probs(Tensor out, const Choice& choice) override;
 
   private:
+    void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
     void show(std::string_view op, Tensor out) {
         if (observer_) observer_(op, out);
     }

@@ -46,6 +46,15 @@ namespace {
 
 }  // namespace
 
+void Backend::reserve(const Limits& limits) {
+    const Capabilities& device = capabilities();
+    check_limits(limits, device.most, device.name, "this device");
+    const Limits all = largest(reserved_, limits);
+    if (all == reserved_) return;
+    do_reserve(all);
+    reserved_ = all;
+}
+
 void Backend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
     do_matmul(gate_up, x, w, {}, Accumulate::no);
     do_swiglu(out, gate_up);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,13 @@ struct DeviceOptions {
 // be used says why.
 std::vector<Capabilities> list_devices();
 
+// Of these, listed as above, the one to open where none is named: a discrete GPU before a virtual
+// and an integrated one, then one of the backend that is listed first, then the one with the most
+// memory; never one that has a problem. Else "cpu".
+std::string best_device(std::span<const Capabilities> devices);
+
 // Opens a device by name ("vulkan:" may be followed by a part of its name or its UUID); "" means
-// the GPU with the most memory, else the CPU; "cpu:avx2" and the like are the CPU with
-// that instruction set. Throws Error.
+// the best one; "cpu:avx2" and the like are the CPU with that instruction set. Throws Error.
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options = {});
 
 }  // namespace aerie

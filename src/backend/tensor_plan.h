@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "core/poison.h"
 
 namespace aerie {
 
@@ -14,14 +15,23 @@ class TensorPlan {
         tensor = dense(nullptr, dtype, rows, cols);
         tensor.offset_bytes = size_bytes_;
         tensors_.push_back(&tensor);
-        size_bytes_ += (dense_bytes(dtype, rows, cols) + kAlignment - 1) / kAlignment * kAlignment;
+        const size_t bytes = dense_bytes(dtype, rows, cols);
+        size_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment + kGuardBytes;
     }
 
     size_t size_bytes() const { return size_bytes_; }
 
     Buffer allocate(Backend& be) const {
         Buffer buffer = be.allocate(size_bytes_);
-        for (Tensor* tensor : tensors_) tensor->memory = buffer.get();
+        for (size_t i = 0; i < tensors_.size(); ++i) {
+            Tensor& tensor = *tensors_[i];
+            tensor.memory = buffer.get();
+            const size_t end =
+                tensor.offset_bytes + dense_bytes(tensor.dtype, tensor.rows, tensor.cols);
+            const size_t next =
+                i + 1 < tensors_.size() ? tensors_[i + 1]->offset_bytes : size_bytes_;
+            buffer->poison(end, next - end);
+        }
         return buffer;
     }
 

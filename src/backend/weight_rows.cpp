@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "core/float_environment.h"
 #include "core/quant.h"
 
 namespace aerie {
@@ -53,6 +54,7 @@ WeightRows::WeightRows(std::span<const WeightBlock> blocks, DType as) : blocks_(
 }
 
 const std::byte* WeightRows::row(int index) {
+    const FloatEnvironment environment;
     const WeightBlock* block = blocks_.data();
     for (; index >= block->rows; ++block) index -= block->rows;
     const std::byte* data = static_cast<const std::byte*>(block->data) +

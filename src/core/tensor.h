@@ -11,6 +11,8 @@ namespace aerie {
 // One allocation of a backend; each backend derives its own.
 struct Memory {
     virtual ~Memory() = default;
+    // These bytes belong to no tensor (core/poison.h); nothing where the host cannot tell.
+    virtual void poison(size_t offset, size_t bytes) { (void)offset, (void)bytes; }
     size_t size_bytes = 0;
 };
 

@@ -1,7 +1,6 @@
 // UTF-8 repair after the Unicode standard's table 3-7 (well-formed byte sequences).
 #include "core/utf8.h"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace aerie {
@@ -58,14 +57,35 @@ bool is_utf8(std::string_view bytes) {
     return true;
 }
 
+char32_t take_char(std::string_view& text) {
+    const uint8_t lead = text[0];
+    const size_t length = first_char(text).length;
+    char32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
+    for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<uint8_t>(text[i]) & 0x3F);
+    text.remove_prefix(length);
+    return code;
+}
+
+bool is_control(char32_t code) {
+    return code < 0x20 || (code >= 0x7F && code <= 0x9F) || (code >= 0x202A && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+std::string printable(std::string_view text, std::string_view kept, std::string_view sign) {
+    std::string clean, shown;
+    append_utf8(clean, text, true);
+    for (std::string_view rest = clean; !rest.empty();) {
+        const std::string_view whole = rest;
+        const char32_t code = take_char(rest);
+        const std::string_view bytes = whole.substr(0, whole.size() - rest.size());
+        shown += is_control(code) && kept.find(bytes) == kept.npos ? sign : bytes;
+    }
+    return shown;
+}
+
 std::string in_quotes(std::string_view text) {
     constexpr size_t kMaxBytes = 120;
-    std::string shown;
-    append_utf8(shown, text.substr(0, kMaxBytes), true);
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-    if (text.size() > kMaxBytes) shown += "...";
-    return "'" + shown + "'";
+    return "'" + printable(text.substr(0, kMaxBytes)) + (text.size() > kMaxBytes ? "...'" : "'");
 }
 
 }  // namespace aerie

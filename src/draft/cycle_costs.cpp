@@ -56,8 +56,19 @@ CycleCosts::CycleCosts(const MeasuredCosts& measured)
     : verify_(verify_points(measured)),
       level_(level_points(measured)),
       root_(level_),
+      measured_verify_(verify_),
+      measured_level_(level_),
       frozen_(measured.frozen),
       speed_(measured.verify.empty() || measured.level.empty() ? 0 : 1) {}
+
+double CycleCosts::correction() const {
+    double most = 1;
+    for (int rows = 1; rows <= kMaxNodes; ++rows)
+        for (double factor : {verify_.at(rows) / measured_verify_.at(rows),
+                              level_.at(rows) / measured_level_.at(rows)})
+            most = std::max({most, factor, 1 / factor});
+    return most;
+}
 
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;

@@ -50,11 +50,15 @@ class CycleCosts {
     void saw_verify(int rows, double seconds) { saw(verify_, rows, seconds); }
     void saw_level(int rows, double seconds) { saw(level_, rows, seconds); }
     void saw_root(int rows, double seconds) { saw(root_, rows, seconds); }
+    // The factor, at least 1, by which the cycles have corrected what was measured, where it is
+    // largest.
+    double correction() const;
 
   private:
     void saw(CostCurve& curve, int rows, double seconds);
 
     CostCurve verify_, level_, root_;
+    CostCurve measured_verify_, measured_level_;
     bool frozen_;
     double speed_ = 1;  // of the machine now, seconds of a curve times this; 0: nothing seen yet
 };

@@ -41,6 +41,8 @@ class CostAware {
     virtual double level_seconds(int width) = 0;
     virtual int widest_level() const = 0;
     virtual void set_costs(const MeasuredCosts& costs) = 0;
+    // How far the cycles' own timings have moved them: CycleCosts::correction().
+    virtual double cost_correction() const = 0;
 };
 
 class Drafter {
@@ -97,6 +99,10 @@ struct HeadSource {
     int pass_rows = 0;  // most rows that observe is given
 };
 std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options);
+
+// What the head of such a drafter asks of a backend; `head` is its shape.
+Limits eagle_limits(const ModelConfig& head, const DraftOptions& options, int context,
+                    int pass_rows);
 
 // What a drafter of these options will reach, before it is made.
 DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target);

@@ -5,6 +5,7 @@
 
 #include "backend/ops.h"
 #include "core/error.h"
+#include "core/float_environment.h"
 
 namespace aerie {
 
@@ -106,9 +107,20 @@ HeadPosition EagleDrafter::last() const {
 }
 
 std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options) {
+    const FloatEnvironment environment;
+    const Limits wanted = eagle_limits(source.config, options, source.context, source.pass_rows);
+    check_limits(wanted, source.backend.capabilities().most, source.checkpoint.folder().string(),
+                 source.backend.capabilities().name);
+    source.backend.reserve(wanted);
     if (options.kind == DraftKind::eagle1) return make_eagle1(source, options);
     return is_auto(options) ? make_eagle_auto(source, as_dynamic(options))
                             : make_eagle2(source, as_dynamic(options));
+}
+
+Limits eagle_limits(const ModelConfig& head, const DraftOptions& options, int context,
+                    int pass_rows) {
+    const HeadLimits limits = reach_of(options).head_limits(head, DType::F16, context, pass_rows);
+    return pass_limits(head, limits.rows, limits.kv.slots);
 }
 
 DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target) {

@@ -86,6 +86,7 @@ class EagleAuto final : public EagleDrafter, CostAware, FrontierPolicy {
     }
     int widest_level() const override { return most_.top_k; }
     void set_costs(const MeasuredCosts& costs) override { policy_.set_costs(costs); }
+    double cost_correction() const override { return policy_.costs().correction(); }
 
   private:
     void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {

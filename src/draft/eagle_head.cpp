@@ -59,10 +59,6 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
     : be_(be), config_(config), target_(target), kv_(be, limits.kv) {
     check_head_fits(config, target.config(), checkpoint.folder().string());
     refuse_unknown_tensors(checkpoint);
-    TensorPlan plan;
-    const DType type = matrix_type(checkpoint, weights);
-    scratch_.add_to(plan, config, limits.rows, be.activation_type(type));
-    memory_ = plan.allocate(be);
     const WeightLoader loader(be, checkpoint, weights);
     if (checkpoint.find("embed_tokens.weight"))
         embedding_ = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden,
@@ -70,6 +66,11 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
     fc_ = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
     if (checkpoint.find("fc.bias")) fc_bias_ = loader.vector("fc.bias", config.hidden);
     layer_ = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
+    // Only now: loading has checked that these sizes are whole groups of a quantised type.
+    TensorPlan plan;
+    const DType type = matrix_type(checkpoint, weights);
+    scratch_.add_to(plan, config, limits.rows, be.activation_type(type));
+    memory_ = plan.allocate(be);
     if (type != target.lm_head().dtype) lm_head_ = target.copy_lm_head(type);
     rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope_theta);
 }

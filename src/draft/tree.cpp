@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 
 namespace aerie {

@@ -29,6 +29,7 @@ class TreePolicy final : public FrontierPolicy {
     explicit TreePolicy(const TreeShape& most);
 
     CycleCosts& costs() { return costs_; }
+    const CycleCosts& costs() const { return costs_; }
     void set_costs(const MeasuredCosts& measured) { costs_ = CycleCosts(measured); }
 
     // A new text: what failed in the last one may be tried again.

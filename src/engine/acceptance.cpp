@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "draft/grow.h"
 #include "engine/accept.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 
 namespace aerie {

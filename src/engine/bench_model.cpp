@@ -26,7 +26,7 @@ BenchModel::BenchModel(ModelFiles files, const RuntimeOptions& options,
                        std::unique_ptr<Backend> backend)
     : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
     const SessionLimits limits = limits_of(files_, options_);
-    backend_->reserve(backend_limits(files_.config, limits));
+    files_.reserve(options_, *backend_);
     if (options.on_progress) options.on_progress("loading " + files_.checkpoint.folder().string());
     target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
                           target_limits(limits));

@@ -14,6 +14,8 @@ class BenchModel {
     BenchModel(ModelFiles files, const RuntimeOptions& options);
     // On this device, whatever the options name.
     BenchModel(ModelFiles files, const RuntimeOptions& options, std::unique_ptr<Backend> backend);
+    BenchModel(const BenchModel&) = delete;  // the target refers to the files
+    BenchModel& operator=(const BenchModel&) = delete;
 
     struct Drafting {
         std::unique_ptr<Drafter> drafter;

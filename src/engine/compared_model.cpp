@@ -108,6 +108,7 @@ ComparedModel::ComparedModel(ModelFiles files, const RuntimeOptions& options,
 
 void ComparedModel::run(std::span<const int> text, int first, int count, Inputs inputs,
                         const OnOp& on_op) {
+    check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config);
     std::vector<Row> rows(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
         rows[size_t(i)].token = text[size_t(first + i)];

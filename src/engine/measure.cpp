@@ -1,19 +1,16 @@
 // Points in the order of their cost; a cache file is small JSON, read strictly.
 #include "engine/measure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <functional>
-#include <system_error>
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "io/file_map.h"
+#include "core/replaced_file.h"
+#include "io/input_file.h"
 #include "io/json.h"
 
 namespace aerie {
@@ -33,7 +30,7 @@ constexpr size_t kMaxFileBytes = 1 << 16;
 
 double verify_seconds(Session& session, int rows) {
     TokenTree tree(0);
-    while (tree.size() < rows) tree.add(tree.size(), 0);
+    while (tree.size() < rows) tree.add(tree.size() % session.logits().cols, 0);
     const double before = session.seconds().target();
     session.verify(tree);
     return session.seconds().target() - before;
@@ -51,13 +48,7 @@ class CurveTimer {
     const CostPoint& last() const { return points_.back(); }
     // Of a pass with twice the rows, at most.
     double next_seconds() const { return 2 * points_.back().seconds; }
-    std::vector<CostPoint> points() const {
-        std::vector<CostPoint> points = points_;
-        // More rows never cost less; where they seem to, it was noise.
-        for (size_t i = 1; i < points.size(); ++i)
-            points[i].seconds = std::max(points[i].seconds, points[i - 1].seconds);
-        return points;
-    }
+    std::vector<CostPoint> points() const { return plausible(points_); }
 
   private:
     // Short runs come in a row, as cycles do: the first finds the caches full of other things.
@@ -88,7 +79,11 @@ std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
             return std::nullopt;
         points.push_back({int(rows), seconds});
     }
-    return points;
+    const std::vector<CostPoint> expected = plausible(points);
+    const bool same = std::equal(
+        points.begin(), points.end(), expected.begin(),
+        [](const CostPoint& a, const CostPoint& b) { return a.seconds <= b.seconds * (1 + 1e-9); });
+    return same ? std::optional(points) : std::nullopt;
 }
 
 Json json_points(const std::vector<CostPoint>& points) {
@@ -98,6 +93,17 @@ Json json_points(const std::vector<CostPoint>& points) {
 }
 
 }  // namespace
+
+std::vector<CostPoint> plausible(std::vector<CostPoint> points) {
+    for (size_t i = points.size(); i-- > 1;)
+        points[i - 1].seconds = std::min(points[i - 1].seconds, points[i].seconds);
+    for (size_t i = 1; i < points.size(); ++i) {
+        const CostPoint& fewer = points[i - 1];
+        const int passes = (points[i].rows + fewer.rows - 1) / fewer.rows;
+        points[i].seconds = std::min(points[i].seconds, passes * fewer.seconds);
+    }
+    return points;
+}
 
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds) {
     session.begin({});
@@ -151,27 +157,17 @@ std::optional<MeasuredCosts> read_costs(const fs::path& folder, const std::strin
 }
 
 bool write_costs(const fs::path& folder, const std::string& key, const MeasuredCosts& costs) {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    const fs::path file = cost_file(folder, key);
-    const fs::path fresh = file.string() + "." + std::to_string(::getpid());
     const Json json(Json::Object{{"schema", "aerie-costs-1"},
                                  {"key", key},
                                  {"verify", json_points(costs.verify)},
                                  {"level", json_points(costs.level)}});
-    bool written = false;
-    {
-        std::ofstream stream(fresh);
-        stream << json.dump() << "\n";
-        written = bool(stream.flush());
-    }
-    if (written) fs::rename(fresh, file, error);
-    if (!written || error) {
-        std::error_code ignored;
-        fs::remove(fresh, ignored);
+    try {
+        fs::create_directories(folder);
+        ReplacedFile(cost_file(folder, key)).commit(json.dump() + "\n");
+        return true;
+    } catch (const std::exception&) {
         return false;
     }
-    return true;
 }
 
 }  // namespace aerie

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string>
 
 #include "backend/tensor_plan.h"
 #include "core/error.h"
@@ -33,7 +34,11 @@ class WindowScorer {
             forward(window, first, count);
             for (int i = 0; i < count; ++i) {
                 be_.read(logits_.row_range(i, 1), logits_row_.data());
-                sum -= log_probability(logits_row_, window[size_t(first + i) + 1]);
+                const double log = log_probability(logits_row_, window[size_t(first + i) + 1]);
+                if (!std::isfinite(log))
+                    throw Error(
+                        "the model computed NaN or infinite logits; its weights are damaged");
+                sum -= log;
             }
         }
         return sum;

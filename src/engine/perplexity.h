@@ -34,7 +34,8 @@ struct Perplexity {
 
 int64_t scored_tokens(const PerplexityTask& task);
 
-// Throws UsageError if there is nothing to score. Stops early, with what it has, when cancelled.
+// Throws UsageError if there is nothing to score, Error where the model computes no number. Stops
+// early, with what it has, when cancelled.
 Perplexity measure_perplexity(Backend& be, Target& target, KvCache& kv, const PerplexityTask& task);
 
 }  // namespace aerie

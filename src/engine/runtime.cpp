@@ -2,6 +2,9 @@
 #include "engine/runtime.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
 
 #include "backend/registry.h"
 #include "core/error.h"
@@ -31,14 +34,44 @@ bool is_matrix(const NamedTensor& tensor) {
     return tensor.shape.size() == 2 && is_float(tensor.dtype);
 }
 
-// Bytes that the tensors take on the device, were all matrices stored as `as`.
-size_t model_bytes(const Checkpoint& checkpoint, std::optional<DType> as) {
+// Bytes that those of the tensors which are there take on the device, were all matrices stored as
+// `as`. What a file has besides is not loaded.
+size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
+                   std::optional<DType> as) {
     size_t total = 0;
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        total += is_matrix(tensor)
-                     ? weight_bytes(name, tensor, as.value_or(tensor.dtype))
-                     : tensor.data.size() / size_bytes(tensor.dtype) * size_bytes(DType::F32);
+    for (const TensorShape& wanted : tensors) {
+        const NamedTensor* tensor = checkpoint.find(wanted.name);
+        if (!tensor) continue;
+        total += is_matrix(*tensor)
+                     ? weight_bytes(wanted.name, *tensor, as.value_or(tensor->dtype))
+                     : tensor->data.size_bytes / size_bytes(tensor->dtype) * size_bytes(DType::F32);
+    }
     return total;
+}
+
+// Matrices that are uploaded as one have one name here.
+std::string stack_name(const std::string& name) {
+    constexpr std::pair<const char*, const char*> kStacks[] = {{"q_proj", "qkv"},
+                                                               {"k_proj", "qkv"},
+                                                               {"v_proj", "qkv"},
+                                                               {"gate_proj", "gate_up"},
+                                                               {"up_proj", "gate_up"}};
+    for (const auto& [part, stack] : kStacks)
+        if (const size_t at = name.find(part); at != std::string::npos)
+            return name.substr(0, at) + stack;
+    return name;
+}
+
+// File data that is in memory at once while a model is loaded.
+size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
+    std::map<std::string, size_t> stacks;
+    size_t most = 0;
+    for (const TensorShape& wanted : tensors)
+        if (const NamedTensor* tensor = checkpoint.find(wanted.name)) {
+            size_t& stack = stacks[stack_name(wanted.name)];
+            most = std::max(most, stack += tensor->data.size_bytes);
+        }
+    return most;
 }
 
 std::optional<DType> draft_type(const ModelConfig& head, const RuntimeOptions& options) {
@@ -114,23 +147,56 @@ MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backen
     const SessionLimits limits = session_limits(options, context);
     const DraftReach reach = draft_reach(options.draft, config);
     MemoryPlan plan;
-    plan.target_weights = model_bytes(checkpoint, options.weights);
+    plan.target_weights = model_bytes(checkpoint, target_tensors(config), options.weights);
     const DType target_type = matrix_type(checkpoint, options.weights);
     plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
     plan.scratch =
         session_bytes(config, limits, reach) - plan.kv_cache +
         target_scratch_bytes(config, target_limits(limits), backend.activation_type(target_type)) +
-        backend.scratch_bytes(backend_limits(config, limits));
+        backend.scratch_bytes(this->limits(options, backend.capabilities()));
     if (head_config) {
         const DType type = matrix_type(*head_checkpoint, draft_weights);
-        plan.head_weights = model_bytes(*head_checkpoint, draft_weights);
+        plan.head_weights =
+            model_bytes(*head_checkpoint, head_tensors(*head_config), draft_weights);
         if (type != target_type) plan.head_weights += lm_head_bytes(config, type);
         plan.scratch += eagle_scratch_bytes(*head_config, options.draft, options.kv, context,
                                             std::max(options.prefill_rows, kMaxNodes),
                                             backend.activation_type(type));
     }
     plan.program = program_bytes(checkpoint.folder());
+    size_t loading = loading_bytes(checkpoint, target_tensors(config));
+    if (head_config)
+        loading = std::max(loading, loading_bytes(*head_checkpoint, head_tensors(*head_config)));
+    plan.loading = loading > plan.kv_cache ? loading - plan.kv_cache : 0;
     return plan;
+}
+
+Limits ModelFiles::limits(const RuntimeOptions& options, const Capabilities& device) const {
+    Limits all = backend_limits(config, session_limits(options, context));
+    check_limits(all, device.most, checkpoint.folder().string(), device.name);
+    if (head_config) {
+        const Limits head = eagle_limits(*head_config, options.draft, context,
+                                         std::max(options.prefill_rows, kMaxNodes));
+        check_limits(head, device.most, head_checkpoint->folder().string(), device.name);
+        all = largest(all, head);
+    }
+    return all;
+}
+
+// A GPU's allocations fail in time. The host's hardly ever do: what is not there is missed when it
+// is touched, by this program or another.
+void ModelFiles::reserve(const RuntimeOptions& options, Backend& backend) const {
+    const Capabilities& device = backend.capabilities();
+    const Limits wanted = limits(options, device);
+    const size_t planned = plan(options, backend).total();
+    if (device.threads > 0 && planned > device.memory_bytes) {
+        char line[120];
+        std::snprintf(line, sizeof(line), "%.1f GiB for a context of %d (-c), there are %.1f GiB",
+                      double(planned) / double(1 << 30), context,
+                      double(device.memory_bytes) / double(1 << 30));
+        throw Error(checkpoint.folder().string() + ": this model needs " + line);
+    }
+    backend.reserve(wanted);
 }
 
 Runtime::Runtime(const RuntimeOptions& options)
@@ -142,12 +208,9 @@ Runtime::Runtime(const RuntimeOptions& options)
     const auto progress = [&](const std::string& stage) {
         if (options.on_progress) options.on_progress(stage);
     };
-    if (tokenizer_.size() > files_.config.vocab)
-        throw Error(options.model.string() + ": the tokenizer has " +
-                    std::to_string(tokenizer_.size()) + " pieces, the model " +
-                    std::to_string(files_.config.vocab));
+    check_tokenizer_fits(tokenizer_, files_.config, options.model);
     const SessionLimits limits = session_limits(options, files_.context);
-    backend_->reserve(backend_limits(files_.config, limits));
+    files_.reserve(options, *backend_);
     progress("loading " + options.model.string());
     target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
                           target_limits(limits));
@@ -173,6 +236,7 @@ void Runtime::learn_costs(const RuntimeOptions& options) {
         shape_key(files_.config, matrix_type(files_.checkpoint, options.weights)) + "; head " +
         shape_key(*files_.head_config, matrix_type(*files_.head_checkpoint, files_.draft_weights)) +
         "; kv " + aerie::name(options.kv);
+    if (!options.cache.empty()) cost_file_ = cost_file(options.cache, key);
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     if (!costs) {
         if (options.on_progress) options.on_progress("measuring this device");
@@ -180,6 +244,21 @@ void Runtime::learn_costs(const RuntimeOptions& options) {
         if (!options.cache.empty()) write_costs(options.cache, key, *costs);
     }
     drafter->set_costs(*costs);
+}
+
+void Runtime::review_costs() const {
+    constexpr double kFarOff = 2;
+    const CostAware* drafter = drafter_->cost_aware();
+    std::error_code ignored;
+    if (drafter && !cost_file_.empty() && drafter->cost_correction() > kFarOff)
+        std::filesystem::remove(cost_file_, ignored);
+}
+
+void check_tokenizer_fits(const Tokenizer& tokenizer, const ModelConfig& config,
+                          const std::filesystem::path& folder) {
+    if (tokenizer.size() > config.vocab)
+        throw Error(folder.string() + ": the tokenizer has " + std::to_string(tokenizer.size()) +
+                    " pieces, the model " + std::to_string(config.vocab));
 }
 
 std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,

@@ -37,8 +37,11 @@ struct MemoryPlan {
     size_t kv_cache = 0;  // of the target
     size_t scratch = 0;   // activations, logits, the head's buffers and cache, thread scratch
     size_t program = 0;   // code, tokenizer and allocator
+    size_t loading = 0;  // file data while weights are packed, beyond the KV cache that comes later
 
-    size_t total() const { return target_weights + head_weights + kv_cache + scratch + program; }
+    size_t total() const {
+        return target_weights + head_weights + kv_cache + scratch + program + loading;
+    }
 };
 
 // The models' files, opened and checked but not loaded.
@@ -59,7 +62,16 @@ struct ModelFiles {
     static ModelFiles random(const std::string& name, const ModelConfig& config,
                              const RuntimeOptions& options);
     MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
+    // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
+    Limits limits(const RuntimeOptions& options, const Capabilities& device) const;
+    // Reserves that, before anything is loaded. Throws Error also where the host's memory cannot
+    // hold what is planned.
+    void reserve(const RuntimeOptions& options, Backend& backend) const;
 };
+
+// Throws Error naming the folder if the tokenizer has ids that the model does not know.
+void check_tokenizer_fits(const Tokenizer& tokenizer, const ModelConfig& config,
+                          const std::filesystem::path& folder);
 
 // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
 std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,
@@ -69,6 +81,8 @@ class Runtime {
   public:
     // Throws Error naming the file that is wrong.
     explicit Runtime(const RuntimeOptions& options);
+    Runtime(const Runtime&) = delete;  // the models refer to the files
+    Runtime& operator=(const Runtime&) = delete;
 
     Backend& backend() { return *backend_; }
     Target& target() { return *target_; }
@@ -78,6 +92,9 @@ class Runtime {
     std::vector<int> eos_ids() const {
         return aerie::eos_ids(generation_config_, files_.config, tokenizer_);
     }
+    // After the work: where its timings say that the cached costs were far off, as after a
+    // measurement on a busy machine, the next start measures again.
+    void review_costs() const;
 
   private:
     void learn_costs(const RuntimeOptions& options);
@@ -89,6 +106,7 @@ class Runtime {
     std::unique_ptr<Target> target_;
     std::unique_ptr<Drafter> drafter_;
     std::unique_ptr<Session> session_;
+    std::filesystem::path cost_file_;  // empty: nothing is kept
 };
 
 }  // namespace aerie

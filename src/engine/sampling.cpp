@@ -2,26 +2,35 @@
 #include "engine/sampling.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
+#include <string>
 
 #include "core/error.h"
 
 namespace aerie {
 
+namespace {
+
+std::string shortest(float value) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
+}
+
+}  // namespace
+
 void check_sampling(const Sampling& sampling) {
-    const auto check = [](const char* what, double value, double low, double high) {
+    // In f32, and with its shortest digits: 0.01 is what the user wrote.
+    const auto check = [](const char* what, float value, float low, float high) {
         if (value >= low && value <= high) return;
-        char line[120];
-        std::snprintf(line, sizeof(line), "%s must lie between %.9g and %.9g, not %.9g", what, low,
-                      high, value);
-        throw UsageError(line);
+        throw UsageError(std::string(what) + " must lie between " + shortest(low) + " and " +
+                         shortest(high) + ", not " + shortest(value));
     };
     check("temperature", sampling.filters.temperature, 0, 100);
-    check("top-k", sampling.filters.top_k, 0, 1 << 20);
+    check("top-k", float(sampling.filters.top_k), 0, 1 << 20);
     check("top-p", sampling.filters.top_p, 0, 1);
     check("min-p", sampling.filters.min_p, 0, 1);
-    check("repetition penalty", sampling.penalties.repetition, 0.01, 100);
+    check("repetition penalty", sampling.penalties.repetition, 0.01f, 100);
     check("frequency penalty", sampling.penalties.frequency, -100, 100);
     check("presence penalty", sampling.penalties.presence, -100, 100);
 }

@@ -28,7 +28,7 @@ struct Sampling {
 // Throws UsageError naming the value that is out of range.
 void check_sampling(const Sampling& sampling);
 
-// log_softmax(logits)[token].
+// log_softmax(logits)[token]; NaN if one of the logits is NaN, or infinite and the best.
 double log_probability(std::span<const float> logits, int token);
 
 // Which tokens a text has seen, as far as penalties need to know.

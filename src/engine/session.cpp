@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "backend/ops.h"
 #include "core/error.h"
+#include "core/float_environment.h"
 
 namespace aerie {
 
@@ -45,14 +47,8 @@ size_t session_bytes(const ModelConfig& config, const SessionLimits& limits,
 }
 
 Limits backend_limits(const ModelConfig& config, const SessionLimits& limits) {
-    Limits scratch;
-    scratch.rows = std::max(limits.prefill_rows, kMaxNodes);
-    scratch.top_k = kMaxTopK;
-    scratch.widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()});
-    scratch.vocab = config.vocab;
-    scratch.context = limits.context + kMaxNodes;
-    scratch.heads = config.attention.heads;
-    return scratch;
+    return pass_limits(config, std::max(limits.prefill_rows, kMaxNodes),
+                       limits.context + kMaxNodes);
 }
 
 void SessionTensors::add_to(TensorPlan& plan, const ModelConfig& config,
@@ -76,6 +72,7 @@ Session::Session(Backend& be, Target& target, Drafter& drafter, const SessionLim
       limits_(limits),
       reach_(drafter.reach()),
       kv_(be, kv_shape(target.config(), limits, reach_)) {
+    be.reserve(backend_limits(target.config(), limits));
     TensorPlan plan;
     t_.add_to(plan, target.config(), limits, reach_);
     memory_ = plan.allocate(be);
@@ -92,11 +89,13 @@ void Session::begin(const Sampling& sampling, bool with_logprobs) {
 }
 
 Turn Session::prefill(std::span<const int> prompt, const std::function<bool()>& cancelled) {
+    const FloatEnvironment environment;
     if (prompt.empty()) throw UsageError("the prompt is empty");
     if (prompt.size() >= size_t(limits_.context))
         throw UsageError("the prompt has " + std::to_string(prompt.size()) +
                          " tokens; a context of " + std::to_string(limits_.context) +
                          " has no room for it and an answer");
+    check_tokens(prompt, target_.config());
     const int length = int(prompt.size());
     std::vector<Row> rows;
     while (true) {
@@ -136,6 +135,7 @@ Turn Session::prefill(std::span<const int> prompt, const std::function<bool()>& 
 }
 
 TokenTree Session::propose() {
+    const FloatEnvironment environment;
     Stopwatch watch(seconds_.draft);
     t_.noise.begin(sampling_.seed, committed_ + 1);
     DraftContext context{pending_, sampling_.filters, upload(history_.edits()), nullptr};
@@ -144,6 +144,8 @@ TokenTree Session::propose() {
 }
 
 NodeList Session::verify(const TokenTree& tree) {
+    const FloatEnvironment environment;
+    check_tokens(tree.tokens, target_.config());
     const double before = seconds_.target();
     const NodeList choices = pass(tree);
     verify_seconds_ = seconds_.target() - before;
@@ -162,6 +164,7 @@ NodeList Session::pass(const TokenTree& tree) {
 }
 
 Turn Session::commit(const TokenTree& tree, const Path& path) {
+    const FloatEnvironment environment;
     const int count = int(path.nodes.size());
     Turn turn;
     for (int i = 1; i < count; ++i) turn.tokens.push_back(tree.tokens[size_t(path.nodes[i])]);
@@ -210,8 +213,8 @@ void Session::forward(std::span<const Row> rows, int logit_rows) {
 }
 
 void Session::reserve_edits(int count) {
-    edit_capacity_ = count;
-    edit_memory_ = be_.allocate(dense_bytes(DType::I32, edit_capacity_, kEditInts));
+    edit_memory_ = be_.allocate(dense_bytes(DType::I32, count, kEditInts));
+    edit_capacity_ = count;  // only now: the allocation may fail
 }
 
 Tensor Session::upload(std::span<const Edit> edits) {
@@ -245,7 +248,10 @@ DepthList<float> Session::read_logprobs(std::span<const int> nodes, std::span<co
     if (!with_logprobs_) return logprobs;
     for (size_t i = 0; i < nodes.size(); ++i) {
         be_.read(t_.logits.row_range(nodes[i], 1), logits_.data());
-        logprobs.push_back(float(log_probability(logits_, tokens[i])));
+        const double logprob = log_probability(logits_, tokens[i]);
+        if (std::isnan(logprob))
+            throw Error("the model computed NaN or infinity; its weights are damaged");
+        logprobs.push_back(float(logprob));
     }
     return logprobs;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <system_error>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -17,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxIndexBytes = 100'000'000;
+constexpr size_t kMaxIndexBytes = 16 << 20;
 constexpr size_t kMaxTensors = 65'536;
 
 struct WeightFormat {
     const char* file;
     const char* index;
-    std::vector<NamedTensor> (*read)(std::span<const std::byte>, const std::string&);
+    std::vector<NamedTensor> (*read)(const ByteSource&, const std::string&);
 };
 
 constexpr std::array<WeightFormat, 2> kFormats{
@@ -55,15 +54,14 @@ std::map<std::string, std::string> read_index(const fs::path& folder, const std:
 Checkpoint Checkpoint::open(const fs::path& folder) {
     Checkpoint checkpoint;
     checkpoint.folder_ = folder;
-    std::error_code ignored;
     for (const WeightFormat& format : kFormats) {
-        if (fs::exists(folder / format.file, ignored)) {
+        if (is_in_folder(folder, format.file)) {
             for (NamedTensor& tensor : checkpoint.read_file(format.file, format.read)) {
-                checkpoint.add(std::move(tensor), format.file);
+                checkpoint.add(std::move(tensor));
             }
             return checkpoint;
         }
-        if (fs::exists(folder / format.index, ignored)) {
+        if (is_in_folder(folder, format.index)) {
             checkpoint.read_shards(format.index, format.read);
             return checkpoint;
         }
@@ -76,13 +74,13 @@ Checkpoint Checkpoint::generated(const std::string& name, std::vector<NamedTenso
     Checkpoint checkpoint;
     checkpoint.folder_ = name;
     checkpoint.fill_ = std::move(fill);
-    for (NamedTensor& tensor : tensors) checkpoint.add(std::move(tensor), "");
+    for (NamedTensor& tensor : tensors) checkpoint.add(std::move(tensor));
     return checkpoint;
 }
 
 std::vector<NamedTensor> Checkpoint::read_file(const std::string& name, Reader* read) {
-    files_.push_back(FileMap::open(file_in_folder(folder_, name)));
-    return read(files_.back()->bytes(), (folder_ / name).string());
+    files_.push_back({name, std::make_unique<InputFile>(file_in_folder(folder_, name))});
+    return read(*files_.back().bytes, (folder_ / name).string());
 }
 
 void Checkpoint::read_shards(const std::string& index, Reader* read) {
@@ -96,7 +94,7 @@ void Checkpoint::read_shards(const std::string& index, Reader* read) {
                 throw Error(shard + ": tensor " + in_quotes(tensor.name) + " is in two shards");
             }
             const auto entry = shard_of.find(tensor.name);
-            if (entry != shard_of.end() && entry->second == shard) add(std::move(tensor), shard);
+            if (entry != shard_of.end() && entry->second == shard) add(std::move(tensor));
         }
     }
     for (const auto& [tensor, shard] : shard_of) {
@@ -106,8 +104,8 @@ void Checkpoint::read_shards(const std::string& index, Reader* read) {
     }
 }
 
-void Checkpoint::add(NamedTensor tensor, const std::string& file) {
-    file_of_.emplace(tensor.name, file);
+void Checkpoint::add(NamedTensor tensor) {
+    if (!files_.empty()) file_of_.emplace(tensor.name, files_.size() - 1);
     std::string name = tensor.name;
     tensors_.emplace(std::move(name), std::move(tensor));
 }
@@ -122,7 +120,7 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     if (!tensor) {
         throw Error(folder_.string() + ": no tensor '" + name + "' of shape " + shape_text(shape));
     }
-    const std::string what = (folder_ / file_of_.at(name)).string() + ": tensor '" + name + "'";
+    const std::string what = describe(*tensor);
     if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
         throw Error(what + " has shape " + tensor->shape_text() + ", expected " +
                     shape_text(shape));
@@ -130,13 +128,28 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
     if (!is_float(tensor->dtype)) {
         throw Error(what + " is " + aerie::name(tensor->dtype) + ", expected f32, f16 or bf16");
     }
-    if (fill_) fill_(*tensor);
     return *tensor;
+}
+
+std::string Checkpoint::describe(const NamedTensor& tensor) const {
+    const auto file = file_of_.find(tensor.name);
+    const fs::path path = file == file_of_.end() ? folder_ : folder_ / files_[file->second].name;
+    return path.string() + ": tensor " + in_quotes(tensor.name);
+}
+
+std::unique_ptr<std::byte[]> Checkpoint::read(const NamedTensor& tensor) const {
+    auto data = std::make_unique_for_overwrite<std::byte[]>(tensor.data.size_bytes);
+    const std::span out(data.get(), tensor.data.size_bytes);
+    if (fill_)
+        fill_(tensor, out);
+    else
+        read_tensor(*files_[file_of_.at(tensor.name)].bytes, tensor, out, describe(tensor));
+    return data;
 }
 
 size_t Checkpoint::size_bytes() const {
     size_t total = 0;
-    for (const auto& [name, tensor] : tensors_) total += tensor.data.size();
+    for (const auto& [name, tensor] : tensors_) total += tensor.data.size_bytes;
     return total;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/model_folder.h"
 #include "io/tensor_file.h"
 
@@ -23,10 +23,9 @@ class Checkpoint {
     // found twice, or listed in the index and absent from its shard, is refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
 
-    // Tensors that lie in no file: `fill` writes the data of one whenever get is asked for it, so
-    // that memory given back by release_pages in between is filled again. `name` stands for the
-    // folder.
-    using Fill = std::function<void(const NamedTensor&)>;
+    // Tensors that lie in no file: `fill` gives the data of one whenever it is read. `name` stands
+    // for the folder.
+    using Fill = std::function<void(const NamedTensor&, std::span<std::byte> out)>;
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
                                 Fill fill);
 
@@ -34,22 +33,32 @@ class Checkpoint {
     // Throws Error naming file, tensor and both shapes unless it is there with this shape and a
     // float type.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
+    // The data of one of the tensors, in memory of its own. Throws Error naming the file if that
+    // has become shorter, or has a checksum that differs.
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const;
+
+    // "folder/model.safetensors: tensor 'name'", for errors.
+    std::string describe(const NamedTensor& tensor) const;
 
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
     size_t size_bytes() const;  // of all tensor data
 
   private:
-    using Reader = std::vector<NamedTensor>(std::span<const std::byte>, const std::string& file);
+    struct File {
+        std::string name;
+        std::unique_ptr<const InputFile> bytes;
+    };
+    using Reader = std::vector<NamedTensor>(const ByteSource&, const std::string& file);
     std::vector<NamedTensor> read_file(const std::string& name, Reader* read);
     void read_shards(const std::string& index, Reader* read);
-    void add(NamedTensor tensor, const std::string& file);
+    void add(NamedTensor tensor);  // of the file read last
 
     std::filesystem::path folder_;
-    std::vector<std::shared_ptr<const FileMap>> files_;
+    std::vector<File> files_;
     std::map<std::string, NamedTensor> tensors_;
-    std::map<std::string, std::string> file_of_;  // tensor name -> file name
-    Fill fill_;                                   // empty: the data is there
+    std::map<std::string, size_t> file_of_;  // tensor name -> index in files_
+    Fill fill_;                              // empty: the data is in the files
 };
 
 }  // namespace aerie

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -13,11 +14,12 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-constexpr size_t kMaxValues = 1'000'000;  // bounds the memory: a value takes 20 times its text
 
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
   public:
+    explicit Builder(size_t max_values) : max_values_(max_values) {}
+
     bool null() override { return add(Json()); }
     bool boolean(bool value) override { return add(Json(value)); }
     bool number_integer(int64_t value) override { return add(Json(value)); }
@@ -77,8 +79,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     }
 
     bool add(Json value) {
-        if (++values_ > kMaxValues) {
-            return stop("more than " + std::to_string(kMaxValues) + " values");
+        if (++values_ > max_values_) {
+            return stop("more than " + std::to_string(max_values_) + " values");
         }
         if (open_.empty()) {
             root = std::move(value);
@@ -91,26 +93,27 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     }
 
     std::vector<Level> open_;
-    size_t values_ = 0;
+    size_t values_ = 0, max_values_;
 };
 
 void write_string(std::string& out, const std::string& text) {
     std::string clean;
     append_utf8(clean, text, true);
     out += '"';
-    for (const char c : clean) {
-        if (c == '"' || c == '\\') {
+    for (std::string_view rest = clean; !rest.empty();) {
+        const std::string_view whole = rest;
+        const char32_t code = take_char(rest);
+        if (code == '"' || code == '\\') {
             out += '\\';
-            out += c;
-        } else if (c == '\n') {
+            out += char(code);
+        } else if (code == '\n') {
             out += "\\n";
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            constexpr char kHex[] = "0123456789abcdef";
-            out += "\\u00";
-            out += kHex[c >> 4];
-            out += kHex[c & 15];
+        } else if (is_control(code)) {  // also those that JSON allows: they may reach a terminal
+            char escape[8];
+            std::snprintf(escape, sizeof(escape), "\\u%04x", unsigned(code));
+            out += escape;
         } else {
-            out += c;
+            out += whole.substr(0, whole.size() - rest.size());
         }
     }
     out += '"';
@@ -128,8 +131,12 @@ void write_number(std::string& out, auto value) {
 
 }  // namespace
 
-Json Json::parse(std::string_view text, const std::string& source) {
-    Builder builder;
+Json Json::parse(std::string_view text, const std::string& source, size_t max_values) {
+    // The parser skips the one and takes the other for the end of the text.
+    if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
+    if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+        throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));
+    Builder builder(max_values);
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
         throw Error(source + ": " + builder.problem);
     }

@@ -1,8 +1,9 @@
-// JSON values, read strictly (duplicate keys, depth over 64, over a million values and trailing
-// text are errors) and written for machines. The parser is nlohmann's; its header stays in
-// json.cpp.
+// JSON values, read strictly (duplicate keys, depth over 64, too many values, a byte order mark, a
+// NUL and trailing text are errors) and written for machines. The parser is nlohmann's; its header
+// stays in json.cpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,8 +30,10 @@ class Json {
     Json(Array value) : value_(std::move(value)) {}
     Json(Object value) : value_(std::move(value)) {}
 
-    // `source` names the file in errors. Throws Error.
-    static Json parse(std::string_view text, const std::string& source);
+    // `source` names the file in errors. A value takes 20 times its text: `max_values` bounds the
+    // memory. Throws Error.
+    static Json parse(std::string_view text, const std::string& source,
+                      size_t max_values = 1'000'000);
 
     // Compact; strings that are not UTF-8 are written with U+FFFD; NaN and infinities as null.
     std::string dump() const;

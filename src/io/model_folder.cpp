@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 
 namespace aerie {
 namespace {
@@ -89,6 +89,19 @@ fs::path file_in_folder(const fs::path& folder, const std::string& name) {
         throw Error((folder / name).string() + ": links to a file outside the model folder");
     }
     return file;
+}
+
+bool is_in_folder(const fs::path& folder, const std::string& name) {
+    std::error_code error;
+    const fs::file_status status = fs::symlink_status(folder / name, error);
+    return status.type() != fs::file_type::not_found;
+}
+
+std::optional<Json> read_json_in_folder(const fs::path& folder, const std::string& name) {
+    constexpr size_t kMaxBytes = 4 << 20, kMaxValues = 100'000;
+    if (!is_in_folder(folder, name)) return {};
+    return Json::parse(read_text(file_in_folder(folder, name), kMaxBytes), (folder / name).string(),
+                       kMaxValues);
 }
 
 }  // namespace aerie

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include "io/json.h"
 
 namespace aerie {
 
@@ -14,5 +17,13 @@ std::filesystem::path resolve_model_folder(const std::string& name);
 // file name, and the file lies in the folder itself or where a Hugging Face cache keeps it
 // (models--org--name/blobs for models--org--name/snapshots/<commit>), symlinks resolved.
 std::filesystem::path file_in_folder(const std::filesystem::path& folder, const std::string& name);
+
+// Whether the folder has a file `name`. A link that leads nowhere is one: whoever opens it says so.
+bool is_in_folder(const std::filesystem::path& folder, const std::string& name);
+
+// One of the folder's small JSON files; nothing if it is not there. Throws Error as file_in_folder
+// does, and for more than 4 MB or 100,000 values.
+std::optional<Json> read_json_in_folder(const std::filesystem::path& folder,
+                                        const std::string& name);
 
 }  // namespace aerie

@@ -6,19 +6,13 @@
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxPickleBytes = 100'000'000;
-constexpr size_t kMaxMemo = 4'000'000;
+constexpr size_t kMaxMemo = 1'000'000;
 constexpr size_t kMaxDims = 8;
 
 }  // namespace
 
 PickleMachine::PickleMachine(std::string_view text, const std::string& file)
-    : text_(text), file_(file) {
-    if (text_.size() > kMaxPickleBytes) {
-        fail("pickle of " + std::to_string(text_.size()) + " bytes, expected at most " +
-             std::to_string(kMaxPickleBytes));
-    }
-}
+    : text_(text), file_(file) {}
 
 void PickleMachine::fail(const std::string& why) const {
     throw Error(file_ + ": " + why);

@@ -42,8 +42,7 @@ class PickleMachine {
         std::vector<std::pair<Ref, Ref>> items;
     };
 
-    // `text` and `file`, which names the source in errors, must outlive the machine. Throws Error
-    // if the pickle is larger than 100 MB.
+    // `text` and `file`, which names the source in errors, must outlive the machine.
     PickleMachine(std::string_view text, const std::string& file);
 
     [[noreturn]] void fail(const std::string& why) const;

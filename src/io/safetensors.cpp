@@ -15,10 +15,6 @@ namespace {
 constexpr size_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxTensors = 65'536;
 
-struct Extent {
-    size_t begin = 0, end = 0;  // in the data block
-};
-
 DType parse_dtype(const std::string& text, const std::string& what) {
     constexpr std::array<std::pair<std::string_view, DType>, 6> kTypes{{{"F32", DType::F32},
                                                                         {"F16", DType::F16},
@@ -45,9 +41,10 @@ std::vector<int64_t> parse_integers(const Json& json, const char* key, const std
     return numbers;
 }
 
-// One entry of the header. The extent lies inside the data and is as long as the shape says.
-NamedTensor parse_tensor(const std::string& name, const Json& entry,
-                         std::span<const std::byte> data, const std::string& file, Extent& extent) {
+// One entry of the header; its data, counted from the data block's begin, lies inside of it and is
+// as long as the shape says.
+NamedTensor parse_tensor(const std::string& name, const Json& entry, size_t data_bytes,
+                         const std::string& file) {
     const std::string what = file + ": tensor " + in_quotes(name);
     const Json* dtype = entry.find("dtype");
     const Json* shape = entry.find("shape");
@@ -58,18 +55,17 @@ NamedTensor parse_tensor(const std::string& name, const Json& entry,
     NamedTensor tensor{
         name, parse_dtype(*dtype->string(), what), parse_integers(*shape, "shape", what), {}};
     const std::vector<int64_t> ends = parse_integers(*offsets, "data_offsets", what);
-    if (ends.size() != 2 || ends[0] > ends[1] || size_t(ends[1]) > data.size()) {
-        throw Error(what + ": data_offsets outside the " + std::to_string(data.size()) +
+    if (ends.size() != 2 || ends[0] > ends[1] || size_t(ends[1]) > data_bytes) {
+        throw Error(what + ": data_offsets outside the " + std::to_string(data_bytes) +
                     " bytes of data");
     }
-    extent = {size_t(ends[0]), size_t(ends[1])};
+    tensor.data = {size_t(ends[0]), size_t(ends[1]) - size_t(ends[0])};
     const size_t expected = checked_bytes(tensor.shape, tensor.dtype, what);
-    if (extent.end - extent.begin != expected) {
+    if (tensor.data.size_bytes != expected) {
         throw Error(what + ": shape " + tensor.shape_text() + " of " + aerie::name(tensor.dtype) +
                     " needs " + std::to_string(expected) + " bytes, data_offsets give " +
-                    std::to_string(extent.end - extent.begin));
+                    std::to_string(tensor.data.size_bytes));
     }
-    tensor.data = data.subspan(extent.begin, expected);
     return tensor;
 }
 
@@ -80,17 +76,20 @@ void check_metadata(const Json& metadata, const std::string& file) {
     if (!fine) throw Error(file + ": __metadata__ is no object of strings");
 }
 
-void check_tiling(std::vector<Extent> extents, size_t data_bytes, const std::string& file) {
-    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
-        return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+void check_tiling(const std::vector<NamedTensor>& tensors, size_t data_bytes,
+                  const std::string& file) {
+    std::vector<FileRange> ranges;
+    for (const NamedTensor& tensor : tensors) ranges.push_back(tensor.data);
+    std::sort(ranges.begin(), ranges.end(), [](const FileRange& a, const FileRange& b) {
+        return std::pair(a.begin, a.size_bytes) < std::pair(b.begin, b.size_bytes);
     });
     size_t end = 0;
-    for (const Extent& extent : extents) {
-        if (extent.begin != end) {
+    for (const FileRange& range : ranges) {
+        if (range.begin != end) {
             throw Error(file + ": tensor data overlaps or has a gap at byte " +
-                        std::to_string(std::min(extent.begin, end)) + " of the data");
+                        std::to_string(std::min(range.begin, end)) + " of the data");
         }
-        end = extent.end;
+        end = range.end();
     }
     if (end != data_bytes) {
         throw Error(file + ": " + std::to_string(data_bytes) + " bytes of data, the tensors take " +
@@ -98,43 +97,46 @@ void check_tiling(std::vector<Extent> extents, size_t data_bytes, const std::str
     }
 }
 
-// The JSON text. It starts after 8 bytes of length.
-std::string_view header_text(std::span<const std::byte> bytes, const std::string& file) {
-    uint64_t length = 0;
-    if (bytes.size() < sizeof(length)) {
-        throw Error(file + ": " + std::to_string(bytes.size()) +
+// The JSON text. It stands behind 8 bytes of length.
+std::string read_header(const ByteSource& source, const std::string& file) {
+    uint8_t raw[sizeof(uint64_t)] = {};
+    if (source.size_bytes() < sizeof(raw)) {
+        throw Error(file + ": " + std::to_string(source.size_bytes()) +
                     " bytes, too short for a safetensors file");
     }
-    for (size_t i = 0; i < sizeof(length); ++i) length |= uint64_t(bytes[i]) << (8 * i);
-    const size_t most = std::min(bytes.size() - sizeof(length), kMaxHeaderBytes);
+    source.read(0, std::as_writable_bytes(std::span(raw)));
+    uint64_t length = 0;
+    for (size_t i = 0; i < sizeof(raw); ++i) length |= uint64_t(raw[i]) << (8 * i);
+    const size_t most = std::min(source.size_bytes() - sizeof(raw), kMaxHeaderBytes);
     if (length > most) {
         throw Error(file + ": header of " + std::to_string(length) + " bytes, expected at most " +
                     std::to_string(most));
     }
-    return {reinterpret_cast<const char*>(bytes.data()) + sizeof(length), size_t(length)};
+    std::string text(size_t(length), '\0');
+    source.read(sizeof(raw), std::as_writable_bytes(std::span(text)));
+    return text;
 }
 
 }  // namespace
 
-std::vector<NamedTensor> read_safetensors(std::span<const std::byte> bytes,
-                                          const std::string& file) {
-    const std::string_view text = header_text(bytes, file);
-    const std::span<const std::byte> data = bytes.subspan(sizeof(uint64_t) + text.size());
+std::vector<NamedTensor> read_safetensors(const ByteSource& source, const std::string& file) {
+    const std::string text = read_header(source, file);
+    const size_t data_begin = sizeof(uint64_t) + text.size();
+    const size_t data_bytes = source.size_bytes() - data_begin;
     const Json header = Json::parse(text, file + ": header");
     if (!header.object()) throw Error(file + ": header is no JSON object");
     if (header.object()->size() > kMaxTensors + 1) {
         throw Error(file + ": more than " + std::to_string(kMaxTensors) + " tensors");
     }
     std::vector<NamedTensor> tensors;
-    std::vector<Extent> extents;
     for (const auto& [name, entry] : *header.object()) {
-        if (name == "__metadata__") {
+        if (name == "__metadata__")
             check_metadata(entry, file);
-            continue;
-        }
-        tensors.push_back(parse_tensor(name, entry, data, file, extents.emplace_back()));
+        else
+            tensors.push_back(parse_tensor(name, entry, data_bytes, file));
     }
-    check_tiling(std::move(extents), data.size(), file);
+    check_tiling(tensors, data_bytes, file);
+    for (NamedTensor& tensor : tensors) tensor.data.begin += data_begin;
     return tensors;
 }
 

@@ -1,4 +1,4 @@
-// What every weight file format yields: named tensors that point into the mapped file.
+// What every weight file format yields: named tensors, and where in the file their data lies.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,40 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "io/byte_source.h"
 
 namespace aerie {
 
 std::string shape_text(std::span<const int64_t> shape);  // "[4096, 256]"
 
+// Bytes of a file.
+struct FileRange {
+    size_t begin = 0, size_bytes = 0;
+    size_t end() const { return begin + size_bytes; }
+};
+
+// Bytes of a file and their CRC-32; 0 where the file does not say.
+struct CheckedRange {
+    FileRange range;
+    uint32_t crc = 0;
+};
+
 struct NamedTensor {
     std::string name;
     DType dtype = DType::F32;
-    std::vector<int64_t> shape;       // row-major, contiguous; at most 8 dimensions
-    std::span<const std::byte> data;  // exactly as long as shape and dtype say; any alignment
+    std::vector<int64_t> shape;  // row-major, contiguous; at most 8 dimensions
+    FileRange data;              // exactly as long as shape and dtype say; begins at any byte
+    CheckedRange checked = {};   // around the data, where the file has checksums
 
     std::string shape_text() const { return aerie::shape_text(shape); }
 };
+
+// The data of a tensor. Throws Error (naming `what`) if the checksum is another one.
+void read_tensor(const ByteSource& file, const NamedTensor& tensor, std::span<std::byte> out,
+                 const std::string& what);
+
+// A small part of a file. Errors as above.
+std::string read_checked(const ByteSource& file, const CheckedRange& part, const std::string& what);
 
 // Product of the dimensions times the element size. Throws Error (naming `what`) if a dimension is
 // negative, there are more than 8, or the product overflows.

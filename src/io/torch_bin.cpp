@@ -10,8 +10,15 @@
 namespace aerie {
 namespace {
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+constexpr size_t kMaxPickleBytes = 16 << 20;
+
+std::string read_entry(const ByteSource& source, const ZipEntry& entry, const std::string& file) {
+    const std::string what = file + ": zip entry " + in_quotes(entry.name);
+    if (entry.data.range.size_bytes > kMaxPickleBytes) {
+        throw Error(what + " has " + std::to_string(entry.data.range.size_bytes) +
+                    " bytes, expected at most " + std::to_string(kMaxPickleBytes));
+    }
+    return read_checked(source, entry.data, what);
 }
 
 // What stands before "data.pkl", with its slash.
@@ -29,23 +36,24 @@ std::string root_folder(const std::vector<ZipEntry>& entries, const std::string&
 
 }  // namespace
 
-std::vector<NamedTensor> read_torch_bin(std::span<const std::byte> bytes, const std::string& file) {
-    if (!text_of(bytes).starts_with("PK\x03\x04")) {
+std::vector<NamedTensor> read_torch_bin(const ByteSource& source, const std::string& file) {
+    char start[4] = {};
+    if (source.size_bytes() >= sizeof(start))
+        source.read(0, std::as_writable_bytes(std::span(start)));
+    if (std::string_view(start, sizeof(start)) != "PK\x03\x04")
         throw Error(file + ": not a zip file (torch formats older than 1.6 are not read)");
-    }
-    const std::vector<ZipEntry> entries = read_zip(bytes, file);
+    const std::vector<ZipEntry> entries = read_zip(source, file);
     const std::string root = root_folder(entries, file);
     const std::string data = root + "data/";
-    std::span<const std::byte> pickle;
+    std::string pickle;
     std::vector<TorchStorage> storages;
     for (const ZipEntry& entry : entries) {
         if (entry.name == root + "data.pkl") {
-            pickle = entry.data;
+            pickle = read_entry(source, entry, file);
         } else if (entry.name == root + "byteorder") {
-            if (text_of(entry.data) != "little") {
-                throw Error(file + ": byte order " + in_quotes(text_of(entry.data)) +
-                            ", expected 'little'");
-            }
+            const std::string order = read_entry(source, entry, file);
+            if (order != "little")
+                throw Error(file + ": byte order " + in_quotes(order) + ", expected 'little'");
         } else if (entry.name.starts_with(data)) {
             storages.push_back({entry.name.substr(data.size()), entry.data});
         }

@@ -2,20 +2,23 @@
 // knows the opcodes that a dict of tensors needs and eight names, and builds plain tensors only.
 #pragma once
 
+#include <string_view>
+
 #include "io/tensor_file.h"
 
 namespace aerie {
 
 // A dict (or OrderedDict) from names to tensors or parameters of stored (uncompressed) F32, F16,
 // BF16, I64 or Bool storages; other values in the dict are refused. Throws Error naming `file`.
-std::vector<NamedTensor> read_torch_bin(std::span<const std::byte> bytes, const std::string& file);
+// Of the file only the zip's own bytes and the pickle are read.
+std::vector<NamedTensor> read_torch_bin(const ByteSource& source, const std::string& file);
 
-// The pickle alone. Storage keys are resolved by `storages` (name in the zip -> bytes).
+// The pickle alone. Storage keys are resolved by `storages` (name in the zip -> place in the file).
 struct TorchStorage {
     std::string key;
-    std::span<const std::byte> data;
+    CheckedRange data;
 };
-std::vector<NamedTensor> read_torch_pickle(std::span<const std::byte> pickle,
+std::vector<NamedTensor> read_torch_pickle(std::string_view pickle,
                                            std::span<const TorchStorage> storages,
                                            const std::string& file);
 

@@ -1,5 +1,6 @@
 // The pickle of a torch checkpoint: a dict of tensors, from eight known names. A storage class, a
 // tensor's rebuild function or OrderedDict is data to us; any other global is refused.
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,7 +17,7 @@ using Kind = PickleMachine::Kind;
 using Ref = PickleMachine::Ref;
 using Value = PickleMachine::Value;
 
-constexpr size_t kMaxOps = 4'000'000;
+constexpr size_t kMaxOps = 1'000'000;  // of up to 60 bytes of memory each
 constexpr size_t kMaxTensors = 65'536;
 constexpr uint8_t kProto = 0x80;
 constexpr uint8_t kStop = '.';
@@ -47,11 +48,12 @@ struct Tensor {
 
 // Row-major without holes; the stride of a dimension of one element does not matter.
 bool is_contiguous(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+    // Without elements there are no holes; and the product of the others need not fit.
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
     int64_t expected = 1;
     for (size_t i = shape.size(); i-- > 0;) {
-        if (shape[i] == 0) return true;
         if (shape[i] != 1 && strides[i] != expected) return false;
-        expected *= shape[i];  // checked_bytes has seen that the product fits
+        expected *= shape[i];  // checked_bytes has seen that it fits
     }
     return true;
 }
@@ -60,11 +62,8 @@ bool is_contiguous(std::span<const int64_t> shape, std::span<const int64_t> stri
 // in `number`), or of tensors_.
 class Reader {
   public:
-    Reader(std::span<const std::byte> pickle, std::span<const TorchStorage> storages,
-           const std::string& file)
-        : machine_({reinterpret_cast<const char*>(pickle.data()), pickle.size()}, file),
-          storages_(storages),
-          file_(file) {
+    Reader(std::string_view pickle, std::span<const TorchStorage> storages, const std::string& file)
+        : machine_(pickle, file), storages_(storages), file_(file) {
         for (size_t i = 0; i < storages.size(); ++i) storage_index_.emplace(storages[i].key, i);
     }
 
@@ -129,7 +128,7 @@ void Reader::persistent_id() {
     if (found == storage_index_.end()) fail("storage " + in_quotes(key) + " is not in the file");
     const int64_t elements = machine_.integer(id[4], "storage size");
     const size_t expected = checked_bytes(std::span(&elements, 1), dtype, file_ + ": storage");
-    const size_t present = storages_[found->second].data.size();
+    const size_t present = storages_[found->second].data.range.size_bytes;
     if (expected != present) {
         fail("storage " + in_quotes(key) + " has " + std::to_string(present) + " bytes, expected " +
              std::to_string(expected));
@@ -146,7 +145,7 @@ void Reader::rebuild_tensor(std::span<const Ref> arguments) {
     const Value& storage = machine_.value(arguments[0]);
     if (storage.kind != Kind::storage) fail("pickle: tensor has no storage");
     const DType dtype = DType(storage.number);
-    const std::span<const std::byte> data = storages_[storage.at].data;
+    const CheckedRange& data = storages_[storage.at].data;
 
     const int64_t offset = machine_.integer(arguments[1], "tensor offset");
     const std::vector<int64_t> shape = machine_.sizes(arguments[2], "tensor shape");
@@ -155,13 +154,14 @@ void Reader::rebuild_tensor(std::span<const Ref> arguments) {
 
     const size_t bytes = checked_bytes(shape, dtype, file_ + ": tensor");
     const size_t begin = checked_bytes(std::span(&offset, 1), dtype, file_ + ": tensor offset");
-    if (begin > data.size() || bytes > data.size() - begin) {
+    const size_t present = data.range.size_bytes;
+    if (begin > present || bytes > present - begin) {
         fail("tensor of shape " + shape_text(shape) + " lies outside its storage of " +
-             std::to_string(data.size()) + " bytes");
+             std::to_string(present) + " bytes");
     }
     machine_.push({Kind::tensor, uint32_t(tensors_.size()), 0});
-    tensors_.push_back(
-        {{"", dtype, shape, data.subspan(begin, bytes)}, is_contiguous(shape, strides)});
+    tensors_.push_back({{"", dtype, shape, {data.range.begin + begin, bytes}, data},
+                        is_contiguous(shape, strides)});
 }
 
 void Reader::reduce() {
@@ -249,7 +249,7 @@ std::vector<NamedTensor> Reader::run() {
 
 }  // namespace
 
-std::vector<NamedTensor> read_torch_pickle(std::span<const std::byte> pickle,
+std::vector<NamedTensor> read_torch_pickle(std::string_view pickle,
                                            std::span<const TorchStorage> storages,
                                            const std::string& file) {
     return Reader(pickle, storages, file).run();

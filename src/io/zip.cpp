@@ -32,6 +32,7 @@ constexpr size_t kZip64LocatorBytes = 20;
 
 struct Directory {
     uint64_t begin = 0, size_bytes = 0, entries = 0;
+    uint64_t end = 0;  // where its end record begins
 };
 
 // Where the entry's local header begins and its data ends.
@@ -40,129 +41,164 @@ struct Extent {
     const std::string* name = nullptr;
 };
 
+// Bytes of the file, named by their places in the file. Throws Error where there are none.
+class Window {
+  public:
+    Window(const ByteSource& source, uint64_t begin, uint64_t count, const std::string& file)
+        : begin_(begin), file_(file) {
+        if (begin > source.size_bytes() || count > source.size_bytes() - begin) fail();
+        text_.resize(count);
+        source.read(begin, std::as_writable_bytes(std::span(text_)));
+    }
+
+    uint64_t begin() const { return begin_; }
+    std::string_view text(uint64_t at, uint64_t count) const {
+        const uint64_t first = at - begin_;  // huge if `at` lies before
+        if (first > text_.size() || count > text_.size() - first) fail();
+        return std::string_view(text_).substr(first, count);
+    }
+    uint64_t number(uint64_t at, size_t bytes) const {  // little-endian
+        uint64_t value = 0;
+        const std::string_view raw = text(at, bytes);
+        for (size_t i = 0; i < bytes; ++i) value |= uint64_t(uint8_t(raw[i])) << (8 * i);
+        return value;
+    }
+    bool starts(uint64_t at, std::string_view signature) const {
+        return text(at, signature.size()) == signature;
+    }
+    [[noreturn]] void fail() const { throw Error(file_ + ": damaged zip file"); }
+
+  private:
+    uint64_t begin_;
+    std::string text_;
+    const std::string& file_;
+};
+
 class ZipReader {
   public:
-    ZipReader(std::span<const std::byte> bytes, const std::string& file)
-        : text_(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file_(file) {}
+    ZipReader(const ByteSource& source, const std::string& file) : source_(source), file_(file) {}
 
     std::vector<ZipEntry> run();
 
   private:
     [[noreturn]] void fail(const std::string& why) const { throw Error(file_ + ": " + why); }
-    [[noreturn]] void fail_damaged() const { fail("damaged zip file"); }
+    Window window(uint64_t begin, uint64_t count) const { return {source_, begin, count, file_}; }
 
-    // `count` bytes from `at`, which must be in the file.
-    std::string_view text(uint64_t at, uint64_t count) const;
-    uint64_t number(uint64_t at, size_t bytes) const;  // little-endian
-    bool starts(uint64_t at, std::string_view signature) const;
-
-    size_t find_end() const;
     Directory find_directory() const;
-    ZipEntry read_entry(uint64_t at, const Directory& directory);
-    void read_zip64(std::string_view extra, std::span<uint64_t* const> fields) const;
+    Directory find_zip64_directory(uint64_t locator) const;
+    ZipEntry read_entry(const Window& headers, uint64_t at);
+    // Where the data of an entry begins, whose local header is at `begin`.
+    uint64_t find_data(const std::string& name, uint64_t begin, uint64_t limit) const;
     void check_overlaps();
 
-    std::string_view text_;
+    const ByteSource& source_;
     const std::string& file_;
     std::vector<Extent> extents_;
 };
 
-std::string_view ZipReader::text(uint64_t at, uint64_t count) const {
-    if (at > text_.size() || count > text_.size() - at) fail_damaged();
-    return text_.substr(at, count);
-}
-
-uint64_t ZipReader::number(uint64_t at, size_t bytes) const {
-    uint64_t value = 0;
-    const std::string_view raw = text(at, bytes);
-    for (size_t i = 0; i < bytes; ++i) value |= uint64_t(uint8_t(raw[i])) << (8 * i);
-    return value;
-}
-
-bool ZipReader::starts(uint64_t at, std::string_view signature) const {
-    return text(at, signature.size()) == signature;
-}
-
 // The end record, whose comment must reach exactly to the end of the file.
-size_t ZipReader::find_end() const {
-    constexpr size_t kMaxCommentBytes = 0xFFFF;
-    if (text_.size() < kEndBytes) fail_damaged();
-    const size_t last = text_.size() - kEndBytes;
-    const size_t most = std::min(last, kMaxCommentBytes);
-    for (size_t comment = 0; comment <= most; ++comment) {
-        const size_t at = last - comment;
-        if (starts(at, kEnd) && number(at + 20, 2) == comment) return at;
+uint64_t find_end(const Window& tail, uint64_t last) {
+    for (uint64_t at = last;; --at) {
+        if (tail.starts(at, kEnd) && tail.number(at + 20, 2) == last - at) return at;
+        if (at == tail.begin()) tail.fail();
     }
-    fail_damaged();
+}
+
+Directory ZipReader::find_zip64_directory(uint64_t locator) const {
+    const uint64_t at = window(locator + 8, 8).number(locator + 8, 8);
+    const Window end = window(at, kZip64EndBytes);
+    constexpr uint64_t kUncounted = 12;  // the record's own size leaves out its first bytes
+    if (!end.starts(at, kZip64End) || at > locator ||
+        end.number(at + 4, 8) != locator - at - kUncounted)
+        end.fail();
+    return {end.number(at + 48, 8), end.number(at + 40, 8), end.number(at + 32, 8), at};
 }
 
 Directory ZipReader::find_directory() const {
-    const size_t end = find_end();
-    Directory directory{number(end + 16, 4), number(end + 12, 4), number(end + 10, 2)};
-    uint64_t limit = end;
-    if (end >= kZip64LocatorBytes && starts(end - kZip64LocatorBytes, kZip64Locator)) {
-        limit = number(end - kZip64LocatorBytes + 8, 8);
-        if (limit > end || !starts(limit, kZip64End)) fail_damaged();
-        text(limit, kZip64EndBytes);
-        directory = {number(limit + 48, 8), number(limit + 40, 8), number(limit + 32, 8)};
-    }
-    if (directory.begin > limit || directory.size_bytes > limit - directory.begin) fail_damaged();
+    constexpr uint64_t kMaxCommentBytes = 0xFFFF;
+    constexpr size_t kMaxDirectoryBytes = 16 << 20;
+    if (source_.size_bytes() < kEndBytes) fail("damaged zip file");
+    const uint64_t last = source_.size_bytes() - kEndBytes;
+    const uint64_t most = std::min(last, kMaxCommentBytes + kZip64LocatorBytes);
+    const Window tail = window(last - most, most + kEndBytes);
+    const uint64_t end = find_end(tail, last);
+    Directory directory{tail.number(end + 16, 4), tail.number(end + 12, 4),
+                        tail.number(end + 10, 2), end};
+    if (end - tail.begin() >= kZip64LocatorBytes &&
+        tail.starts(end - kZip64LocatorBytes, kZip64Locator))
+        directory = find_zip64_directory(end - kZip64LocatorBytes);
+    // Places count from the zip's first byte: if another file stands before it, the directory does
+    // not end where its end record begins.
+    if (directory.begin > directory.end || directory.size_bytes != directory.end - directory.begin)
+        tail.fail();
     if (directory.entries > kMaxEntries) {
         fail("zip file of more than " + std::to_string(kMaxEntries) + " entries");
+    }
+    if (directory.size_bytes > kMaxDirectoryBytes) {
+        fail("zip directory of " + std::to_string(directory.size_bytes) +
+             " bytes, expected at most " + std::to_string(kMaxDirectoryBytes));
     }
     return directory;
 }
 
-// Replaces those of `fields`, in this order, that are saturated.
-void ZipReader::read_zip64(std::string_view extra, std::span<uint64_t* const> fields) const {
+// Replaces those of `fields`, in this order, that are saturated; [at, end) are extra fields.
+void read_zip64(const Window& headers, uint64_t at, uint64_t end,
+                std::span<uint64_t* const> fields) {
     constexpr size_t kHeaderBytes = 4;
     constexpr uint16_t kZip64 = 1;
-    uint64_t at = uint64_t(extra.data() - text_.data());
-    const uint64_t end = at + extra.size();
+    headers.text(at, end - at);
     while (end - at >= kHeaderBytes) {
-        const uint64_t id = number(at, 2);
-        const uint64_t field_end = at + kHeaderBytes + number(at + 2, 2);
-        if (field_end > end) fail_damaged();
+        const uint64_t id = headers.number(at, 2);
+        const uint64_t field_end = at + kHeaderBytes + headers.number(at + 2, 2);
+        if (field_end > end) headers.fail();
         at += kHeaderBytes;
         for (size_t i = 0; id == kZip64 && i < fields.size(); ++i) {
             if (*fields[i] != kSaturated) continue;
-            if (field_end - at < 8) fail_damaged();
-            *fields[i] = number(at, 8);
+            if (field_end - at < 8) headers.fail();
+            *fields[i] = headers.number(at, 8);
             at += 8;
         }
         at = field_end;
     }
 }
 
+uint64_t ZipReader::find_data(const std::string& name, uint64_t begin, uint64_t limit) const {
+    const uint64_t header_bytes = kLocalHeaderBytes + name.size();
+    if (begin <= limit && header_bytes <= limit - begin) {
+        const Window header = window(begin, header_bytes);
+        if (header.starts(begin, kLocalHeader) && header.number(begin + 26, 2) == name.size() &&
+            header.text(begin + kLocalHeaderBytes, name.size()) == name)
+            return begin + header_bytes + header.number(begin + 28, 2);
+    }
+    fail("zip entry " + in_quotes(name) + " is not where the directory says");
+}
+
 // The entry whose directory header is at `at`.
-ZipEntry ZipReader::read_entry(uint64_t at, const Directory& directory) {
-    if (!starts(at, kDirectoryHeader)) fail_damaged();
-    const uint64_t flags = number(at + 8, 2), method = number(at + 10, 2);
-    uint64_t stored_bytes = number(at + 20, 4), plain_bytes = number(at + 24, 4);
-    uint64_t begin = number(at + 42, 4);
-    const uint64_t name_bytes = number(at + 28, 2), extra_bytes = number(at + 30, 2);
+ZipEntry ZipReader::read_entry(const Window& headers, uint64_t at) {
+    if (!headers.starts(at, kDirectoryHeader)) headers.fail();
+    const uint64_t flags = headers.number(at + 8, 2), method = headers.number(at + 10, 2);
+    const uint32_t crc = uint32_t(headers.number(at + 16, 4));
+    uint64_t stored_bytes = headers.number(at + 20, 4), plain_bytes = headers.number(at + 24, 4);
+    uint64_t begin = headers.number(at + 42, 4);
+    const uint64_t name_bytes = headers.number(at + 28, 2);
+    const uint64_t extra = at + kDirectoryHeaderBytes + name_bytes;
     if (name_bytes > kMaxNameBytes) fail("zip entry with an overlong name");
-    ZipEntry entry{std::string(text(at + kDirectoryHeaderBytes, name_bytes)), {}};
-    read_zip64(text(at + kDirectoryHeaderBytes + name_bytes, extra_bytes),
+    const std::string name(headers.text(at + kDirectoryHeaderBytes, name_bytes));
+    read_zip64(headers, extra, extra + headers.number(at + 30, 2),
                std::array{&plain_bytes, &stored_bytes, &begin});
 
-    const std::string what = "zip entry " + in_quotes(entry.name);
+    const std::string what = "zip entry " + in_quotes(name);
     constexpr uint64_t kEncrypted = 1;
     if (method != 0 || (flags & kEncrypted) || stored_bytes != plain_bytes) {
         fail(what + " is compressed or encrypted, expected a plain one");
     }
-    if (begin > directory.begin || !starts(begin, kLocalHeader) ||
-        number(begin + 26, 2) != name_bytes ||
-        text(begin + kLocalHeaderBytes, name_bytes) != entry.name) {
-        fail(what + " is not where the directory says");
-    }
-    const uint64_t data = begin + kLocalHeaderBytes + name_bytes + number(begin + 28, 2);
-    if (data > directory.begin || plain_bytes > directory.begin - data) {
+    const uint64_t limit = headers.begin();  // data lies before the directory
+    const uint64_t data = find_data(name, begin, limit);
+    if (data > limit || plain_bytes > limit - data) {
         fail(what + " ends after the data of the file");
     }
-    entry.data = std::as_bytes(std::span(text(data, plain_bytes)));
     extents_.push_back({begin, data + plain_bytes, nullptr});
-    return entry;
+    return {name, {{data, plain_bytes}, crc}};
 }
 
 void ZipReader::check_overlaps() {
@@ -178,26 +214,28 @@ void ZipReader::check_overlaps() {
 
 std::vector<ZipEntry> ZipReader::run() {
     const Directory directory = find_directory();
+    const Window headers = window(directory.begin, directory.size_bytes);
     std::vector<ZipEntry> entries;
     entries.reserve(directory.entries);  // the names must not move: the extents point to them
     std::unordered_set<std::string_view> names;
     uint64_t at = directory.begin;
     for (uint64_t i = 0; i < directory.entries; ++i) {
-        entries.push_back(read_entry(at, directory));
+        entries.push_back(read_entry(headers, at));
         const std::string& name = entries.back().name;
         if (!names.insert(name).second) fail("zip entry " + in_quotes(name) + " is there twice");
         extents_.back().name = &name;
-        at += kDirectoryHeaderBytes + number(at + 28, 2) + number(at + 30, 2) + number(at + 32, 2);
+        at += kDirectoryHeaderBytes + headers.number(at + 28, 2) + headers.number(at + 30, 2) +
+              headers.number(at + 32, 2);
     }
-    if (at != directory.begin + directory.size_bytes) fail_damaged();
+    if (at != directory.end) headers.fail();
     check_overlaps();
     return entries;
 }
 
 }  // namespace
 
-std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& file) {
-    return ZipReader(bytes, file).run();
+std::vector<ZipEntry> read_zip(const ByteSource& source, const std::string& file) {
+    return ZipReader(source, file).run();
 }
 
 }  // namespace aerie

@@ -2,21 +2,21 @@
 // lie.
 #pragma once
 
-#include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
+
+#include "io/tensor_file.h"
 
 namespace aerie {
 
 struct ZipEntry {
     std::string name;
-    std::span<const std::byte> data;
+    CheckedRange data;  // to be compared by whoever reads it; 0: torch was told to write none
 };
 
 // `file` names the source in errors. Zip64 is read. Refuses compressed or encrypted entries,
-// entries that overlap, leave the file or share a name, and more than 65,600 of them. Checksums are
-// not compared. Throws Error.
-std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& file);
+// entries that overlap, leave the file or share a name, more than 65,600 of them, and zips with
+// anything in front of or behind them. No data is read. Throws Error.
+std::vector<ZipEntry> read_zip(const ByteSource& source, const std::string& file);
 
 }  // namespace aerie

@@ -2,24 +2,25 @@
 // it.
 #include "model/config.h"
 
+#include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
-#include "io/file_map.h"
+#include "core/utf8.h"
 #include "io/model_folder.h"
 
 namespace aerie {
 
 namespace {
 
-constexpr size_t kMaxConfigBytes = 16 << 20;
 constexpr const char* kConfig = "config.json";
 
 // Typed access to the fields of one JSON object; every failure names file and field.
 class Fields {
   public:
-    Fields(const Json& json, const std::string& source) : json_(json), source_(source) {
-        if (!json.object()) throw Error(source + ": expected a JSON object");
+    Fields(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
+        if (!json.object()) throw Error(source_ + ": expected a JSON object");
     }
 
     [[noreturn]] void fail(const std::string& what) const { throw Error(source_ + ": " + what); }
@@ -67,6 +68,9 @@ class Fields {
         return *value->string();
     }
 
+    // Of an object within the object.
+    Fields object(const char* key) const { return {*find(key), source_ + ": '" + key + "'"}; }
+
     // One id or a list of ids.
     std::vector<int> ids(const char* key, int vocab) const {
         std::vector<int> result;
@@ -95,8 +99,30 @@ class Fields {
     }
 
     const Json& json_;
-    const std::string& source_;
+    std::string source_;
 };
+
+// Scaled RoPE is not implemented. Older configurations say so in rope_scaling, with the angle's
+// base beside it; those of transformers 5 have both in rope_parameters.
+double parse_rope_theta(const Fields& fields) {
+    std::optional<double> theta = fields.number("rope_theta", 1, 1e12);
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+        const Json* value = fields.find(key);
+        if (!value) continue;
+        const Fields rope = fields.object(key);
+        for (const auto& [name, item] : *value->object())
+            if (name != "rope_type" && name != "type" && name != "rope_theta")
+                rope.fail(in_quotes(name) + " is set; scaled RoPE is not implemented");
+        for (const char* type : {"rope_type", "type"})
+            if (const std::string kind = rope.string(type, "default"); kind != "default")
+                rope.fail("RoPE of type " + in_quotes(kind) + " is not implemented");
+        const std::optional<double> inner = rope.number("rope_theta", 1, 1e12);
+        if (inner && theta && *inner != *theta)
+            rope.fail("'rope_theta' differs from the one above");
+        if (inner) theta = inner;
+    }
+    return theta.value_or(10000);
+}
 
 // The sizes that a target and a head share.
 ModelConfig parse_shape(const Fields& fields) {
@@ -117,27 +143,14 @@ ModelConfig parse_shape(const Fields& fields) {
         fields.fail("the head size must be a multiple of 16, it is " +
                     std::to_string(config.attention.head_dim));
     config.rms_epsilon = float(fields.number("rms_norm_eps", 0, 1).value_or(1e-6));
-    config.rope_theta = fields.number("rope_theta", 1, 1e12).value_or(10000);
+    config.rope_theta = parse_rope_theta(fields);
     if (const std::string act = fields.string("hidden_act", "silu"); act != "silu")
         fields.fail("'hidden_act' is '" + act + "'; only 'silu' is implemented");
     return config;
 }
 
-void refuse_rope_scaling(const Fields& fields) {
-    if (fields.find("rope_scaling"))
-        fields.fail("'rope_scaling' is set; scaled RoPE is not implemented");
-}
-
-// Nothing if it is not there. The file may be a link only where a model's weights may.
-std::optional<Json> read_json(const std::filesystem::path& folder, const std::string& name) {
-    const std::filesystem::path path = folder / name;
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) return {};
-    return Json::parse(read_text(file_in_folder(folder, name), kMaxConfigBytes), path.string());
-}
-
 Json read_config_json(const std::filesystem::path& folder) {
-    std::optional<Json> json = read_json(folder, kConfig);
+    std::optional<Json> json = read_json_in_folder(folder, kConfig);
     if (!json)
         throw Error((folder / kConfig).string() +
                     ": missing; a Hugging Face model folder is expected");
@@ -145,6 +158,18 @@ Json read_config_json(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+Limits pass_limits(const ModelConfig& config, int rows, int slots) {
+    const AttentionShape& attention = config.attention;
+    return {.rows = rows,
+            .top_k = kMaxTopK,
+            .widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()}),
+            .vocab = config.vocab,
+            .context = slots,
+            .heads = attention.heads,
+            .queries = attention.heads / attention.kv_heads,
+            .head_dim = attention.head_dim};
+}
 
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
     const Fields fields(json, source);
@@ -156,7 +181,6 @@ ModelConfig parse_model_config(const Json& json, const std::string& source) {
     config.context = fields.integer("max_position_embeddings", 2, 1 << 24, 2048);
     config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
     config.eos_ids = fields.ids("eos_token_id", config.vocab);
-    refuse_rope_scaling(fields);
     for (const char* bias : {"attention_bias", "mlp_bias"})
         if (fields.boolean(bias, false))
             fields.fail(std::string("'") + bias + "' is true; biases are not implemented");
@@ -170,7 +194,6 @@ ModelConfig parse_head_config(const Json& json, const std::string& source) {
     ModelConfig config = parse_shape(fields);
     config.architecture = "eagle";
     config.layers = fields.integer("num_hidden_layers", 1, 1, 1);
-    refuse_rope_scaling(fields);
     if (fields.boolean("qkv_bias", false))
         fields.fail("'qkv_bias' is true; attention biases are not implemented");
     return config;
@@ -199,7 +222,7 @@ ModelConfig read_head_config(const std::filesystem::path& folder) {
 
 GenerationConfig read_generation_config(const std::filesystem::path& folder) {
     constexpr const char* kName = "generation_config.json";
-    const std::optional<Json> json = read_json(folder, kName);
+    const std::optional<Json> json = read_json_in_folder(folder, kName);
     return json ? parse_generation_config(*json, (folder / kName).string()) : GenerationConfig{};
 }
 

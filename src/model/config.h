@@ -31,6 +31,9 @@ struct ModelConfig {
     int kv_columns() const { return attention.kv_heads * attention.head_dim; }
 };
 
+// What passes of up to `rows` rows over `slots` KV slots ask of a backend.
+Limits pass_limits(const ModelConfig& config, int rows, int slots);
+
 // A target's config.json. `source` names the file in errors. Throws Error for anything that is
 // missing, out of range, contradictory or not implemented.
 ModelConfig parse_model_config(const Json& json, const std::string& source);

@@ -1,4 +1,4 @@
-// One allocation for all layers; the page table starts as the identity.
+// One allocation a layer; the page table starts as the identity.
 #include "model/kv_cache.h"
 
 #include <numeric>
@@ -15,14 +15,13 @@ size_t KvShape::size_bytes() const {
 KvCache::KvCache(Backend& be, const KvShape& shape) : be_(be) {
     const int rows = shape.pages() * kPageSize;
     const size_t part_bytes = dense_bytes(shape.dtype, rows, shape.columns);
-    memory_ = be.allocate(2 * part_bytes * shape.layers);
     page_memory_ = be.allocate(dense_bytes(DType::I32, 1, shape.pages()));
     page_table_ = dense(page_memory_.get(), DType::I32, 1, shape.pages());
     for (int i = 0; i < shape.layers; ++i) {
+        memory_.push_back(be.allocate(2 * part_bytes));
         KvLayer layer;
-        layer.k = layer.v = dense(memory_.get(), shape.dtype, rows, shape.columns);
-        layer.k.offset_bytes = part_bytes * (2 * i);
-        layer.v.offset_bytes = part_bytes * (2 * i + 1);
+        layer.k = layer.v = dense(memory_.back().get(), shape.dtype, rows, shape.columns);
+        layer.v.offset_bytes = part_bytes;
         layer.page_table = page_table_;
         layers_.push_back(layer);
     }

@@ -34,7 +34,8 @@ class KvCache {
 
   private:
     Backend& be_;
-    Buffer memory_, page_memory_;
+    std::vector<Buffer> memory_;  // one a layer: a device may limit a single allocation
+    Buffer page_memory_;
     Tensor page_table_;
     std::vector<KvLayer> layers_;
 };

@@ -1,12 +1,9 @@
 // Counter-based noise through a table of normal quantiles: a few cycles a value.
 #include "model/synthetic.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 #include "core/error.h"
@@ -60,33 +57,6 @@ void share(int64_t count, int64_t grain, const Body& body) {
     std::vector<std::jthread> threads;
     for (int64_t i = 1; i < parts; ++i) threads.emplace_back([&, i] { body(at(i), at(i + 1)); });
     body(at(0), at(1));
-}
-
-// Address space for all tensors; a page takes memory from its first write until it is released.
-class LazyMemory {
-  public:
-    explicit LazyMemory(size_t size_bytes) : size_bytes_(size_bytes) {
-        void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (data == MAP_FAILED)
-            throw Error("no address space for " + std::to_string(size_bytes) + " bytes of weights");
-        data_ = static_cast<std::byte*>(data);
-    }
-    ~LazyMemory() { ::munmap(data_, size_bytes_); }
-    LazyMemory(const LazyMemory&) = delete;
-    LazyMemory& operator=(const LazyMemory&) = delete;
-
-    std::span<std::byte> bytes() { return {data_, size_bytes_}; }
-
-  private:
-    std::byte* data_ = nullptr;
-    size_t size_bytes_;
-};
-
-// Tensors begin on pages of their own, so that releasing one gives all of it back.
-size_t round_to_page(size_t bytes) {
-    constexpr size_t kPage = 1 << 16;  // the largest that Linux uses by default
-    return (bytes + kPage - 1) / kPage * kPage;
 }
 
 }  // namespace
@@ -163,21 +133,12 @@ void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64
 Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
                              DType type, uint64_t seed) {
     std::vector<NamedTensor> named;
-    size_t size = 0;
-    for (const TensorShape& tensor : tensors) {
-        named.push_back({tensor.name, type, tensor.shape, {}});
-        size += round_to_page(size_t(tensor.elements()) * size_bytes(type));
-    }
-    const auto memory = std::make_shared<LazyMemory>(size);
-    size_t offset = 0;
-    for (NamedTensor& tensor : named) {
-        const size_t bytes = checked_bytes(tensor.shape, type, tensor.name);
-        tensor.data = memory->bytes().subspan(offset, bytes);
-        offset += round_to_page(bytes);
-    }
-    const auto fill = [memory, weights = RandomWeights(type, seed)](const NamedTensor& tensor) {
-        const size_t at = size_t(tensor.data.data() - memory->bytes().data());
-        weights.fill(tensor.name, 0, memory->bytes().subspan(at, tensor.data.size()));
+    for (const TensorShape& tensor : tensors)
+        named.push_back(
+            {tensor.name, type, tensor.shape, {0, checked_bytes(tensor.shape, type, tensor.name)}});
+    const auto fill = [weights = RandomWeights(type, seed)](const NamedTensor& tensor,
+                                                            std::span<std::byte> out) {
+        weights.fill(tensor.name, 0, out);
     };
     return Checkpoint::generated(name, std::move(named), fill);
 }

@@ -43,8 +43,7 @@ class RandomWeights {
     std::vector<float> floats_;
 };
 
-// A checkpoint that lies in no file. A tensor's memory is taken and filled when it is asked for;
-// release_pages gives it back.
+// A checkpoint that lies in no file: a tensor is made when it is read.
 Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
                              DType type, uint64_t seed);
 

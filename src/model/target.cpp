@@ -2,13 +2,26 @@
 #include "model/target.h"
 
 #include "core/error.h"
+#include "core/float_environment.h"
 #include "model/decoder_layer.h"
 
 namespace aerie {
 
+void check_tokens(std::span<const int> tokens, const ModelConfig& config) {
+    for (int token : tokens)
+        if (token < 0 || token >= config.vocab)
+            throw UsageError("token " + std::to_string(token) + " is none of the " +
+                             std::to_string(config.vocab) + " of the model");
+}
+
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,
                                     const TargetLimits& limits) {
+    const FloatEnvironment environment;
+    const Limits wanted = pass_limits(config, limits.rows, limits.positions);
+    check_limits(wanted, be.capabilities().most, checkpoint.folder().string(),
+                 be.capabilities().name);
+    be.reserve(wanted);
     if (config.architecture == "llama") return make_llama(be, config, checkpoint, weights, limits);
     throw Error("no architecture named '" + config.architecture + "'");
 }

@@ -54,6 +54,9 @@ class Target {
     std::unique_ptr<Weight> embedding_, lm_head_;  // no lm_head_: tied
 };
 
+// Throws UsageError unless every token is one of the model's.
+void check_tokens(std::span<const int> tokens, const ModelConfig& config);
+
 // Throws Error for an architecture that is not known or tensors that do not fit.
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/finite.h"
+#include "core/float_environment.h"
 
 namespace aerie {
 
@@ -25,36 +27,45 @@ DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as) {
 
 std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols,
                                              WeightUse use) const {
+    // One stack of matrices is in memory twice, as it is stored and on the device; no more.
+    std::vector<std::unique_ptr<std::byte[]>> data;
     std::vector<WeightBlock> blocks;
     for (const Part& part : parts) {
         const NamedTensor& tensor =
             checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
-        blocks.push_back({tensor.dtype, tensor.data.data(), part.rows, cols});
+        blocks.push_back({tensor.dtype, nullptr, part.rows, cols});
     }
     DType type = as_.value_or(blocks.front().dtype);
     // A stack has one type; parts stored in different ones meet in f32.
     for (const WeightBlock& block : blocks)
         if (!as_ && block.dtype != type) type = DType::F32;
-    for (const Part& part : parts)
-        weight_bytes(part.name, *checkpoint_.find(part.name), type);  // checks the columns
-    auto weight = be_.upload_weight(blocks, type, use);
-    // What the backend does not read from the file itself is no longer needed in memory.
-    for (size_t i = 0; i < blocks.size(); ++i)
-        if (use == WeightUse::multiply || blocks[i].dtype != type || !be_.capabilities().maps_files)
-            release_pages(checkpoint_.find(parts[i].name)->data);
-    return weight;
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const NamedTensor& tensor = *checkpoint_.find(parts[i].name);
+        weight_bytes(parts[i].name, tensor, type);  // checks the columns
+        data.push_back(read(tensor, type));
+        blocks[i].data = data.back().get();
+    }
+    return be_.upload_weight(blocks, type, use);
+}
+
+std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType as) const {
+    auto data = checkpoint_.read(tensor);
+    if (!all_finite({data.get(), tensor.data.size_bytes}, tensor.dtype, as))
+        throw Error(checkpoint_.describe(tensor) + " holds NaN, infinity or what is beyond " +
+                    aerie::name(as) + "; its weights are damaged");
+    return data;
 }
 
 Vector WeightLoader::vector(const std::string& name, int size) const {
     const NamedTensor& tensor = checkpoint_.get(name, std::initializer_list<int64_t>{size});
     std::vector<float> values(static_cast<size_t>(size));
-    const std::byte* data = tensor.data.data();
+    const auto data = read(tensor, DType::F32);
     for (int i = 0; i < size; ++i) {
         uint16_t half = 0;
         if (tensor.dtype == DType::F32)
-            std::memcpy(&values[i], data + size_t(i) * 4, 4);
+            std::memcpy(&values[i], &data[size_t(i) * 4], 4);
         else
-            std::memcpy(&half, data + size_t(i) * 2, 2);
+            std::memcpy(&half, &data[size_t(i) * 2], 2);
         if (tensor.dtype == DType::F16) values[i] = f16_to_f32(half);
         if (tensor.dtype == DType::BF16) values[i] = bf16_to_f32(half);
     }
@@ -70,6 +81,7 @@ Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, in
 }
 
 Vector make_rope_table(Backend& be, int positions, int head_dim, double theta) {
+    const FloatEnvironment environment;
     const int half = head_dim / 2;
     std::vector<float> table(size_t(positions) * head_dim);
     for (int i = 0; i < half; ++i) {

@@ -27,7 +27,9 @@ size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as
 // The type that matrices of a model have on the device: `as`, or what the file has.
 DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as);
 
-// Uploads the parts of one model. With `as` unset every matrix keeps the type it is stored in.
+// Uploads the parts of one model. With `as` unset every matrix keeps the type it is stored in. A
+// tensor with a number that is none (NaN, infinity) is damaged: packing would hide it, so it is
+// refused. Throws Error naming file and tensor.
 class WeightLoader {
   public:
     WeightLoader(Backend& be, const Checkpoint& checkpoint, std::optional<DType> as)
@@ -43,6 +45,8 @@ class WeightLoader {
     Vector vector(const std::string& name, int size) const;  // as F32
 
   private:
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType as) const;
+
     Backend& be_;
     const Checkpoint& checkpoint_;
     std::optional<DType> as_;

@@ -4,11 +4,11 @@
 #include <sentencepiece_processor.h>
 
 #include <climits>
-#include <system_error>
+#include <optional>
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 #include "io/model_folder.h"
 
@@ -20,7 +20,7 @@ void SetMinLogLevel(int level);
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxConfigBytes = 16 << 20;
+constexpr size_t kMaxModelBytes = 64 << 20;
 // The library joins runs of unknown characters in quadratic time where it cannot fall back to
 // bytes.
 constexpr size_t kMaxTextBytes = 1 << 20;
@@ -110,6 +110,7 @@ void Tokenizer::Impl::read_config(const Json& config, const std::string& source)
         if (!flag->boolean()) throw Error(source + ": add_bos_token is no boolean");
         adds_bos = *flag->boolean();
     }
+    if (adds_bos && bos < 0) throw Error(source + ": add_bos_token is true, but no token is BOS");
     if (const Json* known = config.find("chat_template"); known && known->string()) {
         chat_template = *known->string();
     }
@@ -131,8 +132,10 @@ Tokenizer Tokenizer::from_bytes(std::string_view model, const std::string& file)
     }
     impl.file = file;
     impl.fill_bytes();
-    impl.bos = impl.library.bos_id();
-    impl.eos = impl.library.eos_id();
+    // The library finds them by their text; what is no piece at all is the unknown one to it.
+    const auto known = [&](int id) { return id >= 0 && !impl.library.IsUnknown(id) ? id : -1; };
+    impl.bos = known(impl.library.bos_id());
+    impl.eos = known(impl.library.eos_id());
     impl.adds_bos = impl.bos >= 0;
     const std::vector<int> probe = tokenizer.encode("a");
     impl.drops_leading_space = !probe.empty() && tokenizer.bytes(probe[0]).starts_with(' ');
@@ -141,17 +144,11 @@ Tokenizer Tokenizer::from_bytes(std::string_view model, const std::string& file)
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
     const std::string file = (folder / "tokenizer.model").string();
-    const auto model = FileMap::open(file_in_folder(folder, "tokenizer.model"));
-    const auto bytes = model->bytes();
     Tokenizer tokenizer =
-        from_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+        from_bytes(read_text(file_in_folder(folder, "tokenizer.model"), kMaxModelBytes), file);
     constexpr const char* kConfig = "tokenizer_config.json";
-    std::error_code ignored;
-    if (std::filesystem::exists(folder / kConfig, ignored)) {
-        const std::string source = (folder / kConfig).string();
-        const std::string text = read_text(file_in_folder(folder, kConfig), kMaxConfigBytes);
-        tokenizer.impl_->read_config(Json::parse(text, source), source);
-    }
+    if (const std::optional<Json> config = read_json_in_folder(folder, kConfig))
+        tokenizer.impl_->read_config(*config, (folder / kConfig).string());
     return tokenizer;
 }
 

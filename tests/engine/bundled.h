@@ -2,6 +2,8 @@
 // it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +15,7 @@
 #include "core/error.h"
 #include "engine/generate.h"
 #include "engine/runtime.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 #include "paths.h"
 
@@ -25,16 +27,30 @@ inline std::string test_device() {
     return device ? device : "cpu";
 }
 
-// True where there is no such device: the test then prints SKIPPED and passes.
-inline bool lacks_test_device() {
+// Why there is no such device; empty where there is. One that is listed as usable counts as there:
+// that it cannot be opened is then an error.
+inline std::string missing_test_device() {
+    if (test_device() == "cpu") return {};
+    for (const Capabilities& device : list_devices())
+        if (device.name == test_device()) return device.problem;
     try {
         open_device(test_device());
-        return false;
+        return {};
     } catch (const Error& error) {
-        std::printf("SKIPPED: %s\n", error.what());
-        return true;
+        return error.what();
     }
 }
+
+// Skips all tests of the program where its device is missing.
+class NeedsTestDevice : public testing::Environment {
+  public:
+    void SetUp() override {
+        const std::string missing = missing_test_device();
+        if (!missing.empty()) GTEST_SKIP() << "SKIPPED: " << missing;
+    }
+};
+inline testing::Environment* const needs_test_device =
+    testing::AddGlobalTestEnvironment(new NeedsTestDevice);
 
 inline RuntimeOptions bundled_options(DType type, DType draft_type) {
     RuntimeOptions options;

@@ -37,7 +37,6 @@ std::string name_of(const Case& one) {
 class Lossless : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
-        if (lacks_test_device()) GTEST_SKIP();
         model_ = std::make_unique<Bundled>(bundled_options(GetParam().type, GetParam().draft_type));
         prompts_ = sixty_prompts();
         ASSERT_EQ(prompts_.size(), 60u);
@@ -206,7 +205,6 @@ INSTANTIATE_TEST_SUITE_P(
 // Every type of the head beside every type of the target, drafted by two threads against plain
 // decoding by one.
 TEST(Mixes, OfTypesAndThreads) {
-    if (lacks_test_device()) GTEST_SKIP();
     const std::vector<std::string> prompts = sixty_prompts();
     const int count = std::max(1, prompt_count() / 4);
     const int tokens = prompt_count() >= 60 ? 128 : 48;
@@ -235,7 +233,6 @@ TEST(Mixes, OfTypesAndThreads) {
 
 // Texts that end at position 700, eleven pages on; slow devices read most of it as the prompt.
 TEST(LongTexts, EqualPlainAtPosition700) {
-    if (lacks_test_device()) GTEST_SKIP();
     constexpr int kEnd = 700;
     const int tokens = most_tokens() < kMaxTokens ? most_tokens() : 600;
     std::vector<int> prompt = long_text(8);
@@ -257,7 +254,6 @@ TEST(LongTexts, EqualPlainAtPosition700) {
 
 // Coupled proposals raise tau at T = 1 and change no id (eagle.md section 10).
 TEST(Coupled, RaisesTauAtTemperatureOne) {
-    if (lacks_test_device()) GTEST_SKIP();
     Bundled model(bundled_options(DType::F32));
     const std::vector<std::string> prompts = sixty_prompts();
     double tau[2] = {};

@@ -101,6 +101,36 @@ TEST(CostCache, ADamagedFileIsNoneAndIsReplaced) {
     EXPECT_TRUE(read_costs(folder.path(), kKey));
 }
 
+// A pass of 8 rows met a busy moment: 32.7 ms where two passes of 4 take 0.84.
+TEST(Measure, TimingsAreNeverTooShort) {
+    const std::vector<CostPoint> points =
+        plausible({{1, 0.4}, {2, 0.3}, {4, 0.42}, {8, 32.7}, {16, 1.1}, {64, 90}});
+    const double expected[] = {0.3, 0.3, 0.42, 0.84, 1.1, 4.4};
+    for (size_t i = 0; i < points.size(); ++i) EXPECT_DOUBLE_EQ(points[i].seconds, expected[i]);
+    EXPECT_EQ(plausible({{1, 5}})[0].seconds, 5);
+}
+
+TEST(CostCache, WhatCannotBeIsNone) {
+    const TestFolder folder;
+    ASSERT_TRUE(write_costs(folder.path(), kKey, {{{1, 0.4}, {4, 0.42}, {8, 32.7}}, {{1, 0.1}}}));
+    EXPECT_FALSE(read_costs(folder.path(), kKey));
+    ASSERT_TRUE(
+        write_costs(folder.path(), kKey, {plausible({{1, 0.1}, {3, 0.7}, {10, 7}}), {{1, 0.1}}}));
+    EXPECT_TRUE(read_costs(folder.path(), kKey)) << "what is measured can be read again";
+}
+
+TEST(CycleCosts, TellHowFarTheyWereCorrected) {
+    CycleCosts costs(kCosts);
+    EXPECT_EQ(costs.correction(), 1);
+    for (int i = 0; i < 100; ++i) costs.saw_verify(1, 0.5);
+    EXPECT_NEAR(costs.correction(), 1, 1e-9) << "as measured";
+    for (int i = 0; i < 100; ++i) {
+        costs.saw_verify(1, 0.5);
+        costs.saw_verify(8, 6);
+    }
+    EXPECT_GT(costs.correction(), 2);
+}
+
 TEST(CostCache, AFolderThatCannotBeMadeIsNoError) {
     const TestFolder folder;
     folder.write("file", "");

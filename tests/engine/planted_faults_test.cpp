@@ -68,19 +68,12 @@ Accepted accepted(Bundled& model) {
     return {acceptance_finding(want, got, true), got.ids != want.ids};
 }
 
-class PlantedFaults : public testing::Test {
-  protected:
-    void SetUp() override {
-        if (lacks_test_device()) GTEST_SKIP();
-    }
-};
-
 void expect_found(const std::string& finding) {
     std::printf("found: %s\n", finding.c_str());
     EXPECT_NE(finding, "");
 }
 
-TEST_F(PlantedFaults, NoneIsNoFinding) {
+TEST(PlantedFaults, NoneIsNoFinding) {
     Planted planted({});
     EXPECT_EQ(output_finding(*planted.model), "");
     EXPECT_EQ(accepted(*planted.model).finding, "");
@@ -88,7 +81,7 @@ TEST_F(PlantedFaults, NoneIsNoFinding) {
 }
 
 // The head's committed positions keep what drafts left in their slots. No text shows it.
-TEST_F(PlantedFaults, StaleDraftKv) {
+TEST(PlantedFaults, StaleDraftKv) {
     Planted planted({});
     // The target's layers rotate first; whatever else rotates is the head.
     Memory* target = nullptr;
@@ -102,17 +95,17 @@ TEST_F(PlantedFaults, StaleDraftKv) {
     expect_found(got.finding);
 }
 
-TEST_F(PlantedFaults, OneWrongRopeRow) {
+TEST(PlantedFaults, OneWrongRopeRow) {
     Planted planted({.rope_position = 5});
     expect_found(output_finding(*planted.model));
 }
 
-TEST_F(PlantedFaults, PageOffByOne) {
+TEST(PlantedFaults, PageOffByOne) {
     Planted planted({.page_before = true});
     expect_found(output_finding(*planted.model));
 }
 
-TEST_F(PlantedFaults, SwappedIdsOfAReducedVocabulary) {
+TEST(PlantedFaults, SwappedIdsOfAReducedVocabulary) {
     Planted planted({.swapped_id = 17});
     expect_found(mapped_ids_finding(planted.model->backend()));
 }

@@ -121,13 +121,61 @@ TEST(Checkpoint, GetChecksShapeAndType) {
     const Checkpoint checkpoint = Checkpoint::open(folder.path());
     const std::string file = (folder.path() / "model.safetensors").string();
     const std::vector<int64_t> good = {2, 3}, turned = {3, 2}, one = {1};
-    EXPECT_EQ(checkpoint.get("w", good).data.size(), 12u);
+    EXPECT_EQ(checkpoint.get("w", good).data.size_bytes, 12u);
     EXPECT_EQ(error_of([&] { checkpoint.get("w", turned); }),
               file + ": tensor 'w' has shape [2, 3], expected [3, 2]");
     EXPECT_EQ(error_of([&] { checkpoint.get("ids", one); }),
               file + ": tensor 'ids' is i64, expected f32, f16 or bf16");
     EXPECT_EQ(error_of([&] { checkpoint.get("v", one); }),
               folder.path().string() + ": no tensor 'v' of shape [1]");
+}
+
+TEST(Checkpoint, DataIsReadAndNotMapped) {
+    const TestFolder folder;
+    const auto file = folder.write(
+        "model.safetensors",
+        SafetensorsWriter().add("a", "F32", "[1]", "aaaa").add("b", "F32", "[1]", "bbbb").file());
+    const Checkpoint checkpoint = Checkpoint::open(folder.path());
+    const NamedTensor& a = *checkpoint.find("a");
+    const NamedTensor& b = *checkpoint.find("b");
+    const auto data = checkpoint.read(a);
+    std::filesystem::resize_file(file, b.data.begin + 1);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(data.get()), 4), "aaaa");
+    EXPECT_EQ(error_of([&] { checkpoint.read(b); }),
+              file.string() + ": ends at byte " + std::to_string(b.data.begin + 1) +
+                  "; it has become shorter while it was in use");
+}
+
+TEST(Checkpoint, LinksThatLeadNowhereAreErrors) {
+    for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
+        const TestFolder folder;
+        folder.write("pytorch_model.bin",
+                     test::torch_file({{.name = "torch", .shape = {1}, .data = "1234"}}));
+        EXPECT_EQ(problem(folder), "");
+        std::filesystem::create_symlink("absent", folder.path() / name);
+        EXPECT_EQ(problem(folder), (folder.path() / name).string() + ": No such file or directory");
+        std::filesystem::remove(folder.path() / name);
+        std::filesystem::create_symlink(name, folder.path() / name);
+        EXPECT_NE(problem(folder).find(name), std::string::npos);
+    }
+}
+
+TEST(Checkpoint, ComparesChecksumsOfTorchStorages) {
+    const std::vector<TorchTensor> tensors = {
+        {.name = "w", .shape = {2}, .data = "12345678"},
+        {.name = "v", .shape = {1}, .data = {}, .key = "0", .elements = 2, .offset = 1}};
+    std::string file = test::torch_file(test::torch_pickle(tensors), tensors, {}, true);
+    const TestFolder folder;
+    const auto path = folder.write("pytorch_model.bin", file);
+    const Checkpoint good = Checkpoint::open(folder.path());
+    good.read(*good.find("w"));
+    good.read(*good.find("v"));
+    file[file.find("12345678")] ^= 1;  // outside of v, but in its storage
+    folder.write("pytorch_model.bin", file);
+    const Checkpoint bad = Checkpoint::open(folder.path());
+    for (const std::string name : {"w", "v"})
+        EXPECT_EQ(error_of([&] { bad.read(*bad.find(name)); }),
+                  path.string() + ": tensor '" + name + "' is damaged: its checksum differs");
 }
 
 TEST(Checkpoint, ReadsTheBundledModels) {

@@ -122,5 +122,27 @@ TEST(Json, SurvivesDamage) {
         parse);
 }
 
+TEST(Json, WritesWhatATerminalWouldObeyAsEscapes) {
+    const std::string text = "\x1B\x7F\xC2\x9B\xE2\x80\xAE\xE2\x81\xA6\xC3\xA4";
+    EXPECT_EQ(Json(text).dump(), "\"\\u001b\\u007f\\u009b\\u202e\\u2066\xC3\xA4\"");
+    EXPECT_EQ(*Json::parse(Json(text).dump(), "json").string(), text);
+}
+
+TEST(Json, RefusesWhatHidesBehindANulAndByteOrderMarks) {
+    const std::string good = "{\"a\":1}";
+    for (const std::string& text :
+         {good + std::string(1, '\0'), good + std::string("\0garbage", 8),
+          std::string(1, '\0') + good, std::string("{\"a\":\"x\0y\"}", 11)})
+        EXPECT_NE(error_of([&] { Json::parse(text, "a.json"); }).find("not JSON at byte"),
+                  std::string::npos);
+    EXPECT_EQ(error_of([&] { Json::parse("\xEF\xBB\xBF" + good, "a.json"); }),
+              "a.json: begins with a byte order mark");
+}
+
+TEST(Json, TakesALimitOnItsValues) {
+    EXPECT_EQ(error_of([] { Json::parse("[1,2,3]", "a", 4); }), "");
+    EXPECT_EQ(error_of([] { Json::parse("[1,2,3]", "a", 3); }), "a: more than 3 values");
+}
+
 }  // namespace
 }  // namespace aerie

@@ -1,7 +1,9 @@
 // The zip around a torch checkpoint: plain entries only, each where the directory says.
 #include "io/torch_bin.h"
 
+#include "io/crc32.h"
 #include "io/damage.h"
+#include "io/memory_source.h"
 #include "io/write_files.h"
 
 namespace aerie {
@@ -22,7 +24,7 @@ const std::vector<TorchTensor> kTensors = {
      .data = "wxyz"}};
 
 std::vector<NamedTensor> read(const std::string& file) {
-    return read_torch_bin(bytes_of(file), "m.bin");
+    return read_torch_bin(test::MemorySource(file), "m.bin");
 }
 std::string problem(const std::string& file) {
     return error_of([&] { read(file); });
@@ -36,7 +38,7 @@ void expect_tensors(const std::string& file) {
     ASSERT_EQ(tensors.size(), 2u);
     EXPECT_EQ(tensors[0].name, "fc.weight");
     EXPECT_EQ(tensors[0].shape_text(), "[2, 2]");
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(tensors[1].data.data()), 4), "wxyz");
+    EXPECT_EQ(test::data_of(file, tensors[1]), "wxyz");
 }
 
 TEST(TorchBin, ReadsStoredEntries) {
@@ -128,6 +130,39 @@ TEST(TorchBin, RefusesHostilePickleInsideAZip) {
         test::PickleWriter().global("os", "system").string("id").raw("\x85R").text();
     EXPECT_EQ(problem(test::torch_file(pickle, {})),
               "m.bin: pickle wants 'os.system', which is not a tensor: refused");
+}
+
+TEST(TorchBin, ComparesTheChecksumOfThePickle) {
+    std::string file = test::torch_file(test::torch_pickle(kTensors), kTensors, {}, true);
+    expect_tensors(file);
+    file[file.find("fc.weight")] ^= 1;
+    EXPECT_EQ(problem(file), "m.bin: zip entry 'model/data.pkl' is damaged: its checksum differs");
+}
+
+TEST(TorchBin, RefusesTwoZipsBackToBack) {
+    const std::string file = test::torch_file(kTensors);
+    EXPECT_EQ(problem(file + file), "m.bin: damaged zip file");
+    EXPECT_EQ(problem(file + "x"), "m.bin: damaged zip file");
+    ZipWriter zip64;
+    zip64.add({.name = "m/data.pkl", .data = test::torch_pickle({}), .zip64 = true});
+    EXPECT_EQ(problem(zip64.file(true)), "");
+    EXPECT_EQ(problem(zip64.file(true) + zip64.file(true)), "m.bin: damaged zip file");
+}
+
+TEST(TorchBin, RefusesLargePickles) {
+    EXPECT_EQ(problem(test::torch_file(std::string((16 << 20) + 1, 'N'), {})),
+              "m.bin: zip entry 'model/data.pkl' has 16777217 bytes, expected at most 16777216");
+}
+
+TEST(Crc32, IsThatOfZipFiles) {
+    EXPECT_EQ(crc32(0, bytes_of("123456789")), 0xCBF43926u);
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += char(i * i);
+    for (size_t cut = 0; cut < 40; ++cut) {
+        const auto bytes = bytes_of(text).subspan(cut);
+        EXPECT_EQ(crc32(crc32(0, bytes.first(cut)), bytes.subspan(cut)),
+                  test::simple_crc32(text.substr(cut)));
+    }
 }
 
 TEST(TorchBin, SurvivesDamage) {

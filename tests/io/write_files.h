@@ -71,7 +71,18 @@ struct ZipFile {
     bool zip64 = false;                          // sizes and offset in a zip64 extra field
     std::optional<uint64_t> claimed_size = {};   // in place of the data's
     std::optional<uint64_t> claimed_place = {};  // of the local header
+    bool checksum = false;                       // else 0, as torch writes it if told so
 };
+
+// CRC-32, bit by bit.
+inline uint32_t simple_crc32(std::string_view text) {
+    uint32_t crc = ~0u;
+    for (const char c : text) {
+        crc ^= uint8_t(c);
+        for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
+    }
+    return ~crc;
+}
 
 // A zip file; with `zip64_end` also the zip64 end record and its locator.
 class ZipWriter {
@@ -86,7 +97,8 @@ class ZipWriter {
         }
         const uint64_t shown_size = entry.zip64 ? UINT32_MAX : size;
         const std::string common = little_endian(entry.flags, 2) + little_endian(entry.method, 2) +
-                                   little_endian(0, 8) +  // time, date, checksum
+                                   little_endian(0, 4) +  // time, date
+                                   little_endian(entry.checksum ? simple_crc32(entry.data) : 0, 4) +
                                    little_endian(shown_size, 4) + little_endian(shown_size, 4) +
                                    little_endian(entry.name.size(), 2);
         body_ += "PK\x03\x04" + little_endian(45, 2) + common + little_endian(0, 2) + entry.name +
@@ -197,11 +209,15 @@ inline std::string torch_pickle(const std::vector<TorchTensor>& tensors) {
 
 // The zip around a pickle and the storages of `tensors`.
 inline std::string torch_file(const std::string& pickle, const std::vector<TorchTensor>& tensors,
-                              const std::vector<ZipFile>& more = {}) {
+                              const std::vector<ZipFile>& more = {}, bool checksums = false) {
     ZipWriter zip;
-    zip.add({"model/data.pkl", pickle}).add({"model/byteorder", "little"});
+    zip.add({.name = "model/data.pkl", .data = pickle, .checksum = checksums});
+    zip.add({.name = "model/byteorder", .data = "little", .checksum = checksums});
     for (size_t i = 0; i < tensors.size(); ++i) {
-        if (!tensors[i].key) zip.add({"model/data/" + std::to_string(i), tensors[i].data});
+        if (!tensors[i].key)
+            zip.add({.name = "model/data/" + std::to_string(i),
+                     .data = tensors[i].data,
+                     .checksum = checksums});
     }
     for (const ZipFile& entry : more) zip.add(entry);
     return zip.file();

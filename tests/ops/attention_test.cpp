@@ -142,6 +142,15 @@ TEST_P(AttentionTest, MatchesDoubles) {
         }
 }
 
+// More query heads for one kv head than a task of the CPU's takes.
+TEST_P(AttentionTest, TakesAnyNumberOfQueryHeads) {
+    use({300, 1, 16});
+    backend_->reserve({.heads = 300, .queries = 300});
+    const Matrix qkv = random_qkv(5, 9);
+    const Matrix got = prefill(qkv, 5, make_cache(shape_, DType::F32, plain_pages()));
+    EXPECT_LE(nmse(got, expected(qkv, DType::F32)), 1e-11);
+}
+
 TEST_P(AttentionTest, RotatesInPlace) {
     use({4, 2, 64});
     const Matrix qkv = random_qkv(3, 2);

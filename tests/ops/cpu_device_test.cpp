@@ -1,6 +1,10 @@
 // CPU: opening by name, instruction sets by name, memory, scratch, and the thread pool.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <new>
 #include <numeric>
 #include <thread>
 
@@ -31,9 +35,7 @@ TEST(CpuDevice, IsListedAndOpens) {
     EXPECT_NE(cpu.description.find("thread"), std::string::npos);
     EXPECT_GT(cpu.memory_bytes, size_t(1) << 28);
     // A GPU if there is one; never a Vulkan device that is a CPU.
-    const bool gpu = std::any_of(devices.begin(), devices.end(),
-                                 [](const Capabilities& device) { return device.is_gpu; });
-    EXPECT_EQ(open_device("")->capabilities().is_gpu, gpu);
+    EXPECT_EQ(open_device("")->capabilities().name, best_device(devices));
     EXPECT_NE(open_device("cpu", {.threads = 3})->capabilities().description.find("3 threads"),
               std::string::npos);
 }
@@ -76,6 +78,46 @@ TEST(CpuDevice, ScratchGrowsWithThreadsAndVocabulary) {
     EXPECT_GT(of_a_thread, size_t(3) * 32000 * 4);
     EXPECT_EQ(three->scratch_bytes(limits), two->scratch_bytes(limits) + of_a_thread);
     EXPECT_LT(one->scratch_bytes(limits), size_t(2) << 20);
+}
+
+TEST(CpuDevice, HasNoMoreMemoryThanItsProcessMayTake) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "SKIPPED: a sanitizer's own memory is beyond any limit";
+#endif
+    rlimit before = {};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    const rlimit half = {cpu_capabilities(1).memory_bytes / 2, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &half), 0);
+    const size_t bytes = cpu_capabilities(1).memory_bytes;
+    setrlimit(RLIMIT_AS, &before);
+    EXPECT_EQ(bytes, half.rlim_cur);
+}
+
+// What a worker throws arrives at the caller, and not before all threads are done with what the
+// caller has made.
+TEST(Pool, CarriesExceptionsToTheCaller) {
+    cpu::Pool pool(3);
+    for (int failing : {0, 7, 63}) {
+        std::atomic<int> done{0};
+        const auto body = [&](int first, int last, int) {
+            for (int i = first; i < last; ++i) {
+                if (i == failing) throw std::bad_alloc();
+                std::this_thread::sleep_for(std::chrono::microseconds(100));
+            }
+            done += last - first;
+        };
+        EXPECT_THROW(pool.run(64, 1e6, body), std::bad_alloc);
+        const int when_thrown = done;
+        EXPECT_GT(when_thrown, 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        EXPECT_EQ(done, when_thrown) << "a thread was still at work";
+    }
+    EXPECT_THROW(
+        pool.run(64, 1e6, [](int, int, int) { throw std::runtime_error("every part fails"); }),
+        std::runtime_error);
+    std::atomic<int> sum{0};  // and the pool still works
+    pool.run(64, 1e6, [&](int first, int last, int) { sum += last - first; });
+    EXPECT_EQ(sum, 64);
 }
 
 TEST(Pool, RunsEveryItemOnce) {

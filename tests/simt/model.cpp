@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,14 @@ std::string text(const Index& i) {
 
 std::string text(const Site& site) {
     const std::string file = site.file_name();
-    return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line());
+    return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line()) + ":" +
+           std::to_string(site.column());
+}
+
+// By the column too: a line may hold two.
+bool same_place(const Site& a, const Site& b) {
+    return a.line() == b.line() && a.column() == b.column() &&
+           std::string_view(a.file_name()) == b.file_name();
 }
 
 void run_thread(void*) {
@@ -181,7 +189,7 @@ void run(Index grid, Index size, const std::function<void()>& body, Site launche
 
 void barrier(Site site) {
     if (block.at_barrier == 0) block.barrier_site = site;
-    if (site.line() != block.barrier_site.line())
+    if (!same_place(site, block.barrier_site))
         fault("__syncthreads at " + text(site) + ", but other threads are at " +
               text(block.barrier_site));
     if (++block.at_barrier < block.count) return wait_as(State::at_barrier, site);
@@ -194,7 +202,7 @@ void meet(void* item, void (*all_here)(void* const* items), Site site) {
     const int number = block.running->number;
     Warp& warp = block.warps[size_t(number / kWarp)];
     if (warp.waiting == 0) warp.site = site;
-    if (site.line() != warp.site.line())
+    if (!same_place(site, warp.site))
         fault("the warp's lanes meet at " + text(site) + " and at " + text(warp.site));
     warp.items[number % kWarp] = item;
     if (++warp.waiting < kWarp) return wait_as(State::at_meeting, site);

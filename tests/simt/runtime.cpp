@@ -1,100 +1,121 @@
-// The stand-in runtime: device memory is the host's, so that AddressSanitizer watches it.
+// Streams, graphs and events of the stand-in runtime. What a stream is given happens as late as it
+// may: when somebody waits for it. So a copy that reads the host's memory too late is seen.
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "simt/machine.h"
 
 namespace simt {
 
 struct Graph {
     std::vector<std::function<void()>> works;
+    bool spoiled = false;  // by what a capture forbids
 };
 
 struct Stream {
+    int gpu;
+    std::deque<std::function<void()>> works;
     Graph* captured = nullptr;
+    std::exception_ptr fault;  // of a kernel; told by the next wait
 };
 
 // When the stream came by; empty: not yet.
 struct Event {
     std::optional<std::chrono::steady_clock::time_point> reached;
+    Stream* stream = nullptr;
 };
 
 namespace {
-Live alive;
+
+std::vector<Stream*>& streams() {
+    static std::vector<Stream*> all;
+    return all;
 }
 
-Live live() {
-    return alive;
+void run(Stream& stream) {
+    if (stream.works.empty()) return;
+    const OnGpu open(stream.gpu);
+    while (!stream.works.empty()) {
+        const std::function<void()> work = std::move(stream.works.front());
+        stream.works.pop_front();
+        try {
+            work();
+        } catch (...) {
+            if (!stream.fault) stream.fault = std::current_exception();
+            stream.works.clear();
+        }
+    }
+}
+
+cudaError_t wait_for(Stream& stream) {
+    if (stream.captured) {
+        stream.captured->spoiled = true;
+        return failed(cudaErrorStreamCaptureUnsupported);
+    }
+    run(stream);
+    if (stream.fault) std::rethrow_exception(std::exchange(stream.fault, nullptr));
+    return failed(state_of(stream.gpu));
+}
+
+[[noreturn]] void report_forgotten(const std::exception_ptr& fault) {
+    try {
+        std::rethrow_exception(fault);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "simt: nobody waited for this fault: %s\n", e.what());
+    }
+    std::abort();
+}
+
+bool fits(const void* to, const void* from, cudaMemcpyKind kind) {
+    return is_device_memory(to) == (kind != cudaMemcpyDeviceToHost) &&
+           is_device_memory(from) == (kind != cudaMemcpyHostToDevice);
+}
+
+}  // namespace
+
+int gpu_of(cudaStream_t stream) {
+    return stream->gpu;
+}
+
+bool captures() {
+    for (const Stream* stream : streams())
+        if (stream->captured) return true;
+    return false;
+}
+
+void forbid_in_capture() {
+    for (Stream* stream : streams())
+        if (stream->captured) stream->captured->spoiled = true;
+}
+
+void run_everything(int gpu) {
+    for (Stream* stream : streams())
+        if (stream->gpu == gpu && !stream->captured) run(*stream);
 }
 
 void submit(cudaStream_t stream, std::function<void()> work) {
     if (stream->captured)
         stream->captured->works.push_back(std::move(work));
     else
-        work();
+        stream->works.push_back(std::move(work));
 }
 
 }  // namespace simt
 
-const char* cudaGetErrorString(cudaError_t error) {
-    switch (error) {
-        case cudaErrorMemoryAllocation:
-            return "out of memory";
-        case cudaErrorNoDevice:
-            return "no CUDA-capable device is detected";
-        case cudaErrorInvalidValue:
-            return "invalid argument";
-        case cudaErrorNotReady:
-            return "device not ready";
-        default:
-            return "no error";
-    }
-}
-
-cudaError_t cudaGetLastError() {
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceCount(int* count) {
-    *count = 1;
-    return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device) {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-    *properties = {};
-    std::strcpy(properties->name, "execution model");
-    properties->totalGlobalMem = size_t(4) << 30;
-    properties->major = 9;
-    properties->multiProcessorCount = 2;
-    return cudaSuccess;
-}
-
-cudaError_t cudaMalloc(void** memory, size_t bytes) {
-    cudaDeviceProp properties;
-    cudaGetDeviceProperties(&properties, 0);
-    // Not zeroed, as on a device.
-    *memory = bytes <= properties.totalGlobalMem
-                  ? std::aligned_alloc(256, (bytes + 255) & ~size_t(255))
-                  : nullptr;
-    if (*memory) std::memset(*memory, 0xa5, bytes);
-    return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaFree(void* memory) {
-    std::free(memory);
-    return cudaSuccess;
-}
+using namespace simt;
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
-    simt::submit(stream, [=] { std::memset(memory, value, bytes); });
-    return cudaSuccess;
+    if (!is_device_memory(memory)) return failed(cudaErrorInvalidValue);
+    submit(stream, [=] { std::memset(memory, value, bytes); });
+    return failed(state_of(stream->gpu));
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -103,95 +124,110 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size_t from_stride,
-                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream) {
-    if (height > 1 && (width > to_stride || width > from_stride)) return cudaErrorInvalidValue;
-    simt::submit(stream, [=] {
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+    if (!fits(to, from, kind)) return failed(cudaErrorInvalidValue);
+    if (height > 1 && (width > to_stride || width > from_stride))
+        return failed(cudaErrorInvalidValue);
+    submit(stream, [=] {
         for (size_t i = 0; i < height; ++i)
             std::memcpy(static_cast<char*>(to) + i * to_stride,
                         static_cast<const char*>(from) + i * from_stride, width);
     });
-    return cudaSuccess;
+    return failed(state_of(stream->gpu));
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-    *stream = new simt::Stream;
-    ++simt::alive.streams;
+    *stream = new Stream{current_gpu(), {}, nullptr, nullptr};
+    streams().push_back(*stream);
+    ++live().streams;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    run(*stream);
+    if (stream->fault) report_forgotten(stream->fault);
+    std::erase(streams(), stream);
     delete stream;
-    --simt::alive.streams;
+    --live().streams;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    return stream->captured ? cudaErrorInvalidValue : cudaSuccess;
+    return wait_for(*stream);
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-    if (stream->captured) return cudaErrorInvalidValue;
-    stream->captured = new simt::Graph;
-    ++simt::alive.graphs;
+    if (stream->captured) return failed(cudaErrorInvalidValue);
+    if (state_of(stream->gpu) != cudaSuccess) return failed(state_of(stream->gpu));
+    stream->captured = new Graph;
+    ++live().graphs;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-    if (!stream->captured) return cudaErrorInvalidValue;
+    if (!stream->captured) return failed(cudaErrorInvalidValue);
     *graph = std::exchange(stream->captured, nullptr);
-    return cudaSuccess;
+    if (!(*graph)->spoiled) return cudaSuccess;
+    cudaGraphDestroy(std::exchange(*graph, nullptr));
+    return failed(cudaErrorStreamCaptureInvalidated);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-    *executable = new simt::Graph(*graph);
-    ++simt::alive.executables;
+    *executable = new Graph(*graph);
+    ++live().executables;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-    for (const auto& work : executable->works) simt::submit(stream, work);
-    return cudaSuccess;
+    if (stream->gpu != current_gpu()) return failed(cudaErrorInvalidResourceHandle);
+    for (const auto& work : executable->works) submit(stream, work);
+    return failed(state_of(stream->gpu));
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     delete graph;
-    --simt::alive.graphs;
+    --live().graphs;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     delete executable;
-    --simt::alive.executables;
+    --live().executables;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-    *event = new simt::Event;
-    ++simt::alive.events;
+    *event = new Event;
+    ++live().events;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    if (event->stream) run(*event->stream);  // which has its address
     delete event;
-    --simt::alive.events;
+    --live().events;
     return cudaSuccess;
 }
 
 // An event that a capture takes without the flag is a mark for other streams only.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
     if ((flags == cudaEventRecordExternal) != (stream->captured != nullptr))
-        return cudaErrorInvalidValue;
-    simt::submit(stream, [event] { event->reached = std::chrono::steady_clock::now(); });
+        return failed(cudaErrorInvalidValue);
+    if (stream->gpu != current_gpu()) return failed(cudaErrorInvalidResourceHandle);
+    if (state_of(stream->gpu) != cudaSuccess) return failed(state_of(stream->gpu));
+    event->stream = stream;
+    submit(stream, [event] { event->reached = std::chrono::steady_clock::now(); });
     return cudaSuccess;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-    return cudaSuccess;
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    return event->stream ? wait_for(*event->stream) : cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-    if (!begin->reached || !end->reached) return cudaErrorNotReady;
+    if (!begin->reached || !end->reached) return failed(cudaErrorNotReady);
     *milliseconds =
         std::chrono::duration<float, std::milli>(*end->reached - *begin->reached).count();
     return cudaSuccess;

@@ -3,7 +3,7 @@
 #include "text/chat_template.h"
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "text/write_model.h"
 
 namespace aerie {

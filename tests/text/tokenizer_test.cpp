@@ -5,7 +5,7 @@
 #include <random>
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "io/json.h"
 #include "text/write_model.h"
 

@@ -58,6 +58,26 @@ TEST(Utf8, PartsGiveWhatTheWholeGives) {
     }
 }
 
+TEST(Utf8, CharactersAreTakenOneByOne) {
+    std::string_view text = "a\xC2\x80\xEF\xBF\xBD\xF4\x8F\xBF\xBF";
+    for (const char32_t code : {U'a', U'\x80', U'\xFFFD', U'\x10FFFF'})
+        EXPECT_EQ(take_char(text), code);
+    EXPECT_TRUE(text.empty());
+}
+
+TEST(Utf8, PrintableTextHasNothingThatIsObeyed) {
+    EXPECT_EQ(printable("a\x1B[2Jb\r\n\x7F"), "a?[2Jb???");
+    EXPECT_EQ(printable("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0"), "???\xC2\xA0");
+    for (const char* turn : {"\xE2\x80\xAA", "\xE2\x80\xAE", "\xE2\x81\xA6", "\xE2\x81\xA9"})
+        EXPECT_EQ(printable(turn), "?");
+    for (const char* plain : {"\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\xA5", "\xE2\x81\xAA"})
+        EXPECT_EQ(printable(plain), plain);
+    EXPECT_EQ(printable("a\n\tb\x1B", "\n\t", "!"), "a\n\tb!");
+    EXPECT_EQ(printable("\x9B"
+                        "2J"),
+              std::string(kWrong) + "2J");
+}
+
 TEST(Utf8, QuotedNamesFitOnALine) {
     EXPECT_EQ(in_quotes("a\nb\x1B[0m\x7F"), "'a?b?[0m?'");
     EXPECT_EQ(in_quotes("\xFF"), std::string("'") + kWrong + "'");

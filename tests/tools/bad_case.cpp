@@ -6,7 +6,7 @@
 #include <fstream>
 #include <set>
 
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "model/toy_model.h"
 
 namespace aerie::test {

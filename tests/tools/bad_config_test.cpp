@@ -1,7 +1,7 @@
 // config.json, generation_config.json, the tokenizer's files, heads and tree files that are wrong.
 #include <sys/stat.h>
 
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "tools/bad_case.h"
 
 namespace aerie::test {

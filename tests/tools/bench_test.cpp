@@ -1,9 +1,14 @@
 // `aerie bench`: its JSON object against bench/README.md, its page, and what it refuses.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <csignal>
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "tools/generated.h"
+#include "tools/pty.h"
 
 namespace aerie::test {
 namespace {
@@ -185,6 +190,46 @@ TEST(Bench, RefusesWhatMakesNoSense) {
     refused({"--rows", ""}, "--rows");
     refused({"--like", "aerie-tiny", "-q", "--tau", "50"}, "acceptance length");
     refused({"--like", "aerie-tiny", "-p", "100000"}, "context");
+}
+
+TEST(BenchPage, LeavesNothingBehindWhenItEndsEarly) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
+        const TestFolder folder;
+        Pty terminal;
+        Program program(
+            {"bench", "--seconds", "3600", "--draft", "none", "--html", "page.html"},
+            {.folder = folder.path(), .before = [&] { terminal.serve(STDERR_FILENO); }});
+        terminal.wait_for("round ");
+        program.send(signal);
+        const Outcome outcome = program.wait();
+        EXPECT_EQ(outcome.exit_code, signal == SIGKILL ? -1 : 128 + signal);
+        EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    }
+}
+
+// Another user of the folder guesses the name that the page has before it is whole.
+TEST(BenchPage, IsNotWrittenThroughAPlantedLink) {
+    const TestFolder folder;
+    const std::filesystem::path victim = folder.write("victim", "precious");
+    const Surroundings planted{.folder = folder.path(), .before = [] {
+                                   const std::string name =
+                                       "page.html." + std::to_string(::getpid());
+                                   (void)!::symlink("victim", name.c_str());
+                               }};
+    EXPECT_EQ(run(with(kQuick, {"--html", "page.html", "--draft", "none"}), planted).exit_code, 0);
+    EXPECT_EQ(read_text(victim, 1 << 20), "precious");
+}
+
+TEST(BenchPage, BeyondAFileSizeLimitIsOneError) {
+    const TestFolder folder;
+    const Outcome outcome = run(with(kQuick, {"--html", "page.html", "--draft", "none", "-q"}),
+                                {.folder = folder.path(), .before = [] {
+                                     const rlimit limit{100, 100};
+                                     ::setrlimit(RLIMIT_FSIZE, &limit);
+                                 }});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(outcome.err, "aerie: page.html: cannot be written: File too large\n");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "paths.h"
 #include "tools/generated.h"
 #include "tools/write_model.h"

@@ -3,7 +3,7 @@
 
 #include "core/utf8.h"
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "tools/generated.h"
 
 namespace aerie::test {
@@ -110,6 +110,21 @@ TEST(Generate, RemembersWhatItMeasured) {
     EXPECT_TRUE(std::filesystem::is_empty(other.path()));
 }
 
+// As if a busy moment had spoilt the measurement: what the cycles see of the levels is far from it.
+TEST(Generate, ForgetsWhatItMeasuredFarOff) {
+    const TestFolder folder;
+    const Surroundings here{.variables = {{"XDG_CACHE_HOME", folder.path().string()}}};
+    generated(kShort, here);
+    const auto file = std::filesystem::directory_iterator(folder.path() / "aerie")->path();
+    std::string costs = read_text(file, 1 << 16);
+    costs.replace(costs.find("\"level\":"), costs.npos, "\"level\":[[1,1e-09],[10,1e-09]]}");
+    std::ofstream(file) << costs;
+    generated(kShort, here);
+    EXPECT_EQ(read_text(file, 1 << 16), costs) << "a few cycles do not say much";
+    generated({"-p", "The", "-n", "600"}, here);
+    EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST(Generate, SameSeedSameText) {
     const auto flags = with(kShort, {"--temp", "1"});
     EXPECT_EQ(field(generated(with(flags, {"-s", "1"})), "ids"),
@@ -127,6 +142,7 @@ TEST(Generate, ComparesWithPlainDecoding) {
     EXPECT_NE(outcome.err.find("ids equal (24 tokens), 23 target passes against "),
               std::string::npos)
         << outcome.err;
+    EXPECT_NE(outcome.err.find(" times as fast\n"), std::string::npos) << outcome.err;
 }
 
 TEST(Generate, EndsBeforeAStopString) {
@@ -175,6 +191,33 @@ TEST(Generate, EndsAtTheContextsEnd) {
     EXPECT_EQ(json.find("prompt_ids")->array()->size() + json.find("ids")->array()->size(), 40u);
     EXPECT_EQ(field(json, "finish_reason"), "\"length\"");
     EXPECT_EQ(field(generated({"-p", "The", "-n", "0"}), "ids"), "[]");
+}
+
+TEST(Generate, NumbersAreDecimal) {
+    const Json json = generated({"-p", "The", "-n", "010", "-s", "010", "-c", "020"});
+    EXPECT_EQ(json.find("ids")->array()->size(), 10u);
+    EXPECT_EQ(field(json, "seed"), "10");
+    EXPECT_EQ(generated({"-p", "The", "-n", "08"}).find("ids")->array()->size(), 8u);
+}
+
+TEST(Generate, AnEmptyValueTakesNoOther) {
+    EXPECT_EQ(field(generated({"-n", "1", "--prompt=", "--logprobs"}), "prompt_ids"), "[1]");
+    const Json json = generated({"-p", "The", "--stop=", "-n", "3"});
+    EXPECT_EQ(json.find("ids")->array()->size(), 3u);
+}
+
+TEST(Generate, ValuesThatLookLikeFlagsAreValues) {
+    const auto ids = [](const std::string& prompt) {
+        return field(generated({"-p", prompt, "-n", "1"}), "prompt_ids");
+    };
+    EXPECT_NE(ids("-md"), ids("--head"));
+    EXPECT_NE(ids("--stop="), ids("--stop"));
+    EXPECT_NE(ids("--"), ids(""));
+}
+
+TEST(Generate, ARangesEndIsInIt) {
+    for (const char* penalty : {"0.01", "100"})
+        generated({"-p", "The", "-n", "1", "--repeat-penalty", penalty});
 }
 
 TEST(Generate, WritesEveryFloatTypeOfWeightsAndCache) {

@@ -1,8 +1,10 @@
 // `aerie perplexity` as a program: its two forms of output, and files that have nothing to score.
 #include <cmath>
+#include <cstring>
 
 #include "io/damage.h"
-#include "tools/generated.h"
+#include "paths.h"
+#include "tools/write_model.h"
 
 namespace aerie::test {
 namespace {
@@ -38,6 +40,27 @@ TEST(PerplexityCommand, RefusesTextWithoutTokens) {
     EXPECT_NE(empty.err.find("empty.txt: the text has no token to score"), std::string::npos);
     EXPECT_EQ(run({"perplexity", folder.path() / "absent.txt"}).exit_code, 1);
     EXPECT_EQ(run({"perplexity"}).exit_code, 2);
+}
+
+// A norm that overflows: finite weights, logits that are not.
+TEST(PerplexityCommand, OfNoNumberIsAnError) {
+    const TestFolder folder;
+    const std::filesystem::path model = copy_without_weights("aerie-tiny", folder.path() / "model");
+    std::vector<Stored> tensors = Stored::all_of(models_dir() / "aerie-tiny");
+    for (Stored& tensor : tensors) {
+        if (tensor.name != "model.norm.weight") continue;
+        tensor = tensor.as(DType::F32);
+        const float huge = 3e38f;
+        for (size_t i = 0; i < tensor.data.size(); i += sizeof(huge))
+            std::memcpy(&tensor.data[i], &huge, sizeof(huge));
+    }
+    write_file(model / "model.safetensors", safetensors_of(tensors));
+    for (const char* form : {"-q", "--json"}) {
+        const Outcome outcome = run({"perplexity", "-", "-m", model, form}, {.input = kText});
+        EXPECT_EQ(outcome.exit_code, 1);
+        EXPECT_EQ(outcome.out, "");
+        EXPECT_NE(outcome.err.find("weights are damaged"), std::string::npos) << outcome.err;
+    }
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 #include "paths.h"
 #include "tools/run_program.h"
 

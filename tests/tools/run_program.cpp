@@ -79,8 +79,8 @@ Program::~Program() {
     ::waitpid(id_, nullptr, 0);
 }
 
-void Program::interrupt() const {
-    ::kill(id_, SIGINT);
+void Program::send(int signal) const {
+    ::kill(id_, signal);
 }
 
 std::string Program::out() const {

@@ -36,7 +36,7 @@ class Program {
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
 
-    void interrupt() const;   // Ctrl-C
+    void send(int signal) const;
     std::string out() const;  // so far
     Outcome wait();
 

@@ -1,12 +1,15 @@
-// Ctrl-C, full disks, gone readers, help texts.
+// Signals, full disks, streams that are closed, gone readers, help texts.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 
+#include "io/damage.h"
 #include "tools/generated.h"
+#include "tools/pty.h"
 
 namespace aerie::test {
 namespace {
@@ -23,26 +26,69 @@ void wait_for_text(const Program& program) {
     for (int tries = 0; program.out().size() < 20 && tries < 2000; ++tries) ::usleep(5000);
 }
 
-TEST(Interrupt, EndsTheTextCleanly) {
+class Signals : public testing::TestWithParam<int> {};
+
+TEST_P(Signals, EndTheTextCleanly) {
     Program program(kLong, kSlowly);
     wait_for_text(program);
-    program.interrupt();
+    program.send(GetParam());
     const Outcome outcome = program.wait();
-    EXPECT_EQ(outcome.exit_code, 130);
+    EXPECT_EQ(outcome.exit_code, 128 + GetParam());
     EXPECT_GE(outcome.out.size(), 20u);
     EXPECT_TRUE(outcome.out.ends_with("\n"));
     EXPECT_NE(outcome.err.find("finished: cancelled"), std::string::npos) << outcome.err;
 }
 
+INSTANTIATE_TEST_SUITE_P(All, Signals, testing::Values(SIGINT, SIGTERM, SIGHUP));
+
 TEST(Interrupt, StillGivesJson) {
-    Program program(with(kLong, {"--json", "-q"}), kSlowly);
-    ::usleep(500'000);
-    program.interrupt();
+    Pty terminal;
+    Surroundings around = kSlowly;
+    around.before = [&] { terminal.serve(STDERR_FILENO); };
+    Program program(with(kLong, {"--json"}), around);
+    terminal.wait_for("reading ");
+    program.send(SIGINT);
     const Outcome outcome = program.wait();
     EXPECT_EQ(outcome.exit_code, 130);
-    const Json json = Json::parse(outcome.out, "stdout");
-    EXPECT_EQ(field(json, "finish_reason"), "\"cancelled\"");
-    EXPECT_FALSE(json.find("ids")->array()->empty());
+    EXPECT_EQ(field(Json::parse(outcome.out, "stdout"), "finish_reason"), "\"cancelled\"");
+}
+
+// A model whose loading takes seconds: random weights of 1.1 billion parameters.
+TEST(Interrupt, WhileLoadingEndsAtOnce) {
+    Pty terminal;
+    Program program({"bench", "--like", "tinyllama-1.1b", "--weights", "q8_0"},
+                    {.before = [&] { terminal.serve(STDERR_FILENO); }});
+    terminal.wait_for("loading ");
+    program.send(SIGINT);
+    const Outcome outcome = program.wait();
+    EXPECT_EQ(outcome.exit_code, 130);
+    EXPECT_TRUE(terminal.text().ends_with("\r\x1b[K")) << "the line of progress is gone";
+    EXPECT_LT(outcome.cpu_seconds, 2) << "it did not go on loading";
+}
+
+TEST(Interrupt, WhileThePromptIsReadEndsAtOnce) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    Program program({"generate", "-q"}, {.before = [&] {
+                        ::dup2(ends[0], STDIN_FILENO);
+                        ::close(ends[1]);
+                    }});
+    // More than a pipe holds: when all is written, the program reads.
+    const std::string much(300'000, 'a');
+    ASSERT_EQ(::write(ends[1], much.data(), much.size()), ssize_t(much.size()));
+    program.send(SIGINT);
+    EXPECT_EQ(program.wait().exit_code, 130);
+    ::close(ends[0]);
+    ::close(ends[1]);
+}
+
+TEST(Nohup, SignalsThatTheShellIgnoresStayIgnored) {
+    Surroundings nohup = kSlowly;
+    nohup.before = [] { std::signal(SIGHUP, SIG_IGN); };
+    Program program(with(kLong, {"-n", "40"}), nohup);
+    wait_for_text(program);
+    program.send(SIGHUP);
+    EXPECT_EQ(program.wait().exit_code, 0);
 }
 
 TEST(Stdout, FullDiskIsOneError) {
@@ -63,6 +109,50 @@ TEST(Stdout, ClosedIsOneError) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 
+TEST(Stdout, IsCheckedByEveryCommand) {
+    const std::vector<std::vector<std::string>> commands = {
+        {"info"},   {"info", "--json"}, {"devices"},        {"devices", "--json"},
+        {"--help"}, {"--version"},      {"bench", "--help"}};
+    for (const auto& command : commands)
+        for (const bool is_closed : {false, true}) {
+            const Outcome outcome = run(command, {.before = [&] {
+                                            redirect("/dev/full", STDOUT_FILENO);
+                                            if (is_closed) ::close(STDOUT_FILENO);
+                                        }});
+            EXPECT_EQ(outcome.exit_code, 1) << command.front();
+            EXPECT_EQ(outcome.err,
+                      std::string("aerie: stdout: ") +
+                          (is_closed ? "Bad file descriptor\n" : "No space left on device\n"));
+        }
+}
+
+TEST(Stdin, ThatCannotBeReadIsNoEmptyPrompt) {
+    for (const auto& [before, why] : std::vector<std::pair<std::function<void()>, std::string>>{
+             {[] { ::dup2(::open("/", O_RDONLY), STDIN_FILENO); }, "Is a directory"},
+             {[] { ::close(STDIN_FILENO); }, "Bad file descriptor"}})
+        for (const std::vector<std::string>& command :
+             {std::vector<std::string>{"generate", "-n", "1", "-q"}, {"perplexity", "-"}}) {
+            const Outcome outcome = run(command, {.before = before});
+            EXPECT_EQ(outcome.exit_code, 1);
+            EXPECT_EQ(outcome.err, "aerie: stdin: " + why + "\n");
+            EXPECT_EQ(outcome.out, "");
+        }
+}
+
+// Files of at most 100 bytes: the text fits, the measured costs do not.
+TEST(FileSizeLimit, OfACacheIsNoErrorAndLeavesNothing) {
+    const TestFolder cache;
+    const Outcome outcome =
+        run({"generate", "-p", "The", "-n", "2", "-q"},
+            {.variables = {{"XDG_CACHE_HOME", cache.path().string()}}, .before = [] {
+                 const rlimit limit{100, 100};
+                 ::setrlimit(RLIMIT_FSIZE, &limit);
+             }});
+    EXPECT_EQ(outcome.signal, 0);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_TRUE(std::filesystem::is_empty(cache.path() / "aerie"));
+}
+
 TEST(Stdout, GoneReaderEndsTheProgram) {
     Surroundings pipe = kSlowly;
     pipe.before = [] {
@@ -79,17 +169,12 @@ TEST(Stdout, GoneReaderEndsTheProgram) {
 
 // What a short run writes to a terminal as stderr.
 std::string on_terminal(std::vector<std::pair<std::string, std::string>> variables) {
-    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
-    if (master < 0 || ::grantpt(master) != 0 || ::unlockpt(master) != 0) return "no terminal";
-    const std::string name = ::ptsname(master);
+    Pty terminal;
     const Outcome outcome =
         run({"generate", "-p", "x", "-n", "4"},
-            {.variables = std::move(variables), .before = [&] { redirect(name.c_str(), 2); }});
+            {.variables = std::move(variables), .before = [&] { terminal.serve(STDERR_FILENO); }});
     EXPECT_EQ(outcome.exit_code, 0);
-    char text[4096];
-    const ssize_t size = ::read(master, text, sizeof(text));
-    ::close(master);
-    return size > 0 ? std::string(text, size_t(size)) : "";
+    return terminal.text();
 }
 
 TEST(Terminal, ShowsProgressAndRemovesIt) {

@@ -46,8 +46,9 @@ TEST(Synth, SameSeedSameWeights) {
         fs::rename(folder.path() / "made", folder.path() / name);
         fs::remove_all(folder.path() / "made-eagle");
         const Checkpoint checkpoint = Checkpoint::open(folder.path() / name);
-        const auto data = checkpoint.find("lm_head.weight")->data;
-        return std::string(reinterpret_cast<const char*>(data.data()), data.size());
+        const NamedTensor& tensor = *checkpoint.find("lm_head.weight");
+        const auto data = checkpoint.read(tensor);
+        return std::string(reinterpret_cast<const char*>(data.get()), tensor.data.size_bytes);
     };
     const std::string first = bytes("a", {});
     EXPECT_EQ(first, bytes("b", {"--seed", "1"}));
@@ -79,7 +80,6 @@ TEST(Synth, LeavesNothingBehindWhenItFails) {
     const Surroundings small_disk{.folder = folder.path(), .before = [] {
                                       const rlimit limit{6 << 20, 6 << 20};  // of one file
                                       ::setrlimit(RLIMIT_FSIZE, &limit);
-                                      std::signal(SIGXFSZ, SIG_IGN);  // write fails instead
                                   }};
     const Outcome failed = run(kSmall, small_disk);
     EXPECT_EQ(failed.exit_code, 1);
@@ -95,13 +95,30 @@ TEST(Synth, LeavesNothingBehindWhenItFails) {
     EXPECT_EQ(entries(folder), 0u);
 }
 
+const std::vector<std::string> kLarge = {"synth", "--like", "tinyllama-1.1b", "-o", "made"};
+
 TEST(Synth, LeavesNothingBehindWhenInterrupted) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        const TestFolder folder;
+        Program program(kLarge, {.folder = folder.path()});
+        while (entries(folder) < 2) ::usleep(1000);
+        program.send(signal);
+        EXPECT_EQ(program.wait().exit_code, 128 + signal);
+        EXPECT_EQ(entries(folder), 0u);
+    }
+}
+
+TEST(Synth, RemovesWhatAKilledRunLeft) {
     const TestFolder folder;
-    Program program({"synth", "--like", "tinyllama-1.1b", "-o", "made"}, {.folder = folder.path()});
-    while (entries(folder) < 2) ::usleep(1000);
-    program.interrupt();
-    EXPECT_EQ(program.wait().exit_code, 130);
-    EXPECT_EQ(entries(folder), 0u);
+    {
+        Program program(kLarge, {.folder = folder.path()});
+        while (entries(folder) < 2) ::usleep(1000);
+        program.send(SIGKILL);
+        program.wait();
+    }
+    EXPECT_EQ(entries(folder), 2u) << "parts of it";
+    EXPECT_EQ(run(kSmall, {.folder = folder.path()}).exit_code, 0);
+    EXPECT_EQ(entries(folder), 2u) << "the model and its head alone";
 }
 
 }  // namespace

@@ -29,10 +29,12 @@ float value_at(const Stored& tensor, size_t i) {
 std::vector<Stored> Stored::all_of(const fs::path& folder) {
     std::vector<Stored> all;
     const Checkpoint checkpoint = Checkpoint::open(folder);
-    for (const auto& [name, tensor] : checkpoint.tensors())
+    for (const auto& [name, tensor] : checkpoint.tensors()) {
+        const auto data = checkpoint.read(tensor);
         all.push_back(
             {name, tensor.shape, tensor.dtype,
-             std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size())});
+             std::string(reinterpret_cast<const char*>(data.get()), tensor.data.size_bytes)});
+    }
     return all;
 }
 

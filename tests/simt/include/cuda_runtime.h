@@ -150,29 +150,48 @@ inline bool __any_sync(unsigned mask, bool value, simt::Site site = simt::Site::
     return simt::vote(mask, value, site) != 0;
 }
 
-// The runtime. Streams run what they are given at once, or keep it while a graph is captured.
+// The runtime. Streams run what they are given when somebody waits for it, or keep it while a graph
+// is captured.
 enum cudaError_t {
     cudaSuccess,
-    cudaErrorMemoryAllocation,
-    cudaErrorNoDevice,
     cudaErrorInvalidValue,
-    cudaErrorNotReady
+    cudaErrorMemoryAllocation,
+    cudaErrorInvalidConfiguration,
+    cudaErrorNoDevice,
+    cudaErrorInvalidDevice,
+    cudaErrorNoKernelImageForDevice,
+    cudaErrorInvalidResourceHandle,
+    cudaErrorNotReady,
+    cudaErrorIllegalAddress,
+    cudaErrorStreamCaptureUnsupported,
+    cudaErrorStreamCaptureInvalidated
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
-constexpr unsigned cudaStreamNonBlocking = 1;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
 constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
     int major, minor, multiProcessorCount;
 };
+struct cudaFuncAttributes {};
 namespace simt {
 struct Stream;
 struct Graph;
 struct Event;
 }  // namespace simt
 using cudaStream_t = simt::Stream*;
+namespace simt {
+// Keeps the work for the stream's next wait, or for the graph that it captures.
+void submit(cudaStream_t stream, std::function<void()> work);
+// The same for a kernel, which may fail: then and later.
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, cudaStream_t stream,
+                   std::function<void()> work);
+cudaError_t attributes_of(const void* kernel);
+int gpu_of(cudaStream_t stream);
+bool is_device_memory(const void* memory);
+}  // namespace simt
 using cudaGraph_t = simt::Graph*;
 using cudaGraphExec_t = simt::Graph*;
 using cudaEvent_t = simt::Event*;
@@ -184,6 +203,9 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
@@ -206,13 +228,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
-namespace simt {
-// Runs the work now, or appends it to the graph that the stream captures.
-void submit(cudaStream_t stream, std::function<void()> work);
-
-// What is there and was not given back.
-struct Live {
-    int streams = 0, graphs = 0, executables = 0, events = 0;
-};
-Live live();
-}  // namespace simt
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, void (*kernel)(Parameters...)) {
+    return simt::attributes_of(reinterpret_cast<const void*>(kernel));
+}

@@ -22,10 +22,12 @@ struct Grid {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
     grid.queue.launch(grid.op, [&] {
-        simt::submit(grid.queue.stream(), [=, g = grid] {
+        const auto run = [=, g = grid] {
             simt::run(
                 g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site);
-        });
+        };
+        return simt::launch(reinterpret_cast<const void*>(kernel), grid.blocks, grid.threads,
+                            grid.queue.stream(), run);
     });
 }
 

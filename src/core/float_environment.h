@@ -1,4 +1,5 @@
-// The floating-point environment that every op runs in: round to nearest, denormals kept, no traps.
+// The floating-point environment of everything that is computed: round to nearest, denormals kept,
+// no traps.
 #pragma once
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -7,7 +8,7 @@
 #include <cfenv>
 #endif
 
-namespace aerie::cpu {
+namespace aerie {
 
 #if defined(__x86_64__) || defined(__i386__)
 
@@ -49,4 +50,4 @@ class FloatEnvironment {
 
 #endif
 
-}  // namespace aerie::cpu
+}  // namespace aerie

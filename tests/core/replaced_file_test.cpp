@@ -1,8 +1,8 @@
 // Files that appear at once or not at all.
-#include "io/replaced_file.h"
+#include "core/replaced_file.h"
 
 #include "io/damage.h"
-#include "io/file_map.h"
+#include "io/input_file.h"
 
 namespace aerie {
 namespace {
@@ -27,8 +27,8 @@ TEST(ReplacedFile, AppearsAtTheCommit) {
 
 TEST(ReplacedFile, LeavesNothingWithoutOne) {
     const TestFolder folder;
-    { const ReplacedFile file(folder.path() / "page"); }
-    EXPECT_EQ(files_in(folder.path()), 0);
+    const ReplacedFile file(folder.path() / "page");
+    EXPECT_EQ(files_in(folder.path()), 0) << "a program that is killed meanwhile leaves nothing";
 }
 
 TEST(ReplacedFile, KeepsALink) {

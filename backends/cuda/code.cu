@@ -1,0 +1,25 @@
+// What the driver says of the build's code.
+#include "cuda/code.h"
+
+#include <cuda_runtime.h>
+
+#include "core/error.h"
+
+namespace aerie::cuda {
+
+namespace {
+
+__global__ void empty_kernel() {}
+
+}  // namespace
+
+void check_code(const std::string& device) {
+    cudaFuncAttributes attributes;
+    const cudaError_t result = cudaFuncGetAttributes(&attributes, empty_kernel);
+    if (result == cudaSuccess) return;
+    (void)cudaGetLastError();
+    throw Error(device + ": this build's code does not run on it (" + cudaGetErrorString(result) +
+                "); it is for " + std::string(built_for()));
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,21 @@
+// Which devices this build has code for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace aerie::cuda {
+
+// The architectures of this build, as CMake names them: "75-real,90" has machine code for 7.5 and
+// 9.0, and code for 9.0 that a driver can compile for later ones.
+std::string_view built_for();
+
+// Whether code for these architectures runs on a device of this compute capability. Asks no device:
+// the question itself would take hundreds of megabytes of each GPU that is listed.
+bool runs_on(std::string_view architectures, int major, int minor);
+
+// Throws Error where the driver finds no code for the calling thread's current device, which the
+// error calls `device`.
+void check_code(const std::string& device);
+
+}  // namespace aerie::cuda

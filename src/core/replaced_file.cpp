@@ -1,0 +1,42 @@
+// Written beside its place and renamed: readers see the old bytes or the new ones.
+#include "core/replaced_file.h"
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/partial.h"
+
+namespace aerie {
+
+namespace fs = std::filesystem;
+
+ReplacedFile::ReplacedFile(const fs::path& path) : path_(path) {
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    if (fs::is_directory(status)) fail(EISDIR);
+    if (fs::is_symlink(fs::symlink_status(path, ignored)) && fs::exists(status))
+        path_ = fs::canonical(path, ignored);  // the link stays one
+    is_regular_ = !fs::exists(status) || fs::is_regular_file(status);
+    if (is_regular_) Partial(path_, Partial::Kind::file);  // whether one can be made
+}
+
+void ReplacedFile::commit(std::string_view bytes) const {
+    if (!is_regular_) return write_directly(bytes);
+    Partial partial(path_, Partial::Kind::file);
+    partial.write(bytes);
+    partial.finish();
+}
+
+void ReplacedFile::write_directly(std::string_view bytes) const {
+    std::ofstream stream(path_, std::ios::binary | std::ios::trunc);
+    stream << bytes;
+    if (!stream.flush()) fail(errno);
+}
+
+void ReplacedFile::fail(int error) const {
+    throw Error(path_.string() + ": cannot be written: " + std::generic_category().message(error));
+}
+
+}  // namespace aerie

@@ -1,0 +1,33 @@
+// Files are read, never mapped: another program may cut a file short at any time, and that must be
+// an error of one line, not a signal.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "io/byte_source.h"
+
+namespace aerie {
+
+class InputFile final : public ByteSource {
+  public:
+    // Regular files only. Throws Error naming the file.
+    explicit InputFile(const std::filesystem::path& path);
+    ~InputFile() override;
+    InputFile(const InputFile&) = delete;
+    InputFile& operator=(const InputFile&) = delete;
+
+    size_t size_bytes() const override { return size_bytes_; }  // when it was opened
+    // Throws Error naming the file, also if it has become shorter since.
+    void read(size_t at, std::span<std::byte> out) const override;
+
+  private:
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+    size_t size_bytes_ = 0;
+};
+
+// The whole of a small text file. Throws Error if it is missing or larger than max_bytes.
+std::string read_text(const std::filesystem::path& path, size_t max_bytes);
+
+}  // namespace aerie

@@ -1,0 +1,177 @@
+// What goes wrong while a model runs: no memory, NaN, a caller with a floating-point mode of its
+// own; and who owns what.
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <limits>
+#include <numeric>
+
+#include "backend/weight_rows.h"
+#include "engine/bench_model.h"
+#include "engine/bundled.h"
+#include "engine/watched_backend.h"
+#include "io/damage.h"
+#include "reference/matrix.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace aerie::test {
+namespace {
+
+const std::vector<int> kPrompt = {1, 300, 40, 50, 60};
+
+Sampling with_penalties() {
+    Sampling sampling = sampling_at(0.8f, 7);
+    sampling.penalties = {1.3f, 0.1f, 0.3f};
+    return sampling;
+}
+
+static_assert(!std::is_move_constructible_v<Runtime> && !std::is_copy_constructible_v<Runtime>);
+static_assert(!std::is_move_constructible_v<BenchModel>);
+
+// A session that had no room for its edits has none the next time either.
+TEST(Faults, ASessionSurvivesFailedAllocations) {
+    auto device = std::make_unique<WatchedBackend>("cpu");
+    WatchedBackend& watched = *device;
+    Bundled model(bundled_options(), std::move(device));
+    const auto plain = model.drafting(draft_options(DraftKind::none));
+    watched.full = true;
+    for (int again = 0; again < 2; ++again) {
+        plain.session->begin(with_penalties());
+        EXPECT_THROW(plain.session->prefill(kPrompt), Error);
+    }
+    watched.full = false;
+    const auto fresh = model.drafting(draft_options(DraftKind::none));
+    EXPECT_EQ(decode(*plain.session, kPrompt, 8, with_penalties()),
+              decode(*fresh.session, kPrompt, 8, with_penalties()));
+}
+
+// A single allocation of a device is limited, and a cache may be half of all memory.
+TEST(Faults, TheCacheIsAllocatedLayerByLayer) {
+    WatchedBackend device("cpu");
+    const KvShape shape{5, 48, DType::F16, 130};
+    const KvCache cache(device, shape);
+    const size_t layer = 2 * dense_bytes(DType::F16, 3 * kPageSize, 48);
+    EXPECT_EQ(device.allocated.size(), 6u);
+    EXPECT_EQ(std::count(device.allocated.begin(), device.allocated.end(), layer), 5);
+    EXPECT_EQ(std::accumulate(device.allocated.begin(), device.allocated.end(), size_t(0)),
+              shape.size_bytes());
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(cache.layer(i).k.offset_bytes, 0u);
+        EXPECT_EQ(cache.layer(i).v.offset_bytes, layer / 2);
+        EXPECT_EQ(cache.layer(i).v.memory, cache.layer(i).k.memory);
+        EXPECT_TRUE(i == 0 || cache.layer(i).k.memory != cache.layer(i - 1).k.memory);
+    }
+}
+
+// Logits of which some are NaN have no log-probabilities, wherever the NaN stands.
+TEST(Faults, LogprobsOfNanAreAnError) {
+    for (int place : {0, 1, 4095}) {
+        auto device = std::make_unique<WatchedBackend>("cpu");
+        WatchedBackend& watched = *device;
+        Bundled model(bundled_options(), std::move(device));
+        const auto plain = model.drafting(draft_options(DraftKind::none));
+        watched.observe([&](std::string_view op, Tensor out) {
+            if (op != "matmul" || out.cols != 4096) return;
+            const float nan = std::numeric_limits<float>::quiet_NaN();
+            for (int r = 0; r < out.rows; ++r)
+                watched.write(out.row_range(r, 1).col_range(place, 1), &nan);
+        });
+        plain.session->begin({}, true);
+        const std::string error = error_of([&] { plain.session->prefill(kPrompt); });
+        EXPECT_NE(error.find("weights are damaged"), std::string::npos) << error;
+        plain.session->begin({}, false);
+        EXPECT_EQ(plain.session->prefill(kPrompt).tokens.size(), 1u);
+    }
+}
+
+// As an audio host may set it: denormals are flushed, sums rounded up.
+class OddEnvironment {
+  public:
+    OddEnvironment() {
+        std::fegetenv(&before_);
+        std::fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+        _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+#endif
+    }
+    ~OddEnvironment() {
+        std::fesetenv(&before_);
+    }
+    OddEnvironment(const OddEnvironment&) = delete;
+    OddEnvironment& operator=(const OddEnvironment&) = delete;
+
+  private:
+    std::fenv_t before_;
+};
+
+struct Decoded {
+    std::vector<int> ids;
+    std::vector<float> logits;
+    bool operator==(const Decoded&) const = default;
+};
+
+Decoded loaded_and_decoded(const RuntimeOptions& options) {
+    BenchModel model(ModelFiles::open(options), options);
+    const auto drafting = model.with(draft_options(DraftKind::eagle2));
+    Decoded decoded;
+    decoded.ids = decode(*drafting.session, kPrompt, 12, with_penalties());
+    const TokenTree root(5);
+    drafting.session->verify(root);
+    decoded.logits.resize(4096);
+    model.backend().read(drafting.session->logits().row_range(0, 1), decoded.logits.data());
+    return decoded;
+}
+
+TEST(Faults, TheCallersFloatingPointModeChangesNoBit) {
+    for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0}) {
+        RuntimeOptions options = bundled_options(type);
+        options.context = 256;
+        const Decoded calm = loaded_and_decoded(options);
+        Decoded odd;
+        {
+            const OddEnvironment environment;
+            odd = loaded_and_decoded(options);
+            EXPECT_EQ(std::fegetround(), FE_UPWARD);
+        }
+        EXPECT_EQ(odd.ids, calm.ids) << name(type);
+        EXPECT_TRUE(odd == calm) << name(type);
+    }
+}
+
+TEST(Faults, TheCallersFloatingPointModeChangesNoTable) {
+    const auto backend = open_device("cpu", {1});
+    const auto table = [&] {
+        const Vector rope = make_rope_table(*backend, 5000, 64, 10000);
+        std::vector<uint32_t> bits(5000 * 64);
+        backend->read(rope, bits.data());
+        return bits;
+    };
+    const auto calm = table();
+    const OddEnvironment environment;
+    EXPECT_EQ(table(), calm);
+}
+
+// What devices that repack on the host make of their weights.
+TEST(Faults, TheCallersFloatingPointModeChangesNoPackedRow) {
+    reference::Matrix values = reference::random_matrix(3, 64, 1, 1e-3f);
+    for (int i = 0; i < 64; ++i) values[1][i] *= 1e-37f;  // denormals
+    const WeightBlock block{DType::F32, values.data.data(), 3, 64};
+    for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
+        const auto packed = [&] {
+            WeightRows rows({&block, 1}, type);
+            std::vector<std::byte> all;
+            for (int r = 0; r < 3; ++r)
+                all.insert(all.end(), rows.row(r), rows.row(r) + size_bytes(type, 64));
+            return all;
+        };
+        const auto calm = packed();
+        const OddEnvironment environment;
+        EXPECT_EQ(packed(), calm) << name(type);
+    }
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,34 @@
+// A file that lies in memory: for readers under test.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "io/tensor_file.h"
+
+namespace aerie::test {
+
+class MemorySource final : public ByteSource {
+  public:
+    explicit MemorySource(std::string_view text) : text_(text) {}  // which must outlive it
+    size_t size_bytes() const override { return text_.size(); }
+    void read(size_t at, std::span<std::byte> out) const override {
+        // What lies outside must never be asked for: no Error, which a reader may throw.
+        if (at > text_.size() || out.size() > text_.size() - at) std::abort();
+        if (!out.empty()) std::memcpy(out.data(), text_.data() + at, out.size());
+    }
+
+  private:
+    std::string_view text_;
+};
+
+// The data of a tensor of this file, its checksum compared.
+inline std::string data_of(std::string_view file, const NamedTensor& tensor) {
+    std::string data(tensor.data.size_bytes, '\0');
+    read_tensor(MemorySource(file), tensor, std::as_writable_bytes(std::span(data)), "tensor");
+    return data;
+}
+
+}  // namespace aerie::test

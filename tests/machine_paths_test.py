@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""No file of the project holds a path of the machine that made it.
+
+usage: machine_paths_test.py REPOSITORY
+
+Looks at the tracked files, or at all but the builds where git is not here. What is no program's source,
+binary files among it, may not name folders for temporary files either. First some planted paths must be
+found, and harmless words must not.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+FOLDERS = rb"(?:home|Users)/[A-Za-z][\w.-]*/|(?:root|work|workspace|content|scratch)/[\w.-]"
+# In source, not where the name goes on from another: $folder/root/x, "$folder"/root/x.
+IN_SOURCE = re.compile(rb"(?<![\w.*)}\]>-])(?<![\w}][\"'])/(?:" + FOLDERS + rb")|[A-Z]:\\+Users\\")
+IN_DATA = re.compile(rb"/(?:" + FOLDERS + rb"|(?:var/)?tmp/[\w.-])|[A-Z]:\\+Users\\")
+SOURCES = (".cpp", ".h", ".cu", ".comp", ".glsl", ".sh", ".py", ".md", ".cmake", "CMakeLists.txt", "run")
+
+
+def path_in(name, content):
+    """The first path of a machine, or None."""
+    is_source = name.endswith(SOURCES) and b"\0" not in content
+    match = (IN_SOURCE if is_source else IN_DATA).search(content)
+    return match and content[match.start():match.start() + 60]
+
+
+def files(root):
+    try:
+        names = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], check=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+        return [name for name in names.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    found = []
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = [name for name in subfolders
+                         if name not in (".git", ".cache", "__pycache__") and not name.startswith("build")]
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in names]
+    return found
+
+
+def faults(root):
+    found = []
+    for name in files(root):
+        path = os.path.join(root, name)
+        if os.path.isfile(path) and not os.path.islink(path):
+            with open(path, "rb") as file:
+                held = path_in(name, file.read())
+            if held:
+                found.append(f"{name} holds {held!r}")
+    return found
+
+
+def check_itself():
+    home = "/ho" + "me/someone/x"
+    bad = {"a.bin": b"\0\x0a0/tm" + b"p/tiny/spm.txt", "b.json": b'{"made_in":"/ro' + b'ot/out"}',
+           "c.cpp": f'const char* kFile = "{home}";'.encode(), "d.md": f"see {home}".encode()}
+    good = {"a.sh": b'log=/tm' + b'p/log; ls "$folder"/ro' + b'ot/bin $folder/ro' + b'ot/x ~/x $HOME/x',
+            "b.bin": b"\0archive/data/9PK"}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in {**bad, **{"good_" + name: content for name, content in good.items()}}.items():
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        found = sorted(fault.split()[0] for fault in faults(folder))
+    assert found == sorted(bad), f"the test itself is wrong: it found {found}"
+
+
+def main():
+    check_itself()
+    found = faults(sys.argv[1])
+    print("\n".join(found) or "no file holds a path of a machine")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+// Memory of the stand-in GPUs. Pages of its own for every buffer, which only the GPU's work may
+// touch: elsewhere, and where it ends, the host's code gets a segmentation fault.
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "simt/machine.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace simt {
+
+namespace {
+
+constexpr size_t kPage = 4096, kAlignment = 256;  // what cudaMalloc promises
+
+struct Pages {
+    std::byte* begin;
+    size_t bytes;  // without the page after it, which nobody may touch
+    int gpu;
+};
+
+std::map<void*, Pages>& buffers() {  // by what cudaMalloc returned
+    static std::map<void*, Pages> all;
+    return all;
+}
+
+void protect(const Pages& pages, int protection) {
+    if (mprotect(pages.begin, pages.bytes, protection) != 0) std::abort();
+}
+
+size_t rounded_up(size_t bytes, size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+// What alignment leaves after the end. A page that goes leaves no mark on those that come.
+void mark([[maybe_unused]] std::byte* end, [[maybe_unused]] size_t bytes,
+          [[maybe_unused]] bool forbidden) {
+#ifdef __SANITIZE_ADDRESS__
+    forbidden ? __asan_poison_memory_region(end, bytes) : __asan_unpoison_memory_region(end, bytes);
+#endif
+}
+
+int nested = 0;
+
+}  // namespace
+
+OnGpu::OnGpu(int gpu) : gpu_(gpu) {
+    if (nested++ > 0) return;
+    for (const auto& [data, pages] : buffers())
+        if (pages.gpu == gpu_) protect(pages, PROT_READ | PROT_WRITE);
+}
+
+OnGpu::~OnGpu() {
+    if (--nested > 0) return;
+    for (const auto& [data, pages] : buffers())
+        if (pages.gpu == gpu_) protect(pages, PROT_NONE);
+}
+
+}  // namespace simt
+
+using namespace simt;
+
+// Not zeroed, as on a GPU; its end lies as near as it can to a page that nobody may touch.
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+    if (captures()) {
+        forbid_in_capture();
+        return failed(cudaErrorStreamCaptureUnsupported);
+    }
+    if (state_of(current_gpu()) != cudaSuccess) return state_of(current_gpu());
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    *memory = nullptr;
+    if (bytes > total) return failed(cudaErrorMemoryAllocation);
+    const size_t used = rounded_up(bytes, kAlignment), all = rounded_up(used, kPage);
+    void* begin = mmap(nullptr, all + kPage, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return failed(cudaErrorMemoryAllocation);
+    const Pages pages{static_cast<std::byte*>(begin), all, current_gpu()};
+    std::byte* data = pages.begin + (all - used);
+    std::memset(data, 0xa5, used);
+    mark(data + bytes, used - bytes, true);
+    protect(pages, PROT_NONE);
+    protect({pages.begin + all, kPage, pages.gpu}, PROT_NONE);
+    buffers()[data] = pages;
+    *memory = data;
+    ++live().buffers;
+    return cudaSuccess;
+}
+
+// On another GPU it would work, but make that GPU ready for use: hundreds of megabytes.
+cudaError_t cudaFree(void* memory) {
+    const auto found = buffers().find(memory);
+    if (!memory) return cudaSuccess;
+    if (found == buffers().end() || found->second.gpu != current_gpu())
+        return failed(cudaErrorInvalidValue);
+    run_everything(current_gpu());
+    const Pages pages = found->second;
+    buffers().erase(found);
+    mark(pages.begin, pages.bytes, false);
+    munmap(pages.begin, pages.bytes + kPage);
+    --live().buffers;
+    return state_of(current_gpu());
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+    *memory = std::malloc(bytes);
+    std::memset(*memory, 0xa5, bytes);
+    ++live().pinned;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+    std::free(memory);
+    --live().pinned;
+    return cudaSuccess;
+}
+
+namespace simt {
+
+bool is_device_memory(const void* memory) {
+    auto after = buffers().upper_bound(const_cast<void*>(memory));
+    if (after == buffers().begin()) return false;
+    const Pages& pages = std::prev(after)->second;
+    return static_cast<const std::byte*>(memory) < pages.begin + pages.bytes;
+}
+
+}  // namespace simt
