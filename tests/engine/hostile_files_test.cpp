@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <set>
 
 #include "backend/registry.h"
 #include "engine/generate.h"
@@ -131,9 +132,13 @@ class HostileFiles : public testing::Test {
     }
 
     static std::vector<Json> hostile_values(int64_t good) {
-        return {int64_t(INT64_MIN), int64_t(INT_MIN), -1,       0,
-                good / 2,           good + 1,         2 * good, int64_t(INT_MAX),
-                int64_t(INT64_MAX), uint64_t(-1),     1e300,    double(good) + 0.5};
+        std::vector<Json> values;
+        std::set<std::string> seen;
+        for (const Json& value : std::initializer_list<Json>{
+                 int64_t(INT64_MIN), int64_t(INT_MIN), -1, 0, good / 2, good + 1, 2 * good,
+                 int64_t(INT_MAX), int64_t(INT64_MAX), uint64_t(-1), 1e300, double(good) + 0.5})
+            if (seen.insert(value.dump()).second) values.push_back(value);
+        return values;
     }
 
     static void write(const fs::path& file, const std::string& text) { write_text(file, text); }
