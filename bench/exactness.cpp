@@ -1,5 +1,5 @@
 // What a fixed order of sums costs: our matmul beside products whose sums have no order, in turn on
-// the same machine and threads. bench_exactness [ROUNDS [THREADS]] (default 15, all cores).
+// the same machine and threads. bench_exactness [ROUNDS [THREADS [TYPE]]] (default 15, all, all).
 //
 // The others: OpenBLAS where it was found (f32 as it is, one thread for each share of the rows;
 // f16 and q8_0 widened block by block first), and free_order.cpp. Activations are given in the type
@@ -223,7 +223,7 @@ class Cell {
     std::vector<Contender> contenders_;
 };
 
-void compare(int rounds, int threads) {
+void compare(int rounds, int threads, const std::string& only) {
 #ifdef AERIE_OPENBLAS
     openblas_set_num_threads(1);  // of each share: its own threads would spin beside ours
 #endif
@@ -231,7 +231,8 @@ void compare(int rounds, int threads) {
     device->reserve({.rows = 64, .widest = 2048});
     cpu::Pool pool(device->capabilities().threads);
     std::printf("%s\n", device->capabilities().description.c_str());
-    for (const DType type : {DType::F32, DType::F16, DType::Q8_0})
+    for (const DType type : {DType::F32, DType::F16, DType::Q8_0}) {
+        if (!only.empty() && only != name(type)) continue;
         for (const Size& size : kSizes)
             for (const int columns : kColumns) {
                 Cell cell(*device, pool, type, size, columns);
@@ -241,6 +242,7 @@ void compare(int rounds, int threads) {
                 }
                 cell.print();
             }
+    }
 }
 
 }  // namespace
@@ -248,7 +250,7 @@ void compare(int rounds, int threads) {
 int main(int argc, char** argv) {
     try {
         const int threads = argc > 2 ? std::atoi(argv[2]) : 0;
-        compare(argc > 1 ? std::max(1, std::atoi(argv[1])) : 15, threads);
+        compare(argc > 1 ? std::max(1, std::atoi(argv[1])) : 15, threads, argc > 3 ? argv[3] : "");
     } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_exactness: %s\n", error.what());
         return 1;

@@ -57,6 +57,11 @@ float sum(Vector a) {
 #endif
 
 constexpr int kTileColumns = 4;
+#ifdef __AVX512VL__
+constexpr int kQuantColumns = 4;  // 32 registers
+#else
+constexpr int kQuantColumns = 2;
+#endif
 constexpr int kStreams = 4;                    // rows side by side where there is one column
 constexpr int kChunk = 1024, kChunkRows = 48;  // inner elements and rows that stay in the caches
 
@@ -176,15 +181,15 @@ void multiply(const Task& task, const uint16_t* w, const float* x) {
 void multiply(const Task& task, const BlockQ8_0* w, const BlockI8G32* x) {
     for (int first = task.first; first < task.last; first += kChunkRows)
         for (int column = 0; column < task.columns;) {
-            const bool wide = column + 2 <= task.columns;
+            const bool wide = column + kQuantColumns <= task.columns;
             for_rows<kStreams>(first, std::min(first + kChunkRows, task.last),
                                [&](auto rows, int row) {
                                    if (wide)
-                                       q8_tile<rows.value, 2>(task, w, x, row, column);
+                                       q8_tile<rows.value, kQuantColumns>(task, w, x, row, column);
                                    else
                                        q8_tile<rows.value, 1>(task, w, x, row, column);
                                });
-            column += wide ? 2 : 1;
+            column += wide ? kQuantColumns : 1;
         }
 }
 
