@@ -78,7 +78,7 @@ class CommandList {
     Hazards hazards_;
     VkPipelineStageFlags used_ = 0;     // by commands of this list
     VkPipelineStageFlags ordered_ = 0;  // that wait for what came before the last barrier
-    std::unique_ptr<Timer> timer_;  // where the device is profiled
+    std::unique_ptr<Timer> timer_;      // where the device is profiled
     bool open_ = false;
     double work_ = 0, most_work_ = 0;
     CommandCounts counts_;

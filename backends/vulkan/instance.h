@@ -39,7 +39,7 @@ struct Traits {
     size_t memory_bytes = 0;   // of the largest heap that is the device's own
     size_t storage_range = 0;  // most bytes of one binding
     size_t offset_alignment = 0;
-    size_t allocation_bytes = 0;  // most of one allocation
+    size_t allocation_bytes = 0;   // most of one allocation
     uint32_t storage_buffers = 0;  // that a shader can have
     uint32_t shared_bytes = 0;
     uint32_t group_size = 0;  // most invocations of a workgroup, in one row

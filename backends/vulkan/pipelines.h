@@ -62,9 +62,9 @@ class Pipelines {
     OwnedSetLayout set_layout_;
     OwnedPipelineLayout layout_;
     OwnedPipelineCache cache_;
-    std::string cache_path_;  // empty: none
-    bool cached_ = false;     // the file was there
-    size_t saved_ = 0;        // pipelines that the file has
+    std::string cache_path_;                       // empty: none
+    bool cached_ = false;                          // the file was there
+    size_t saved_ = 0;                             // pipelines that the file has
     std::chrono::steady_clock::time_point asked_;  // for the last one that was not there
     std::map<std::string, OwnedModule> modules_;
     std::counting_semaphore<> threads_;  // that may compile

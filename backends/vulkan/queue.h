@@ -88,7 +88,7 @@ class Queue {
     std::array<Batch, kBatches> batches_;
     size_t batch_ = 0;
     std::unique_ptr<VulkanMemory> staging_;  // once it is needed
-    size_t staged_ = 0;  // bytes of the staging memory that this batch uses
+    size_t staged_ = 0;                      // bytes of the staging memory that this batch uses
     OwnedCommandPool recording_pool_;
     std::map<uint64_t, std::unique_ptr<CommandList>> recordings_;
     CommandList* recording_ = nullptr;

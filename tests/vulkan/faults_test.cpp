@@ -47,7 +47,9 @@ class Faults : public testing::TestWithParam<bool> {
         choices.allow_unified = !GetParam();
         choices.profile = GetParam();
         choices.patch = vulkan::patch_with_faults;
-        choices.quiet_seconds = 1e9;  // the same calls in every run
+        // The same calls in every run, however long they take.
+        choices.quiet_seconds = 1e9;
+        choices.submission_work = 2e8;
         return open_vulkan("vulkan:0", choices);
     }
 
