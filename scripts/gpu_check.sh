@@ -168,7 +168,7 @@ fi
 # The quick tests again under each tool: every kind of kernel, and graphs.
 if section sanitizer 170; then
   quick='*RowsTest*/cuda:*BeamTest*/cuda:*ReplayTest*/cuda:*QuantisedTest.MatmulAdds*/cuda:*MatmulTest.Adds*/cuda:*MatmulTest.Takes*/cuda:*MatmulTest.Converts*/cuda'
-  quick+=':*AttentionTest.TreesEqual*/cuda:*AttentionTest.Reserved*/cuda:*ChoiceTest.Extremes*/cuda'
+  quick+=':*AttentionTest.TreesEqual*/cuda:*ModelShapesTest*/cuda:*ChoiceTest.Extremes*/cuda'
   for tool in memcheck racecheck initcheck synccheck; do
     # The variable of our libraries is for the program below the tool.
     check sanitizer "$tool" 60 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 1 \

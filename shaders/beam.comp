@@ -10,18 +10,17 @@ PARAMS(BeamParams);
 WRITES(0, int, table);  // [capacity][4]: token, parent, value, log_prob
 READS(1, int, ids);
 READS(2, float, log_probs);
-WRITES(3, int, rows);  // not written; perhaps the memory of `next`
+READS(3, int, rows);
 WRITES(4, int, frontier);
 READS(5, int, selection);
 WRITES(6, int, parent_row);
-WRITES(7, int, next);
+WRITES(7, int, next);  // other memory than that of `rows`
 #include "lib/best_of.glsl"
 #include "lib/row_fields.glsl"
 
-const uint kMostCandidates = 2048u, kMostWidth = 64u;
+const uint kMostCandidates = 2048u;
 
 shared uint keys[kMostCandidates];  // of the values of this level
-shared int next_rows[kMostWidth * kRowWords];
 
 uvec2 item(uint i) {
     return uvec2(keys[i], i);
@@ -70,10 +69,8 @@ void main() {
     if (p.width == 0u) return;
     barrier();
     if (p.has_selection == 0u) find_best(p.width, p.rows * p.k);
-    for (uint i = t; i < words; i += 256u) next_rows[i] = extended(i / kRowWords, i % kRowWords);
-    memoryBarrierBuffer();
-    barrier();
-    for (uint i = t; i < words; i += 256u) next[at[7] + i] = next_rows[i];
+    for (uint i = t; i < words; i += 256u)
+        next[at[7] + i] = extended(i / kRowWords, i % kRowWords);
     if (t >= p.width) return;
     parent_row[at[6] + t] = int(chosen(t) / p.k);
     frontier[at[4] + t] = int(p.table_offset + chosen(t));

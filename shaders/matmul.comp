@@ -4,6 +4,7 @@
 // kSplit alone where the weight has floats, and on nothing where it is quantised: products of
 // groups are added one by one.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #if defined(FETCH_TOGETHER)
 #extension GL_KHR_shader_subgroup_ballot : require
 #endif
@@ -19,12 +20,18 @@ layout(constant_id = 2) const uint kLanes = 8u;
 #endif
 layout(local_size_x = 32, local_size_y_id = 1) in;
 
-shared float shares[kColumns * kSplit * 32u];
+// Arrays have a fixed size: Metal knows none that a specialisation constant decides.
+const uint kMostColumns = 8u, kMostSplit = 8u;
+shared float shares[kMostColumns * kMostSplit * 32u];
+
+// Columns whose sums an invocation ends with: its part and every kSplit-th from there.
+const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;
 
 #if defined(FETCH_TOGETHER)
+const uint kLeastLanes = 4u, kMostFetches = (kPanelX + kLeastLanes - 1u) / kLeastLanes;
 const uint kFetches = (kPanelX + kLanes - 1u) / kLanes;
 
-uint fetched[kColumns * kFetches];
+uint fetched[kMostColumns * kMostFetches];
 
 // Before a panel is multiplied; `last` is the last word of it that x has.
 void fetch(uint panel_index, uint last) {
@@ -48,9 +55,9 @@ uint word_of_x(uint c, uint panel_index, uint i) {
 
 #if defined(QUANTISED)
 // terms[c]: the product of one group, as it is added to the sum.
-void multiply_panel(inout precise float terms[kColumns], uint panel_index, uint panel, uint lane) {
+void multiply_panel(inout precise float terms[kMostColumns], uint panel_index, uint panel, uint lane) {
     fetch(panel_index, kPanelX - 1u);
-    int dots[kColumns];
+    int dots[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) dots[c] = 0;
     for (uint quad = 0u; quad < kPanelQuads; ++quad) {
         uvec4 words = weight[panel + quad * kStripRows + lane];
@@ -82,7 +89,7 @@ float element(uvec4 words, uint i) {
 #endif
 }
 
-void add_panel(inout precise float sums[kColumns], uint panel_index, uint panel, uint lane) {
+void add_panel(inout precise float sums[kMostColumns], uint panel_index, uint panel, uint lane) {
     uvec4 words = weight[panel + lane];
     uint count = min(kPanelElements, p.inner - panel_index * kPanelElements);
     fetch(panel_index, count - 1u);
@@ -100,10 +107,10 @@ void main() {
     uint row = strip * kStripRows + lane, panels = panel_quads();
     uint first_panel = strip * p.panels * panels;
     first_column = gl_WorkGroupID.y * kColumns;
-    precise float sums[kColumns];
+    precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
 #if defined(QUANTISED)
-    precise float terms[kColumns];
+    precise float terms[kMostColumns];
     if (kSplit == 1u) {
         for (uint i = 0u; i < p.panels; ++i) {
             multiply_panel(terms, i, first_panel + i * panels, lane);
@@ -119,13 +126,16 @@ void main() {
                     shares[(c * kSplit + part) * 32u + lane] = terms[c];
             }
             barrier();
-            for (uint c = part; c < kColumns; c += kSplit)
+            for (uint own = 0u; own < kOwnColumns; ++own) {
+                uint c = own * kSplit + part;
+                if (c >= kColumns) break;
+                [[dont_unroll]]  // it would cost registers, and most of the time goes elsewhere
                 for (uint j = 0u; j < min(kSplit, p.panels - i); ++j)
-                    sums[c / kSplit] = sums[c / kSplit] + shares[(c * kSplit + j) * 32u + lane];
+                    sums[own] = sums[own] + shares[(c * kSplit + j) * 32u + lane];
+            }
             barrier();
         }
     }
-    for (uint c = part; c < kColumns; c += kSplit) write_sum(row, c, sums[c / kSplit]);
 #else
     // Parts take eight elements of k in turn, whatever the type.
     const uint step = 8u / kPanelElements;
@@ -135,12 +145,15 @@ void main() {
     if (kSplit > 1u) {
         for (uint c = 0u; c < kColumns; ++c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
         barrier();
-        for (uint c = part; c < kColumns; c += kSplit) {
-            sums[c / kSplit] = shares[c * kSplit * 32u + lane];
+        for (uint own = 0u; own < kOwnColumns; ++own) {
+            uint c = own * kSplit + part;
+            if (c >= kColumns) break;
+            sums[own] = shares[c * kSplit * 32u + lane];
             for (uint j = 1u; j < kSplit; ++j)
-                sums[c / kSplit] = sums[c / kSplit] + shares[(c * kSplit + j) * 32u + lane];
+                sums[own] = sums[own] + shares[(c * kSplit + j) * 32u + lane];
         }
     }
-    for (uint c = part; c < kColumns; c += kSplit) write_sum(row, c, sums[c / kSplit]);
 #endif
+    for (uint own = 0u; own < kOwnColumns; ++own)
+        if (own * kSplit + part < kColumns) write_sum(row, own * kSplit + part, sums[own]);
 }

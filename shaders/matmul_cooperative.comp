@@ -41,6 +41,8 @@ const uint kSetTiles = kRowTiles * kColumnTiles;
 const uint kQuads = kPanels * kPanelQuads;           // of a row in a stage
 const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // of an invocation
 
+// Matrices are loaded from and stored to addresses of whole 16 bytes, or rows of 8 bytes to those
+// of 8: each of these arrays, and whatever is shared beside them, has whole 16 bytes.
 shared uvec2 weights[kStripRows * kStride];
 shared uvec2 columns[kParts * kColumns * kStride];
 shared SUM products[kSets * kColumns * kStripRows];

@@ -24,7 +24,7 @@ struct NormParams {
 };
 
 struct MatmulParams {
-    uint first_row, rows;  // of the weight, which this part holds
+    uint rows;             // of the weight, which this part holds
     uint inner, panels;    // columns of x; panels of a strip
     uint columns;          // rows of x
     uint x_stride, out_stride;
@@ -38,12 +38,18 @@ struct RopeParams {
 
 struct AttentionParams {
     uint heads, group, head_dim;  // group: query heads of a kv head
-    uint together;                // heads that are merged together
     uint first_row;               // of this block of rows
-    uint units, out_stride;       // units of `together` heads
     uint qkv_stride, k_stride, v_stride, pages_stride;
     uint most_chunks;  // that the scratch has room for, of each head
     float scale;
+};
+
+struct MergeParams {
+    uint heads, head_dim;
+    uint together;           // heads that are merged together
+    uint first_row;          // of this block of rows
+    uint units, out_stride;  // units of `together` heads
+    uint most_chunks;
 };
 
 struct GatherParams {

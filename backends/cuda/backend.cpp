@@ -45,7 +45,7 @@ Capabilities describe(int index) {
                        "; build with -DAERIE_CUDA_ARCHITECTURES=" +
                        std::to_string(properties.major * 10 + properties.minor);
     caps.memory_bytes = properties.totalGlobalMem;
-    caps.kind = DeviceKind::discrete_gpu;
+    caps.kind = properties.integrated ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
     caps.most.rows = caps.most.heads = kMostGrid;
     caps.most.head_dim = kMostHeadDim;
     caps.most.context = kMostGrid * kPageSize;

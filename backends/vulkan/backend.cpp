@@ -14,22 +14,26 @@ namespace vulkan {
 
 namespace {
 
-// " (f16 16x8x16, int8 16x8x32)", or why there is none.
-std::string shapes_of_matrices(const Traits& traits) {
+// " (f16 16x8x16, int8 16x8x32)", or why there is none; shapes where the device is open.
+std::string about_matrices(const Traits& traits, const Matrices* open) {
     if (!traits.cooperative_matrix) return "";
     if (!has_matrix_shaders()) return " (not in this build)";
+    const bool has = open && (open->f16 || open->s8);
+    if (!has && !trusts_matrices(traits)) return " (not trusted with this driver)";
+    if (!open) return "";
     std::string shapes;
     const auto add = [&](const char* type, const MatrixShape& shape) {
         if (shape)
             shapes += (shapes.empty() ? "" : ", ") + std::string(type) + std::to_string(shape.m) +
                       "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
     };
-    add("f16 ", traits.f16_matrix);
-    add("int8 ", traits.s8_matrix);
+    add("f16 ", open->f16);
+    add("int8 ", open->s8);
     return " (" + (shapes.empty() ? "of no shape that suits" : shapes) + ")";
 }
 
-std::vector<std::string> details(const Traits& traits) {
+// `open`: the matrices of a device that is open.
+std::vector<std::string> details(const Traits& traits, const Matrices* open) {
     std::string used, unused;
     const auto add = [&](const std::string& what, bool there, bool wanted) {
         std::string& list = there && wanted ? used : unused;
@@ -37,8 +41,8 @@ std::vector<std::string> details(const Traits& traits) {
     };
     add("integer dot product", traits.integer_dot, true);
     add("timestamps", traits.timestamp_seconds > 0, true);
-    add("cooperative matrices" + shapes_of_matrices(traits), traits.cooperative_matrix,
-        traits.type != VK_PHYSICAL_DEVICE_TYPE_CPU && (traits.f16_matrix || traits.s8_matrix));
+    add("cooperative matrices" + about_matrices(traits, open), traits.cooperative_matrix,
+        open ? open->f16 || open->s8 : trusts_matrices(traits));
     add("subgroup size control", traits.subgroup_control, false);
     add("16-bit storage", traits.storage16, false);
     add("8-bit storage", traits.storage8, false);
@@ -68,14 +72,14 @@ DeviceKind kind_of(VkPhysicalDeviceType type) {
                                                             : DeviceKind::cpu;
 }
 
-Capabilities describe(size_t index, const Traits& traits) {
+Capabilities describe(size_t index, const Traits& traits, const Matrices* open = nullptr) {
     Capabilities caps;
     caps.name = "vulkan:" + std::to_string(index);
     caps.description = traits.name + ", " + traits.driver;
     caps.memory_bytes = traits.memory_bytes;
     caps.problem = traits.missing;
     caps.kind = kind_of(traits.type);
-    caps.details = details(traits);
+    caps.details = details(traits, open);
     caps.most.rows = caps.most.heads = kMostGroups;
     caps.most.widest = kWidest;
     caps.most.context = kMostContext;
@@ -107,7 +111,7 @@ size_t find_device(const Instance& instance, const std::string& device) {
 VulkanBackend::VulkanBackend(std::shared_ptr<Device> device, size_t index)
     : device_(std::move(device)),
       queue_(std::make_shared<Queue>(device_)),
-      capabilities_(describe(index, device_->traits())) {
+      capabilities_(describe(index, device_->traits(), &device_->matrices())) {
     do_reserve({});
 }
 
@@ -121,7 +125,7 @@ Buffer VulkanBackend::allocate(size_t size_bytes) {
     if (made.mapped)
         std::fill_n(made.mapped, size_bytes, std::byte(0));
     else
-        queue_->fill_zero(dense(&made, DType::I32, 1, int((size_bytes + 3) / 4)));
+        queue_->fill_zero(made);
     return memory;
 }
 
@@ -133,11 +137,10 @@ std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock
 
 void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     constexpr size_t kAttentionWords = 16 << 20;
-    const int chunks = (limits.context + kPageSize - 1) / kPageSize;
+    chunks = (limits.context + kPageSize - 1) / kPageSize;
     const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
-    plan.add(finished, DType::I32, 1, kMaxNodes * std::max(limits.heads, 1));
     add_choices_to(plan, limits);
 }
 

@@ -22,7 +22,7 @@ struct Scratch {
     void add_choices_to(TensorPlan& plan, const Limits& limits);
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
-    Tensor finished;   // I32, zero between dispatches: parts of attention that are done
+    int chunks = 0;    // of the context
     // Choices, for some rows at a time. The histogram is zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best
@@ -74,7 +74,7 @@ class VulkanBackend final : public Backend {
 
     const Queue& queue() const { return *queue_; }
     // Reads all of `from` into one word of a workgroup each, or copies it.
-    void probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups);
+    void probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups, double work_of_word);
 
   private:
     void do_reserve(const Limits& limits) override;

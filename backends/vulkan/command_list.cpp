@@ -2,6 +2,7 @@
 // at any word and a descriptor only at an aligned byte.
 #include "vulkan/command_list.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -13,8 +14,22 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr uint32_t kSetsOfPool = 256;
-constexpr VkPipelineStageFlags kStages =
-    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkPipelineStageFlags kStages = kCompute | kTransfer;
+
+VkAccessFlags writes_of(VkPipelineStageFlags stages) {
+    VkAccessFlags access = 0;
+    if (stages & kCompute) access |= VK_ACCESS_SHADER_WRITE_BIT;
+    if (stages & kTransfer) access |= VK_ACCESS_TRANSFER_WRITE_BIT;
+    return access;
+}
+VkAccessFlags reads_of(VkPipelineStageFlags stages) {
+    VkAccessFlags access = 0;
+    if (stages & kCompute) access |= VK_ACCESS_SHADER_READ_BIT;
+    if (stages & kTransfer) access |= VK_ACCESS_TRANSFER_READ_BIT;
+    return access;
+}
 
 size_t whole_words(size_t bytes) {
     return (bytes + 3) / 4 * 4;
@@ -54,18 +69,18 @@ void CommandList::begin() {
     VK_CHECK(device_, vkBeginCommandBuffer, handle_, &info);
     open_ = true;
     if (timer_) timer_->reset(handle_);
-    barrier();
+    used_ = 0;
+    barrier(kStages, kStages);
 }
 
 void CommandList::end() {
     open_ = false;
     for (const auto& command : waiting_) command();
     waiting_.clear();
-    const VkMemoryBarrier to_host = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .pNext = nullptr,
-        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-        .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
+    const VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                     .pNext = nullptr,
+                                     .srcAccessMask = writes_of(kStages),
+                                     .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
     device_.vk.vkCmdPipelineBarrier(handle_, kStages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0,
                                     nullptr, 0, nullptr);
     VK_CHECK(device_, vkEndCommandBuffer, handle_);
@@ -83,27 +98,30 @@ void CommandList::give(Command command) {
         waiting_.push_back(command);
 }
 
-void CommandList::barrier() {
+void CommandList::barrier(VkPipelineStageFlags before, VkPipelineStageFlags after) {
     hazards_.barrier();
-    give([this] {
-        const VkMemoryBarrier all = {
-            .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-            .pNext = nullptr,
-            .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-            .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                             VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
-        device_.vk.vkCmdPipelineBarrier(handle_, kStages, kStages, 0, 1, &all, 0, nullptr, 0,
-                                        nullptr);
+    ordered_ = after;
+    give([this, before, after] {
+        const VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                     .pNext = nullptr,
+                                     .srcAccessMask = writes_of(before),
+                                     .dstAccessMask = reads_of(after) | writes_of(after)};
+        device_.vk.vkCmdPipelineBarrier(handle_, before, after, 0, 1, &all, 0, nullptr, 0, nullptr);
     });
 }
 
-void CommandList::order(std::span<const Access> accesses) {
-    for (const Access& access : accesses)
-        if (access.tensor && hazards_.conflicts(access)) {
-            barrier();
-            ++counts_.barriers;
-            break;
-        }
+// A barrier holds up the stage of the next command alone; a command of another stage needs its own.
+// What ran before the list is ordered by its first barrier.
+void CommandList::order(VkPipelineStageFlags stage, std::span<const Access> accesses) {
+    const bool waits = !(ordered_ & stage) ||
+                       std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+                           return access.tensor && hazards_.conflicts(access);
+                       });
+    if (waits) {
+        barrier(used_, stage);
+        ++counts_.barriers;
+    }
+    used_ |= stage;
     for (const Access& access : accesses)
         if (access.tensor) hazards_.add(access);
 }
@@ -112,10 +130,10 @@ void CommandList::dispatch(const Dispatch& d) {
     if (d.grid.x == 0 || d.grid.y == 0 || d.grid.z == 0) return;
     assert(d.bindings.size() <= kMostBindings);
     assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
-    if (timer_) barrier();  // alone between its timestamps
-    order(d.bindings);
+    if (timer_) barrier(kStages, kStages);  // alone between its timestamps
+    order(kCompute, d.bindings);
     std::array<uint32_t, kPushBytes / 4> push = {};
-    const VkDescriptorSet set = make_set(d.bindings, push.data());
+    const VkDescriptorSet set = make_set(d, push.data());
     std::memcpy(push.data() + kMostBindings, d.params, d.params_bytes);
     const uint32_t push_bytes = kMostBindings * 4 + d.params_bytes;
     const auto command = [this, set, push, push_bytes, grid = d.grid, base = d.base,
@@ -146,7 +164,9 @@ void CommandList::dispatch(const Dispatch& d) {
     ++counts_.dispatches;
 }
 
-VkDescriptorSet CommandList::make_set(std::span<const Access> bindings, uint32_t* offsets) {
+VkDescriptorSet CommandList::make_set(const Dispatch& dispatch, uint32_t* offsets) {
+    const std::span<const Access> bindings = dispatch.bindings;
+    const size_t most = device_.traits().storage_range;
     VkDescriptorBufferInfo infos[kMostBindings];
     VkWriteDescriptorSet writes[kMostBindings];
     uint32_t count = 0;
@@ -158,6 +178,10 @@ VkDescriptorSet CommandList::make_set(std::span<const Access> bindings, uint32_t
                              device_.traits().offset_alignment;
         const size_t end = tensor.offset_bytes + whole_words(extent_bytes(tensor));
         assert(tensor.offset_bytes % 4 == 0);
+        if (end - begin > most)
+            throw Error(device_.name() + ": " + dispatch.kernel.shader + " works on " +
+                        std::to_string((end - begin) >> 20) + " MiB in one piece, and " +
+                        device_.traits().name + " takes at most " + std::to_string(most >> 20));
         offsets[i] = uint32_t((tensor.offset_bytes - begin) / 4);
         infos[count] = {memory_of(tensor).buffer(), begin, std::max<size_t>(end - begin, 4)};
         writes[count] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
@@ -212,7 +236,7 @@ VkDescriptorPool CommandList::add_set_pool() {
 
 void CommandList::update(const Tensor& to, const void* from) {
     const Access access = writes(to);
-    order({&access, 1});
+    order(kTransfer, {&access, 1});
     const auto command = [this, to](const void* data) {
         device_.vk.vkCmdUpdateBuffer(handle_, memory_of(to).buffer(), to.offset_bytes,
                                      extent_bytes(to), data);
@@ -225,7 +249,7 @@ void CommandList::update(const Tensor& to, const void* from) {
 
 void CommandList::copy(const Tensor& to, const Tensor& from) {
     const Access accesses[] = {writes(to), reads(from)};
-    order(accesses);
+    order(kTransfer, accesses);
     give([this, to, from] {
         const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, extent_bytes(from)};
         device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer(), memory_of(to).buffer(), 1,
@@ -233,12 +257,11 @@ void CommandList::copy(const Tensor& to, const Tensor& from) {
     });
 }
 
-void CommandList::fill_zero(const Tensor& to) {
-    const Access access = writes(to);
-    order({&access, 1});
-    give([this, to] {
-        device_.vk.vkCmdFillBuffer(handle_, memory_of(to).buffer(), to.offset_bytes,
-                                   whole_words(extent_bytes(to)), 0);
+void CommandList::fill_zero(Memory& to) {
+    const Access access = writes(whole(to));
+    order(kTransfer, {&access, 1});
+    give([this, buffer = static_cast<VulkanMemory&>(to).buffer()] {
+        device_.vk.vkCmdFillBuffer(handle_, buffer, 0, VK_WHOLE_SIZE, 0);
     });
 }
 

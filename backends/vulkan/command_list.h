@@ -49,7 +49,7 @@ class CommandList {
     void dispatch(const Dispatch& dispatch);
     void update(const Tensor& to, const void* from);  // dense, whole words, at most 64 KiB
     void copy(const Tensor& to, const Tensor& from);  // equal bytes, dense
-    void fill_zero(const Tensor& to);
+    void fill_zero(Memory& to);                       // all of it
 
     VkCommandBuffer handle() const { return handle_; }
     double work() const { return work_; }
@@ -60,9 +60,9 @@ class CommandList {
   private:
     template <class Command>
     void give(Command command);  // to the command buffer, now or when the list ends
-    void order(std::span<const Access> accesses);
-    void barrier();
-    VkDescriptorSet make_set(std::span<const Access> bindings, uint32_t* offsets);
+    void order(VkPipelineStageFlags stage, std::span<const Access> accesses);
+    void barrier(VkPipelineStageFlags before, VkPipelineStageFlags after);
+    VkDescriptorSet make_set(const Dispatch& dispatch, uint32_t* offsets);
     VkDescriptorSet allocate_set();
     VkDescriptorPool add_set_pool();
 
@@ -76,6 +76,8 @@ class CommandList {
     VkPipeline bound_ = VK_NULL_HANDLE;
     std::vector<std::function<void()>> waiting_;  // commands, in order
     Hazards hazards_;
+    VkPipelineStageFlags used_ = 0;     // by commands of this list
+    VkPipelineStageFlags ordered_ = 0;  // that wait for what came before the last barrier
     std::unique_ptr<Timer> timer_;  // where the device is profiled
     bool open_ = false;
     double work_ = 0, most_work_ = 0;

@@ -1,10 +1,15 @@
-// Asks for the shapes of cooperative matrices and chooses among them.
+// Whether cooperative matrices are used, and the choice among their shapes.
 #include "vulkan/cooperative.h"
 
 #include <tuple>
 
+#include "vulkan/shaders.h"
+
 namespace aerie::vulkan {
 
+namespace {
+
+// Every kind of product that the device has; the extension must be there.
 std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
                                                           VkPhysicalDevice device) {
     using Function = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, CooperativeProperties*);
@@ -16,6 +21,41 @@ std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
     if (get(device, &count, all.data()) != VK_SUCCESS) return {};
     all.resize(count);
     return all;
+}
+
+}  // namespace
+
+// The vendors' AMD drivers report matrices for hardware that has none, and one for Windows crashes
+// with integrated GPUs; RDNA 3, which has them, is the first AMD hardware with mixed dot products.
+// Intel's have been seen to be slower than nothing before Xe2, whose subgroups have 16 invocations
+// at least.
+bool trusts_matrices(const Traits& traits) {
+    switch (traits.driver_id) {
+        case VK_DRIVER_ID_NVIDIA_PROPRIETARY:
+        case VK_DRIVER_ID_MESA_NVK:
+        case VK_DRIVER_ID_MESA_RADV:
+            return true;
+        case VK_DRIVER_ID_AMD_PROPRIETARY:
+        case VK_DRIVER_ID_AMD_OPEN_SOURCE:
+            return traits.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && traits.mixed_dot;
+        case VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS:
+        case VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA:
+            return traits.least_subgroup >= 16;
+        default:
+            return false;
+    }
+}
+
+Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Traits& traits) {
+    Matrices matrices;
+    // What the shader needs beside them.
+    if (!has_matrix_shaders() || !traits.cooperative_matrix || !traits.device_scope ||
+        kCooperativeInvocations % traits.widest_subgroup())
+        return matrices;
+    const auto all = cooperative_properties(instance, device);
+    if (traits.float16) matrices.f16 = matmul_shape(all, ComponentType::f16, ComponentType::f32);
+    if (traits.int8) matrices.s8 = matmul_shape(all, ComponentType::s8, ComponentType::s32);
+    return matrices;
 }
 
 MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "vulkan/instance.h"
+
 namespace aerie::vulkan {
 
 // A matrix of M x K times one of K x N.
@@ -35,13 +37,21 @@ struct CooperativeProperties {  // VkCooperativeMatrixPropertiesKHR
     int32_t scope = 0;  // 3: of a subgroup
 };
 
-// Every kind of product that the device has; the extension must be there.
-std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
-                                                          VkPhysicalDevice device);
-
 // Of the products of such elements with such sums those that matmul can use, the one that wastes
 // least where there are few rows: its shape; zero where there is none.
 MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,
                          ComponentType sum);
+
+struct Matrices {
+    MatrixShape f16, s8;  // zero: not there
+};
+
+// Whether cooperative matrices are used where nobody asks for them or forbids them: by drivers
+// and hardware that are known to have them, and to be quicker with them, when they report them. A
+// function of these alone and of no measurement, since the order of a sum of floats depends on it.
+bool trusts_matrices(const Traits& traits);
+
+// Those of a device and this build for matmul. There are drivers that crash when they are asked.
+Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Traits& traits);
 
 }  // namespace aerie::vulkan

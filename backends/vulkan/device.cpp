@@ -10,18 +10,23 @@ namespace {
 // Invocations that share an output row where the device needs many to be busy.
 constexpr int kGpuSplit = 8;
 
+Traits traits_for(Traits traits, const DeviceChoices& choices) {
+    if (choices.pretend) choices.pretend(traits);
+    traits.missing = missing_of(traits);
+    return traits;
+}
+
 }  // namespace
 
 Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceChoices& choices)
     : instance_(std::move(instance)),
       physical_(instance_->devices().at(index).handle),
-      traits_(instance_->devices().at(index).traits),
+      traits_(traits_for(instance_->devices().at(index).traits, choices)),
       name_("vulkan:" + std::to_string(index)),
       unified_(traits_.unified() && choices.allow_unified),
       integer_dot_(traits_.integer_dot && choices.allow_integer_dot),
-      cooperative_(
-          choices.cooperative_matrices.value_or(traits_.type != VK_PHYSICAL_DEVICE_TYPE_CPU)),
       cache_(choices.cache),
+      quiet_seconds_(choices.quiet_seconds),
       on_progress_(choices.on_progress),
       split_(choices.split                                 ? choices.split
              : traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1
@@ -30,11 +35,12 @@ Device::Device(std::shared_ptr<Instance> instance, size_t index, const DeviceCho
       profile_(choices.profile && traits_.timestamp_seconds > 0) {
     if (!traits_.missing.empty())
         throw Error(name_ + ": " + traits_.name + " cannot run aerie: " + traits_.missing);
-    vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
+    if (choices.cooperative_matrices.value_or(trusts_matrices(traits_)))
+        matrices_ = ask_for_matrices(instance_->handle(), physical_, traits_);
     create();
     volkLoadDeviceTable(&vk, handle);
     if (choices.patch) choices.patch(vk);
-    vk.vkGetDeviceQueue(handle, traits_.queue_family, 0, &queue);
+    vk.vkGetDeviceQueue(handle, *traits_.queue_family, 0, &queue);
 }
 
 void Device::create() {
@@ -42,7 +48,7 @@ void Device::create() {
     const VkDeviceQueueCreateInfo queue_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                                 .pNext = nullptr,
                                                 .flags = 0,
-                                                .queueFamilyIndex = traits_.queue_family,
+                                                .queueFamilyIndex = *traits_.queue_family,
                                                 .queueCount = 1,
                                                 .pQueuePriorities = &priority};
     auto v13 = structure<VkPhysicalDeviceVulkan13Features>(
@@ -76,9 +82,8 @@ void Device::create() {
 }
 
 MatrixShape Device::matrix_shape(DType weight) const {
-    if (!cooperative_) return {};
-    return weight == DType::F16   ? traits_.f16_matrix
-           : is_quantised(weight) ? traits_.s8_matrix
+    return weight == DType::F16   ? matrices_.f16
+           : is_quantised(weight) ? matrices_.s8
                                   : MatrixShape();
 }
 
@@ -94,11 +99,10 @@ Device::~Device() {
     if (handle) vk.vkDestroyDevice(handle, nullptr);
 }
 
-int Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags properties) const {
-    for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i)
-        if ((allowed >> i & 1) && (memory_.memoryTypes[i].propertyFlags & properties) == properties)
-            return int(i);
-    return -1;
+// Ticks begin anew beyond their bits.
+double Device::seconds_between(uint64_t begin, uint64_t end) const {
+    const uint64_t ticks = (end - begin) & (~uint64_t(0) >> (64 - traits_.timestamp_bits));
+    return double(ticks) * traits_.timestamp_seconds;
 }
 
 }  // namespace aerie::vulkan

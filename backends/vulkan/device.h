@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/dtype.h"
+#include "vulkan/cooperative.h"
 #include "vulkan/instance.h"
 
 namespace aerie::vulkan {
@@ -15,13 +16,15 @@ namespace aerie::vulkan {
 // What tests vary; the defaults are for users.
 struct DeviceChoices {
     bool allow_integer_dot = true;
-    // Where the device and the build have them; empty: on GPUs.
+    // Where the device and the build have them; empty: where trusts_matrices() says so.
     std::optional<bool> cooperative_matrices;
     bool allow_unified = true;   // false: host data goes through staging buffers everywhere
     int split = 0;               // invocations that share a row of a matmul; 0: by kind of device
     double submission_work = 0;  // most multiply-adds at once; 0: what takes a tenth of a second
     std::string cache;           // folder where compiled pipelines are kept; empty: nowhere
     bool profile = false;        // time each dispatch; they then run one by one
+    double quiet_seconds = 1;    // without compiling, until pipelines are stored in the cache
+    std::function<void(Traits&)> pretend;                 // changes what the device is taken for
     std::function<void(VolkDeviceTable&)> patch;          // may replace functions
     std::function<void(const std::string&)> on_progress;  // while pipelines compile
 };
@@ -38,6 +41,7 @@ class Device {
     const std::string& name() const { return name_; }  // "vulkan:0"
     bool unified() const { return unified_; }
     bool integer_dot() const { return integer_dot_; }
+    const Matrices& matrices() const { return matrices_; }
     // Of the matrices that multiply a weight of this type; zero: not by cooperative matrices.
     MatrixShape matrix_shape(DType weight) const;
     int split() const { return split_; }
@@ -46,11 +50,12 @@ class Device {
     double submission_work() const { return submission_work_; }
     bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }
+    double quiet_seconds() const { return quiet_seconds_; }
     void say(const std::string& what) const {
         if (on_progress_) on_progress_(what);
     }
-    // A memory type of `allowed` (bits) with all of `properties`; -1: none.
-    int memory_type(uint32_t allowed, VkMemoryPropertyFlags properties) const;
+    // Between two timestamps of the queue.
+    double seconds_between(uint64_t begin, uint64_t end) const;
 
     VkDevice handle = VK_NULL_HANDLE;
     VkQueue queue = VK_NULL_HANDLE;
@@ -63,9 +68,10 @@ class Device {
     VkPhysicalDevice physical_;
     Traits traits_;
     std::string name_;
-    VkPhysicalDeviceMemoryProperties memory_ = {};
-    bool unified_, integer_dot_, cooperative_;
+    bool unified_, integer_dot_;
+    Matrices matrices_;
     std::string cache_;
+    double quiet_seconds_;
     std::function<void(const std::string&)> on_progress_;
     int split_;
     double submission_work_;

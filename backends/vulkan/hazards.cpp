@@ -31,10 +31,10 @@ bool overlap(const Tensor& a, const Tensor& b) {
     const Span x(a), y(b);
     if (x.end <= y.begin || y.end <= x.begin) return false;
     if (x.stride != y.stride || x.stride == 0) return true;
-    // Where both have the same rows apart, their columns repeat at the same distance.
-    const size_t left = x.begin % x.stride, right = y.begin % y.stride;
-    if (left + x.width > x.stride || right + y.width > y.stride) return true;
-    return left < right + y.width && right < left + x.width;
+    // Where both have the same rows apart, their columns repeat at the same distance: how far y's
+    // begin behind x's. They fit between these or not.
+    const size_t behind = (y.begin % y.stride + x.stride - x.begin % x.stride) % x.stride;
+    return behind < x.width || behind + y.width > x.stride;
 }
 
 bool Hazards::conflicts(const Access& access) const {

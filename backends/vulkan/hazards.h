@@ -25,6 +25,13 @@ inline Access reads_or(const Tensor& tensor, const Tensor& other) {
     return reads(tensor ? tensor : other);
 }
 
+// All of an allocation, and perhaps a little beyond: in rows, since an int counts columns.
+inline Tensor whole(Memory& memory) {
+    constexpr int kColumns = 1 << 20;
+    return dense(&memory, DType::I32, int(memory.size_bytes / (4 * size_t(kColumns))) + 1,
+                 kColumns);
+}
+
 // Bytes from the first of a view to its last.
 size_t extent_bytes(const Tensor& t);
 

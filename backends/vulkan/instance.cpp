@@ -7,7 +7,7 @@
 #include <set>
 
 #include "vulkan/check.h"
-#include "vulkan/shaders.h"
+#include "vulkan/cooperative.h"
 
 namespace aerie::vulkan {
 
@@ -55,9 +55,29 @@ std::set<std::string> extensions_of(VkPhysicalDevice device) {
     return names;
 }
 
+void read_limits(Traits& traits, const VkPhysicalDeviceLimits& limits) {
+    traits.storage_range = limits.maxStorageBufferRange;
+    traits.offset_alignment = limits.minStorageBufferOffsetAlignment;
+    traits.storage_buffers =
+        std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
+                  limits.maxPerStageResources});
+    traits.shared_bytes = limits.maxComputeSharedMemorySize;
+    traits.group_size =
+        std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+    traits.timestamp_seconds = double(limits.timestampPeriod) * 1e-9;
+}
+
+// Denormals and rounding only where they can be set for 32 bits alone.
+FloatControls float_controls_of(const VkPhysicalDeviceVulkan12Properties& v12) {
+    constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+    return {.denormals = v12.shaderDenormPreserveFloat32 && v12.denormBehaviorIndependence != kNone,
+            .infinities = bool(v12.shaderSignedZeroInfNanPreserveFloat32),
+            .rounding = v12.shaderRoundingModeRTEFloat32 && v12.roundingModeIndependence != kNone};
+}
+
 void read_properties(Traits& traits, VkPhysicalDevice device) {
-    auto control = structure<VkPhysicalDeviceSubgroupSizeControlProperties>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+    auto v13 = structure<VkPhysicalDeviceVulkan13Properties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES);
     auto v11 = structure<VkPhysicalDeviceVulkan11Properties>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
     auto v12 = structure<VkPhysicalDeviceVulkan12Properties>(
@@ -65,7 +85,7 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
     auto all = structure<VkPhysicalDeviceProperties2>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &v12);
     vkGetPhysicalDeviceProperties(device, &all.properties);
-    if (all.properties.apiVersion >= VK_API_VERSION_1_3) v11.pNext = &control;
+    if (all.properties.apiVersion >= VK_API_VERSION_1_3) v11.pNext = &v13;
     if (all.properties.apiVersion >= kVersion) vkGetPhysicalDeviceProperties2(device, &all);
     const VkPhysicalDeviceProperties& p = all.properties;
     traits.name = p.deviceName;
@@ -75,33 +95,24 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
         traits.uuid += "0123456789abcdef"[byte & 15];
     }
     traits.type = p.deviceType;
+    traits.driver_id = v12.driverID;
     traits.api_version = p.apiVersion;
-    traits.storage_range = p.limits.maxStorageBufferRange;
-    traits.offset_alignment = p.limits.minStorageBufferOffsetAlignment;
+    read_limits(traits, p.limits);
     traits.allocation_bytes = v11.maxMemoryAllocationSize;
-    traits.shared_bytes = p.limits.maxComputeSharedMemorySize;
+    if (v13.maxBufferSize > 0)
+        traits.allocation_bytes = std::min(traits.allocation_bytes, size_t(v13.maxBufferSize));
+    traits.mixed_dot = v13.integerDotProduct4x8BitPackedMixedSignednessAccelerated;
+    traits.float_controls = float_controls_of(v12);
     traits.subgroup_size = v11.subgroupSize;
     traits.subgroup_broadcast = (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
                                 (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT);
-    traits.least_subgroup = control.minSubgroupSize;
-    traits.most_subgroup = control.maxSubgroupSize;
-    traits.timestamp_seconds =
-        p.limits.timestampComputeAndGraphics ? p.limits.timestampPeriod * 1e-9f : 0;
+    traits.least_subgroup = v13.minSubgroupSize;
+    traits.most_subgroup = v13.maxSubgroupSize;
 }
 
-// What the shader of cooperative matrices needs beside them.
-void read_matrices(Traits& traits, VkInstance instance, VkPhysicalDevice device,
-                   const VkPhysicalDeviceVulkan12Features& v12) {
-    if (!has_matrix_shaders() || !traits.cooperative_matrix || !v12.vulkanMemoryModelDeviceScope ||
-        kCooperativeInvocations % traits.widest_subgroup())
-        return;
-    const auto all = cooperative_properties(instance, device);
-    if (v12.shaderFloat16)
-        traits.f16_matrix = matmul_shape(all, ComponentType::f16, ComponentType::f32);
-    if (v12.shaderInt8) traits.s8_matrix = matmul_shape(all, ComponentType::s8, ComponentType::s32);
-}
-
-void read_features(Traits& traits, VkInstance instance, VkPhysicalDevice device) {
+// The shapes of cooperative matrices are left to who opens the device: there are drivers that
+// crash when they are asked.
+void read_features(Traits& traits, VkPhysicalDevice device) {
     const std::set<std::string> extensions = extensions_of(device);
     CooperativeFeatures cooperative;
     auto v13 = structure<VkPhysicalDeviceVulkan13Features>(
@@ -119,53 +130,74 @@ void read_features(Traits& traits, VkInstance instance, VkPhysicalDevice device)
     }
     vkGetPhysicalDeviceFeatures2(device, &all);
     traits.float16 = v12.shaderFloat16;
+    traits.int8 = v12.shaderInt8;
+    traits.device_scope = v12.vulkanMemoryModelDeviceScope;
     traits.storage8 = v12.storageBuffer8BitAccess;
     traits.storage16 = v11.storageBuffer16BitAccess;
     traits.buffer_address = v12.bufferDeviceAddress;
     traits.integer_dot = v13.shaderIntegerDotProduct;
     traits.subgroup_control = v13.subgroupSizeControl;
     traits.cooperative_matrix = cooperative.matrix;
-    read_matrices(traits, instance, device, v12);
     traits.portability_subset = extensions.count("VK_KHR_portability_subset") > 0;
 }
 
-// A family that computes; one without graphics if there is a choice.
-bool choose_queue_family(Traits& traits, VkPhysicalDevice device) {
+void read_queues(Traits& traits, VkPhysicalDevice device) {
     const auto families =
         enumerate<VkQueueFamilyProperties>([&](uint32_t* count, VkQueueFamilyProperties* to) {
             vkGetPhysicalDeviceQueueFamilyProperties(device, count, to);
         });
-    bool found = false;
-    for (uint32_t i = 0; i < families.size(); ++i) {
-        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
-        if (found && (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)) continue;
-        if (families[i].timestampValidBits == 0) traits.timestamp_seconds = 0;
-        traits.queue_family = i;
-        if (found) break;
-        found = true;
-    }
-    return found;
+    traits.queue_family = choose_queue_family(families);
+    if (!traits.queue_family) return;
+    traits.timestamp_bits = families[*traits.queue_family].timestampValidBits;
+    if (traits.timestamp_bits == 0) traits.timestamp_seconds = 0;
 }
 
-Traits read_traits(VkInstance instance, VkPhysicalDevice device) {
+Traits read_traits(VkPhysicalDevice device) {
     Traits traits;
     read_properties(traits, device);
-    VkPhysicalDeviceMemoryProperties memory;
-    vkGetPhysicalDeviceMemoryProperties(device, &memory);
-    for (uint32_t i = 0; i < memory.memoryHeapCount; ++i)
-        if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
-            traits.memory_bytes = std::max(traits.memory_bytes, size_t(memory.memoryHeaps[i].size));
-    if (traits.api_version < kVersion)
-        traits.missing =
-            "it has Vulkan " + std::to_string(VK_API_VERSION_MAJOR(traits.api_version)) + "." +
-            std::to_string(VK_API_VERSION_MINOR(traits.api_version)) + ", aerie needs 1.2";
-    else
-        read_features(traits, instance, device);
-    if (!choose_queue_family(traits, device)) traits.missing = "it has no compute queue";
+    vkGetPhysicalDeviceMemoryProperties(device, &traits.memory);
+    for (uint32_t i = 0; i < traits.memory.memoryHeapCount; ++i) {
+        const VkMemoryHeap& heap = traits.memory.memoryHeaps[i];
+        if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+            traits.memory_bytes = std::max(traits.memory_bytes, size_t(heap.size));
+    }
+    if (traits.api_version >= kVersion) read_features(traits, device);
+    read_queues(traits, device);
+    traits.missing = missing_of(traits);
     return traits;
 }
 
 }  // namespace
+
+std::optional<uint32_t> choose_queue_family(std::span<const VkQueueFamilyProperties> families) {
+    std::optional<uint32_t> chosen;
+    for (uint32_t i = 0; i < families.size(); ++i) {
+        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+        if (!(families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)) return i;
+        if (!chosen) chosen = i;
+    }
+    return chosen;
+}
+
+// What the shaders and pipelines.h take for granted, where Vulkan lets a device have less.
+std::string missing_of(const Traits& traits) {
+    if (traits.api_version < kVersion)
+        return "it has Vulkan " + std::to_string(VK_API_VERSION_MAJOR(traits.api_version)) + "." +
+               std::to_string(VK_API_VERSION_MINOR(traits.api_version)) + ", aerie needs 1.2";
+    if (!traits.queue_family) return "it has no compute queue";
+    const struct {
+        size_t has, needs;
+        const char* what;
+    } limits[] = {{traits.shared_bytes >> 10, 32, " KiB of memory shared by a workgroup"},
+                  {traits.group_size, 256, " invocations in a workgroup"},
+                  {traits.storage_buffers, 8, " storage buffers in a shader"},
+                  {traits.storage_range >> 20, 128, " MiB in one binding"}};
+    for (const auto& [has, needs, what] : limits)
+        if (has < needs)
+            return "it has at most " + std::to_string(has) + what + ", aerie needs " +
+                   std::to_string(needs);
+    return "";
+}
 
 std::shared_ptr<Instance> Instance::get() {
     static std::mutex mutex;
@@ -210,7 +242,7 @@ bool Instance::open() {
          enumerate<VkPhysicalDevice>([this](uint32_t*count, VkPhysicalDevice*to) {
              vkEnumeratePhysicalDevices(handle_, count, to);
          }))
-        devices_.push_back({device, read_traits(handle_, device)});
+        devices_.push_back({device, read_traits(device)});
     return true;
 }
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
-
-#include "vulkan/cooperative.h"
 
 namespace aerie::vulkan {
 
@@ -21,27 +21,40 @@ T structure(VkStructureType type, void* next = nullptr) {
     return made;
 }
 
+// What a driver can be made to keep in arithmetic of 32-bit floats.
+struct FloatControls {
+    bool denormals = false, infinities = false, rounding = false;  // rounding: to nearest even
+};
+
 // What of a device matters to us.
 struct Traits {
     std::string name;    // "AMD Radeon RX 7900 XTX (RADV NAVI31)"
     std::string driver;  // "radv Mesa 24.1"
     std::string uuid;    // 32 hexadecimal digits
     VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+    VkDriverId driver_id = {};
     uint32_t api_version = 0;
-    uint32_t queue_family = 0;
-    size_t memory_bytes = 0;   // of the heap that buffers come from
+    std::optional<uint32_t> queue_family;
+    VkPhysicalDeviceMemoryProperties memory = {};
+    size_t memory_bytes = 0;   // of the largest heap that is the device's own
     size_t storage_range = 0;  // most bytes of one binding
     size_t offset_alignment = 0;
     size_t allocation_bytes = 0;  // most of one allocation
+    uint32_t storage_buffers = 0;  // that a shader can have
     uint32_t shared_bytes = 0;
+    uint32_t group_size = 0;  // most invocations of a workgroup, in one row
     uint32_t subgroup_size = 0, least_subgroup = 0, most_subgroup = 0;
-    float timestamp_seconds = 0;  // of one tick; 0: no timestamps
+    double timestamp_seconds = 0;  // of one tick; 0: no timestamps
+    uint32_t timestamp_bits = 0;
     bool portability_subset = false;
     bool integer_dot = false;  // four int8 products in one instruction
+    bool mixed_dot = false;    // the same of signed with unsigned ones, in hardware
     bool float16 = false;      // arithmetic; not needed
+    bool int8 = false;
     bool storage8 = false, storage16 = false;
-    bool cooperative_matrix = false;
-    MatrixShape f16_matrix, s8_matrix;  // for matmul; zero: not there
+    bool cooperative_matrix = false;  // is reported
+    bool device_scope = false;        // of Vulkan's memory model
+    FloatControls float_controls;
     bool buffer_address = false;
     bool subgroup_control = false;
     bool subgroup_broadcast = false;
@@ -53,6 +66,12 @@ struct Traits {
                type == VK_PHYSICAL_DEVICE_TYPE_CPU;
     }
 };
+
+// Why a device with these traits cannot run aerie; empty if it can.
+std::string missing_of(const Traits& traits);
+
+// The family that computes; one without graphics if there is a choice.
+std::optional<uint32_t> choose_queue_family(std::span<const VkQueueFamilyProperties> families);
 
 // Keeps the instance alive. One per process is enough; opened on first use.
 class Instance {
@@ -69,6 +88,7 @@ class Instance {
         Traits traits;
     };
     const std::vector<Found>& devices() const { return devices_; }
+    VkInstance handle() const { return handle_; }
 
   private:
     Instance() = default;

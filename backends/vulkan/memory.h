@@ -14,6 +14,11 @@ class Queue;
 
 enum class Place { device, staging };  // staging: the host's, for transfers
 
+// The memory type of a buffer that may have those of `allowed` (bits); -1: there is none. What the
+// device works on is its own, and where memory is shared (`unified`) the host sees it too.
+int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed,
+                       Place place, bool unified);
+
 // A buffer with memory of its own. `mapped` is null where the host cannot see it.
 struct VulkanMemory final : Memory {
     // Throws Error. `queue` may be null for memory that only its owner uses.
@@ -23,10 +28,11 @@ struct VulkanMemory final : Memory {
 
     VkBuffer buffer() const { return buffer_; }
     std::byte* mapped = nullptr;
+    bool cached = false;  // of the host, whose reads are slow if not
 
   private:
     void create_buffer();
-    int memory_type(uint32_t allowed, bool visible) const;
+    void check_size() const;
 
     std::shared_ptr<Device> device_;
     std::shared_ptr<Queue> queue_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/error.h"
 #include "params.h"
 #include "vulkan/backend.h"
 
@@ -10,64 +11,96 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr int kGroupSize = 64, kQuadsOfOne = 64, kQuadBytes = 16;
-constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kQuadBytes;
-constexpr size_t kMostUnits = 1024;  // of one half: 64 MiB, which every device can bind
+constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kQuadBytes;  // of a workgroup
+constexpr size_t kMostUnits = (size_t(1) << 30) / kUnit;                 // of a part
+constexpr double kWorkOfWord = 8;  // what takes memory as long in matmul: its weights in 4 bits
 
 }  // namespace
 
+// In parts that can be allocated and bound: the first half of them is copied to the other.
 class VulkanMemoryProbe final : public MemoryProbe {
   public:
-    VulkanMemoryProbe(VulkanBackend& backend, size_t size_bytes) : backend_(backend) {
-        units_ = std::clamp<size_t>(size_bytes / 2 / kUnit, 1, kMostUnits);
-        memory_ = backend.allocate(2 * units_ * kUnit + kUnit);
+    VulkanMemoryProbe(VulkanBackend& backend, const Traits& traits, size_t size_bytes)
+        : backend_(backend) {
+        const size_t most = std::min(traits.storage_range, traits.allocation_bytes) / kUnit;
+        const size_t pairs = (size_bytes / 2 + kMostUnits * kUnit - 1) / (kMostUnits * kUnit);
+        units_ = std::clamp<size_t>(size_bytes / 2 / kUnit / std::max<size_t>(pairs, 1), 1,
+                                    std::min(most, kMostUnits));
+        const size_t parts = std::max<size_t>(size_bytes / (2 * units_ * kUnit), 1) * 2;
+        results_ = backend.allocate(parts * result_bytes());
+        allocate_parts(parts);
     }
 
-    size_t size_bytes() const override { return 2 * units_ * kUnit; }
+    size_t size_bytes() const override { return parts_.size() * part_bytes(); }
 
     double read() override {
-        const Clock::time_point start = Clock::now();
-        for (size_t half = 0; half < 2; ++half) launch(true, half);
-        backend_.sync();
-        return seconds_since(start);
+        return seconds_of([this] {
+            for (size_t i = 0; i < parts_.size(); ++i)
+                backend_.probe(view(*results_, i * result_bytes(), units_ * 4), part(i), true,
+                               uint32_t(units_), kWorkOfWord);
+        });
     }
     double copy() override {
-        const Clock::time_point start = Clock::now();
-        launch(false, 0);
-        backend_.sync();
-        return seconds_since(start);
+        return seconds_of([this] {
+            const size_t half = parts_.size() / 2;
+            for (size_t i = 0; i < half; ++i)
+                backend_.probe(part(half + i), part(i), false, uint32_t(units_), kWorkOfWord);
+        });
     }
 
   private:
-    using Clock = std::chrono::steady_clock;
+    // As many as there is memory for, but two.
+    void allocate_parts(size_t count) {
+        try {
+            while (parts_.size() < count) parts_.push_back(backend_.allocate(part_bytes()));
+        } catch (const Error&) {
+            if (parts_.size() < 2) throw;
+            parts_.resize(parts_.size() / 2 * 2);
+        }
+        backend_.sync();
+    }
 
-    static double seconds_since(Clock::time_point start) {
-        return std::chrono::duration<double>(Clock::now() - start).count();
+    // By the device's clock if it has one.
+    template <class Work>
+    double seconds_of(const Work& work) {
+        using Clock = std::chrono::steady_clock;
+        backend_.sync();
+        const double before = backend_.queue().busy_seconds();
+        const Clock::time_point start = Clock::now();
+        work();
+        backend_.sync();
+        const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+        const double busy = backend_.queue().busy_seconds() - before;
+        return busy > 0 ? busy : waited;
     }
-    // A reader writes a word a workgroup behind both halves, or nothing need be read.
-    void launch(bool read_only, size_t half) {
-        const auto view = [&](size_t at, size_t bytes) {
-            Tensor t = dense(memory_.get(), DType::I32, 1, int(bytes / 4));
-            t.offset_bytes = at;
-            return t;
-        };
-        const size_t bytes = units_ * kUnit;
-        backend_.probe(read_only ? view(2 * bytes, units_ * 4) : view(bytes, bytes),
-                       view(half * bytes, bytes), read_only, uint32_t(units_));
+
+    static Tensor view(Memory& memory, size_t at, size_t bytes) {
+        Tensor t = dense(&memory, DType::I32, 1, int(bytes / 4));
+        t.offset_bytes = at;
+        return t;
     }
+    Tensor part(size_t i) const { return view(*parts_[i], 0, part_bytes()); }
+    size_t part_bytes() const { return units_ * kUnit; }
+    // A reader writes a word a workgroup, or nothing need be read.
+    size_t result_bytes() const { return (units_ * 4 + 255) / 256 * 256; }
 
     VulkanBackend& backend_;
-    Buffer memory_;
     size_t units_;
+    Buffer results_;
+    std::vector<Buffer> parts_;
 };
 
-void VulkanBackend::probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups) {
+void VulkanBackend::probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups,
+                          double work_of_word) {
     const ProbeParams params = {kQuadsOfOne};
     run({"memory_probe", {read_only}}, params, {writes(to), reads(from)}, {workgroups},
-        double(from.cols));
+        work_of_word * double(from.cols));
 }
 
+// A quarter of the memory at most: what else is there must not be driven out.
 std::unique_ptr<MemoryProbe> VulkanBackend::memory_probe(size_t size_bytes) {
-    return std::make_unique<VulkanMemoryProbe>(*this, size_bytes);
+    return std::make_unique<VulkanMemoryProbe>(
+        *this, device_->traits(), std::min(size_bytes, device_->traits().memory_bytes / 4));
 }
 
 }  // namespace aerie::vulkan

@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kGroupSize = 64;   // invocations of a workgroup, unless a shader says otherwise
 constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
+// Attention does about so many times fewer multiply-adds a second than matmul, which is what
+// submissions are measured by.
+constexpr double kAttentionWork = 20;
 
 // Shaders that read a weight of some type.
 struct WeightShaders {
@@ -110,8 +113,10 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
     const StripLayout layout = strip_layout(w.dtype, w.cols);
     const auto [kernel, columns] = matmul_kernel(*device_, w.dtype, x.rows);
     for (const WeightPart& part : weight.parts()) {
-        const MatmulParams params = {.first_row = uint32_t(part.first_row),
-                                     .rows = uint32_t(part.rows),
+        // Its own columns alone, so that parts need not wait for each other.
+        const Tensor to = out.col_range(part.first_row, part.rows);
+        const Tensor added = bias ? bias.col_range(part.first_row, part.rows) : x;
+        const MatmulParams params = {.rows = uint32_t(part.rows),
                                      .inner = uint32_t(x.cols),
                                      .panels = uint32_t(layout.panels),
                                      .columns = uint32_t(x.rows),
@@ -119,7 +124,7 @@ void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias
                                      .out_stride = stride_words(out),
                                      .accumulates = acc == Accumulate::yes,
                                      .has_bias = bool(bias)};
-        run(kernel, params, {writes(out), reads(x), reads(part.words), reads_or(bias, x)},
+        run(kernel, params, {writes(to), reads(x), reads(part.words), reads(added)},
             {groups(part.rows, kStripRows), groups(x.rows, columns)},
             double(x.rows) * x.cols * part.rows);
     }
@@ -145,31 +150,40 @@ void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attent
                                  const KvLayer& kv) {
     constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
     const int heads = shape.heads, head_dim = shape.head_dim;
-    const int most_chunks = scratch_.attention.cols / (heads * (head_dim + 2));
+    const int most_chunks =
+        std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     const int together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
     AttentionParams params = {.heads = uint32_t(heads),
                               .group = uint32_t(heads / shape.kv_heads),
                               .head_dim = uint32_t(head_dim),
-                              .together = uint32_t(together),
                               .first_row = 0,
-                              .units = units(out) * uint32_t(together) / uint32_t(heads),
-                              .out_stride = stride_words(out),
                               .qkv_stride = stride_words(qkv),
                               .k_stride = stride_words(kv.k),
                               .v_stride = stride_words(kv.v),
                               .pages_stride = stride_words(kv.page_table),
                               .most_chunks = uint32_t(most_chunks),
                               .scale = float(1.0 / std::sqrt(double(head_dim)))};
+    MergeParams merge = {.heads = uint32_t(heads),
+                         .head_dim = uint32_t(head_dim),
+                         .together = uint32_t(together),
+                         .first_row = 0,
+                         .units = units(out) * uint32_t(together) / uint32_t(heads),
+                         .out_stride = stride_words(out),
+                         .most_chunks = uint32_t(most_chunks)};
     for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
         const int count = std::min(scratch_.attention.rows, qkv.rows - first);
-        const double chunk_work = 2.0 * count * heads * head_dim * kPageSize;
-        params.first_row = uint32_t(first);
-        run({"attention", {quantises(out), kv.k.dtype == DType::F16}}, params,
-            {writes(out), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
-             reads(kv.v), writes(scratch_.attention.row_range(0, count)),
-             writes(scratch_.finished)},
+        const double chunk_work = kAttentionWork * 2.0 * count * heads * head_dim * kPageSize;
+        const Tensor parts = scratch_.attention.row_range(0, count);
+        params.first_row = merge.first_row = uint32_t(first);
+        run({"attention", {kv.k.dtype == DType::F16}}, params,
+            {writes(parts), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
+             reads(kv.v)},
             {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
             chunk_work, chunk_work * most_chunks);
+        const double merge_work = kAttentionWork * double(count) * heads * head_dim;
+        run({"attention_merge", {quantises(out)}}, merge,
+            {writes(out), reads(parts), reads(rows.block)},
+            {uint32_t(heads / together), uint32_t(count)}, merge_work, merge_work * most_chunks);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "vulkan/check.h"
+#include "vulkan/float_controls.h"
 #include "vulkan/pipeline_file.h"
 #include "vulkan/shaders.h"
 
@@ -84,6 +85,7 @@ VkPipeline Pipelines::find(const Kernel& kernel) {
             return compile(kernel, module);
         };
         found = pipelines_.emplace(kernel, std::async(std::launch::async, work)).first;
+        asked_ = std::chrono::steady_clock::now();
     }
     return is_ready(found->second, 0ms) ? VkPipeline(found->second.get()) : VK_NULL_HANDLE;
 }
@@ -103,11 +105,13 @@ VkShaderModule Pipelines::module_of(const char* name) {
     if (found != modules_.end()) return found->second;
     const Shader* shader = find_shader(name);
     if (!shader) throw Error(std::string("this build has no shader ") + name);
+    const std::vector<uint32_t> words =
+        with_float_controls(shader->words, device_->traits().float_controls);
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .pNext = nullptr,
                                            .flags = 0,
-                                           .codeSize = shader->words.size_bytes(),
-                                           .pCode = shader->words.data()};
+                                           .codeSize = words.size() * sizeof(uint32_t),
+                                           .pCode = words.data()};
     VkShaderModule module;
     VK_CHECK(*device_, vkCreateShaderModule, device_->handle, &info, nullptr, &module);
     return modules_[name] = {*device_, module};
@@ -143,6 +147,15 @@ OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
     ++compiled_;
     check(device_->name(), result, "vkCreateComputePipelines");
     return {*device_, pipeline};
+}
+
+void Pipelines::save_when_quiet() {
+    const std::chrono::duration<double> quiet = std::chrono::steady_clock::now() - asked_;
+    if (saved_ == pipelines_.size() || compiled_ < pipelines_.size() ||
+        quiet.count() < device_->quiet_seconds())
+        return;
+    save();
+    saved_ = pipelines_.size();  // or cannot be
 }
 
 void Pipelines::save() {

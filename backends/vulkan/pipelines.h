@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <map>
 #include <memory>
@@ -46,6 +47,9 @@ class Pipelines {
     bool cached() const { return cached_; }
     // Writes what was compiled to the cache on disk; failing to is no error.
     void save();
+    // The same once nothing has been compiled for a while, so that a process that ends badly leaves
+    // it too. Called whenever the queue is empty.
+    void save_when_quiet();
 
   private:
     using Compiling = std::shared_future<OwnedPipeline>;
@@ -61,6 +65,7 @@ class Pipelines {
     std::string cache_path_;  // empty: none
     bool cached_ = false;     // the file was there
     size_t saved_ = 0;        // pipelines that the file has
+    std::chrono::steady_clock::time_point asked_;  // for the last one that was not there
     std::map<std::string, OwnedModule> modules_;
     std::counting_semaphore<> threads_;  // that may compile
     std::atomic<size_t> compiled_ = 0;   // or failed

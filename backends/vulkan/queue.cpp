@@ -20,6 +20,7 @@ namespace {
 // second. Such grids are cut.
 constexpr double kSubmissionSeconds = 0.1;
 constexpr double kFirstWork = 2e8;  // a submission before anything was timed
+constexpr double kLeastWork = kFirstWork / 16;
 constexpr size_t kUpdateBytes = 65536;
 constexpr size_t kStagingBytes = 16 << 20;
 constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly come again
@@ -36,6 +37,14 @@ bool is_dense(const Tensor& t) {
 
 }  // namespace
 
+// Only long batches tell what the device can do, and the time of one may have been measured badly:
+// it goes up step by step, but down at once, so that it is never too high for long.
+double learned_work(double known, double work, double seconds) {
+    if (work <= known / 4 && seconds <= kSubmissionSeconds) return known;
+    const double right = work / seconds * kSubmissionSeconds;
+    return std::max(kLeastWork, std::min((known + right) / 2, 2 * known));
+}
+
 Queue::Queue(std::shared_ptr<Device> device)
     : device_(std::move(device)),
       pipelines_(device_),
@@ -44,10 +53,17 @@ Queue::Queue(std::shared_ptr<Device> device)
     for (Batch& batch : batches_) {
         batch.pool = make_pool(VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT);
         batch.fence = make_fence();
+        if (device_->traits().timestamp_bits == 0) continue;
+        batch.stopwatch = std::make_unique<Stopwatch>(*device_, batch.pool);
+        batch.stopwatch->record();
     }
     recording_pool_ = make_pool(0);
-    if (!device_->unified())
+}
+
+VulkanMemory& Queue::staging() {
+    if (!staging_)
         staging_ = std::make_unique<VulkanMemory>(device_, nullptr, kStagingBytes, Place::staging);
+    return *staging_;
 }
 
 Queue::~Queue() {
@@ -58,7 +74,7 @@ OwnedCommandPool Queue::make_pool(VkCommandPoolCreateFlags flags) const {
     const VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                           .pNext = nullptr,
                                           .flags = flags,
-                                          .queueFamilyIndex = device_->traits().queue_family};
+                                          .queueFamilyIndex = *device_->traits().queue_family};
     VkCommandPool pool;
     VK_CHECK(*device_, vkCreateCommandPool, device_->handle, &info, nullptr, &pool);
     return {*device_, pool};
@@ -115,7 +131,9 @@ void Queue::submit() {
     Batch& batch = batches_[batch_];
     if (batch.order.empty()) return;
     std::vector<VkCommandBuffer> handles;
+    if (batch.stopwatch) handles.push_back(batch.stopwatch->start());
     for (const CommandList* list : batch.order) handles.push_back(list->handle());
+    if (batch.stopwatch) handles.push_back(batch.stopwatch->stop());
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                .pNext = nullptr,
                                .waitSemaphoreCount = 0,
@@ -127,6 +145,7 @@ void Queue::submit() {
                                .pSignalSemaphores = nullptr};
     VK_CHECK(*device_, vkQueueSubmit, device_->queue, 1, &info, batch.fence);
     batch.in_flight = true;
+    batch.submitted = Clock::now();
     ++counts_.submissions;
     batch_ = (batch_ + 1) % kBatches;
     finish(batches_[batch_]);
@@ -136,15 +155,13 @@ void Queue::submit() {
 void Queue::finish(Batch& batch) {
     if (!batch.in_flight) return;
     const VkFence fence = batch.fence;
+    const bool was_done = device_->vk.vkGetFenceStatus(device_->handle, fence) == VK_SUCCESS;
     VK_CHECK(*device_, vkWaitForFences, device_->handle, 1, &fence, VK_TRUE, kFenceNanoseconds);
     VK_CHECK(*device_, vkResetFences, device_->handle, 1, &fence);
-    const Clock::time_point now = Clock::now();
-    const double seconds = std::chrono::duration<double>(now - idle_since_).count();
-    // Only long batches tell what the device can do; waiting for the host makes them longer yet.
-    if (device_->submission_work() == 0 && batch.work > work_of_submission_ / 4 && seconds > 0)
-        work_of_submission_ = std::max(
-            kFirstWork / 16, (work_of_submission_ + batch.work / seconds * kSubmissionSeconds) / 2);
-    idle_since_ = now;
+    const double seconds = seconds_of(batch, was_done);
+    if (device_->submission_work() == 0 && seconds > 0)
+        work_of_submission_ = learned_work(work_of_submission_, batch.work, seconds);
+    idle_since_ = Clock::now();
     for (const CommandList* list : batch.order) list->add_times(times_);
     batch.in_flight = false;
     batch.used = 0;
@@ -152,10 +169,23 @@ void Queue::finish(Batch& batch) {
     batch.work = batch.most_work = 0;
 }
 
+// That the device had the batch; 0: nobody knows. Without a clock of its own the host must have
+// seen it end: what had ended before (`was_done`) could have ended at any time.
+double Queue::seconds_of(const Batch& batch, bool was_done) {
+    if (batch.stopwatch) {
+        const double seconds = batch.stopwatch->seconds();
+        busy_seconds_ += seconds;
+        return seconds;
+    }
+    const Clock::time_point begin = std::max(idle_since_, batch.submitted);
+    return was_done ? 0 : std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 void Queue::finish_all() {
     submit();
     for (size_t i = 0; i < kBatches; ++i) finish(batches_[(batch_ + i) % kBatches]);
     staged_ = 0;
+    pipelines_.save_when_quiet();
 }
 
 void Queue::dispatch(const Dispatch& dispatch) {
@@ -192,7 +222,7 @@ bool Queue::takes_long(const CommandList& list) const {
     return batches_[batch_].most_work + list.most_work() > work_of_submission_;
 }
 
-void Queue::fill_zero(const Tensor& to) {
+void Queue::fill_zero(Memory& to) {
     guarded([&] { list().fill_zero(to); });
 }
 
@@ -240,9 +270,9 @@ void Queue::write_piece(const Tensor& to, const std::byte* from) {
         return;
     }
     if (staged_ + count > kStagingBytes) finish_all();
-    Tensor staged = dense(staging_.get(), DType::I32, 1, to.cols);
+    Tensor staged = dense(&staging(), DType::I32, 1, to.cols);
     staged.offset_bytes = staged_;
-    std::memcpy(staging_->mapped + staged_, from, count);
+    std::memcpy(staging().mapped + staged_, from, count);
     staged_ += (count + 255) / 256 * 256;
     list().copy(to, staged);
 }
@@ -257,7 +287,7 @@ void Queue::read_now(const Tensor& from, void* to) {
     const size_t bytes = row_bytes(from), stride = size_bytes(from.dtype, size_t(from.row_stride));
     std::byte* out = static_cast<std::byte*>(to);
     counts_.bytes_read += size_t(from.rows) * bytes;
-    if (const std::byte* mapped = memory_of(from).mapped) {
+    if (const std::byte* mapped = memory_of(from).mapped; mapped && memory_of(from).cached) {
         finish_all();
         for (int r = 0; r < from.rows; ++r)
             std::memcpy(out + size_t(r) * bytes, mapped + from.offset_bytes + size_t(r) * stride,
@@ -269,14 +299,14 @@ void Queue::read_now(const Tensor& from, void* to) {
         const int rows = std::min(from.rows - first, int(kStagingBytes / bytes));
         finish_all();
         for (int r = 0; r < rows; ++r) {
-            Tensor staged = dense(staging_.get(), DType::I32, 1, int(bytes / 4)), row = staged;
+            Tensor staged = dense(&staging(), DType::I32, 1, int(bytes / 4)), row = staged;
             staged.offset_bytes = size_t(r) * bytes;
             row.memory = from.memory;
             row.offset_bytes = from.offset_bytes + size_t(first + r) * stride;
             list().copy(staged, row);
         }
         finish_all();
-        std::memcpy(out + size_t(first) * bytes, staging_->mapped, size_t(rows) * bytes);
+        std::memcpy(out + size_t(first) * bytes, staging().mapped, size_t(rows) * bytes);
         first += rows;
     }
 }

@@ -18,6 +18,9 @@
 
 namespace aerie::vulkan {
 
+// The most work of a submission, after one of `work` has taken so long.
+double learned_work(double known, double work, double seconds);
+
 class Queue {
   public:
     explicit Queue(std::shared_ptr<Device> device);
@@ -26,7 +29,7 @@ class Queue {
     Queue& operator=(const Queue&) = delete;
 
     void dispatch(const Dispatch& dispatch);
-    void fill_zero(const Tensor& to);
+    void fill_zero(Memory& to);  // all of it
     void write(const Tensor& to, const void* from);
     void read(const Tensor& from, void* to);  // waits
     void wait();                              // until all is done
@@ -38,8 +41,13 @@ class Queue {
     const Pipelines& pipelines() const { return pipelines_; }
     CommandCounts counts() const { return counts_; }
     const OpTimes& times() const { return times_; }
+    // That the device has worked, by its own clock; 0 without one.
+    double busy_seconds() const { return busy_seconds_; }
+    double submission_work() const { return work_of_submission_; }  // most of one, as is known
 
   private:
+    using Clock = std::chrono::steady_clock;
+
     // What is submitted together.
     struct Batch {
         OwnedCommandPool pool;
@@ -48,9 +56,10 @@ class Queue {
         std::vector<const CommandList*> order;
         double work = 0, most_work = 0;
         OwnedFence fence;
+        std::unique_ptr<Stopwatch> stopwatch;  // where the device has timestamps
+        Clock::time_point submitted;
         bool in_flight = false;
     };
-    using Clock = std::chrono::steady_clock;
 
     template <class Work>
     void guarded(const Work& work);
@@ -63,6 +72,8 @@ class Queue {
     void submit();
     bool idle() const;
     void finish(Batch& batch);
+    double seconds_of(const Batch& batch, bool was_done);
+    VulkanMemory& staging();
     void finish_all();
     void write_now(const Tensor& to, const void* from);
     void read_now(const Tensor& from, void* to);
@@ -76,7 +87,7 @@ class Queue {
     Pipelines pipelines_;
     std::array<Batch, kBatches> batches_;
     size_t batch_ = 0;
-    std::unique_ptr<VulkanMemory> staging_;
+    std::unique_ptr<VulkanMemory> staging_;  // once it is needed
     size_t staged_ = 0;  // bytes of the staging memory that this batch uses
     OwnedCommandPool recording_pool_;
     std::map<uint64_t, std::unique_ptr<CommandList>> recordings_;
@@ -85,6 +96,7 @@ class Queue {
     CommandCounts counts_;
     OpTimes times_;
     double work_of_submission_;  // what takes kSubmissionSeconds, as far as is known
+    double busy_seconds_ = 0;
     Clock::time_point idle_since_ = Clock::now();
 };
 

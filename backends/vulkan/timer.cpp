@@ -5,17 +5,23 @@
 
 namespace aerie::vulkan {
 
-Timer::Timer(Device& device) : device_(device) {
+namespace {
+
+OwnedQueryPool make_queries(const Device& device, uint32_t count) {
     const VkQueryPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                         .pNext = nullptr,
                                         .flags = 0,
                                         .queryType = VK_QUERY_TYPE_TIMESTAMP,
-                                        .queryCount = 2 * kMostOps,
+                                        .queryCount = count,
                                         .pipelineStatistics = 0};
     VkQueryPool pool;
     VK_CHECK(device, vkCreateQueryPool, device.handle, &info, nullptr, &pool);
-    pool_ = {device, pool};
+    return {device, pool};
 }
+
+}  // namespace
+
+Timer::Timer(Device& device) : device_(device), pool_(make_queries(device, 2 * kMostOps)) {}
 
 void Timer::reset(VkCommandBuffer commands) {
     ops_.clear();
@@ -45,9 +51,45 @@ void Timer::add_to(OpTimes& times) const {
         OpTime& time = times[ops_[i]];
         time.op = ops_[i];
         ++time.count;
-        time.seconds +=
-            double(ticks[2 * i + 1] - ticks[2 * i]) * double(device_.traits().timestamp_seconds);
+        time.seconds += device_.seconds_between(ticks[2 * i], ticks[2 * i + 1]);
     }
+}
+
+Stopwatch::Stopwatch(Device& device, VkCommandPool pool)
+    : device_(device), pool_(pool), queries_(make_queries(device, 2)) {
+    const VkCommandBufferAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .pNext = nullptr,
+        .commandPool = pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 2};
+    VK_CHECK(device, vkAllocateCommandBuffers, device.handle, &info, handles_);
+}
+
+Stopwatch::~Stopwatch() {
+    device_.vk.vkFreeCommandBuffers(device_.handle, pool_, 2, handles_);
+}
+
+void Stopwatch::record() {
+    for (uint32_t i = 0; i < 2; ++i) {
+        const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                               .pNext = nullptr,
+                                               .flags = 0,
+                                               .pInheritanceInfo = nullptr};
+        VK_CHECK(device_, vkBeginCommandBuffer, handles_[i], &info);
+        if (i == 0) device_.vk.vkCmdResetQueryPool(handles_[i], queries_, 0, 2);
+        // Both when all that was submitted before has ended.
+        device_.vk.vkCmdWriteTimestamp(handles_[i], VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
+                                       i);
+        VK_CHECK(device_, vkEndCommandBuffer, handles_[i]);
+    }
+}
+
+double Stopwatch::seconds() const {
+    uint64_t ticks[2] = {};
+    VK_CHECK(device_, vkGetQueryPoolResults, device_.handle, queries_, 0, 2, sizeof(ticks), ticks,
+             sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    return device_.seconds_between(ticks[0], ticks[1]);
 }
 
 }  // namespace aerie::vulkan

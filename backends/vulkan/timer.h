@@ -1,4 +1,4 @@
-// Timestamps around the dispatches of one command list.
+// Timestamps around the dispatches of one command list, and around a submission.
 #pragma once
 
 #include <volk.h>
@@ -31,6 +31,26 @@ class Timer {
     Device& device_;
     OwnedQueryPool pool_;
     std::vector<const char*> ops_;
+};
+
+// Two command buffers that go before and behind what is submitted together.
+class Stopwatch {
+  public:
+    Stopwatch(Device& device, VkCommandPool pool);
+    ~Stopwatch();
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+    void record();  // once
+    VkCommandBuffer start() const { return handles_[0]; }
+    VkCommandBuffer stop() const { return handles_[1]; }
+    double seconds() const;  // once both have run
+
+  private:
+    Device& device_;
+    VkCommandPool pool_;
+    OwnedQueryPool queries_;
+    VkCommandBuffer handles_[2] = {};
 };
 
 }  // namespace aerie::vulkan

@@ -32,9 +32,9 @@ float scale_of(uint panel, uint lane) {
 
 void write_sum(uint row, uint c, float sum) {
     if (row >= p.rows || first_column + c >= p.columns) return;
-    uint n = p.first_row + row, to = at[0] + (first_column + c) * p.out_stride + n;
+    uint to = at[0] + (first_column + c) * p.out_stride + row;
     precise float total = sum;
-    if (p.has_bias != 0u) total = total + bias[at[3] + n];
+    if (p.has_bias != 0u) total = total + bias[at[3] + row];
     if (p.accumulates != 0u) total = product[to] + total;
     product[to] = total;
 }

@@ -106,7 +106,7 @@ struct BeamStep {
     Tensor table;           // I32 [capacity, kCandidateInts]
     Tensor selection;       // optional, I32 [1, width]: candidate numbers within this level
     Tensor parent_row;      // out: I32 [1, width], which of `rows` each next row extends
-    Rows next;              // out: [width] rows; 0 rows on the last level
+    Rows next;              // out: [width] rows, not in the place of `rows`; 0 on the last level
     int table_offset = 0;
     int next_slot = 0;       // next row i writes slot prefix + next_slot + i
     bool from_root = false;  // rows holds only the last committed row: next rows extend the prefix

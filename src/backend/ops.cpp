@@ -28,6 +28,12 @@ namespace {
     return is(rows.block, DType::I32, count, kRowInts) && rows.block.row_stride == kRowInts;
 }
 
+[[maybe_unused]] bool share_bytes(const Tensor& a, const Tensor& b) {
+    return a.memory == b.memory &&
+           a.offset_bytes < b.offset_bytes + dense_bytes(b.dtype, b.rows, b.row_stride) &&
+           b.offset_bytes < a.offset_bytes + dense_bytes(a.dtype, a.rows, a.row_stride);
+}
+
 [[maybe_unused]] bool is_kv(const KvLayer& kv, const AttentionShape& shape) {
     return kv.k.cols == shape.kv_heads * shape.head_dim && kv.k.cols == kv.v.cols &&
            kv.k.rows == kv.v.rows && kv.k.dtype == kv.v.dtype &&
@@ -162,6 +168,7 @@ void beam(Backend& be, const BeamStep& step) {
     [[maybe_unused]] const int width = step.next.count();
     assert(width <= rows * k && width <= kMaxFrontier);
     assert(width == 0 || (is_rows(step.next, width) && is_index(step.parent_row, width)));
+    assert(width == 0 || !share_bytes(step.next.block, step.rows.block));
     assert(width == 0 || !step.selection || is_index(step.selection, width));
     assert(step.frontier.cols >= width && (step.from_root || step.frontier.cols >= rows));
     be.do_beam(step);

@@ -58,12 +58,22 @@ class Replay : public testing::Test {
         return generated(drafting);
     }
 
-    void expect_alike(const char* what, const Count& generated, const Count& replayed) {
+    void expect_alike(const char* what, const Count& generated, const Count& replayed,
+                      double tolerance = 0.01) {
         std::printf("%s: tau %.3f, %.2f nodes; replayed %.3f, %.2f\n", what, generated.tau(),
                     generated.mean_nodes(), replayed.tau(), replayed.mean_nodes());
         EXPECT_EQ(replayed.tokens, generated.tokens);
-        EXPECT_NEAR(replayed.tau(), generated.tau(), 0.01 * generated.tau());
-        EXPECT_NEAR(replayed.mean_nodes(), generated.mean_nodes(), 0.02 * generated.mean_nodes());
+        EXPECT_NEAR(replayed.tau(), generated.tau(), tolerance * generated.tau());
+        EXPECT_NEAR(replayed.mean_nodes(), generated.mean_nodes(),
+                    2 * tolerance * generated.mean_nodes());
+    }
+
+    Count generated_auto(const MeasuredCosts& costs, const LevelHook& on_level = {}) {
+        DraftOptions draft = auto_options();
+        draft.on_level = on_level;
+        auto drafting = model_.drafting(draft);
+        drafting.drafter->cost_aware()->set_costs(costs);
+        return generated(drafting);
     }
 
     // Through a real drafter; what head and target compute does not matter.
@@ -122,7 +132,19 @@ TEST_F(Replay, GivesTheTauOfGenerationWithFixedTrees) {
     expect_alike("chain", generated(draft_options(DraftKind::chain)), replayed(record_, {6, 5, 1}));
 }
 
-// Curves of several devices: a 1.1B model in q8_0 on two cores, and one where rows cost little.
+// Values as the record has them.
+void round_values(std::span<Candidate> table, int first, int last) {
+    for (int i = first; i < last; ++i) {
+        Candidate& candidate = table[size_t(i)];
+        candidate.value = candidate.log_prob = as_recorded(candidate.log_prob);
+        if (candidate.parent >= 0) candidate.value += table[size_t(candidate.parent)].value;
+    }
+}
+
+// Costs of two devices: a 1.1B model in q8_0 on two cores, and one where rows cost little. The
+// policy makes much of little: on all texts a level dearer by 0.2 % moves the tau of generation
+// itself by 2 %. So values are rounded as the record's are; with those of the head a tau may be as
+// far off as that.
 TEST_F(Replay, GivesTheTauOfGenerationWithAutoTrees) {
     const MeasuredCosts cores{
         {{1, .047}, {2, .055}, {4, .07}, {8, .103}, {16, .194}, {32, .38}, {64, .75}},
@@ -130,9 +152,9 @@ TEST_F(Replay, GivesTheTauOfGenerationWithAutoTrees) {
         true};
     const MeasuredCosts gpu{{{1, .010}, {64, .015}}, {{1, .0004}, {10, .0005}}, true};
     for (const auto& [name, costs] : {std::pair("auto on a CPU", cores), {"auto on a GPU", gpu}}) {
-        auto drafting = model_.drafting(auto_options());
-        drafting.drafter->cost_aware()->set_costs(costs);
-        expect_alike(name, generated(drafting), replayed_auto(costs));
+        const Count replayed = replayed_auto(costs);
+        expect_alike(name, generated_auto(costs, round_values), replayed);
+        expect_alike("  values not rounded", generated_auto(costs), replayed, 0.03);
     }
 }
 

@@ -65,6 +65,19 @@ std::vector<std::string> tokenizer_seeds() {
             ModelWriter{.pieces = pieces}.file()};
 }
 
+// The first byte says which file it is.
+std::vector<std::string> small_file_seeds() {
+    return {
+        std::string(1, '\0') + R"({"weight_map":{"w":"a.safetensors"}})",
+        "\1"
+        R"({"add_bos_token":true,"bos_token":"<s>","eos_token":{"content":"</s>"},"chat_template":"x"})",
+        "\2[[0],[1],[0,0],[0,1]]"};
+}
+
+std::vector<std::string> text_stream_seeds() {
+    return {"hello, world. stop", "\xE2\x82\xAC\xFF\xE2\x82xx\xE2\x82\xAC", "aaaaaaab"};
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -74,4 +87,6 @@ int main(int count, char** arguments) {
     write(folder / "torch_bin", torch_bin_seeds());
     write(folder / "torch_pickle", torch_pickle_seeds());
     write(folder / "tokenizer", tokenizer_seeds());
+    write(folder / "small_files", small_file_seeds());
+    write(folder / "text_stream", text_stream_seeds());
 }

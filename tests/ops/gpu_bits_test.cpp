@@ -175,7 +175,7 @@ class OpResults : OpInputs {
         }
     }
 
-    // `next` is the memory of `rows`. Values of few digits: ties.
+    // Values of few digits: ties.
     void beams(int rows, int k, int width, bool sums) {
         const int offset = 70;
         BeamStep step;
@@ -191,9 +191,9 @@ class OpResults : OpInputs {
         std::vector<Row> places(kMaxFrontier);
         for (int i = 0; i < kMaxFrontier; ++i)
             places[size_t(i)] = {.position = 12, .slot = 20 + i, .prefix = 10, .path = {11 + i}};
-        const Tensor block = blocks(places);
-        step.rows = {block.row_range(0, rows)};
-        step.next = {block.row_range(0, width)};
+        step.rows = {blocks(places).row_range(0, rows)};
+        const Tensor next = blocks(places);
+        step.next = {next.row_range(0, width)};
         step.frontier = index(frontier);
         std::vector<Candidate> table(size_t(offset + rows * k));
         for (int i = 0; i < offset; ++i) table[size_t(i)].value = float(i % 9);
@@ -206,7 +206,7 @@ class OpResults : OpInputs {
         record("beam, table", step.table);
         record("beam, frontier", step.frontier);
         record("beam, parent rows", step.parent_row);
-        record("beam, next rows", block);
+        record("beam, next rows", next);
     }
 
     std::deque<Matrix> values_;

@@ -1,6 +1,9 @@
 # What the compiled shaders may hold, so that their bits depend on no driver: float arithmetic that is never
 # fused (NoContraction), no division and no function that need not be rounded alike, nothing that depends on
-# the width of a subgroup, and 32 KiB of shared memory at most. Reads SPIR-V as CMake embeds it.
+# the width of a subgroup, and 32 KiB of shared memory at most. Nor may they hold what some drivers get wrong:
+# arithmetic on whole cooperative matrices, which RADV fuses in spite of NoContraction; arrays whose size a
+# specialisation constant decides, which Metal does not know; buffers through which a workgroup hands results to
+# another in the same dispatch. Reads SPIR-V as CMake embeds it.
 import re
 import sys
 
@@ -14,6 +17,11 @@ CAPABILITIES = {1, 6018, 6019}  # Shader, packed integer dot products
 FETCHING = {61, 64}  # subgroups, in variants for drivers of one width: words are passed on, nothing is added
 MATRICES = {6022, 5345, 61, 9, 39}  # cooperative matrices of f16 and int8, and the memory model that they need
 NO_CONTRACTION, WORKGROUP, SHARED_BYTES = 42, 4, 32 * 1024
+COHERENT, VOLATILE, BUFFER_SEMANTICS = 23, 21, 0x40
+MEMORY_BARRIER, CONTROL_BARRIER = 225, 224
+# All arithmetic, of integers too, that can have matrices as operands: negation to division, and times a scalar.
+ARITHMETIC = set(range(126, 144))
+MATRIX_TYPE, SPECIAL = 4456, {50, 52}  # OpTypeCooperativeMatrixKHR; OpSpecConstant, OpSpecConstantOp
 
 
 def instructions(words):
@@ -53,8 +61,27 @@ class Sizes:
             self.shared.append(self.of.get(args[0]))
 
 
+def hazards(listed, has_matrices):
+    """What some drivers get wrong."""
+    matrices = {args[0] for opcode, args in listed if opcode == MATRIX_TYPE}
+    special = {args[1] for opcode, args in listed if opcode in SPECIAL}
+    constants = {args[1]: args[2] for opcode, args in listed if opcode == 43}
+    for opcode, args in listed:
+        if opcode in ARITHMETIC and args[0] in matrices:
+            yield f"arithmetic {opcode} on a matrix, %{args[1]}"
+        # Drivers with cooperative matrices know such arrays, and their shared memory is scarce.
+        if opcode == 28 and args[2] in special and not has_matrices:
+            yield f"array %{args[0]} of a size that is specialised"
+        if opcode in (71, 72) and {COHERENT, VOLATILE} & set(args[opcode - 70:opcode - 69]):
+            yield f"%{args[0]} is coherent or volatile"
+        if opcode in (MEMORY_BARRIER, CONTROL_BARRIER) and constants.get(args[-1], 0) & BUFFER_SEMANTICS \
+                and not has_matrices:
+            yield "a barrier for memory of buffers"
+
+
 def faults(words, more_capabilities):
     listed = list(instructions(words))
+    yield from hazards(listed, more_capabilities is MATRICES)
     exact = {args[0] for opcode, args in listed if opcode == 71 and args[1] == NO_CONTRACTION}
     sizes = Sizes()
     for opcode, args in listed:

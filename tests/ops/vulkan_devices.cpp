@@ -24,8 +24,10 @@ Device cooperative_device() {
     device.open = [open = device.open]() -> std::unique_ptr<Backend> {
         const auto instance = vulkan::Instance::get();
         if (!instance || instance->devices().empty()) return nullptr;
-        const vulkan::Traits& traits = instance->devices()[0].traits;
-        return traits.f16_matrix || traits.s8_matrix ? open() : nullptr;
+        vulkan::DeviceChoices forced;
+        forced.cooperative_matrices = true;
+        const vulkan::Matrices found = vulkan::Device(instance, 0, forced).matrices();
+        return found.f16 || found.s8 ? open() : nullptr;
     };
     return device;
 }

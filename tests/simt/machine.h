@@ -42,7 +42,7 @@ bool captures();        // the calling thread, on any stream
 void forbid_in_capture();
 void run_everything(int gpu);  // that its streams hold
 
-// While it lives, what the host's code may not touch may be touched: memory of one GPU.
+// While it lives, memory of one GPU may be touched.
 class OnGpu {
   public:
     explicit OnGpu(int gpu);

@@ -1,5 +1,5 @@
-// Memory of the stand-in GPUs. Pages of its own for every buffer, which only the GPU's work may
-// touch: elsewhere, and where it ends, the host's code gets a segmentation fault.
+// Memory of the stand-in GPUs. Pages of its own for every buffer: beyond its end is a segmentation
+// fault, and in buffers of usual size also wherever the host's code touches it.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -16,6 +16,7 @@ namespace simt {
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 256;  // what cudaMalloc promises
+constexpr size_t kGuarded = 128 << 10;            // opening and closing more takes too long
 
 struct Pages {
     std::byte* begin;
@@ -28,8 +29,14 @@ std::map<void*, Pages>& buffers() {  // by what cudaMalloc returned
     return all;
 }
 
-void protect(const Pages& pages, int protection) {
-    if (mprotect(pages.begin, pages.bytes, protection) != 0) std::abort();
+void protect(std::byte* begin, size_t bytes, int protection) {
+    if (mprotect(begin, bytes, protection) != 0) std::abort();
+}
+
+void guard(int gpu, int protection) {
+    for (const auto& [data, pages] : buffers())
+        if (pages.gpu == gpu && pages.bytes <= kGuarded)
+            protect(pages.begin, pages.bytes, protection);
 }
 
 size_t rounded_up(size_t bytes, size_t unit) {
@@ -49,15 +56,11 @@ int nested = 0;
 }  // namespace
 
 OnGpu::OnGpu(int gpu) : gpu_(gpu) {
-    if (nested++ > 0) return;
-    for (const auto& [data, pages] : buffers())
-        if (pages.gpu == gpu_) protect(pages, PROT_READ | PROT_WRITE);
+    if (nested++ == 0) guard(gpu_, PROT_READ | PROT_WRITE);
 }
 
 OnGpu::~OnGpu() {
-    if (--nested > 0) return;
-    for (const auto& [data, pages] : buffers())
-        if (pages.gpu == gpu_) protect(pages, PROT_NONE);
+    if (--nested == 0) guard(gpu_, PROT_NONE);
 }
 
 }  // namespace simt
@@ -83,8 +86,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
     std::byte* data = pages.begin + (all - used);
     std::memset(data, 0xa5, used);
     mark(data + bytes, used - bytes, true);
-    protect(pages, PROT_NONE);
-    protect({pages.begin + all, kPage, pages.gpu}, PROT_NONE);
+    if (all <= kGuarded) protect(pages.begin, all, PROT_NONE);
+    protect(pages.begin + all, kPage, PROT_NONE);
     buffers()[data] = pages;
     *memory = data;
     ++live().buffers;

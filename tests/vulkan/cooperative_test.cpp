@@ -63,8 +63,9 @@ class Cooperative : public testing::TestWithParam<DType> {
         const auto instance = vulkan::Instance::get();
         if (!instance || instance->devices().empty())
             GTEST_SKIP() << "SKIPPED: no Vulkan device here";
-        const vulkan::Traits& traits = instance->devices()[0].traits;
-        if (!(GetParam() == DType::F16 ? traits.f16_matrix : traits.s8_matrix))
+        vulkan::DeviceChoices choices;
+        choices.cooperative_matrices = true;
+        if (!vulkan::Device(instance, 0, choices).matrix_shape(GetParam()))
             GTEST_SKIP() << "SKIPPED: vulkan:0 or this build has no cooperative matrices";
     }
 

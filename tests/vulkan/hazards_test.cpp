@@ -43,6 +43,17 @@ TEST(Overlap, OfColumns) {
     EXPECT_TRUE(overlaps_both_ways(left, view(memory, 62, 8, 97, 128, DType::F16)));
 }
 
+// Wherever a row begins: its columns may lie on both sides of a multiple of the distance.
+TEST(Overlap, OfColumnsAnywhere) {
+    Memory memory;
+    for (size_t begin = 0; begin < 1024; begin += 4) {
+        const Tensor left = view(memory, begin, 4, 16, 64);
+        EXPECT_FALSE(overlaps_both_ways(left, view(memory, begin + 64, 4, 48, 64))) << begin;
+        EXPECT_TRUE(overlaps_both_ways(left, view(memory, begin + 60, 4, 4, 64))) << begin;
+        EXPECT_TRUE(overlaps_both_ways(left, view(memory, begin + 64, 4, 49, 64))) << begin;
+    }
+}
+
 // Where the distances of rows differ, whatever lies between the first byte and the last counts.
 TEST(Overlap, OfOtherStrides) {
     Memory memory;

@@ -107,6 +107,22 @@ TEST_F(PipelineCache, IsUsedBySecondOpen) {
     EXPECT_TRUE(run());
 }
 
+// A process that is killed leaves it too.
+TEST_F(PipelineCache, IsWrittenBeforeTheDeviceIsClosed) {
+    DeviceChoices choices;
+    choices.cache = folder_.string();
+    for (const double quiet : {1e9, 0.0}) {
+        choices.quiet_seconds = quiet;
+        fs::remove_all(folder_);
+        const auto backend = open_vulkan("vulkan:0", choices);
+        const Buffer memory = backend->allocate(256);
+        const Tensor x = dense(memory.get(), DType::F32, 1, 16);
+        add(*backend, x, x, x);
+        backend->sync();
+        EXPECT_EQ(read_pipeline_file(path_.string()).empty(), quiet != 0);
+    }
+}
+
 TEST_F(PipelineCache, IsRebuiltWhereDamaged) {
     run();
     const std::string sound = contents(path_);

@@ -173,7 +173,7 @@ constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
-    int major, minor, multiProcessorCount;
+    int major, minor, multiProcessorCount, integrated;
 };
 struct cudaFuncAttributes {};
 namespace simt {

@@ -1,0 +1,48 @@
+// A module is a header, capabilities, other declarations, entry points, execution modes, and the
+// rest; each instruction begins with its length and its number. SPIR-V 1.4 and later have float
+// controls without an extension.
+#include "vulkan/float_controls.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+constexpr size_t kHeaderWords = 5;
+constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
+constexpr uint32_t kWidth = 32;
+
+struct Mode {
+    uint32_t mode, capability;
+};
+
+std::vector<Mode> modes_of(const FloatControls& controls) {
+    std::vector<Mode> modes;
+    if (controls.denormals) modes.push_back({4459, 4464});   // DenormPreserve
+    if (controls.infinities) modes.push_back({4461, 4466});  // SignedZeroInfNanPreserve
+    if (controls.rounding) modes.push_back({4462, 4467});    // RoundingModeRTE
+    return modes;
+}
+
+}  // namespace
+
+std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
+                                          const FloatControls& controls) {
+    const std::vector<Mode> modes = modes_of(controls);
+    std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
+    for (const Mode& mode : modes)
+        out.insert(out.end(), {2u << 16 | kOpCapability, mode.capability});
+    for (size_t i = kHeaderWords; i < words.size();) {
+        const size_t length = words[i] >> 16;
+        const auto from = words.begin() + std::ptrdiff_t(i);
+        out.insert(out.end(), from, from + std::ptrdiff_t(length));
+        // Our shaders have one entry point, whose id is its second operand.
+        if ((words[i] & 0xffffu) == kOpEntryPoint)
+            for (const Mode& mode : modes)
+                out.insert(out.end(),
+                           {4u << 16 | kOpExecutionMode, words[i + 2], mode.mode, kWidth});
+        i += length;
+    }
+    return out;
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,62 @@
+// Execution modes put into SPIR-V: where they belong, and nothing else changed.
+#include "vulkan/float_controls.h"
+
+#include <gtest/gtest.h>
+
+#include "vulkan/shaders.h"
+
+namespace aerie::vulkan {
+namespace {
+
+using Instruction = std::vector<uint32_t>;
+
+std::vector<Instruction> instructions(std::span<const uint32_t> words) {
+    std::vector<Instruction> all;
+    for (size_t i = 5; i < words.size(); i += words[i] >> 16)
+        all.push_back({words.begin() + std::ptrdiff_t(i),
+                       words.begin() + std::ptrdiff_t(i + (words[i] >> 16))});
+    return all;
+}
+
+uint32_t opcode(const Instruction& instruction) {
+    return instruction[0] & 0xffffu;
+}
+
+TEST(FloatControls, AreDeclaredForTheEntryPoint) {
+    for (const char* name : {"add", "attention", "matmul_q8_0_dot", "top_k_row"}) {
+        const Shader* shader = find_shader(name);
+        ASSERT_TRUE(shader);
+        const auto words = with_float_controls(shader->words, {true, true, true});
+        uint32_t entry = 0;
+        std::vector<uint32_t> modes, capabilities;
+        std::vector<Instruction> rest;
+        for (const Instruction& one : instructions(words)) {
+            if (opcode(one) == 15) entry = one[2];
+            if (opcode(one) == 17 && one[1] >= 4464 && one[1] <= 4468) {
+                EXPECT_EQ(entry, 0u);
+                capabilities.push_back(one[1]);
+            } else if (opcode(one) == 16 && one[2] >= 4459) {
+                EXPECT_EQ(one.size(), 4u);
+                EXPECT_EQ(one[1], entry);
+                EXPECT_EQ(one[3], 32u);
+                modes.push_back(one[2]);
+            } else {
+                rest.push_back(one);
+            }
+        }
+        EXPECT_EQ(capabilities, (std::vector<uint32_t>{4464, 4466, 4467})) << name;
+        EXPECT_EQ(modes, (std::vector<uint32_t>{4459, 4461, 4462})) << name;
+        EXPECT_EQ(rest, instructions(shader->words)) << name;
+        EXPECT_GE(shader->words[1], 0x00010400u) << "SPIR-V older than that needs an extension";
+    }
+}
+
+TEST(FloatControls, AreThoseOfTheDevice) {
+    const Shader* shader = find_shader("add");
+    const std::vector<uint32_t> plain(shader->words.begin(), shader->words.end());
+    EXPECT_EQ(with_float_controls(shader->words, {}), plain);
+    EXPECT_EQ(with_float_controls(shader->words, {false, true, false}).size(), plain.size() + 6);
+}
+
+}  // namespace
+}  // namespace aerie::vulkan

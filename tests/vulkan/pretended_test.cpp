@@ -1,0 +1,177 @@
+// The device that is here, taken for a poorer one: small bindings, small allocations, memory that
+// the host reads slowly, no code for matrices asked of the driver.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend/ops.h"
+#include "core/error.h"
+#include "vulkan/backend.h"
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+
+namespace aerie::vulkan {
+namespace {
+
+constexpr size_t kGigabyte = size_t(1) << 30;
+
+std::string message_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+class Pretended : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+    }
+
+    static std::unique_ptr<Backend> open(const std::function<void(Traits&)>& pretend,
+                                         DeviceChoices choices = {}) {
+        choices.pretend = pretend;
+        return open_vulkan("vulkan:0", choices);
+    }
+};
+
+TEST_F(Pretended, DeviceThatLacksSomethingIsNotOpened) {
+    const std::string message =
+        message_of([] { open([](Traits& traits) { traits.shared_bytes = 16 << 10; }); });
+    EXPECT_NE(message.find("cannot run aerie: it has at most 16 KiB"), std::string::npos)
+        << message;
+}
+
+// Not "no memory is left": that would be untrue.
+TEST_F(Pretended, LargeAllocationIsRefusedTruthfully) {
+    const auto backend = open([](Traits& traits) { traits.allocation_bytes = 64 << 20; });
+    const Buffer fits = backend->allocate(64 << 20);
+    const std::string message = message_of([&] { backend->allocate(65 << 20); });
+    EXPECT_NE(message.find("gives at most 64 MiB of memory in one piece, and 65 MiB are wanted"),
+              std::string::npos)
+        << message;
+}
+
+TEST_F(Pretended, LargeBindingIsRefused) {
+    const auto backend = open([](Traits& traits) { traits.storage_range = 128 << 20; });
+    const Buffer memory = backend->allocate(200 << 20), small = backend->allocate(256);
+    constexpr int kColumns = 1 << 20;
+    const Tensor x = dense(memory.get(), DType::F32, 48, kColumns);
+    gather_rows(*backend, x.row_range(0, 1), x.row_range(1, 32),
+                dense(small.get(), DType::I32, 1, 1));  // 128 MiB
+    backend->sync();
+    gather_rows(*backend, x.row_range(0, 1), x.row_range(1, 33),
+                dense(small.get(), DType::I32, 1, 1));
+    const std::string message = message_of([&] { backend->sync(); });
+    EXPECT_NE(message.find("gather_rows works on 132 MiB in one piece"), std::string::npos)
+        << message;
+}
+
+// Vulkan's functions have no closure.
+PFN_vkCreateBuffer real_create;
+PFN_vkCmdFillBuffer real_fill;
+VkDeviceSize filled_at, filled_bytes;
+
+VkResult create_small(VkDevice device, const VkBufferCreateInfo* info,
+                      const VkAllocationCallbacks* with, VkBuffer* made) {
+    VkBufferCreateInfo small = *info;
+    small.size = std::min<VkDeviceSize>(small.size, 1 << 16);
+    return real_create(device, &small, with, made);
+}
+void fill_seen(VkCommandBuffer commands, VkBuffer buffer, VkDeviceSize at, VkDeviceSize bytes,
+               uint32_t data) {
+    filled_at = at;
+    filled_bytes = bytes;
+    real_fill(commands, buffer, 0, VK_WHOLE_SIZE, data);
+}
+
+// More words than an int counts.
+TEST_F(Pretended, ManyGigabytesAreZeroed) {
+    DeviceChoices choices;
+    choices.allow_unified = false;
+    choices.patch = [](VolkDeviceTable& vk) {
+        real_create = vk.vkCreateBuffer;
+        real_fill = vk.vkCmdFillBuffer;
+        vk.vkCreateBuffer = create_small;
+        vk.vkCmdFillBuffer = fill_seen;
+    };
+    const auto backend =
+        open([](Traits& traits) { traits.allocation_bytes = 64 * kGigabyte; }, choices);
+    const Buffer memory = backend->allocate(9 * kGigabyte);
+    backend->sync();
+    EXPECT_EQ(filled_at, 0u);
+    EXPECT_EQ(filled_bytes, VK_WHOLE_SIZE);
+}
+
+// As on the integrated GPUs of most laptops: what the host reads goes through memory that it
+// caches.
+TEST_F(Pretended, MemoryThatTheHostDoesNotCacheIsReadThroughSomeThatItDoes) {
+    for (const bool cached : {true, false}) {
+        const auto backend = open([&](Traits& traits) {
+            traits.type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+            for (uint32_t i = 0; i < traits.memory.memoryTypeCount && !cached; ++i)
+                traits.memory.memoryTypes[i].propertyFlags &=
+                    ~uint32_t(VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+        });
+        const Buffer memory = backend->allocate(4096);
+        const Tensor x = dense(memory.get(), DType::F32, 4, 16), sum = [&] {
+            Tensor t = x;
+            t.offset_bytes = 1024;
+            return t;
+        }();
+        std::vector<float> values(64, 1.5f), got(64);
+        backend->write(x, values.data());
+        add(*backend, sum, x, x);
+        backend->read(sum, got.data());
+        EXPECT_EQ(got, std::vector<float>(64, 3.0f)) << cached;
+        // A copy to where the host reads must be submitted behind the sum.
+        EXPECT_EQ(backend->command_counts().submissions, cached ? 1 : 2);
+    }
+}
+
+std::vector<float> product_in_parts(size_t most_bytes, long* barriers) {
+    DeviceChoices choices;
+    choices.pretend = [=](Traits& traits) {
+        traits.allocation_bytes = std::min(traits.allocation_bytes, most_bytes);
+    };
+    const auto backend = open_vulkan("vulkan:0", choices);
+    constexpr int kRows = 2, kInner = 4096, kOutputs = 100;
+    std::vector<float> values(kOutputs * kInner), out(kRows * kOutputs);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = float(i * 2654435761u % 997) - 498;
+    const WeightBlock block{DType::F32, values.data(), kOutputs, kInner};
+    const auto weight = backend->upload_weight({&block, 1}, DType::F32);
+    const Buffer memory = backend->allocate(1 << 16);
+    const Tensor x = dense(memory.get(), DType::F32, kRows, kInner);
+    Tensor product = dense(memory.get(), DType::F32, kRows, kOutputs), bias = product;
+    product.offset_bytes = 1 << 15;
+    bias.offset_bytes = (1 << 15) + 4096;
+    bias.rows = 1;
+    backend->write(x, values.data());
+    backend->write(bias, values.data());
+    backend->sync();
+    const long before = backend->command_counts().barriers;
+    matmul(*backend, product, x, *weight, Accumulate::no, bias);
+    backend->read(product, out.data());
+    *barriers = backend->command_counts().barriers - before;
+    return out;
+}
+
+TEST_F(Pretended, PartsOfAWeightDoNotWaitForEachOther) {
+    long of_whole = 0, of_parts = 0;
+    const std::vector<float> whole = product_in_parts(kGigabyte, &of_whole);
+    // 32 rows of 4096 floats a part: four of them.
+    EXPECT_EQ(product_in_parts(600000, &of_parts), whole);
+    EXPECT_EQ(of_parts, of_whole);
+}
+
+// Some drivers crash when they are asked for shapes, so listing must not ask.
+TEST_F(Pretended, ListingDoesNotAskForMatrices) {
+    for (const Capabilities& device : vulkan_capabilities())
+        for (const std::string& line : device.details)
+            EXPECT_EQ(line.find("cooperative matrices (f16"), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace aerie::vulkan
