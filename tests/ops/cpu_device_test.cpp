@@ -9,8 +9,10 @@
 #include <thread>
 
 #include "backend/registry.h"
+#include "backend/tensor_plan.h"
 #include "core/error.h"
 #include "cpu/cpu_backend.h"
+#include "cpu/memory.h"
 #include "cpu/parallel.h"
 #include "ops/device_test.h"
 
@@ -91,6 +93,25 @@ TEST(CpuDevice, HasNoMoreMemoryThanItsProcessMayTake) {
     const size_t bytes = cpu_capabilities(1).memory_bytes;
     setrlimit(RLIMIT_AS, &before);
     EXPECT_EQ(bytes, half.rlim_cur);
+}
+
+// An op that writes beyond its tensor, but within the allocation, is an error of AddressSanitizer.
+TEST(CpuDevice, GapsBetweenTensorsBelongToNobody) {
+#if defined(__SANITIZE_ADDRESS__)
+    const auto backend = open_cpu(1);
+    Tensor a, b;
+    TensorPlan plan;
+    plan.add(a, DType::F32, 1, 3);
+    plan.add(b, DType::F32, 2, 32);
+    const Buffer memory = plan.allocate(*backend);
+    const auto poisoned = [](const Tensor& t, int offset) {
+        return __asan_address_is_poisoned(cpu::row<std::byte>(t, 0) + offset) != 0;
+    };
+    EXPECT_FALSE(poisoned(a, 0) || poisoned(a, 11) || poisoned(b, 0) || poisoned(b, 255));
+    EXPECT_TRUE(poisoned(a, 12) && poisoned(b, -1) && poisoned(b, 256) && poisoned(b, 511));
+#else
+    GTEST_SKIP() << "SKIPPED: only AddressSanitizer knows";
+#endif
 }
 
 // What a worker throws arrives at the caller, and not before all threads are done with what the
