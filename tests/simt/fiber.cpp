@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -71,6 +72,11 @@ void Fiber::start(void (*body)(void*), void* argument) {
     body_ = body;
     argument_ = argument;
     inside_fake_ = nullptr;
+#ifdef __SANITIZE_ADDRESS__
+    // A body that was given up after a fault leaves its frames' marks behind.
+    if (given_up_) __asan_unpoison_memory_region(stack_->bytes, Stack::kBytes);
+#endif
+    given_up_ = true;
     // What simt_switch pops: r15, r14, r13, r12, rbx, rbp, the address to return to.
     void** top = reinterpret_cast<void**>(stack_->bytes + Stack::kBytes) - 9;
     top[3] = reinterpret_cast<void*>(&Fiber::run);
@@ -91,6 +97,7 @@ void Fiber::enter() {
 }
 
 void Fiber::leave(bool for_good) {
+    given_up_ = !for_good;
     before_switch(for_good ? nullptr : &inside_fake_, caller_stack_, caller_size_);
     simt_switch(&inside_, outside_);
     after_switch(inside_fake_, &caller_stack_, &caller_size_);

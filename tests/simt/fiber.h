@@ -25,6 +25,7 @@ class Fiber {
     std::unique_ptr<Stack> stack_;
     void (*body_)(void*) = nullptr;
     void* argument_ = nullptr;
+    bool given_up_ = false;   // unless the body ends
     void* inside_ = nullptr;  // stack pointers of the side that waits
     void* outside_ = nullptr;
     void* inside_fake_ = nullptr;  // AddressSanitizer's

@@ -205,7 +205,8 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    if (event->stream) run(*event->stream);  // which has its address
+    for (Stream* stream : streams())  // one that is gone has run
+        if (stream == event->stream) run(*stream);
     delete event;
     --live().events;
     return cudaSuccess;
