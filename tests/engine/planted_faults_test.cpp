@@ -83,12 +83,12 @@ TEST(PlantedFaults, NoneIsNoFinding) {
 // The head's committed positions keep what drafts left in their slots. No text shows it.
 TEST(PlantedFaults, StaleDraftKv) {
     Planted planted({});
-    // The target's layers rotate first; whatever else rotates is the head.
+    // Each cache has one page table. The target rotates first; whatever else rotates is the head.
     Memory* target = nullptr;
     planted.faulty->fault().stale = [&](const KvLayer& kv, const Row& row) {
-        if (!target) target = kv.k.memory;
+        if (!target) target = kv.page_table.memory;
         const bool committed = row.slot == row.prefix && row.position == row.prefix;
-        return kv.k.memory != target && committed && row.position % 4 == 3;
+        return kv.page_table.memory != target && committed && row.position % 4 == 3;
     };
     const Accepted got = accepted(*planted.model);
     EXPECT_FALSE(got.texts_differ);
