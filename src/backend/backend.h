@@ -170,7 +170,7 @@ class Backend {
     virtual void write(Tensor to, const void* from) = 0;  // dense host data; reusable at once
     virtual void read(Tensor from, void* to) = 0;         // waits
     virtual void sync() = 0;
-    // First call with a key records, later calls resubmit. Contents may differ, shapes may not.
+    // Records the ops of a key once and may resubmit them. Contents may differ, shapes may not.
     virtual void replay(uint64_t key, const std::function<void()>& record) = 0;
     // Memory of this size to measure with, or less where the device has not so much to spare.
     // Throws Error.
