@@ -14,20 +14,14 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/memory.h"
 #include "cpu/parallel.h"
+#include "io/damage.h"
 #include "ops/device_test.h"
 
 namespace aerie {
 
 namespace {
 
-std::string message_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "";
-}
+using test::error_of;
 
 TEST(CpuDevice, IsListedAndOpens) {
     const auto devices = list_devices();
@@ -43,18 +37,18 @@ TEST(CpuDevice, IsListedAndOpens) {
 }
 
 TEST(CpuDevice, NamesWhatIsMissing) {
-    EXPECT_NE(message_of([] { open_device("vulkan:99"); }).find("vulkan:99: "), std::string::npos);
+    EXPECT_NE(error_of([] { open_device("vulkan:99"); }).find("vulkan:99: "), std::string::npos);
     for (const char* device : {"cuda", "cuda:", "cuda:x", "cuda:0x", "cuda:-1", "cuda:99"}) {
-        const std::string message = message_of([=] { open_device(device); });
+        const std::string message = error_of([=] { open_device(device); });
         EXPECT_EQ(message.find(device), 0u) << message;
         EXPECT_EQ(message.find('\n'), std::string::npos);
     }
-    EXPECT_NE(message_of([] { open_device("abacus"); }).find("abacus"), std::string::npos);
+    EXPECT_NE(error_of([] { open_device("abacus"); }).find("abacus"), std::string::npos);
     setenv("AERIE_CPU_ISA", "mmx", 1);
-    EXPECT_NE(message_of([] { open_cpu(1); }).find("expected portable, avx2, avxvnni or avx512"),
+    EXPECT_NE(error_of([] { open_cpu(1); }).find("expected portable, avx2, avxvnni or avx512"),
               std::string::npos);
     setenv("AERIE_CPU_ISA", "avx512", 1);
-    const std::string message = message_of([] { open_cpu(1); });
+    const std::string message = error_of([] { open_cpu(1); });
     EXPECT_TRUE(message.empty() || message.find("lacks it") != std::string::npos);
     unsetenv("AERIE_CPU_ISA");
 }
@@ -66,9 +60,9 @@ TEST(CpuDevice, MemoryIsZeroedAlignedAndRefusedInOneLine) {
     Tensor all = dense(buffer.get(), DType::Bool, 1, 100003);
     backend->read(all, bytes.data());
     EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 0), 100003);
-    EXPECT_NE(message_of([&] { (void)backend->allocate(~size_t(0) - 5); }).find("out of memory"),
+    EXPECT_NE(error_of([&] { (void)backend->allocate(~size_t(0) - 5); }).find("out of memory"),
               std::string::npos);
-    EXPECT_NE(message_of([&] { (void)backend->allocate(size_t(1) << 60); }).find("out of memory"),
+    EXPECT_NE(error_of([&] { (void)backend->allocate(size_t(1) << 60); }).find("out of memory"),
               std::string::npos);
 }
 

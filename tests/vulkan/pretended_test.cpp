@@ -6,6 +6,7 @@
 
 #include "backend/ops.h"
 #include "core/error.h"
+#include "io/damage.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
 #include "vulkan/vulkan_backend.h"
@@ -15,14 +16,7 @@ namespace {
 
 constexpr size_t kGigabyte = size_t(1) << 30;
 
-std::string message_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "";
-}
+using test::error_of;
 
 class Pretended : public testing::Test {
   protected:
@@ -39,7 +33,7 @@ class Pretended : public testing::Test {
 
 TEST_F(Pretended, DeviceThatLacksSomethingIsNotOpened) {
     const std::string message =
-        message_of([] { open([](Traits& traits) { traits.shared_bytes = 16 << 10; }); });
+        error_of([] { open([](Traits& traits) { traits.shared_bytes = 16 << 10; }); });
     EXPECT_NE(message.find("cannot run aerie: it has at most 16 KiB"), std::string::npos)
         << message;
 }
@@ -48,7 +42,7 @@ TEST_F(Pretended, DeviceThatLacksSomethingIsNotOpened) {
 TEST_F(Pretended, LargeAllocationIsRefusedTruthfully) {
     const auto backend = open([](Traits& traits) { traits.allocation_bytes = 64 << 20; });
     const Buffer fits = backend->allocate(64 << 20);
-    const std::string message = message_of([&] { backend->allocate(65 << 20); });
+    const std::string message = error_of([&] { backend->allocate(65 << 20); });
     EXPECT_NE(message.find("gives at most 64 MiB of memory in one piece, and 65 MiB are wanted"),
               std::string::npos)
         << message;
@@ -64,7 +58,7 @@ TEST_F(Pretended, LargeBindingIsRefused) {
     backend->sync();
     gather_rows(*backend, x.row_range(0, 1), x.row_range(1, 33),
                 dense(small.get(), DType::I32, 1, 1));
-    const std::string message = message_of([&] { backend->sync(); });
+    const std::string message = error_of([&] { backend->sync(); });
     EXPECT_NE(message.find("gather_rows works on 132 MiB in one piece"), std::string::npos)
         << message;
 }
