@@ -118,7 +118,7 @@ ComparedText Comparer::decode(ComparedModel& model, const std::vector<int>& prom
 
 void Comparer::draft(ComparedModel& model, const Request& request, ComparedText& text) {
     try {
-        const Generation drafted = model.drafted(tokenizer_, request);
+        const GenerationResult drafted = model.drafted(tokenizer_, request);
         text.drafting = drafted.stats;
         text.drafted_fork = first_difference(text.ids, drafted.ids);
     } catch (const Error& error) {

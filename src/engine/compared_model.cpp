@@ -33,7 +33,7 @@ ObservedBackend* observed(std::unique_ptr<Backend>& backend) {
     return observed;
 }
 
-KvShape given_shape(const BenchModel& model) {
+KvShape given_shape(const Model& model) {
     const ModelConfig& config = model.files().config;
     return {config.layers, config.kv_columns(), model.options().kv, model.files().context};
 }
@@ -90,14 +90,15 @@ void OpValues::floats(std::vector<float>& values) const {
     for (size_t i = 0; i < values.size(); i += kGroup) unpack(&values[i], blocks[i / kGroup]);
 }
 
-ComparedModel::ComparedModel(ModelFiles files, const RuntimeOptions& options,
+ComparedModel::ComparedModel(ModelFiles files, const LoadOptions& options,
                              std::unique_ptr<Backend> backend)
     : backend_(observed(backend)),
       model_(std::move(files), options, std::move(backend)),
       plain_(model_.with(make_none())),
-      given_kv_(model_.backend(), given_shape(model_)) {
+      given_kv_(model_.backend(), given_shape(model_)),
+      given_pages_(given_kv_.begin()) {
     const ModelConfig& config = model_.files().config;
-    if (options.draft.kind != DraftKind::none) drafted_ = model_.with(options.draft);
+    if (options.draft.method != kNoDrafts) drafted_ = model_.with(options.draft);
     TensorPlan plan;
     plan.add(rows_, DType::I32, kObservedRows, kRowInts);
     plan.add(logits_, DType::F32, kObservedRows, config.vocab);
@@ -108,12 +109,13 @@ ComparedModel::ComparedModel(ModelFiles files, const RuntimeOptions& options,
 
 void ComparedModel::run(std::span<const int> text, int first, int count, Inputs inputs,
                         const OnOp& on_op) {
-    check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config);
-    std::vector<Row> rows(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) {
-        rows[size_t(i)].token = text[size_t(first + i)];
-        rows[size_t(i)].position = rows[size_t(i)].slot = rows[size_t(i)].prefix = first + i;
-    }
+    check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config.vocab);
+    const bool is_own = inputs == Inputs::own;
+    KvPages& pages = is_own ? plain_.session->text().pages() : given_pages_;
+    pages.hold(first + count);
+    std::vector<Row> rows;
+    for (int i = first; i < first + count; ++i)
+        rows.push_back(causal_row(text[size_t(i)], i, pages.sequence()));
     const Tensor block = rows_.row_range(0, count);
     backend_->write(block, rows.data());
     size_t op = 0;
@@ -123,7 +125,7 @@ void ComparedModel::run(std::span<const int> text, int first, int count, Inputs 
     });
     TargetPass pass;
     pass.rows = {block};
-    pass.kv = inputs == Inputs::own ? &plain_.session->kv() : &given_kv_;
+    pass.kv = is_own ? &plain_.session->kv() : &given_kv_;
     pass.logits = logits_.row_range(0, count);
     model_.target().forward(pass);
     if (op != ops_.size())

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 #include "model/weights.h"
 
 namespace aerie {
@@ -20,7 +20,7 @@ using Taps = std::vector<int>;
 
 struct TargetPass {
     Rows rows;
-    const KvCache* kv = nullptr;
+    const KvPool* kv = nullptr;
     std::span<const int> taps;
     Tensor features;  // out: F32 [M, taps * hidden]; absent without taps
     Tensor logits;    // out: F32 [n <= M, vocab], of the last n rows
@@ -55,7 +55,7 @@ class Target {
 };
 
 // Throws UsageError unless every token is one of the model's.
-void check_tokens(std::span<const int> tokens, const ModelConfig& config);
+void check_tokens(std::span<const int> tokens, int vocab);
 
 // Throws Error for an architecture that is not known or tensors that do not fit.
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,

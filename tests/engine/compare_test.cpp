@@ -103,10 +103,9 @@ struct Setting {
 };
 
 Judged compared(const std::vector<Plant>& plants, const Setting& setting = {}) {
-    RuntimeOptions options = bundled_options(setting.weights);
+    LoadOptions options = bundled_options(setting.weights);
     options.context = 512;
-    options.draft =
-        setting.drafts ? draft_options(DraftKind::eagle2) : draft_options(DraftKind::none);
+    options.draft = setting.drafts ? draft_options("eagle2") : draft_options("none");
     const Tokenizer tokenizer = Tokenizer::load(options.model);
     std::vector<std::unique_ptr<ComparedModel>> models;
     for (const Plant& plant : plants)
@@ -308,8 +307,8 @@ TEST_P(CompareInstructionSet, IsTheSameCpu) {
     } catch (const Error& error) {
         GTEST_SKIP() << "SKIPPED: " << error.what();
     }
-    RuntimeOptions options = bundled_options(DType::F16);
-    options.draft.kind = DraftKind::none;
+    LoadOptions options = bundled_options(DType::F16);
+    options.draft.method = "none";
     std::vector<std::unique_ptr<ComparedModel>> models;
     models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
                                                      open_device("cpu", {2})));
@@ -337,9 +336,9 @@ TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
     const Json greedy = read_data("greedy.json");
     const size_t prompts = std::min(greedy.array()->size(), size_t(count ? std::atoi(count) : 3));
-    RuntimeOptions options = bundled_options(DType::F32);
+    LoadOptions options = bundled_options(DType::F32);
     options.context = 512;
-    options.draft = draft_options(DraftKind::none);
+    options.draft = draft_options("none");
     std::vector<std::unique_ptr<ComparedModel>> models;
     for (const std::string& name : with_cpu(names))
         models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,

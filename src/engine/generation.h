@@ -1,4 +1,4 @@
-// The loop: prompt in, tokens and text out.
+// The loop, a step at a time: prompt in, tokens and text out.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "text/stream.h"
 #include "text/tokenizer.h"
 
 namespace aerie {
@@ -43,7 +44,7 @@ struct Stats {
     }
 };
 
-struct Generation {
+struct GenerationResult {
     std::vector<int> ids;         // includes the EOS or the token that completed a stop string
     std::string text;             // neither of them
     std::vector<float> logprobs;  // of ids, if asked for
@@ -51,7 +52,37 @@ struct Generation {
     Stats stats;
 };
 
-// Throws Error (device, damaged model) or UsageError (prompt, sampling values).
-Generation generate(Session& session, const Tokenizer& tokenizer, const Request& request);
+// An answer in the making. What ends a text is decided here: EOS, stop strings, limits, cancelling.
+class Generation {
+  public:
+    // A new text in this session, which must outlive it. Throws UsageError (prompt, sampling
+    // values).
+    Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
+
+    // The prompt at first, then a cycle. False once the text has ended. Throws Error (device,
+    // damaged model).
+    bool step();
+    // So far. Text is final up to here; it ends with a whole character.
+    const GenerationResult& result() const { return result_; }
+
+  private:
+    bool take(const Turn& turn);
+    bool push(int token, const float* logprob);
+    bool end(FinishReason reason);
+    void say(const std::string& text);
+    void count_cycle(const TokenTree& tree, const Path& path, int emitted);
+    void count_time(double since);
+
+    Session& session_;
+    Request request_;
+    TextStream stream_;
+    int max_tokens_ = 0;
+    bool has_begun_ = false;
+    PhaseSeconds prefill_;
+    GenerationResult result_;
+};
+
+// All steps at once.
+GenerationResult generate(Session& session, const Tokenizer& tokenizer, const Request& request);
 
 }  // namespace aerie

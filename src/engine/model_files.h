@@ -1,25 +1,26 @@
-// Everything that a generation needs, loaded: backend, target, head, tokenizer, session.
+// A target and what drafts for it, as files: opened and checked, not loaded; and the memory that
+// they will need.
 #pragma once
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "engine/session.h"
-#include "io/checkpoint.h"
+#include "draft/methods.h"
+#include "engine/batch.h"
+#include "io/model_source.h"
 #include "text/tokenizer.h"
 
 namespace aerie {
 
 constexpr int kDefaultContext = 4096;  // or the model's, if that is smaller
 
-struct RuntimeOptions {
+struct LoadOptions {
     std::string device;                  // "": the best
     int threads = 0;                     // CPU; 0: one per core
     std::filesystem::path model;         // resolved folders
-    std::filesystem::path head;          // unless draft.kind is none
+    std::filesystem::path head;          // for methods that need one
     std::optional<DType> weights;        // unset: as stored
     std::optional<DType> draft_weights;  // of the head and its LM head; unset: see ModelFiles
     DType kv = DType::F16;
@@ -44,69 +45,41 @@ struct MemoryPlan {
     }
 };
 
-// The models' files, opened and checked but not loaded.
 struct ModelFiles {
+    ModelSource target;
     ModelConfig config;
-    Checkpoint checkpoint;
+    std::optional<ModelSource> head;
     std::optional<ModelConfig> head_config;
-    std::optional<Checkpoint> head_checkpoint;
     int context = 0;
     // What the head drafts with: Q8_0, or Q4_0 beside a Q4_0 target, where its shape allows it; it
     // never changes the output.
     std::optional<DType> draft_weights;
 
     // Throws Error or UsageError.
-    static ModelFiles open(const RuntimeOptions& options);
+    static ModelFiles open(const LoadOptions& options);
     // The same for random weights, which lie in no file; stored in the types that `options` ask for
     // where those are floats, else in f16.
     static ModelFiles random(const std::string& name, const ModelConfig& config,
-                             const RuntimeOptions& options);
-    MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
+                             const LoadOptions& options);
+
+    BatchLimits limits(const LoadOptions& options) const {
+        return {context, options.kv, options.prefill_rows};
+    }
+    // Of a drafter over these files; refers to them and to `draft`.
+    DraftPlan draft_plan(const DraftOptions& draft, const LoadOptions& options,
+                         const BatchLimits& limits) const;
+    MemoryPlan plan(const LoadOptions& options, const Backend& backend) const;
     // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
-    Limits limits(const RuntimeOptions& options, const Capabilities& device) const;
+    Limits limits(const LoadOptions& options, const Capabilities& device) const;
     // Reserves that, before anything is loaded. Throws Error also where the host's memory cannot
     // hold what is planned.
-    void reserve(const RuntimeOptions& options, Backend& backend) const;
+    void reserve(const LoadOptions& options, Backend& backend) const;
 };
 
-// Throws Error naming the folder if the tokenizer has ids that the model does not know.
-void check_tokenizer_fits(const Tokenizer& tokenizer, const ModelConfig& config,
-                          const std::filesystem::path& folder);
+// Throws Error if there is none, or it has ids that the model does not know.
+Tokenizer load_tokenizer(const ModelFiles& files);
 
 // Every id that ends a text: of generation_config.json, else config.json, else the tokenizer.
-std::vector<int> eos_ids(const GenerationConfig& generation, const ModelConfig& config,
-                         const Tokenizer& tokenizer);
-
-class Runtime {
-  public:
-    // Throws Error naming the file that is wrong.
-    explicit Runtime(const RuntimeOptions& options);
-    Runtime(const Runtime&) = delete;  // the models refer to the files
-    Runtime& operator=(const Runtime&) = delete;
-
-    Backend& backend() { return *backend_; }
-    Target& target() { return *target_; }
-    Session& session() { return *session_; }
-    const Tokenizer& tokenizer() const { return tokenizer_; }
-    const GenerationConfig& generation_config() const { return generation_config_; }
-    std::vector<int> eos_ids() const {
-        return aerie::eos_ids(generation_config_, files_.config, tokenizer_);
-    }
-    // After the work: where its timings say that the cached costs were far off, as after a
-    // measurement on a busy machine, the next start measures again.
-    void review_costs() const;
-
-  private:
-    void learn_costs(const RuntimeOptions& options);
-
-    ModelFiles files_;
-    GenerationConfig generation_config_;
-    Tokenizer tokenizer_;
-    std::unique_ptr<Backend> backend_;
-    std::unique_ptr<Target> target_;
-    std::unique_ptr<Drafter> drafter_;
-    std::unique_ptr<Session> session_;
-    std::filesystem::path cost_file_;  // empty: nothing is kept
-};
+std::vector<int> eos_ids(const ModelFiles& files, const Tokenizer& tokenizer);
 
 }  // namespace aerie

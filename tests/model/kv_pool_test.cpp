@@ -1,5 +1,5 @@
 // The KV cache by itself: how many pages, which memory, and what a compaction moves.
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backend/registry.h"
+#include "core/error.h"
 
 namespace aerie::test {
 namespace {
@@ -25,9 +26,9 @@ TEST(KvShape, PagesHoldAllSlots) {
     EXPECT_EQ(kShape.size_bytes(), size_t(3 * 2 * 3 * kPageSize * 32 * 4 + 3 * 4));
 }
 
-TEST(KvCache, EveryLayerHasMemoryOfItsOwn) {
+TEST(KvPool, EveryLayerHasMemoryOfItsOwn) {
     const auto be = open_device("cpu", {1});
-    const KvCache cache(*be, kShape);
+    const KvPool cache(*be, kShape);
     ASSERT_EQ(cache.layers(), 3);
     std::vector<float> values(size_t(3 * kPageSize * 32));
     int number = 0;
@@ -47,24 +48,70 @@ TEST(KvCache, EveryLayerHasMemoryOfItsOwn) {
         }
 }
 
-TEST(KvCache, PagesBeginInOrder) {
+std::vector<int32_t> table_row(Backend& be, const KvPool& pool, int sequence) {
+    const Tensor table = pool.layer(0).page_table;
+    std::vector<int32_t> pages(size_t(table.cols));
+    be.read(table.row_range(sequence, 1), pages.data());
+    return pages;
+}
+
+TEST(KvPool, PagesAreHeldInOrderAsATextGrows) {
     const auto be = open_device("cpu", {1});
-    KvCache cache(*be, kShape);
-    std::vector<int32_t> pages(3);
-    be->read(cache.layer(2).page_table, pages.data());
-    EXPECT_EQ(pages, (std::vector<int32_t>{0, 1, 2}));
-    const std::vector<int32_t> permuted = {2, 0, 1};
-    cache.set_pages(permuted);
-    be->read(cache.layer(0).page_table, pages.data());
-    EXPECT_EQ(pages, permuted);
+    KvPool pool(*be, kShape);
+    KvPages pages = pool.begin();
+    EXPECT_EQ(pool.free_pages(), 3);
+    pages.hold(1);
+    EXPECT_EQ(pool.free_pages(), 2);
+    pages.hold(kPageSize);
+    EXPECT_EQ(pool.free_pages(), 2);
+    pages.hold(kShape.slots);
+    EXPECT_EQ(table_row(*be, pool, pages.sequence()), (std::vector<int32_t>{0, 1, 2}));
+    EXPECT_THROW(pages.hold(3 * kPageSize + 1), Error);
+    EXPECT_THROW(pool.begin(), Error) << "one sequence is all there is room for";
+    EXPECT_EQ(pages.truncate(kPageSize + 5), kPageSize + 5);
+    EXPECT_EQ(pool.free_pages(), 1);
+    pages = KvPages(std::move(pages));
+    EXPECT_EQ(pages.truncate(0), 0);
+    const std::vector<int32_t> order = {2, 0, 1};
+    pool.order_free_pages(order);
+    pages.hold(kShape.slots);
+    EXPECT_EQ(table_row(*be, pool, pages.sequence()), order);
+}
+
+TEST(KvPool, SequencesShareWholePages) {
+    const auto be = open_device("cpu", {1});
+    KvShape shape = kShape;
+    shape.sequences = 3;
+    KvPool pool(*be, shape);
+    KvPages first = pool.begin();
+    first.hold(2 * kPageSize);
+    {
+        KvPages second = first.fork(kPageSize + 9);
+        EXPECT_NE(second.sequence(), first.sequence());
+        EXPECT_EQ(second.slots(), kPageSize);
+        second.hold(2 * kPageSize);
+        EXPECT_EQ(pool.free_pages(), 9 - 3);
+        EXPECT_EQ(table_row(*be, pool, second.sequence()), (std::vector<int32_t>{0, 2, 0}));
+        // What is shared may not be written: who cuts his text within it loses the page's rest.
+        EXPECT_EQ(first.truncate(5), 0);
+        EXPECT_EQ(pool.free_pages(), 9 - 2);
+        first.hold(5);
+        EXPECT_NE(table_row(*be, pool, first.sequence())[0], 0);
+        const KvPages third = second.fork(2 * kPageSize);
+        EXPECT_THROW(pool.begin(), Error);
+    }
+    EXPECT_EQ(pool.free_pages(), 9 - 1);
+    EXPECT_EQ(first.truncate(5), 5) << "nobody shares it";
 }
 
 // Slots 62, 63 and 66 move to 61, 62 and 63, across a page border and in permuted pages.
-TEST(KvCache, CompactsEveryLayerThroughThePages) {
+TEST(KvPool, CompactsEveryLayerThroughThePages) {
     const auto be = open_device("cpu", {1});
-    KvCache cache(*be, kShape);
+    KvPool cache(*be, kShape);
     const std::vector<int32_t> pages = {2, 0, 1}, from = {62, 63, 66};
-    cache.set_pages(pages);
+    cache.order_free_pages(pages);
+    KvPages held = cache.begin();
+    held.hold(kShape.slots);
     const auto line = [&](int slot) {
         return pages[size_t(slot / kPageSize)] * kPageSize + slot % kPageSize;
     };
@@ -77,7 +124,7 @@ TEST(KvCache, CompactsEveryLayerThroughThePages) {
     const Buffer memory = be->allocate(dense_bytes(DType::I32, 1, 3));
     const Tensor slots = dense(memory.get(), DType::I32, 1, 3);
     be->write(slots, from.data());
-    cache.compact(slots, 61);
+    cache.compact(held.sequence(), slots, 61);
     for (int i = 0; i < cache.layers(); ++i)
         for (const auto& [slot, held] :
              {std::pair(60, 60), {61, 62}, {62, 63}, {63, 66}, {64, 64}}) {

@@ -1,9 +1,9 @@
-// EAGLE-1: a static tree. Which ranks are run and kept is known beforehand; only tokens are
-// drafted.
+// A tree along given paths, as EAGLE-1's: which ranks are run and kept is known beforehand; only
+// tokens are drafted.
 #include <algorithm>
 #include <map>
 
-#include "draft/eagle.h"
+#include "draft/grown.h"
 
 namespace aerie {
 
@@ -56,14 +56,14 @@ StaticPlan plan_static(const TreePaths& paths) {
     return plan;
 }
 
-class Eagle1 final : public EagleDrafter {
+class StaticTrees final : public GrownDrafter {
   public:
-    Eagle1(const HeadSource& source, const DraftOptions& options)
-        : EagleDrafter(source, static_reach(options), options),
-          plan_(plan_static(options.static_tree)) {}
+    StaticTrees(const DraftSource& source, Parts parts)
+        : GrownDrafter(source, std::move(parts)),
+          plan_(plan_static(source.plan.options.static_tree)) {}
 
-    TokenTree propose(const DraftContext& context) override {
-        return tree_of(expand(plan_.expansion, context), plan_.kept, context.pending);
+    TokenTree propose(const DraftRequest& request) override {
+        return tree_of(expand(plan_.expansion, request), plan_.kept, request.tokens.back());
     }
 
   private:
@@ -72,10 +72,10 @@ class Eagle1 final : public EagleDrafter {
 
 }  // namespace
 
-EagleReach static_reach(const DraftOptions& options) {
-    const StaticPlan plan = plan_static(options.static_tree);
-    EagleReach reach;
-    reach.nodes = int(options.static_tree.size()) + 1;
+GrownReach static_reach(const TreePaths& paths) {
+    const StaticPlan plan = plan_static(paths);
+    GrownReach reach;
+    reach.nodes = int(paths.size()) + 1;
     reach.levels = int(plan.expansion.levels.size()) + 1;
     reach.grow = {plan.expansion.top_k, 1, level_offsets(plan.expansion).back()};
     for (const Level& level : plan.expansion.levels) {
@@ -85,8 +85,8 @@ EagleReach static_reach(const DraftOptions& options) {
     return reach;
 }
 
-std::unique_ptr<Drafter> make_eagle1(const HeadSource& source, const DraftOptions& options) {
-    return std::make_unique<Eagle1>(source, options);
+std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, GrownDrafter::Parts parts) {
+    return std::make_unique<StaticTrees>(source, std::move(parts));
 }
 
 }  // namespace aerie
