@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "backend/ops.h"
 #include "core/error.h"
 #include "core/float_environment.h"
 
@@ -69,7 +68,7 @@ void EagleDrafter::observe(Tensor features, std::span<const int> next_tokens, in
         tokens_.clear();
         first_ = read_ = 0;
     }
-    copy(be_, t_.features.row_range(position, int(next_tokens.size())), features);
+    be_.run(Copy{t_.features.row_range(position, int(next_tokens.size())), features});
     tokens_.insert(tokens_.end(), next_tokens.begin(), next_tokens.end());
 }
 

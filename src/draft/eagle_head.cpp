@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "backend/ops.h"
 #include "core/error.h"
 
 namespace aerie {
@@ -77,17 +76,18 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
 
 void EagleHead::forward(Tensor out, Tensor features, Rows rows) {
     const Tensor pair = scratch_.pair.row_range(0, rows.count());
-    embed(be_, pair.col_range(0, config_.hidden), embedding_ ? *embedding_ : target_.embedding(),
-          rows);
-    copy(be_, pair.col_range(config_.hidden, config_.hidden), features);
-    matmul(be_, out, activation(be_, pair, *fc_, scratch_.pair_input), *fc_, Accumulate::no,
-           fc_bias_);
+    const Weight& table = embedding_ ? *embedding_ : target_.embedding();
+    be_.run(Embed{pair.col_range(0, config_.hidden), table, rows}, "embedding");
+    be_.run(Copy{pair.col_range(config_.hidden, config_.hidden), features}, "feature");
+    const Tensor input = activation(be_, pair, *fc_, scratch_.pair_input, "fc input");
+    be_.run(Matmul{out, input, *fc_, Accumulate::no, fc_bias_}, "fc");
     layer_->run(be_, config_, scratch_.layer, out, {rows, kv_.layer(0), rope_});
 }
 
 void EagleHead::logits(Tensor out, Tensor hidden) {
     const Weight& head = lm_head_ ? *lm_head_ : target_.lm_head();
-    matmul(be_, out, activation(be_, hidden, head, scratch_.head_input), head);
+    const Tensor input = activation(be_, hidden, head, scratch_.head_input, "LM head input");
+    be_.run(Matmul{out, input, head}, "logits");
 }
 
 }  // namespace aerie

@@ -9,8 +9,6 @@
 #include <limits>
 #include <numeric>
 
-#include "backend/ops.h"
-
 namespace aerie {
 
 namespace {
@@ -194,7 +192,7 @@ void TreeGrower::run_levels(const Expansion& expansion, const HeadPosition& last
                             const DraftContext& context) {
     Tensor hidden = last.hidden;
     Rows rows = last.rows;
-    BeamStep step;
+    Beam step;
     for (size_t level = 0;; ++level) {
         rank(hidden, context, int(level), expansion.top_k);
         const Rows next = select(expansion, level, rows, step);
@@ -202,7 +200,7 @@ void TreeGrower::run_levels(const Expansion& expansion, const HeadPosition& last
         step.next_slot += next.count();
         if (next.count() == 0) break;
         const Tensor features = scratch_.features.row_range(0, next.count());
-        gather_rows(be_, features, hidden, scratch_.parent_row.col_range(0, next.count()));
+        be_.run(GatherRows{features, hidden, scratch_.parent_row.col_range(0, next.count())});
         hidden = scratch_.hidden.row_range(0, next.count());
         head_.forward(hidden, features, next);
         rows = next;
@@ -263,7 +261,7 @@ Tensor TreeGrower::run(const Frontier& frontier, int first, int top_k, Tensor hi
     be_.write(parent_row, parents.data());
     be_.write(rows.block, rows_.data());
     const Tensor features = scratch_.features.row_range(0, width);
-    gather_rows(be_, features, hidden, parent_row);
+    be_.run(GatherRows{features, hidden, parent_row});
     const Tensor out = scratch_.hidden.row_range(0, width);
     head_.forward(out, features, rows);
     return out;
@@ -272,7 +270,7 @@ Tensor TreeGrower::run(const Frontier& frontier, int first, int top_k, Tensor hi
 // The k best candidates of each row of `hidden`, into scratch ids and log_probs.
 void TreeGrower::rank(Tensor hidden, const DraftContext& context, int level, int k) {
     const int rows = hidden.rows;
-    TopKStep step;
+    TopK step;
     step.choice.logits = scratch_.logits.row_range(0, rows);
     head_.logits(step.choice.logits, hidden);
     if (proposals_ == Proposals::coupled) {
@@ -283,12 +281,12 @@ void TreeGrower::rank(Tensor hidden, const DraftContext& context, int level, int
     step.softness = kCoupledSoftness;
     step.ids = dense_prefix(scratch_.ids, rows, k);
     step.log_probs = dense_prefix(scratch_.log_probs, rows, k);
-    top_k(be_, step);
+    be_.run(step);
 }
 
 // Appends the level's candidates to the table and returns the rows of the next one (none at the
 // end). `step` carries table_offset and next_slot.
-Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step) {
+Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
     step.ids = dense_prefix(scratch_.ids, rows.count(), expansion.top_k);
@@ -304,7 +302,7 @@ Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Bea
     if (!last && !expansion.levels[level].selection.empty()) {
         step.selection = scratch_.selection.row_range(int(level), 1).col_range(0, width);
     }
-    beam(be_, step);
+    be_.run(step);
     return step.next;
 }
 

@@ -98,7 +98,7 @@ class TreeGrower {
     uint64_t key_of(const Expansion& expansion, const HeadPosition& last,
                     const DraftContext& context) const;
     void rank(Tensor hidden, const DraftContext& context, int level, int k);
-    Rows select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step);
+    Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
     int append_level(const Frontier& frontier, int first, int top_k);
     Tensor run(const Frontier& frontier, int first, int top_k, Tensor hidden);
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "backend/ops.h"
 #include "core/error.h"
 #include "core/float_environment.h"
 
@@ -62,6 +61,7 @@ void SessionTensors::add_to(TensorPlan& plan, const ModelConfig& config,
     plan.add(logits, DType::F32, nodes, config.vocab);
     plan.add(ids, DType::I32, 1, nodes);
     plan.add(index, DType::I32, 1, depths);
+    plan.add(moves, DType::I32, depths, kKvMoveInts);
     noise.add_to(plan, depths, config.vocab);
 }
 
@@ -184,14 +184,14 @@ Turn Session::commit(const TokenTree& tree, const Path& path) {
 Tensor Session::keep(std::span<const int> nodes) {
     const int count = int(nodes.size());
     if (nodes.back() == count - 1) return t_.features.row_range(0, count);
-    DepthList<int32_t> slots;
-    for (int node : nodes) slots.push_back(committed_ + node);
-    const Tensor index = t_.index.col_range(0, count);
-    be_.write(index, slots.data());
-    kv_.compact(index, committed_);
+    DepthList<KvMove> moves;
+    for (int i = 0; i < count; ++i) moves.push_back({0, committed_ + nodes[i], committed_ + i});
+    const Tensor device_moves = t_.moves.row_range(0, count), index = t_.index.col_range(0, count);
+    be_.write(device_moves, moves.data());
+    kv_.compact(device_moves);
     be_.write(index, nodes.data());
     const Tensor features = t_.accepted_features.row_range(0, count);
-    if (features.cols > 0) gather_rows(be_, features, t_.features, index);
+    if (features.cols > 0) be_.run(GatherRows{features, t_.features, index});
     return features;
 }
 
@@ -228,15 +228,15 @@ Tensor Session::upload(std::span<const Edit> edits) {
 
 // The target's choice after each of `rows`, which span `depths` depths.
 NodeList Session::choose(Rows rows, std::span<const Edit> edits, int depths) {
-    SampleStep step;
+    Sample step;
     step.choice = {t_.logits.row_range(0, rows.count()), upload(edits), {}, sampling_.filters};
     step.rows = rows;
     if (sampling_.filters.temperature > 0) step.noise = t_.noise.rows(be_, depths);
-    const Tensor ids = t_.ids.col_range(0, rows.count());
-    sample(be_, ids, step);
+    step.ids = t_.ids.col_range(0, rows.count());
+    be_.run(step);
     NodeList choices;
     choices.resize(size_t(rows.count()));
-    be_.read(ids, choices.data());
+    be_.read(step.ids, choices.data());
     for (int choice : choices)
         if (choice < 0)
             throw Error("the model computed NaN for every token; its weights are damaged");

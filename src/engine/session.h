@@ -47,6 +47,7 @@ struct SessionTensors {
     Tensor logits;             // [nodes, vocab]
     Tensor ids;                // [1, nodes]: the target's choices
     Tensor index;              // [1, depths]
+    Tensor moves;              // [depths, kKvMoveInts]
     NoiseRows noise;
 };
 

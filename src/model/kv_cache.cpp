@@ -3,8 +3,6 @@
 
 #include <numeric>
 
-#include "backend/ops.h"
-
 namespace aerie {
 
 size_t KvShape::size_bytes() const {
@@ -34,8 +32,8 @@ void KvCache::set_pages(std::span<const int32_t> pages) {
     be_.write(page_table_, pages.data());
 }
 
-void KvCache::compact(Tensor from_slots, int to_slot) {
-    for (const KvLayer& layer : layers_) kv_compact(be_, layer, 0, from_slots, to_slot);
+void KvCache::compact(Tensor moves) {
+    be_.run(KvCompact{layers_, moves});
 }
 
 }  // namespace aerie

@@ -29,8 +29,8 @@ class KvCache {
     // but what was written before is then found elsewhere.
     void set_pages(std::span<const int32_t> pages);
 
-    // Moves accepted rows down (see kv_compact in ops.h) in every layer.
-    void compact(Tensor from_slots, int to_slot);
+    // Moves accepted rows down in every layer: KvMoves, as KvCompact in ops.h wants them.
+    void compact(Tensor moves);
 
   private:
     Backend& be_;

@@ -23,9 +23,9 @@ std::unique_ptr<Backend> device(const Plant& plant = {}) {
     auto backend = std::make_unique<ObservedBackend>(open_device("cpu", {2}));
     if (!plant) return backend;
     Backend& be = *backend;
-    backend->observe([plant, &be, op = 0](std::string_view name, Tensor out) mutable {
-        op = name == "embed" ? 0 : op + 1;
-        plant(be, op, name, out);
+    backend->observe([plant, &be, op = 0](const ObservedBackend::Seen& seen) mutable {
+        op = seen.op == "embed" ? 0 : op + 1;
+        plant(be, op, seen.op, seen.out);
     });
     return backend;
 }
@@ -224,6 +224,21 @@ TEST(Compare, NamesEveryOpAndLayer) {
                   std::string::npos)
             << finding;
     }
+}
+
+// Each op of a pass has a name and a layer of its own, which the model gives where it calls it.
+TEST(Compare, EveryOpHasItsPlace) {
+    RuntimeOptions options = bundled_options(DType::Q8_0);
+    options.draft = draft_options(DraftKind::none);
+    const ComparedModel model(ModelFiles::open(options), options, device());
+    const std::vector<OpPlace>& ops = model.ops();
+    EXPECT_EQ(to_string(ops.front()), "embedding");
+    EXPECT_EQ(to_string(ops[1 + 2 * kOpsOfLayer]), "layer 2, attention norm");
+    EXPECT_EQ(to_string(ops[ops.size() - 3]), kFinalNorm);
+    EXPECT_EQ(to_string(ops[ops.size() - 2]), "LM head input");
+    EXPECT_EQ(to_string(ops.back()), "logits");
+    for (size_t i = 0; i < ops.size(); ++i)
+        EXPECT_EQ(std::count(ops.begin(), ops.end(), ops[i]), 1) << to_string(ops[i]);
 }
 
 TEST(Compare, NamesTheOpThatIsNan) {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "engine/checks.h"
 
 namespace aerie::test {
