@@ -380,6 +380,27 @@ TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
         }
 }
 
+// Devices without a common op, and texts without a position: nothing was found, so nothing passes.
+TEST(Verdict, NothingToCompareIsAFailure) {
+    Judged judged;
+    judged.comparison.devices.resize(2);
+    judged.comparison.devices[0].name = "cpu";
+    judged.comparison.devices[1].name = "other";
+    judged.verdict = judge(judged.comparison);
+    EXPECT_EQ(judged.failures(), "ops, final state, KL, mean, KL, most, likeliest token");
+    ComparedOp op{{-1, kFinalNorm}, {}, {}};
+    judged.comparison.devices[1].ops = {op};
+    judged.verdict = judge(judged.comparison);
+    EXPECT_FALSE(judged.check("final state").passed);
+    const std::vector<float> values = {1, 2};
+    judged.comparison.devices[1].ops[0].carried.add_row(values, values);
+    judged.verdict = judge(judged.comparison);
+    EXPECT_TRUE(judged.check("final state").passed);
+    judged.comparison.devices[1].ops[0].place.name = "last norm";
+    judged.verdict = judge(judged.comparison);
+    EXPECT_FALSE(judged.check("final state").passed);
+}
+
 // A reference's values can be given to a device that wants them in another type.
 TEST(OpValues, ChangeTheirType) {
     const auto be = open_device("cpu", {1});
