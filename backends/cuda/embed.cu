@@ -47,10 +47,11 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
 
 }  // namespace
 
-void CudaBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(table);
-    launch(embed_kernel, {dim3(unsigned(out.rows)), dim3(128), *queue_, "embed"}, out,
-           Table{weight.data(), weight.dtype, weight.cols, weight.order}, rows.block);
+template <>
+void CudaBackend::execute(const Embed& op) {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(op.table);
+    launch(embed_kernel, {dim3(unsigned(op.out.rows)), dim3(128), *queue_, "embed"}, op.out,
+           Table{weight.data(), weight.dtype, weight.cols, weight.order}, op.rows.block);
 }
 
 }  // namespace aerie::cuda

@@ -231,44 +231,62 @@ void CudaBackend::multiply(const MatmulOutput& output, const Tensor& x, const Cu
            reinterpret_cast<const float*>(w.data()));
 }
 
-// Where the matmul would pack its columns, the norm does.
-void CudaBackend::do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
-                                  const Weight& next) {
-    const NormedRows rows(x, weight, epsilon);
-    if (x.rows > kPassRows || !packs_columns(next.dtype, x.rows))
-        return do_rms_norm(out, x, weight, epsilon);
-    if (is_quantised(next.dtype))
+// Each reader comes once.
+bool CudaBackend::packed_already(const Weight& w) {
+    const auto reader = std::find(packed_for_.begin(), packed_for_.end(), &w);
+    if (reader == packed_for_.end()) {
+        packed_for_.clear();
+        return false;
+    }
+    *reader = packed_for_.back();
+    packed_for_.pop_back();
+    return true;
+}
+
+// Where the matmuls would pack their columns, the norm does.
+bool CudaBackend::pack_for_readers(const RmsNorm& norm) {
+    packed_for_.clear();
+    if (norm.readers.empty() || norm.x.rows > kPassRows) return false;
+    const DType type = norm.readers.front()->dtype;
+    if (!packs_columns(type, norm.x.rows)) return false;
+    for (const Weight* reader : norm.readers)
+        if (reader->dtype != type) return false;
+    const NormedRows rows(norm.x, norm.weight, norm.epsilon);
+    if (is_quantised(type))
         pack_normed(rows);
-    else if (next.dtype == DType::F16)
+    else if (type == DType::F16)
         pack_columns<F16>(packed_, rows, *queue_);
     else
         pack_columns<BF16>(packed_, rows, *queue_);
-    packed_for_ = &next;
+    packed_for_ = norm.readers;
+    return true;
 }
 
-void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(w);
-    for (int first = 0; first < x.rows; first += kPassRows) {
-        const int count = std::min(kPassRows, x.rows - first);
-        const MatmulOutput output{.out = out.row_range(first, count),
+template <>
+void CudaBackend::execute(const Matmul& op) {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
+    for (int first = 0; first < op.x.rows; first += kPassRows) {
+        const int count = std::min(kPassRows, op.x.rows - first);
+        const MatmulOutput output{.out = op.out.row_range(first, count),
                                   .order = weight.order,
-                                  .bias = bias ? row<const float>(bias, 0) : nullptr,
-                                  .accumulate = acc == Accumulate::yes,
+                                  .bias = op.bias ? row<const float>(op.bias, 0) : nullptr,
+                                  .accumulate = op.accumulate == Accumulate::yes,
                                   .gated = false};
-        multiply(output, x.row_range(first, count), weight);
+        multiply(output, op.x.row_range(first, count), weight);
     }
 }
 
 // The products are gated where they come to be. A quantised group of `out` is of 32 of them: those
 // of four warps.
-void CudaBackend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(w);
-    if (!weight.order.is_paired() || out.dtype != activation_type(w.dtype))
-        return Backend::do_matmul_swiglu(out, gate_up, x, w);
-    for (int first = 0; first < x.rows; first += kPassRows) {
-        const int count = std::min(kPassRows, x.rows - first);
-        const Tensor from = x.row_range(first, count), to = out.row_range(first, count);
-        if (is_quantised(w.dtype))
+template <>
+void CudaBackend::execute(const MatmulSwiglu& op) {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
+    if (!weight.order.is_paired() || op.out.dtype != activation_type(weight.dtype))
+        return op.run_parts(*this, {});
+    for (int first = 0; first < op.x.rows; first += kPassRows) {
+        const int count = std::min(kPassRows, op.x.rows - first);
+        const Tensor from = op.x.row_range(first, count), to = op.out.row_range(first, count);
+        if (is_quantised(weight.dtype))
             multiply_gated(to, from, weight);
         else
             multiply({.out = to,

@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "backend/ops.h"
 #include "core/error.h"
 #include "model/loading.h"
 #include "model/synthetic.h"
@@ -106,17 +105,18 @@ EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)
 
 void EagleLevels::run(Tensor out, Tensor features, Rows rows) {
     const Tensor pair = scratch_.pair.row_range(0, rows.count());
-    embed(be_, pair.col_range(0, config_.hidden),
-          weights_->embedding ? *weights_->embedding : target_.embedding(), rows);
-    copy(be_, pair.col_range(config_.hidden, config_.hidden), features);
-    matmul(be_, out, activation(be_, pair, *weights_->fc, scratch_.pair_input), *weights_->fc,
-           Accumulate::no, weights_->fc_bias);
+    const Weight& table = weights_->embedding ? *weights_->embedding : target_.embedding();
+    be_.run(Embed{pair.col_range(0, config_.hidden), table, rows}, "embedding");
+    be_.run(Copy{pair.col_range(config_.hidden, config_.hidden), features}, "feature");
+    const Tensor input = activation(be_, pair, *weights_->fc, scratch_.pair_input, "fc input");
+    be_.run(Matmul{out, input, *weights_->fc, Accumulate::no, weights_->fc_bias}, "fc");
     weights_->layer->run(be_, config_, scratch_.layer, out, {rows, kv_.layer(0), rope_});
 }
 
 void EagleLevels::logits(Tensor out, Tensor state, int) {
     const Weight& head = weights_->lm_head(target_);
-    matmul(be_, out, activation(be_, state, head, scratch_.head_input), head);
+    const Tensor input = activation(be_, state, head, scratch_.head_input, "LM head input");
+    be_.run(Matmul{out, input, head}, "logits");
 }
 
 DraftMethod eagle_method(const char* name, const char* help,

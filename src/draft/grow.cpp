@@ -9,8 +9,6 @@
 #include <limits>
 #include <numeric>
 
-#include "backend/ops.h"
-
 namespace aerie {
 
 namespace {
@@ -173,7 +171,7 @@ void TreeGrower::run_levels(const Expansion& expansion, const TextEnd& end,
                             const DraftRequest& request) {
     Tensor states = end.state;
     Rows rows = end.rows;
-    BeamStep step;
+    Beam step;
     for (size_t level = 0;; ++level) {
         rank(states, request, int(level), expansion.top_k);
         const Rows next = select(expansion, level, rows, step);
@@ -207,7 +205,7 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
 Tensor TreeGrower::run(Tensor states, Rows rows, int level) {
     const Tensor parents = scratch_.parents.row_range(0, rows.count());
     if (parents.cols > 0)
-        gather_rows(be_, parents, states, scratch_.parent_row.col_range(0, rows.count()));
+        be_.run(GatherRows{parents, states, scratch_.parent_row.col_range(0, rows.count())});
     const Tensor out = scratch_.states.row_range(0, rows.count());
     model_.forward(out, parents, rows, level);
     return out;
@@ -254,7 +252,7 @@ Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
 // The k best candidates of each row whose states these are, into scratch ids and log_probs.
 void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int k) {
     const int rows = states.rows;
-    TopKStep step;
+    TopK step;
     step.choice.logits = scratch_.logits.row_range(0, rows);
     model_.logits(step.choice.logits, states, level);
     if (proposals_ == Proposals::coupled) {
@@ -266,12 +264,12 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int
     step.id_map = model_.target_ids();
     step.ids = dense_prefix(scratch_.ids, rows, k);
     step.log_probs = dense_prefix(scratch_.log_probs, rows, k);
-    top_k(be_, step);
+    be_.run(step);
 }
 
 // Appends the level's candidates to the table and returns the rows of the next one (none at the
 // end). `step` carries table_offset and next_slot.
-Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step) {
+Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
     step.ids = dense_prefix(scratch_.ids, rows.count(), expansion.top_k);
@@ -287,7 +285,7 @@ Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Bea
     if (!last && !expansion.levels[level].selection.empty()) {
         step.selection = scratch_.selection.row_range(int(level), 1).col_range(0, width);
     }
-    beam(be_, step);
+    be_.run(step);
     return step.next;
 }
 

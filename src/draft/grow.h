@@ -101,7 +101,7 @@ class TreeGrower {
     uint64_t key_of(const Expansion& expansion, const TextEnd& end,
                     const DraftRequest& request) const;
     void rank(Tensor states, const DraftRequest& request, int level, int k);
-    Rows select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step);
+    Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
     Tensor run(Tensor states, Rows rows, int level);
     int append_level(const Frontier& frontier, int first, int top_k);
     Rows extend(const Frontier& frontier, int first, int top_k);

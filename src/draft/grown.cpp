@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "backend/ops.h"
 #include "core/error.h"
 
 namespace aerie {
@@ -112,7 +111,7 @@ void GrownDrafter::observe(const Observed& observed) {
     }
     Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
     if (state.waiting_at + state.waiting + count > backlog.rows) make_room(state, observed);
-    copy(be_, backlog.row_range(state.waiting_at + state.waiting, count), observed.features);
+    be_.run(Copy{backlog.row_range(state.waiting_at + state.waiting, count), observed.features});
     state.waiting += count;
 }
 
@@ -123,8 +122,8 @@ void GrownDrafter::make_room(State& state, const Observed& observed) {
     }
     keep_newest(state, std::min(state.waiting, kKeptRows));
     const Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
-    copy(be_, backlog.row_range(0, state.waiting),
-         backlog.row_range(state.waiting_at, state.waiting));
+    be_.run(Copy{backlog.row_range(0, state.waiting),
+                 backlog.row_range(state.waiting_at, state.waiting)});
     state.waiting_at = 0;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/ops.h"
 #include "core/error.h"
 #include "core/float_environment.h"
 
@@ -46,6 +45,7 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(features, DType::F32, pass_rows, feature_columns);
     plan.add(logits, DType::F32, nodes, config.vocab);
     plan.add(ids, DType::I32, 1, nodes);
+    plan.add(moves, DType::I32, limits.texts * depths, kKvMoveInts);
     texts.resize(size_t(limits.texts));
     for (OfText& text : texts) {
         plan.add(text.accepted_features, DType::F32, depths, feature_columns);
@@ -66,6 +66,7 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     t_.add_to(plan, target.config(), limits, reach_);
     memory_ = plan.allocate(be);
     rows_.reserve(size_t(t_.rows.rows));
+    moves_.reserve(size_t(t_.moves.rows));
     logits_.resize(size_t(t_.logits.cols));
 }
 
@@ -147,11 +148,33 @@ void Batch::verify(std::span<Cycle> cycles) {
 
 void Batch::commit(std::span<Cycle> cycles) {
     const FloatEnvironment environment;
+    compact(cycles);
     int first = 0;
     for (Cycle& cycle : cycles) {
         commit(cycle, first);
         first += cycle.tree.size();
     }
+}
+
+// The first nodes of a tree, as after a plain pass, are in their place.
+bool Batch::is_in_place(std::span<const int> nodes) {
+    return nodes.back() == int(nodes.size()) - 1;
+}
+
+// Moves keys and values that the pass computed for accepted nodes to where their texts go on.
+void Batch::compact(std::span<const Cycle> cycles) {
+    moves_.clear();
+    for (const Cycle& cycle : cycles) {
+        const std::span<const int> nodes = cycle.path.nodes;
+        if (is_in_place(nodes)) continue;
+        const int end = cycle.text->committed();
+        for (size_t i = 0; i < nodes.size(); ++i)
+            moves_.push_back({cycle.text->pages().sequence(), end + nodes[i], end + int(i)});
+    }
+    if (moves_.empty()) return;
+    const Tensor moves = t_.moves.row_range(0, int(moves_.size()));
+    be_.write(moves, moves_.data());
+    kv_.compact(moves);
 }
 
 // `first`: of the cycle's rows in the pass.
@@ -163,34 +186,26 @@ void Batch::commit(Cycle& cycle, int first) {
     turn.tokens.push_back(cycle.path.next);
     turn.logprobs = read_logprobs(text, nodes, first, turn.tokens);
 
-    const Tensor features = keep(text, nodes, first);
     const int position = text.committed();
     text.put_out(turn.tokens);
-    observe(text, position, features, false);
+    observe(text, position, features_of(text, nodes, first), false);
     drafter_.learn(
         {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
     text.commit(int(nodes.size()));
     cycle.turn = turn;
 }
 
-// Moves what the pass computed for these nodes to where the text goes on: keys and values to the
-// committed slots, features to one tensor, which is returned. The first nodes of a tree, as after
-// a plain pass, are in their place.
-Tensor Batch::keep(Sequence& text, std::span<const int> nodes, int first) {
+// Those that the pass computed for these nodes, in one tensor.
+Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first) {
     const int count = int(nodes.size());
-    if (nodes.back() == count - 1) return t_.features.row_range(first, count);
+    if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
     BatchTensors::OfText& t = t_.texts[size_t(text.pages().sequence())];
-    DepthList<int32_t> slots, rows;
-    for (int node : nodes) {
-        slots.push_back(text.committed() + node);
-        rows.push_back(first + node);
-    }
+    DepthList<int32_t> rows;
+    for (int node : nodes) rows.push_back(first + node);
     const Tensor index = t.index.col_range(0, count);
-    be_.write(index, slots.data());
-    kv_.compact(text.pages().sequence(), index, text.committed());
     be_.write(index, rows.data());
     const Tensor features = t.accepted_features.row_range(0, count);
-    if (features.cols > 0) gather_rows(be_, features, t_.features, index);
+    be_.run(GatherRows{features, t_.features, index});
     return features;
 }
 
@@ -231,7 +246,7 @@ Tensor Batch::upload(std::span<const Edit> edits) {
 void Batch::choose(Sequence& text, int first, std::span<int> choices, int depths,
                    std::span<const Edit> edits) {
     const int count = int(choices.size());
-    SampleStep step;
+    Sample step;
     step.choice = {t_.logits.row_range(first - first_scored_, count),
                    upload(edits),
                    {},
@@ -239,9 +254,9 @@ void Batch::choose(Sequence& text, int first, std::span<int> choices, int depths
     step.rows = {t_.rows.row_range(first, count)};
     if (text.sampling().filters.temperature > 0)
         step.noise = t_.texts[size_t(text.pages().sequence())].noise.rows(be_, depths);
-    const Tensor ids = t_.ids.col_range(0, count);
-    sample(be_, ids, step);
-    be_.read(ids, choices.data());
+    step.ids = t_.ids.col_range(0, count);
+    be_.run(step);
+    be_.read(step.ids, choices.data());
     for (int choice : choices)
         if (choice < 0)
             throw Error("the model computed NaN for every token; its weights are damaged");

@@ -63,6 +63,7 @@ struct BatchTensors {
     Tensor features;            // [rows, taps * hidden], of the last target pass
     Tensor logits;              // [texts * nodes, vocab]
     Tensor ids;                 // [1, texts * nodes]: the target's choices
+    Tensor moves;               // [texts * depths, kKvMoveInts]
     std::vector<OfText> texts;  // by sequence
 };
 
@@ -89,8 +90,10 @@ class Batch {
     void forward(std::span<const Row> rows, int logit_rows);
     void choose(Sequence& text, int first, std::span<int> choices, int depths,
                 std::span<const Edit> edits);
-    Tensor keep(Sequence& text, std::span<const int> nodes, int first);
+    static bool is_in_place(std::span<const int> nodes);
+    void compact(std::span<const Cycle> cycles);
     void commit(Cycle& cycle, int first);
+    Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
     void observe(Sequence& text, int first, Tensor features, bool is_prompt);
     void reserve_edits(int count);
     Tensor upload(std::span<const Edit> edits);
@@ -108,6 +111,7 @@ class Batch {
     BatchTensors t_;
     int edit_capacity_ = 0;
     std::vector<Row> rows_;      // of the pass being written
+    std::vector<KvMove> moves_;  // of the newest commit
     std::vector<float> logits_;  // of one row, for read_logprobs
     int first_scored_ = 0;       // row of the newest pass whose logits are the first
     PhaseSeconds seconds_;

@@ -258,7 +258,7 @@ Acceptance acceptance(const ComparedDevice& device) {
 const ComparedOp* final_state(const ComparedDevice& device) {
     const ComparedOp* last = nullptr;
     for (const ComparedOp& op : device.ops)
-        if (op.place.name == "final norm") last = &op;
+        if (op.place.name == kFinalNorm) last = &op;
     return last;
 }
 

@@ -1,5 +1,7 @@
-// Passes go through an ObservedBackend; the model's own names tell which op is which.
+// Passes go through an ObservedBackend; the labels of its ops tell which is which.
 #include "engine/compared_model.h"
+
+#include <algorithm>
 
 #include "backend/tensor_plan.h"
 #include "core/error.h"
@@ -8,15 +10,6 @@
 namespace aerie {
 
 namespace {
-
-std::vector<OpPlace> places(const OpNames& names, int layers) {
-    std::vector<OpPlace> ops;
-    for (const std::string& name : names.before) ops.push_back({-1, name});
-    for (int layer = 0; layer < layers; ++layer)
-        for (const std::string& name : names.layer) ops.push_back({layer, name});
-    for (const std::string& name : names.after) ops.push_back({-1, name});
-    return ops;
-}
 
 // As f32 at most: all that a pass of one row puts out.
 size_t pass_row_bytes(const ModelConfig& config) {
@@ -103,12 +96,36 @@ ComparedModel::ComparedModel(ModelFiles files, const LoadOptions& options,
     plan.add(rows_, DType::I32, kObservedRows, kRowInts);
     plan.add(logits_, DType::F32, kObservedRows, config.vocab);
     memory_ = plan.allocate(*backend_);
-    ops_ = places(model_.target().op_names(), config.layers);
     row_bytes_ = pass_row_bytes(config);
+    find_ops();
+}
+
+// By a pass over some text, which nothing else sees. Ops of one label are told apart by a number.
+void ComparedModel::find_ops() {
+    const int text[] = {0, 0};
+    forward(text, 0, 2, Inputs::given, [&](const ObservedBackend::Seen& seen) {
+        const std::string name = *seen.label.name ? seen.label.name : std::string(seen.op);
+        OpPlace place{seen.label.layer, name};
+        for (int n = 2; std::find(ops_.begin(), ops_.end(), place) != ops_.end(); ++n)
+            place.name = name + " " + std::to_string(n);
+        ops_.push_back(place);
+    });
 }
 
 void ComparedModel::run(std::span<const int> text, int first, int count, Inputs inputs,
                         const OnOp& on_op) {
+    size_t op = 0;
+    forward(text, first, count, inputs, [&](const ObservedBackend::Seen& seen) {
+        if (op < ops_.size()) on_op(op, seen.out);
+        ++op;
+    });
+    if (op != ops_.size())
+        throw Error("a pass of " + model_.files().config.architecture + " has " +
+                    std::to_string(op) + " ops, the first one had " + std::to_string(ops_.size()));
+}
+
+void ComparedModel::forward(std::span<const int> text, int first, int count, Inputs inputs,
+                            const ObservedBackend::Observer& observer) {
     check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config.vocab);
     const bool is_own = inputs == Inputs::own;
     KvPages& pages = is_own ? plain_.session->text().pages() : given_pages_;
@@ -118,19 +135,12 @@ void ComparedModel::run(std::span<const int> text, int first, int count, Inputs 
         rows.push_back(causal_row(text[size_t(i)], i, pages.sequence()));
     const Tensor block = rows_.row_range(0, count);
     backend_->write(block, rows.data());
-    size_t op = 0;
-    const Watch watch(*backend_, [&](std::string_view, Tensor out) {
-        if (op < ops_.size()) on_op(op, out);
-        ++op;
-    });
+    const Watch watch(*backend_, observer);
     TargetPass pass;
     pass.rows = {block};
     pass.kv = is_own ? &plain_.session->kv() : &given_kv_;
     pass.logits = logits_.row_range(0, count);
     model_.target().forward(pass);
-    if (op != ops_.size())
-        throw Error("a pass of " + model_.files().config.architecture + " has " +
-                    std::to_string(op) + " ops, but names for " + std::to_string(ops_.size()));
 }
 
 void ComparedModel::read_logits(int row, std::vector<float>& logits) {

@@ -66,6 +66,10 @@ class ComparedModel {
     void read_logits(int row, std::vector<float>& logits);
 
   private:
+    void find_ops();
+    void forward(std::span<const int> text, int first, int count, Inputs inputs,
+                 const ObservedBackend::Observer& observer);
+
     ObservedBackend* backend_;  // owned by model_
     Model model_;
     Model::Drafting plain_, drafted_;

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "backend/ops.h"
 #include "core/error.h"
 
 namespace aerie {
@@ -38,10 +37,6 @@ KvPages KvPool::begin() {
     const int sequence = idle_.back();
     idle_.pop_back();
     return KvPages(*this, sequence);
-}
-
-void KvPool::compact(int sequence, Tensor from_slots, int to_slot) {
-    for (const KvLayer& layer : layers_) kv_compact(be_, layer, sequence, from_slots, to_slot);
 }
 
 void KvPool::order_free_pages(std::span<const int32_t> pages) {

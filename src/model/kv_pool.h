@@ -34,8 +34,8 @@ class KvPool {
 
     // A sequence without pages. Throws Error if there are as many as the shape allows.
     KvPages begin();
-    // Moves accepted rows of a sequence down (see kv_compact in ops.h) in every layer.
-    void compact(int sequence, Tensor from_slots, int to_slot);
+    // Moves accepted rows down in every layer: KvMoves, as KvCompact in ops.h wants them.
+    void compact(Tensor moves) { be_.run(KvCompact{layers_, moves}); }
 
     int free_pages() const { return int(free_.size()); }
     // Free pages are taken in this order from now on; all of them are named.

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "backend/ops.h"
 #include "draft/grown.h"
 #include "model/weights.h"
 
@@ -43,17 +42,17 @@ class Eagle3Levels final : public LevelModel {
     KvPool& kv() override { return kv_; }
 
     void read(Tensor state, Tensor features, Rows rows) override {
-        matmul(be_, state, features, *fc_);
+        be_.run(Matmul{state, features, *fc_});
         run(state, rows);
     }
     void forward(Tensor state, Tensor parents, Rows rows, int) override {
-        copy(be_, state, parents);
+        be_.run(Copy{state, parents});
         run(state, rows);
     }
     void logits(Tensor out, Tensor state, int) override {
         const Tensor norm = norm_.row_range(0, state.rows);
-        rms_norm(be_, norm, state, final_norm_, config_.rms_epsilon);
-        matmul(be_, out, norm, *lm_head_);
+        be_.run(RmsNorm{norm, state, final_norm_, config_.rms_epsilon});
+        be_.run(Matmul{out, norm, *lm_head_});
     }
 
   private:
@@ -97,16 +96,16 @@ class Eagle3Levels final : public LevelModel {
         const Tensor embedded = embedding_rows_.row_range(0, m), pair = pair_.row_range(0, m);
         const Tensor qkv = qkv_.row_range(0, m), mixed = mixed_.row_range(0, m);
         const Tensor norm = norm_.row_range(0, m), gated = gated_.row_range(0, m);
-        embed(be_, embedded, target_.embedding(), rows);
-        rms_norm(be_, pair.col_range(0, hidden), embedded, input_norm_, config_.rms_epsilon);
-        rms_norm(be_, pair.col_range(hidden, hidden), x, hidden_norm_, config_.rms_epsilon);
-        matmul(be_, qkv, pair, *qkv_weight_);
-        rope_append(be_, qkv, rope_, rows, config_.attention, kv_.layer(0));
-        attention(be_, mixed, qkv, rows, config_.attention, kv_.layer(0));
-        matmul(be_, x, mixed, *out_, Accumulate::yes);
-        rms_norm(be_, norm, x, ffn_norm_, config_.rms_epsilon);
-        matmul_swiglu(be_, gated, gate_up_.row_range(0, m), norm, *gate_up_weight_);
-        matmul(be_, x, gated, *down_, Accumulate::yes);
+        be_.run(Embed{embedded, target_.embedding(), rows});
+        be_.run(RmsNorm{pair.col_range(0, hidden), embedded, input_norm_, config_.rms_epsilon});
+        be_.run(RmsNorm{pair.col_range(hidden, hidden), x, hidden_norm_, config_.rms_epsilon});
+        be_.run(Matmul{qkv, pair, *qkv_weight_});
+        be_.run(RopeAppend{qkv, rope_, rows, config_.attention, kv_.layer(0)});
+        be_.run(Attention{mixed, qkv, rows, config_.attention, kv_.layer(0)});
+        be_.run(Matmul{x, mixed, *out_, Accumulate::yes});
+        be_.run(RmsNorm{norm, x, ffn_norm_, config_.rms_epsilon});
+        be_.run(MatmulSwiglu{gated, gate_up_.row_range(0, m), norm, *gate_up_weight_});
+        be_.run(Matmul{x, gated, *down_, Accumulate::yes});
     }
 
     Backend& be_;

@@ -72,8 +72,9 @@ TEST(Faults, LogprobsOfNanAreAnError) {
         WatchedBackend& watched = *device;
         Bundled model(bundled_options(), std::move(device));
         const auto plain = model.drafting(draft_options("none"));
-        watched.observe([&](std::string_view op, Tensor out) {
-            if (op != "matmul" || out.cols != 4096) return;
+        watched.observe([&](const ObservedBackend::Seen& seen) {
+            const Tensor out = seen.out;
+            if (seen.op != "matmul" || out.cols != 4096) return;
             const float nan = std::numeric_limits<float>::quiet_NaN();
             for (int r = 0; r < out.rows; ++r)
                 watched.write(out.row_range(r, 1).col_range(place, 1), &nan);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "engine/checks.h"
 #include "engine/first_trees.h"
 

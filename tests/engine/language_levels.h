@@ -1,7 +1,6 @@
 // A language model as a LevelModel: here the target itself drafts for itself.
 #pragma once
 
-#include "backend/ops.h"
 #include "draft/grown.h"
 
 namespace aerie::test {
@@ -27,7 +26,7 @@ class LanguageLevels final : public LevelModel {
     void read(Tensor, Tensor, Rows rows) override { run(rows); }
     void forward(Tensor, Tensor, Rows rows, int) override { run(rows); }
     void logits(Tensor out, Tensor, int) override {
-        matmul(be_, out, normed_.row_range(passed_ - out.rows, out.rows), model_.lm_head());
+        be_.run(Matmul{out, normed_.row_range(passed_ - out.rows, out.rows), model_.lm_head()});
     }
 
   private:

@@ -108,7 +108,8 @@ TEST(KvPool, SequencesShareWholePages) {
 TEST(KvPool, CompactsEveryLayerThroughThePages) {
     const auto be = open_device("cpu", {1});
     KvPool cache(*be, kShape);
-    const std::vector<int32_t> pages = {2, 0, 1}, from = {62, 63, 66};
+    const std::vector<int32_t> pages = {2, 0, 1};
+    const std::vector<KvMove> moves = {{0, 62, 61}, {0, 63, 62}, {0, 66, 63}};
     cache.order_free_pages(pages);
     KvPages held = cache.begin();
     held.hold(kShape.slots);
@@ -121,10 +122,10 @@ TEST(KvPool, CompactsEveryLayerThroughThePages) {
             be->write(cache.layer(i).k.row_range(line(slot), 1), k.data());
             be->write(cache.layer(i).v.row_range(line(slot), 1), v.data());
         }
-    const Buffer memory = be->allocate(dense_bytes(DType::I32, 1, 3));
-    const Tensor slots = dense(memory.get(), DType::I32, 1, 3);
-    be->write(slots, from.data());
-    cache.compact(held.sequence(), slots, 61);
+    const Buffer memory = be->allocate(sizeof(KvMove) * moves.size());
+    const Tensor block = dense(memory.get(), DType::I32, 3, kKvMoveInts);
+    be->write(block, moves.data());
+    cache.compact(block);
     for (int i = 0; i < cache.layers(); ++i)
         for (const auto& [slot, held] :
              {std::pair(60, 60), {61, 62}, {62, 63}, {63, 66}, {64, 64}}) {

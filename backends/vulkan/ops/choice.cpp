@@ -10,10 +10,11 @@ constexpr int kProbsGroup = 64;    // invocations of a workgroup of probs
 
 }  // namespace
 
-void VulkanBackend::do_sample(Tensor ids, const SampleStep& step) {
+template <>
+void VulkanBackend::execute(const Sample& step) {
     const Filters& filters = step.choice.filters;
     for_choice_rows(*queue_, scratch_, step.choice, [&](ChoiceRows& block, int first) {
-        const Tensor chosen = ids.col_range(first, block.rows);
+        const Tensor chosen = step.ids.col_range(first, block.rows);
         const Rows places = step.rows.range(first, block.rows);
         if (filters.temperature == 0) return block.choose_best(chosen, places);
         block.find_tops();
@@ -22,7 +23,10 @@ void VulkanBackend::do_sample(Tensor ids, const SampleStep& step) {
     });
 }
 
-void VulkanBackend::do_probs(Tensor out, const Choice& choice) {
+template <>
+void VulkanBackend::execute(const Probs& op) {
+    const Tensor& out = op.out;
+    const Choice& choice = op.choice;
     for_choice_rows(*queue_, scratch_, choice, [&](ChoiceRows& block, int first) {
         const Tensor to = out.row_range(first, block.rows);
         block.find_tops();
@@ -40,7 +44,8 @@ void VulkanBackend::do_probs(Tensor out, const Choice& choice) {
     });
 }
 
-void VulkanBackend::do_top_k(const TopKStep& step) {
+template <>
+void VulkanBackend::execute(const TopK& step) {
     const Filters& filters = step.choice.filters;
     const bool noisy = step.noise && filters.temperature != 0;
     const int k = step.ids.cols, vocab = step.choice.logits.cols;

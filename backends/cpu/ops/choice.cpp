@@ -187,28 +187,35 @@ LogitRow processed_row(const Kernels& kernels, const Choice& choice, int index,
 
 }  // namespace
 
-void CpuBackend::do_sample(Tensor ids, const SampleStep& step) {
+template <>
+void CpuBackend::execute(const Sample& step) {
     FloatEnvironment environment;
     const Choice& choice = step.choice;
     assert(choice.logits.cols <= reserved().vocab);
-    pool_.run(ids.cols, kChoiceWork * choice.logits.cols, [&](int first, int last, int thread) {
-        for (int r = first; r < last; ++r) {
-            const Row& place = *row<Row>(step.rows.block, r);
-            if (place.slot < 0) continue;
-            const LogitRow logits = processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
-            ArgMax chosen = logits.top;
-            if (logits.temperature > 0) {
-                assert(place.depth() >= 0 && place.depth() < step.noise.rows);
-                chosen = kernels_.argmax_noise(logits.logits, row_f32(step.noise, place.depth()),
-                                               logits.top.value, logits.scale(), logits.vocab);
+    pool_.run(
+        step.ids.cols, kChoiceWork * choice.logits.cols, [&](int first, int last, int thread) {
+            for (int r = first; r < last; ++r) {
+                const Row& place = *row<Row>(step.rows.block, r);
+                if (place.slot < 0) continue;
+                const LogitRow logits =
+                    processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
+                ArgMax chosen = logits.top;
+                if (logits.temperature > 0) {
+                    assert(place.depth() >= 0 && place.depth() < step.noise.rows);
+                    chosen =
+                        kernels_.argmax_noise(logits.logits, row_f32(step.noise, place.depth()),
+                                              logits.top.value, logits.scale(), logits.vocab);
+                }
+                row<int32_t>(step.ids, 0)[r] = chosen.id;
             }
-            row<int32_t>(ids, 0)[r] = chosen.id;
-        }
-    });
+        });
 }
 
-void CpuBackend::do_probs(Tensor out, const Choice& choice) {
+template <>
+void CpuBackend::execute(const Probs& op) {
     FloatEnvironment environment;
+    const Tensor& out = op.out;
+    const Choice& choice = op.choice;
     assert(choice.logits.cols <= reserved().vocab);
     pool_.run(out.rows, kChoiceWork * out.cols, [&](int first, int last, int thread) {
         for (int r = first; r < last; ++r) {
@@ -270,7 +277,7 @@ Ranking rank_logits(const Kernels& kernels, const Choice& choice, int index, int
     return ranking;
 }
 
-Ranking rank_noisy(const Kernels& kernels, const TopKStep& step, int index, int k,
+Ranking rank_noisy(const Kernels& kernels, const TopK& step, int index, int k,
                    const Scratch& scratch) {
     const LogitRow row = processed_row(kernels, step.choice, index, scratch);
     if (row.temperature == 0) return rank_logits(kernels, step.choice, index, k, scratch);
@@ -288,7 +295,8 @@ Ranking rank_noisy(const Kernels& kernels, const TopKStep& step, int index, int 
 
 }  // namespace
 
-void CpuBackend::do_top_k(const TopKStep& step) {
+template <>
+void CpuBackend::execute(const TopK& step) {
     FloatEnvironment environment;
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
     const int32_t* map = step.id_map ? row<int32_t>(step.id_map, 0) : nullptr;

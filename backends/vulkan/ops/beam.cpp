@@ -5,7 +5,8 @@
 
 namespace aerie::vulkan {
 
-void VulkanBackend::do_beam(const BeamStep& step) {
+template <>
+void VulkanBackend::execute(const Beam& step) {
     const int width = step.next.count();
     const bool selects = width > 0 && step.selection;
     const BeamParams params = {.rows = uint32_t(step.ids.rows),
@@ -21,12 +22,12 @@ void VulkanBackend::do_beam(const BeamStep& step) {
     // What is not used has some other tensor, since all that a shader names must be bound.
     const Access unused = reads(step.ids);
     const Access frontier = width > 0 ? writes(step.frontier) : reads(step.frontier);
-    run({"beam"}, params,
-        {writes(step.table), reads(step.ids), reads(step.log_probs), reads(step.rows.block),
-         step.frontier ? frontier : unused, selects ? reads(step.selection) : unused,
-         width > 0 ? writes(step.parent_row) : unused,
-         width > 0 ? writes(step.next.block) : unused},
-        {1}, 8.0 * step.ids.rows * step.ids.cols);
+    dispatch({"beam"}, params,
+             {writes(step.table), reads(step.ids), reads(step.log_probs), reads(step.rows.block),
+              step.frontier ? frontier : unused, selects ? reads(step.selection) : unused,
+              width > 0 ? writes(step.parent_row) : unused,
+              width > 0 ? writes(step.next.block) : unused},
+             {1}, 8.0 * step.ids.rows * step.ids.cols);
 }
 
 }  // namespace aerie::vulkan

@@ -14,7 +14,7 @@ namespace {
 constexpr int kMaxCandidates = kMaxFrontier * kMaxTopK;
 
 // Appends the level to the table; returns its first candidate.
-Candidate* append_level(const BeamStep& step) {
+Candidate* append_level(const Beam& step) {
     const int k = step.ids.cols;
     Candidate* table = row<Candidate>(step.table, 0);
     Candidate* level = table + step.table_offset;
@@ -62,7 +62,8 @@ Row extend(const Row& parent, bool from_root) {
 
 }  // namespace
 
-void CpuBackend::do_beam(const BeamStep& step) {
+template <>
+void CpuBackend::execute(const Beam& step) {
     FloatEnvironment environment;
     const int k = step.ids.cols, width = step.next.count();
     const Candidate* level = append_level(step);
