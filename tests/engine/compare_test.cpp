@@ -227,8 +227,8 @@ TEST(Compare, NamesEveryOpAndLayer) {
 
 // Each op of a pass has a name and a layer of its own, which the model gives where it calls it.
 TEST(Compare, EveryOpHasItsPlace) {
-    RuntimeOptions options = bundled_options(DType::Q8_0);
-    options.draft = draft_options(DraftKind::none);
+    LoadOptions options = bundled_options(DType::Q8_0);
+    options.draft = draft_options("none");
     const ComparedModel model(ModelFiles::open(options), options, device());
     const std::vector<OpPlace>& ops = model.ops();
     EXPECT_EQ(to_string(ops.front()), "embedding");

@@ -214,7 +214,7 @@ TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
     for (DType type : {DType::F32, DType::Q8_0}) {
         Bundled model(bundled_options(type));
         Backend& be = model.backend();
-        const auto drafting = model.drafting(draft_options(DraftKind::none));
+        const auto drafting = model.drafting(draft_options("none"));
         const int vocab = model.target().config().vocab, count = 7;
         Tensor block, all, some, index;
         TensorPlan plan;
@@ -228,7 +228,8 @@ TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
             rows[size_t(i)] = {.token = 300 + i, .position = i, .slot = i, .prefix = i};
         be.write(block, rows.data());
         be.write(index, chosen.data());
-        KvCache& kv = drafting.session->kv();
+        KvPool& kv = drafting.session->kv();
+        drafting.session->text().pages().hold(count);
         model.target().forward({{block}, &kv, {}, {}, all});
         model.target().forward({{block}, &kv, {}, {}, some, index});
         Logits want(static_cast<size_t>(vocab)), got(want.size());
