@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building aerie needs on Debian 12 or Ubuntu (22.04 or newer); with --tests also what its tests need:
-# a Vulkan driver for CPUs and Khronos' validation layers. Does nothing where all is there. apt's sources stay as they
-# are: what the system's suites lack is unpacked beside the system, without root (fetch_debian.sh).
+# a Vulkan driver for CPUs and Khronos' validation layers; with --windows also the compiler of check_windows.sh. Does
+# nothing where all is there. apt's sources stay as they are: what the system's suites lack is unpacked beside the
+# system, without root (fetch_debian.sh).
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -56,6 +57,7 @@ if [ "${1:-}" = --tests ]; then
   packages+=(libgtest-dev vulkan-validationlayers spirv-tools)
   is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
 fi
+[ "${1:-}" != --windows ] || packages+=(g++-mingw-w64-x86-64-posix)
 install_missing "${packages[@]}"
 
 knows_cooperative_matrices ||

@@ -1,20 +1,13 @@
 // Figures of a benchmark, as an object for machines and as a table for people.
 #include "bench_report.h"
 
-#include <sys/resource.h>
-
+#include "core/platform.h"
 #include "format.h"
 #include "model/shapes.h"
 
 namespace aerie {
 
 namespace {
-
-size_t peak_resident_bytes() {
-    rusage usage = {};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return size_t(usage.ru_maxrss) * 1024;
-}
 
 Json::Object spread(const Samples& samples) {
     return {{"median_seconds", samples.median()},
@@ -58,7 +51,7 @@ BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measur
     kv = aerie::name(model.options().kv);
     prompt_tokens = plan.prompt_tokens;
     pass_bytes = model.pass_bytes();
-    peak_memory_bytes = peak_resident_bytes() - result.probe_bytes;
+    peak_memory_bytes = platform::peak_memory_bytes() - result.probe_bytes;
     const double probe_gb = double(result.probe_bytes) * 1e-9;
     read_gb_per_s = probe_gb / result.read.median();
     copy_gb_per_s = probe_gb / result.copy.median();

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/platform.h"
 #include "core/utf8.h"
 #include "io/model_folder.h"
 
@@ -22,7 +23,7 @@ std::vector<fs::path> model_roots() {
         roots.emplace_back(models);
     roots.emplace_back("models");
     std::error_code ignored;
-    if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty()) {
+    if (const fs::path program = platform::program(); !program.empty()) {
         roots.push_back(program.parent_path() / "models");
         roots.push_back(program.parent_path().parent_path() / "share" / "aerie" / "models");
     }
@@ -61,12 +62,10 @@ int threads_of(const ModelOptions& options) {
     return threads;
 }
 
-// $XDG_CACHE_HOME/aerie or ~/.cache/aerie; empty where neither is known.
+// Ours in the user's; empty where that is not known.
 fs::path cache_folder() {
-    const fs::path cache = variable("XDG_CACHE_HOME").value_or("");
-    if (cache.is_absolute()) return cache / "aerie";  // others are invalid, says the specification
-    const fs::path home = variable("HOME").value_or("");
-    return home.is_absolute() ? home / ".cache" / "aerie" : fs::path();
+    const fs::path cache = platform::cache_folder();
+    return cache.empty() ? cache : cache / "aerie";
 }
 
 // "MODEL-eagle" beside the target, if it is there.
@@ -83,7 +82,7 @@ fs::path find_acceptance() {
     constexpr const char* kName = "acceptance.txt";
     std::vector<fs::path> folders;
     std::error_code ignored;
-    if (const fs::path program = fs::read_symlink("/proc/self/exe", ignored); !program.empty())
+    if (const fs::path program = platform::program(); !program.empty())
         folders.push_back(program.parent_path().parent_path() / "share" / "aerie");
     folders.emplace_back(AERIE_SOURCE_BENCH_DATA);
     for (const fs::path& folder : folders)

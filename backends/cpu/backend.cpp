@@ -2,15 +2,12 @@
 // their inner loops here, one file an op.
 #include "cpu/backend.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 #include "core/float_environment.h"
+#include "core/platform.h"
 #include "core/poison.h"
 #include "cpu/cpu_backend.h"
 
@@ -19,27 +16,12 @@ namespace cpu {
 
 namespace {
 
-std::string processor_name() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);)
-        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-    return "CPU";
-}
-
-// That of the machine, or what this process may have of it.
-size_t host_memory_bytes() {
-    const size_t all = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
-    rlimit limit = {};
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return all;
-    return std::min(all, size_t(limit.rlim_cur));
-}
-
 Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
     Capabilities caps;
     caps.name = device;
-    caps.description = processor_name() + " (" + name(isa) + "), " + std::to_string(threads) +
-                       (threads == 1 ? " thread" : " threads");
-    caps.memory_bytes = host_memory_bytes();
+    caps.description = platform::processor_name() + " (" + name(isa) + "), " +
+                       std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    caps.memory_bytes = platform::memory_bytes();
     caps.threads = threads;
     return caps;
 }

@@ -1,14 +1,13 @@
 // Buffers of the CPU backend.
 #include "cpu/memory.h"
 
-#include <sys/mman.h>
-
 #include <cassert>
 #include <cstdlib>
 #include <limits>
 #include <string>
 
 #include "core/error.h"
+#include "core/platform.h"
 #include "core/poison.h"
 
 namespace aerie::cpu {
@@ -39,20 +38,11 @@ void CpuMemory::poison(size_t offset, size_t bytes) {
 }
 
 std::shared_ptr<std::byte> allocate_pages(size_t bytes) {
-    constexpr size_t kHugePage = size_t(2) << 20;
-    const size_t mapped = bytes + kHugePage;
-    void* base =
-        ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        throw Error("cpu: out of memory (" + std::to_string(bytes) + " bytes wanted)");
-    const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(base) % kHugePage) % kHugePage;
-    std::byte* data = static_cast<std::byte*>(base) + skip;
-#ifdef MADV_HUGEPAGE
-    ::madvise(data, bytes, MADV_HUGEPAGE);
-#endif
-    return {data, [base, mapped](std::byte*) {
-                unpoison(base, mapped);
-                ::munmap(base, mapped);
+    const platform::Pages pages = platform::map_pages(bytes);
+    if (!pages.data) throw Error("cpu: out of memory (" + std::to_string(bytes) + " bytes wanted)");
+    return {pages.data, [pages](std::byte*) {
+                unpoison(pages.base, pages.mapped_bytes);
+                platform::unmap_pages(pages);
             }};
 }
 

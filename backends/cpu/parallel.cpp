@@ -5,12 +5,9 @@
 #include <system_error>
 #include <utility>
 
-#ifdef __linux__
-#include <sched.h>
-#endif
-
 #include "core/error.h"
 #include "core/float_environment.h"
+#include "core/platform.h"
 
 namespace aerie::cpu {
 
@@ -43,11 +40,7 @@ constexpr uint64_t kParts = 0xffffffffu;
 }  // namespace
 
 int default_threads() {
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-    return std::max(1, int(std::thread::hardware_concurrency()));
+    return platform::processors();
 }
 
 Pool::Pool(int threads) {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/platform.h"
+
 namespace aerie {
 
 // A new file or folder, under a name that nobody can guess. It is removed unless it is finished.
@@ -28,7 +30,7 @@ class Partial {
 
     std::filesystem::path place_, path_;
     Kind kind_;
-    int descriptor_ = -1;  // locked as long as the maker lives
+    platform::Handle handle_;  // claims it
 };
 
 }  // namespace aerie

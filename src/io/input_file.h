@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/platform.h"
 #include "io/byte_source.h"
 
 namespace aerie {
@@ -13,9 +14,6 @@ class InputFile final : public ByteSource {
   public:
     // Regular files only. Throws Error naming the file.
     explicit InputFile(const std::filesystem::path& path);
-    ~InputFile() override;
-    InputFile(const InputFile&) = delete;
-    InputFile& operator=(const InputFile&) = delete;
 
     size_t size_bytes() const override { return size_bytes_; }  // when it was opened
     // Throws Error naming the file, also if it has become shorter since.
@@ -23,7 +21,7 @@ class InputFile final : public ByteSource {
 
   private:
     std::filesystem::path path_;
-    int descriptor_ = -1;
+    platform::Handle file_;
     size_t size_bytes_ = 0;
 };
 

@@ -1,0 +1,70 @@
+// What differs between operating systems. Each has a file of its own: platform_posix.cpp,
+// platform_windows.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace aerie::platform {
+
+// An open file or folder, closed at the end.
+class Handle {
+  public:
+    Handle() = default;
+    explicit Handle(intptr_t value) : value_(value) {}
+    Handle(Handle&& other) noexcept { *this = std::move(other); }
+    Handle& operator=(Handle&& other) noexcept;
+    ~Handle() { close(); }
+
+    explicit operator bool() const { return value_ != kNone; }
+    intptr_t value() const { return value_; }
+    void close();
+
+  private:
+    static constexpr intptr_t kNone = -1;
+    intptr_t value_ = kNone;
+};
+
+// Functions that return an int return 0, or what went wrong as a number of <cerrno>.
+
+// A regular file to be read; EISDIR for a folder, EINVAL for anything else that is no file. Waits
+// for nobody.
+int open_to_read(const std::filesystem::path& path, Handle& file, size_t& size_bytes);
+// Bytes read into `out`, at most 1 GiB at once; 0: the file has ended; negative: minus the error.
+ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out);
+
+// A new file or folder, claimed as long as the handle lives, or until its maker is killed. EEXIST
+// if there is one; EAGAIN if another program took it for abandoned at once.
+int make_claimed(const std::filesystem::path& path, bool is_folder, Handle& made);
+// Removes what make_claimed made, if it is the user's and nobody claims it any more.
+void remove_abandoned(const std::filesystem::path& path);
+int write_all(const Handle& file, std::span<const std::byte> bytes);
+// Onto the disk, as far as the file system can say.
+int flush(const Handle& file);
+int flush(const std::filesystem::path& path);
+// What was made (and is claimed by `made`) gets its place; a file that is there is replaced.
+int rename_claimed(Handle& made, const std::filesystem::path& from,
+                   const std::filesystem::path& to);
+
+// Zeroed memory in the system's largest pages, from a multiple of their size; null: there is not
+// so much.
+struct Pages {
+    std::byte* data = nullptr;
+    void* base = nullptr;  // of the whole mapping
+    size_t mapped_bytes = 0;
+};
+Pages map_pages(size_t bytes);
+void unmap_pages(const Pages& pages);
+
+int processors();  // that this process may use, at least 1
+std::string processor_name();
+size_t memory_bytes();       // of the machine, or what this process may have of it
+size_t peak_memory_bytes();  // that this process has had
+
+std::filesystem::path program();       // this program's file; empty: not known
+std::filesystem::path cache_folder();  // of the user, for all programs; empty: not known
+
+}  // namespace aerie::platform

@@ -1,0 +1,185 @@
+// Linux, and what other systems have in common with it.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "core/platform.h"
+
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+namespace aerie::platform {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+int descriptor(const Handle& handle) {
+    return int(handle.value());
+}
+
+// 0, or why the bytes may not be on the disk. Some file systems cannot say, and answer EINVAL.
+int flush_descriptor(int file) {
+    return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+fs::path variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+}  // namespace
+
+Handle& Handle::operator=(Handle&& other) noexcept {
+    close();
+    value_ = std::exchange(other.value_, kNone);
+    return *this;
+}
+
+void Handle::close() {
+    if (value_ != kNone) ::close(int(value_));
+    value_ = kNone;
+}
+
+int open_to_read(const fs::path& path, Handle& file, size_t& size_bytes) {
+    // O_NONBLOCK: a FIFO must be refused, not waited for.
+    file = Handle(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) return errno;
+    struct stat info = {};
+    if (::fstat(descriptor(file), &info) != 0) return errno;
+    if (S_ISDIR(info.st_mode)) return EISDIR;
+    if (!S_ISREG(info.st_mode)) return EINVAL;
+    size_bytes = size_t(info.st_size);
+    return 0;
+}
+
+ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
+    constexpr size_t kMostAtOnce = size_t(1) << 30;  // Linux reads less than 2 GiB a call
+    while (true) {
+        const ssize_t got =
+            ::pread(descriptor(file), out.data(), std::min(out.size(), kMostAtOnce), off_t(at));
+        if (got >= 0) return got;
+        if (errno != EINTR) return -errno;
+    }
+}
+
+// Locked while its maker lives: the system releases the lock of a program that was killed.
+int make_claimed(const fs::path& path, bool is_folder, Handle& made) {
+    if (is_folder) {
+        if (::mkdir(path.c_str(), 0777) != 0) return errno;
+        made = Handle(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    } else {
+        made = Handle(
+            ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    }
+    if (!made) return errno;
+    if (::flock(descriptor(made), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EAGAIN;
+    struct stat info = {};
+    return ::fstat(descriptor(made), &info) == 0 && info.st_nlink > 0 ? 0 : EAGAIN;
+}
+
+void remove_abandoned(const fs::path& path) {
+    const Handle handle(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!handle) return;
+    struct stat info = {};
+    std::error_code ignored;
+    if (::fstat(descriptor(handle), &info) == 0 && info.st_uid == ::geteuid() &&
+        (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) &&
+        ::flock(descriptor(handle), LOCK_EX | LOCK_NB) == 0)
+        fs::remove_all(path, ignored);
+}
+
+int write_all(const Handle& file, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(descriptor(file), bytes.data(), bytes.size());
+        if (written < 0 && errno != EINTR) return errno;
+        if (written > 0) bytes = bytes.subspan(size_t(written));
+    }
+    return 0;
+}
+
+int flush(const Handle& file) {
+    return flush_descriptor(descriptor(file));
+}
+
+int flush(const fs::path& path) {
+    const Handle handle(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    return handle ? flush(handle) : errno;
+}
+
+int rename_claimed(Handle&, const fs::path& from, const fs::path& to) {
+    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+Pages map_pages(size_t bytes) {
+    constexpr size_t kHugePage = size_t(2) << 20;
+    Pages pages;
+    pages.mapped_bytes = bytes + kHugePage;
+    pages.base = ::mmap(nullptr, pages.mapped_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages.base == MAP_FAILED) return {};
+    const size_t past = reinterpret_cast<uintptr_t>(pages.base) % kHugePage;
+    pages.data = static_cast<std::byte*>(pages.base) + (kHugePage - past) % kHugePage;
+#ifdef MADV_HUGEPAGE
+    ::madvise(pages.data, bytes, MADV_HUGEPAGE);
+#endif
+    return pages;
+}
+
+void unmap_pages(const Pages& pages) {
+    ::munmap(pages.base, pages.mapped_bytes);
+}
+
+int processors() {
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
+    return std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+std::string processor_name() {
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);)
+        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    return "CPU";
+}
+
+size_t memory_bytes() {
+    const size_t all = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+    rlimit limit = {};
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return all;
+    return std::min(all, size_t(limit.rlim_cur));
+}
+
+size_t peak_memory_bytes() {
+    rusage usage = {};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return size_t(usage.ru_maxrss) * 1024;
+}
+
+fs::path program() {
+    std::error_code ignored;
+    return fs::read_symlink("/proc/self/exe", ignored);
+}
+
+// $XDG_CACHE_HOME or ~/.cache.
+fs::path cache_folder() {
+    const fs::path cache = variable("XDG_CACHE_HOME");
+    if (cache.is_absolute()) return cache;  // others are invalid, says the specification
+    const fs::path home = variable("HOME");
+    return home.is_absolute() ? home / ".cache" : fs::path();
+}
+
+}  // namespace aerie::platform

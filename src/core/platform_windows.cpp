@@ -1,0 +1,197 @@
+// Windows, from 8 on. Compiled in CI; nobody has run it yet.
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#define PSAPI_VERSION 2
+#include <windows.h>
+// After windows.h:
+#include <psapi.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "core/platform.h"
+
+namespace aerie::platform {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+HANDLE handle_of(const Handle& handle) {
+    return reinterpret_cast<HANDLE>(handle.value());
+}
+
+int last_error() {
+    switch (::GetLastError()) {
+        case ERROR_SUCCESS:
+            return 0;
+        case ERROR_FILE_NOT_FOUND:
+        case ERROR_PATH_NOT_FOUND:
+            return ENOENT;
+        case ERROR_ACCESS_DENIED:
+            return EACCES;
+        case ERROR_FILE_EXISTS:
+        case ERROR_ALREADY_EXISTS:
+            return EEXIST;
+        case ERROR_SHARING_VIOLATION:
+        case ERROR_LOCK_VIOLATION:
+            return EAGAIN;
+        case ERROR_DISK_FULL:
+        case ERROR_HANDLE_DISK_FULL:
+            return ENOSPC;
+        case ERROR_NOT_ENOUGH_MEMORY:
+        case ERROR_OUTOFMEMORY:
+            return ENOMEM;
+        default:
+            return EIO;
+    }
+}
+
+constexpr DWORD kShareAll = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
+
+Handle open(const fs::path& path, DWORD access, DWORD share, DWORD disposition, DWORD flags) {
+    return Handle(reinterpret_cast<intptr_t>(
+        ::CreateFileW(path.c_str(), access, share, nullptr, disposition, flags, nullptr)));
+}
+
+}  // namespace
+
+Handle& Handle::operator=(Handle&& other) noexcept {
+    close();
+    value_ = std::exchange(other.value_, kNone);
+    return *this;
+}
+
+void Handle::close() {
+    if (value_ != kNone) ::CloseHandle(handle_of(*this));
+    value_ = kNone;
+}
+
+int open_to_read(const fs::path& path, Handle& file, size_t& size_bytes) {
+    const DWORD attributes = ::GetFileAttributesW(path.c_str());
+    if (attributes == INVALID_FILE_ATTRIBUTES) return last_error();
+    if (attributes & FILE_ATTRIBUTE_DIRECTORY) return EISDIR;
+    file = open(path, GENERIC_READ, kShareAll, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL);
+    if (!file) return last_error();
+    if (::GetFileType(handle_of(file)) != FILE_TYPE_DISK) return EINVAL;
+    LARGE_INTEGER size = {};
+    if (!::GetFileSizeEx(handle_of(file), &size)) return last_error();
+    size_bytes = size_t(size.QuadPart);
+    return 0;
+}
+
+ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
+    constexpr size_t kMostAtOnce = size_t(1) << 30;
+    OVERLAPPED place = {};
+    place.Offset = DWORD(at);
+    place.OffsetHigh = DWORD(uint64_t(at) >> 32);
+    DWORD got = 0;
+    const DWORD wanted = DWORD(std::min(out.size(), kMostAtOnce));
+    if (::ReadFile(handle_of(file), out.data(), wanted, &got, &place)) return ptrdiff_t(got);
+    return ::GetLastError() == ERROR_HANDLE_EOF ? 0 : -last_error();
+}
+
+// Whoever opens it alone fails while its maker has it open.
+int make_claimed(const fs::path& path, bool is_folder, Handle& made) {
+    if (is_folder) {
+        if (!::CreateDirectoryW(path.c_str(), nullptr)) return last_error();
+        made = open(path, GENERIC_READ, kShareAll, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
+    } else {
+        made = open(path, GENERIC_WRITE, kShareAll, CREATE_NEW, FILE_ATTRIBUTE_NORMAL);
+    }
+    return made ? 0 : last_error();
+}
+
+void remove_abandoned(const fs::path& path) {
+    Handle alone = open(path, GENERIC_READ, 0, OPEN_EXISTING,
+                        FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT);
+    if (!alone) return;
+    alone.close();
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+}
+
+int write_all(const Handle& file, std::span<const std::byte> bytes) {
+    constexpr size_t kMostAtOnce = size_t(1) << 30;
+    while (!bytes.empty()) {
+        DWORD written = 0;
+        if (!::WriteFile(handle_of(file), bytes.data(), DWORD(std::min(bytes.size(), kMostAtOnce)),
+                         &written, nullptr))
+            return last_error();
+        bytes = bytes.subspan(written);
+    }
+    return 0;
+}
+
+// Folders cannot be flushed.
+int flush(const Handle& file) {
+    if (::FlushFileBuffers(handle_of(file))) return 0;
+    const DWORD error = ::GetLastError();
+    return error == ERROR_ACCESS_DENIED || error == ERROR_INVALID_FUNCTION ? 0 : last_error();
+}
+
+int flush(const fs::path& path) {
+    const Handle handle = open(path, GENERIC_READ | GENERIC_WRITE, kShareAll, OPEN_EXISTING,
+                               FILE_FLAG_BACKUP_SEMANTICS);
+    return handle ? flush(handle) : 0;
+}
+
+// What is open cannot be renamed.
+int rename_claimed(Handle& made, const fs::path& from, const fs::path& to) {
+    made.close();
+    return ::MoveFileExW(from.c_str(), to.c_str(), MOVEFILE_REPLACE_EXISTING) ? 0 : last_error();
+}
+
+// Large pages need a privilege that users do not have.
+Pages map_pages(size_t bytes) {
+    Pages pages;
+    pages.base = ::VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    pages.data = static_cast<std::byte*>(pages.base);
+    pages.mapped_bytes = bytes;
+    return pages;
+}
+
+void unmap_pages(const Pages& pages) {
+    ::VirtualFree(pages.base, 0, MEM_RELEASE);
+}
+
+int processors() {
+    return std::max(1, int(::GetActiveProcessorCount(ALL_PROCESSOR_GROUPS)));
+}
+
+std::string processor_name() {
+    char name[128] = {};
+    DWORD bytes = sizeof(name) - 1;
+    const LSTATUS status =
+        ::RegGetValueA(HKEY_LOCAL_MACHINE, "HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0",
+                       "ProcessorNameString", RRF_RT_REG_SZ, nullptr, name, &bytes);
+    return status == ERROR_SUCCESS ? name : "CPU";
+}
+
+size_t memory_bytes() {
+    MEMORYSTATUSEX status = {};
+    status.dwLength = sizeof(status);
+    return ::GlobalMemoryStatusEx(&status) ? size_t(status.ullTotalPhys) : 0;
+}
+
+size_t peak_memory_bytes() {
+    PROCESS_MEMORY_COUNTERS counters = {};
+    return ::GetProcessMemoryInfo(::GetCurrentProcess(), &counters, sizeof(counters))
+               ? counters.PeakWorkingSetSize
+               : 0;
+}
+
+fs::path program() {
+    wchar_t path[32768];
+    const DWORD length = ::GetModuleFileNameW(nullptr, path, DWORD(std::size(path)));
+    return fs::path(path, path + length);
+}
+
+fs::path cache_folder() {
+    const wchar_t* local = ::_wgetenv(L"LOCALAPPDATA");
+    return local ? local : L"";
+}
+
+}  // namespace aerie::platform
