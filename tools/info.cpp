@@ -38,7 +38,7 @@ std::string types_of(const Checkpoint& checkpoint) {
 size_t parameters(const Checkpoint& checkpoint) {
     size_t count = 0;
     for (const auto& [name, tensor] : checkpoint.tensors())
-        count += tensor.data.size_bytes / size_bytes(tensor.dtype);
+        count += elements_in(tensor.dtype, tensor.data.size_bytes);
     return count;
 }
 

@@ -10,12 +10,14 @@ namespace aerie {
 
 // value[i] = scale * q[i]
 struct BlockQ8_0 {
+    static constexpr DType kType = DType::Q8_0;
     uint16_t scale;  // f16
     int8_t q[kGroup];
 };
 
 // value[i] = scale * (nibble - 8); the low nibbles are elements 0 .. 15, the high ones 16 .. 31.
 struct BlockQ4_0 {
+    static constexpr DType kType = DType::Q4_0;
     uint16_t scale;  // f16
     uint8_t q[kGroup / 2];
 };
@@ -23,6 +25,7 @@ struct BlockQ4_0 {
 // Activations: value[i] = scale * q[i]. A group that holds a NaN or an infinity has
 // scale NaN.
 struct BlockI8G32 {
+    static constexpr DType kType = DType::I8G32;
     float scale;
     int8_t q[kGroup];  // -127 .. 127
 };

@@ -26,7 +26,7 @@ struct Tensor {
     DType dtype = DType::F32;
     int rows = 0;
     int cols = 0;
-    int row_stride = 0;  // in elements; of a quantised type whole groups, like the columns
+    int row_stride = 0;  // in elements; whole units of the type, like the columns
 
     explicit operator bool() const { return memory != nullptr; }
 

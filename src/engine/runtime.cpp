@@ -44,7 +44,7 @@ size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>&
         if (!tensor) continue;
         total += is_matrix(*tensor)
                      ? weight_bytes(wanted.name, *tensor, as.value_or(tensor->dtype))
-                     : tensor->data.size_bytes / size_bytes(tensor->dtype) * size_bytes(DType::F32);
+                     : size_bytes(DType::F32, elements_in(tensor->dtype, tensor->data.size_bytes));
     }
     return total;
 }
@@ -76,10 +76,11 @@ size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape
 
 std::optional<DType> draft_type(const ModelConfig& head, const RuntimeOptions& options) {
     if (options.draft_weights) return options.draft_weights;
-    const bool groups = head.hidden % kGroup == 0 && head.intermediate % kGroup == 0 &&
-                        head.attention_columns() % kGroup == 0;
-    if (!groups) return std::nullopt;
-    return options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    const DType type = options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    const int unit = unit_elements(type);
+    const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
+                      head.attention_columns() % unit == 0;
+    return fits ? std::optional(type) : std::nullopt;
 }
 
 size_t lm_head_bytes(const ModelConfig& config, DType type) {

@@ -12,9 +12,10 @@ namespace aerie {
 
 size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as) {
     const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
-    if (is_quantised(as) && cols % kGroup != 0)
+    const int unit = unit_elements(as);
+    if (cols % unit != 0)
         throw Error("'" + name + "' has " + std::to_string(cols) + " columns; " + aerie::name(as) +
-                    " needs a multiple of " + std::to_string(kGroup));
+                    " needs a multiple of " + std::to_string(unit));
     return size_t(rows) * size_bytes(as, size_t(cols));
 }
 

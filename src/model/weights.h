@@ -20,8 +20,8 @@ struct Vector {
     operator Tensor() const { return tensor; }
 };
 
-// Bytes of a matrix of a checkpoint on the device. Throws Error if its columns are no whole groups
-// of a quantised type.
+// Bytes of a matrix of a checkpoint on the device. Throws Error if its columns are no whole units
+// of the type.
 size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as);
 
 // The type that matrices of a model have on the device: `as`, or what the file has.
