@@ -1,5 +1,5 @@
 // Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
-// are exact integers, so only the sum over groups has an order: ascending, multiply then add.
+// are exact integers, so only the sum over groups has an order, that of core/quant.h.
 #include "core/quant.h"
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
@@ -14,6 +14,7 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kStepsAhead = 8;
+constexpr int kPartSteps = kSumPart / (kGroup * kBlockGroups);  // of a part of the sum
 constexpr int kGatedWarps = 4;  // their rings are shorter: shared memory is that of a block
 
 // A group of 8 tokens in scratch: 8 bytes a lane, then the scales of the tokens.
@@ -133,6 +134,17 @@ __device__ inline void add_group(float (&total)[4], uint4 steps, unsigned scales
     total[3] = total[3] + float(dot[3] >> Format::kShift) * (high * x_scale.y);
 }
 
+// Adds a part of the sum; the next one begins.
+template <int tiles>
+__device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        for (int i = 0; i < 4; ++i) {
+            total[n][i] = total[n][i] + part[n][i];
+            part[n][i] = 0;
+        }
+}
+
 // One warp: 16 rows, `tiles` times 8 tokens.
 template <class Format, int tiles, int steps_ahead>
 __device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format::kWords + 1>& ring,
@@ -149,7 +161,9 @@ __device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format
             copy_async(ring.space, place + i * 32, block + i * 32 + lane);
         copy_async(ring.space, place + kWords * 32, block + kWords * 32 + lane / 4);
     };
+    float part[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
+        if (step % kPartSteps == 0) end_part(total, part);
         uint4 words[kWords];
 #pragma unroll
         for (int i = 0; i < kWords; ++i) words[i] = ring.space[place + i * 32];
@@ -161,10 +175,11 @@ __device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
                 add_group<Format>(
-                    total[n], Format::steps(words, i), component(scales, i),
+                    part[n], Format::steps(words, i), component(scales, i),
                     tiles == 1 ? plain_columns(task, group) : packed_columns(task, n, group));
         }
     });
+    end_part(total, part);
 }
 
 template <class Format, int tiles>

@@ -8,6 +8,13 @@
 
 namespace aerie {
 
+// A sum over the columns of a quantised weight, whatever its type: they are cut into parts of so
+// many, the last of which may be shorter. In a part groups of kGroup are added in ascending order,
+// and then the parts: so a device may share them out, and every device has the same bits. A group
+// of Q8_0 or Q4_0 adds dot * (weight scale * activation scale), its dot an exact integer; multiply,
+// then add.
+constexpr int kSumPart = 1024;
+
 // value[i] = scale * q[i]
 struct BlockQ8_0 {
     static constexpr DType kType = DType::Q8_0;

@@ -97,7 +97,7 @@ TEST_P(MatmulTest, AddsBiasAndAccumulates) {
 // they have the bits of a matmul and a swiglu.
 TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
-        for (const Shape& shape : {Shape{100, 5}, {33, 37}, {64, 32}, {416, 96}}) {
+        for (const Shape& shape : {Shape{100, 5}, {33, 37}, {64, 32}, {416, 96}, {1056, 32}}) {
             const bool quantised = is_quantised(type);
             if (quantised && shape.inner % kGroup != 0) continue;
             const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 11);
