@@ -1,5 +1,5 @@
-// Life of the CPU backend: opening, memory, scratch, transfers. The ops are in ops.cpp, choice.cpp
-// and beam.cpp; their inner loops in one file an op.
+// Life of the CPU backend: opening, memory, scratch, transfers. The ops are in ops.cpp,
+// multiply.cpp, choice.cpp and beam.cpp; their inner loops in one file an op.
 #include "cpu/backend.h"
 
 #include <sys/resource.h>
@@ -12,6 +12,7 @@
 
 #include "core/float_environment.h"
 #include "core/poison.h"
+#include "core/quant.h"
 #include "cpu/cpu_backend.h"
 
 namespace aerie {
@@ -46,7 +47,7 @@ Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
 
 struct ScratchLayout {
     std::vector<Scratch> threads;
-    std::byte* packed;
+    std::byte *packed, *quantised;
     size_t bytes;
     std::vector<std::pair<size_t, size_t>> gaps;  // between the parts: offset and bytes
 };
@@ -73,6 +74,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
     }
     const size_t columns = size_t(std::min(limits.rows, kMostColumns));
     take(layout.packed, columns * (widest / kGroup + 1) * kPackedGroupBytes);
+    take(layout.quantised, columns * (widest / kGroup) * sizeof(BlockI8G32));
     layout.bytes = size_t(end - memory);
     return layout;
 }
@@ -88,10 +90,10 @@ Buffer CpuBackend::allocate(size_t size_bytes) {
     return std::make_unique<CpuMemory>(size_bytes);
 }
 
-std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks, DType as,
+std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                   WeightUse use) {
     FloatEnvironment environment;
-    return std::make_unique<CpuWeight>(blocks, as, use, kernels_, pool_, arena_);
+    return std::make_unique<CpuWeight>(blocks, use, kernels_, pool_, arena_);
 }
 
 size_t CpuBackend::scratch_bytes(const Limits& limits) const {
@@ -105,6 +107,8 @@ void CpuBackend::do_reserve(const Limits& limits) {
     for (const auto& [offset, bytes] : layout.gaps) scratch_memory_->poison(offset, bytes);
     scratch_ = std::move(layout.threads);
     packed_ = layout.packed;
+    quantised_ = dense(scratch_memory_.get(), DType::I8G32, 0, 0);
+    quantised_.offset_bytes = size_t(layout.quantised - memory);
 }
 
 void CpuBackend::write(Tensor to, const void* from) {

@@ -1,18 +1,15 @@
-// The ops of the CPU backend that go row by row: who works on what. Inner loops: one file an op.
+// The ops of the CPU backend that go row by row, but matmul: who works on what. Inner loops: one
+// file an op.
 #include <cassert>
 #include <cmath>
 #include <cstring>
 
 #include "core/float_environment.h"
 #include "cpu/backend.h"
-#include "cpu/strips.h"
 
 namespace aerie::cpu {
 
 namespace {
-
-constexpr int kTileRows = 4;        // of a matmul; a part begins at a multiple of them
-constexpr int kPackedTogether = 8;  // columns: a multiple of every kernel's group of them
 
 // Work of one element in units of a multiply-add, for Pool::run.
 constexpr double kExpWork = 8, kNoiseWork = 40, kCopyWork = 1;
@@ -93,72 +90,6 @@ void CpuBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon)
     FloatEnvironment environment;
     make_rows(out, 2.0 * x.cols, [&](float* to, int r) {
         kernels_.rms_norm(to, row_f32(x, r), row_f32(weight, 0), x.cols, epsilon);
-    });
-}
-
-// All columns of x in blocks that the kernels take.
-void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
-    FloatEnvironment environment;
-    const CpuWeight& weight = static_cast<const CpuWeight&>(w);
-    MatmulOutput output = {};
-    output.bias = bias ? row_f32(bias, 0) : nullptr;
-    output.out_stride = size_t(out.row_stride);
-    output.accumulate = acc == Accumulate::yes;
-    for (int first = 0; first < x.rows; first += kMostColumns) {
-        const Tensor block = x.row_range(first, std::min(kMostColumns, x.rows - first));
-        output.out = row_f32(out, first);
-        if (is_quantised(w.dtype))
-            multiply_quantised(block, weight, output);
-        else
-            multiply_floats(block, weight, output);
-    }
-}
-
-// body(first row, rows, output from there on) for ranges of strips, on all threads.
-template <class Body>
-void CpuBackend::share_strips(const Tensor& x, const CpuWeight& weight, const MatmulOutput& output,
-                              const Body& body) {
-    const int strips = (weight.rows + kStripRows - 1) / kStripRows;
-    pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
-        const int row = first * kStripRows;
-        MatmulOutput part = output;
-        part.out += row;
-        if (part.bias) part.bias += row;
-        body(weight.strip(first), std::min(last * kStripRows, weight.rows) - row, part);
-    });
-}
-
-void CpuBackend::multiply_floats(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
-    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
-        kernels_.matmul({.x = row_f32(x, 0),
-                         .x_stride = size_t(x.row_stride),
-                         .columns = x.rows,
-                         .weight = strips,
-                         .type = float_type(weight.dtype),
-                         .rows = rows,
-                         .inner = x.cols,
-                         .output = part});
-    });
-}
-
-void CpuBackend::multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
-    assert(x.cols <= reserved().widest && x.rows <= reserved().rows);
-    const PackTask pack = {.x = row<std::byte>(x, 0),
-                           .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
-                           .columns = x.rows,
-                           .inner = x.cols,
-                           .type = quant_type(weight.dtype),
-                           .packed = packed_};
-    pool_.run(x.rows, x.cols, kPackedTogether,
-              [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });
-    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
-        kernels_.matmul_quant({.packed = packed_,
-                               .columns = x.rows,
-                               .weight = strips,
-                               .type = pack.type,
-                               .rows = rows,
-                               .inner = x.cols,
-                               .output = part});
     });
 }
 

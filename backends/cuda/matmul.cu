@@ -204,80 +204,57 @@ void pack_columns(std::byte* scratch, const Rows& rows, Queue& queue) {
 }
 
 template <class Format>
-void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaWeight& w,
+void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaSegment& w,
                       Queue& queue) {
     launch(kernel_of<Format>(token_tiles(output.out.rows)),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), queue, Format::kName},
-           FloatTask{reinterpret_cast<const uint4*>(w.data()), columns_in(scratch),
+           {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), queue, Format::kName},
+           FloatTask{reinterpret_cast<const uint4*>(w.data), columns_in(scratch),
                      scales_in(scratch), tiles_of(w.cols, kFloatTileCols), output});
 }
 
 }  // namespace
 
-void CudaBackend::multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w) {
+void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
+                           const CudaSegment& w) {
     if (w.cols > limits_.widest)
         return queue_->refuse("matmul", "wider activations than were reserved");
-    if (is_quantised(w.dtype)) return multiply_quantised(output, x, w);
-    if (w.dtype != DType::F32) {
-        const bool f16 = w.dtype == DType::F16;
-        if (!packed_already(w))
+    if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
+    const Tensor& x = columns.x;
+    const Packing wanted = packing_of(w.place.dtype, x.rows);
+    if (wanted != Packing::none) {
+        const bool f16 = wanted == Packing::f16;
+        if (columns.packed != wanted)
             f16 ? pack_columns<F16>(packed_, PlainRows{x}, *queue_)
                 : pack_columns<BF16>(packed_, PlainRows{x}, *queue_);
+        columns.packed = wanted;
         return f16 ? multiply_columns<F16>(output, packed_, w, *queue_)
                    : multiply_columns<BF16>(output, packed_, w, *queue_);
     }
-    const dim3 blocks(unsigned(tiles_of(w.rows, kF32Rows)), unsigned(tiles_of(x.rows, kF32Tokens)));
+    const dim3 blocks(unsigned(tiles_of(w.place.rows, kF32Rows)),
+                      unsigned(tiles_of(x.rows, kF32Tokens)));
     launch(multiply_f32_kernel, {blocks, dim3(32), *queue_, "matmul_f32"}, output, x,
-           reinterpret_cast<const float*>(w.data()));
+           reinterpret_cast<const float*>(w.data));
 }
 
 // Where the matmul would pack its columns, the norm does.
 void CudaBackend::do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
                                   const Weight& next) {
     const NormedRows rows(x, weight, epsilon);
-    if (x.rows > kPassRows || !packs_columns(next.dtype, x.rows))
-        return do_rms_norm(out, x, weight, epsilon);
-    if (is_quantised(next.dtype))
-        pack_normed(rows);
-    else if (next.dtype == DType::F16)
-        pack_columns<F16>(packed_, rows, *queue_);
-    else
-        pack_columns<BF16>(packed_, rows, *queue_);
+    const Packing packing = x.rows > kPassRows ? Packing::none : common_packing(next, x.rows);
+    switch (packing) {
+        case Packing::none:
+            return do_rms_norm(out, x, weight, epsilon);
+        case Packing::groups:
+            pack_normed(rows);
+            break;
+        case Packing::f16:
+            pack_columns<F16>(packed_, rows, *queue_);
+            break;
+        case Packing::bf16:
+            pack_columns<BF16>(packed_, rows, *queue_);
+            break;
+    }
     packed_for_ = &next;
-}
-
-void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(w);
-    for (int first = 0; first < x.rows; first += kPassRows) {
-        const int count = std::min(kPassRows, x.rows - first);
-        const MatmulOutput output{.out = out.row_range(first, count),
-                                  .order = weight.order,
-                                  .bias = bias ? row<const float>(bias, 0) : nullptr,
-                                  .accumulate = acc == Accumulate::yes,
-                                  .gated = false};
-        multiply(output, x.row_range(first, count), weight);
-    }
-}
-
-// The products are gated where they come to be. A quantised group of `out` is of 32 of them: those
-// of four warps.
-void CudaBackend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(w);
-    if (!weight.order.is_paired() || out.dtype != activation_type(w.dtype))
-        return Backend::do_matmul_swiglu(out, gate_up, x, w);
-    for (int first = 0; first < x.rows; first += kPassRows) {
-        const int count = std::min(kPassRows, x.rows - first);
-        const Tensor from = x.row_range(first, count), to = out.row_range(first, count);
-        if (is_quantised(w.dtype))
-            multiply_gated(to, from, weight);
-        else
-            multiply({.out = to,
-                      .order = weight.order,
-                      .bias = nullptr,
-                      .accumulate = false,
-                      .gated = true},
-                     from, weight);
-    }
 }
 
 }  // namespace aerie::cuda

@@ -231,40 +231,47 @@ void CudaBackend::pack_normed(const NormedRows& rows) {
            packed_, rows, rows.x.cols / kGroup);
 }
 
-// Packs the columns, where that was not done yet.
-QuantTask CudaBackend::quant_task(const Tensor& x, const CudaWeight& w) {
-    const QuantTask task{reinterpret_cast<const uint4*>(w.data()),
+// Quantises and packs the columns, where that was not done yet.
+QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) {
+    if (columns.x.dtype == DType::F32 && !columns.quantised) {
+        columns.quantised = dense_prefix(quantised_, columns.x.rows, columns.x.cols);
+        do_copy(columns.quantised, columns.x);
+    }
+    const Tensor& x = columns.quantised ? columns.quantised : columns.x;
+    const QuantTask task{reinterpret_cast<const uint4*>(w.data),
                          row<const std::byte>(x, 0),
                          size_bytes(x.dtype, size_t(x.row_stride)),
                          packed_,
                          x.rows,
                          w.cols / kGroup};
-    if (packs_columns(w.dtype, x.rows) && !packed_already(w)) {
+    const Packing wanted = packing_of(w.place.dtype, x.rows);
+    if (wanted != Packing::none && wanted != columns.packed) {
         const dim3 blocks(unsigned(tiles_of(task.groups * 8, 128)),
                           unsigned(token_tiles(x.rows) * kTokenTile));
         launch(pack_columns_kernel, {blocks, dim3(128), *queue_, "pack_columns"}, packed_, task.x,
                task.x_stride, task.tokens, task.groups);
+        columns.packed = wanted;
     }
     return task;
 }
 
-void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x,
-                                     const CudaWeight& w) {
-    const int tiles = token_tiles(x.rows);
-    const bool q8 = w.dtype == DType::Q8_0;
+void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
+                                     const CudaSegment& w) {
+    const int tiles = token_tiles(columns.x.rows);
+    const bool q8 = w.place.dtype == DType::Q8_0;
     launch(q8 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), *queue_,
+           {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), *queue_,
             q8 ? "matmul_q8_0" : "matmul_q4_0"},
-           quant_task(x, w), output);
+           quant_task(columns, w), output);
 }
 
-void CudaBackend::multiply_gated(const Tensor& out, const Tensor& x, const CudaWeight& w) {
-    const int tiles = token_tiles(x.rows);
-    const bool q8 = w.dtype == DType::Q8_0;
+void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
+    const int tiles = token_tiles(columns.x.rows);
+    const bool q8 = w.place.dtype == DType::Q8_0;
     launch(q8 ? gated_kernel_of<Q8>(tiles) : gated_kernel_of<Q4>(tiles),
            {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_,
             q8 ? "matmul_swiglu_q8_0" : "matmul_swiglu_q4_0"},
-           quant_task(x, w), out);
+           quant_task(columns, w), out);
 }
 
 }  // namespace aerie::cuda

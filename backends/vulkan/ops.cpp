@@ -83,16 +83,15 @@ uint32_t quantises(const Tensor& out) {
 }  // namespace
 
 void VulkanBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
-    const auto& weight = static_cast<const VulkanWeight&>(table);
-    const StripLayout layout = strip_layout(table.dtype, table.cols);
-    for (const WeightPart& part : weight.parts()) {
-        const EmbedParams params = {.cols = uint32_t(out.cols),
-                                    .out_stride = stride_words(out),
-                                    .first_row = uint32_t(part.first_row),
-                                    .rows = uint32_t(part.rows),
-                                    .panels = uint32_t(layout.panels)};
-        run({shaders_of(table.dtype).embed}, params,
-            {writes(out), reads(part.words), reads(rows.block)},
+    for (const auto& [words, segment] : static_cast<const VulkanWeight&>(table).parts()) {
+        const EmbedParams params = {
+            .cols = uint32_t(out.cols),
+            .out_stride = stride_words(out),
+            .first_row = uint32_t(segment.first_row),
+            .rows = uint32_t(segment.rows),
+            .panels = uint32_t(strip_layout(segment.dtype, table.cols).panels)};
+        run({shaders_of(segment.dtype).embed}, params,
+            {writes(out), reads(words), reads(rows.block)},
             {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
     }
 }
@@ -108,26 +107,40 @@ void VulkanBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsil
         {uint32_t(x.rows)}, 2.0 * x.rows * x.cols);
 }
 
+// Where there are rows of floats among them, quantised ones get a quantised copy of x.
 void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
-    const auto& weight = static_cast<const VulkanWeight&>(w);
-    const StripLayout layout = strip_layout(w.dtype, w.cols);
-    const auto [kernel, columns] = matmul_kernel(*device_, w.dtype, x.rows);
-    for (const WeightPart& part : weight.parts()) {
-        // Its own columns alone, so that parts need not wait for each other.
-        const Tensor to = out.col_range(part.first_row, part.rows);
-        const Tensor added = bias ? bias.col_range(part.first_row, part.rows) : x;
-        const MatmulParams params = {.rows = uint32_t(part.rows),
-                                     .inner = uint32_t(x.cols),
-                                     .panels = uint32_t(layout.panels),
-                                     .columns = uint32_t(x.rows),
-                                     .x_stride = stride_words(x),
-                                     .out_stride = stride_words(out),
-                                     .accumulates = acc == Accumulate::yes,
-                                     .has_bias = bool(bias)};
-        run(kernel, params, {writes(to), reads(x), reads(part.words), reads(added)},
-            {groups(part.rows, kStripRows), groups(x.rows, columns)},
-            double(x.rows) * x.cols * part.rows);
+    Tensor quantised = x;
+    for (const WeightPart& part : static_cast<const VulkanWeight&>(w).parts()) {
+        if (!is_quantised(part.segment.dtype)) {
+            multiply(out, x, part, bias, acc);
+            continue;
+        }
+        if (quantised.dtype == DType::F32) {
+            quantised = dense_prefix(scratch_.quantised, x.rows, x.cols);
+            do_copy(quantised, x);
+        }
+        multiply(out, quantised, part, bias, acc);
     }
+}
+
+void VulkanBackend::multiply(Tensor out, Tensor x, const WeightPart& part, Tensor bias,
+                             Accumulate acc) {
+    const WeightSegment& segment = part.segment;
+    const auto [kernel, columns] = matmul_kernel(*device_, segment.dtype, x.rows);
+    // Its own columns alone, so that parts need not wait for each other.
+    const Tensor to = out.col_range(segment.first_row, segment.rows);
+    const Tensor added = bias ? bias.col_range(segment.first_row, segment.rows) : x;
+    const MatmulParams params = {.rows = uint32_t(segment.rows),
+                                 .inner = uint32_t(x.cols),
+                                 .panels = uint32_t(strip_layout(segment.dtype, x.cols).panels),
+                                 .columns = uint32_t(x.rows),
+                                 .x_stride = stride_words(x),
+                                 .out_stride = stride_words(out),
+                                 .accumulates = acc == Accumulate::yes,
+                                 .has_bias = bool(bias)};
+    run(kernel, params, {writes(to), reads(x), reads(part.words), reads(added)},
+        {groups(segment.rows, kStripRows), groups(x.rows, columns)},
+        double(x.rows) * x.cols * segment.rows);
 }
 
 void VulkanBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,

@@ -14,29 +14,11 @@
 #include <vector>
 
 #include "backend/limits.h"
+#include "backend/weight.h"
 #include "core/rows.h"
 #include "core/tensor.h"
 
 namespace aerie {
-
-// A matrix [rows, cols] on the device, in the backend's own layout; the right side of a matmul.
-class Weight {
-  public:
-    virtual ~Weight() = default;
-    DType dtype = DType::F32;
-    int rows = 0;  // outputs
-    int cols = 0;  // inputs
-};
-
-enum class WeightUse { multiply, lookup };  // lookup: by embed only
-
-// Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
-struct WeightBlock {
-    DType dtype = DType::F32;
-    const void* data = nullptr;  // any alignment; not used after upload_weight
-    int rows = 0;
-    int cols = 0;
-};
 
 // One layer of KV cache. A slot s of sequence q lives in row page_table[q][s / 64] * 64 + s % 64.
 struct KvLayer {
@@ -159,8 +141,8 @@ class Backend {
 
     // Life. All of these may throw Error; ops may not.
     virtual Buffer allocate(size_t size_bytes) = 0;  // zeroed
-    // The blocks stacked, stored as `as`.
-    virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    // The blocks stacked, each stored in its type.
+    virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                                   WeightUse use = WeightUse::multiply) = 0;
     // Scratch for all that was reserved so far and for this. Whoever makes a model or a session
     // reserves what its passes need; ops rely on it. Throws where the device takes less.
@@ -179,8 +161,9 @@ class Backend {
     virtual std::vector<OpTime> op_times() { return {}; }
     // All zero where ops run at once.
     virtual CommandCounts command_counts() const { return {}; }
-    // Type that an activation should have to be multiplied by a weight of this type.
-    virtual DType activation_type(DType weight) const = 0;
+    // The type of activations that a matmul with this weight reads: I8G32 where all of its rows are
+    // quantised, else F32.
+    virtual DType activation_type(const Weight& w) const;
 
     // Ops: called through ops.h only.
     virtual void do_embed(Tensor out, const Weight& table, Rows rows) = 0;

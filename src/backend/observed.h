@@ -24,9 +24,9 @@ class ObservedBackend : public Backend {
 
     const Capabilities& capabilities() const override { return inner_->capabilities(); }
     Buffer allocate(size_t size_bytes) override { return inner_->allocate(size_bytes); }
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override {
-        return inner_->upload_weight(blocks, as, use);
+        return inner_->upload_weight(blocks, use);
     }
     size_t scratch_bytes(const Limits& limits) const override {
         return inner_->scratch_bytes(limits);
@@ -40,7 +40,7 @@ class ObservedBackend : public Backend {
     }
     std::vector<OpTime> op_times() override { return inner_->op_times(); }
     CommandCounts command_counts() const override { return inner_->command_counts(); }
-    DType activation_type(DType weight) const override { return inner_->activation_type(weight); }
+    DType activation_type(const Weight& w) const override { return inner_->activation_type(w); }
 
     void do_embed(Tensor out, const Weight& table, Rows rows) override;
     void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;

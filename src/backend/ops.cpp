@@ -61,6 +61,12 @@ void Backend::reserve(const Limits& limits) {
     reserved_ = all;
 }
 
+DType Backend::activation_type(const Weight& w) const {
+    for (const WeightSegment& segment : w.segments)
+        if (!is_quantised(segment.dtype)) return DType::F32;
+    return DType::I8G32;
+}
+
 void Backend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
     do_matmul(gate_up, x, w, {}, Accumulate::no);
     do_swiglu(out, gate_up);
@@ -78,13 +84,13 @@ void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon) {
 
 void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon, const Weight& next) {
     assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
-    assert(out.dtype == be.activation_type(next.dtype) && next.cols == x.cols);
+    assert(out.dtype == be.activation_type(next) && next.cols == x.cols);
     be.do_rms_norm_for(out, x, weight, epsilon, next);
 }
 
 void matmul(Backend& be, Tensor out, Tensor x, const Weight& w, Accumulate acc, Tensor bias) {
     assert(is_activation(x, x.rows, w.cols) && is(out, DType::F32, x.rows, w.rows));
-    assert(x.dtype == be.activation_type(w.dtype));
+    assert(x.dtype == be.activation_type(w));
     assert(!bias || is(bias, DType::F32, 1, w.rows));
     be.do_matmul(out, x, w, bias, acc);
 }
@@ -111,7 +117,7 @@ void swiglu(Backend& be, Tensor out, Tensor gate_up) {
 }
 
 void matmul_swiglu(Backend& be, Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
-    assert(is_activation(x, x.rows, w.cols) && x.dtype == be.activation_type(w.dtype));
+    assert(is_activation(x, x.rows, w.cols) && x.dtype == be.activation_type(w));
     assert(is(gate_up, DType::F32, x.rows, w.rows) && is_activation(out, x.rows, w.rows / 2));
     be.do_matmul_swiglu(out, gate_up, x, w);
 }
@@ -126,9 +132,14 @@ void copy(Backend& be, Tensor out, Tensor x) {
     be.do_copy(out, x);
 }
 
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch) {
-    if (be.activation_type(w.dtype) == x.dtype) return x;
-    const Tensor copied = scratch.row_range(0, x.rows);
+Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows) {
+    assert(room.dtype == DType::F32 && room.rows >= rows && room.cols >= w.cols);
+    return dense_prefix(room, be.activation_type(w), rows, w.cols);
+}
+
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room) {
+    if (be.activation_type(w) == x.dtype) return x;
+    const Tensor copied = activation_in(be, room, w, x.rows);
     copy(be, copied, x);
     return copied;
 }

@@ -40,8 +40,11 @@ void matmul_swiglu(Backend& be, Tensor out, Tensor gate_up, Tensor x, const Weig
 void add(Backend& be, Tensor out, Tensor a, Tensor b);
 void copy(Backend& be, Tensor out, Tensor x);
 
-// x as a matmul with `w` reads it: x itself, or a copy in `scratch` [>= M, K] of the type wanted.
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch);
+// What a matmul with `w` reads, [rows, K] of the type that it wants, at the start of `room`, dense
+// F32 [>= rows, >= K]: every type of activations fits.
+Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows);
+// x as a matmul with `w` reads it: x itself, or a copy in such a room.
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room);
 
 // out row i = x row index[i]; index I32 [1, n].
 void gather_rows(Backend& be, Tensor out, Tensor x, Tensor index);

@@ -46,14 +46,11 @@ void convert_all(std::vector<std::byte>& to, const std::vector<float>& values, C
 
 }  // namespace
 
-WeightRows::WeightRows(std::span<const WeightBlock> blocks, DType as) : blocks_(blocks), as_(as) {
-    for (const WeightBlock& block : blocks) {
-        assert(block.cols == cols());
-        rows_ += block.rows;
-    }
-    values_.resize(size_t(cols()));
-    packed_.resize(size_bytes(as, size_t(cols())));
-}
+WeightRows::WeightRows(std::span<const WeightBlock> blocks)
+    : blocks_(blocks),
+      stored_(blocks.front().stored),
+      values_(size_t(cols())),
+      packed_(size_bytes(stored_, size_t(cols()))) {}
 
 const std::byte* WeightRows::row(int index) {
     const FloatEnvironment environment;
@@ -61,7 +58,7 @@ const std::byte* WeightRows::row(int index) {
     for (; index >= block->rows; ++block) index -= block->rows;
     const std::byte* data = static_cast<const std::byte*>(block->data) +
                             size_t(index) * size_bytes(block->dtype, size_t(cols()));
-    if (block->dtype == as_) return data;
+    if (block->dtype == stored_) return data;
     read_floats(*block, data);
     pack();
     return packed_.data();
@@ -77,7 +74,7 @@ void WeightRows::read_floats(const WeightBlock& block, const std::byte* data) {
 }
 
 void WeightRows::pack() {
-    switch (as_) {
+    switch (stored_) {
         case DType::F16:
             return convert_all<uint16_t>(packed_, values_, f32_to_f16);
         case DType::BF16:
@@ -87,7 +84,7 @@ void WeightRows::pack() {
         case DType::Q4_0:
             return pack_blocks(packed_, values_, pack_q4_0);
         default:
-            assert(as_ == DType::F32);
+            assert(stored_ == DType::F32);
             std::memcpy(packed_.data(), values_.data(), packed_.size());
     }
 }

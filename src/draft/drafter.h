@@ -107,9 +107,8 @@ Limits eagle_limits(const ModelConfig& head, const DraftOptions& options, int co
 // What a drafter of these options will reach, before it is made.
 DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target);
 
-// What make_eagle allocates besides the head's weights, for a head of this shape; `activation` is
-// what the backend multiplies weights of the head's type by.
+// What make_eagle allocates besides the head's weights, for a head of this shape.
 size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options, DType kv,
-                           int context, int pass_rows, DType activation);
+                           int context, int pass_rows);
 
 }  // namespace aerie

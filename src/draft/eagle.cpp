@@ -129,7 +129,7 @@ DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target) {
 }
 
 size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options, DType kv,
-                           int context, int pass_rows, DType activation) {
+                           int context, int pass_rows) {
     const EagleReach reach = reach_of(options);
     GrowScratch scratch;
     EagleTensors tensors;
@@ -137,7 +137,7 @@ size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options,
     scratch.add_to(plan, reach.grow, head.hidden, head.vocab);
     tensors.add_to(plan, head.hidden, reach, context, pass_rows);
     return plan.size_bytes() +
-           head_scratch_bytes(head, reach.head_limits(head, kv, context, pass_rows), activation);
+           head_scratch_bytes(head, reach.head_limits(head, kv, context, pass_rows));
 }
 
 }  // namespace aerie

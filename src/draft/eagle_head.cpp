@@ -39,17 +39,22 @@ void check_head_fits(const ModelConfig& head, const ModelConfig& target,
     check("vocabulary size", head.vocab, target.vocab);
 }
 
-void HeadScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation) {
-    layer.add_to(plan, config, rows, activation);
-    plan.add(pair, DType::F32, rows, 2 * config.hidden);
-    plan.add(pair_input, activation, rows, 2 * config.hidden);
-    plan.add(head_input, activation, rows, config.hidden);
+DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
+    const NamedTensor* fc = head.find("fc.weight");
+    return weights.value_or(fc ? fc->dtype : DType::F32);
 }
 
-size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits, DType activation) {
+void HeadScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    layer.add_to(plan, config, rows);
+    plan.add(pair, DType::F32, rows, 2 * config.hidden);
+    plan.add(pair_input, DType::F32, rows, 2 * config.hidden);
+    plan.add(head_input, DType::F32, rows, config.hidden);
+}
+
+size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits) {
     HeadScratch scratch;
     TensorPlan plan;
-    scratch.add_to(plan, config, limits.rows, activation);
+    scratch.add_to(plan, config, limits.rows);
     return plan.size_bytes() + limits.kv.size_bytes() +
            dense_bytes(DType::F32, limits.positions, config.attention.head_dim);
 }
@@ -66,12 +71,11 @@ EagleHead::EagleHead(Backend& be, const ModelConfig& config, const Checkpoint& c
     fc_ = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
     if (checkpoint.find("fc.bias")) fc_bias_ = loader.vector("fc.bias", config.hidden);
     layer_ = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
-    // Only now: loading has checked that these sizes are whole groups of a quantised type.
     TensorPlan plan;
-    const DType type = matrix_type(checkpoint, weights);
-    scratch_.add_to(plan, config, limits.rows, be.activation_type(type));
+    scratch_.add_to(plan, config, limits.rows);
     memory_ = plan.allocate(be);
-    if (type != target.lm_head().dtype) lm_head_ = target.copy_lm_head(type);
+    const DType type = lm_head_type(checkpoint, weights);
+    if (!target.lm_head().is_stored_as(type)) lm_head_ = target.copy_lm_head(type);
     rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope_theta);
 }
 

@@ -15,11 +15,11 @@ struct HeadLimits {
 };
 
 struct HeadScratch {
-    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
     Activations layer;
     Tensor pair;                    // [rows, 2 hidden]: embedding beside feature
-    Tensor pair_input, head_input;  // the pair, and the prediction, as matmuls read them
+    Tensor pair_input, head_input;  // read by matmuls: the pair, and the prediction
 };
 
 class EagleHead {
@@ -33,8 +33,7 @@ class EagleHead {
     // out [M, hidden]: the predicted next features of rows with their tokens and features [M,
     // hidden].
     void forward(Tensor out, Tensor features, Rows rows);
-    // out [M, vocab]: the target's LM head, in the type of this head's weights, over predicted
-    // features.
+    // out [M, vocab]: the target's LM head, stored as lm_head_type says, over predicted features.
     void logits(Tensor out, Tensor hidden);
 
   private:
@@ -53,7 +52,11 @@ class EagleHead {
 // Throws Error, naming `head`, if a head of this shape cannot draft for the target.
 void check_head_fits(const ModelConfig& head, const ModelConfig& target, const std::string& folder);
 
-// What a head allocates besides its weights; `activation` as in target_scratch_bytes.
-size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits, DType activation);
+// The type that the target's LM head has where a head drafts with it: `weights`, or that of the
+// head's own fc.
+DType lm_head_type(const Checkpoint& head, std::optional<DType> weights);
+
+// What a head allocates besides its weights.
+size_t head_scratch_bytes(const ModelConfig& config, const HeadLimits& limits);
 
 }  // namespace aerie

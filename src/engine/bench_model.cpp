@@ -47,18 +47,13 @@ BenchModel::Drafting BenchModel::with(const DraftOptions& options) {
         options));
 }
 
-DType BenchModel::weights() const {
-    return matrix_type(files_.checkpoint, options_.weights);
-}
-
-DType BenchModel::draft_weights() const {
-    return matrix_type(*files_.head_checkpoint, files_.draft_weights);
-}
-
 size_t BenchModel::pass_bytes() const {
-    const ModelConfig& config = files_.config;
-    const size_t all = files_.plan(options_, *backend_).target_weights;
-    return config.tied_embeddings ? all : all - dense_bytes(weights(), config.vocab, config.hidden);
+    size_t bytes = files_.plan(options_, *backend_).target_weights;
+    if (files_.config.tied_embeddings) return bytes;
+    const Weight& embedding = target_->embedding();
+    for (const WeightSegment& segment : embedding.segments)
+        bytes -= dense_bytes(segment.dtype, segment.rows, embedding.cols);
+    return bytes;
 }
 
 }  // namespace aerie

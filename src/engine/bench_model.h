@@ -28,8 +28,8 @@ class BenchModel {
     Target& target() { return *target_; }
     const ModelFiles& files() const { return files_; }
     const RuntimeOptions& options() const { return options_; }
-    DType weights() const;
-    DType draft_weights() const;
+    WeightTypes weights() const { return files_.target_types(options_); }
+    WeightTypes draft_weights() const { return files_.head_types(options_); }
     // Bytes of weights that a target pass streams: all but an embedding that is only looked up.
     size_t pass_bytes() const;
 

@@ -34,18 +34,32 @@ bool is_matrix(const NamedTensor& tensor) {
     return tensor.shape.size() == 2 && is_float(tensor.dtype);
 }
 
-// Bytes that those of the tensors which are there take on the device, were all matrices stored as
-// `as`. What a file has besides is not loaded.
-size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
-                   std::optional<DType> as) {
-    size_t total = 0;
+// Bytes that those of the tensors which are there take on the device, matrices stored as `as` or as
+// they are. What a file has besides is not loaded.
+WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
+                         std::optional<DType> as) {
+    WeightTypes types;
     for (const TensorShape& wanted : tensors) {
         const NamedTensor* tensor = checkpoint.find(wanted.name);
-        if (!tensor) continue;
-        total += is_matrix(*tensor)
-                     ? weight_bytes(wanted.name, *tensor, as.value_or(tensor->dtype))
-                     : size_bytes(DType::F32, elements_in(tensor->dtype, tensor->data.size_bytes));
+        if (!tensor || !is_matrix(*tensor)) continue;
+        const DType stored = as.value_or(tensor->dtype);
+        types[stored] += weight_bytes(wanted.name, *tensor, stored);
     }
+    return types;
+}
+
+// The others.
+size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
+    size_t total = 0;
+    for (const TensorShape& wanted : tensors)
+        if (const NamedTensor* tensor = checkpoint.find(wanted.name); tensor && !is_matrix(*tensor))
+            total += size_bytes(DType::F32, elements_in(tensor->dtype, tensor->data.size_bytes));
+    return total;
+}
+
+size_t sum(const WeightTypes& types) {
+    size_t total = 0;
+    for (const auto& [type, bytes] : types) total += bytes;
     return total;
 }
 
@@ -83,17 +97,13 @@ std::optional<DType> draft_type(const ModelConfig& head, const RuntimeOptions& o
     return fits ? std::optional(type) : std::nullopt;
 }
 
-size_t lm_head_bytes(const ModelConfig& config, DType type) {
-    return dense_bytes(type, config.vocab, config.hidden);
-}
-
 // All of a model that its speed depends on.
-std::string shape_key(const ModelConfig& config, DType type) {
+std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
     std::string key = config.architecture;
     for (int size : {config.layers, config.hidden, config.intermediate, config.attention.heads,
                      config.attention.kv_heads, config.attention.head_dim, config.vocab})
         key += " " + std::to_string(size);
-    return key + " " + aerie::name(type);
+    return key + " " + to_string(types);
 }
 
 // Measured: resident bytes of the program and its libraries before a model, and those of a
@@ -144,25 +154,37 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
     return files;
 }
 
+WeightTypes ModelFiles::target_types(const RuntimeOptions& options) const {
+    return matrix_bytes(checkpoint, target_tensors(config), options.weights);
+}
+
+// With the target's LM head in the type that the head drafts with, where that is another.
+WeightTypes ModelFiles::head_types(const RuntimeOptions& options) const {
+    WeightTypes types = matrix_bytes(*head_checkpoint, head_tensors(*head_config), draft_weights);
+    const DType drafted = lm_head_type(*head_checkpoint, draft_weights);
+    const NamedTensor* own =
+        checkpoint.find(config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+    if (own && options.weights.value_or(own->dtype) != drafted)
+        types[drafted] += dense_bytes(drafted, config.vocab, config.hidden);
+    return types;
+}
+
 MemoryPlan ModelFiles::plan(const RuntimeOptions& options, const Backend& backend) const {
     const SessionLimits limits = session_limits(options, context);
     const DraftReach reach = draft_reach(options.draft, config);
     MemoryPlan plan;
-    plan.target_weights = model_bytes(checkpoint, target_tensors(config), options.weights);
-    const DType target_type = matrix_type(checkpoint, options.weights);
+    plan.target_types = target_types(options);
+    plan.target_weights = sum(plan.target_types) + vector_bytes(checkpoint, target_tensors(config));
     plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
-    plan.scratch =
-        session_bytes(config, limits, reach) - plan.kv_cache +
-        target_scratch_bytes(config, target_limits(limits), backend.activation_type(target_type)) +
-        backend.scratch_bytes(this->limits(options, backend.capabilities()));
+    plan.scratch = session_bytes(config, limits, reach) - plan.kv_cache +
+                   target_scratch_bytes(config, target_limits(limits)) +
+                   backend.scratch_bytes(this->limits(options, backend.capabilities()));
     if (head_config) {
-        const DType type = matrix_type(*head_checkpoint, draft_weights);
+        plan.head_types = head_types(options);
         plan.head_weights =
-            model_bytes(*head_checkpoint, head_tensors(*head_config), draft_weights);
-        if (type != target_type) plan.head_weights += lm_head_bytes(config, type);
+            sum(plan.head_types) + vector_bytes(*head_checkpoint, head_tensors(*head_config));
         plan.scratch += eagle_scratch_bytes(*head_config, options.draft, options.kv, context,
-                                            std::max(options.prefill_rows, kMaxNodes),
-                                            backend.activation_type(type));
+                                            std::max(options.prefill_rows, kMaxNodes));
     }
     plan.program = program_bytes(checkpoint.folder());
     size_t loading = loading_bytes(checkpoint, target_tensors(config));
@@ -232,11 +254,11 @@ Runtime::Runtime(const RuntimeOptions& options)
 void Runtime::learn_costs(const RuntimeOptions& options) {
     CostAware* drafter = drafter_->cost_aware();
     if (!drafter) return;
-    const std::string key =
-        backend_->capabilities().name + "; " + backend_->capabilities().description + "; target " +
-        shape_key(files_.config, matrix_type(files_.checkpoint, options.weights)) + "; head " +
-        shape_key(*files_.head_config, matrix_type(*files_.head_checkpoint, files_.draft_weights)) +
-        "; kv " + aerie::name(options.kv);
+    const std::string key = backend_->capabilities().name + "; " +
+                            backend_->capabilities().description + "; target " +
+                            shape_key(files_.config, files_.target_types(options)) + "; head " +
+                            shape_key(*files_.head_config, files_.head_types(options)) + "; kv " +
+                            aerie::name(options.kv);
     if (!options.cache.empty()) cost_file_ = cost_file(options.cache, key);
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     if (!costs) {

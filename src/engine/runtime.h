@@ -34,9 +34,10 @@ struct RuntimeOptions {
 // Bytes by purpose, known before anything is loaded.
 struct MemoryPlan {
     size_t target_weights = 0, head_weights = 0;
-    size_t kv_cache = 0;  // of the target
-    size_t scratch = 0;   // activations, logits, the head's buffers and cache, thread scratch
-    size_t program = 0;   // code, tokenizer and allocator
+    WeightTypes target_types, head_types;  // what of them are matrices
+    size_t kv_cache = 0;                   // of the target
+    size_t scratch = 0;  // activations, logits, the head's buffers and cache, thread scratch
+    size_t program = 0;  // code, tokenizer and allocator
     size_t loading = 0;  // file data while weights are packed, beyond the KV cache that comes later
 
     size_t total() const {
@@ -61,6 +62,9 @@ struct ModelFiles {
     // where those are floats, else in f16.
     static ModelFiles random(const std::string& name, const ModelConfig& config,
                              const RuntimeOptions& options);
+    // What the matrices will take on a device. head_types: there must be a head.
+    WeightTypes target_types(const RuntimeOptions& options) const;
+    WeightTypes head_types(const RuntimeOptions& options) const;
     MemoryPlan plan(const RuntimeOptions& options, const Backend& backend) const;
     // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
     Limits limits(const RuntimeOptions& options, const Capabilities& device) const;

@@ -5,20 +5,19 @@
 
 namespace aerie {
 
-void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation) {
-    plan.add(norm, activation, rows, config.hidden);
+void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    plan.add(norm, DType::F32, rows, config.hidden);
     plan.add(qkv, DType::F32, rows, config.qkv_columns());
-    plan.add(mixed, activation, rows, config.attention_columns());
+    plan.add(mixed, DType::F32, rows, config.attention_columns());
     plan.add(gate_up, DType::F32, rows, 2 * config.intermediate);
-    plan.add(gated, activation, rows, config.intermediate);
+    plan.add(gated, DType::F32, rows, config.intermediate);
 }
 
-void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows,
-                           DType activation) {
-    layer.add_to(plan, config, rows, activation);
+void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    layer.add_to(plan, config, rows);
     plan.add(x, DType::F32, rows, config.hidden);
     plan.add(normed, DType::F32, rows, config.hidden);
-    plan.add(head_input, activation, rows, config.hidden);
+    plan.add(head_input, DType::F32, rows, config.hidden);
 }
 
 DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
@@ -31,7 +30,7 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
     out_ = loader.matrix({{prefix + "self_attn.o_proj.weight", config.hidden}}, q_rows);
     gate_up_ = loader.matrix({{prefix + "mlp.gate_proj.weight", config.intermediate},
                               {prefix + "mlp.up_proj.weight", config.intermediate}},
-                             config.hidden);
+                             config.hidden, WeightUse::gated);
     down_ = loader.matrix({{prefix + "mlp.down_proj.weight", config.hidden}}, config.intermediate);
     ffn_norm_ = loader.vector(prefix + "post_attention_layernorm.weight", config.hidden);
     if (has_attention_norm)
@@ -46,10 +45,11 @@ std::vector<std::string> DecoderLayer::op_names() {
 void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
                        const LayerPass& pass) const {
     const int m = x.rows;
-    const Tensor norm = scratch.norm.row_range(0, m), qkv = scratch.qkv.row_range(0, m);
-    const Tensor mixed = scratch.mixed.row_range(0, m), gated = scratch.gated.row_range(0, m);
-    const Tensor gate_up = scratch.gate_up.row_range(0, m);
+    const Tensor qkv = scratch.qkv.row_range(0, m), gate_up = scratch.gate_up.row_range(0, m);
+    const Tensor mixed = activation_in(be, scratch.mixed, *out_, m);
+    const Tensor gated = activation_in(be, scratch.gated, *down_, m);
 
+    Tensor norm = activation_in(be, scratch.norm, *qkv_, m);
     if (attention_norm_.tensor)
         rms_norm(be, norm, x, attention_norm_, config.rms_epsilon, *qkv_);
     else
@@ -59,6 +59,7 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     attention(be, mixed, qkv, pass.rows, config.attention, pass.kv);
     matmul(be, x, mixed, *out_, Accumulate::yes);
 
+    norm = activation_in(be, scratch.norm, *gate_up_, m);
     rms_norm(be, norm, x, ffn_norm_, config.rms_epsilon, *gate_up_);
     matmul_swiglu(be, gated, gate_up, norm, *gate_up_);
     matmul(be, x, gated, *down_, Accumulate::yes);

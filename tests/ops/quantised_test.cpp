@@ -35,10 +35,10 @@ class QuantisedTest : public DeviceTest {
         std::vector<WeightBlock> source;
         const Block* next = blocks.data();
         for (int rows : parts) {
-            source.push_back({type, next, rows, cols});
+            source.push_back({type, type, next, rows, cols});
             next += rows * (cols / kGroup);
         }
-        return backend_->upload_weight(source, type);
+        return backend_->upload_weight(source);
     }
 };
 

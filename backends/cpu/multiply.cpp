@@ -1,0 +1,103 @@
+// Matmul of the CPU backend: segments of a weight, blocks of columns, and who works on what. Inner
+// loops are in matmul.cpp and matmul_quant.cpp.
+#include <algorithm>
+#include <cassert>
+
+#include "core/float_environment.h"
+#include "cpu/backend.h"
+#include "cpu/strips.h"
+
+namespace aerie::cpu {
+
+namespace {
+
+constexpr int kPackedTogether = 8;  // columns: a multiple of every kernel's group of them
+
+// For the rows of a weight from `row` on.
+MatmulOutput from_row(MatmulOutput output, int row) {
+    output.out += row;
+    if (output.bias) output.bias += row;
+    return output;
+}
+
+}  // namespace
+
+// All columns of x in blocks that the kernels take.
+void CpuBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
+    FloatEnvironment environment;
+    MatmulOutput output = {};
+    output.bias = bias ? row_f32(bias, 0) : nullptr;
+    output.out_stride = size_t(out.row_stride);
+    output.accumulate = acc == Accumulate::yes;
+    for (int first = 0; first < x.rows; first += kMostColumns) {
+        output.out = row_f32(out, first);
+        multiply(x.row_range(first, std::min(kMostColumns, x.rows - first)),
+                 static_cast<const CpuWeight&>(w), output);
+    }
+}
+
+// Segment by segment. Where there are floats among them, the others get a quantised copy of x.
+void CpuBackend::multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
+    Tensor quantised = x;
+    for (const CpuSegment& segment : weight.parts()) {
+        const MatmulOutput part = from_row(output, segment.place().first_row);
+        if (!is_quantised(segment.dtype())) {
+            multiply_floats(x, segment, part);
+            continue;
+        }
+        if (quantised.dtype == DType::F32) {
+            quantised = dense_prefix(quantised_, x.rows, x.cols);
+            do_copy(quantised, x);
+        }
+        multiply_quantised(quantised, segment, part);
+    }
+}
+
+// body(first row, rows, output from there on) for ranges of strips, on all threads.
+template <class Body>
+void CpuBackend::share_strips(const Tensor& x, const CpuSegment& segment,
+                              const MatmulOutput& output, const Body& body) {
+    const int strips = (segment.rows() + kStripRows - 1) / kStripRows;
+    pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
+        const int row = first * kStripRows;
+        body(segment.strip(first), std::min(last * kStripRows, segment.rows()) - row,
+             from_row(output, row));
+    });
+}
+
+void CpuBackend::multiply_floats(Tensor x, const CpuSegment& segment, const MatmulOutput& output) {
+    share_strips(x, segment, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+        kernels_.matmul({.x = row_f32(x, 0),
+                         .x_stride = size_t(x.row_stride),
+                         .columns = x.rows,
+                         .weight = strips,
+                         .type = float_type(segment.dtype()),
+                         .rows = rows,
+                         .inner = x.cols,
+                         .output = part});
+    });
+}
+
+void CpuBackend::multiply_quantised(Tensor x, const CpuSegment& segment,
+                                    const MatmulOutput& output) {
+    assert(x.cols <= reserved().widest && x.rows <= reserved().rows);
+    const PackTask pack = {.x = row<std::byte>(x, 0),
+                           .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
+                           .columns = x.rows,
+                           .inner = x.cols,
+                           .type = quant_type(segment.dtype()),
+                           .packed = packed_};
+    pool_.run(x.rows, x.cols, kPackedTogether,
+              [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });
+    share_strips(x, segment, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+        kernels_.matmul_quant({.packed = packed_,
+                               .columns = x.rows,
+                               .weight = strips,
+                               .type = pack.type,
+                               .rows = rows,
+                               .inner = x.cols,
+                               .output = part});
+    });
+}
+
+}  // namespace aerie::cpu
