@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "backend/registry.h"
 #include "model/synthetic.h"
 #include "reference/matrix.h"
@@ -126,7 +126,7 @@ void bench_matmul(State& state, DType type, MatrixSize size, int rows) {
     const Tensor out = tensors.make(rows, size.outputs), floats = tensors.random(rows, size.inner);
     const Tensor scratch = tensors.make(rows, size.inner);
     const Tensor x = activation(device(), floats, matrices.next(), scratch);
-    repeat(state, [&] { matmul(device(), out, x, matrices.next()); });
+    repeat(state, [&] { device().run(Matmul{out, x, matrices.next()}); });
     const double runs = double(state.iterations());
     state.counters["B/s"] = Counter(runs * double(matrices.bytes()), Counter::kIsRate);
     state.counters["MAC/s"] = Counter(runs * rows * size.outputs * size.inner, Counter::kIsRate);
@@ -146,7 +146,7 @@ void bench_attention(State& state, int rows, int position) {
     const Rows block = tensors.rows(rows, position);
     const Tensor qkv = tensors.random(rows, (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
     const Tensor out = tensors.make(rows, shape.heads * shape.head_dim);
-    repeat(state, [&] { attention(device(), out, qkv, block, shape, kv); });
+    repeat(state, [&] { device().run(Attention{out, qkv, block, shape, kv}); });
     const double macs = 2.0 * rows * (position + rows / 2.0) * shape.heads * shape.head_dim;
     state.counters["MAC/s"] = Counter(double(state.iterations()) * macs, Counter::kIsRate);
 }
@@ -155,19 +155,19 @@ void bench_rms_norm(State& state, DType type, int rows) {
     Tensors tensors;
     const Tensor x = tensors.random(rows, 2048), weight = tensors.random(1, 2048);
     const Tensor out = tensors.make(rows, 2048, type);
-    repeat(state, [&] { rms_norm(device(), out, x, weight, 1e-5f); });
+    repeat(state, [&] { device().run(RmsNorm{out, x, weight, 1e-5f}); });
 }
 
 void bench_swiglu(State& state, DType type, int rows) {
     Tensors tensors;
     const Tensor x = tensors.random(rows, 11264), out = tensors.make(rows, 5632, type);
-    repeat(state, [&] { swiglu(device(), out, x); });
+    repeat(state, [&] { device().run(Swiglu{out, x}); });
 }
 
 void bench_noise(State& state, int depths) {
     Tensors tensors;
     const Tensor out = tensors.make(depths, 32000), positions = tensors.make(1, depths, DType::I32);
-    repeat(state, [&] { noise(device(), out, 1, positions); });
+    repeat(state, [&] { device().run(Noise{out, 1, positions}); });
 }
 
 struct NamedFilters {
@@ -181,22 +181,22 @@ const NamedFilters kFilters[] = {{"greedy", {}},
 
 void bench_sample(State& state, const Filters& filters, int rows) {
     Tensors tensors;
-    SampleStep step;
+    Sample step;
     step.choice.logits = tensors.random(rows, 32000, 3);
     step.choice.filters = filters;
     step.rows = tensors.rows(rows, 0);
     step.noise = tensors.make(1, 32000);
-    const Tensor ids = tensors.make(1, rows, DType::I32);
-    repeat(state, [&] { sample(device(), ids, step); });
+    step.ids = tensors.make(1, rows, DType::I32);
+    repeat(state, [&] { device().run(step); });
 }
 
 void bench_top_k(State& state, int rows) {
     Tensors tensors;
-    TopKStep step;
+    TopK step;
     step.choice.logits = tensors.random(rows, 32000, 3);
     step.ids = tensors.make(rows, 10, DType::I32);
     step.log_probs = tensors.make(rows, 10);
-    repeat(state, [&] { top_k(device(), step); });
+    repeat(state, [&] { device().run(step); });
 }
 
 // A row of the report; times are of the wall, since the device has threads of its own.

@@ -15,7 +15,7 @@
 #include <functional>
 #include <string>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "backend/registry.h"
 #include "core/error.h"
 #include "cpu/parallel.h"
@@ -130,7 +130,7 @@ class Cell {
                             dense(memory_[1].get(), DType::F32, columns_, size_.inner));
         out_ = dense(memory_[2].get(), DType::F32, columns_, size_.rows);
         add("ours", [this, next = size_t(0)](float*) mutable {
-            matmul(device_, out_, our_x_, *ours_[next++ % ours_.size()]);
+            device_.run(Matmul{out_, our_x_, *ours_[next++ % ours_.size()]});
             device_.sync();
         });
     }

@@ -12,10 +12,10 @@
 #include "backend/registry.h"
 #include "core/error.h"
 #include "draft/eagle.h"
-#include "engine/generate.h"
+#include "engine/generation.h"
+#include "engine/model_files.h"
 #include "engine/recorded_drafts.h"
 #include "engine/recorded_prompts.h"
-#include "engine/runtime.h"
 
 namespace {
 
@@ -31,21 +31,25 @@ constexpr float kTrueWorth = -2;           // of what is true, at least
 // than it trusts itself runs others: the kWidth of most worth, where a first child loses but half
 // of its log-probability. The true continuation is run besides. Proposes a bare root, so that the
 // next draft is that of the next position.
-class Recorder final : public EagleDrafter, FrontierPolicy {
+class Recorder final : public GrownDrafter, FrontierPolicy {
   public:
-    Recorder(const HeadSource& source, const DraftOptions& options)
-        : EagleDrafter(source, reach_of_recorder(), options) {}
+    explicit Recorder(const DraftSource& source)
+        : GrownDrafter(source,
+                       {std::make_unique<EagleLevels>(source, reach_of_recorder()),
+                        {source.plan.target.layers},
+                        {}},
+                       reach_of_recorder()) {}
 
     std::vector<int> text;  // that is being decoded, and how it would go on
     RecordedDrafts::Text drafts;
 
-    TokenTree propose(const DraftContext& context) override {
+    TokenTree propose(const DraftRequest& request) override {
         nodes_ = {Node{-1, true, 0}};
         parents_ = {0};
         level_ = 0;
-        const auto table = grow(*this, kWidth, context);
+        const auto table = grow(*this, kWidth, request);
         drafts.push_back(encode(draft_of(table)));
-        return TokenTree(context.pending);
+        return TokenTree(request.tokens.back());
     }
 
   private:
@@ -57,8 +61,8 @@ class Recorder final : public EagleDrafter, FrontierPolicy {
         int first_child = -1;  // in the table
     };
 
-    static EagleReach reach_of_recorder() {
-        EagleReach reach;
+    static GrownReach reach_of_recorder() {
+        GrownReach reach;
         reach.nodes = 2;
         reach.levels = kLevels;
         reach.draft_slots = (kLevels - 1) * kMostRows;
@@ -159,22 +163,22 @@ RecordedDrafts::Text record(Session& session, Recorder& recorder, std::span<cons
 }
 
 int record_all() {
-    const RuntimeOptions options = test::bundled_options(DType::F16);
+    const LoadOptions options = test::bundled_options(DType::F16);
     test::Bundled model(options);
-    const ModelFiles files = ModelFiles::open(options);
     DraftOptions draft = options.draft;
     draft.on_level = round_values;
-    Recorder recorder({model.backend(), model.target(), *files.head_config, *files.head_checkpoint,
-                       options.draft_weights, options.kv, files.context, kPrefillRows},
-                      draft);
+    const DraftPlan plan = model.model().files().draft_plan(draft, options, model.limits());
+    DraftSource source{model.backend(), model.target(), plan, nullptr};
+    source.weights = draft_method(draft.method).load(source);
+    Recorder recorder(source);
     Session session(model.backend(), model.target(), recorder, model.limits());
-    auto paper = model.drafting(test::draft_options(DraftKind::eagle2));
+    auto paper = model.drafting(test::draft_options("eagle2"));
 
     RecordedDrafts recorded;
     int tokens = 0, cycles = 0;
     for (const std::string& prompt : test::recorded_prompts()) {
         Request request = model.request(model.encode(prompt), kTokens);
-        const Generation answer = model.run(*paper.session, request);
+        const GenerationResult answer = model.run(*paper.session, request);
         if (answer.ids.size() < 2) continue;  // nothing was drafted
         tokens += answer.stats.cycle_tokens;
         cycles += answer.stats.cycles;

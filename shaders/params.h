@@ -58,7 +58,6 @@ struct GatherParams {
 
 struct CompactParams {
     uint words, count;  // of a cache row; of rows that move
-    uint sequence, to_slot;
     uint k_stride, v_stride, pages_stride;
 };
 

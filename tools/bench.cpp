@@ -12,13 +12,13 @@ namespace {
 // Room for the prompt, what is decoded after it, and a tree.
 constexpr int kDecodedTokens = 384;
 
-BenchModel load(const BenchOptions& options, ProgressLine& progress) {
-    RuntimeOptions runtime = options.like ? locate_nothing(options.model) : locate(options.model);
+Model load(const BenchOptions& options, ProgressLine& progress) {
+    LoadOptions runtime = options.like ? locate_nothing(options.model) : locate(options.model);
     runtime.context = options.prompt_tokens + kDecodedTokens;
     runtime.on_progress = [&](const std::string& stage) { progress.show(stage); };
-    if (!options.like) return BenchModel(ModelFiles::open(runtime), runtime);
+    if (!options.like) return Model(ModelFiles::open(runtime), runtime);
     const ModelConfig config = model_shape(*options.like, options.changes);
-    return BenchModel(ModelFiles::random(*options.like, config, runtime), runtime);
+    return Model(ModelFiles::random(*options.like, config, runtime), runtime);
 }
 
 BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
@@ -38,10 +38,10 @@ int run_bench(const BenchOptions& options) {
     std::optional<ReplacedFile> page;
     if (options.html) page.emplace(*options.html);  // or a minute of measuring would be lost
     ProgressLine progress(options.quiet);
-    BenchModel model = load(options, progress);
+    Model model = load(options, progress);
     BenchPlan plan = plan_of(options, progress);
     RecordedDrafts acceptance;
-    if (model.options().draft.kind != DraftKind::none) {
+    if (model.options().draft.method != kNoDrafts) {
         acceptance = read_recorded_drafts(find_acceptance());
         plan.acceptance = &acceptance;
     }

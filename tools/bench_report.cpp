@@ -44,10 +44,10 @@ Json cycle_json(const BenchReport& report, const CycleTimes& cycle) {
 
 }  // namespace
 
-BenchReport::BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult measured)
+BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measured)
     : result(std::move(measured)) {
     const Capabilities& caps = model.backend().capabilities();
-    name = model.files().checkpoint.folder().string();
+    name = model.files().target.path.string();
     config = model.files().config;
     device = caps.name;
     description = caps.description;

@@ -10,7 +10,7 @@ namespace aerie {
 
 // A result with the names and figures that a report needs; they are derived here, once.
 struct BenchReport {
-    BenchReport(BenchModel& model, const BenchPlan& plan, BenchResult measured);
+    BenchReport(Model& model, const BenchPlan& plan, BenchResult measured);
 
     ModelConfig config;
     std::string name, device, description, weights, draft_weights, kv;

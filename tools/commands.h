@@ -2,7 +2,7 @@
 // ended it).
 #pragma once
 
-#include "engine/runtime.h"
+#include "engine/model_files.h"
 #include "options.h"
 
 namespace aerie {
@@ -15,12 +15,12 @@ int run_synth(const SynthOptions& options);
 int run_bench(const BenchOptions& options);
 int run_compare(const CompareOptions& options);
 
-// Finds target and head folders and settles the kind of drafting. A flag counts before its variable
+// Finds target and head folders and settles how to draft. A flag counts before its variable
 // (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or
 // UsageError.
-RuntimeOptions locate(const ModelOptions& options);
-// The same for a model that needs no folder: drafting is eagle2 unless it was asked not to be.
-RuntimeOptions locate_nothing(const ModelOptions& options);
+LoadOptions locate(const ModelOptions& options);
+// The same for a model that needs no folder: drafting is as with a head unless asked otherwise.
+LoadOptions locate_nothing(const ModelOptions& options);
 
 // The recorded acceptance that `aerie bench` replays. Throws Error.
 std::filesystem::path find_acceptance();

@@ -36,7 +36,7 @@ std::vector<std::string> read_prompts(const CompareOptions& options) {
 }
 
 // A device that cannot be opened is no finding about what it computes.
-std::unique_ptr<Backend> open_named(const std::string& device, const RuntimeOptions& runtime,
+std::unique_ptr<Backend> open_named(const std::string& device, const LoadOptions& runtime,
                                     ProgressLine& progress) {
     DeviceOptions options;
     options.threads = runtime.threads;
@@ -50,8 +50,8 @@ std::unique_ptr<Backend> open_named(const std::string& device, const RuntimeOpti
 }
 
 // Room for the longest prompt, its answer and the tree at its end.
-int context_of(const RuntimeOptions& runtime, const CompareTask& task) {
-    const int most = read_model_config(runtime.model).context;
+int context_of(const ModelConfig& config, const CompareTask& task) {
+    const int most = config.context;
     size_t longest = 0;
     for (const std::vector<int>& prompt : task.prompts) {
         if (prompt.empty()) throw UsageError("a prompt is empty");
@@ -65,7 +65,7 @@ int context_of(const RuntimeOptions& runtime, const CompareTask& task) {
 
 // The model on each device, one after the other.
 std::vector<std::unique_ptr<ComparedModel>> load(const CompareOptions& options,
-                                                 const RuntimeOptions& runtime,
+                                                 const LoadOptions& runtime,
                                                  ProgressLine& progress) {
     std::vector<std::unique_ptr<Backend>> devices;
     for (const std::string& device : options.devices)
@@ -103,10 +103,10 @@ void add_pieces(CompareReport& report, const Tokenizer& tokenizer) {
     }
 }
 
-CompareReport report_of(BenchModel& model, const CompareOptions& options, Comparison comparison,
+CompareReport report_of(Model& model, const CompareOptions& options, Comparison comparison,
                         const Tokenizer& tokenizer) {
     CompareReport report;
-    report.model = model.files().checkpoint.folder().string();
+    report.model = model.files().target.path.string();
     report.weights = to_string(model.weights());
     report.kv = name(model.options().kv);
     report.max_tokens = options.max_tokens;
@@ -128,25 +128,24 @@ int run_compare(const CompareOptions& options) {
         throw UsageError(
             "compare needs two devices: --device cpu --device NAME (see `aerie "
             "devices`)");
-    RuntimeOptions runtime = locate(options.model);
+    LoadOptions runtime = locate(options.model);
     if (!runtime.draft.tree) runtime.draft.tree = TreeShape{};
     const std::vector<std::string> prompts = read_prompts(options);
     std::optional<ReplacedFile> page;
     if (options.html) page.emplace(*options.html);
     ProgressLine progress(options.quiet);
 
-    const Tokenizer tokenizer = Tokenizer::load(runtime.model);
-    check_tokenizer_fits(tokenizer, read_model_config(runtime.model), runtime.model);
+    const ModelFiles files = ModelFiles::open(runtime);
+    const Tokenizer tokenizer = load_tokenizer(files);
     CompareTask task;
     for (const std::string& prompt : prompts)
         task.prompts.push_back(tokenizer.encode_from_start(prompt));
     task.max_tokens = options.max_tokens;
     task.on_progress = [&](const std::string& stage) { progress.show(stage); };
     task.cancelled = interrupted;
-    runtime.context = context_of(runtime, task);
+    runtime.context = context_of(files.config, task);
     const auto models = load(options, runtime, progress);
-    task.eos_ids = eos_ids(read_generation_config(runtime.model), models[0]->model().files().config,
-                           tokenizer);
+    task.eos_ids = eos_ids(files, tokenizer);
     end_cleanly_on_signals();
     Comparison comparison = compare(models, tokenizer, task);
     progress.clear();

@@ -8,7 +8,8 @@
 
 #include "commands.h"
 #include "core/error.h"
-#include "engine/generate.h"
+#include "engine/generation.h"
+#include "engine/learned_costs.h"
 #include "io/json.h"
 #include "terminal.h"
 #include "text/chat_template.h"
@@ -50,7 +51,8 @@ Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& mod
     return sampling;
 }
 
-void print_statistics(const Generation& result, DraftKind kind, const Sampling& sampling) {
+void print_statistics(const GenerationResult& result, const std::string& method,
+                      const Sampling& sampling) {
     const Stats& stats = result.stats;
     const bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
     std::fputs(color ? "\033[2m" : "", stderr);
@@ -61,7 +63,7 @@ void print_statistics(const Generation& result, DraftKind kind, const Sampling& 
         std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling.seed));
     if (stats.cycles > 0) {
         std::fprintf(stderr, "%s: %d cycles of %.1f nodes, %.0f%% of them plain, tau %.2f",
-                     name(kind), stats.cycles, stats.mean_nodes(), 100 * stats.plain_share(),
+                     method.c_str(), stats.cycles, stats.mean_nodes(), 100 * stats.plain_share(),
                      stats.tau());
         if (!stats.accepted_by_depth.empty()) std::fputs(", accepted by depth", stderr);
         for (int accepted : stats.accepted_by_depth)
@@ -93,7 +95,7 @@ Json statistics_json(const Stats& stats) {
                         {"host_seconds", stats.host_seconds}};
 }
 
-Json result_json(const Generation& result, const Request& request) {
+Json result_json(const GenerationResult& result, const Request& request) {
     Json json(Json::Object{{"schema", "aerie-generate-1"},
                            {"prompt_ids", json_list(request.prompt)},
                            {"ids", json_list(result.ids)},
@@ -113,18 +115,16 @@ double median(std::vector<double> values) {
 
 // Decodes the same request without a drafter; the exit code says whether the ids are the same. The
 // time of a short text says little: such texts are decoded both ways in turn, up to seven times.
-int compare_plain(Runtime& runtime, const RuntimeOptions& options, Generation drafted,
-                  Request request) {
+int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
+                  GenerationResult drafted, Request request) {
     constexpr double kEnoughSeconds = 3;
-    const auto none = make_none();
-    Session session(runtime.backend(), runtime.target(), *none,
-                    {runtime.session().context(), options.kv});
+    const Model::Drafting none = model.with(make_none());
     request.on_text = {};
     std::vector<double> plain_speeds, speeds, ratios;
-    Generation plain;
+    GenerationResult plain;
     bool equal = true;
     for (double seconds = 0;;) {
-        plain = generate(session, runtime.tokenizer(), request);
+        plain = generate(*none.session, tokenizer, request);
         if (plain.finish == FinishReason::cancelled) return interrupted();
         equal = equal && plain.ids == drafted.ids;
         plain_speeds.push_back(plain.stats.tokens_per_second());
@@ -132,7 +132,7 @@ int compare_plain(Runtime& runtime, const RuntimeOptions& options, Generation dr
         ratios.push_back(speeds.back() / plain_speeds.back());
         seconds += plain.stats.decode_seconds + drafted.stats.decode_seconds;
         if (seconds >= kEnoughSeconds || ratios.size() == 7 || !equal) break;
-        drafted = generate(runtime.session(), runtime.tokenizer(), request);
+        drafted = generate(drafting, tokenizer, request);
         if (drafted.finish == FinishReason::cancelled) return interrupted();
     }
     std::fprintf(stderr,
@@ -153,17 +153,21 @@ int compare_plain(Runtime& runtime, const RuntimeOptions& options, Generation dr
 int run_generate(const GenerateOptions& options) {
     // What is cheap to refuse comes before what takes time to load.
     sampling_of(options, {});
-    RuntimeOptions runtime_options = locate(options.model);
+    LoadOptions load_options = locate(options.model);
     const std::string prompt = read_prompt(options);
     ProgressLine progress(options.quiet);
-    runtime_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
-    Runtime runtime(runtime_options);
+    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    ModelFiles files = ModelFiles::open(load_options);
+    const Tokenizer tokenizer = load_tokenizer(files);
+    Model model(std::move(files), load_options);
+    Model::Drafting drafting = model.with(load_options.draft);
+    const LearnedCosts costs(model, drafting);
 
     Request request;
-    request.prompt = prompt_ids(runtime.tokenizer(), prompt, options.chat);
-    request.sampling = sampling_of(options, runtime.generation_config());
+    request.prompt = prompt_ids(tokenizer, prompt, options.chat);
+    request.sampling = sampling_of(options, generation_config(model.files().target));
     request.max_tokens = options.max_tokens;
-    request.eos_ids = runtime.eos_ids();
+    request.eos_ids = eos_ids(model.files(), tokenizer);
     request.stops = options.stops;
     request.with_logprobs = options.logprobs;
     request.cancelled = interrupted;
@@ -174,15 +178,17 @@ int run_generate(const GenerateOptions& options) {
         };
     end_cleanly_on_signals();
     progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
-    const Generation result = generate(runtime.session(), runtime.tokenizer(), request);
+    const GenerationResult result = generate(*drafting.session, tokenizer, request);
     progress.clear();
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
-    if (!options.quiet) print_statistics(result, runtime_options.draft.kind, request.sampling);
-    if (options.model.profile) print_op_times(runtime.backend());
+    if (!options.quiet) print_statistics(result, load_options.draft.method, request.sampling);
+    if (options.model.profile) print_op_times(model.backend());
     if (result.finish == FinishReason::cancelled) return interrupted();
-    runtime.review_costs();
-    return options.compare_plain ? compare_plain(runtime, runtime_options, result, request) : 0;
+    costs.review();
+    return options.compare_plain
+               ? compare_plain(model, *drafting.session, tokenizer, result, request)
+               : 0;
 }
 
 }  // namespace aerie

@@ -53,8 +53,9 @@ size_t parameters(const Checkpoint& checkpoint) {
     return count;
 }
 
-Json model_json(const ModelConfig& config, const Checkpoint& checkpoint) {
-    Json json(Json::Object{{"folder", checkpoint.folder().string()},
+Json model_json(const ModelConfig& config, const ModelSource& source) {
+    const Checkpoint& checkpoint = source.tensors;
+    Json json(Json::Object{{"folder", source.path.string()},
                            {"architecture", config.architecture},
                            {"parameters", uint64_t(parameters(checkpoint))},
                            {"types", types_of(checkpoint)}});
@@ -63,8 +64,9 @@ Json model_json(const ModelConfig& config, const Checkpoint& checkpoint) {
     return json;
 }
 
-std::string model_lines(const char* role, const ModelConfig& config, const Checkpoint& checkpoint) {
-    return format("%-8s ", role) + checkpoint.folder().string() + "\n" +
+std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {
+    const Checkpoint& checkpoint = source.tensors;
+    return format("%-8s ", role) + source.path.string() + "\n" +
            format("         %s, %.1f M parameters (%s), %d layer%s\n", config.architecture.c_str(),
                   double(parameters(checkpoint)) / 1e6, types_of(checkpoint).c_str(), config.layers,
                   config.layers == 1 ? "" : "s") +
@@ -75,8 +77,8 @@ std::string model_lines(const char* role, const ModelConfig& config, const Check
 
 std::string model_table(const ModelFiles& files, const Backend& backend,
                         const std::vector<Line>& memory) {
-    std::string table = model_lines("target", files.config, files.checkpoint);
-    if (files.head_config) table += model_lines("head", *files.head_config, *files.head_checkpoint);
+    std::string table = model_lines("target", files.config, files.target);
+    if (files.head_config) table += model_lines("head", *files.head_config, *files.head);
     table += format("memory   on %s with a context of %d (model: %d)\n",
                     backend.capabilities().name.c_str(), files.context, files.config.context);
     for (const Line& line : memory)
@@ -88,7 +90,7 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
 }  // namespace
 
 int run_info(const InfoOptions& options) {
-    const RuntimeOptions runtime = locate(options.model);
+    const LoadOptions runtime = locate(options.model);
     const ModelFiles files = ModelFiles::open(runtime);
     const auto backend = open_device(runtime.device, {runtime.threads});
     const MemoryPlan plan = files.plan(runtime, *backend);
@@ -99,9 +101,8 @@ int run_info(const InfoOptions& options) {
         Json result(Json::Object{{"schema", "aerie-info-1"},
                                  {"device", backend->capabilities().name},
                                  {"context", files.context},
-                                 {"target", model_json(files.config, files.checkpoint)}});
-        if (files.head_config)
-            result.set("head", model_json(*files.head_config, *files.head_checkpoint));
+                                 {"target", model_json(files.config, files.target)}});
+        if (files.head_config) result.set("head", model_json(*files.head_config, *files.head));
         result.set("memory_bytes", std::move(bytes));
         result.set("matrix_bytes", Json::Object{{"target", types_json(plan.target_types)},
                                                 {"head", types_json(plan.head_types)}});

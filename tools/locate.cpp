@@ -92,8 +92,8 @@ fs::path find_acceptance() {
                 ": missing; without it only --draft none can be measured");
 }
 
-RuntimeOptions locate_nothing(const ModelOptions& options) {
-    RuntimeOptions runtime;
+LoadOptions locate_nothing(const ModelOptions& options) {
+    LoadOptions runtime;
     runtime.device = options.device ? *options.device : variable("AERIE_DEVICE").value_or("");
     runtime.threads = threads_of(options);
     runtime.context = options.context.value_or(0);
@@ -103,21 +103,19 @@ RuntimeOptions locate_nothing(const ModelOptions& options) {
     runtime.profile = options.profile;
     runtime.draft = options.drafting;
     runtime.cache = cache_folder();
-    runtime.draft.kind = options.draft.value_or(DraftKind::eagle2);
+    runtime.draft.method = options.draft.value_or(default_draft_method(true).name);
     return runtime;
 }
 
-RuntimeOptions locate(const ModelOptions& options) {
-    RuntimeOptions runtime = locate_nothing(options);
+LoadOptions locate(const ModelOptions& options) {
+    LoadOptions runtime = locate_nothing(options);
     runtime.model =
         find_model(options.model ? *options.model : variable("AERIE_MODEL").value_or("aerie-tiny"));
     const auto head = options.head ? options.head : variable("AERIE_HEAD");
     runtime.head = head ? find_model(*head) : head_beside(runtime.model);
-    runtime.draft.kind =
-        options.draft.value_or(runtime.head.empty() ? DraftKind::none : DraftKind::eagle2);
-    if (runtime.draft.kind != DraftKind::none && runtime.head.empty())
-        throw UsageError(std::string("--draft ") + name(runtime.draft.kind) +
-                         " needs an EAGLE head: --head FOLDER");
+    runtime.draft.method = options.draft.value_or(default_draft_method(!runtime.head.empty()).name);
+    if (draft_method(runtime.draft.method).needs == DraftNeeds::head && runtime.head.empty())
+        throw UsageError("--draft " + runtime.draft.method + " needs an EAGLE head: --head FOLDER");
     return runtime;
 }
 

@@ -91,6 +91,8 @@ void add_device_options(CLI::App& app, ModelOptions& options);
 // --head, --draft-weights.
 void add_head_options(CLI::App& app, ModelOptions& options);
 void add_tree_option(CLI::App& app, ModelOptions& options);
+// Names of some drafters.
+Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&));
 // "60,6,10" -> a shape within limits; "auto" -> none.
 std::optional<TreeShape> parse_tree(const std::string& text);
 

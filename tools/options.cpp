@@ -18,23 +18,26 @@ const Choices<DType> kWeightTypes = {{"f32", DType::F32},
                                      {"q8_0", DType::Q8_0},
                                      {"q4_0", DType::Q4_0}};
 const Choices<DType> kKvTypes = {{"f32", DType::F32}, {"f16", DType::F16}};
-const Choices<DraftKind> kDraftKinds = {{"none", DraftKind::none},
-                                        {"chain", DraftKind::chain},
-                                        {"eagle1", DraftKind::eagle1},
-                                        {"eagle2", DraftKind::eagle2}};
 const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
+
+std::string draft_help() {
+    std::string help = "what guesses tokens (default: " + default_draft_method(true).name +
+                       " if there is a head, else " + default_draft_method(false).name + ").";
+    for (const DraftMethod& method : draft_methods())
+        help += " " + method.name + ": " + method.help + ".";
+    return help;
+}
 
 void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Drafting (never changes the text)");
     DraftOptions& drafting = options.drafting;
-    add_choice(app, "--draft", options.draft, kDraftKinds,
-               "what guesses tokens: nothing, the head in a chain, in EAGLE-1's fixed tree or in "
-               "EAGLE-2's tree of the likeliest (default: eagle2 if there is a head, else none)");
+    const auto any = [](const DraftMethod&) { return true; };
+    add_choice(app, "--draft", options.draft, draft_choices(any), draft_help());
     add_head_options(app, options);
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
-              "tokens that --draft chain guesses (default: 5)");
+              "tokens that --draft chain and lookup guess (default: 5)");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
@@ -197,10 +200,11 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
         ->type_name("auto|N,L,K");
 }
 
-const char* name(DraftKind kind) {
-    for (const auto& [name, value] : kDraftKinds)
-        if (value == kind) return name.c_str();
-    return "?";
+Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&)) {
+    Choices<std::string> choices;
+    for (const DraftMethod& method : draft_methods())
+        if (wanted(method)) choices.emplace_back(method.name, method.name);
+    return choices;
 }
 
 CommandLine parse_command_line(int argc, char** argv) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "draft/drafter.h"
+#include "draft/methods.h"
 #include "engine/sampling.h"
 #include "model/shapes.h"
 
@@ -17,12 +17,12 @@ constexpr int kMaxThreads = 1024;
 // What every command that opens a model takes. What is not set is settled by locate().
 struct ModelOptions {
     std::optional<std::string> model, head, device;
-    std::optional<DraftKind> draft;
+    std::optional<std::string> draft;  // a row of draft/methods.h
     std::optional<int> threads, context;
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
     bool profile = false;
-    DraftOptions drafting;  // all but the kind
+    DraftOptions drafting;  // all but the method
 };
 
 struct GenerateOptions {
@@ -98,8 +98,5 @@ struct CommandLine {
 
 // Throws UsageError.
 CommandLine parse_command_line(int argc, char** argv);
-
-// As in --draft.
-const char* name(DraftKind kind);
 
 }  // namespace aerie

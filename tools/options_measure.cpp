@@ -10,9 +10,6 @@ namespace {
 const Choices<DType> kStoredTypes = {
     {"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}};
 
-const Choices<DraftKind> kMeasuredDrafts = {{"none", DraftKind::none},
-                                            {"eagle2", DraftKind::eagle2}};
-
 std::string shapes_help() {
     std::string names;
     for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
@@ -113,7 +110,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
     app.option_defaults()->group("Device and types");
     add_device_options(app, options.model);
     app.option_defaults()->group("Drafting");
-    add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
+    add_choice(app, "--draft", options.model.draft,
+               draft_choices([](const DraftMethod& method) { return method.is_replayed; }),
                "whether drafting is measured too (default: with a head)");
     add_head_options(app, options.model);
     add_tree_option(app, options.model);
@@ -143,7 +141,8 @@ void add_compare(CLI::App& app, CompareOptions& options) {
     app.add_option("--html", options.html, "write a page with plots")->type_name("FILE");
     app.add_flag("-q,--quiet", options.quiet, "no progress on stderr");
     app.option_defaults()->group("Drafting, which must not change a text on any device");
-    add_choice(app, "--draft", options.model.draft, kMeasuredDrafts,
+    add_choice(app, "--draft", options.model.draft,
+               draft_choices([](const DraftMethod& method) { return method.is_replayed; }),
                "whether drafted texts are compared (default: with a head)");
     add_head_options(app, options.model);
     app.add_option_function<std::string>(

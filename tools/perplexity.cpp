@@ -1,5 +1,6 @@
 // `aerie perplexity`: how well a model predicts a text.
 #include "engine/perplexity.h"
+#include "engine/model.h"
 
 #include <cstdio>
 
@@ -31,18 +32,20 @@ Json result_json(const Perplexity& result, const PerplexityOptions& options, siz
 
 int run_perplexity(const PerplexityOptions& options) {
     ModelOptions model = options.model;
-    model.draft = DraftKind::none;
+    model.draft = kNoDrafts;
     model.context = options.window;
-    RuntimeOptions runtime_options = locate(model);
+    LoadOptions load_options = locate(model);
     const std::string text = read_input(options.file);
     ProgressLine progress(options.quiet);
-    runtime_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
-    Runtime runtime(runtime_options);
+    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    ModelFiles files = ModelFiles::open(load_options);
+    const Tokenizer tokenizer = load_tokenizer(files);
+    Model loaded(std::move(files), load_options);
 
     PerplexityTask task;
-    task.documents = encode_documents(runtime.tokenizer(), text);
+    task.documents = encode_documents(tokenizer, text);
     task.window = options.window;
-    task.pass_rows = runtime_options.prefill_rows;
+    task.pass_rows = load_options.prefill_rows;
     task.cancelled = interrupted;
     task.on_window = [&](int64_t done, int64_t all) {
         progress.show(std::to_string(done) + " of " + std::to_string(all) + " tokens");
@@ -50,11 +53,11 @@ int run_perplexity(const PerplexityOptions& options) {
     if (scored_tokens(task) == 0)
         throw UsageError(options.file + ": the text has no token to score");
     end_cleanly_on_signals();
-    const Perplexity result =
-        measure_perplexity(runtime.backend(), runtime.target(), runtime.session().kv(), task);
+    KvPool kv(loaded.backend(), kv_shape(loaded.files().config, loaded.limits(), {}));
+    const Perplexity result = measure_perplexity(loaded.backend(), loaded.target(), kv, task);
     progress.clear();
     if (interrupted()) return interrupted();
-    if (model.profile) print_op_times(runtime.backend());
+    if (model.profile) print_op_times(loaded.backend());
     if (options.json) {
         print(result_json(result, options, task.documents.size()).dump() + "\n");
     } else {

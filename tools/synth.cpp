@@ -52,7 +52,7 @@ void check_place(const fs::path& folder, size_t bytes) {
 bool copy_tokenizer(const fs::path& to, int vocab) {
     ModelOptions bundled;
     bundled.model = "aerie-tiny";
-    bundled.draft = DraftKind::none;
+    bundled.draft = "none";
     const fs::path from = locate(bundled).model;
     if (Tokenizer::load(from).size() > vocab) return false;
     for (const char* file : kTokenizerFiles) fs::copy_file(from / file, to / file);

@@ -1,5 +1,5 @@
-// Life of the CPU backend: opening, memory, scratch, transfers. The ops are in ops.cpp,
-// multiply.cpp, choice.cpp and beam.cpp; their inner loops in one file an op.
+// Life of the CPU backend: opening, memory, scratch, transfers. The ops are in ops.cpp and ops;
+// their inner loops here, one file an op.
 #include "cpu/backend.h"
 
 #include <sys/resource.h>

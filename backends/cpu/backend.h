@@ -20,7 +20,7 @@ struct Scratch {
     float* row;       // [widest]: what is quantised on its way out
 };
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public DeviceBackend<CpuBackend> {
   public:
     CpuBackend(Isa isa, int threads, const std::string& device = "cpu");
 
@@ -35,29 +35,26 @@ class CpuBackend final : public Backend {
     void replay(uint64_t, const std::function<void()>& record) override { record(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
 
-    void do_embed(Tensor out, const Weight& table, Rows rows) override;
-    void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
-    void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
-    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                        const KvLayer& kv) override;
-    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                      const KvLayer& kv) override;
-    void do_swiglu(Tensor out, Tensor gate_up) override;
-    void do_add(Tensor out, Tensor a, Tensor b) override;
-    void do_copy(Tensor out, Tensor x) override;
-    void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
-    void do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) override;
-    void do_noise(Tensor out, uint64_t seed, Tensor positions) override;
-    void do_top_k(const TopKStep& step) override;
-    void do_beam(const BeamStep& step) override;
-    void do_sample(Tensor ids, const SampleStep& step) override;
-    void do_probs(Tensor out, const Choice& choice) override;
+    template <class Op>
+    void execute(const Op& op);  // in ops.cpp and ops
 
   private:
     void do_reserve(const Limits& limits) override;
     // make(float* to, int r) for each row of `out`, which then gets its type.
     template <class Make>
-    void make_rows(Tensor out, double work, const Make& make);
+    void make_rows(Tensor out, double work, const Make& make) {
+        pool_.run(out.rows, work, [&](int first, int last, int thread) {
+            for (int r = first; r < last; ++r) {
+                if (out.dtype == DType::F32) {
+                    make(row_f32(out, r), r);
+                } else {
+                    make(scratch_[size_t(thread)].row, r);
+                    kernels_.quantise(row<std::byte>(out, r), scratch_[size_t(thread)].row,
+                                      out.cols);
+                }
+            }
+        });
+    }
     // At most kMostColumns rows of x.
     void multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
     template <class Body>

@@ -198,8 +198,11 @@ auto chunk_kernel_of(int head_dim) {
 
 }  // namespace
 
-void CudaBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                               const KvLayer& kv) {
+template <>
+void CudaBackend::execute(const Attention& op) {
+    const Tensor &out = op.out, &qkv = op.qkv;
+    const AttentionShape& shape = op.shape;
+    const KvLayer& kv = op.kv;
     if (shape.head_dim > kMaxParts * kLanes)
         return queue_->refuse("attention", "heads of more than 256 elements");
     const int chunks = kv.page_table.cols, columns = shape.heads * shape.head_dim;
@@ -211,7 +214,7 @@ void CudaBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const Attentio
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
         const Partials partials(partials_, count, chunks, shape);
-        const Tensor block = rows.range(first, count).block;
+        const Tensor block = op.rows.range(first, count).block;
         const AttentionTask task{qkv.row_range(first, count),
                                  block,
                                  shape,

@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
-#include <utility>
+#include <type_traits>
 
 #include "backend/backend.h"
 #include "cuda/memory.h"
@@ -29,7 +29,7 @@ struct MatmulColumns {
     Packing packed;    // what lies in scratch
 };
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public DeviceBackend<CudaBackend> {
   public:
     CudaBackend(int index, bool profile);  // throws Error
 
@@ -48,32 +48,20 @@ class CudaBackend final : public Backend {
     CommandCounts command_counts() const override { return queue_->counts(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
 
-    void do_embed(Tensor out, const Weight& table, Rows rows) override;
-    void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
-    void do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
-                         const Weight& next) override;
-    void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
-    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                        const KvLayer& kv) override;
-    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                      const KvLayer& kv) override;
-    void do_swiglu(Tensor out, Tensor gate_up) override;
-    void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) override;
-    void do_add(Tensor out, Tensor a, Tensor b) override;
-    void do_copy(Tensor out, Tensor x) override;
-    void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
-    void do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) override;
-    void do_noise(Tensor out, uint64_t seed, Tensor positions) override;
-    void do_top_k(const TopKStep& step) override;
-    void do_beam(const BeamStep& step) override;
-    void do_sample(Tensor ids, const SampleStep& step) override;
-    void do_probs(Tensor out, const Choice& choice) override;
+    template <class Op>
+    static constexpr bool fuses = std::is_same_v<Op, MatmulSwiglu>;
+    template <class Op>
+    void execute(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
 
   private:
     void do_reserve(const Limits& limits) override;
+    // Packs the rows as their readers' matmuls want them, if these all want the same.
+    bool pack_for_readers(const RmsNorm& norm);
+    void pack_normed(const NormedRows& rows);
+    // Whether that was done for this matmul; if not, nothing that lies in scratch is of use.
+    bool packed_already(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
     MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
-    void pack_normed(const NormedRows& rows);
     void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w);
     QuantTask quant_task(MatmulColumns& columns, const CudaSegment& w);
     void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
@@ -85,10 +73,10 @@ class CudaBackend final : public Backend {
     Limits limits_;
     Buffer scratch_;
     // Into scratch; each is used within one op.
-    std::byte* packed_ = nullptr;         // columns of a matmul
-    const Weight* packed_for_ = nullptr;  // whose matmul, the next one, finds them there
-    Tensor quantised_;           // I8G32: a copy of x, where a weight has rows of floats too
-    float* partials_ = nullptr;  // chunks of attention
+    std::byte* packed_ = nullptr;  // columns of a matmul
+    Readers packed_for_;           // whose matmuls find them there, those that are still to come
+    Tensor quantised_;             // I8G32: a copy of x, where a weight has rows of floats too
+    float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k
     float* logits_ = nullptr;        // edited, [kPassRows, vocab]

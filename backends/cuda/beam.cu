@@ -83,7 +83,8 @@ __global__ void beam_kernel(BeamView step) {
 
 }  // namespace
 
-void CudaBackend::do_beam(const BeamStep& step) {
+template <>
+void CudaBackend::execute(const Beam& step) {
     const int width = step.next.count();
     BeamView view{.ids = step.ids,
                   .log_probs = step.log_probs,

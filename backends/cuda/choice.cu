@@ -215,23 +215,28 @@ __global__ void top_k_merge_kernel(TopKView step) {
 
 }  // namespace
 
-void CudaBackend::do_sample(Tensor ids, const SampleStep& step) {
+template <>
+void CudaBackend::execute(const Sample& step) {
     for_edited_rows(step.choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
         launch(sample_kernel,
                {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "sample"},
-               row<int32_t>(ids, 0) + first, logits, cuts_of(step.choice.filters),
+               row<int32_t>(step.ids, 0) + first, logits, cuts_of(step.choice.filters),
                step.rows.range(first, logits.rows).block, step.noise);
     });
 }
 
-void CudaBackend::do_probs(Tensor out, const Choice& choice) {
+template <>
+void CudaBackend::execute(const Probs& op) {
+    const Tensor& out = op.out;
+    const Choice& choice = op.choice;
     for_edited_rows(choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
         launch(probs_kernel, {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "probs"},
                out.row_range(first, logits.rows), logits, cuts_of(choice.filters));
     });
 }
 
-void CudaBackend::do_top_k(const TopKStep& step) {
+template <>
+void CudaBackend::execute(const TopK& step) {
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
     const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
     for_edited_rows(step.choice, logits_, *queue_, [&](const View<const float>& logits, int first) {

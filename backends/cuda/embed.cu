@@ -52,12 +52,13 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
 
 }  // namespace
 
-void CudaBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
-    for (const CudaSegment& part : static_cast<const CudaWeight&>(table).parts()) {
+template <>
+void CudaBackend::execute(const Embed& op) {
+    for (const CudaSegment& part : static_cast<const CudaWeight&>(op.table).parts()) {
         const WeightSegment& place = part.place;
-        launch(embed_kernel, {dim3(unsigned(out.rows)), dim3(128), *queue_, "embed"}, out,
+        launch(embed_kernel, {dim3(unsigned(op.out.rows)), dim3(128), *queue_, "embed"}, op.out,
                Table{part.data, place.dtype, place.first_row, place.rows, part.cols, part.order},
-               rows.block);
+               op.rows.block);
     }
 }
 

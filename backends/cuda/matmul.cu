@@ -236,14 +236,17 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
            reinterpret_cast<const float*>(w.data));
 }
 
-// Where the matmul would pack its columns, the norm does.
-void CudaBackend::do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
-                                  const Weight& next) {
-    const NormedRows rows(x, weight, epsilon);
-    const Packing packing = x.rows > kPassRows ? Packing::none : common_packing(next, x.rows);
+// Where the matmuls would pack their columns, the norm does.
+bool CudaBackend::pack_for_readers(const RmsNorm& norm) {
+    packed_for_.clear();
+    if (norm.readers.empty() || norm.x.rows > kPassRows) return false;
+    const Packing packing = common_packing(*norm.readers.front(), norm.x.rows);
+    for (const Weight* reader : norm.readers)
+        if (common_packing(*reader, norm.x.rows) != packing) return false;
+    const NormedRows rows(norm.x, norm.weight, norm.epsilon);
     switch (packing) {
         case Packing::none:
-            return do_rms_norm(out, x, weight, epsilon);
+            return false;
         case Packing::groups:
             pack_normed(rows);
             break;
@@ -254,7 +257,8 @@ void CudaBackend::do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float eps
             pack_columns<BF16>(packed_, rows, *queue_);
             break;
     }
-    packed_for_ = &next;
+    packed_for_ = norm.readers;
+    return true;
 }
 
 }  // namespace aerie::cuda

@@ -235,7 +235,7 @@ void CudaBackend::pack_normed(const NormedRows& rows) {
 QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) {
     if (columns.x.dtype == DType::F32 && !columns.quantised) {
         columns.quantised = dense_prefix(quantised_, columns.x.rows, columns.x.cols);
-        do_copy(columns.quantised, columns.x);
+        execute(Copy{columns.quantised, columns.x});
     }
     const Tensor& x = columns.quantised ? columns.quantised : columns.x;
     const QuantTask task{reinterpret_cast<const uint4*>(w.data),

@@ -15,23 +15,37 @@ Packing common_packing(const Weight& w, int tokens) {
     return packing;
 }
 
-MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
-    const int count = std::min(kPassRows, x.rows - first);
-    const bool are_packed = std::exchange(packed_for_, nullptr) == &w;
-    return {x.row_range(first, count), {}, are_packed ? common_packing(w, count) : Packing::none};
+// Each reader comes once.
+bool CudaBackend::packed_already(const Weight& w) {
+    const auto reader = std::find(packed_for_.begin(), packed_for_.end(), &w);
+    if (reader == packed_for_.end()) {
+        packed_for_.clear();
+        return false;
+    }
+    *reader = packed_for_.back();
+    packed_for_.pop_back();
+    return true;
 }
 
-void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
-    for (int first = 0; first < x.rows; first += kPassRows) {
-        MatmulColumns columns = columns_of(x, first, w);
-        const Tensor to = out.row_range(first, columns.x.rows);
-        for (const CudaSegment& part : static_cast<const CudaWeight&>(w).parts()) {
+MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
+    const int count = std::min(kPassRows, x.rows - first);
+    return {x.row_range(first, count),
+            {},
+            packed_already(w) ? common_packing(w, count) : Packing::none};
+}
+
+template <>
+void CudaBackend::execute(const Matmul& op) {
+    for (int first = 0; first < op.x.rows; first += kPassRows) {
+        MatmulColumns columns = columns_of(op.x, first, op.weight);
+        const Tensor to = op.out.row_range(first, columns.x.rows);
+        for (const CudaSegment& part : static_cast<const CudaWeight&>(op.weight).parts()) {
             const WeightSegment& place = part.place;
             const MatmulOutput output{
                 .out = to.col_range(place.first_row, place.rows),
                 .order = part.order,
-                .bias = bias ? row<const float>(bias, 0) + place.first_row : nullptr,
-                .accumulate = acc == Accumulate::yes,
+                .bias = op.bias ? row<const float>(op.bias, 0) + place.first_row : nullptr,
+                .accumulate = op.accumulate == Accumulate::yes,
                 .gated = false};
             multiply(output, columns, part);
         }
@@ -40,13 +54,14 @@ void CudaBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, 
 
 // The products are gated where they come to be. A quantised group of `out` is of 32 of them: those
 // of four warps.
-void CudaBackend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
-    const CudaSegment& both = static_cast<const CudaWeight&>(w).parts().front();
-    if (!both.order.is_paired() || out.dtype != activation_type(w))
-        return Backend::do_matmul_swiglu(out, gate_up, x, w);
-    for (int first = 0; first < x.rows; first += kPassRows) {
-        MatmulColumns columns = columns_of(x, first, w);
-        const Tensor to = out.row_range(first, columns.x.rows);
+template <>
+void CudaBackend::execute(const MatmulSwiglu& op) {
+    const CudaSegment& both = static_cast<const CudaWeight&>(op.weight).parts().front();
+    if (!both.order.is_paired() || op.out.dtype != activation_type(op.weight))
+        return op.run_parts(*this, {});
+    for (int first = 0; first < op.x.rows; first += kPassRows) {
+        MatmulColumns columns = columns_of(op.x, first, op.weight);
+        const Tensor to = op.out.row_range(first, columns.x.rows);
         if (is_quantised(both.place.dtype))
             multiply_gated(to, columns, both);
         else

@@ -73,10 +73,11 @@ __global__ void noise_kernel(View<float> out, uint64_t seed, View<const int32_t>
 
 }  // namespace
 
-void CudaBackend::do_noise(Tensor out, uint64_t seed, Tensor positions) {
-    const int counters = tiles_of(out.cols, 64) * 16;
-    const dim3 blocks(unsigned(tiles_of(counters, kThreads)), unsigned(out.rows));
-    launch(noise_kernel, {blocks, dim3(kThreads), *queue_, "noise"}, out, seed, positions);
+template <>
+void CudaBackend::execute(const Noise& op) {
+    const int counters = tiles_of(op.out.cols, 64) * 16;
+    const dim3 blocks(unsigned(tiles_of(counters, kThreads)), unsigned(op.out.rows));
+    launch(noise_kernel, {blocks, dim3(kThreads), *queue_, "noise"}, op.out, op.seed, op.positions);
 }
 
 }  // namespace aerie::cuda

@@ -21,9 +21,11 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 
 }  // namespace
 
-void CudaBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
-    launch(rms_norm_kernel, {dim3(unsigned(x.rows)), dim3(kNormThreads), *queue_, "rms_norm"}, out,
-           NormedRows(x, weight, epsilon));
+template <>
+void CudaBackend::execute(const RmsNorm& op) {
+    if (pack_for_readers(op)) return;
+    launch(rms_norm_kernel, {dim3(unsigned(op.x.rows)), dim3(kNormThreads), *queue_, "rms_norm"},
+           op.out, NormedRows(op.x, op.weight, op.epsilon));
 }
 
 }  // namespace aerie::cuda

@@ -50,13 +50,14 @@ __global__ void rope_append_kernel(View<float> qkv, View<const float> rope,
 
 }  // namespace
 
-void CudaBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                                 const KvLayer& kv) {
-    const dim3 blocks(unsigned(shape.heads + 2 * shape.kv_heads), unsigned(qkv.rows));
+template <>
+void CudaBackend::execute(const RopeAppend& op) {
+    const AttentionShape& shape = op.shape;
+    const dim3 blocks(unsigned(shape.heads + 2 * shape.kv_heads), unsigned(op.qkv.rows));
     const Grid grid{blocks, dim3(shape.head_dim > 64 ? 64 : 32), *queue_, "rope_append"};
     const auto kernel =
-        kv.k.dtype == DType::F16 ? rope_append_kernel<uint16_t> : rope_append_kernel<float>;
-    launch(kernel, grid, qkv, rope, rows.block, shape, CacheView(kv));
+        op.kv.k.dtype == DType::F16 ? rope_append_kernel<uint16_t> : rope_append_kernel<float>;
+    launch(kernel, grid, op.qkv, op.rope, op.rows.block, shape, CacheView(op.kv));
 }
 
 }  // namespace aerie::cuda

@@ -45,16 +45,19 @@ Grid over_elements(const Tensor& out, Queue& queue, const char* op) {
 
 }  // namespace
 
-void CudaBackend::do_swiglu(Tensor out, Tensor gate_up) {
-    launch(swiglu_kernel, over_elements(out, *queue_, "swiglu"), out, gate_up);
+template <>
+void CudaBackend::execute(const Swiglu& op) {
+    launch(swiglu_kernel, over_elements(op.out, *queue_, "swiglu"), op.out, op.gate_up);
 }
 
-void CudaBackend::do_copy(Tensor out, Tensor x) {
-    launch(copy_kernel, over_elements(out, *queue_, "copy"), out, x);
+template <>
+void CudaBackend::execute(const Copy& op) {
+    launch(copy_kernel, over_elements(op.out, *queue_, "copy"), op.out, op.x);
 }
 
-void CudaBackend::do_add(Tensor out, Tensor a, Tensor b) {
-    launch(add_kernel, over_elements(out, *queue_, "add"), out, a, b);
+template <>
+void CudaBackend::execute(const Add& op) {
+    launch(add_kernel, over_elements(op.out, *queue_, "add"), op.out, op.a, op.b);
 }
 
 }  // namespace aerie::cuda

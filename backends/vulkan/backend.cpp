@@ -1,5 +1,4 @@
-// Life of the Vulkan backend: opening, memory, scratch. The ops are in ops.cpp, attention.cpp and
-// choice.cpp.
+// Life of the Vulkan backend: opening, memory, scratch. The ops are in ops.cpp and ops.
 #include "vulkan/backend.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ struct Scratch {
     Tensor best_parts;  // I32 [rows, slices * ...]: what slices have found
 };
 
-class VulkanBackend final : public Backend {
+class VulkanBackend final : public DeviceBackend<VulkanBackend> {
   public:
     VulkanBackend(std::shared_ptr<Device> device, size_t index);
 
@@ -54,23 +54,8 @@ class VulkanBackend final : public Backend {
     std::vector<OpTime> op_times() override;
     CommandCounts command_counts() const override { return queue_->counts(); }
 
-    void do_embed(Tensor out, const Weight& table, Rows rows) override;
-    void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
-    void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
-    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                        const KvLayer& kv) override;
-    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                      const KvLayer& kv) override;
-    void do_swiglu(Tensor out, Tensor gate_up) override;
-    void do_add(Tensor out, Tensor a, Tensor b) override;
-    void do_copy(Tensor out, Tensor x) override;
-    void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
-    void do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) override;
-    void do_noise(Tensor out, uint64_t seed, Tensor positions) override;
-    void do_top_k(const TopKStep& step) override;
-    void do_beam(const BeamStep& step) override;
-    void do_sample(Tensor ids, const SampleStep& step) override;
-    void do_probs(Tensor out, const Choice& choice) override;
+    template <class Op>
+    void execute(const Op& op);  // in ops.cpp and ops
 
     const Queue& queue() const { return *queue_; }
     // Reads all of `from` into one word of a workgroup each, or copies it.
@@ -78,12 +63,13 @@ class VulkanBackend final : public Backend {
 
   private:
     void do_reserve(const Limits& limits) override;
-    void multiply(Tensor out, Tensor x, const WeightPart& part, Tensor bias, Accumulate acc);
+    void multiply(const Matmul& op, const WeightPart& part);
     // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
     // along x or y.
     template <class Params>
-    void run(const Kernel& kernel, const Params& params, std::initializer_list<Access> bindings,
-             Grid grid, double work, double most_work = 0) {
+    void dispatch(const Kernel& kernel, const Params& params,
+                  std::initializer_list<Access> bindings, Grid grid, double work,
+                  double most_work = 0) {
         queue_->dispatch({kernel,
                           {bindings.begin(), bindings.size()},
                           &params,

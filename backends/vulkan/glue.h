@@ -5,6 +5,8 @@
 
 namespace aerie::vulkan {
 
+constexpr int kGroupSize = 64;  // invocations of a workgroup, unless a shader says otherwise
+
 inline uint32_t stride_words(const Tensor& t) {
     return uint32_t(size_bytes(t.dtype, size_t(t.row_stride)) / 4);
 }
@@ -17,6 +19,11 @@ inline uint32_t groups(int count, int size) {
 // Units of a row: elements, or groups of a quantised type.
 inline uint32_t units(const Tensor& out) {
     return uint32_t(out.cols / unit_elements(out.dtype));
+}
+
+// Whether a shader quantises what it writes: its first constant.
+inline uint32_t quantises(const Tensor& out) {
+    return is_quantised(out.dtype);
 }
 
 }  // namespace aerie::vulkan

@@ -93,8 +93,8 @@ class VulkanMemoryProbe final : public MemoryProbe {
 void VulkanBackend::probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups,
                           double work_of_word) {
     const ProbeParams params = {kQuadsOfOne};
-    run({"memory_probe", {read_only}}, params, {writes(to), reads(from)}, {workgroups},
-        work_of_word * double(from.cols));
+    dispatch({"memory_probe", {read_only}}, params, {writes(to), reads(from)}, {workgroups},
+             work_of_word * double(from.cols));
 }
 
 // A quarter of the memory at most: what else is there must not be driven out.

@@ -1,7 +1,6 @@
-// The ops that go row by row: a few lines of glue each.
+// The ops that read weights: embed and matmul.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "params.h"
 #include "vulkan/backend.h"
@@ -12,11 +11,7 @@ namespace aerie::vulkan {
 
 namespace {
 
-constexpr int kGroupSize = 64;   // invocations of a workgroup, unless a shader says otherwise
 constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
-// Attention does about so many times fewer multiply-adds a second than matmul, which is what
-// submissions are measured by.
-constexpr double kAttentionWork = 20;
 
 // Shaders that read a weight of some type.
 struct WeightShaders {
@@ -76,174 +71,58 @@ MatmulKernel matmul_kernel(const Device& device, DType type, int rows) {
     return {{shader, {columns, uint32_t(device.split()), lanes}}, int(columns)};
 }
 
-uint32_t quantises(const Tensor& out) {
-    return is_quantised(out.dtype);
-}
-
 }  // namespace
 
-void VulkanBackend::do_embed(Tensor out, const Weight& table, Rows rows) {
-    for (const auto& [words, segment] : static_cast<const VulkanWeight&>(table).parts()) {
+template <>
+void VulkanBackend::execute(const Embed& op) {
+    for (const auto& [words, segment] : static_cast<const VulkanWeight&>(op.table).parts()) {
         const EmbedParams params = {
-            .cols = uint32_t(out.cols),
-            .out_stride = stride_words(out),
+            .cols = uint32_t(op.out.cols),
+            .out_stride = stride_words(op.out),
             .first_row = uint32_t(segment.first_row),
             .rows = uint32_t(segment.rows),
-            .panels = uint32_t(strip_layout(segment.dtype, table.cols).panels)};
-        run({shaders_of(segment.dtype).embed}, params,
-            {writes(out), reads(words), reads(rows.block)},
-            {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
+            .panels = uint32_t(strip_layout(segment.dtype, op.table.cols).panels)};
+        dispatch({shaders_of(segment.dtype).embed}, params,
+                 {writes(op.out), reads(words), reads(op.rows.block)},
+                 {groups(op.out.cols, kGroupSize), uint32_t(op.out.rows)},
+                 double(op.out.rows) * op.out.cols);
     }
-}
-
-void VulkanBackend::do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) {
-    const NormParams params = {.cols = uint32_t(x.cols),
-                               .units = units(out),
-                               .out_stride = stride_words(out),
-                               .x_stride = stride_words(x),
-                               .inverse_cols = 1.0f / float(x.cols),
-                               .epsilon = epsilon};
-    run({"rms_norm", {quantises(out)}}, params, {writes(out), reads(x), reads(weight)},
-        {uint32_t(x.rows)}, 2.0 * x.rows * x.cols);
 }
 
 // Where there are rows of floats among them, quantised ones get a quantised copy of x.
-void VulkanBackend::do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) {
-    Tensor quantised = x;
-    for (const WeightPart& part : static_cast<const VulkanWeight&>(w).parts()) {
+template <>
+void VulkanBackend::execute(const Matmul& op) {
+    Matmul quantised = op;
+    for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts()) {
         if (!is_quantised(part.segment.dtype)) {
-            multiply(out, x, part, bias, acc);
+            multiply(op, part);
             continue;
         }
-        if (quantised.dtype == DType::F32) {
-            quantised = dense_prefix(scratch_.quantised, x.rows, x.cols);
-            do_copy(quantised, x);
+        if (quantised.x.dtype == DType::F32) {
+            quantised.x = dense_prefix(scratch_.quantised, op.x.rows, op.x.cols);
+            execute(Copy{quantised.x, op.x});
         }
-        multiply(out, quantised, part, bias, acc);
+        multiply(quantised, part);
     }
 }
 
-void VulkanBackend::multiply(Tensor out, Tensor x, const WeightPart& part, Tensor bias,
-                             Accumulate acc) {
+void VulkanBackend::multiply(const Matmul& op, const WeightPart& part) {
     const WeightSegment& segment = part.segment;
-    const auto [kernel, columns] = matmul_kernel(*device_, segment.dtype, x.rows);
+    const auto [kernel, columns] = matmul_kernel(*device_, segment.dtype, op.x.rows);
     // Its own columns alone, so that parts need not wait for each other.
-    const Tensor to = out.col_range(segment.first_row, segment.rows);
-    const Tensor added = bias ? bias.col_range(segment.first_row, segment.rows) : x;
+    const Tensor to = op.out.col_range(segment.first_row, segment.rows);
+    const Tensor added = op.bias ? op.bias.col_range(segment.first_row, segment.rows) : op.x;
     const MatmulParams params = {.rows = uint32_t(segment.rows),
-                                 .inner = uint32_t(x.cols),
-                                 .panels = uint32_t(strip_layout(segment.dtype, x.cols).panels),
-                                 .columns = uint32_t(x.rows),
-                                 .x_stride = stride_words(x),
-                                 .out_stride = stride_words(out),
-                                 .accumulates = acc == Accumulate::yes,
-                                 .has_bias = bool(bias)};
-    run(kernel, params, {writes(to), reads(x), reads(part.words), reads(added)},
-        {groups(segment.rows, kStripRows), groups(x.rows, columns)},
-        double(x.rows) * x.cols * segment.rows);
-}
-
-void VulkanBackend::do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                                   const KvLayer& kv) {
-    const RopeParams params = {.heads = uint32_t(shape.heads),
-                               .kv_heads = uint32_t(shape.kv_heads),
-                               .head_dim = uint32_t(shape.head_dim),
-                               .qkv_stride = stride_words(qkv),
-                               .rope_stride = stride_words(rope),
-                               .k_stride = stride_words(kv.k),
-                               .v_stride = stride_words(kv.v),
-                               .pages_stride = stride_words(kv.page_table)};
-    run({"rope_append", {kv.k.dtype == DType::F16}}, params,
-        {writes(qkv), reads(rope), reads(rows.block), reads(kv.page_table), writes(kv.k),
-         writes(kv.v)},
-        {groups(qkv.cols / 4, kGroupSize), uint32_t(qkv.rows)}, 4.0 * qkv.rows * qkv.cols);
-}
-
-void VulkanBackend::do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                                 const KvLayer& kv) {
-    constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
-    const int heads = shape.heads, head_dim = shape.head_dim;
-    const int most_chunks =
-        std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
-    const int together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
-    AttentionParams params = {.heads = uint32_t(heads),
-                              .group = uint32_t(heads / shape.kv_heads),
-                              .head_dim = uint32_t(head_dim),
-                              .first_row = 0,
-                              .qkv_stride = stride_words(qkv),
-                              .k_stride = stride_words(kv.k),
-                              .v_stride = stride_words(kv.v),
-                              .pages_stride = stride_words(kv.page_table),
-                              .most_chunks = uint32_t(most_chunks),
-                              .scale = float(1.0 / std::sqrt(double(head_dim)))};
-    MergeParams merge = {.heads = uint32_t(heads),
-                         .head_dim = uint32_t(head_dim),
-                         .together = uint32_t(together),
-                         .first_row = 0,
-                         .units = units(out) * uint32_t(together) / uint32_t(heads),
-                         .out_stride = stride_words(out),
-                         .most_chunks = uint32_t(most_chunks)};
-    for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
-        const int count = std::min(scratch_.attention.rows, qkv.rows - first);
-        const double chunk_work = kAttentionWork * 2.0 * count * heads * head_dim * kPageSize;
-        const Tensor parts = scratch_.attention.row_range(0, count);
-        params.first_row = merge.first_row = uint32_t(first);
-        run({"attention", {kv.k.dtype == DType::F16}}, params,
-            {writes(parts), reads(qkv), reads(rows.block), reads(kv.page_table), reads(kv.k),
-             reads(kv.v)},
-            {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
-            chunk_work, chunk_work * most_chunks);
-        const double merge_work = kAttentionWork * double(count) * heads * head_dim;
-        run({"attention_merge", {quantises(out)}}, merge,
-            {writes(out), reads(parts), reads(rows.block)},
-            {uint32_t(heads / together), uint32_t(count)}, merge_work, merge_work * most_chunks);
-    }
-}
-
-void VulkanBackend::do_swiglu(Tensor out, Tensor gate_up) {
-    const UnitParams params = {units(out), stride_words(out), stride_words(gate_up), 0};
-    run({"swiglu", {quantises(out)}}, params, {writes(out), reads(gate_up)},
-        {groups(int(params.units), kGroupSize), uint32_t(out.rows)}, 20.0 * out.rows * out.cols);
-}
-
-void VulkanBackend::do_add(Tensor out, Tensor a, Tensor b) {
-    const UnitParams params = {units(out), stride_words(out), stride_words(a), stride_words(b)};
-    run({"add"}, params, {writes(out), reads(a), reads(b)},
-        {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
-}
-
-void VulkanBackend::do_copy(Tensor out, Tensor x) {
-    const UnitParams params = {units(out), stride_words(out), stride_words(x), 0};
-    run({"copy", {quantises(out)}}, params, {writes(out), reads(x)},
-        {groups(int(params.units), kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
-}
-
-void VulkanBackend::do_gather_rows(Tensor out, Tensor x, Tensor index) {
-    const GatherParams params = {uint32_t(out.cols), stride_words(out), stride_words(x)};
-    run({"gather_rows"}, params, {writes(out), reads(x), reads(index)},
-        {groups(out.cols, kGroupSize), uint32_t(out.rows)}, double(out.rows) * out.cols);
-}
-
-void VulkanBackend::do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) {
-    const int words = int(size_bytes(kv.k.dtype, size_t(kv.k.cols)) / 4);
-    const CompactParams params = {.words = uint32_t(words),
-                                  .count = uint32_t(from_slots.cols),
-                                  .sequence = uint32_t(sequence),
-                                  .to_slot = uint32_t(to_slot),
-                                  .k_stride = stride_words(kv.k),
-                                  .v_stride = stride_words(kv.v),
-                                  .pages_stride = stride_words(kv.page_table)};
-    run({"kv_compact"}, params,
-        {writes(kv.k), writes(kv.v), reads(from_slots), reads(kv.page_table)},
-        {groups(words, kGroupSize)}, double(words) * from_slots.cols);
-}
-
-void VulkanBackend::do_noise(Tensor out, uint64_t seed, Tensor positions) {
-    const NoiseParams params = {uint32_t(out.cols), stride_words(out), uint32_t(seed),
-                                uint32_t(seed >> 32)};
-    const int counters = (out.cols + 63) / 64 * 16;
-    run({"noise"}, params, {writes(out), reads(positions)},
-        {groups(counters, kGroupSize), uint32_t(out.rows)}, 40.0 * out.rows * out.cols);
+                                 .inner = uint32_t(op.x.cols),
+                                 .panels = uint32_t(strip_layout(segment.dtype, op.x.cols).panels),
+                                 .columns = uint32_t(op.x.rows),
+                                 .x_stride = stride_words(op.x),
+                                 .out_stride = stride_words(op.out),
+                                 .accumulates = op.accumulate == Accumulate::yes,
+                                 .has_bias = bool(op.bias)};
+    dispatch(kernel, params, {writes(to), reads(op.x), reads(part.words), reads(added)},
+             {groups(segment.rows, kStripRows), groups(op.x.rows, columns)},
+             double(op.x.rows) * op.x.cols * segment.rows);
 }
 
 }  // namespace aerie::vulkan

@@ -8,14 +8,17 @@
 
 namespace aerie {
 
-// An op that a backend fuses must be forwarded here while nobody looks; otherwise its default body
-// calls the ops that it is made of, and each of them is seen.
-class ObservedBackend : public Backend {
+// While somebody looks, a fused op is run as its parts, and each of them is seen.
+class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
   public:
-    // Called after an op that computes with floats (embed, rms_norm, matmul, rope_append,
-    // attention, swiglu, add, copy, gather_rows) with its name in ops.h and what it wrote:
-    // rope_append's qkv, for instance. It may use the backend, but not its ops.
-    using Observer = std::function<void(std::string_view op, Tensor out)>;
+    // What an op wrote: its `out`, or rope_append's qkv. Ops that put out neither are not seen.
+    struct Seen {
+        std::string_view op;  // its name in ops.h
+        Label label;
+        Tensor out;
+    };
+    // Called after an op. It may use the backend, but not its ops.
+    using Observer = std::function<void(const Seen&)>;
 
     explicit ObservedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
@@ -34,7 +37,12 @@ class ObservedBackend : public Backend {
     void write(Tensor to, const void* from) override { inner_->write(to, from); }
     void read(Tensor from, void* to) override { inner_->read(from, to); }
     void sync() override { inner_->sync(); }
-    void replay(uint64_t key, const std::function<void()>& record) override;
+    void replay(uint64_t key, const std::function<void()>& record) override {
+        if (observer_)
+            record();
+        else
+            inner_->replay(key, record);
+    }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override {
         return inner_->memory_probe(size_bytes);
     }
@@ -42,32 +50,35 @@ class ObservedBackend : public Backend {
     CommandCounts command_counts() const override { return inner_->command_counts(); }
     DType activation_type(const Weight& w) const override { return inner_->activation_type(w); }
 
-    void do_embed(Tensor out, const Weight& table, Rows rows) override;
-    void do_rms_norm(Tensor out, Tensor x, Tensor weight, float epsilon) override;
-    void do_matmul(Tensor out, Tensor x, const Weight& w, Tensor bias, Accumulate acc) override;
-    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                        const KvLayer& kv) override;
-    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                      const KvLayer& kv) override;
-    void do_swiglu(Tensor out, Tensor gate_up) override;
-    void do_rms_norm_for(Tensor out, Tensor x, Tensor weight, float epsilon,
-                         const Weight& next) override;
-    void do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) override;
-    void do_add(Tensor out, Tensor a, Tensor b) override;
-    void do_copy(Tensor out, Tensor x) override;
-    void do_gather_rows(Tensor out, Tensor x, Tensor index) override;
-    void do_kv_compact(const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) override;
-    void do_noise(Tensor out, uint64_t seed, Tensor positions) override;
-    void do_top_k(const TopKStep& step) override;
-    void do_beam(const BeamStep& step) override;
-    void do_sample(Tensor ids, const SampleStep& step) override;
-    void do_probs(Tensor out, const Choice& choice) override;
+    template <class Op>
+    void execute(const Op& op, Label label) {
+        if (!observer_) return inner_->run(op, label);
+        if constexpr (Fused<Op>) {
+            op.run_parts(*this, label);
+        } else {
+            inner_->run(in_its_place(op), label);
+            if constexpr (requires { output(op); }) observer_({Op::kName, label, output(op)});
+        }
+    }
 
   private:
     void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
-    void show(std::string_view op, Tensor out) {
-        if (observer_) observer_(op, out);
+
+    // The op with its result where it can be seen.
+    template <class Op>
+    static const Op& in_its_place(const Op& op) {
+        return op;
     }
+    static RmsNorm in_its_place(RmsNorm op) {
+        op.readers.clear();
+        return op;
+    }
+
+    template <class Op>
+    static auto output(const Op& op) -> decltype(op.out) {
+        return op.out;
+    }
+    static Tensor output(const RopeAppend& op) { return op.qkv; }
 
     std::unique_ptr<Backend> inner_;
     Observer observer_;

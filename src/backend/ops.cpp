@@ -1,5 +1,5 @@
 // Shape checks of every op, in one place; a backend may rely on them.
-#include "backend/ops.h"
+#include "backend/backend.h"
 
 #include <cassert>
 
@@ -9,6 +9,11 @@ namespace {
 
 [[maybe_unused]] bool is(const Tensor& t, DType type, int rows, int cols) {
     return t && t.dtype == type && t.rows == rows && t.cols == cols && t.row_stride >= cols;
+}
+
+// Of the same shape, elsewhere.
+[[maybe_unused]] bool is_like(const Tensor& a, const Tensor& b) {
+    return is(a, b.dtype, b.rows, b.cols) && a.row_stride == b.row_stride;
 }
 
 [[maybe_unused]] bool is_f32(const Tensor& t) {
@@ -67,69 +72,9 @@ DType Backend::activation_type(const Weight& w) const {
     return DType::I8G32;
 }
 
-void Backend::do_matmul_swiglu(Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
-    do_matmul(gate_up, x, w, {}, Accumulate::no);
-    do_swiglu(out, gate_up);
-}
-
-void embed(Backend& be, Tensor out, const Weight& table, Rows rows) {
-    assert(is_f32(out) && out.cols == table.cols && is_rows(rows, out.rows));
-    be.do_embed(out, table, rows);
-}
-
-void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon) {
-    assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
-    be.do_rms_norm(out, x, weight, epsilon);
-}
-
-void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon, const Weight& next) {
-    assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
-    assert(out.dtype == be.activation_type(next) && next.cols == x.cols);
-    be.do_rms_norm_for(out, x, weight, epsilon, next);
-}
-
-void matmul(Backend& be, Tensor out, Tensor x, const Weight& w, Accumulate acc, Tensor bias) {
-    assert(is_activation(x, x.rows, w.cols) && is(out, DType::F32, x.rows, w.rows));
-    assert(x.dtype == be.activation_type(w));
-    assert(!bias || is(bias, DType::F32, 1, w.rows));
-    be.do_matmul(out, x, w, bias, acc);
-}
-
-void rope_append(Backend& be, Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                 const KvLayer& kv) {
-    assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
-    assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-    assert(is_f32(rope) && rope.cols == shape.head_dim);
-    be.do_rope_append(qkv, rope, rows, shape, kv);
-}
-
-void attention(Backend& be, Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-               const KvLayer& kv) {
-    assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
-    assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim));
-    be.do_attention(out, qkv, rows, shape, kv);
-}
-
-void swiglu(Backend& be, Tensor out, Tensor gate_up) {
-    assert(is_f32(gate_up) && is_activation(out, gate_up.rows, gate_up.cols / 2));
-    be.do_swiglu(out, gate_up);
-}
-
-void matmul_swiglu(Backend& be, Tensor out, Tensor gate_up, Tensor x, const Weight& w) {
-    assert(is_activation(x, x.rows, w.cols) && x.dtype == be.activation_type(w));
-    assert(is(gate_up, DType::F32, x.rows, w.rows) && is_activation(out, x.rows, w.rows / 2));
-    be.do_matmul_swiglu(out, gate_up, x, w);
-}
-
-void add(Backend& be, Tensor out, Tensor a, Tensor b) {
-    assert(is_f32(a) && is(b, DType::F32, a.rows, a.cols) && is(out, DType::F32, a.rows, a.cols));
-    be.do_add(out, a, b);
-}
-
-void copy(Backend& be, Tensor out, Tensor x) {
-    assert(is_f32(x) && is_activation(out, x.rows, x.cols));
-    be.do_copy(out, x);
+void MatmulSwiglu::run_parts(Backend& be, Label label) const {
+    be.run(Matmul{gate_up, x, weight}, {"gate_up", label.layer});
+    be.run(Swiglu{out, gate_up}, label);
 }
 
 Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows) {
@@ -137,65 +82,104 @@ Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows) 
     return dense_prefix(room, be.activation_type(w), rows, w.cols);
 }
 
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room) {
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room, Label label) {
     if (be.activation_type(w) == x.dtype) return x;
     const Tensor copied = activation_in(be, room, w, x.rows);
-    copy(be, copied, x);
+    be.run(Copy{copied, x}, label);
     return copied;
 }
 
-void gather_rows(Backend& be, Tensor out, Tensor x, Tensor index) {
+void Embed::check(const Backend&) const {
+    assert(is_f32(out) && out.cols == table.cols && is_rows(rows, out.rows));
+}
+
+void RmsNorm::check([[maybe_unused]] const Backend& be) const {
+    assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
+    for ([[maybe_unused]] const Weight* reader : readers)
+        assert(out.dtype == be.activation_type(*reader) && reader->cols == x.cols);
+}
+
+void Matmul::check([[maybe_unused]] const Backend& be) const {
+    assert(is_activation(x, x.rows, weight.cols) && is(out, DType::F32, x.rows, weight.rows));
+    assert(x.dtype == be.activation_type(weight));
+    assert(!bias || is(bias, DType::F32, 1, weight.rows));
+}
+
+void RopeAppend::check(const Backend&) const {
+    assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
+    assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+    assert(is_f32(rope) && rope.cols == shape.head_dim);
+}
+
+void Attention::check(const Backend&) const {
+    assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
+    assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim));
+}
+
+void Swiglu::check(const Backend&) const {
+    assert(is_f32(gate_up) && is_activation(out, gate_up.rows, gate_up.cols / 2));
+}
+
+void MatmulSwiglu::check([[maybe_unused]] const Backend& be) const {
+    assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
+    assert(is(gate_up, DType::F32, x.rows, weight.rows));
+    assert(is_activation(out, x.rows, weight.rows / 2));
+}
+
+void Add::check(const Backend&) const {
+    assert(is_f32(a) && is(b, DType::F32, a.rows, a.cols) && is(out, DType::F32, a.rows, a.cols));
+}
+
+void Copy::check(const Backend&) const {
+    assert(is_f32(x) && is_activation(out, x.rows, x.cols));
+}
+
+void GatherRows::check(const Backend&) const {
     assert(is_index(index, out.rows) && is_f32(x) && is(out, DType::F32, out.rows, x.cols));
-    be.do_gather_rows(out, x, index);
 }
 
-void kv_compact(Backend& be, const KvLayer& kv, int sequence, Tensor from_slots, int to_slot) {
-    assert(is_index(from_slots, from_slots.cols) && sequence < kv.page_table.rows);
-    be.do_kv_compact(kv, sequence, from_slots, to_slot);
+void KvCompact::check(const Backend&) const {
+    assert(is(moves, DType::I32, moves.rows, kKvMoveInts) && moves.row_stride == kKvMoveInts);
+    for ([[maybe_unused]] const KvLayer& layer : layers)
+        assert(is_like(layer.k, layers[0].k) && is_like(layer.v, layers[0].v) &&
+               is_like(layer.page_table, layers[0].page_table));
 }
 
-void noise(Backend& be, Tensor out, uint64_t seed, Tensor positions) {
+void Noise::check(const Backend&) const {
     assert(is_f32(out) && is_index(positions, out.rows));
-    be.do_noise(out, seed, positions);
 }
 
-void top_k(Backend& be, const TopKStep& step) {
-    assert(is_choice(step.choice));
-    const int rows = step.choice.logits.rows, vocab = step.choice.logits.cols;
-    const int k = step.ids.cols;
+void TopK::check(const Backend&) const {
+    assert(is_choice(choice));
+    [[maybe_unused]] const int rows = choice.logits.rows, vocab = choice.logits.cols;
+    [[maybe_unused]] const int k = ids.cols;
     assert(k >= 1 && k <= kMaxTopK && k <= vocab);
-    assert(is(step.ids, DType::I32, rows, k) && is(step.log_probs, DType::F32, rows, k));
-    assert(!step.noise || is(step.noise, DType::F32, 1, vocab));
-    assert(!step.id_map || is_index(step.id_map, vocab));
-    (void)rows, (void)vocab, (void)k;
-    be.do_top_k(step);
+    assert(is(ids, DType::I32, rows, k) && is(log_probs, DType::F32, rows, k));
+    assert(!noise || is(noise, DType::F32, 1, vocab));
+    assert(!id_map || is_index(id_map, vocab));
 }
 
-void beam(Backend& be, const BeamStep& step) {
-    [[maybe_unused]] const int rows = step.ids.rows, k = step.ids.cols;
-    assert(is(step.log_probs, DType::F32, rows, k) && is_rows(step.rows, rows));
-    assert(!step.from_root || rows == 1);
-    assert(step.table.cols == kCandidateInts && step.table_offset + rows * k <= step.table.rows);
-    [[maybe_unused]] const int width = step.next.count();
-    assert(width <= rows * k && width <= kMaxFrontier);
-    assert(width == 0 || (is_rows(step.next, width) && is_index(step.parent_row, width)));
-    assert(width == 0 || !share_bytes(step.next.block, step.rows.block));
-    assert(width == 0 || !step.selection || is_index(step.selection, width));
-    assert(step.frontier.cols >= width && (step.from_root || step.frontier.cols >= rows));
-    be.do_beam(step);
+void Beam::check(const Backend&) const {
+    [[maybe_unused]] const int count = ids.rows, k = ids.cols, width = next.count();
+    assert(is(log_probs, DType::F32, count, k) && is_rows(rows, count));
+    assert(!from_root || count == 1);
+    assert(table.cols == kCandidateInts && table_offset + count * k <= table.rows);
+    assert(width <= count * k && width <= kMaxFrontier);
+    assert(width == 0 || (is_rows(next, width) && is_index(parent_row, width)));
+    assert(width == 0 || !share_bytes(next.block, rows.block));
+    assert(width == 0 || !selection || is_index(selection, width));
+    assert(frontier.cols >= width && (from_root || frontier.cols >= count));
 }
 
-void sample(Backend& be, Tensor ids, const SampleStep& step) {
-    assert(is_choice(step.choice) && is_index(ids, step.choice.logits.rows));
-    assert(is_rows(step.rows, ids.cols));
-    assert(step.choice.filters.temperature == 0 ||
-           (is_f32(step.noise) && step.noise.cols == step.choice.logits.cols));
-    be.do_sample(ids, step);
+void Sample::check(const Backend&) const {
+    assert(is_choice(choice) && is_index(ids, choice.logits.rows));
+    assert(is_rows(rows, ids.cols));
+    assert(choice.filters.temperature == 0 || (is_f32(noise) && noise.cols == choice.logits.cols));
 }
 
-void probs(Backend& be, Tensor out, const Choice& choice) {
+void Probs::check(const Backend&) const {
     assert(is_choice(choice) && is(out, DType::F32, choice.logits.rows, choice.logits.cols));
-    be.do_probs(out, choice);
 }
 
 }  // namespace aerie

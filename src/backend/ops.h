@@ -1,74 +1,254 @@
-// The ops as src calls them: shapes are checked here, once, for every backend. A violated shape is
-// our own bug and asserts; nothing here throws.
+// The ops: what each reads and writes. Backend::run checks their shapes (ops.cpp), once for every
+// backend; a violated shape is our own bug and asserts. M: rows of a pass.
+//
+// A new op is a struct here and an entry in the list at the end, its check, a file of each backend
+// (what Vulkan runs is a shader), a reference and a test.
 #pragma once
 
-#include "backend/backend.h"
+#include <cstdint>
+#include <span>
+
+#include "backend/op_list.h"
+#include "core/fixed_vector.h"
+#include "core/rows.h"
+#include "core/tensor.h"
 
 namespace aerie {
 
-// out [M, cols] = table row of each row's token.
-void embed(Backend& be, Tensor out, const Weight& table, Rows rows);
+class Backend;
+class Weight;
+
+// One layer of KV cache. A slot s of sequence q lives in row page_table[q][s / 64] * 64 + s % 64.
+struct KvLayer {
+    Tensor k;           // [pages * 64, kv_heads * head_dim], F16 or F32
+    Tensor v;           // the same
+    Tensor page_table;  // I32 [sequences, pages of one sequence]
+};
+
+struct AttentionShape {
+    int heads = 0;
+    int kv_heads = 0;
+    int head_dim = 0;  // a multiple of 16
+};
+
+enum class Accumulate : bool { no, yes };
+
+// What is kept of a distribution, in this order: temperature, top-k, top-p, min-p. Ties at a cut
+// go to the lowest id. Temperature 0 means argmax; then nothing is filtered.
+struct Filters {
+    float temperature = 0;
+    int top_k = 0;    // 0: off
+    float top_p = 1;  // 1: off
+    float min_p = 0;  // 0: off
+};
+
+// Changes one logit of one row before everything else: l = (l > 0 ? l / divide : l * divide) + add.
+struct Edit {
+    int32_t row = 0;  // ascending; -1: every row (such edits come first)
+    int32_t token = 0;
+    float divide = 1;
+    float add = 0;
+};
+constexpr int kEditInts = sizeof(Edit) / sizeof(int32_t);
+
+// Logits and what is done to them before a choice. `edits` and `mask` may be absent.
+struct Choice {
+    Tensor logits;  // F32 [rows, vocab]; not changed
+    Tensor edits;   // I32 [count, kEditInts]
+    Tensor mask;    // I32 [rows, (vocab + 31) / 32]: a cleared bit forbids the token
+    Filters filters;
+};
+
+// Moves one row of the KV cache to another slot of its sequence.
+struct KvMove {
+    int32_t sequence = 0;
+    int32_t from = 0, to = 0;  // slots
+};
+constexpr int kKvMoveInts = sizeof(KvMove) / sizeof(int32_t);
+
+// The weights of the matmuls that read an op's output.
+using Readers = FixedVector<const Weight*, 4>;
+
+// out = table row of each row's token.
+struct Embed {
+    static constexpr const char* kName = "embed";
+    Tensor out;  // F32 [M, cols]
+    const Weight& table;
+    Rows rows;
+    void check(const Backend& be) const;
+};
 
 // rms_norm, attention, swiglu and copy write F32 or I8G32 (see activation_type in backend.h).
 //
-// out = x / sqrt(mean(x^2) + epsilon) * weight, per row; weight F32 [1, cols]; f32 accumulation.
-void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon);
-// The same for the next op, a matmul or matmul_swiglu of `out` and `next`: in `out`, or somewhere
-// that this op knows of. Nothing else may read `out`.
-void rms_norm(Backend& be, Tensor out, Tensor x, Tensor weight, float epsilon, const Weight& next);
+// out = x / sqrt(mean(x^2) + epsilon) * weight, per row, with f32 accumulation.
+struct RmsNorm {
+    static constexpr const char* kName = "rms_norm";
+    Tensor out;  // [M, cols]
+    Tensor x;
+    Tensor weight;  // F32 [1, cols]
+    float epsilon;
+    // Who reads `out`, all of them, each once and before anything else is multiplied: then the
+    // result may be in a place that only their matmuls know of. None named: it is in `out`.
+    Readers readers = {};
+    void check(const Backend& be) const;
+};
 
-// out [M, N] (+)= x [M, K] * w [N, K]^T + bias F32 [1, N].
-void matmul(Backend& be, Tensor out, Tensor x, const Weight& w, Accumulate acc = Accumulate::no,
-            Tensor bias = {});
+// out [M, N] (+)= x [M, K] * weight [N, K]^T + bias.
+struct Matmul {
+    static constexpr const char* kName = "matmul";
+    Tensor out;  // F32
+    Tensor x;
+    const Weight& weight;
+    Accumulate accumulate = Accumulate::no;
+    Tensor bias = {};  // F32 [1, N]; may be absent
+    void check(const Backend& be) const;
+};
 
-// Rotates q and k of qkv [M, (heads + 2 kv_heads) * head_dim] in place to each row's position
-// (halves convention: element i pairs with i + head_dim / 2) and writes k, v at each row's slot.
-// rope: F32 [positions, head_dim], cosines of the head_dim / 2 angles and then their sines.
-void rope_append(Backend& be, Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                 const KvLayer& kv);
+// Rotates q and k in place to each row's position (halves convention: element i pairs with i +
+// head_dim / 2) and writes k, v at each row's slot.
+struct RopeAppend {
+    static constexpr const char* kName = "rope_append";
+    Tensor qkv;   // F32 [M, (heads + 2 kv_heads) * head_dim]
+    Tensor rope;  // F32 [positions, head_dim]: cosines of the head_dim / 2 angles, then their sines
+    Rows rows;
+    AttentionShape shape;
+    KvLayer kv;
+    void check(const Backend& be) const;
+};
 
-// out [M, heads * head_dim]: softmax(q k / sqrt(head_dim)) v over each row's history, itself
-// included, in logical order; chunks of floor(position / 64).
-void attention(Backend& be, Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-               const KvLayer& kv);
+// out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical
+// order; chunks of floor(position / 64).
+struct Attention {
+    static constexpr const char* kName = "attention";
+    Tensor out;  // [M, heads * head_dim]
+    Tensor qkv;  // as RopeAppend leaves it
+    Rows rows;
+    AttentionShape shape;
+    KvLayer kv;
+    void check(const Backend& be) const;
+};
 
-// out [M, I] = silu(gate) * up, gate_up [M, 2 I].
-void swiglu(Backend& be, Tensor out, Tensor gate_up);
-// swiglu of x [M, K] * w [2 I, K]^T; gate_up [M, 2 I] is scratch: what it holds then is not
-// defined.
-void matmul_swiglu(Backend& be, Tensor out, Tensor gate_up, Tensor x, const Weight& w);
-void add(Backend& be, Tensor out, Tensor a, Tensor b);
-void copy(Backend& be, Tensor out, Tensor x);
+// out = silu(gate) * up.
+struct Swiglu {
+    static constexpr const char* kName = "swiglu";
+    Tensor out;      // [M, I]
+    Tensor gate_up;  // F32 [M, 2 I]
+    void check(const Backend& be) const;
+};
 
-// What a matmul with `w` reads, [rows, K] of the type that it wants, at the start of `room`, dense
-// F32 [>= rows, >= K]: every type of activations fits.
-Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows);
-// x as a matmul with `w` reads it: x itself, or a copy in such a room.
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room);
+// Swiglu of x [M, K] * weight [2 I, K]^T.
+struct MatmulSwiglu {
+    static constexpr const char* kName = "matmul_swiglu";
+    Tensor out;      // [M, I]
+    Tensor gate_up;  // F32 [M, 2 I]: scratch; what it holds then is not defined
+    Tensor x;
+    const Weight& weight;
+    void check(const Backend& be) const;
+    void run_parts(Backend& be, Label label) const;
+};
 
-// out row i = x row index[i]; index I32 [1, n].
-void gather_rows(Backend& be, Tensor out, Tensor x, Tensor index);
+struct Add {
+    static constexpr const char* kName = "add";
+    Tensor out, a, b;  // F32 [M, cols]
+    void check(const Backend& be) const;
+};
 
-// Slot from_slots[i] -> to_slot + i, as if one after another; from_slots ascending, I32 [1, n],
-// from_slots[i] >= to_slot + i.
-void kv_compact(Backend& be, const KvLayer& kv, int sequence, Tensor from_slots, int to_slot);
+struct Copy {
+    static constexpr const char* kName = "copy";
+    Tensor out;
+    Tensor x;  // F32 [M, cols]
+    void check(const Backend& be) const;
+};
 
-// out F32 [P, vocab]: Gumbel noise of core/rng.h for each of positions I32 [1, P].
-void noise(Backend& be, Tensor out, uint64_t seed, Tensor positions);
+// out row i = x row index[i].
+struct GatherRows {
+    static constexpr const char* kName = "gather_rows";
+    Tensor out;  // F32 [n, cols]
+    Tensor x;
+    Tensor index;  // I32 [1, n]
+    void check(const Backend& be) const;
+};
 
-// The k best candidates of each row. Without noise: of the edited logits, log_probs =
-// log_softmax over the whole row. With noise: z = processed logit / temperature + noise, and
-// log_probs = log_softmax(z / softness) over the max(k, 10) best.
-void top_k(Backend& be, const TopKStep& step);
+// Moves rows in all layers, as if one move were done after another: the moves of a sequence ascend
+// in `from` and in `to`, and none goes up.
+struct KvCompact {
+    static constexpr const char* kName = "kv_compact";
+    std::span<const KvLayer> layers;  // of one shape and page table
+    Tensor moves;                     // I32 [n, kKvMoveInts]
+    void check(const Backend& be) const;
+};
 
-void beam(Backend& be, const BeamStep& step);
+// Gumbel noise of core/rng.h for each of some positions.
+struct Noise {
+    static constexpr const char* kName = "noise";
+    Tensor out;  // F32 [P, vocab]
+    uint64_t seed;
+    Tensor positions;  // I32 [1, P]
+    void check(const Backend& be) const;
+};
 
-// ids I32 [1, M]: argmax of processed logits / temperature + noise; lowest id on ties, NaN below
-// -inf; -1 where every logit is NaN.
-void sample(Backend& be, Tensor ids, const SampleStep& step);
+// The k best candidates of each row. Without noise: of the edited logits, log_probs = log_softmax
+// over the whole row. With noise: z = processed logit / temperature + noise, and log_probs =
+// log_softmax(z / softness) over the max(k, 10) best.
+struct TopK {
+    static constexpr const char* kName = "top_k";
+    Tensor ids;          // out: I32 [rows, k], target ids, best first, ties to the lowest draft id
+    Tensor log_probs;    // out: F32 [rows, k]
+    Choice choice;       // with noise: processed like the target's; without: only the edits count
+    Tensor noise = {};   // F32 [1, vocab], the same for all rows; absent: rank by logit
+    float softness = 1;  // with noise: log_probs = log_softmax(best z / softness)
+    Tensor id_map = {};  // I32 [1, vocab]: draft id to target id; absent: identity
+    void check(const Backend& be) const;
+};
 
-// out F32 [M, vocab]: processed probabilities (softmax of the logits where choice changes nothing
-// and temperature is 1).
-void probs(Backend& be, Tensor out, const Choice& choice);
+// One level of EAGLE-2's expansion. The F rows just run have candidates ids[F, k]. Appends all F *
+// k to the table at table_offset (frontier rank, then child rank), with value = log_prob, plus the
+// parent's value if sum_values; then selects the next frontier: the `width` best of this level
+// (value descending, index ascending), or the given `selection`; and writes its rows.
+struct Beam {
+    static constexpr const char* kName = "beam";
+    Tensor ids, log_probs;  // [F, k]
+    Rows rows;              // the F rows of this level
+    Tensor frontier;        // in: I32 [1, >= F] table index of each row (unused if from_root)
+                            // out: that of the next rows
+    Tensor table;           // I32 [capacity, kCandidateInts]
+    Tensor selection;       // optional, I32 [1, width]: candidate numbers within this level
+    Tensor parent_row;      // out: I32 [1, width], which of `rows` each next row extends
+    Rows next;              // out: [width] rows, not in the place of `rows`; 0 on the last level
+    int table_offset = 0;
+    int next_slot = 0;       // next row i writes slot prefix + next_slot + i
+    bool from_root = false;  // rows holds only the last committed row: next rows extend the prefix
+    bool sum_values = true;
+    void check(const Backend& be) const;
+};
+
+// ids = argmax of processed logits / temperature + noise; lowest id on ties, NaN below -inf; -1
+// where every logit is NaN.
+struct Sample {
+    static constexpr const char* kName = "sample";
+    Tensor ids;  // out: I32 [1, M]
+    Choice choice;
+    Rows rows;          // row r uses the noise row of its depth (position - prefix)
+    Tensor noise = {};  // F32 [depths, vocab]; unused at temperature 0
+    void check(const Backend& be) const;
+};
+
+// out = processed probabilities (softmax of the logits where choice changes nothing and
+// temperature is 1).
+struct Probs {
+    static constexpr const char* kName = "probs";
+    Tensor out;  // F32 [M, vocab]
+    Choice choice;
+    void check(const Backend& be) const;
+};
+
+using Ops = OpList<Embed, RmsNorm, Matmul, RopeAppend, Attention, Swiglu, MatmulSwiglu, Add, Copy,
+                   GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs>;
+
+// An op that others can do together, with the same bits.
+template <class Op>
+concept Fused = requires(const Op& op, Backend& be, Label label) {
+    op.run_parts(be, label);
+};
 
 }  // namespace aerie

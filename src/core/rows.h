@@ -1,6 +1,7 @@
 // What a pass computes: per row its token, place in the sequence and the history that it sees.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/tensor.h"
@@ -28,6 +29,29 @@ struct Row {
 };
 constexpr int kRowInts = sizeof(Row) / sizeof(int32_t);
 
+// A row of plain text: it sees all positions before it, in the slots of their numbers.
+inline Row causal_row(int token, int position, int sequence = 0) {
+    Row row;
+    row.token = token;
+    row.sequence = sequence;
+    row.position = row.slot = row.prefix = position;
+    return row;
+}
+
+// The row of a drafted child of `parent`, in slot prefix + draft_slot. A child of the newest
+// committed row, which is in the cache, extends the prefix.
+inline Row child_row(const Row& parent, bool is_committed, int token, int draft_slot) {
+    Row child = parent;
+    child.token = token;
+    child.position = parent.position + 1;
+    if (is_committed)
+        child.prefix = child.position;
+    else
+        child.path[parent.depth()] = parent.slot;
+    child.slot = child.prefix + draft_slot;
+    return child;
+}
+
 // The device-side block of rows: I32 [count, kRowInts].
 struct Rows {
     Tensor block;
@@ -44,5 +68,14 @@ struct Candidate {
     float log_prob = 0;   // of this token given its path
 };
 constexpr int kCandidateInts = sizeof(Candidate) / sizeof(int32_t);
+
+// The order in which candidates a and b of a table are taken (as EAGLE-2's reference does): value
+// descending, index ascending; NaN last.
+inline bool better(const Candidate* table, int a, int b) {
+    const float x = table[a].value, y = table[b].value;
+    if (std::isnan(x) || std::isnan(y))
+        return std::isnan(x) == std::isnan(y) ? a < b : !std::isnan(x);
+    return x != y ? x > y : a < b;
+}
 
 }  // namespace aerie

@@ -1,143 +1,160 @@
-// The stable pass over true features, and the factory of the EAGLE drafters.
+// Loading a head, running it, and the rows of the methods that draft with one.
 #include "draft/eagle.h"
 
-#include <algorithm>
+#include <set>
 
-#include "backend/ops.h"
 #include "core/error.h"
-#include "core/float_environment.h"
+#include "model/loading.h"
+#include "model/synthetic.h"
 
 namespace aerie {
 
 namespace {
 
-bool is_auto(const DraftOptions& options) {
-    return options.kind == DraftKind::eagle2 && !options.tree && options.use_value &&
-           options.rerank;
+// Forks of EAGLE add norms and further layers; drafting without them would be silently bad.
+void refuse_unknown_tensors(const Checkpoint& checkpoint) {
+    static const std::set<std::string> known = {
+        "embed_tokens.weight", "fc.weight", "fc.bias", "layers.0.self_attn.q_proj.weight",
+        "layers.0.self_attn.k_proj.weight", "layers.0.self_attn.v_proj.weight",
+        "layers.0.self_attn.o_proj.weight", "layers.0.mlp.gate_proj.weight",
+        "layers.0.mlp.up_proj.weight", "layers.0.mlp.down_proj.weight",
+        "layers.0.post_attention_layernorm.weight",
+        // Copies that some exports carry along; not used.
+        "lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        if (!known.count(name))
+            throw Error(checkpoint.folder().string() + ": '" + name +
+                        "' is no part of an EAGLE-1/2 head");
 }
 
-// With a tree: a chain is the narrowest dynamic one, ablations are of the paper's.
-DraftOptions as_dynamic(DraftOptions options) {
-    if (options.kind == DraftKind::chain)
-        options.tree = {options.chain_length + 1, options.chain_length, 1};
-    else if (!options.tree)
-        options.tree = is_auto(options) ? kMostAuto : TreeShape{};
-    return options;
+// The feature is what the LM head reads.
+Taps taps_of(const ModelConfig& target) {
+    return {target.layers};
 }
 
-EagleReach reach_of(const DraftOptions& options) {
-    return options.kind == DraftKind::eagle1 ? static_reach(options)
-                                             : dynamic_reach(as_dynamic(options));
+KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
+    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
+}
+
+// The type that the target's LM head has where a head drafts with it: `weights`, or that of the
+// head's own fc.
+DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
+    const NamedTensor* fc = head.find("fc.weight");
+    return weights.value_or(fc ? fc->dtype : DType::F32);
+}
+
+DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
+    const ModelConfig& head = *plan.head;
+    const Checkpoint& tensors = plan.source->tensors;
+    const std::vector<TensorShape> shapes = head_tensors(head);
+    const DType type = lm_head_type(tensors, plan.weights);
+    DraftBytes bytes;
+    bytes.types = matrix_bytes(tensors, shapes, plan.weights);
+    if (type != plan.lm_head_type)
+        bytes.types[type] += dense_bytes(type, plan.target.vocab, plan.target.hidden);
+    bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
+    bytes.loading = loading_bytes(tensors, shapes);
+    EagleScratch scratch;
+    TensorPlan rooms;
+    scratch.add_to(rooms, head, reach.rows(plan.pass_rows));
+    bytes.scratch =
+        rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
+        dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
+        grown_bytes(plan, reach, head.hidden, head.hidden, head.vocab);
+    return bytes;
 }
 
 }  // namespace
 
-HeadLimits EagleReach::head_limits(const ModelConfig& head, DType kv, int context,
-                                   int pass_rows) const {
-    return {std::max(pass_rows, grow.width), context + levels + 1,
-            KvShape{1, head.kv_columns(), kv, context + draft_slots}};
+void check_head_fits(const ModelConfig& head, const ModelConfig& target,
+                     const std::string& folder) {
+    const auto check = [&](const char* what, int have, int want) {
+        if (have != want)
+            throw Error(folder + ": this head has " + what + " " + std::to_string(have) +
+                        ", the target has " + std::to_string(want));
+    };
+    check("hidden size", head.hidden, target.hidden);
+    check("vocabulary size", head.vocab, target.vocab);
 }
 
-void EagleTensors::add_to(TensorPlan& plan, int hidden_size, const EagleReach& reach, int context,
-                          int pass_rows) {
-    // A cycle at the very end of the context commits a whole path beyond it.
-    plan.add(features, DType::F32, context + reach.levels + 1, hidden_size);
-    plan.add(rows, DType::I32, pass_rows, kRowInts);
-    plan.add(hidden, DType::F32, pass_rows, hidden_size);
+void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    layer.add_to(plan, config, rows);
+    plan.add(pair, DType::F32, rows, 2 * config.hidden);
+    plan.add(pair_input, DType::F32, rows, 2 * config.hidden);
+    plan.add(head_input, DType::F32, rows, config.hidden);
 }
 
-EagleDrafter::EagleDrafter(const HeadSource& source, const EagleReach& reach,
-                           const DraftOptions& options)
+EagleWeights::EagleWeights(const DraftSource& source) {
+    const ModelConfig& config = *source.plan.head;
+    const Checkpoint& tensors = source.plan.source->tensors;
+    refuse_unknown_tensors(tensors);
+    const WeightLoader loader(source.backend, tensors, source.plan.weights);
+    if (tensors.find("embed_tokens.weight"))
+        embedding = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden,
+                                  WeightUse::lookup);
+    fc = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
+    if (tensors.find("fc.bias")) fc_bias = loader.vector("fc.bias", config.hidden);
+    layer = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
+    const DType type = lm_head_type(tensors, source.plan.weights);
+    if (!source.target.lm_head().is_stored_as(type)) own_lm_head = source.target.copy_lm_head(type);
+}
+
+EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)
     : be_(source.backend),
-      reach_(reach),
-      head_(source.backend, source.config, source.checkpoint, source.weights, source.target,
-            reach.head_limits(source.config, source.kv, source.context, source.pass_rows)),
-      grower_(source.backend, head_, reach.grow, options),
-      pass_rows_(source.pass_rows) {
-    if (reach.grow.top_k > source.config.vocab)
-        throw UsageError("a vocabulary of " + std::to_string(source.config.vocab) + " has no " +
-                         std::to_string(reach.grow.top_k) + " candidates");
+      target_(source.target),
+      config_(*source.plan.head),
+      weights_(std::static_pointer_cast<const EagleWeights>(source.weights)),
+      rope_(make_rope_table(be_, reach.positions(source.plan.context), config_.attention.head_dim,
+                            config_.rope_theta)),
+      kv_(be_, head_kv(source.plan, reach)) {
     TensorPlan plan;
-    t_.add_to(plan, source.config.hidden, reach, source.context, pass_rows_);
+    scratch_.add_to(plan, config_, reach.rows(source.plan.pass_rows));
     memory_ = plan.allocate(be_);
-    tokens_.reserve(size_t(t_.features.rows));
-    rows_.reserve(size_t(pass_rows_));
 }
 
-void EagleDrafter::observe(Tensor features, std::span<const int> next_tokens, int position) {
-    if (position == 0) {
-        tokens_.clear();
-        first_ = read_ = 0;
-    }
-    copy(be_, t_.features.row_range(position, int(next_tokens.size())), features);
-    tokens_.insert(tokens_.end(), next_tokens.begin(), next_tokens.end());
+void EagleLevels::run(Tensor out, Tensor features, Rows rows) {
+    const Tensor pair = scratch_.pair.row_range(0, rows.count());
+    const Weight& table = weights_->embedding ? *weights_->embedding : target_.embedding();
+    be_.run(Embed{pair.col_range(0, config_.hidden), table, rows}, "embedding");
+    be_.run(Copy{pair.col_range(config_.hidden, config_.hidden), features}, "feature");
+    const Tensor input = activation(be_, pair, *weights_->fc, scratch_.pair_input, "fc input");
+    be_.run(Matmul{out, input, *weights_->fc, Accumulate::no, weights_->fc_bias}, "fc");
+    weights_->layer->run(be_, config_, scratch_.layer, out, {rows, kv_.layer(0), rope_});
 }
 
-void EagleDrafter::catch_up(int window) {
-    if (backlog() > window) first_ = read_ = int(tokens_.size()) - window;
-    while (const int count = std::min(backlog(), pass_rows_)) {
-        rows_.assign(size_t(count), {});
-        for (int i = 0; i < count; ++i) {
-            rows_[size_t(i)].token = tokens_[size_t(read_ + i)];
-            rows_[size_t(i)].position = rows_[size_t(i)].slot = rows_[size_t(i)].prefix =
-                read_ + i - first_;
-        }
-        const Rows rows{t_.rows.row_range(0, count)};
-        be_.write(rows.block, rows_.data());
-        head_.forward(t_.hidden.row_range(0, count), t_.features.row_range(read_, count), rows);
-        read_ += count;
-    }
+void EagleLevels::logits(Tensor out, Tensor state, int) {
+    const Weight& head = weights_->lm_head(target_);
+    const Tensor input = activation(be_, state, head, scratch_.head_input, "LM head input");
+    be_.run(Matmul{out, input, head}, "logits");
 }
 
-std::span<const Candidate> EagleDrafter::expand(const Expansion& expansion,
-                                                const DraftContext& context) {
-    catch_up();
-    return grower_.expand(expansion, last(), context);
-}
-
-std::span<const Candidate> EagleDrafter::grow(FrontierPolicy& policy, int top_k,
-                                              const DraftContext& context) {
-    catch_up();
-    return grower_.grow(policy, top_k, last(), context);
-}
-
-HeadPosition EagleDrafter::last() const {
-    const int row = int(rows_.size()) - 1;
-    return {t_.hidden.row_range(row, 1), {t_.rows.row_range(row, 1)}, rows_.back()};
-}
-
-std::unique_ptr<Drafter> make_eagle(const HeadSource& source, const DraftOptions& options) {
-    const FloatEnvironment environment;
-    const Limits wanted = eagle_limits(source.config, options, source.context, source.pass_rows);
-    check_limits(wanted, source.backend.capabilities().most, source.checkpoint.folder().string(),
-                 source.backend.capabilities().name);
-    source.backend.reserve(wanted);
-    if (options.kind == DraftKind::eagle1) return make_eagle1(source, options);
-    return is_auto(options) ? make_eagle_auto(source, as_dynamic(options))
-                            : make_eagle2(source, as_dynamic(options));
-}
-
-Limits eagle_limits(const ModelConfig& head, const DraftOptions& options, int context,
-                    int pass_rows) {
-    const HeadLimits limits = reach_of(options).head_limits(head, DType::F16, context, pass_rows);
-    return pass_limits(head, limits.rows, limits.kv.slots);
-}
-
-DraftReach draft_reach(const DraftOptions& options, const ModelConfig& target) {
-    if (options.kind == DraftKind::none) return {};
-    return reach_of(options).draft_reach(target);
-}
-
-size_t eagle_scratch_bytes(const ModelConfig& head, const DraftOptions& options, DType kv,
-                           int context, int pass_rows) {
-    const EagleReach reach = reach_of(options);
-    GrowScratch scratch;
-    EagleTensors tensors;
-    TensorPlan plan;
-    scratch.add_to(plan, reach.grow, head.hidden, head.vocab);
-    tensors.add_to(plan, head.hidden, reach, context, pass_rows);
-    return plan.size_bytes() +
-           head_scratch_bytes(head, reach.head_limits(head, kv, context, pass_rows));
+DraftMethod eagle_method(const char* name, const char* help,
+                         Growth (*growth)(const DraftOptions&)) {
+    const auto reach = [growth](const DraftPlan& plan) { return reach_of(growth(plan.options)); };
+    DraftMethod method;
+    method.name = name;
+    method.help = help;
+    method.needs = DraftNeeds::head;
+    method.reach = [growth](const DraftOptions& options, const ModelConfig& target) {
+        const GrownReach reach = reach_of(growth(options));
+        return DraftReach{reach.nodes, reach.levels, taps_of(target)};
+    };
+    method.check = [](const DraftPlan& plan) {
+        check_head_fits(*plan.head, plan.target, plan.source->path.string());
+    };
+    method.limits = [reach](const DraftPlan& plan) {
+        const GrownReach most = reach(plan);
+        return pass_limits(*plan.head, most.rows(plan.pass_rows), most.slots(plan.context));
+    };
+    method.bytes = [reach](const DraftPlan& plan) { return eagle_bytes(plan, reach(plan)); };
+    method.load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+        return std::make_shared<EagleWeights>(source);
+    };
+    method.make = [growth, reach](const DraftSource& source) {
+        return make_grown(source, {std::make_unique<EagleLevels>(source, reach(source.plan)),
+                                   taps_of(source.plan.target), growth(source.plan.options)});
+    };
+    return method;
 }
 
 }  // namespace aerie

@@ -1,76 +1,73 @@
-// What chain, eagle1 and eagle2 have in common: one head, true features in, a grown tree out.
+// The EAGLE-1/2 draft head: one decoder layer that extrapolates the target's features
+// (EAGLE section 4.1; eagle.md sections 1 and 2).
 #pragma once
 
-#include <climits>
-#include <vector>
-
-#include "draft/drafter.h"
-#include "draft/eagle_head.h"
-#include "draft/grow.h"
+#include "draft/grown.h"
+#include "model/decoder_layer.h"
 
 namespace aerie {
 
-// What a drafter of these options can reach; sizes every buffer.
-struct EagleReach {
-    int nodes = 0;        // of the tree, root included
-    int levels = 0;       // of drafted tokens
-    int draft_slots = 0;  // head KV slots beyond the committed positions
-    GrowLimits grow;
+// What a head holds on a device, whoever drafts with it.
+struct EagleWeights final : DraftWeights {
+    // Throws Error if the head does not fit the target.
+    explicit EagleWeights(const DraftSource& source);
 
-    DraftReach draft_reach(const ModelConfig& target) const {
-        return {nodes, levels, {target.layers}};  // the feature is what the LM head reads
+    const Weight& lm_head(const Target& target) const {
+        return own_lm_head ? *own_lm_head : target.lm_head();
     }
-    HeadLimits head_limits(const ModelConfig& head, DType kv, int context, int pass_rows) const;
+
+    std::unique_ptr<Weight> embedding;  // absent: the target's
+    std::unique_ptr<Weight> fc;         // [hidden, 2 hidden]
+    Vector fc_bias;                     // may be absent
+    std::unique_ptr<DecoderLayer> layer;
+    std::unique_ptr<Weight>
+        own_lm_head;  // the target's, stored as lm_head_type says; absent: its own
 };
 
-// Device memory of a drafter besides the head's and the grower's.
-struct EagleTensors {
-    void add_to(TensorPlan& plan, int hidden, const EagleReach& reach, int context, int pass_rows);
+struct EagleScratch {
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
-    Tensor features;  // [positions, hidden], all that was observed
-    Tensor rows;      // [pass_rows, kRowInts]
-    Tensor hidden;    // [pass_rows, hidden]: the head's output at the positions of its last pass
+    Activations layer;
+    Tensor pair;                    // [rows, 2 hidden]: embedding beside feature
+    Tensor pair_input, head_input;  // read by matmuls: the pair, and the prediction
 };
 
-// Observing only stores; the head reads what it has missed when a proposal needs it.
-class EagleDrafter : public Drafter {
+// fc(embedding, feature) -> one layer without input norm; logits by the target's LM head. A node's
+// state is the feature that it predicts.
+class EagleLevels final : public LevelModel {
   public:
-    EagleDrafter(const HeadSource& source, const EagleReach& reach, const DraftOptions& options);
+    // source.weights must be EagleWeights.
+    EagleLevels(const DraftSource& source, const GrownReach& reach);
 
-    DraftReach reach() const override { return reach_.draft_reach(head_.target().config()); }
-    void observe(Tensor features, std::span<const int> next_tokens, int position) override;
-    void prepare() override { catch_up(); }
+    int token_lead() const override { return 1; }
+    int state_columns() const override { return config_.hidden; }
+    int feature_columns() const override { return config_.hidden; }
+    int vocab() const override { return config_.vocab; }
+    KvPool& kv() override { return kv_; }
 
-  protected:
-    std::span<const Candidate> expand(const Expansion& expansion, const DraftContext& context);
-    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const DraftContext& context);
-
-    int backlog() const { return int(tokens_.size()) - read_; }  // positions that the head misses
-    // Runs the head over them. With more than `window` of them it forgets what it knew and begins
-    // anew that far back: proposals may get worse, the cost stays bounded.
-    void catch_up(int window = INT_MAX);
+    void read(Tensor state, Tensor features, Rows rows) override { run(state, features, rows); }
+    void forward(Tensor state, Tensor parents, Rows rows, int) override {
+        run(state, parents, rows);
+    }
+    void logits(Tensor out, Tensor state, int level) override;
 
   private:
-    HeadPosition last() const;
+    void run(Tensor out, Tensor features, Rows rows);
 
     Backend& be_;
-    EagleReach reach_;
-    EagleHead head_;
-    TreeGrower grower_;
+    const Target& target_;
+    ModelConfig config_;
+    std::shared_ptr<const EagleWeights> weights_;
+    Vector rope_;
     Buffer memory_;
-    EagleTensors t_;
-    int pass_rows_;
-    std::vector<int> tokens_;  // [position]: the token that follows it
-    int first_ = 0;  // position where the head's text begins; its own positions count from here
-    int read_ = 0;   // positions below have been run through the head
-    std::vector<Row> rows_;  // of the head's last pass
+    EagleScratch scratch_;
+    KvPool kv_;
 };
 
-EagleReach static_reach(const DraftOptions& options);
-EagleReach dynamic_reach(const DraftOptions& options);
-std::unique_ptr<Drafter> make_eagle1(const HeadSource& source, const DraftOptions& options);
-// options.tree is the most that a tree may be.
-std::unique_ptr<Drafter> make_eagle_auto(const HeadSource& source, const DraftOptions& options);
-std::unique_ptr<Drafter> make_eagle2(const HeadSource& source, const DraftOptions& options);
+// The row of a method that grows such trees with an EAGLE-1/2 head.
+DraftMethod eagle_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&));
+
+// Throws Error, naming `folder`, if a head of this shape cannot draft for the target.
+void check_head_fits(const ModelConfig& head, const ModelConfig& target, const std::string& folder);
 
 }  // namespace aerie

@@ -9,19 +9,9 @@
 #include <limits>
 #include <numeric>
 
-#include "backend/ops.h"
-
 namespace aerie {
 
 namespace {
-
-// The reference's order: value descending, index ascending; NaN last.
-bool better(std::span<const Candidate> table, int a, int b) {
-    const float x = table[size_t(a)].value, y = table[size_t(b)].value;
-    if (std::isnan(x) || std::isnan(y))
-        return std::isnan(x) == std::isnan(y) ? a < b : !std::isnan(x);
-    return x != y ? x > y : a < b;
-}
 
 // A known expansion, chosen level by level.
 class KnownLevels final : public FrontierPolicy {
@@ -42,19 +32,6 @@ class KnownLevels final : public FrontierPolicy {
     const std::vector<Level>& levels_;
     size_t done_ = 0;
 };
-
-// The row of a candidate below `parent`; below the root it extends the committed positions.
-Row extend(const Row& parent, bool from_root, int token, int draft_slot) {
-    Row next = parent;
-    next.token = token;
-    next.position = parent.position + 1;
-    if (from_root)
-        next.prefix = next.position;
-    else
-        next.path[parent.depth()] = parent.slot;
-    next.slot = next.prefix + draft_slot;
-    return next;
-}
 
 }  // namespace
 
@@ -92,7 +69,7 @@ TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pe
 NodeList best_entries(std::span<const Candidate> table, int first, int last, int count) {
     NodeList best;  // a heap with the worst on top
     count = std::min(count, kMaxNodes);
-    const auto before = [&](int a, int b) { return better(table, a, b); };
+    const auto before = [&](int a, int b) { return better(table.data(), a, b); };
     for (int i = first; i < last; ++i) {
         if (!(table[size_t(i)].value > -std::numeric_limits<float>::infinity())) continue;
         if (int(best.size()) == count) {
@@ -112,16 +89,17 @@ void best_frontier(std::span<const Candidate> table, int first, int width, Front
     order.resize(table.size() - size_t(first));
     std::iota(order.begin(), order.end(), 0);
     width = std::min(width, int(order.size()));
-    std::partial_sort(order.begin(), order.begin() + width, order.end(),
-                      [=](int32_t a, int32_t b) { return better(table, first + a, first + b); });
+    std::partial_sort(order.begin(), order.begin() + width, order.end(), [=](int32_t a, int32_t b) {
+        return better(table.data(), first + a, first + b);
+    });
     frontier.resize(size_t(width));
     std::copy_n(order.begin(), width, frontier.begin());
 }
 
-void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_size, int vocab) {
+void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int state_columns, int vocab) {
     plan.add(logits, DType::F32, limits.width, vocab);
-    plan.add(hidden, DType::F32, limits.width, hidden_size);
-    plan.add(features, DType::F32, limits.width, hidden_size);
+    plan.add(states, DType::F32, limits.width, state_columns);
+    plan.add(parents, DType::F32, limits.width, state_columns);
     plan.add(ids, DType::I32, limits.width, limits.top_k);
     plan.add(log_probs, DType::F32, limits.width, limits.top_k);
     plan.add(table, DType::I32, limits.candidates, kCandidateInts);
@@ -131,37 +109,36 @@ void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_
     for (Tensor& block : rows) plan.add(block, DType::I32, limits.width, kRowInts);
 }
 
-TreeGrower::TreeGrower(Backend& be, EagleHead& head, const GrowLimits& limits,
+TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
                        const DraftOptions& options)
     : be_(be),
-      head_(head),
+      model_(model),
       proposals_(options.proposals),
       sum_values_(options.use_value),
       on_level_(options.on_level) {
-    const ModelConfig& config = head.target().config();
     TensorPlan plan;
-    scratch_.add_to(plan, limits, config.hidden, config.vocab);
+    scratch_.add_to(plan, limits, model.state_columns(), model.vocab());
     memory_ = plan.allocate(be);
     table_.reserve(size_t(limits.candidates));
     ids_.resize(size_t(limits.width) * size_t(limits.top_k));
     log_probs_.resize(ids_.size());
 }
 
-std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const HeadPosition& last,
-                                              const DraftContext& context) {
+std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const TextEnd& end,
+                                              const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
-    if (proposals_ == Proposals::coupled && context.noise)
-        context.noise->rows(be_, int(levels) + 1);  // all at once
+    if (proposals_ == Proposals::coupled && request.noise)
+        request.noise->rows(be_, int(levels) + 1);  // all at once
     if (on_level_) {
         KnownLevels policy(expansion);
-        return grow(policy, expansion.top_k, last, context);
+        return grow(policy, expansion.top_k, end, request);
     }
     write_selections(expansion);
-    const auto record = [&] { run_levels(expansion, last, context); };
-    if (context.edits)
+    const auto record = [&] { run_levels(expansion, end, request); };
+    if (request.edits)
         record();  // their number changes with every token
     else
-        be_.replay(key_of(expansion, last, context), std::ref(record));
+        be_.replay(key_of(expansion, end, request), std::ref(record));
     int rows = 1;
     for (const Level& level : expansion.levels) rows += level.width;
     table_.resize(size_t(rows) * size_t(expansion.top_k));
@@ -177,53 +154,61 @@ void TreeGrower::write_selections(const Expansion& expansion) {
                       selection.data());
 }
 
-uint64_t TreeGrower::key_of(const Expansion& expansion, const HeadPosition& last,
-                            const DraftContext& context) const {
+uint64_t TreeGrower::key_of(const Expansion& expansion, const TextEnd& end,
+                            const DraftRequest& request) const {
     const auto bits = [](float value) { return uint64_t(std::bit_cast<uint32_t>(value)); };
-    const Filters& filters = context.filters;
-    uint64_t key = replays_.of({last.hidden.offset_bytes, last.rows.block.offset_bytes,
-                                uint64_t(expansion.top_k), expansion.sum_values,
-                                context.noise != nullptr, bits(filters.temperature),
-                                uint64_t(filters.top_k), bits(filters.top_p), bits(filters.min_p)});
+    const Filters& filters = request.filters;
+    uint64_t key =
+        replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(expansion.top_k),
+                     expansion.sum_values, request.noise != nullptr, bits(filters.temperature),
+                     uint64_t(filters.top_k), bits(filters.top_p), bits(filters.min_p)});
     for (const Level& level : expansion.levels)
         key = replays_.of({key, uint64_t(level.width), level.selection.empty()});
     return key;
 }
 
-void TreeGrower::run_levels(const Expansion& expansion, const HeadPosition& last,
-                            const DraftContext& context) {
-    Tensor hidden = last.hidden;
-    Rows rows = last.rows;
-    BeamStep step;
+void TreeGrower::run_levels(const Expansion& expansion, const TextEnd& end,
+                            const DraftRequest& request) {
+    Tensor states = end.state;
+    Rows rows = end.rows;
+    Beam step;
     for (size_t level = 0;; ++level) {
-        rank(hidden, context, int(level), expansion.top_k);
+        rank(states, request, int(level), expansion.top_k);
         const Rows next = select(expansion, level, rows, step);
         step.table_offset += rows.count() * expansion.top_k;
         step.next_slot += next.count();
         if (next.count() == 0) break;
-        const Tensor features = scratch_.features.row_range(0, next.count());
-        gather_rows(be_, features, hidden, scratch_.parent_row.col_range(0, next.count()));
-        hidden = scratch_.hidden.row_range(0, next.count());
-        head_.forward(hidden, features, next);
+        states = run(states, next, int(level) + 1);
         rows = next;
     }
 }
 
-std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k,
-                                            const HeadPosition& last, const DraftContext& context) {
+std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, const TextEnd& end,
+                                            const DraftRequest& request) {
     table_.clear();
-    rows_ = {last.row};
-    Tensor hidden = last.hidden;
+    rows_ = {end.row};
+    Tensor states = end.state;
     Frontier frontier;
     for (int level = 0, first = -1;; ++level) {
-        rank(hidden, context, level, top_k);
+        rank(states, request, level, top_k);
         first = append_level(frontier, first, top_k);
         if (on_level_) on_level_(table_, first, int(table_.size()));
         frontier.clear();
         policy.choose(table_, first, frontier);
         if (frontier.empty()) return table_;
-        hidden = run(frontier, first, top_k, hidden);
+        states = run(states, extend(frontier, first, top_k), level + 1);
     }
+}
+
+// A pass over `rows`, which extend scratch parent_row of the rows whose states these are; returns
+// theirs.
+Tensor TreeGrower::run(Tensor states, Rows rows, int level) {
+    const Tensor parents = scratch_.parents.row_range(0, rows.count());
+    if (parents.cols > 0)
+        be_.run(GatherRows{parents, states, scratch_.parent_row.col_range(0, rows.count())});
+    const Tensor out = scratch_.states.row_range(0, rows.count());
+    model_.forward(out, parents, rows, level);
+    return out;
 }
 
 // Reads the candidates of the level just ranked, the children of `frontier` of the level that
@@ -243,52 +228,48 @@ int TreeGrower::append_level(const Frontier& frontier, int first, int top_k) {
     return begin;
 }
 
-// Head pass over the frontier; returns its output [width, hidden].
-Tensor TreeGrower::run(const Frontier& frontier, int first, int top_k, Tensor hidden) {
+// The rows of this frontier, on both sides, and which rows they extend.
+Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
     const int width = int(frontier.size());
-    const bool from_root = first == 0;
+    const bool from_text = first == 0;
     // Each level's rows follow those of the levels before: one slot for each k candidates so far.
-    const int next_slot = from_root ? 0 : first / top_k - 1 + int(rows_.size());
+    const int next_slot = from_text ? 0 : first / top_k - 1 + int(rows_.size());
     FixedVector<Row, kMaxFrontier> next;
     Frontier parents;
     for (int i = 0; i < width; ++i) {
         const int number = frontier[size_t(i)], parent = number / top_k;
         parents.push_back(parent);
-        next.push_back(extend(rows_[size_t(parent)], from_root,
-                              table_[size_t(first + number)].token, next_slot + i));
+        next.push_back(child_row(rows_[size_t(parent)], from_text,
+                                 table_[size_t(first + number)].token, next_slot + i));
     }
     rows_ = next;
-    const Tensor parent_row = scratch_.parent_row.col_range(0, width);
     const Rows rows{scratch_.rows[0].row_range(0, width)};
-    be_.write(parent_row, parents.data());
+    be_.write(scratch_.parent_row.col_range(0, width), parents.data());
     be_.write(rows.block, rows_.data());
-    const Tensor features = scratch_.features.row_range(0, width);
-    gather_rows(be_, features, hidden, parent_row);
-    const Tensor out = scratch_.hidden.row_range(0, width);
-    head_.forward(out, features, rows);
-    return out;
+    return rows;
 }
 
-// The k best candidates of each row of `hidden`, into scratch ids and log_probs.
-void TreeGrower::rank(Tensor hidden, const DraftContext& context, int level, int k) {
-    const int rows = hidden.rows;
-    TopKStep step;
+// The k best candidates of each row whose states these are, into scratch ids and log_probs.
+void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int k) {
+    const int rows = states.rows;
+    TopK step;
     step.choice.logits = scratch_.logits.row_range(0, rows);
-    head_.logits(step.choice.logits, hidden);
+    model_.logits(step.choice.logits, states, level);
     if (proposals_ == Proposals::coupled) {
-        step.choice.filters = context.filters;
-        step.choice.edits = context.edits;
-        if (context.noise) step.noise = context.noise->rows(be_, level + 1).row_range(level, 1);
+        step.choice.filters = request.filters;
+        step.choice.edits = request.edits;
+        if (request.noise) step.noise = request.noise->rows(be_, level + 1).row_range(level, 1);
     }
     step.softness = kCoupledSoftness;
+    step.id_map = model_.target_ids();
     step.ids = dense_prefix(scratch_.ids, rows, k);
     step.log_probs = dense_prefix(scratch_.log_probs, rows, k);
-    top_k(be_, step);
+    be_.run(step);
 }
 
 // Appends the level's candidates to the table and returns the rows of the next one (none at the
 // end). `step` carries table_offset and next_slot.
-Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step) {
+Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
     step.ids = dense_prefix(scratch_.ids, rows.count(), expansion.top_k);
@@ -304,7 +285,7 @@ Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Bea
     if (!last && !expansion.levels[level].selection.empty()) {
         step.selection = scratch_.selection.row_range(int(level), 1).col_range(0, width);
     }
-    beam(be_, step);
+    be_.run(step);
     return step.next;
 }
 

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "backend/replay_keys.h"
+#include "backend/tensor_plan.h"
 #include "draft/drafter.h"
-#include "draft/eagle_head.h"
+#include "draft/level_model.h"
+#include "draft/options.h"
 
 namespace aerie {
 
@@ -63,10 +65,10 @@ struct GrowLimits {
 };
 
 struct GrowScratch {
-    void add_to(TensorPlan& plan, const GrowLimits& limits, int hidden_size, int vocab);
+    void add_to(TensorPlan& plan, const GrowLimits& limits, int state_columns, int vocab);
 
     Tensor logits;                // [width, vocab]
-    Tensor hidden, features;      // [width, hidden]
+    Tensor states, parents;       // [width, state_columns]: a level's, and those of its parents
     Tensor ids, log_probs;        // [width, top_k]
     Tensor table;                 // [candidates, kCandidateInts]
     Tensor frontier, parent_row;  // [1, width]
@@ -74,9 +76,10 @@ struct GrowScratch {
     Tensor rows[2];               // [width, kRowInts]: this level's and the next's
 };
 
-// The head at the last committed position: its output [1, hidden], and its row, on both sides.
-struct HeadPosition {
-    Tensor hidden;
+// Where a tree begins: the model's newest row of the text, on both sides, and its state
+// [1, state_columns].
+struct TextEnd {
+    Tensor state;
     Rows rows;
     Row row;
 };
@@ -84,26 +87,27 @@ struct HeadPosition {
 // Both ways return the whole table, which is good until the next growth.
 class TreeGrower {
   public:
-    TreeGrower(Backend& be, EagleHead& head, const GrowLimits& limits, const DraftOptions& options);
+    TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
+               const DraftOptions& options);
 
-    std::span<const Candidate> expand(const Expansion& expansion, const HeadPosition& last,
-                                      const DraftContext& context);
-    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const HeadPosition& last,
-                                    const DraftContext& context);
+    std::span<const Candidate> expand(const Expansion& expansion, const TextEnd& end,
+                                      const DraftRequest& request);
+    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const TextEnd& end,
+                                    const DraftRequest& request);
 
   private:
     void write_selections(const Expansion& expansion);
-    void run_levels(const Expansion& expansion, const HeadPosition& last,
-                    const DraftContext& context);
-    uint64_t key_of(const Expansion& expansion, const HeadPosition& last,
-                    const DraftContext& context) const;
-    void rank(Tensor hidden, const DraftContext& context, int level, int k);
-    Rows select(const Expansion& expansion, size_t level, Rows rows, BeamStep& step);
+    void run_levels(const Expansion& expansion, const TextEnd& end, const DraftRequest& request);
+    uint64_t key_of(const Expansion& expansion, const TextEnd& end,
+                    const DraftRequest& request) const;
+    void rank(Tensor states, const DraftRequest& request, int level, int k);
+    Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
+    Tensor run(Tensor states, Rows rows, int level);
     int append_level(const Frontier& frontier, int first, int top_k);
-    Tensor run(const Frontier& frontier, int first, int top_k, Tensor hidden);
+    Rows extend(const Frontier& frontier, int first, int top_k);
 
     Backend& be_;
-    EagleHead& head_;
+    LevelModel& model_;
     Proposals proposals_;
     bool sum_values_;
     LevelHook on_level_;

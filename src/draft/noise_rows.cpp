@@ -3,7 +3,6 @@
 
 #include <numeric>
 
-#include "backend/ops.h"
 #include "draft/tree.h"
 
 namespace aerie {
@@ -26,7 +25,7 @@ Tensor NoiseRows::rows(Backend& be, int count) {
         std::iota(positions.begin(), positions.end(), first_position_ + made_);
         const Tensor device = positions_.col_range(0, missing);
         be.write(device, positions.data());
-        noise(be, noise_.row_range(made_, missing), seed_, device);
+        be.run(Noise{noise_.row_range(made_, missing), seed_, device});
         made_ = count;
     }
     return noise_.row_range(0, count);

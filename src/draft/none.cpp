@@ -1,21 +1,33 @@
 // No drafter: the tree is the root alone, and the loop decodes plainly.
-#include "draft/drafter.h"
+#include "draft/methods.h"
+#include "draft/stateless.h"
 
 namespace aerie {
 
 namespace {
 
-class None final : public Drafter {
+class None final : public StatelessDrafter {
   public:
     DraftReach reach() const override { return {}; }
-    void observe(Tensor, std::span<const int>, int) override {}
-    TokenTree propose(const DraftContext& context) override { return TokenTree(context.pending); }
+    TokenTree propose(const DraftRequest& request) override {
+        return TokenTree(request.tokens.back());
+    }
 };
 
 }  // namespace
 
 std::unique_ptr<Drafter> make_none() {
     return std::make_unique<None>();
+}
+
+DraftMethod none_method() {
+    DraftMethod method;
+    method.name = kNoDrafts;
+    method.help = "nothing: plain decoding";
+    method.reach = [](const DraftOptions&, const ModelConfig&) { return DraftReach{}; };
+    method.is_replayed = true;
+    method.make = [](const DraftSource&) { return make_none(); };
+    return method;
 }
 
 }  // namespace aerie

@@ -26,8 +26,12 @@ constexpr int kPriceRows = 4;           // T(M) has steps: a row's price is soug
 
 }  // namespace
 
-TreePolicy::TreePolicy(const TreeShape& most)
-    : most_(most), trust_(kFirstTrust), balance_(kFirstBalance), share_(kShare) {
+TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs)
+    : most_(most),
+      costs_(std::move(costs)),
+      trust_(kFirstTrust),
+      balance_(kFirstBalance),
+      share_(kShare) {
     truth_.resize(size_t(most.levels) + 1);
     for (auto& of_rank : confidence_) of_rank.resize(size_t(most.levels) + 1);
     const size_t candidates = size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k);
@@ -46,9 +50,9 @@ double TreePolicy::expected(int depth, int rank) const {
 
 // Of a further row in a tree of `nodes`, at best.
 double TreePolicy::row_cost(int nodes) const {
-    double least = costs_.verify(kMaxNodes);
+    double least = costs_->verify(kMaxNodes);
     for (int rows = 1; rows <= kPriceRows && nodes + rows <= kMaxNodes; ++rows)
-        least = std::min(least, (costs_.verify(nodes + rows) - costs_.verify(nodes)) / rows);
+        least = std::min(least, (costs_->verify(nodes + rows) - costs_->verify(nodes)) / rows);
     return least;
 }
 
@@ -60,7 +64,7 @@ double TreePolicy::gain_below(double probability, int depth) const {
         gain += std::max(0.0, probability * expected(depth + 1, rank) - row_price_);
     const double best_child = probability * expected(depth + 1, 0);
     if (best_child > row_price_ && depth + 1 < most_.levels)
-        gain += std::max(0.0, gain_below(best_child, depth + 1) - rate_ * costs_.level(1));
+        gain += std::max(0.0, gain_below(best_child, depth + 1) - rate_ * costs_->level(1));
     return gain;
 }
 
@@ -69,8 +73,8 @@ void TreePolicy::begin_text() {
 }
 
 bool TreePolicy::would_draft(int backlog) const {
-    const bool affordable = costs_.root(backlog) + costs_.verify(2) - 1 <= balance_;
-    return affordable && gain_below(1, 0) > rate_ * costs_.root(std::min(backlog, kUsualBacklog));
+    const bool affordable = costs_->root(backlog) + costs_->verify(2) - 1 <= balance_;
+    return affordable && gain_below(1, 0) > rate_ * costs_->root(std::min(backlog, kUsualBacklog));
 }
 
 bool TreePolicy::begin(int backlog) {
@@ -83,7 +87,7 @@ bool TreePolicy::begin(int backlog) {
     siblings_.clear();
     row_price_ = rate_ * row_cost(1);
     drafting_ = would_draft(backlog);
-    if (drafting_) spent_ = costs_.root(backlog);
+    if (drafting_) spent_ = costs_->root(backlog);
     return drafting_;
 }
 
@@ -156,7 +160,7 @@ int TreePolicy::best_count(const NodeList& entries) const {
     int best = 0;
     double worth = 0, most = 0;
     for (int count = 1; count <= int(entries.size()); ++count) {
-        const double cost = costs_.verify(1 + count) - 1;
+        const double cost = costs_->verify(1 + count) - 1;
         worth += probability_[size_t(entries[size_t(count) - 1])];
         if (worth - rate_ * cost > most && spent_ + cost <= balance_) {
             most = worth - rate_ * cost;
@@ -181,15 +185,15 @@ void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& f
     double gain = 0, most = 0;
     int width = 0;
     for (int w = 1; w <= widest; ++w) {
-        const double cost = costs_.level(w);
+        const double cost = costs_->level(w);
         gain += gain_below(probability_[size_t(first + order[size_t(w) - 1])], depth_);
-        const bool affordable = spent_ + cost + costs_.verify(nodes) - 1 <= balance_;
+        const bool affordable = spent_ + cost + costs_->verify(nodes) - 1 <= balance_;
         if (affordable && gain - rate_ * cost > most) {
             most = gain - rate_ * cost;
             width = w;
         }
     }
-    if (width > 0) spent_ += costs_.level(width);
+    if (width > 0) spent_ += costs_->level(width);
     for (int i = 0; i < width; ++i) frontier.push_back(order[size_t(i)]);
 }
 
@@ -237,7 +241,7 @@ void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int
                  {&truth_[depth], &confidence_[0][depth], &confidence_[1][depth]})
                 estimate->add(0, 0, kPlainMemory);
     }
-    settle(double(accepted.size()), spent_ + costs_.verify(tree.size()));
+    settle(double(accepted.size()), spent_ + costs_->verify(tree.size()));
 }
 
 // Books what a cycle brought and cost.

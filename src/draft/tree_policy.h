@@ -4,6 +4,7 @@
 // bounds what drafting may lose against plain decoding. Host code alone; costs are in plain cycles.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "draft/cycle_costs.h"
@@ -26,11 +27,10 @@ struct Estimate {
 
 class TreePolicy final : public FrontierPolicy {
   public:
-    explicit TreePolicy(const TreeShape& most);
+    // Of one text; the costs are those of all texts on the device.
+    TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs);
 
-    CycleCosts& costs() { return costs_; }
-    const CycleCosts& costs() const { return costs_; }
-    void set_costs(const MeasuredCosts& measured) { costs_ = CycleCosts(measured); }
+    CycleCosts& costs() { return *costs_; }
 
     // A new text: what failed in the last one may be tried again.
     void begin_text();
@@ -68,7 +68,7 @@ class TreePolicy final : public FrontierPolicy {
     void settle(double tokens, double cost);
 
     TreeShape most_;
-    CycleCosts costs_;
+    std::shared_ptr<CycleCosts> costs_;
 
     // Of the text so far.
     double trust_;                       // added to the log-odds that the head gives its best child

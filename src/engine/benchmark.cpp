@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "draft/stateless.h"
 #include "engine/accept.h"
 
 namespace aerie {
@@ -20,11 +21,12 @@ size_t probe_bytes(const Capabilities& device) {
 }
 
 // Proposes bare roots, like plain decoding, but lets any tree be verified.
-class AnyTree final : public Drafter {
+class AnyTree final : public StatelessDrafter {
   public:
     DraftReach reach() const override { return {kMaxNodes, kMaxDepth, {}}; }
-    void observe(Tensor, std::span<const int>, int) override {}
-    TokenTree propose(const DraftContext& context) override { return TokenTree(context.pending); }
+    TokenTree propose(const DraftRequest& request) override {
+        return TokenTree(request.tokens.back());
+    }
 };
 
 // A binary tree of this many nodes with arbitrary tokens.
@@ -36,7 +38,7 @@ TokenTree tree_of_size(int nodes, int vocab) {
 
 class Rounds {
   public:
-    Rounds(BenchModel& model, const BenchPlan& plan)
+    Rounds(Model& model, const BenchPlan& plan)
         : model_(model),
           plan_(plan),
           probe_(model.backend().memory_probe(probe_bytes(model.backend().capabilities()))),
@@ -100,7 +102,7 @@ class Rounds {
         if (!plan_.acceptance) return;
         DraftOptions options = model_.options().draft;
         options.tree = TreeShape{};
-        const BenchModel::Drafting drafting = model_.with(options);
+        const Model::Drafting drafting = model_.with(options);
         drafting.session->begin({});
         drafting.session->prefill(prompt_);
         decode_token(*drafting.session);
@@ -182,10 +184,10 @@ class Rounds {
         }
     }
 
-    BenchModel& model_;
+    Model& model_;
     const BenchPlan& plan_;
     std::unique_ptr<MemoryProbe> probe_;
-    BenchModel::Drafting plain_;
+    Model::Drafting plain_;
     std::vector<std::unique_ptr<CycleBench>> cycles_;
     std::vector<int> prompt_;
     BenchResult result_;
@@ -193,7 +195,7 @@ class Rounds {
 
 }  // namespace
 
-BenchResult run_benchmark(BenchModel& model, const BenchPlan& plan) {
+BenchResult run_benchmark(Model& model, const BenchPlan& plan) {
     return Rounds(model, plan).run();
 }
 

@@ -43,6 +43,6 @@ struct BenchResult {
     bool cancelled = false;
 };
 
-BenchResult run_benchmark(BenchModel& model, const BenchPlan& plan);
+BenchResult run_benchmark(Model& model, const BenchPlan& plan);
 
 }  // namespace aerie

@@ -118,7 +118,7 @@ ComparedText Comparer::decode(ComparedModel& model, const std::vector<int>& prom
 
 void Comparer::draft(ComparedModel& model, const Request& request, ComparedText& text) {
     try {
-        const Generation drafted = model.drafted(tokenizer_, request);
+        const GenerationResult drafted = model.drafted(tokenizer_, request);
         text.drafting = drafted.stats;
         text.drafted_fork = first_difference(text.ids, drafted.ids);
     } catch (const Error& error) {
@@ -258,7 +258,7 @@ Acceptance acceptance(const ComparedDevice& device) {
 const ComparedOp* final_state(const ComparedDevice& device) {
     const ComparedOp* last = nullptr;
     for (const ComparedOp& op : device.ops)
-        if (op.place.name == "final norm") last = &op;
+        if (op.place.name == kFinalNorm) last = &op;
     return last;
 }
 

@@ -82,7 +82,7 @@ struct Acceptance {
 };
 Acceptance acceptance(const ComparedDevice& device);
 
-// The last op of the final hidden state: what the LM head reads.
+// The op that makes what the LM head reads (kFinalNorm); null where the devices do not share it.
 const ComparedOp* final_state(const ComparedDevice& device);
 
 // Models of the same files, two at least, all of which are in memory. Texts are decoded by each

@@ -1,5 +1,7 @@
-// Passes go through an ObservedBackend; the model's own names tell which op is which.
+// Passes go through an ObservedBackend; the labels of its ops tell which is which.
 #include "engine/compared_model.h"
+
+#include <algorithm>
 
 #include "backend/tensor_plan.h"
 #include "core/error.h"
@@ -8,15 +10,6 @@
 namespace aerie {
 
 namespace {
-
-std::vector<OpPlace> places(const OpNames& names, int layers) {
-    std::vector<OpPlace> ops;
-    for (const std::string& name : names.before) ops.push_back({-1, name});
-    for (int layer = 0; layer < layers; ++layer)
-        for (const std::string& name : names.layer) ops.push_back({layer, name});
-    for (const std::string& name : names.after) ops.push_back({-1, name});
-    return ops;
-}
 
 // As f32 at most: all that a pass of one row puts out.
 size_t pass_row_bytes(const ModelConfig& config) {
@@ -33,7 +26,7 @@ ObservedBackend* observed(std::unique_ptr<Backend>& backend) {
     return observed;
 }
 
-KvShape given_shape(const BenchModel& model) {
+KvShape given_shape(const Model& model) {
     const ModelConfig& config = model.files().config;
     return {config.layers, config.kv_columns(), model.options().kv, model.files().context};
 }
@@ -90,45 +83,64 @@ void OpValues::floats(std::vector<float>& values) const {
     for (size_t i = 0; i < values.size(); i += kGroup) unpack(&values[i], blocks[i / kGroup]);
 }
 
-ComparedModel::ComparedModel(ModelFiles files, const RuntimeOptions& options,
+ComparedModel::ComparedModel(ModelFiles files, const LoadOptions& options,
                              std::unique_ptr<Backend> backend)
     : backend_(observed(backend)),
       model_(std::move(files), options, std::move(backend)),
       plain_(model_.with(make_none())),
-      given_kv_(model_.backend(), given_shape(model_)) {
+      given_kv_(model_.backend(), given_shape(model_)),
+      given_pages_(given_kv_.begin()) {
     const ModelConfig& config = model_.files().config;
-    if (options.draft.kind != DraftKind::none) drafted_ = model_.with(options.draft);
+    if (options.draft.method != kNoDrafts) drafted_ = model_.with(options.draft);
     TensorPlan plan;
     plan.add(rows_, DType::I32, kObservedRows, kRowInts);
     plan.add(logits_, DType::F32, kObservedRows, config.vocab);
     memory_ = plan.allocate(*backend_);
-    ops_ = places(model_.target().op_names(), config.layers);
     row_bytes_ = pass_row_bytes(config);
+    find_ops();
+}
+
+// By a pass over some text, which nothing else sees. Ops of one label are told apart by a number.
+void ComparedModel::find_ops() {
+    const int text[] = {0, 0};
+    forward(text, 0, 2, Inputs::given, [&](const ObservedBackend::Seen& seen) {
+        const std::string name = *seen.label.name ? seen.label.name : std::string(seen.op);
+        OpPlace place{seen.label.layer, name};
+        for (int n = 2; std::find(ops_.begin(), ops_.end(), place) != ops_.end(); ++n)
+            place.name = name + " " + std::to_string(n);
+        ops_.push_back(place);
+    });
 }
 
 void ComparedModel::run(std::span<const int> text, int first, int count, Inputs inputs,
                         const OnOp& on_op) {
-    check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config);
-    std::vector<Row> rows(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) {
-        rows[size_t(i)].token = text[size_t(first + i)];
-        rows[size_t(i)].position = rows[size_t(i)].slot = rows[size_t(i)].prefix = first + i;
-    }
-    const Tensor block = rows_.row_range(0, count);
-    backend_->write(block, rows.data());
     size_t op = 0;
-    const Watch watch(*backend_, [&](std::string_view, Tensor out) {
-        if (op < ops_.size()) on_op(op, out);
+    forward(text, first, count, inputs, [&](const ObservedBackend::Seen& seen) {
+        if (op < ops_.size()) on_op(op, seen.out);
         ++op;
     });
-    TargetPass pass;
-    pass.rows = {block};
-    pass.kv = inputs == Inputs::own ? &plain_.session->kv() : &given_kv_;
-    pass.logits = logits_.row_range(0, count);
-    model_.target().forward(pass);
     if (op != ops_.size())
         throw Error("a pass of " + model_.files().config.architecture + " has " +
-                    std::to_string(op) + " ops, but names for " + std::to_string(ops_.size()));
+                    std::to_string(op) + " ops, the first one had " + std::to_string(ops_.size()));
+}
+
+void ComparedModel::forward(std::span<const int> text, int first, int count, Inputs inputs,
+                            const ObservedBackend::Observer& observer) {
+    check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config.vocab);
+    const bool is_own = inputs == Inputs::own;
+    KvPages& pages = is_own ? plain_.session->text().pages() : given_pages_;
+    pages.hold(first + count);
+    std::vector<Row> rows;
+    for (int i = first; i < first + count; ++i)
+        rows.push_back(causal_row(text[size_t(i)], i, pages.sequence()));
+    const Tensor block = rows_.row_range(0, count);
+    backend_->write(block, rows.data());
+    const Watch watch(*backend_, observer);
+    TargetPass pass;
+    pass.rows = {block};
+    pass.kv = is_own ? &plain_.session->kv() : &given_kv_;
+    pass.logits = logits_.row_range(0, count);
+    model_.target().forward(pass);
 }
 
 void ComparedModel::read_logits(int row, std::vector<float>& logits) {

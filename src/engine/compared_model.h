@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/observed.h"
-#include "engine/bench_model.h"
-#include "engine/generate.h"
+#include "engine/generation.h"
+#include "engine/model.h"
 
 namespace aerie {
 
@@ -35,18 +35,17 @@ struct OpValues {
 
 class ComparedModel {
   public:
-    // A model on this device. options.draft: how its drafted texts are made; kind none: there are
+    // A model on this device. options.draft: how its drafted texts are made; method none: there are
     // none. Throws Error.
-    ComparedModel(ModelFiles files, const RuntimeOptions& options,
-                  std::unique_ptr<Backend> backend);
+    ComparedModel(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend);
 
     const Capabilities& capabilities() { return model_.backend().capabilities(); }
-    BenchModel& model() { return model_; }
+    Model& model() { return model_; }
     bool drafts() const { return drafted_.session != nullptr; }
-    Generation plain(const Tokenizer& tokenizer, const Request& request) {
+    GenerationResult plain(const Tokenizer& tokenizer, const Request& request) {
         return generate(*plain_.session, tokenizer, request);
     }
-    Generation drafted(const Tokenizer& tokenizer, const Request& request) {
+    GenerationResult drafted(const Tokenizer& tokenizer, const Request& request) {
         return generate(*drafted_.session, tokenizer, request);
     }
 
@@ -67,10 +66,15 @@ class ComparedModel {
     void read_logits(int row, std::vector<float>& logits);
 
   private:
+    void find_ops();
+    void forward(std::span<const int> text, int first, int count, Inputs inputs,
+                 const ObservedBackend::Observer& observer);
+
     ObservedBackend* backend_;  // owned by model_
-    BenchModel model_;
-    BenchModel::Drafting plain_, drafted_;
-    KvCache given_kv_;
+    Model model_;
+    Model::Drafting plain_, drafted_;
+    KvPool given_kv_;
+    KvPages given_pages_;
     Buffer memory_;
     Tensor rows_, logits_;
     std::vector<OpPlace> ops_;

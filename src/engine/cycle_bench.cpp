@@ -17,7 +17,7 @@ std::string text_of(const TreeShape& shape) {
 
 }  // namespace
 
-CycleBench::CycleBench(BenchModel& model, ForcedAcceptance forced, const Plan& plan)
+CycleBench::CycleBench(Model& model, ForcedAcceptance forced, const Plan& plan)
     : forced_(std::move(forced)), plan_(plan) {
     DraftOptions options = model.options().draft;
     options.tree = plan.shape;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/acceptance.h"
-#include "engine/bench_model.h"
+#include "engine/model.h"
 #include "engine/samples.h"
 
 namespace aerie {
@@ -31,7 +31,7 @@ class CycleBench {
         std::vector<int> prompt;
     };
     // Throws Error.
-    CycleBench(BenchModel& model, ForcedAcceptance forced, const Plan& plan);
+    CycleBench(Model& model, ForcedAcceptance forced, const Plan& plan);
     CycleBench(const CycleBench&) = delete;  // the drafter calls back
     CycleBench& operator=(const CycleBench&) = delete;
 
@@ -53,7 +53,7 @@ class CycleBench {
     ForcedAcceptance forced_;
     Plan plan_;
     bool one_level_ = false;
-    BenchModel::Drafting drafting_;
+    Model::Drafting drafting_;
     double tau_ = 0;  // of a given shape
     int64_t nodes_ = 0, tokens_ = 0, plain_cycles_ = 0;
     std::vector<double> plain_;       // of each round: seconds of a plain token

@@ -2,7 +2,6 @@
 #include "engine/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -18,8 +17,6 @@ namespace aerie {
 namespace fs = std::filesystem;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 12;             // over all points, so that a busy moment spoils no point
 constexpr int kRuns = 4;                // of a point in each round, where they are short
@@ -109,10 +106,11 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     session.begin({});
     const int token = 0;
     session.prefill({&token, 1});  // weights that were only mapped are read now, on no budget
-    const auto start = Clock::now();
-    const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    const double start = steady_seconds();
+    const auto spent = [&] { return steady_seconds() - start; };
     CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
-    CurveTimer level([&](int rows) { return drafter.level_seconds(rows); });
+    const DraftRequest request{session.text().draft(), session.text().tokens()};
+    CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
     verify.add(1);
     level.add(1);
     for (int rows : {2, 4, 8, 16, 32, kMaxNodes}) {

@@ -17,11 +17,16 @@ namespace {
 // Scores one window after the other with buffers of its own.
 class WindowScorer {
   public:
-    WindowScorer(Backend& be, Target& target, KvCache& kv, int pass_rows)
-        : be_(be), target_(target), kv_(kv), logits_row_(size_t(target.config().vocab)) {
+    WindowScorer(Backend& be, Target& target, KvPool& kv, const PerplexityTask& task)
+        : be_(be),
+          target_(target),
+          kv_(kv),
+          pages_(kv.begin()),
+          logits_row_(size_t(target.config().vocab)) {
+        pages_.hold(task.window);
         TensorPlan plan;
-        plan.add(rows_, DType::I32, pass_rows, kRowInts);
-        plan.add(logits_, DType::F32, pass_rows, target.config().vocab);
+        plan.add(rows_, DType::I32, task.pass_rows, kRowInts);
+        plan.add(logits_, DType::F32, task.pass_rows, target.config().vocab);
         memory_ = plan.allocate(be);
     }
 
@@ -46,11 +51,9 @@ class WindowScorer {
 
   private:
     void forward(std::span<const int> window, int first, int count) {
-        std::vector<Row> rows(static_cast<size_t>(count));
-        for (int i = 0; i < count; ++i) {
-            rows[size_t(i)].token = window[size_t(first + i)];
-            rows[size_t(i)].position = rows[size_t(i)].slot = rows[size_t(i)].prefix = first + i;
-        }
+        std::vector<Row> rows;
+        for (int i = first; i < first + count; ++i)
+            rows.push_back(causal_row(window[size_t(i)], i, pages_.sequence()));
         const Tensor block = rows_.row_range(0, count);
         be_.write(block, rows.data());
         TargetPass pass;
@@ -62,7 +65,8 @@ class WindowScorer {
 
     Backend& be_;
     Target& target_;
-    KvCache& kv_;
+    KvPool& kv_;
+    KvPages pages_;
     Buffer memory_;
     Tensor rows_, logits_;
     std::vector<float> logits_row_;
@@ -109,11 +113,10 @@ int64_t scored_tokens(const PerplexityTask& task) {
     return tokens;
 }
 
-Perplexity measure_perplexity(Backend& be, Target& target, KvCache& kv,
-                              const PerplexityTask& task) {
+Perplexity measure_perplexity(Backend& be, Target& target, KvPool& kv, const PerplexityTask& task) {
     const int64_t all = scored_tokens(task);
     if (all == 0) throw UsageError("the text has no token to score");
-    WindowScorer scorer(be, target, kv, task.pass_rows);
+    WindowScorer scorer(be, target, kv, task);
     Perplexity result;
     each_window(task, [&](std::span<const int> window) {
         if (task.cancelled && task.cancelled()) return false;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 #include "model/target.h"
 
 namespace aerie {
@@ -36,6 +36,6 @@ int64_t scored_tokens(const PerplexityTask& task);
 
 // Throws UsageError if there is nothing to score, Error where the model computes no number. Stops
 // early, with what it has, when cancelled.
-Perplexity measure_perplexity(Backend& be, Target& target, KvCache& kv, const PerplexityTask& task);
+Perplexity measure_perplexity(Backend& be, Target& target, KvPool& kv, const PerplexityTask& task);
 
 }  // namespace aerie

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
+
+#include "core/clock.h"
 
 namespace aerie {
 
@@ -41,13 +42,5 @@ class Samples {
 };
 
 constexpr double kRepeatSeconds = 0.03;  // what repeating something quick may take in a round
-
-template <class Action>
-double seconds_of(const Action& action) {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    action();
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 }  // namespace aerie

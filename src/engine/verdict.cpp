@@ -57,6 +57,12 @@ Check check(const ComparedDevice& device, const char* name) {
     return {device.name, name, true, "", 0, 0};
 }
 
+// What has nothing to look at has not been checked.
+void fail(Check& check, const char* why) {
+    check.passed = false;
+    check.finding = why;
+}
+
 // Fails unless the value is within the limit: a NaN is not.
 void limit(Check& check, double value, double most) {
     check.value = value;
@@ -90,7 +96,10 @@ Check check_ops(const ComparedDevice& device, const Tolerance& tolerance) {
         if (!within && beyond++ == 0) named = &op;
         if (beyond == 0 && (!named || op.alone.relative() > named->alone.relative())) named = &op;
     }
-    if (!named) return result;
+    if (!named) {
+        fail(result, "the devices have no op in common");
+        return result;
+    }
     limit(result, named->alone.relative(), tolerance.op);
     if (device.identical()) {
         result.finding = "all " + std::to_string(device.ops.size()) + " ops have the same bits";
@@ -109,7 +118,11 @@ Check check_ops(const ComparedDevice& device, const Tolerance& tolerance) {
 Check check_state(const ComparedDevice& device, const Tolerance& tolerance) {
     Check result = check(device, "final state");
     const ComparedOp* state = final_state(device);
-    limit(result, state ? state->carried.relative() : 0, tolerance.state);
+    if (!state || state->carried.values == 0) {
+        fail(result, "no values of a final norm were compared");
+        return result;
+    }
+    limit(result, state->carried.relative(), tolerance.state);
     result.finding = "relative error " + scientific(result.value) + " in what the LM head reads";
     return result;
 }
@@ -129,6 +142,8 @@ void add_kl(std::vector<Check>& checks, const ComparedDevice& device, const Tole
     if (kl.agreements < kl.positions)
         top.finding +=
             "; elsewhere the reference's margin is at most " + margin_text(kl.worst_margin);
+    if (kl.positions == 0)
+        for (Check* check : {&mean, &most, &top}) fail(*check, "no position was compared");
     checks.insert(checks.end(), {mean, most, top});
 }
 

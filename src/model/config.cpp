@@ -3,18 +3,14 @@
 #include "model/config.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/model_folder.h"
 
 namespace aerie {
 
 namespace {
-
-constexpr const char* kConfig = "config.json";
 
 // Typed access to the fields of one JSON object; every failure names file and field.
 class Fields {
@@ -149,14 +145,6 @@ ModelConfig parse_shape(const Fields& fields) {
     return config;
 }
 
-Json read_config_json(const std::filesystem::path& folder) {
-    std::optional<Json> json = read_json_in_folder(folder, kConfig);
-    if (!json)
-        throw Error((folder / kConfig).string() +
-                    ": missing; a Hugging Face model folder is expected");
-    return *std::move(json);
-}
-
 }  // namespace
 
 Limits pass_limits(const ModelConfig& config, int rows, int slots) {
@@ -212,18 +200,18 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& so
     return config;
 }
 
-ModelConfig read_model_config(const std::filesystem::path& folder) {
-    return parse_model_config(read_config_json(folder), (folder / kConfig).string());
+ModelConfig target_config(const ModelSource& source) {
+    return parse_model_config(source.config.json, source.config.file);
 }
 
-ModelConfig read_head_config(const std::filesystem::path& folder) {
-    return parse_head_config(read_config_json(folder), (folder / kConfig).string());
+ModelConfig head_config(const ModelSource& source) {
+    return parse_head_config(source.config.json, source.config.file);
 }
 
-GenerationConfig read_generation_config(const std::filesystem::path& folder) {
-    constexpr const char* kName = "generation_config.json";
-    const std::optional<Json> json = read_json_in_folder(folder, kName);
-    return json ? parse_generation_config(*json, (folder / kName).string()) : GenerationConfig{};
+GenerationConfig generation_config(const ModelSource& source) {
+    return source.generation
+               ? parse_generation_config(source.generation->json, source.generation->file)
+               : GenerationConfig{};
 }
 
 }  // namespace aerie

@@ -1,13 +1,12 @@
 // What a model folder's JSON files say about the model, checked and in the runtime's own terms.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
-#include "io/json.h"
+#include "io/model_source.h"
 
 namespace aerie {
 
@@ -51,9 +50,9 @@ struct GenerationConfig {
 };
 GenerationConfig parse_generation_config(const Json& json, const std::string& source);
 
-// Reads folder/config.json or folder/generation_config.json (which may be absent).
-ModelConfig read_model_config(const std::filesystem::path& folder);
-ModelConfig read_head_config(const std::filesystem::path& folder);
-GenerationConfig read_generation_config(const std::filesystem::path& folder);
+// The same of a model's files.
+ModelConfig target_config(const ModelSource& source);
+ModelConfig head_config(const ModelSource& source);
+GenerationConfig generation_config(const ModelSource& source);
 
 }  // namespace aerie

@@ -1,8 +1,6 @@
 // A transformer layer, reading like the paper (LLaMA, section 2.2).
 #include "model/decoder_layer.h"
 
-#include "backend/ops.h"
-
 namespace aerie {
 
 void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
@@ -37,11 +35,6 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
         attention_norm_ = loader.vector(prefix + "input_layernorm.weight", config.hidden);
 }
 
-std::vector<std::string> DecoderLayer::op_names() {
-    return {"attention norm", "qkv",     "rotation", "attention", "attention output",
-            "ffn norm",       "gate_up", "swiglu",   "down"};
-}
-
 void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
                        const LayerPass& pass) const {
     const int m = x.rows;
@@ -49,20 +42,23 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     const Tensor mixed = activation_in(be, scratch.mixed, *out_, m);
     const Tensor gated = activation_in(be, scratch.gated, *down_, m);
 
+    const float epsilon = config.rms_epsilon;
+    const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
+
     Tensor norm = activation_in(be, scratch.norm, *qkv_, m);
     if (attention_norm_.tensor)
-        rms_norm(be, norm, x, attention_norm_, config.rms_epsilon, *qkv_);
+        run("attention norm", RmsNorm{norm, x, attention_norm_, epsilon, {qkv_.get()}});
     else
-        copy(be, norm, x);
-    matmul(be, qkv, norm, *qkv_);
-    rope_append(be, qkv, pass.rope, pass.rows, config.attention, pass.kv);
-    attention(be, mixed, qkv, pass.rows, config.attention, pass.kv);
-    matmul(be, x, mixed, *out_, Accumulate::yes);
+        run("attention input", Copy{norm, x});
+    run("qkv", Matmul{qkv, norm, *qkv_});
+    run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
+    run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
+    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});
 
     norm = activation_in(be, scratch.norm, *gate_up_, m);
-    rms_norm(be, norm, x, ffn_norm_, config.rms_epsilon, *gate_up_);
-    matmul_swiglu(be, gated, gate_up, norm, *gate_up_);
-    matmul(be, x, gated, *down_, Accumulate::yes);
+    run("ffn norm", RmsNorm{norm, x, ffn_norm_, epsilon, {gate_up_.get()}});
+    run("swiglu", MatmulSwiglu{gated, gate_up, norm, *gate_up_});
+    run("down", Matmul{x, gated, *down_, Accumulate::yes});
 }
 
 }  // namespace aerie

@@ -33,6 +33,7 @@ struct LayerPass {
     Rows rows;
     KvLayer kv;
     Tensor rope;
+    int layer = 0;  // for labels
 };
 
 class DecoderLayer {
@@ -41,9 +42,6 @@ class DecoderLayer {
     // raw.
     DecoderLayer(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                  bool has_attention_norm);
-
-    // What the ops of run are called, in their order (of a layer with attention norm).
-    static std::vector<std::string> op_names();
 
     // x [M, hidden], in place.
     void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,

@@ -1,7 +1,7 @@
 // LLaMA: embedding, decoder layers, final norm, LM head.
 #include <algorithm>
+#include <cassert>
 
-#include "backend/ops.h"
 #include "core/error.h"
 #include "model/decoder_layer.h"
 #include "model/target.h"
@@ -37,29 +37,19 @@ class Llama final : public Target {
     void forward(const TargetPass& pass) override {
         const int m = pass.rows.count();
         const Tensor x = scratch_.x.row_range(0, m), normed = scratch_.normed.row_range(0, m);
-        embed(be_, x, *embedding_, pass.rows);
+        be_.run(Embed{x, *embedding_, pass.rows}, "embedding");
         for (int i = 0; i < config_.layers; ++i) {
             copy_tap(pass, i, x);
-            layers_[i].run(be_, config_, scratch_.layer, x, {pass.rows, pass.kv->layer(i), rope_});
+            layers_[i].run(be_, config_, scratch_.layer, x,
+                           {pass.rows, pass.kv->layer(i), rope_, i});
         }
-        rms_norm(be_, normed, x, final_norm_, config_.rms_epsilon);
+        be_.run(RmsNorm{normed, x, final_norm_, config_.rms_epsilon}, kFinalNorm);
         copy_tap(pass, config_.layers, normed);
-        const int n = pass.logits.rows;
-        if (n == 0) return;
-        const Tensor input =
-            activation(be_, normed.row_range(m - n, n), lm_head(), scratch_.head_input);
-        matmul(be_, pass.logits, input, lm_head());
+        if (pass.logits.rows > 0) read_out(pass, normed);
     }
 
     std::unique_ptr<Weight> copy_lm_head(DType as) const override {
         return load_lm_head({be_, checkpoint_, as});
-    }
-
-    OpNames op_names() const override {
-        OpNames names = {{"embedding"}, DecoderLayer::op_names(), {"final norm"}};
-        if (be_.activation_type(lm_head()) != DType::F32) names.after.push_back("LM head input");
-        names.after.push_back("logits");
-        return names;
     }
 
   private:
@@ -68,9 +58,21 @@ class Llama final : public Target {
         return loader.matrix({{name, config_.vocab}}, config_.hidden);
     }
     void copy_tap(const TargetPass& pass, int layer, Tensor state) {
-        for (size_t t = 0; t < pass.taps.size(); ++t)
-            if (pass.taps[t] == layer)
-                copy(be_, pass.features.col_range(int(t) * config_.hidden, config_.hidden), state);
+        const int columns = config_.hidden;
+        for (int t = 0; t < int(pass.taps.size()); ++t)
+            if (pass.taps[size_t(t)] == layer)
+                be_.run(Copy{pass.features.col_range(t * columns, columns), state}, {"tap", layer});
+    }
+    void read_out(const TargetPass& pass, Tensor normed) {
+        const int n = pass.logits.rows, m = normed.rows;
+        assert(pass.logit_rows ? pass.logit_rows.cols == n : n == 1 || n == m);
+        // Nobody reads x any more.
+        const Tensor chosen =
+            pass.logit_rows ? scratch_.x.row_range(0, n) : normed.row_range(m - n, n);
+        if (pass.logit_rows) be_.run(GatherRows{chosen, normed, pass.logit_rows}, "LM head rows");
+        const Tensor input =
+            activation(be_, chosen, lm_head(), scratch_.head_input, "LM head input");
+        be_.run(Matmul{pass.logits, input, lm_head()}, "logits");
     }
 
     Backend& be_;

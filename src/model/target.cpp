@@ -7,11 +7,11 @@
 
 namespace aerie {
 
-void check_tokens(std::span<const int> tokens, const ModelConfig& config) {
+void check_tokens(std::span<const int> tokens, int vocab) {
     for (int token : tokens)
-        if (token < 0 || token >= config.vocab)
+        if (token < 0 || token >= vocab)
             throw UsageError("token " + std::to_string(token) + " is none of the " +
-                             std::to_string(config.vocab) + " of the model");
+                             std::to_string(vocab) + " of the model");
 }
 
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,

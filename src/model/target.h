@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/kv_cache.h"
+#include "model/kv_pool.h"
 #include "model/weights.h"
 
 namespace aerie {
@@ -20,21 +20,20 @@ using Taps = std::vector<int>;
 
 struct TargetPass {
     Rows rows;
-    const KvCache* kv = nullptr;
+    const KvPool* kv = nullptr;
     std::span<const int> taps;
     Tensor features;  // out: F32 [M, taps * hidden]; absent without taps
-    Tensor logits;    // out: F32 [n <= M, vocab], of the last n rows
+    // out: F32 [n, vocab], n may be 0: of logit_rows; without them, of all rows or of the last one.
+    Tensor logits;
+    Tensor logit_rows = {};  // I32 [1, n]: rows of the pass, in any order
 };
+
+// Label of the op that makes what the LM head reads.
+constexpr const char* kFinalNorm = "final norm";
 
 struct TargetLimits {
     int rows = 0;       // most rows of a pass
     int positions = 0;  // RoPE table: context plus the deepest draft
-};
-
-// What the ops of a pass are called, in the order of their calls: those before the layers, of each
-// layer, and after them. For who observes a pass without taps (backend/observed.h).
-struct OpNames {
-    std::vector<std::string> before, layer, after;
 };
 
 class Target {
@@ -43,7 +42,6 @@ class Target {
     virtual void forward(const TargetPass& pass) = 0;
     // The LM head once more, in another type, for who drafts with it.
     virtual std::unique_ptr<Weight> copy_lm_head(DType as) const = 0;
-    virtual OpNames op_names() const = 0;
 
     const ModelConfig& config() const { return config_; }
     const Weight& embedding() const { return *embedding_; }
@@ -55,7 +53,7 @@ class Target {
 };
 
 // Throws UsageError unless every token is one of the model's.
-void check_tokens(std::span<const int> tokens, const ModelConfig& config);
+void check_tokens(std::span<const int> tokens, int vocab);
 
 // Throws Error for an architecture that is not known or tensors that do not fit.
 std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,

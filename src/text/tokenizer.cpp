@@ -8,9 +8,6 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/input_file.h"
-#include "io/json.h"
-#include "io/model_folder.h"
 
 // The library exports this without declaring it in its installed header.
 namespace sentencepiece::logging {
@@ -20,7 +17,6 @@ void SetMinLogLevel(int level);
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxModelBytes = 16 << 20;
 // The library joins runs of unknown characters in quadratic time where it cannot fall back to
 // bytes.
 constexpr size_t kMaxTextBytes = 1 << 20;
@@ -142,13 +138,9 @@ Tokenizer Tokenizer::from_bytes(std::string_view model, const std::string& file)
     return tokenizer;
 }
 
-Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
-    const std::string file = (folder / "tokenizer.model").string();
-    Tokenizer tokenizer =
-        from_bytes(read_text(file_in_folder(folder, "tokenizer.model"), kMaxModelBytes), file);
-    constexpr const char* kConfig = "tokenizer_config.json";
-    if (const std::optional<Json> config = read_json_in_folder(folder, kConfig))
-        tokenizer.impl_->read_config(*config, (folder / kConfig).string());
+Tokenizer Tokenizer::load(const TokenizerSource& source) {
+    Tokenizer tokenizer = from_bytes(source.bytes, source.file);
+    if (source.config) tokenizer.impl_->read_config(source.config->json, source.config->file);
     return tokenizer;
 }
 

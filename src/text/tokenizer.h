@@ -7,13 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "io/model_source.h"
+
 namespace aerie {
 
 class Tokenizer {
   public:
-    // Reads tokenizer.model (checked by check_sentencepiece_model first) and, if there, bos/eos and
+    // Of a tokenizer.model (checked by check_sentencepiece_model first) and, if there, bos/eos and
     // the chat template of tokenizer_config.json. Throws Error.
-    static Tokenizer load(const std::filesystem::path& folder);
+    static Tokenizer load(const TokenizerSource& source);
+    static Tokenizer load(const std::filesystem::path& folder) {
+        return load(read_tokenizer(folder));
+    }
     // A tokenizer.model alone; `file` names it in errors.
     static Tokenizer from_bytes(std::string_view model, const std::string& file);
     Tokenizer(Tokenizer&&) noexcept;

@@ -18,9 +18,11 @@ class Counting final : public ObservedBackend {
     using ObservedBackend::ObservedBackend;
     int made = 0;
 
-    void do_noise(Tensor out, uint64_t seed, Tensor positions) override {
-        made += out.rows;
-        ObservedBackend::do_noise(out, seed, positions);
+  protected:
+    using ObservedBackend::do_run;
+    void do_run(const Noise& op, Label label) override {
+        made += op.out.rows;
+        ObservedBackend::do_run(op, label);
     }
 };
 

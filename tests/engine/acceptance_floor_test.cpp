@@ -14,13 +14,13 @@ int from_environment(const char* name, int otherwise) {
 }
 
 DraftOptions eagle2() {
-    DraftOptions draft = draft_options(DraftKind::eagle2);
+    DraftOptions draft = draft_options("eagle2");
     draft.tree = {16, 4, 4};
     return draft;
 }
 
 AcceptanceRun run(const std::string& device, DType type, const DraftOptions& draft) {
-    RuntimeOptions options = bundled_options(type);
+    LoadOptions options = bundled_options(type);
     options.device = device;
     Bundled model(options);
     return run_for_acceptance(model, draft, from_environment("AERIE_TEST_PROMPTS", 4),
@@ -34,7 +34,7 @@ TEST_P(AcceptanceFloor, AsTheCpu) {
     const DType type = GetParam();
     const bool bits_agree = type == DType::Q8_0 || type == DType::Q4_0;
     std::vector<DraftOptions> drafts = {eagle2()};
-    if (bits_agree) drafts.push_back(draft_options(DraftKind::chain));
+    if (bits_agree) drafts.push_back(draft_options("chain"));
     for (const DraftOptions& draft : drafts) {
         const AcceptanceRun want = run("cpu", type, draft), got = run(test_device(), type, draft);
         std::printf("%s: tau %.4f over %d cycles, the CPU's %.4f\n", name(type), got.tau(),

@@ -13,8 +13,8 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
-#include "engine/generate.h"
-#include "engine/runtime.h"
+#include "engine/generation.h"
+#include "engine/model.h"
 #include "io/input_file.h"
 #include "io/json.h"
 #include "paths.h"
@@ -52,58 +52,40 @@ class NeedsTestDevice : public testing::Environment {
 inline testing::Environment* const needs_test_device =
     testing::AddGlobalTestEnvironment(new NeedsTestDevice);
 
-inline RuntimeOptions bundled_options(DType type, DType draft_type) {
-    RuntimeOptions options;
+inline LoadOptions bundled_options(DType type, DType draft_type) {
+    LoadOptions options;
     options.device = test_device();
     options.model = models_dir() / "aerie-tiny";
     options.head = models_dir() / "aerie-tiny-eagle";
     options.weights = type;
     options.draft_weights = draft_type;
     options.kv = type == DType::F32 ? DType::F32 : DType::F16;
-    options.draft.kind = DraftKind::eagle2;
+    options.draft.method = "eagle2";
     return options;
 }
 
-inline RuntimeOptions bundled_options(DType type = DType::F32) {
+inline LoadOptions bundled_options(DType type = DType::F32) {
     return bundled_options(type, type);
 }
 
-// A target with its tokenizer, and sessions with whatever drafter a test wants.
+// A model with its tokenizer, and sessions with whatever drafter a test wants.
 class Bundled {
   public:
-    explicit Bundled(const RuntimeOptions& options = bundled_options())
+    explicit Bundled(const LoadOptions& options = bundled_options())
         : Bundled(options, open_device(options.device, {options.threads})) {}
-    Bundled(const RuntimeOptions& options, std::unique_ptr<Backend> backend)
-        : options_(options),
-          files_(ModelFiles::open(options)),
-          tokenizer_(Tokenizer::load(options.model)),
-          backend_(std::move(backend)) {
-        backend_->reserve(backend_limits(files_.config, limits()));
-        target_ = make_target(*backend_, files_.config, files_.checkpoint, options.weights,
-                              target_limits(limits()));
+    Bundled(const LoadOptions& options, std::unique_ptr<Backend> backend)
+        : Bundled(ModelFiles::open(options), options, std::move(backend)) {}
+
+    using Drafting = Model::Drafting;
+    Drafting drafting(const DraftOptions& draft) { return model_.with(draft); }
+    Drafting drafting(const DraftOptions& draft, const BatchLimits& limits) {
+        return model_.with(draft, limits);
     }
 
-    struct Drafting {
-        std::unique_ptr<Drafter> drafter;
-        std::unique_ptr<Session> session;
-    };
-    Drafting drafting(const DraftOptions& draft) { return drafting(draft, limits()); }
-    Drafting drafting(const DraftOptions& draft, const SessionLimits& limits) {
-        Drafting result;
-        result.drafter =
-            draft.kind == DraftKind::none
-                ? make_none()
-                : make_eagle({*backend_, *target_, *files_.head_config, *files_.head_checkpoint,
-                              options_.draft_weights, limits.kv, limits.context,
-                              std::max(limits.prefill_rows, kMaxNodes)},
-                             draft);
-        result.session = std::make_unique<Session>(*backend_, *target_, *result.drafter, limits);
-        return result;
-    }
-
-    SessionLimits limits() const { return {files_.context, options_.kv, options_.prefill_rows}; }
-    Backend& backend() { return *backend_; }
-    Target& target() { return *target_; }
+    BatchLimits limits() const { return model_.limits(); }
+    Model& model() { return model_; }
+    Backend& backend() { return model_.backend(); }
+    Target& target() { return model_.target(); }
     const Tokenizer& tokenizer() const { return tokenizer_; }
 
     std::vector<int> encode(const std::string& prompt) const {
@@ -121,22 +103,23 @@ class Bundled {
         return request;
     }
 
-    Generation run(Session& session, const Request& request) {
+    GenerationResult run(Session& session, const Request& request) {
         return generate(session, tokenizer_, request);
     }
 
   private:
-    RuntimeOptions options_;
-    ModelFiles files_;
+    Bundled(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
+        : tokenizer_(load_tokenizer(files)),
+          model_(std::move(files), options, std::move(backend)) {}
+
     Tokenizer tokenizer_;
-    std::unique_ptr<Backend> backend_;
-    std::unique_ptr<Target> target_;
+    Model model_;
 };
 
-// eagle2 with the paper's tree.
-inline DraftOptions draft_options(DraftKind kind) {
+// Where the tree grows, the paper's.
+inline DraftOptions draft_options(const std::string& method) {
     DraftOptions options;
-    options.kind = kind;
+    options.method = method;
     options.tree = TreeShape{};
     return options;
 }
@@ -144,7 +127,7 @@ inline DraftOptions draft_options(DraftKind kind) {
 // eagle2 with trees chosen by measurement; nothing is measured beforehand.
 inline DraftOptions auto_options() {
     DraftOptions options;
-    options.kind = DraftKind::eagle2;
+    options.method = "eagle2";
     return options;
 }
 

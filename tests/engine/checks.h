@@ -41,7 +41,7 @@ struct BitsRun {
 };
 
 inline BitsRun run_for_bits(Bundled& model) {
-    DraftOptions draft = draft_options(DraftKind::eagle2);
+    DraftOptions draft = draft_options("eagle2");
     draft.tree = {16, 4, 4};
     auto drafting = model.drafting(draft);
     Session& session = *drafting.session;
@@ -90,7 +90,7 @@ inline AcceptanceRun run_for_acceptance(Bundled& model, const DraftOptions& draf
         Request request = model.request(model.encode(prompt), tokens,
                                         sampling_at(i % 2 ? 0.8f : 0, uint64_t(100 + i)));
         request.eos_ids.clear();
-        const Generation got = model.run(*drafting.session, request);
+        const GenerationResult got = model.run(*drafting.session, request);
         run.ids.push_back(got.ids);
         run.cycles += got.stats.cycles;
         run.tokens += got.stats.cycle_tokens;
@@ -131,16 +131,14 @@ struct GoldenRun {
 };
 
 // Every step-th of the prompts.
-inline GoldenRun run_golden(Bundled& model, const char* method, const DraftOptions& options,
-                            size_t step = 1) {
-    auto drafting = model.drafting(options);
+inline GoldenRun run_golden(Bundled& model, const char* method, Session& session, size_t step = 1) {
     GoldenRun run;
     const Json greedy = read_data("greedy.json");
     for (size_t i = 0; i < greedy.array()->size(); i += step) {
         const Json& entry = greedy.array()->at(i);
         const std::vector<int> want = ints(*entry.find("ids"));
-        const Generation got =
-            model.run(*drafting.session, model.request(ints(*entry.find("prompt_ids")), 128));
+        const GenerationResult got =
+            model.run(session, model.request(ints(*entry.find("prompt_ids")), 128));
         const size_t safe = std::min(size_t(entry.find("safe")->number()), want.size());
         run.unsafe += got.ids.size() < safe ||
                       !std::equal(want.begin(), want.begin() + ptrdiff_t(safe), got.ids.begin());
@@ -161,6 +159,12 @@ inline GoldenRun run_golden(Bundled& model, const char* method, const DraftOptio
         }
     }
     return run;
+}
+
+inline GoldenRun run_golden(Bundled& model, const char* method, const DraftOptions& options,
+                            size_t step = 1) {
+    auto drafting = model.drafting(options);
+    return run_golden(model, method, *drafting.session, step);
 }
 
 inline std::string golden_finding(const GoldenRun& run) {

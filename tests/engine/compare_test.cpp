@@ -23,9 +23,9 @@ std::unique_ptr<Backend> device(const Plant& plant = {}) {
     auto backend = std::make_unique<ObservedBackend>(open_device("cpu", {2}));
     if (!plant) return backend;
     Backend& be = *backend;
-    backend->observe([plant, &be, op = 0](std::string_view name, Tensor out) mutable {
-        op = name == "embed" ? 0 : op + 1;
-        plant(be, op, name, out);
+    backend->observe([plant, &be, op = 0](const ObservedBackend::Seen& seen) mutable {
+        op = seen.op == "embed" ? 0 : op + 1;
+        plant(be, op, seen.op, seen.out);
     });
     return backend;
 }
@@ -103,10 +103,9 @@ struct Setting {
 };
 
 Judged compared(const std::vector<Plant>& plants, const Setting& setting = {}) {
-    RuntimeOptions options = bundled_options(setting.weights);
+    LoadOptions options = bundled_options(setting.weights);
     options.context = 512;
-    options.draft =
-        setting.drafts ? draft_options(DraftKind::eagle2) : draft_options(DraftKind::none);
+    options.draft = setting.drafts ? draft_options("eagle2") : draft_options("none");
     const Tokenizer tokenizer = Tokenizer::load(options.model);
     std::vector<std::unique_ptr<ComparedModel>> models;
     for (const Plant& plant : plants)
@@ -226,6 +225,21 @@ TEST(Compare, NamesEveryOpAndLayer) {
     }
 }
 
+// Each op of a pass has a name and a layer of its own, which the model gives where it calls it.
+TEST(Compare, EveryOpHasItsPlace) {
+    LoadOptions options = bundled_options(DType::Q8_0);
+    options.draft = draft_options("none");
+    const ComparedModel model(ModelFiles::open(options), options, device());
+    const std::vector<OpPlace>& ops = model.ops();
+    EXPECT_EQ(to_string(ops.front()), "embedding");
+    EXPECT_EQ(to_string(ops[1 + 2 * kOpsOfLayer]), "layer 2, attention norm");
+    EXPECT_EQ(to_string(ops[ops.size() - 3]), kFinalNorm);
+    EXPECT_EQ(to_string(ops[ops.size() - 2]), "LM head input");
+    EXPECT_EQ(to_string(ops.back()), "logits");
+    for (size_t i = 0; i < ops.size(); ++i)
+        EXPECT_EQ(std::count(ops.begin(), ops.end(), ops[i]), 1) << to_string(ops[i]);
+}
+
 TEST(Compare, NamesTheOpThatIsNan) {
     const Plant nan = plant_in(2, 1, [](std::vector<float>& values) {
         values[5] = std::numeric_limits<float>::quiet_NaN();
@@ -308,8 +322,8 @@ TEST_P(CompareInstructionSet, IsTheSameCpu) {
     } catch (const Error& error) {
         GTEST_SKIP() << "SKIPPED: " << error.what();
     }
-    RuntimeOptions options = bundled_options(DType::F16);
-    options.draft.kind = DraftKind::none;
+    LoadOptions options = bundled_options(DType::F16);
+    options.draft.method = "none";
     std::vector<std::unique_ptr<ComparedModel>> models;
     models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
                                                      open_device("cpu", {2})));
@@ -337,9 +351,9 @@ TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
     const Json greedy = read_data("greedy.json");
     const size_t prompts = std::min(greedy.array()->size(), size_t(count ? std::atoi(count) : 3));
-    RuntimeOptions options = bundled_options(DType::F32);
+    LoadOptions options = bundled_options(DType::F32);
     options.context = 512;
-    options.draft = draft_options(DraftKind::none);
+    options.draft = draft_options("none");
     std::vector<std::unique_ptr<ComparedModel>> models;
     for (const std::string& name : with_cpu(names))
         models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
@@ -363,6 +377,27 @@ TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
             got.resize(std::min(got.size(), safe));
             EXPECT_EQ(got, want) << device.name << ", prompt " << i;
         }
+}
+
+// Devices without a common op, and texts without a position: nothing was found, so nothing passes.
+TEST(Verdict, NothingToCompareIsAFailure) {
+    Judged judged;
+    judged.comparison.devices.resize(2);
+    judged.comparison.devices[0].name = "cpu";
+    judged.comparison.devices[1].name = "other";
+    judged.verdict = judge(judged.comparison);
+    EXPECT_EQ(judged.failures(), "ops, final state, KL, mean, KL, most, likeliest token");
+    ComparedOp op{{-1, kFinalNorm}, {}, {}};
+    judged.comparison.devices[1].ops = {op};
+    judged.verdict = judge(judged.comparison);
+    EXPECT_FALSE(judged.check("final state").passed);
+    const std::vector<float> values = {1, 2};
+    judged.comparison.devices[1].ops[0].carried.add_row(values, values);
+    judged.verdict = judge(judged.comparison);
+    EXPECT_TRUE(judged.check("final state").passed);
+    judged.comparison.devices[1].ops[0].place.name = "last norm";
+    judged.verdict = judge(judged.comparison);
+    EXPECT_FALSE(judged.check("final state").passed);
 }
 
 // A reference's values can be given to a device that wants them in another type.

@@ -12,9 +12,7 @@
 #include <random>
 
 #include "backend/registry.h"
-#include "draft/drafter.h"
-#include "engine/session.h"
-#include "io/checkpoint.h"
+#include "engine/model.h"
 #include "model/toy_model.h"
 #include "reference/choices.h"
 
@@ -71,36 +69,31 @@ class Toy {
         config_.context = 64;
         config_.attention = {2, 1, 16};
         write_toy_model(folder_, config_, DType::F32, 0.35f, 9);
-        config_ = read_model_config(folder_);
-        checkpoint_ = Checkpoint::open(folder_);
         head_folder_ = folder_.string() + "-eagle";
-        head_config_ = read_head_config(head_folder_);
-        head_ = Checkpoint::open(head_folder_);
-        backend_ = open_device("cpu", {1});
-        backend_->reserve(backend_limits(config_, limits_));
-        target_ = make_target(*backend_, config_, checkpoint_, {}, target_limits(limits_));
+        LoadOptions options;
+        options.device = "cpu";
+        options.threads = 1;
+        options.model = folder_;
+        options.head = head_folder_;
+        options.draft.method = "eagle2";
+        options.draft_weights = DType::F32;
+        options.kv = limits_.kv;
+        options.context = limits_.context;
+        options.prefill_rows = limits_.prefill_rows;
+        model_ = std::make_unique<Model>(ModelFiles::open(options), options);
     }
     ~Toy() {
         std::filesystem::remove_all(folder_);
         std::filesystem::remove_all(head_folder_);
     }
 
-    std::unique_ptr<Drafter> drafter(DraftKind kind) {
-        if (kind == DraftKind::none) return make_none();
+    Model::Drafting drafting(const std::string& method) {
         DraftOptions options;
-        options.kind = kind;
+        options.method = method;
         options.chain_length = 2;
         options.tree = {7, 3, 3};
         options.static_tree = {{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}};
-        return make_eagle({*backend_,
-                           *target_,
-                           head_config_,
-                           head_,
-                           {},
-                           DType::F32,
-                           limits_.context,
-                           limits_.prefill_rows},
-                          options);
+        return model_->with(options);
     }
 
     std::vector<int> generate(Session& session, const Sampling& sampling, double& cycles) {
@@ -118,26 +111,20 @@ class Toy {
 
     // Probabilities of the next token after `text`, in double precision from the target's logits.
     std::vector<double> truth(const std::vector<int>& text, const Filters& filters) {
-        const auto none = make_none();
-        Session session(*backend_, *target_, *none, limits_);
+        const Model::Drafting none = model_->with(make_none());
+        Session& session = *none.session;
         session.begin({});
         session.prefill(text);
         std::vector<float> logits(kVocab);
-        backend_->read(session.logits().row_range(0, 1), logits.data());
+        model_->backend().read(session.logits().row_range(0, 1), logits.data());
         return reference::probs(logits, filters);
     }
 
-    Backend& backend() { return *backend_; }
-    Target& target() { return *target_; }
-    const SessionLimits& limits() const { return limits_; }
-
   private:
     std::filesystem::path folder_, head_folder_;
-    ModelConfig config_, head_config_;
-    Checkpoint checkpoint_, head_;
-    SessionLimits limits_{64, DType::F32, 64};
-    std::unique_ptr<Backend> backend_;
-    std::unique_ptr<Target> target_;
+    ModelConfig config_;
+    BatchLimits limits_{64, DType::F32, 64};
+    std::unique_ptr<Model> model_;
 };
 
 int cell(int a, int b, int c) {
@@ -199,10 +186,9 @@ TEST(Distribution, JointOfThreeTokensByEveryDrafter) {
     for (const Filters& filters : {Filters{1, 0, 1, 0}, Filters{0.7f, 6, 0.9f, 0.02f}}) {
         const std::vector<double> truth = joint(toy, filters);
         EXPECT_NEAR(std::accumulate(truth.begin(), truth.end(), 0.0), 1, 1e-6);
-        for (DraftKind kind :
-             {DraftKind::none, DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2}) {
-            const auto drafter = toy.drafter(kind);
-            Session session(toy.backend(), toy.target(), *drafter, toy.limits());
+        for (const std::string method : {"none", "lookup", "chain", "eagle1", "eagle2"}) {
+            const auto drafting = toy.drafting(method);
+            Session& session = *drafting.session;
             std::vector<int> counts(truth.size());
             double cycles = 0;
             for (int run = 0; run < runs; ++run) {
@@ -212,8 +198,8 @@ TEST(Distribution, JointOfThreeTokensByEveryDrafter) {
                 const std::vector<int> ids = toy.generate(session, sampling, cycles);
                 ++counts[size_t(cell(ids[0], ids[1], ids[2]))];
             }
-            std::printf("T %.1f, drafter %d: %d runs, %.2f cycles each, p of the joint = %.3g\n",
-                        double(filters.temperature), int(kind), runs, cycles / runs,
+            std::printf("T %.1f, drafter %s: %d runs, %.2f cycles each, p of the joint = %.3g\n",
+                        double(filters.temperature), method.c_str(), runs, cycles / runs,
                         g_test(counts, truth, runs));
             EXPECT_EQ(biased_views(counts, truth, runs), "");
         }

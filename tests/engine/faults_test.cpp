@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "backend/weight_rows.h"
-#include "engine/bench_model.h"
 #include "engine/bundled.h"
+#include "engine/model.h"
 #include "engine/watched_backend.h"
 #include "io/damage.h"
 #include "reference/matrix.h"
@@ -28,22 +28,21 @@ Sampling with_penalties() {
     return sampling;
 }
 
-static_assert(!std::is_move_constructible_v<Runtime> && !std::is_copy_constructible_v<Runtime>);
-static_assert(!std::is_move_constructible_v<BenchModel>);
+static_assert(!std::is_move_constructible_v<Model>);
 
 // A session that had no room for its edits has none the next time either.
 TEST(Faults, ASessionSurvivesFailedAllocations) {
     auto device = std::make_unique<WatchedBackend>("cpu");
     WatchedBackend& watched = *device;
     Bundled model(bundled_options(), std::move(device));
-    const auto plain = model.drafting(draft_options(DraftKind::none));
+    const auto plain = model.drafting(draft_options("none"));
     watched.full = true;
     for (int again = 0; again < 2; ++again) {
         plain.session->begin(with_penalties());
         EXPECT_THROW(plain.session->prefill(kPrompt), Error);
     }
     watched.full = false;
-    const auto fresh = model.drafting(draft_options(DraftKind::none));
+    const auto fresh = model.drafting(draft_options("none"));
     EXPECT_EQ(decode(*plain.session, kPrompt, 8, with_penalties()),
               decode(*fresh.session, kPrompt, 8, with_penalties()));
 }
@@ -52,17 +51,17 @@ TEST(Faults, ASessionSurvivesFailedAllocations) {
 TEST(Faults, TheCacheIsAllocatedLayerByLayer) {
     WatchedBackend device("cpu");
     const KvShape shape{5, 48, DType::F16, 130};
-    const KvCache cache(device, shape);
+    const KvPool pool(device, shape);
     const size_t layer = 2 * dense_bytes(DType::F16, 3 * kPageSize, 48);
     EXPECT_EQ(device.allocated.size(), 6u);
     EXPECT_EQ(std::count(device.allocated.begin(), device.allocated.end(), layer), 5);
     EXPECT_EQ(std::accumulate(device.allocated.begin(), device.allocated.end(), size_t(0)),
               shape.size_bytes());
     for (int i = 0; i < 5; ++i) {
-        EXPECT_EQ(cache.layer(i).k.offset_bytes, 0u);
-        EXPECT_EQ(cache.layer(i).v.offset_bytes, layer / 2);
-        EXPECT_EQ(cache.layer(i).v.memory, cache.layer(i).k.memory);
-        EXPECT_TRUE(i == 0 || cache.layer(i).k.memory != cache.layer(i - 1).k.memory);
+        EXPECT_EQ(pool.layer(i).k.offset_bytes, 0u);
+        EXPECT_EQ(pool.layer(i).v.offset_bytes, layer / 2);
+        EXPECT_EQ(pool.layer(i).v.memory, pool.layer(i).k.memory);
+        EXPECT_TRUE(i == 0 || pool.layer(i).k.memory != pool.layer(i - 1).k.memory);
     }
 }
 
@@ -72,9 +71,10 @@ TEST(Faults, LogprobsOfNanAreAnError) {
         auto device = std::make_unique<WatchedBackend>("cpu");
         WatchedBackend& watched = *device;
         Bundled model(bundled_options(), std::move(device));
-        const auto plain = model.drafting(draft_options(DraftKind::none));
-        watched.observe([&](std::string_view op, Tensor out) {
-            if (op != "matmul" || out.cols != 4096) return;
+        const auto plain = model.drafting(draft_options("none"));
+        watched.observe([&](const ObservedBackend::Seen& seen) {
+            const Tensor out = seen.out;
+            if (seen.op != "matmul" || out.cols != 4096) return;
             const float nan = std::numeric_limits<float>::quiet_NaN();
             for (int r = 0; r < out.rows; ++r)
                 watched.write(out.row_range(r, 1).col_range(place, 1), &nan);
@@ -113,9 +113,9 @@ struct Decoded {
     bool operator==(const Decoded&) const = default;
 };
 
-Decoded loaded_and_decoded(const RuntimeOptions& options) {
-    BenchModel model(ModelFiles::open(options), options);
-    const auto drafting = model.with(draft_options(DraftKind::eagle2));
+Decoded loaded_and_decoded(const LoadOptions& options) {
+    Model model(ModelFiles::open(options), options);
+    const auto drafting = model.with(draft_options("eagle2"));
     Decoded decoded;
     decoded.ids = decode(*drafting.session, kPrompt, 12, with_penalties());
     const TokenTree root(5);
@@ -127,7 +127,7 @@ Decoded loaded_and_decoded(const RuntimeOptions& options) {
 
 TEST(Faults, TheCallersFloatingPointModeChangesNoBit) {
     for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0}) {
-        RuntimeOptions options = bundled_options(type);
+        LoadOptions options = bundled_options(type);
         options.context = 256;
         const Decoded calm = loaded_and_decoded(options);
         Decoded odd;

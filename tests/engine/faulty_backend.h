@@ -29,26 +29,28 @@ class FaultyBackend final : public ObservedBackend {
 
     void replay(uint64_t, const std::function<void()>& record) override { record(); }
 
-    void do_rope_append(Tensor qkv, Tensor rope, Rows rows, const AttentionShape& shape,
-                        const KvLayer& kv) override {
-        if (fault_.rope_position >= 0) rope = with_wrong_row(rope);
+  protected:
+    using ObservedBackend::do_run;
+
+    void do_run(const RopeAppend& op, Label label) override {
+        RopeAppend wrong = op;
+        if (fault_.rope_position >= 0) wrong.rope = with_wrong_row(op.rope);
         std::vector<Kept> kept;
-        if (fault_.stale) kept = stale_rows(kv, rows);
-        ObservedBackend::do_rope_append(qkv, rope, rows, shape, kv);
+        if (fault_.stale) kept = stale_rows(op.kv, op.rows);
+        ObservedBackend::do_run(wrong, label);
         for (const Kept& row : kept) write(row.place, row.bytes.data());
     }
 
-    void do_attention(Tensor out, Tensor qkv, Rows rows, const AttentionShape& shape,
-                      const KvLayer& kv) override {
-        KvLayer wrong = kv;
-        if (fault_.page_before) wrong.page_table = with_wrong_pages(kv.page_table);
-        ObservedBackend::do_attention(out, qkv, rows, shape, wrong);
+    void do_run(const Attention& op, Label label) override {
+        Attention wrong = op;
+        if (fault_.page_before) wrong.kv.page_table = with_wrong_pages(op.kv.page_table);
+        ObservedBackend::do_run(wrong, label);
     }
 
-    void do_top_k(const TopKStep& step) override {
-        TopKStep wrong = step;
-        if (fault_.swapped_id >= 0 && step.id_map) wrong.id_map = with_swapped_ids(step.id_map);
-        ObservedBackend::do_top_k(wrong);
+    void do_run(const TopK& op, Label label) override {
+        TopK wrong = op;
+        if (fault_.swapped_id >= 0 && op.id_map) wrong.id_map = with_swapped_ids(op.id_map);
+        ObservedBackend::do_run(wrong, label);
     }
 
   private:

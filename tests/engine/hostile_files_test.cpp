@@ -7,8 +7,9 @@
 #include <set>
 
 #include "backend/registry.h"
-#include "engine/generate.h"
-#include "engine/runtime.h"
+#include "engine/generation.h"
+#include "engine/learned_costs.h"
+#include "engine/model.h"
 #include "io/damage.h"
 #include "io/input_file.h"
 #include "io/write_files.h"
@@ -57,7 +58,7 @@ class HostileFiles : public testing::Test {
     fs::path head() const { return folder_.path() / "target-eagle"; }
 
     // Loads the model and writes a few tokens; what is wrong with that, as a user would see it.
-    void attempt(const std::string& name, RuntimeOptions options = {}) {
+    void attempt(const std::string& name, LoadOptions options = {}) {
         std::printf("%zu %s: ", ++cases_, name.c_str());
         std::fflush(stdout);  // the last line names the case, should it end the program
         try {
@@ -66,7 +67,7 @@ class HostileFiles : public testing::Test {
             options.model = target();
             options.head = head();
             options.context = 64;
-            options.draft.kind = DraftKind::eagle2;
+            options.draft.method = "eagle2";
             options.draft.tree = TreeShape{12, 3, 4};
             const std::vector<int> drafted = ids(options);
             options.draft = {};
@@ -146,14 +147,18 @@ class HostileFiles : public testing::Test {
     size_t cases_ = 0, runs_ = 0;
 
   private:
-    static std::vector<int> ids(const RuntimeOptions& options) {
-        Runtime runtime(options);
+    static std::vector<int> ids(const LoadOptions& options) {
+        ModelFiles files = ModelFiles::open(options);
+        const Tokenizer tokenizer = load_tokenizer(files);
+        Model model(std::move(files), options);
+        Model::Drafting drafting = model.with(options.draft);
+        LearnedCosts(model, drafting);
         Request request;
-        request.prompt = runtime.tokenizer().encode_from_start("ab \n");
+        request.prompt = tokenizer.encode_from_start("ab \n");
         request.max_tokens = 6;
-        request.eos_ids = runtime.eos_ids();
-        const Generation text = generate(runtime.session(), runtime.tokenizer(), request);
-        for (const int id : text.ids) runtime.tokenizer().bytes(id);
+        request.eos_ids = eos_ids(model.files(), tokenizer);
+        const GenerationResult text = generate(*drafting.session, tokenizer, request);
+        for (const int id : text.ids) tokenizer.bytes(id);
         return text.ids;
     }
 
@@ -230,7 +235,7 @@ TEST_F(HostileFiles, HeadsOfOtherShapesThanTheirTarget) {
             write(head() / "config.json", config_json(shape));
             write_random_safetensors(head() / "model.safetensors", head_tensors(shape), DType::F16,
                                      0.3f, 2);
-            RuntimeOptions options;
+            LoadOptions options;
             options.draft_weights = type;
             attempt("head " + config_json(shape), options);
         }
@@ -253,7 +258,7 @@ TEST_F(HostileFiles, TargetsOfOddShapes) {
     for (const ModelConfig& shape : shapes)
         for (const auto type : {std::optional<DType>(), std::optional(DType::Q8_0)}) {
             write_toy_model(target(), shape, DType::F16, 0.3f, 3);
-            RuntimeOptions options;
+            LoadOptions options;
             options.weights = type;
             attempt("target " + config_json(shape), options);
         }
@@ -262,7 +267,7 @@ TEST_F(HostileFiles, TargetsOfOddShapes) {
 
 // What the file has besides the model's tensors takes no memory, and no part of the plan.
 TEST_F(HostileFiles, APlanLeavesOutWhatIsNotLoaded) {
-    RuntimeOptions options;
+    LoadOptions options;
     options.model = target();
     options.context = 64;
     const auto backend = open_device("cpu");
@@ -285,20 +290,22 @@ TEST_F(HostileFiles, APlanLeavesOutWhatIsNotLoaded) {
 
 // Nothing is read from the files once a model is loaded.
 TEST_F(HostileFiles, AFileCutShortWhileItsModelRuns) {
-    RuntimeOptions options;
+    LoadOptions options;
     options.device = "cpu";
     options.model = target();
     options.context = 64;
-    Runtime runtime(options);
+    Model model(ModelFiles::open(options), options);
+    const Model::Drafting plain = model.with(make_none());
+    const Tokenizer tokenizer = load_tokenizer(model.files());
     Request request;
-    request.prompt = runtime.tokenizer().encode_from_start("ab");
+    request.prompt = tokenizer.encode_from_start("ab");
     request.max_tokens = 8;
-    const auto ids = [&] { return generate(runtime.session(), runtime.tokenizer(), request).ids; };
+    const auto ids = [&] { return generate(*plain.session, tokenizer, request).ids; };
     const std::vector<int> before = ids();
     fs::resize_file(target() / "model.safetensors", 0);
     EXPECT_EQ(ids(), before);
     // And while it loads, what is missing is an error.
-    EXPECT_NE(error_of([&] { const Runtime again(options); }), "");
+    EXPECT_NE(error_of([&] { const Model again(ModelFiles::open(options), options); }), "");
 }
 
 }  // namespace

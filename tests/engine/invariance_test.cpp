@@ -16,7 +16,7 @@ namespace aerie::test {
 namespace {
 
 DraftOptions widest() {
-    DraftOptions draft = draft_options(DraftKind::eagle2);
+    DraftOptions draft = draft_options("eagle2");
     draft.tree = {kMaxNodes, kMaxDepth, 2};
     return draft;
 }
@@ -32,7 +32,7 @@ struct Plain {
 
 Plain decode_plainly(Bundled& model, int first, int count) {
     Plain plain{long_text(), first, {}};
-    auto drafting = model.drafting(draft_options(DraftKind::none));
+    auto drafting = model.drafting(draft_options("none"));
     Session& session = *drafting.session;
     session.begin({});
     session.prefill(plain.prompt());
@@ -87,8 +87,8 @@ TEST_P(Trees, RowsOfAny) {
     int rows = 0;
     for (int m = 1; m <= kMaxNodes; ++m) {
         std::shuffle(pages.begin(), pages.end(), random);
-        session.kv().set_pages(pages);
         session.begin({});
+        session.kv().order_free_pages(pages);
         session.prefill(plain.prompt());
         const Hidden hidden = hide_path(plain, m, model.target().config().vocab, random);
         session.verify(hidden.tree);
@@ -142,9 +142,9 @@ TEST_P(Invariance, EveryCuttingOfThePrompt) {
     const std::vector<int> prompt(tokens.begin(), tokens.begin() + 150);
     Logits want;
     for (int rows : {kPrefillRows, 1, 2, 3, 5, 7, 16, 31, 63, 64, 65, 100}) {
-        SessionLimits limits = model.limits();
+        BatchLimits limits = model.limits();
         limits.prefill_rows = rows;
-        auto drafting = model.drafting(draft_options(DraftKind::none), limits);
+        auto drafting = model.drafting(draft_options("none"), limits);
         drafting.session->begin({});
         drafting.session->prefill(prompt);
         const Logits logits = read_logits(model, *drafting.session, 0);
@@ -163,11 +163,11 @@ struct Outcome {
 };
 
 Outcome run(int threads, DType type, const std::string& device = "cpu") {
-    RuntimeOptions options = bundled_options(type);
+    LoadOptions options = bundled_options(type);
     options.device = device;
     options.threads = threads;
     Bundled model(options);
-    auto drafting = model.drafting(draft_options(DraftKind::eagle2));
+    auto drafting = model.drafting(draft_options("eagle2"));
     Outcome outcome;
     outcome.ids = model
                       .run(*drafting.session, model.request(model.encode(sixty_prompts()[3]), 12,
@@ -206,6 +206,39 @@ TEST_P(InstructionSet, HasTheBitsOfTheOthers) {
         GTEST_SKIP() << "SKIPPED: " << error.what();
     }
     for (DType type : kTypes) expect_same(run(2, type, device), run(2, type), name(type));
+}
+
+// Logits of chosen rows, in any order, are those of the same rows among all.
+TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
+    const std::vector<int32_t> chosen = {4, 0, 6, 4};
+    for (DType type : {DType::F32, DType::Q8_0}) {
+        Bundled model(bundled_options(type));
+        Backend& be = model.backend();
+        const auto drafting = model.drafting(draft_options("none"));
+        const int vocab = model.target().config().vocab, count = 7;
+        Tensor block, all, some, index;
+        TensorPlan plan;
+        plan.add(block, DType::I32, count, kRowInts);
+        plan.add(all, DType::F32, count, vocab);
+        plan.add(some, DType::F32, int(chosen.size()), vocab);
+        plan.add(index, DType::I32, 1, int(chosen.size()));
+        const Buffer memory = plan.allocate(be);
+        std::vector<Row> rows(count);
+        for (int i = 0; i < count; ++i)
+            rows[size_t(i)] = {.token = 300 + i, .position = i, .slot = i, .prefix = i};
+        be.write(block, rows.data());
+        be.write(index, chosen.data());
+        KvPool& kv = drafting.session->kv();
+        drafting.session->text().pages().hold(count);
+        model.target().forward({{block}, &kv, {}, {}, all});
+        model.target().forward({{block}, &kv, {}, {}, some, index});
+        Logits want(static_cast<size_t>(vocab)), got(want.size());
+        for (size_t i = 0; i < chosen.size(); ++i) {
+            be.read(all.row_range(chosen[i], 1), want.data());
+            be.read(some.row_range(int(i), 1), got.data());
+            EXPECT_TRUE(same_bits(got, want)) << name(type) << ", row " << chosen[i];
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Machine, InstructionSet,

@@ -2,10 +2,10 @@
 // small limits, too little memory, ids that no model has.
 #include <gtest/gtest.h>
 
-#include "engine/bench_model.h"
 #include "engine/bundled.h"
 #include "engine/compared_model.h"
 #include "engine/measure.h"
+#include "engine/model.h"
 #include "engine/watched_backend.h"
 #include "io/damage.h"
 #include "model/shapes.h"
@@ -22,13 +22,14 @@ struct HeadShape {
 };
 
 // The bundled target beside a head of random weights.
-ModelFiles files_with_head(const RuntimeOptions& options, const HeadShape& shape) {
+ModelFiles files_with_head(const LoadOptions& options, const HeadShape& shape) {
     ModelFiles files = ModelFiles::open(options);
     ModelConfig head = *files.head_config;
     head.intermediate = shape.intermediate;
     head.attention = shape.attention;
     files.head_config = head;
-    files.head_checkpoint = random_checkpoint("random head", head_tensors(head), DType::F16, 1);
+    files.head->path = "random head";
+    files.head->tensors = random_checkpoint("random head", head_tensors(head), DType::F16, 1);
     return files;
 }
 
@@ -42,11 +43,11 @@ const HeadShape kHeadShapes[] = {
 TEST(Limits, AHeadOfAnyShapeDraftsForATarget) {
     for (DType type : {DType::F16, DType::Q8_0})
         for (const HeadShape& shape : kHeadShapes) {
-            RuntimeOptions options = bundled_options(type);
+            LoadOptions options = bundled_options(type);
             options.context = 256;
-            BenchModel model(files_with_head(options, shape), options);
+            Model model(files_with_head(options, shape), options);
             const auto plain = model.with(make_none());
-            const auto drafted = model.with(draft_options(DraftKind::eagle2));
+            const auto drafted = model.with(draft_options("eagle2"));
             const ModelConfig& head = *model.files().head_config;
             EXPECT_GE(model.backend().reserved().widest,
                       std::max(2 * head.intermediate, head.qkv_columns()));
@@ -56,15 +57,15 @@ TEST(Limits, AHeadOfAnyShapeDraftsForATarget) {
 
 // Nobody has to remember to reserve: making a model and a session does.
 TEST(Limits, WhoeverMakesAModelReserves) {
-    const RuntimeOptions options = bundled_options(DType::Q8_0);
+    const LoadOptions options = bundled_options(DType::Q8_0);
     const ModelFiles files = files_with_head(options, {.intermediate = 4096});
-    const SessionLimits limits{128, DType::F16, 16};
+    const BatchLimits limits{128, DType::F16, 16};
     const auto backend = open_device(test_device(), {1});
-    const auto target = make_target(*backend, files.config, files.checkpoint, options.weights,
+    const auto target = make_target(*backend, files.config, files.target.tensors, options.weights,
                                     target_limits(limits));
-    const auto drafter = make_eagle({*backend, *target, *files.head_config, *files.head_checkpoint,
-                                     DType::Q8_0, DType::F16, limits.context, kMaxNodes},
-                                    draft_options(DraftKind::eagle2));
+    const DraftOptions draft = draft_options("eagle2");
+    const DraftPlan plan = files.draft_plan(draft, options, limits);
+    const auto drafter = make_drafter({*backend, *target, plan, nullptr});
     Session session(*backend, *target, *drafter, limits);
     EXPECT_EQ(backend->reserved().widest, 2 * 4096);
     EXPECT_GE(backend->reserved().context, limits.context);
@@ -81,7 +82,7 @@ constexpr Size kSizes[] = {{&Limits::rows, "rows"},       {&Limits::top_k, "cand
                            {&Limits::queries, "KV head"}, {&Limits::head_dim, "attention head"}};
 
 TEST(Limits, OfADeviceAreHeldBeforeAnythingIsWritten) {
-    const RuntimeOptions options = bundled_options();
+    const LoadOptions options = bundled_options();
     const ModelFiles files = ModelFiles::open(options);
     const Limits wanted = files.limits(options, open_device("cpu", {1})->capabilities());
     for (const Size& size : kSizes) {
@@ -90,7 +91,7 @@ TEST(Limits, OfADeviceAreHeldBeforeAnythingIsWritten) {
         watched.said.most = wanted;
         watched.said.most.*size.member -= 1;
         const std::string error = error_of([&] {
-            const auto target = make_target(watched, files.config, files.checkpoint, {},
+            const auto target = make_target(watched, files.config, files.target.tensors, {},
                                             {wanted.rows, wanted.context});
         });
         EXPECT_NE(error.find(size.named), std::string::npos) << error;
@@ -99,38 +100,32 @@ TEST(Limits, OfADeviceAreHeldBeforeAnythingIsWritten) {
         EXPECT_TRUE(watched.allocated.empty());
         EXPECT_EQ(watched.uploads, 0);
         EXPECT_NE(error_of([&] {
-                      BenchModel(ModelFiles::open(options), options, std::move(device));
+                      Model(ModelFiles::open(options), options, std::move(device));
                   }).find(size.named),
                   std::string::npos);
     }
 }
 
 TEST(Limits, OfADeviceHoldForHeadsToo) {
-    const RuntimeOptions options = bundled_options();
+    const LoadOptions options = bundled_options();
     const ModelFiles files = files_with_head(options, {.attention = {4, 2, 512}});
     auto device = std::make_unique<WatchedBackend>("cpu");
     device->said.most.head_dim = 256;
-    const SessionLimits limits{128, DType::F16, 16};
+    const BatchLimits limits{128, DType::F16, 16};
     const auto target =
-        make_target(*device, files.config, files.checkpoint, {}, target_limits(limits));
+        make_target(*device, files.config, files.target.tensors, {}, target_limits(limits));
     const int uploads = device->uploads;
     const std::string error = error_of([&] {
-        (void)make_eagle({*device,
-                          *target,
-                          *files.head_config,
-                          *files.head_checkpoint,
-                          {},
-                          DType::F16,
-                          limits.context,
-                          kMaxNodes},
-                         draft_options(DraftKind::eagle2));
+        const DraftOptions draft = draft_options("eagle2");
+        const DraftPlan plan = files.draft_plan(draft, options, limits);
+        (void)make_drafter({*device, *target, plan, nullptr});
     });
     EXPECT_EQ(error, "random head: 512 elements of an attention head are more than the 256 of cpu");
     EXPECT_EQ(device->uploads, uploads);
 }
 
 TEST(Limits, MoreThanTheHostsMemoryIsRefusedAtOnce) {
-    RuntimeOptions options = bundled_options();
+    LoadOptions options = bundled_options();
     auto device = std::make_unique<WatchedBackend>("cpu");
     ModelFiles files = ModelFiles::open(options);
     device->said.memory_bytes = files.plan(options, *device).total() - 1;
@@ -144,19 +139,19 @@ TEST(Limits, MoreThanTheHostsMemoryIsRefusedAtOnce) {
 
 // A tensor that no layer has takes no memory.
 TEST(Limits, APlanCountsWhatIsUsed) {
-    const RuntimeOptions options = bundled_options();
+    const LoadOptions options = bundled_options();
     ModelFiles files = ModelFiles::open(options);
     const auto backend = open_device("cpu", {1});
     const size_t before = files.plan(options, *backend).target_weights;
     std::vector<TensorShape> tensors = target_tensors(files.config);
     tensors.push_back({"model.unused.weight", {4096, 4096}});
-    files.checkpoint = random_checkpoint("more", tensors, DType::F16, 1);
+    files.target.tensors = random_checkpoint("more", tensors, DType::F16, 1);
     EXPECT_EQ(files.plan(options, *backend).target_weights, before);
 }
 
 TEST(Limits, IdsThatTheModelLacksAreRefused) {
     Bundled model;
-    const auto plain = model.drafting(draft_options(DraftKind::none));
+    const auto plain = model.drafting(draft_options("none"));
     const int vocab = model.target().config().vocab;
     for (int id : {-1, vocab, INT_MAX, INT_MIN}) {
         plain.session->begin({});
@@ -174,11 +169,11 @@ TEST(Limits, IdsThatTheModelLacksAreRefused) {
 }
 
 TEST(Limits, CostsAreMeasuredOfASmallVocabulary) {
-    RuntimeOptions options = bundled_options();
+    LoadOptions options = bundled_options();
     options.context = 128;
     ShapeChanges few;
     few.vocab = 16;
-    BenchModel model(ModelFiles::random("few", model_shape("aerie-tiny", few), options), options);
+    Model model(ModelFiles::random("few", model_shape("aerie-tiny", few), options), options);
     const auto drafting = model.with(auto_options());
     const MeasuredCosts costs =
         measure_costs(*drafting.session, *drafting.drafter->cost_aware(), 0.9);

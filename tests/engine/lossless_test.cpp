@@ -10,7 +10,7 @@ namespace aerie::test {
 namespace {
 
 constexpr int kMaxTokens = 128;
-constexpr DraftKind kDrafters[] = {DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2};
+constexpr const char* kDrafters[] = {"lookup", "chain", "eagle1", "eagle2"};
 
 int prompt_count() {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
@@ -51,7 +51,7 @@ class Lossless : public testing::TestWithParam<Case> {
             sampling.seed = 1000 + i;
             Request request = model_->request(model_->encode(prompts_[i]), tokens, sampling);
             request.eos_ids.clear();  // all the way, whatever the text
-            const Generation result = model_->run(*drafting.session, request);
+            const GenerationResult result = model_->run(*drafting.session, request);
             EXPECT_EQ(result.ids.size(), size_t(tokens));
             emitted += result.stats.cycle_tokens;
             cycles += result.stats.cycles;
@@ -64,14 +64,14 @@ class Lossless : public testing::TestWithParam<Case> {
     void expect_equal_to_plain(const std::vector<DraftOptions>& drafters, const Sampling& sampling,
                                int tokens) {
         tokens = std::min(tokens, most_tokens());
-        const auto plain = run(draft_options(DraftKind::none), sampling, tokens);
+        const auto plain = run(draft_options("none"), sampling, tokens);
         for (const DraftOptions& draft : drafters) {
             const auto drafted = run(draft, sampling, tokens);
             int different = 0;
             for (size_t i = 0; i < plain.size(); ++i) different += plain[i] != drafted[i];
-            std::printf("%s drafter %d: %zu prompts x %d tokens, tau %.3f, %d differ\n",
-                        name_of(GetParam()).c_str(), int(draft.kind), plain.size(), tokens, tau_,
-                        different);
+            std::printf("%s drafter %s: %zu prompts x %d tokens, tau %.3f, %d differ\n",
+                        name_of(GetParam()).c_str(), draft.method.c_str(), plain.size(), tokens,
+                        tau_, different);
             EXPECT_EQ(different, 0);
         }
     }
@@ -83,13 +83,13 @@ class Lossless : public testing::TestWithParam<Case> {
 
 TEST_P(Lossless, EveryDrafter) {
     std::vector<DraftOptions> drafters;
-    for (DraftKind kind : kDrafters) drafters.push_back(draft_options(kind));
+    for (const std::string kind : kDrafters) drafters.push_back(draft_options(kind));
     expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), 128);
 }
 
 TEST_P(Lossless, RandomTreeEachCycle) {
     std::mt19937 random(7);
-    DraftOptions draft = draft_options(DraftKind::eagle2);
+    DraftOptions draft = draft_options("eagle2");
     draft.tree = {kMaxNodes, 12, 16};
     draft.shape_policy = [&random] {
         const auto draw = [&](int low, int high) {
@@ -111,7 +111,7 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
     };
     const MeasuredCosts cheap{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-5}, {10, 2e-5}}};
     const MeasuredCosts dear{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-4}, {10, 2e-4}}};
-    auto none = model_->drafting(draft_options(DraftKind::none)), chosen = model_->drafting(draft);
+    auto none = model_->drafting(draft_options("none")), chosen = model_->drafting(draft);
     for (size_t i = 0; i < prompts_.size(); ++i)
         for (int part : {0, 1, 2}) {
             ruin = part == 1;
@@ -119,7 +119,7 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
             Request request = model_->request(model_->encode(prompts_[i]), 96,
                                               sampling_at(GetParam().temperature, 1000 + i));
             request.eos_ids.clear();
-            const Generation got = model_->run(*chosen.session, request);
+            const GenerationResult got = model_->run(*chosen.session, request);
             EXPECT_EQ(got.ids, model_->run(*none.session, request).ids);
             std::printf("part %d: %d cycles of %.1f nodes, %.0f%% plain, tau %.2f\n", part,
                         got.stats.cycles, got.stats.mean_nodes(), 100 * got.stats.plain_share(),
@@ -137,7 +137,7 @@ TEST_P(Lossless, AutoTreeIsReproducible) {
     const Request request =
         model_->request(model_->encode(prompts_[0]), std::min(most_tokens(), 64),
                         sampling_at(GetParam().temperature, 3));
-    std::vector<Generation> runs;
+    std::vector<GenerationResult> runs;
     for (int i = 0; i < 2; ++i) {
         auto chosen = model_->drafting(auto_options());
         chosen.drafter->cost_aware()->set_costs(costs);
@@ -151,9 +151,9 @@ TEST_P(Lossless, AutoTreeIsReproducible) {
 }
 
 TEST_P(Lossless, AblationsAndPlainProposals) {
-    DraftOptions no_value = draft_options(DraftKind::eagle2), plain = no_value;
+    DraftOptions no_value = draft_options("eagle2"), plain = no_value;
     no_value.use_value = false;
-    DraftOptions no_rerank = draft_options(DraftKind::eagle2);
+    DraftOptions no_rerank = draft_options("eagle2");
     no_rerank.rerank = false;
     plain.proposals = Proposals::plain;
     expect_equal_to_plain({no_value, no_rerank, plain}, sampling_at(GetParam().temperature, 0), 32);
@@ -166,7 +166,7 @@ TEST_P(Lossless, WithPenaltiesAndFilters) {
     sampling.filters.top_p = 0.95f;
     sampling.filters.min_p = 0.02f;
     std::vector<DraftOptions> drafters;
-    for (DraftKind kind : kDrafters) drafters.push_back(draft_options(kind));
+    for (const std::string kind : kDrafters) drafters.push_back(draft_options(kind));
     drafters.push_back(auto_options());
     expect_equal_to_plain(drafters, sampling, 48);
 }
@@ -175,17 +175,17 @@ TEST_P(Lossless, ToTheEndOfTheContext) {
     // Contexts of every length around a page border: trees at the very end must fit.
     const int reach = prompt_count() >= 60 ? 8 : 1;
     for (int context = 128 - reach; context <= 128 + reach; ++context) {
-        SessionLimits limits = model_->limits();
+        BatchLimits limits = model_->limits();
         limits.context = context;
         Request request =
             model_->request(model_->encode(prompts_[size_t(context) % prompts_.size()]), -1,
                             sampling_at(GetParam().temperature, 5));
         request.eos_ids.clear();
-        auto none = model_->drafting(draft_options(DraftKind::none), limits);
-        const Generation plain = model_->run(*none.session, request);
+        auto none = model_->drafting(draft_options("none"), limits);
+        const GenerationResult plain = model_->run(*none.session, request);
         EXPECT_EQ(int(plain.ids.size() + request.prompt.size()), context);
         EXPECT_EQ(plain.finish, FinishReason::length);
-        for (DraftKind kind : kDrafters) {
+        for (const std::string kind : kDrafters) {
             auto drafting = model_->drafting(draft_options(kind), limits);
             EXPECT_EQ(model_->run(*drafting.session, request).ids, plain.ids);
         }
@@ -208,8 +208,8 @@ TEST(Mixes, OfTypesAndThreads) {
     const std::vector<std::string> prompts = sixty_prompts();
     const int count = std::max(1, prompt_count() / 4);
     const int tokens = prompt_count() >= 60 ? 128 : 48;
-    const auto run = [&](DType type, DType draft_type, int threads, DraftKind kind) {
-        RuntimeOptions options = bundled_options(type, draft_type);
+    const auto run = [&](DType type, DType draft_type, int threads, const std::string kind) {
+        LoadOptions options = bundled_options(type, draft_type);
         options.threads = threads;
         Bundled model(options);
         auto drafting = model.drafting(draft_options(kind));
@@ -224,9 +224,9 @@ TEST(Mixes, OfTypesAndThreads) {
     };
     constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
     for (DType type : kTypes) {
-        const auto plain = run(type, type, 1, DraftKind::none);
+        const auto plain = run(type, type, 1, "none");
         for (DType draft_type : kTypes)
-            EXPECT_EQ(run(type, draft_type, 2, DraftKind::eagle2), plain)
+            EXPECT_EQ(run(type, draft_type, 2, "eagle2"), plain)
                 << name(type) << " drafted in " << name(draft_type);
     }
 }
@@ -239,13 +239,13 @@ TEST(LongTexts, EqualPlainAtPosition700) {
     ASSERT_GT(prompt.size(), size_t(kEnd));
     prompt.resize(size_t(kEnd - tokens));
     Bundled model(bundled_options(DType::Q8_0));
-    auto none = model.drafting(draft_options(DraftKind::none));
+    auto none = model.drafting(draft_options("none"));
     for (float temperature : {0.0f, 0.8f}) {
         Request request = model.request(prompt, tokens, sampling_at(temperature, 4));
         request.eos_ids.clear();
         const std::vector<int> plain = model.run(*none.session, request).ids;
         EXPECT_EQ(plain.size(), size_t(tokens));
-        for (const DraftOptions& draft : {draft_options(DraftKind::eagle2), auto_options()}) {
+        for (const DraftOptions& draft : {draft_options("eagle2"), auto_options()}) {
             auto drafting = model.drafting(draft);
             EXPECT_EQ(model.run(*drafting.session, request).ids, plain);
         }
@@ -261,16 +261,15 @@ TEST(Coupled, RaisesTauAtTemperatureOne) {
     const bool full = prompt_count() >= 60;
     const int seeds = full ? 5 : 1, tokens = full ? 128 : 48;
     for (Proposals proposals : {Proposals::plain, Proposals::coupled}) {
-        DraftOptions draft = draft_options(DraftKind::eagle2);
+        DraftOptions draft = draft_options("eagle2");
         draft.proposals = proposals;
-        auto drafting = model.drafting(draft),
-             none = model.drafting(draft_options(DraftKind::none));
+        auto drafting = model.drafting(draft), none = model.drafting(draft_options("none"));
         double emitted = 0, cycles = 0;
         for (int prompt = 0; prompt < 40; prompt += 4)
             for (int seed = 0; seed < seeds; ++seed) {
                 const Request request = model.request(model.encode(prompts[size_t(prompt)]), tokens,
                                                       sampling_at(1, 17 + uint64_t(seed)));
-                const Generation got = model.run(*drafting.session, request);
+                const GenerationResult got = model.run(*drafting.session, request);
                 different += got.ids != model.run(*none.session, request).ids;
                 emitted += got.stats.cycle_tokens;
                 cycles += got.stats.cycles;

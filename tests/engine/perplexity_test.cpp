@@ -22,7 +22,6 @@ TEST(SplitDocuments, AtLinesThatAreTheDivider) {
 class PerplexityOfBundled : public testing::Test {
   protected:
     PerplexityOfBundled() : bundled_(bundled_options(DType::F32)) {
-        drafting_ = bundled_.drafting(draft_options(DraftKind::none));
         const auto path = test::test_data_dir() / "valid.txt";
         text_ = read_text(path, 1 << 20);
         for (std::string_view document : split_documents(text_))
@@ -30,12 +29,12 @@ class PerplexityOfBundled : public testing::Test {
         task_.pass_rows = kPrefillRows;
     }
     Perplexity measure() {
-        return measure_perplexity(bundled_.backend(), bundled_.target(), drafting_.session->kv(),
-                                  task_);
+        KvPool kv(bundled_.backend(),
+                  kv_shape(bundled_.target().config(), bundled_.limits(), DraftReach{}));
+        return measure_perplexity(bundled_.backend(), bundled_.target(), kv, task_);
     }
 
     Bundled bundled_;
-    Bundled::Drafting drafting_;
     std::string text_;
     PerplexityTask task_;
 };

@@ -18,7 +18,7 @@ bool on_cpu() {
 // A quantised model elsewhere, which has the CPU's bits; on the CPU f32, which has golden values.
 struct Planted {
     explicit Planted(const Fault& fault) {
-        const RuntimeOptions options = bundled_options(on_cpu() ? DType::F32 : DType::Q8_0);
+        const LoadOptions options = bundled_options(on_cpu() ? DType::F32 : DType::Q8_0);
         auto backend = std::make_unique<FaultyBackend>(open_device(options.device), fault);
         faulty = backend.get();
         model = std::make_unique<Bundled>(options, std::move(backend));
@@ -29,17 +29,16 @@ struct Planted {
 };
 
 DraftOptions small_tree() {
-    DraftOptions draft = draft_options(DraftKind::eagle2);
+    DraftOptions draft = draft_options("eagle2");
     draft.tree = {16, 4, 4};
     return draft;
 }
 
 // What same_bits_test asks; on the CPU the texts of golden_test, every eighth.
 std::string output_finding(Bundled& model) {
-    if (on_cpu())
-        return golden_finding(run_golden(model, "none", draft_options(DraftKind::none), 8));
+    if (on_cpu()) return golden_finding(run_golden(model, "none", draft_options("none"), 8));
     static const BitsRun want = [] {
-        RuntimeOptions options = bundled_options(DType::Q8_0);
+        LoadOptions options = bundled_options(DType::Q8_0);
         options.device = "cpu";
         Bundled good(options);
         return run_for_bits(good);
@@ -55,11 +54,11 @@ struct Accepted {
 // What acceptance_floor_test asks; on the CPU the tau of golden_test, of every eighth prompt.
 Accepted accepted(Bundled& model) {
     if (on_cpu()) {
-        const GoldenRun run = run_golden(model, "eagle2", draft_options(DraftKind::eagle2), 8);
+        const GoldenRun run = run_golden(model, "eagle2", draft_options("eagle2"), 8);
         return {golden_finding(run), run.unsafe > 0};
     }
     static const AcceptanceRun want = [] {
-        RuntimeOptions options = bundled_options(DType::Q8_0);
+        LoadOptions options = bundled_options(DType::Q8_0);
         options.device = "cpu";
         Bundled good(options);
         return run_for_acceptance(good, small_tree(), 2, 32);

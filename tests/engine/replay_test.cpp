@@ -43,7 +43,7 @@ class Replay : public testing::Test {
         EXPECT_EQ(prompts.size(), recorded().texts.size());
         Count count;
         for (size_t i : chosen_) {
-            const Generation answer =
+            const GenerationResult answer =
                 model_.run(*drafting.session, model_.request(model_.encode(prompts[i]), 128));
             EXPECT_EQ(answer.ids.size(), recorded().texts[i].size() + 1) << "another text: " << i;
             count.tokens += answer.stats.cycle_tokens;
@@ -123,13 +123,13 @@ Count replayed(const RecordedDrafts& record, const TreeShape& shape) {
 
 TEST_F(Replay, GivesTheTauOfGenerationWithFixedTrees) {
     for (const TreeShape& shape : {TreeShape{60, 6, 10}, TreeShape{8, 6, 3}, TreeShape{16, 3, 4}}) {
-        DraftOptions draft = draft_options(DraftKind::eagle2);
+        DraftOptions draft = draft_options("eagle2");
         draft.tree = shape;
         const std::string name = std::to_string(shape.nodes) + "," + std::to_string(shape.levels) +
                                  "," + std::to_string(shape.top_k);
         expect_alike(name.c_str(), generated(draft), replayed(record_, shape));
     }
-    expect_alike("chain", generated(draft_options(DraftKind::chain)), replayed(record_, {6, 5, 1}));
+    expect_alike("chain", generated(draft_options("chain")), replayed(record_, {6, 5, 1}));
 }
 
 // Values as the record has them.

@@ -8,7 +8,7 @@ namespace aerie::test {
 namespace {
 
 BitsRun run(const std::string& device, DType type) {
-    RuntimeOptions options = bundled_options(type);
+    LoadOptions options = bundled_options(type);
     options.device = device;
     Bundled model(options);
     return run_for_bits(model);

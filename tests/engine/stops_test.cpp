@@ -10,8 +10,7 @@ namespace {
 class Stops : public testing::Test {
   protected:
     void SetUp() override {
-        for (DraftKind kind :
-             {DraftKind::none, DraftKind::chain, DraftKind::eagle1, DraftKind::eagle2}) {
+        for (const std::string kind : {"none", "chain", "eagle1", "eagle2"}) {
             DraftOptions draft = draft_options(kind);
             draft.tree = {16, 5, 4};  // small, so that many cases fit in a short test
             drafting_.push_back(model_.drafting(draft));
@@ -26,8 +25,8 @@ class Stops : public testing::Test {
     }
 
     // Runs the request with every drafter, checks that they agree, and returns the result.
-    Generation run_all(const Request& request) {
-        std::vector<Generation> results;
+    GenerationResult run_all(const Request& request) {
+        std::vector<GenerationResult> results;
         for (auto& drafting : drafting_) {
             std::string streamed;
             Request streaming = request;
@@ -49,7 +48,7 @@ class Stops : public testing::Test {
     std::vector<Bundled::Drafting> drafting_;
     std::vector<int> prompt_;
     Request request_;
-    Generation full_;
+    GenerationResult full_;
 };
 
 TEST_F(Stops, AnyTokenCanBeTheEos) {
@@ -58,7 +57,7 @@ TEST_F(Stops, AnyTokenCanBeTheEos) {
         request.eos_ids = {full_.ids[at], 4095};
         const size_t first = size_t(std::find(full_.ids.begin(), full_.ids.end(), full_.ids[at]) -
                                     full_.ids.begin());
-        const Generation result = run_all(request);
+        const GenerationResult result = run_all(request);
         EXPECT_EQ(result.finish, FinishReason::stop);
         ASSERT_EQ(result.ids.size(), first + 1);
         EXPECT_EQ(result.text,
@@ -70,7 +69,7 @@ TEST_F(Stops, EveryLimit) {
     for (int limit = 1; limit <= 40; ++limit) {
         Request request = request_;
         request.max_tokens = limit;
-        const Generation result = run_all(request);
+        const GenerationResult result = run_all(request);
         EXPECT_EQ(result.finish, FinishReason::length);
         EXPECT_EQ(int(result.ids.size()), limit);
     }
@@ -83,7 +82,7 @@ TEST_F(Stops, StopStringsAcrossTokenBorders) {
         for (size_t at = 0; at + length <= full_.text.size(); at += 5) {
             Request request = request_;
             request.stops = {full_.text.substr(at, length), "\x01never"};
-            const Generation result = run_all(request);
+            const GenerationResult result = run_all(request);
             EXPECT_EQ(result.finish, FinishReason::stop);
             EXPECT_EQ(result.text, full_.text.substr(0, full_.text.find(request.stops[0])));
             // The last id is the one that completes the stop string.
@@ -102,7 +101,7 @@ TEST_F(Stops, CancelledBetweenCycles) {
             Request request = request_;
             int asked = 0;
             request.cancelled = [&] { return asked++ >= after; };
-            const Generation result = model_.run(*drafting.session, request);
+            const GenerationResult result = model_.run(*drafting.session, request);
             EXPECT_EQ(result.finish, FinishReason::cancelled);
             EXPECT_LE(result.ids.size(), full_.ids.size());
             EXPECT_TRUE(std::equal(result.ids.begin(), result.ids.end(), full_.ids.begin()));
@@ -112,7 +111,7 @@ TEST_F(Stops, CancelledBetweenCycles) {
 TEST_F(Stops, ZeroTokens) {
     Request request = request_;
     request.max_tokens = 0;
-    const Generation result = model_.run(*drafting_[3].session, request);
+    const GenerationResult result = model_.run(*drafting_[3].session, request);
     EXPECT_TRUE(result.ids.empty());
     EXPECT_EQ(result.finish, FinishReason::length);
 }

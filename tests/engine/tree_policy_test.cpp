@@ -43,7 +43,7 @@ ForcedAcceptance recorded() {
 class Simulation {
   public:
     explicit Simulation(const Device& device) : device_(device), forced_(recorded()) {
-        policy_.set_costs(device.measured());
+        policy_.costs() = CycleCosts(device.measured());
     }
 
     ForcedAcceptance& forced() { return forced_; }
@@ -114,7 +114,7 @@ class Simulation {
 
     Device device_;
     ForcedAcceptance forced_;
-    TreePolicy policy_{kMostAuto};
+    TreePolicy policy_{kMostAuto, std::make_shared<CycleCosts>()};
     std::vector<Candidate> table_;
     int backlog_ = 1;
 };

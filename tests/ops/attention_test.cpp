@@ -54,8 +54,8 @@ class AttentionTest : public DeviceTest {
     Matrix pass(const Matrix& qkv, const std::vector<Row>& rows, const Cache& cache) {
         Array x = upload(qkv), out = poisoned(qkv.rows, shape_.heads * shape_.head_dim);
         const Rows block = upload(rows);
-        rope_append(*backend_, x, rope_, block, shape_, cache.layer);
-        attention(*backend_, out, x, block, shape_, cache.layer);
+        backend_->run(RopeAppend{x, rope_, block, shape_, cache.layer});
+        backend_->run(Attention{out, x, block, shape_, cache.layer});
         return download(out);
     }
 
@@ -159,7 +159,7 @@ TEST_P(AttentionTest, RotatesInPlace) {
                                    {.position = 100, .slot = 100, .prefix = 100},
                                    {.position = 383, .slot = 383, .prefix = 383}};
     Array x = upload(qkv);
-    rope_append(*backend_, x, rope_, upload(rows), shape_, cache.layer);
+    backend_->run(RopeAppend{x, rope_, upload(rows), shape_, cache.layer});
     EXPECT_LE(nmse(download(x), reference::rope(qkv, table_, {5, 100, 383}, shape_)), 1e-12);
 }
 
@@ -245,9 +245,10 @@ TEST_P(AttentionTest, CompactingKeepsBits) {
     const Cache cache = make_cache(shape_, DType::F16, plain_pages());
     prefill(text, 64, cache);
     pass(nodes, tree_rows({0, 1, 2, 3, 4, 5, 6, 7, 8}), cache);
-    Indices accepted(1, 4);  // nodes 0, 1, 3, 5
-    accepted.data = {kCommitted, kCommitted + 1, kCommitted + 3, kCommitted + 5};
-    kv_compact(*backend_, cache.layer, 0, upload(accepted), kCommitted);
+    std::vector<KvMove> moves;
+    for (int node : {0, 1, 3, 5})
+        moves.push_back({0, kCommitted + node, kCommitted + int(moves.size())});
+    backend_->run(KvCompact{{&cache.layer, 1}, upload(moves)});
     const Matrix got = pass(next, chain(kCommitted + 4, 1), cache);
 
     Matrix whole = text;

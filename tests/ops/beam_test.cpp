@@ -20,14 +20,14 @@ class BeamTest : public DeviceTest {
     };
 
     // Numbers of a step without its tensors, which run() makes.
-    static BeamStep step(int table_offset, int next_slot = 0) {
-        BeamStep out;
+    static Beam step(int table_offset, int next_slot = 0) {
+        Beam out;
         out.table_offset = table_offset;
         out.next_slot = next_slot;
         return out;
     }
 
-    Outcome run(BeamStep step, const Indices& ids, const Matrix& log_probs,
+    Outcome run(Beam step, const Indices& ids, const Matrix& log_probs,
                 const std::vector<Row>& rows, const std::vector<int32_t>& frontier,
                 const std::vector<Candidate>& table, int width,
                 const std::vector<int32_t>& selection = {}) {
@@ -53,7 +53,7 @@ class BeamTest : public DeviceTest {
         step.selection = chosen;
         step.parent_row = parent_row;
         step.next = upload(std::vector<Row>(size_t(std::max(width, 1)))).range(0, width);
-        beam(*backend_, step);
+        backend_->run(step);
 
         Outcome out;
         out.table.resize(table.size());
@@ -121,7 +121,7 @@ TEST_P(BeamTest, AddsValuesAndSelectsTheBest) {
 TEST_P(BeamTest, WithoutSumsRanksByLogProb) {
     std::vector<Candidate> table(12);
     table[2].value = -100;
-    BeamStep no_sums = step(4);
+    Beam no_sums = step(4);
     no_sums.sum_values = false;
     const Outcome out = run(no_sums, two_by_three(), log_probs({-0.1f, -2, -3, -0.2f, -0.6f, -9}),
                             two_rows(), {2, 0}, table, 2);
@@ -153,7 +153,7 @@ TEST_P(BeamTest, ExtendsThePrefixFromTheRoot) {
     Matrix log_prob(1, 3);
     log_prob.data = {-3, -1, -2};
     const Row last{.token = 4, .position = 30, .sequence = 1, .slot = 30, .prefix = 28};
-    BeamStep first = step(0, 2);
+    Beam first = step(0, 2);
     first.from_root = true;
     const Outcome out = run(first, ids, log_prob, {last}, {}, std::vector<Candidate>(3), 2);
     EXPECT_EQ(out.table[0].parent, -1);

@@ -96,7 +96,7 @@ class ChoiceTest : public DeviceTest {
     Matrix run_probs(const Case& c) {
         const OnDevice d = place(c);
         Array out = poisoned(c.logits.rows, c.logits.cols);
-        probs(*backend_, out, d.choice);
+        backend_->run(Probs{out, d.choice});
         return download(out);
     }
 
@@ -108,7 +108,7 @@ class ChoiceTest : public DeviceTest {
             rows[size_t(r)] = {.position = 100 + r % noise_rows.rows, .prefix = 100};
         const Array noise_array = upload(noise_rows);
         Array ids = poisoned_indices(1, c.logits.rows);
-        sample(*backend_, ids, {d.choice, upload(rows), noise_array});
+        backend_->run(Sample{ids, d.choice, upload(rows), noise_array});
         return download_indices(ids).data;
     }
 
@@ -118,7 +118,7 @@ class ChoiceTest : public DeviceTest {
     };
     Best run_top_k(const Case& c, int k, const Matrix* noise_row = nullptr, float softness = 1) {
         const OnDevice d = place(c);
-        TopKStep step;
+        TopK step;
         step.choice = d.choice;
         step.softness = softness;
         Array noise_array;
@@ -126,7 +126,7 @@ class ChoiceTest : public DeviceTest {
         Array ids = poisoned_indices(c.logits.rows, k), log_probs = poisoned(c.logits.rows, k);
         step.ids = ids;
         step.log_probs = log_probs;
-        top_k(*backend_, step);
+        backend_->run(step);
         return {download_indices(ids), download(log_probs)};
     }
 };

@@ -49,12 +49,12 @@ class Fingerprint : OpInputs {
         // Denormal inputs too: a flushed one would show.
         for (float deviation : {1.0f, 1e-41f, 1e20f}) {
             const Tensor x = random(90, 1100, 1, deviation), out = tensor(DType::F32, 90, 1100);
-            rms_norm(be_, out, x, random(1, 1100, 2), 1e-12f);
+            be_.run(RmsNorm{out, x, random(1, 1100, 2), 1e-12f});
             record(out);
-            add(be_, out, x, random(90, 1100, 3, deviation));
+            be_.run(Add{out, x, random(90, 1100, 3, deviation)});
             record(out);
             const Tensor half = tensor(DType::F32, 90, 550);
-            swiglu(be_, half, x);
+            be_.run(Swiglu{half, x});
             record(half);
         }
     }
@@ -66,9 +66,9 @@ class Fingerprint : OpInputs {
                 const WeightBlock block{DType::F32, type, values.data.data(), 77, 1100};
                 const auto weight = be_.upload_weight({&block, 1});
                 const Tensor out = tensor(DType::F32, rows, 77);
-                matmul(be_, out, random(rows, 1100, 5, deviation), *weight, Accumulate::no,
-                       random(1, 77, 6, deviation));
-                matmul(be_, out, random(rows, 1100, 7, deviation), *weight, Accumulate::yes);
+                be_.run(Matmul{out, random(rows, 1100, 5, deviation), *weight, Accumulate::no,
+                               random(1, 77, 6, deviation)});
+                be_.run(Matmul{out, random(rows, 1100, 7, deviation), *weight, Accumulate::yes});
                 record(out);
             }
     }
@@ -79,11 +79,11 @@ class Fingerprint : OpInputs {
             const WeightBlock block{DType::F32, type, values.data.data(), 77, 1088};
             const auto weight = be_.upload_weight({&block, 1});
             const Tensor out = tensor(DType::F32, rows, 77), x = tensor(DType::I8G32, rows, 1088);
-            copy(be_, x, random(rows, 1088, 13));
+            be_.run(Copy{x, random(rows, 1088, 13)});
             record(x);
-            matmul(be_, out, x, *weight, Accumulate::no, random(1, 77, 14));
-            copy(be_, x, random(rows, 1088, 15, 1e-6f));
-            matmul(be_, out, x, *weight, Accumulate::yes);
+            be_.run(Matmul{out, x, *weight, Accumulate::no, random(1, 77, 14)});
+            be_.run(Copy{x, random(rows, 1088, 15, 1e-6f)});
+            be_.run(Matmul{out, x, *weight, Accumulate::yes});
             record(out);
         }
     }
@@ -98,8 +98,8 @@ class Fingerprint : OpInputs {
             for (int i = 0; i < 150; ++i) rows[size_t(i)] = {.position = i, .slot = i, .prefix = i};
             const Tensor qkv = random(150, 8 * 48, 8), out = tensor(DType::F32, 150, 192);
             const Rows block{blocks(rows)};
-            rope_append(be_, qkv, random(150, 48, 9), block, shape, kv);
-            attention(be_, out, qkv, block, shape, kv);
+            be_.run(RopeAppend{qkv, random(150, 48, 9), block, shape, kv});
+            be_.run(Attention{out, qkv, block, shape, kv});
             record(qkv);
             record(out);
             record(kv.k);
@@ -111,7 +111,7 @@ class Fingerprint : OpInputs {
         std::vector<int32_t> positions = {3, 4, 5, 6};
         const Tensor places = tensor(DType::I32, 1, 4);
         be_.write(places, positions.data());
-        noise(be_, noise_rows, 99, places);
+        be_.run(Noise{noise_rows, 99, places});
         record(noise_rows);
         std::vector<Row> rows(11);
         for (int i = 0; i < 11; ++i) rows[size_t(i)].position = i % 4;
@@ -121,17 +121,17 @@ class Fingerprint : OpInputs {
               Filters{.temperature = 1.3f, .top_p = 0.99f, .min_p = 1e-4f}}) {
             Choice choice{logits, blocks<Edit>({{-1, 7, 1.3f, 0.1f}, {4, 9, 1, 5}}), {}, filters};
             const Tensor ids = tensor(DType::I32, 1, 11), p = tensor(DType::F32, 11, 5000);
-            sample(be_, ids, {choice, {blocks(rows)}, noise_rows});
-            probs(be_, p, choice);
+            be_.run(Sample{ids, choice, {blocks(rows)}, noise_rows});
+            be_.run(Probs{p, choice});
             record(ids);
             record(p);
             for (bool noisy : {false, true}) {
-                TopKStep step;
+                TopK step;
                 step.choice = choice;
                 if (noisy) step.noise = noise_rows.row_range(1, 1);
                 step.ids = tensor(DType::I32, 11, 10);
                 step.log_probs = tensor(DType::F32, 11, 10);
-                top_k(be_, step);
+                be_.run(step);
                 record(step.ids);
                 record(step.log_probs);
             }
@@ -139,7 +139,7 @@ class Fingerprint : OpInputs {
     }
 
     void beams() {
-        BeamStep step;
+        Beam step;
         step.ids = tensor(DType::I32, 5, 10);
         step.log_probs = random(5, 10, 11);
         step.rows = {blocks(std::vector<Row>(5))};
@@ -148,7 +148,7 @@ class Fingerprint : OpInputs {
         step.parent_row = tensor(DType::I32, 1, 8);
         step.next = {blocks(std::vector<Row>(8))};
         step.table_offset = 10;
-        beam(be_, step);
+        be_.run(step);
         record(step.table);
         record(step.frontier);
         record(step.next.block);

@@ -73,6 +73,13 @@ Rows DeviceTest::upload(const std::vector<Row>& rows) {
     return {block};
 }
 
+Tensor DeviceTest::upload(const std::vector<KvMove>& moves) {
+    kept_.push_back(backend_->allocate(moves.size() * sizeof(KvMove)));
+    const Tensor block = dense(kept_.back().get(), DType::I32, int(moves.size()), kKvMoveInts);
+    backend_->write(block, moves.data());
+    return block;
+}
+
 std::unique_ptr<Weight> DeviceTest::upload_weight(const Matrix& values, DType type, WeightUse use) {
     kept_values_.push_back(values);
     const WeightBlock block{DType::F32, type, kept_values_.back().data.data(), values.rows,

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "core/quant.h"
 #include "reference/matrix.h"
 
@@ -47,7 +47,9 @@ class DeviceTest : public testing::TestWithParam<Device> {
     Array upload(const reference::Matrix& values, DType type = DType::F32);
     Array upload(const reference::Indices& values);
     Array upload(const std::vector<Edit>& edits);
-    Rows upload(const std::vector<Row>& rows);  // kept until the test ends
+    // Kept until the test ends.
+    Rows upload(const std::vector<Row>& rows);
+    Tensor upload(const std::vector<KvMove>& moves);
     std::unique_ptr<Weight> upload_weight(const reference::Matrix& values, DType type,
                                           WeightUse use = WeightUse::multiply);
     Array poisoned(int rows, int cols);              // NaN everywhere

@@ -69,7 +69,7 @@ class OpResults : OpInputs {
         for (int i = 0; i < 5; ++i) rows[size_t(i)].token = i * 19;
         rows[3].slot = -1;
         const Tensor out = tensor(DType::F32, 5, 96);
-        embed(be_, out, *table, {blocks(rows)});
+        be_.run(Embed{out, *table, {blocks(rows)}});
         record(std::string("embed ") + name(type), out);
     }
 
@@ -77,18 +77,18 @@ class OpResults : OpInputs {
         const std::string to = std::string(" to ") + name(type);
         for (float deviation : {1.0f, 1e-6f, 1e15f}) {
             const Tensor x = random(33, 1088, 1, deviation), out = tensor(type, 33, 1088);
-            rms_norm(be_, out, x, random(1, 1088, 2), 1e-12f);
+            be_.run(RmsNorm{out, x, random(1, 1088, 2), 1e-12f});
             record("rms_norm" + to, out);
-            copy(be_, out, x);
+            be_.run(Copy{out, x});
             record("copy" + to, out);
             const Tensor half = tensor(type, 33, 544);
-            swiglu(be_, half, x);
+            be_.run(Swiglu{half, x});
             record("swiglu" + to, half);
             const Tensor sum = tensor(DType::F32, 33, 1088);
-            add(be_, sum, x, random(33, 1088, 3, deviation));
+            be_.run(Add{sum, x, random(33, 1088, 3, deviation)});
             record("add", sum);
             const Tensor gathered = tensor(DType::F32, 3, 1088);
-            gather_rows(be_, gathered, x, index({7, 0, 32}));
+            be_.run(GatherRows{gathered, x, index({7, 0, 32})});
             record("gather_rows", gathered);
         }
     }
@@ -96,10 +96,10 @@ class OpResults : OpInputs {
     void matmuls(DType type, int rows) {
         const auto w = weight(type, 77, 1088, 12);
         const Tensor out = tensor(DType::F32, rows, 77), x = tensor(DType::I8G32, rows, 1088);
-        copy(be_, x, random(rows, 1088, 13));
-        matmul(be_, out, x, *w, Accumulate::no, random(1, 77, 14));
+        be_.run(Copy{x, random(rows, 1088, 13)});
+        be_.run(Matmul{out, x, *w, Accumulate::no, random(1, 77, 14)});
         record(std::string("matmul ") + name(type), out);
-        matmul(be_, out, x, *w, Accumulate::yes);
+        be_.run(Matmul{out, x, *w, Accumulate::yes});
         record(std::string("matmul ") + name(type) + ", added", out);
     }
 
@@ -114,13 +114,14 @@ class OpResults : OpInputs {
         const Tensor qkv = random(150, wide, 8);
         const Tensor out = tensor(type, 150, kShape.heads * kShape.head_dim);
         const Rows block{blocks(rows)};
-        rope_append(be_, qkv, random(150, kShape.head_dim, 9), block, kShape, kv);
-        attention(be_, out, qkv, block, kShape, kv);
+        be_.run(RopeAppend{qkv, random(150, kShape.head_dim, 9), block, kShape, kv});
+        be_.run(Attention{out, qkv, block, kShape, kv});
         record("rope_append, rows, " + what, qkv);
         record("rope_append, keys, " + what, kv.k);
         record("rope_append, values, " + what, kv.v);
         record("attention, " + what, out);
-        kv_compact(be_, kv, 0, index({103, 110, 149}), 101);
+        const std::vector<KvMove> moves = {{0, 103, 101}, {0, 110, 102}, {0, 149, 103}};
+        be_.run(KvCompact{{&kv, 1}, blocks(moves)});
         record("kv_compact, " + what, kv.k);
     }
 
@@ -132,7 +133,7 @@ class OpResults : OpInputs {
         const Tensor raw = tensor(DType::F32, 40, kVocab);
         be_.write(raw, values.data.data());
         const Tensor noise_rows = tensor(DType::F32, 4, kVocab);
-        noise(be_, noise_rows, 99, index({3, 4, 5, 6}));
+        be_.run(Noise{noise_rows, 99, index({3, 4, 5, 6})});
         record("noise", noise_rows);
         std::vector<Edit> edits;
         for (int i = 0; i < 3000; ++i) edits.push_back({-1, i * 3, 1.0f + float(i) * 1e-3f, 0.1f});
@@ -160,17 +161,14 @@ class OpResults : OpInputs {
         for (int i = 0; i < 40; ++i) rows[size_t(i)] = {.position = 9 + i % 4, .prefix = 9};
         rows[35].slot = -1;
         const Tensor ids = tensor(DType::I32, 1, 40);
-        sample(be_, ids, {choice, {blocks(rows)}, noise_rows});
+        be_.run(Sample{ids, choice, {blocks(rows)}, noise_rows});
         record("sample" + how, ids);
         for (int k : {10, kMaxTopK}) {
-            TopKStep step{.choice = choice,
-                          .noise = {},
-                          .softness = 1,
-                          .id_map = {},
-                          .ids = tensor(DType::I32, 40, k),
-                          .log_probs = tensor(DType::F32, 40, k)};
+            TopK step{.ids = tensor(DType::I32, 40, k),
+                      .log_probs = tensor(DType::F32, 40, k),
+                      .choice = choice};
             if (noisy) step.noise = noise_rows.row_range(1, 1);
-            top_k(be_, step);
+            be_.run(step);
             record("top_k" + how, step.ids);
         }
     }
@@ -178,7 +176,7 @@ class OpResults : OpInputs {
     // Values of few digits: ties.
     void beams(int rows, int k, int width, bool sums) {
         const int offset = 70;
-        BeamStep step;
+        Beam step;
         step.ids = tensor(DType::I32, rows, k);
         Matrix values = random_matrix(rows, k, 11);
         for (float& v : values.data) v = float(int(v * 16)) / 16;
@@ -202,7 +200,7 @@ class OpResults : OpInputs {
         step.table_offset = offset;
         step.next_slot = 5;
         step.sum_values = sums;
-        beam(be_, step);
+        be_.run(step);
         record("beam, table", step.table);
         record("beam, frontier", step.frontier);
         record("beam, parent rows", step.parent_row);

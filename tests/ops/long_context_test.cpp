@@ -109,9 +109,9 @@ class LongContextTest : public DeviceTest {
         kept_.push_back(be.allocate(rows.size() * sizeof(Row)));
         const Rows block{dense(kept_.back().get(), DType::I32, kRows, kRowInts)};
         be.write(block.block, rows.data());
-        rope_append(be, qkv, rope, block, kShape, cache);
+        be.run(RopeAppend{qkv, rope, block, kShape, cache});
         const Tensor out = on(be, Matrix(kRows, kShape.heads * kShape.head_dim));
-        attention(be, out, qkv, block, kShape, cache);
+        be.run(Attention{out, qkv, block, kShape, cache});
         Results results{read(be, out), {}, {}, read(be, qkv)};
         results.quantised = quantised(be, qkv, block, cache);
         results.after_commit = committed(be, length, qkv, rope, cache);
@@ -122,7 +122,7 @@ class LongContextTest : public DeviceTest {
         const int columns = kShape.heads * kShape.head_dim;
         kept_.push_back(be.allocate(dense_bytes(DType::I8G32, kRows, columns)));
         const Tensor out = dense(kept_.back().get(), DType::I8G32, kRows, columns);
-        attention(be, out, qkv, rows, kShape, cache);
+        be.run(Attention{out, qkv, rows, kShape, cache});
         std::vector<BlockI8G32> blocks(size_t(kRows * columns / kGroup));
         be.read(out, blocks.data());
         return blocks;
@@ -130,19 +130,20 @@ class LongContextTest : public DeviceTest {
 
     // Nodes 0, 2 and 3 are accepted: the next row sees them as committed positions.
     Matrix committed(Backend& be, int length, Tensor qkv, Tensor rope, const KvLayer& cache) {
-        const std::vector<int32_t> from = {length + kSlots[0], length + kSlots[2],
-                                           length + kSlots[3]};
-        kept_.push_back(be.allocate(sizeof(int32_t) * from.size()));
-        const Tensor slots = dense(kept_.back().get(), DType::I32, 1, int(from.size()));
-        be.write(slots, from.data());
-        kv_compact(be, cache, 0, slots, length);
+        std::vector<KvMove> moves;
+        for (int node : {0, 2, 3})
+            moves.push_back({0, length + kSlots[node], length + int(moves.size())});
+        kept_.push_back(be.allocate(sizeof(KvMove) * moves.size()));
+        const Tensor block = dense(kept_.back().get(), DType::I32, int(moves.size()), kKvMoveInts);
+        be.write(block, moves.data());
+        be.run(KvCompact{{&cache, 1}, block});
         const Row next{.position = length + 3, .slot = length + 3, .prefix = length + 3};
         kept_.push_back(be.allocate(sizeof(Row)));
         const Rows row{dense(kept_.back().get(), DType::I32, 1, kRowInts)};
         be.write(row.block, &next);
         const Tensor out = on(be, Matrix(1, kShape.heads * kShape.head_dim));
-        rope_append(be, qkv.row_range(0, 1), rope, row, kShape, cache);
-        attention(be, out, qkv.row_range(0, 1), row, kShape, cache);
+        be.run(RopeAppend{qkv.row_range(0, 1), rope, row, kShape, cache});
+        be.run(Attention{out, qkv.row_range(0, 1), row, kShape, cache});
         return read(be, out);
     }
 

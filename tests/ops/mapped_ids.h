@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 
 namespace aerie::test {
 
@@ -25,14 +25,14 @@ inline std::string mapped_ids_finding(Backend& be) {
         return dense(memory.get(), type, rows, cols);
     };
     Buffer memory[4];
-    TopKStep step;
+    TopK step;
     step.choice.logits = place(memory[0], DType::F32, kDraftVocab, kDraftVocab);
     step.id_map = place(memory[1], DType::I32, 1, kDraftVocab);
     step.ids = place(memory[2], DType::I32, kDraftVocab, kBest);
     step.log_probs = place(memory[3], DType::F32, kDraftVocab, kBest);
     be.write(step.choice.logits, logits.data());
     be.write(step.id_map, map.data());
-    top_k(be, step);
+    be.run(step);
     be.read(step.ids, ids.data());
     for (int row = 0; row < kDraftVocab; ++row)
         for (int rank = 0; rank < kBest; ++rank) {

@@ -21,7 +21,7 @@ class MatmulTest : public DeviceTest {
   protected:
     Matrix multiply(const Matrix& x, const Weight& w) {
         Array out = poisoned(x.rows, w.rows);
-        matmul(*backend_, out, upload(x), w);
+        backend_->run(Matmul{out, upload(x), w});
         return download(out);
     }
 };
@@ -87,8 +87,8 @@ TEST_P(MatmulTest, AddsBiasAndAccumulates) {
             for (int n = 0; n < 19; ++n) want[r][n] += double(bias[0][n]) + double(before[r][n]);
         Array out = upload(before);
         const Array bias_array = upload(bias);
-        matmul(*backend_, out, upload(x), *upload_weight(weight, DType::F32), Accumulate::yes,
-               bias_array);
+        backend_->run(Matmul{out, upload(x), *upload_weight(weight, DType::F32), Accumulate::yes,
+                             bias_array});
         EXPECT_LE(nmse(download(out), want), 1e-10);
     }
 }
@@ -112,17 +112,17 @@ TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
                 Array x = upload(random_matrix(rows, shape.inner, 12));
                 if (backend_->activation_type(*whole) == DType::I8G32) {
                     Array groups = poisoned_activations(rows, shape.inner);
-                    copy(*backend_, groups, x);
+                    backend_->run(Copy{groups, x});
                     x = std::move(groups);
                 }
                 Array products = poisoned(rows, 2 * shape.outputs);
                 Array scratch = poisoned(rows, 2 * shape.outputs);
-                matmul(*backend_, products, x, *whole);
-                matmul(*backend_, scratch, x, *paired);
+                backend_->run(Matmul{products, x, *whole});
+                backend_->run(Matmul{scratch, x, *paired});
                 ASSERT_TRUE(same_bits(download(products), download(scratch)));
                 const auto gate = [&](Array want, Array got, const auto& get) {
-                    swiglu(*backend_, want, products);
-                    matmul_swiglu(*backend_, got, scratch, x, *paired);
+                    backend_->run(Swiglu{want, products});
+                    backend_->run(MatmulSwiglu{got, scratch, x, *paired});
                     const auto a = get(want), b = get(got);
                     return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
                 };
@@ -161,19 +161,50 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
                     const Array plain = activations(), fused = activations();
                     Array want = poisoned(rows, 2 * shape.outputs);
                     Array got = poisoned(rows, 2 * shape.outputs);
-                    rms_norm(*backend_, plain, x, scale, 1e-12f);
-                    matmul(*backend_, want, plain, *weight);
-                    rms_norm(*backend_, fused, x, scale, 1e-12f, *weight);
-                    matmul(*backend_, got, fused, *weight);
+                    backend_->run(RmsNorm{plain, x, scale, 1e-12f});
+                    backend_->run(Matmul{want, plain, *weight});
+                    backend_->run(RmsNorm{fused, x, scale, 1e-12f, {weight.get()}});
+                    backend_->run(Matmul{got, fused, *weight});
                     ASSERT_TRUE(same_bits(download(want), download(got)));
                     Array gated = poisoned(rows, shape.outputs),
                           gated_too = poisoned(rows, shape.outputs);
-                    swiglu(*backend_, gated, want);
-                    rms_norm(*backend_, fused, x, scale, 1e-12f, *weight);
-                    matmul_swiglu(*backend_, gated_too, got, fused, *weight);
+                    backend_->run(Swiglu{gated, want});
+                    backend_->run(RmsNorm{fused, x, scale, 1e-12f, {weight.get()}});
+                    backend_->run(MatmulSwiglu{gated_too, got, fused, *weight});
                     ASSERT_TRUE(same_bits(download(gated), download(gated_too)));
                 }
         }
+}
+
+// One norm for several matmuls, in whatever order they come, of one type or of two.
+TEST_P(MatmulTest, SeveralReadersOfANorm) {
+    constexpr int kInner = 256;
+    const Array scale = upload(random_matrix(1, kInner, 14));
+    for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
+        for (DType other : {type, type == DType::Q4_0 ? DType::Q8_0 : DType::Q4_0})
+            for (int rows : {1, 9, 40, 70}) {
+                const auto a = upload_weight(random_matrix(48, kInner, 1), type);
+                const auto b = upload_weight(random_matrix(32, kInner, 2), other);
+                if (backend_->activation_type(*a) != backend_->activation_type(*b)) continue;
+                const Array x = upload(random_matrix(rows, kInner, 15));
+                Array norm = backend_->activation_type(*a) == DType::I8G32
+                                 ? poisoned_activations(rows, kInner)
+                                 : poisoned(rows, kInner);
+                const auto products = [&](const Readers& readers, bool swapped) {
+                    Array of_a = poisoned(rows, 48), of_b = poisoned(rows, 32);
+                    backend_->run(RmsNorm{norm, x, scale, 1e-5f, readers});
+                    if (swapped) backend_->run(Matmul{of_b, norm, *b});
+                    backend_->run(Matmul{of_a, norm, *a});
+                    if (!swapped) backend_->run(Matmul{of_b, norm, *b});
+                    return std::pair(download(of_a), download(of_b));
+                };
+                const auto want = products({}, false);
+                for (bool swapped : {false, true}) {
+                    const auto got = products({a.get(), b.get()}, swapped);
+                    EXPECT_TRUE(same_bits(got.first, want.first)) << name(type) << " " << rows;
+                    EXPECT_TRUE(same_bits(got.second, want.second)) << name(type) << " " << rows;
+                }
+            }
 }
 
 // q, k and v come as blocks of a file, which may begin at any byte.

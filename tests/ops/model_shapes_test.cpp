@@ -31,7 +31,7 @@ class ModelShapesTest : public DeviceTest {
 
     Matrix multiply(const Matrix& x, const Weight& w) {
         Array out = poisoned(x.rows, w.rows);
-        matmul(*backend_, out, upload(x, backend_->activation_type(w)), w);
+        backend_->run(Matmul{out, upload(x, backend_->activation_type(w)), w});
         return download(out);
     }
 };
@@ -102,9 +102,9 @@ TEST_P(ModelShapesTest, LongContexts) {
             Matrix some(n, qkv.cols);
             std::copy_n(qkv[first], some.data.size(), some.data.begin());
             Array out = poisoned(n, shape.heads * shape.head_dim);
-            attention(*backend_, out, upload(some),
-                      upload(std::vector(rows.begin() + first, rows.begin() + first + n)), shape,
-                      layer);
+            backend_->run(Attention{
+                out, upload(some),
+                upload(std::vector(rows.begin() + first, rows.begin() + first + n)), shape, layer});
             return download(out);
         };
         const Matrix got = pass(0, count);
@@ -126,11 +126,11 @@ TEST_P(ModelShapesTest, LargeVocabularies) {
     logits[1][kVocab - 1] = logits[1][kVocab - 2] = 9;  // the lower of two, at the very end
     const Array device = upload(logits);
     Array ids = poisoned_indices(2, kTop), log_probs = poisoned(2, kTop);
-    TopKStep step{};
+    TopK step{};
     step.choice.logits = device;
     step.ids = ids;
     step.log_probs = log_probs;
-    top_k(*backend_, step);
+    backend_->run(step);
     const Indices got = download_indices(ids);
     const Matrix got_probs = download(log_probs);
     for (int r = 0; r < 2; ++r) {
@@ -143,7 +143,7 @@ TEST_P(ModelShapesTest, LargeVocabularies) {
     }
     EXPECT_EQ(got[1][0], kVocab - 2);
     Array chosen = poisoned_indices(1, 2);
-    sample(*backend_, chosen, {step.choice, upload(std::vector<Row>(2)), {}});
+    backend_->run(Sample{chosen, step.choice, upload(std::vector<Row>(2))});
     EXPECT_EQ(download_indices(chosen)[0][1], kVocab - 2);
 }
 

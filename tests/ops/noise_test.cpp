@@ -18,7 +18,7 @@ TEST_P(NoiseTest, HasTheBitsOfTheScalarDefinition) {
     for (int vocab : {1, 15, 16, 64, 100, 4096, 32003})
         for (uint64_t seed : {uint64_t(0), uint64_t(0xfedcba9876543210)}) {
             Array out = poisoned(4, vocab);
-            noise(*backend_, out, seed, upload(positions));
+            backend_->run(Noise{out, seed, upload(positions)});
             const Matrix got = download(out);
             for (int p = 0; p < 4; ++p)
                 for (int token = 0; token < vocab; ++token) {
@@ -32,7 +32,7 @@ TEST_P(NoiseTest, HasTheMomentsOfAGumbelDistribution) {
     Indices positions(1, 8);
     positions.data = {0, 1, 2, 3, 4, 5, 6, 7};
     Array out = poisoned(8, 32768);
-    noise(*backend_, out, 42, upload(positions));
+    backend_->run(Noise{out, 42, upload(positions)});
     const Matrix got = download(out);
     const double count = double(got.data.size());
     double mean = 0, variance = 0;

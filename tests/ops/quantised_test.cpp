@@ -25,7 +25,7 @@ class QuantisedTest : public DeviceTest {
   protected:
     Matrix multiply(const Matrix& x, const Weight& w) {
         Array out = poisoned(x.rows, w.rows);
-        matmul(*backend_, out, upload(x, DType::I8G32), w);
+        backend_->run(Matmul{out, upload(x, DType::I8G32), w});
         return download(out);
     }
     // Blocks as a file has them.
@@ -118,8 +118,8 @@ TEST_P(QuantisedTest, MatmulAddsBiasAndAccumulates) {
                     want[r][n] += double(bias[0][n]) + double(before[r][n]);
             Array out = upload(before);
             const Array bias_array = upload(bias);
-            matmul(*backend_, out, upload(x, DType::I8G32), *upload_weight(weight, type),
-                   Accumulate::yes, bias_array);
+            backend_->run(Matmul{out, upload(x, DType::I8G32), *upload_weight(weight, type),
+                                 Accumulate::yes, bias_array});
             EXPECT_LE(nmse(download(out), want), 1e-12);
         }
 }
@@ -150,7 +150,7 @@ TEST_P(QuantisedTest, OddWeightsArePackedByTheDefinition) {
             std::vector<Row> rows(20);
             for (int r = 0; r < 20; ++r) rows[size_t(r)].token = r;
             Array out = poisoned(20, 96);
-            embed(*backend_, out, *device, upload(rows));
+            backend_->run(Embed{out, *device, upload(rows)});
             EXPECT_TRUE(same_bits(download(out), want)) << name(type) << " " << deviation;
         }
     }
@@ -165,7 +165,7 @@ TEST_P(QuantisedTest, EmbedUnpacksRows) {
         rows[1].token = 16;
         rows[2].slot = -1;
         Array out = poisoned(3, 64);
-        embed(*backend_, out, *weight, upload(rows));
+        backend_->run(Embed{out, *weight, upload(rows)});
         const Matrix got = download(out), want = rounded(table, type);
         EXPECT_TRUE(same_bits(got[0], want[49], 64));
         EXPECT_TRUE(same_bits(got[1], want[16], 64));
@@ -177,7 +177,7 @@ TEST_P(QuantisedTest, ActivationsHaveTheBitsOfTheScalarDefinition) {
     for (float deviation : {1.0f, 1e-20f, 1e-31f, 1e-40f, 1e30f}) {
         const Matrix x = random_matrix(7, 320, 12, deviation);
         Array out = poisoned_activations(7, 320);
-        copy(*backend_, out, upload(x));
+        backend_->run(Copy{out, upload(x)});
         EXPECT_TRUE(same_groups(download_activations(out), packed_groups(x, pack_i8g32)))
             << deviation;
     }
@@ -189,7 +189,7 @@ TEST_P(QuantisedTest, ActivationsThatAreNoNumbersStaySo) {
         Matrix x = random_matrix(1, 96, 13);
         x[0][40] = bad;
         Array out = poisoned_activations(1, 96);
-        copy(*backend_, out, upload(x));
+        backend_->run(Copy{out, upload(x)});
         const auto groups = download_activations(out);
         EXPECT_FALSE(std::isnan(groups[0].scale) || std::isnan(groups[2].scale));
         EXPECT_TRUE(std::isnan(groups[1].scale));
@@ -208,8 +208,8 @@ TEST_P(QuantisedTest, OpsWriteActivations) {
             same_groups(download_activations(groups), packed_groups(download(floats), pack_i8g32)));
     };
     const Array x = upload(random_matrix(9, 704, 15)), norm = upload(random_matrix(1, 704, 16));
-    check(9, 704, [&](Tensor out) { rms_norm(*backend_, out, x, norm, 1e-5f); });
-    check(9, 352, [&](Tensor out) { swiglu(*backend_, out, x); });
+    check(9, 704, [&](Tensor out) { backend_->run(RmsNorm{out, x, norm, 1e-5f}); });
+    check(9, 352, [&](Tensor out) { backend_->run(Swiglu{out, x}); });
 
     for (const AttentionShape& shape : {AttentionShape{4, 2, 16}, AttentionShape{6, 2, 16},
                                         AttentionShape{8, 8, 32}, AttentionShape{32, 1, 64}}) {
@@ -222,9 +222,10 @@ TEST_P(QuantisedTest, OpsWriteActivations) {
         const Array qkv = upload(random_matrix(40, shape.heads * shape.head_dim + 2 * columns, 17));
         const Array rope = upload(random_matrix(40, shape.head_dim, 18));
         const Rows block = upload(rows);
-        rope_append(*backend_, qkv, rope, block, shape, kv);
-        check(40, shape.heads * shape.head_dim,
-              [&](Tensor out) { attention(*backend_, out, qkv, block, shape, kv); });
+        backend_->run(RopeAppend{qkv, rope, block, shape, kv});
+        check(40, shape.heads * shape.head_dim, [&](Tensor out) {
+            backend_->run(Attention{out, qkv, block, shape, kv});
+        });
     }
 }
 

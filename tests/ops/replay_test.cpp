@@ -13,9 +13,9 @@ TEST_P(ReplayTest, RunsWithWhatTheTensorsHoldNow) {
     const auto weight = upload_weight(random_matrix(33, 64, 1), DType::Q8_0);
     Array x = upload(Matrix(3, 64)), groups = poisoned_activations(3, 64), out = poisoned(3, 33);
     const auto pass = [&] {
-        copy(*backend_, groups, x);
-        matmul(*backend_, out, groups, *weight);
-        add(*backend_, out, out, out);
+        backend_->run(Copy{groups, x});
+        backend_->run(Matmul{out, groups, *weight});
+        backend_->run(Add{out, out, out});
     };
     for (unsigned seed = 2; seed < 6; ++seed) {
         const Matrix values = random_matrix(3, 64, seed);
@@ -30,8 +30,8 @@ TEST_P(ReplayTest, RunsWithWhatTheTensorsHoldNow) {
 TEST_P(ReplayTest, KeysAreRecordingsOfTheirOwn) {
     Array a = upload(Matrix(1, 8, 1.0f)), b = upload(Matrix(1, 8, 10.0f));
     for (int i = 0; i < 3; ++i) {
-        backend_->replay(1, [&] { add(*backend_, a, a, a); });
-        backend_->replay(2, [&] { add(*backend_, b, b, a); });
+        backend_->replay(1, [&] { backend_->run(Add{a, a, a}); });
+        backend_->replay(2, [&] { backend_->run(Add{b, b, a}); });
     }
     EXPECT_EQ(download(a)[0][0], 8);
     EXPECT_EQ(download(b)[0][7], 10 + 2 + 4 + 8);
@@ -42,7 +42,7 @@ TEST_P(ReplayTest, MemoryThatGoesTakesRecordingsWithIt) {
     for (float value : {1.0f, 2.0f, 3.0f}) {
         const Array a = upload(Matrix(1, 1000, value));
         Array out = poisoned(1, 1000);
-        backend_->replay(3, [&] { add(*backend_, out, a, a); });
+        backend_->replay(3, [&] { backend_->run(Add{out, a, a}); });
         const Matrix got = download(out);
         for (float x : got.data) ASSERT_EQ(x, 2 * value);
     }

@@ -30,7 +30,7 @@ TEST_P(RowsTest, RmsNorm) {
         const Matrix weight = random_matrix(1, cols, 1), x = random_matrix(9, cols, 2);
         const auto op = [&](const Matrix& values) {
             Array out = poisoned(values.rows, cols);
-            rms_norm(*backend_, out, upload(values), upload(weight), 1e-5f);
+            backend_->run(RmsNorm{out, upload(values), upload(weight), 1e-5f});
             return download(out);
         };
         EXPECT_LE(nmse(op(x), reference::rms_norm(x, weight, 1e-5f)), 1e-12) << cols;
@@ -43,7 +43,7 @@ TEST_P(RowsTest, Swiglu) {
         const Matrix x = random_matrix(7, 2 * width, 3, 5);
         const auto op = [&](const Matrix& values) {
             Array out = poisoned(values.rows, width);
-            swiglu(*backend_, out, upload(values));
+            backend_->run(Swiglu{out, upload(values)});
             return download(out);
         };
         EXPECT_LE(nmse(op(x), reference::swiglu(x)), 1e-12) << width;
@@ -56,7 +56,7 @@ TEST_P(RowsTest, SwigluFarFromZero) {
     const float gates[] = {-1000, -100, 100, 1000};
     std::copy_n(gates, 4, x[0]);
     Array out = poisoned(1, 4);
-    swiglu(*backend_, out, upload(x));
+    backend_->run(Swiglu{out, upload(x)});
     const Matrix got = download(out);
     for (int i = 0; i < 4; ++i) EXPECT_NEAR(got[0][i], gates[i] > 0 ? gates[i] : 0, 1e-4);
 }
@@ -64,11 +64,11 @@ TEST_P(RowsTest, SwigluFarFromZero) {
 TEST_P(RowsTest, AddCopyGather) {
     const Matrix a = random_matrix(5, 37, 4), b = random_matrix(5, 37, 5);
     Array sum = poisoned(5, 37), same = poisoned(5, 37), some = poisoned(3, 37);
-    add(*backend_, sum, upload(a), upload(b));
-    copy(*backend_, same, upload(a));
+    backend_->run(Add{sum, upload(a), upload(b)});
+    backend_->run(Copy{same, upload(a)});
     Indices index(1, 3);
     index.data = {4, 0, 4};
-    gather_rows(*backend_, some, upload(a), upload(index));
+    backend_->run(GatherRows{some, upload(a), upload(index)});
     Exact want(5, 37);
     for (size_t i = 0; i < want.data.size(); ++i) want.data[i] = a.data[i] + b.data[i];
     EXPECT_LE(nmse(download(sum), want), 0);
@@ -86,7 +86,7 @@ TEST_P(RowsTest, EmbedLooksUpTokensAndLeavesPadding) {
         const Matrix want = rounded(table, type);
         for (WeightUse use : {WeightUse::multiply, WeightUse::lookup}) {
             Array out = poisoned(4, 35);
-            embed(*backend_, out, *upload_weight(table, type, use), upload(rows));
+            backend_->run(Embed{out, *upload_weight(table, type, use), upload(rows)});
             const Matrix got = download(out);
             for (int r : {0, 1, 3})
                 EXPECT_TRUE(same_bits(got[r], want[rows[size_t(r)].token], 35)) << name(type);
@@ -108,7 +108,7 @@ TEST_P(RowsTest, EmbedFindsRowsOfSeveralBlocks) {
     std::vector<Row> rows(30);
     for (int r = 0; r < 30; ++r) rows[size_t(r)].token = r;
     Array out = poisoned(30, 20);
-    embed(*backend_, out, *weight, upload(rows));
+    backend_->run(Embed{out, *weight, upload(rows)});
     EXPECT_TRUE(same_bits(download(out), rounded(table, DType::F16)));
 }
 
@@ -134,7 +134,7 @@ TEST_P(RowsTest, EmbedFindsRowsOfSeveralTypes) {
         const auto weight = backend_->upload_weight(blocks, use);
         EXPECT_EQ(weight->segments.size(), 4u);
         Array out = poisoned(61, 64);
-        embed(*backend_, out, *weight, upload(rows));
+        backend_->run(Embed{out, *weight, upload(rows)});
         const Matrix got = download(out);
         for (int r = 0; r < 60; ++r) EXPECT_TRUE(same_bits(got[r], want[r], 64)) << "row " << r;
         for (int i = 0; i < 64; ++i) EXPECT_EQ(got[60][i], 0);

@@ -38,8 +38,8 @@ class SampleDistributionTest : public DeviceTest {
         for (int first = 0; first < draws; first += kRows) {
             Indices positions(1, kRows);
             for (int r = 0; r < kRows; ++r) positions[0][r] = first + r;
-            noise(*backend_, noise_array, seed, upload(positions));
-            sample(*backend_, ids, {choice, block, noise_array});
+            backend_->run(Noise{noise_array, seed, upload(positions)});
+            backend_->run(Sample{ids, choice, block, noise_array});
             for (int32_t id : download_indices(ids).data) ++counts[size_t(id)];
         }
         return counts;

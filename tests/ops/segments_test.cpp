@@ -65,14 +65,14 @@ TEST_P(SegmentsTest, HaveTheBitsOfWeightsOfTheirOwn) {
                     Array out = backend_->activation_type(w) == DType::I8G32
                                     ? poisoned_activations(rows, inner)
                                     : poisoned(rows, inner);
-                    rms_norm(*backend_, out, x, scale, 1e-5f, w);
+                    backend_->run(RmsNorm{out, x, scale, 1e-5f, {&w}});
                     return out;
                 };
                 const Matrix before = random_matrix(rows, whole.rows, 25);
                 const Array got = upload(before), want = upload(before);
                 const Array got_plain = poisoned(rows, whole.rows);
-                matmul(*backend_, got_plain, normed(whole), whole);
-                matmul(*backend_, got, normed(whole), whole, Accumulate::yes, bias);
+                backend_->run(Matmul{got_plain, normed(whole), whole});
+                backend_->run(Matmul{got, normed(whole), whole, Accumulate::yes, bias});
                 const Array want_plain = poisoned(rows, whole.rows);
                 for (size_t i = 0; i < types.size(); ++i) {
                     const WeightSegment& part = whole.segments[i];
@@ -80,9 +80,9 @@ TEST_P(SegmentsTest, HaveTheBitsOfWeightsOfTheirOwn) {
                         return all.tensor.col_range(part.first_row, part.rows);
                     };
                     const Weight& own = *mixed.apart[i];
-                    matmul(*backend_, columns(want_plain), normed(own), own);
-                    matmul(*backend_, columns(want), normed(own), own, Accumulate::yes,
-                           columns(bias));
+                    backend_->run(Matmul{columns(want_plain), normed(own), own});
+                    backend_->run(
+                        Matmul{columns(want), normed(own), own, Accumulate::yes, columns(bias)});
                 }
                 ASSERT_TRUE(same_bits(download(got_plain), download(want_plain)));
                 ASSERT_TRUE(same_bits(download(got), download(want)));
@@ -103,14 +103,14 @@ TEST_P(SegmentsTest, MayBeGateAndUp) {
                 const Array x =
                     upload(random_matrix(rows, 96, 27), quantised ? DType::I8G32 : DType::F32);
                 const Array products = poisoned(rows, 2 * outputs);
-                matmul(*backend_, products, x, *mixed.whole);
+                backend_->run(Matmul{products, x, *mixed.whole});
                 const Array want = poisoned(rows, outputs), got = poisoned(rows, outputs);
-                swiglu(*backend_, want, products);
-                matmul_swiglu(*backend_, got, poisoned(rows, 2 * outputs), x, *mixed.whole);
+                backend_->run(Swiglu{want, products});
+                backend_->run(MatmulSwiglu{got, poisoned(rows, 2 * outputs), x, *mixed.whole});
                 ASSERT_TRUE(same_bits(download(want), download(got)));
                 if (outputs % kGroup != 0) continue;
                 const Array groups = poisoned_activations(rows, outputs);
-                matmul_swiglu(*backend_, groups, products, x, *mixed.whole);
+                backend_->run(MatmulSwiglu{groups, products, x, *mixed.whole});
                 const auto blocks = download_activations(groups);
                 const auto expected = packed_groups(download(want), pack_i8g32);
                 ASSERT_EQ(

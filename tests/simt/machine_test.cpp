@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "backend/tensor_plan.h"
 #include "core/error.h"
 #include "cuda/code.h"
@@ -37,7 +37,7 @@ struct Sum {
         const std::vector<float> ones(64, 1.0f);
         backend->write(one, ones.data());
     }
-    void add_once() { add(*backend, sum, sum, one); }
+    void add_once() { backend->run(Add{sum, sum, one}); }
     float value() {
         float value;
         backend->read(sum.col_range(0, 1), &value);
@@ -154,7 +154,9 @@ TEST_F(CudaMachine, AFailedLaunchIsToldByItsName) {
 
 TEST_F(CudaMachine, AFailedLaunchInACaptureIsToldByItsName) {
     Sum sum("cuda:0");
-    const auto pass = [&] { sum.add_once(), copy(*sum.backend, sum.one, sum.one), sum.add_once(); };
+    const auto pass = [&] {
+        sum.add_once(), sum.backend->run(Copy{sum.one, sum.one}), sum.add_once();
+    };
     sum.backend->replay(1, pass);
     simt::fail_launch(1, cudaErrorInvalidConfiguration);
     EXPECT_EQ(error_of([&] { sum.backend->replay(1, pass); }),
@@ -169,7 +171,7 @@ TEST_F(CudaMachine, AFailureBeforeACaptureIsToldByIt) {
     Sum sum("cuda:0");
     sum.backend->replay(1, [&] { sum.add_once(); });
     simt::fail_launch(0, cudaErrorInvalidConfiguration);
-    copy(*sum.backend, sum.one, sum.one);
+    sum.backend->run(Copy{sum.one, sum.one});
     EXPECT_EQ(error_of([&] { sum.backend->replay(1, [&] { sum.add_once(); }); }),
               "cuda: copy: invalid configuration argument");
     EXPECT_EQ(sum.value(), 1);
@@ -180,7 +182,7 @@ TEST_F(CudaMachine, ALostDeviceSaysSinceWhen) {
     Sum sum("cuda:0", true);
     sum.add_once();
     EXPECT_EQ(sum.value(), 1);
-    copy(*sum.backend, sum.one, sum.one);
+    sum.backend->run(Copy{sum.one, sum.one});
     simt::fail_run(0);
     EXPECT_EQ(error_of([&] { sum.add_once(); }), "");
     const std::string want =
@@ -195,8 +197,9 @@ TEST_F(CudaMachine, KernelsAreFirstLaunchedOutsideOfACapture) {
     Sum sum("cuda:0");
     for (int i = 0; i < 3; ++i)
         EXPECT_EQ(error_of([&] {
-                      sum.backend->replay(
-                          1, [&] { copy(*sum.backend, sum.sum, sum.one), sum.add_once(); });
+                      sum.backend->replay(1, [&] {
+                          sum.backend->run(Copy{sum.sum, sum.one}), sum.add_once();
+                      });
                   }),
                   "");
     EXPECT_EQ(sum.value(), 2);
@@ -242,7 +245,7 @@ TEST_F(CudaMachine, WhatWasNotReservedIsRefused) {
     plan.add(x, DType::F32, 1, 128);
     plan.add(out, DType::F32, 1, 1);
     const Buffer memory = plan.allocate(*backend);
-    matmul(*backend, out, x, *weight);
+    backend->run(Matmul{out, x, *weight});
     EXPECT_EQ(error_of([&] { backend->sync(); }),
               "cuda: matmul: wider activations than were reserved");
 }

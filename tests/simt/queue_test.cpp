@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "backend/tensor_plan.h"
 #include "core/error.h"
 #include "cuda/cuda_backend.h"
@@ -25,7 +25,7 @@ struct Fixture {
         const std::vector<float> ones(kCols, 1.0f);
         backend->write(a, ones.data());
     }
-    void add_once() { add(*backend, sum, sum, a); }
+    void add_once() { backend->run(Add{sum, sum, a}); }
     float first() {
         float value;
         backend->read(sum.col_range(0, 1), &value);
@@ -137,7 +137,7 @@ TEST(CudaQueue, GatesInTheMatmul) {
         plan.add(x, be->activation_type(*weight), c.rows, kInner);
         const Buffer memory = plan.allocate(*be);
         const long before = be->command_counts().dispatches;
-        matmul_swiglu(*be, out, gate_up, x, *weight);
+        be->run(MatmulSwiglu{out, gate_up, x, *weight});
         EXPECT_EQ(be->command_counts().dispatches - before, c.kernels)
             << name(c.weight) << ", " << c.rows;
         Tensor stream, scale;
@@ -146,8 +146,8 @@ TEST(CudaQueue, GatesInTheMatmul) {
         more.add(scale, DType::F32, 1, kInner);
         const Buffer more_memory = more.allocate(*be);
         const long then = be->command_counts().dispatches;
-        rms_norm(*be, x, stream, scale, 1e-5f, *weight);
-        matmul_swiglu(*be, out, gate_up, x, *weight);
+        be->run(RmsNorm{x, stream, scale, 1e-5f, {weight.get()}});
+        be->run(MatmulSwiglu{out, gate_up, x, *weight});
         EXPECT_EQ(be->command_counts().dispatches - then, 2) << name(c.weight) << ", " << c.rows;
     }
 }

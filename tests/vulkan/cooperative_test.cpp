@@ -96,13 +96,13 @@ TEST_P(Cooperative, DraftedTextEqualsPlain) {
     const auto forced = model(true);
     const std::string name_of_kernel = std::string("matmul_") + name(GetParam()) + "_cooperative";
     const auto prompts = sixty_prompts();
-    DraftOptions eagle = draft_options(DraftKind::eagle2);
+    DraftOptions eagle = draft_options("eagle2");
     eagle.tree = {24, 4, 6};
     for (const auto& [prompt, temperature] : {std::pair(3u, 0.0f), {47u, 0.8f}}) {
         Request request = forced->request(forced->encode(prompts[prompt]), 24,
                                           sampling_at(temperature, 1000 + prompt));
         request.eos_ids.clear();
-        const auto plain = generate(*forced, draft_options(DraftKind::none), request);
+        const auto plain = generate(*forced, draft_options("none"), request);
         EXPECT_EQ(plain.size(), 24u);
         EXPECT_EQ(generate(*forced, eagle, request), plain) << prompts[prompt];
     }
@@ -119,7 +119,7 @@ TEST_P(Cooperative, IsLeftToGpusUnlessForced) {
         GTEST_SKIP() << "SKIPPED: vulkan:0 is a GPU";
     const auto usual = model({});
     Request request = usual->request(usual->encode("Once upon a time there was a"), 2);
-    generate(*usual, draft_options(DraftKind::eagle2), request);
+    generate(*usual, draft_options("eagle2"), request);
     EXPECT_FALSE(kernels(*usual).empty());
     for (const std::string& kernel : kernels(*usual))
         EXPECT_EQ(kernel.find("cooperative"), std::string::npos) << kernel;

@@ -55,7 +55,7 @@ class Faults : public testing::TestWithParam<bool> {
 
     static std::vector<int> generate_on(std::unique_ptr<Backend> backend) {
         Bundled model(bundled_options(DType::Q8_0), std::move(backend));
-        DraftOptions draft = draft_options(DraftKind::eagle2);
+        DraftOptions draft = draft_options("eagle2");
         draft.tree = {8, 2, 3};
         auto drafting = model.drafting(draft);
         Request request = model.request(model.encode("Once upon"), kTokens);

@@ -1,7 +1,7 @@
 // Which views overlap, and that a barrier stands only between commands that need one.
 #include <gtest/gtest.h>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
 #include "vulkan/vulkan_backend.h"
@@ -126,9 +126,9 @@ class Barriers : public testing::Test {
 TEST_F(Barriers, NoneBetweenIndependentOps) {
     EXPECT_EQ(barriers_of(3,
                           [&] {
-                              copy(*backend_, tensor(1), tensor(0));
-                              copy(*backend_, tensor(2), tensor(0));
-                              add(*backend_, tensor(5), tensor(3), tensor(4));
+                              backend_->run(Copy{tensor(1), tensor(0)});
+                              backend_->run(Copy{tensor(2), tensor(0)});
+                              backend_->run(Add{tensor(5), tensor(3), tensor(4)});
                           }),
               0);
 }
@@ -136,15 +136,15 @@ TEST_F(Barriers, NoneBetweenIndependentOps) {
 TEST_F(Barriers, OneBeforeEachThatDepends) {
     EXPECT_EQ(barriers_of(3,
                           [&] {
-                              copy(*backend_, tensor(1), tensor(0));
-                              copy(*backend_, tensor(2), tensor(1));  // reads what was written
-                              copy(*backend_, tensor(1), tensor(3));  // writes what was read
+                              backend_->run(Copy{tensor(1), tensor(0)});
+                              backend_->run(Copy{tensor(2), tensor(1)});  // reads what was written
+                              backend_->run(Copy{tensor(1), tensor(3)});  // writes what was read
                           }),
               2);
     EXPECT_EQ(barriers_of(2,
                           [&] {
-                              copy(*backend_, tensor(1), tensor(0));
-                              copy(*backend_, tensor(1), tensor(2));  // writes what was written
+                              backend_->run(Copy{tensor(1), tensor(0)});
+                              backend_->run(Copy{tensor(1), tensor(2)});  // writes what was written
                           }),
               1);
 }
@@ -152,10 +152,10 @@ TEST_F(Barriers, OneBeforeEachThatDepends) {
 TEST_F(Barriers, OneForAllThatCameBefore) {
     EXPECT_EQ(barriers_of(4,
                           [&] {
-                              copy(*backend_, tensor(1), tensor(0));
-                              copy(*backend_, tensor(3), tensor(2));
-                              copy(*backend_, tensor(4), tensor(1));
-                              copy(*backend_, tensor(5), tensor(3));
+                              backend_->run(Copy{tensor(1), tensor(0)});
+                              backend_->run(Copy{tensor(3), tensor(2)});
+                              backend_->run(Copy{tensor(4), tensor(1)});
+                              backend_->run(Copy{tensor(5), tensor(3)});
                           }),
               1);
 }
@@ -168,10 +168,26 @@ TEST_F(Barriers, NoneBetweenColumnsOfTheSameRows) {
     half.cols = 8;
     EXPECT_EQ(barriers_of(2,
                           [&] {
-                              copy(*backend_, left, half);
-                              copy(*backend_, right, half);
+                              backend_->run(Copy{left, half});
+                              backend_->run(Copy{right, half});
                           }),
               0);
+}
+
+// Layers are memory of their own.
+TEST_F(Barriers, NoneBetweenTheLayersOfACompaction) {
+    const Buffer cache = backend_->allocate(6 * kPageSize * 16 * sizeof(float));
+    const Buffer indices = backend_->allocate(64 * sizeof(int32_t));
+    std::vector<KvLayer> layers(3);
+    for (size_t i = 0; i < 6; ++i)
+        (i % 2 ? layers[i / 2].v : layers[i / 2].k) =
+            view(*cache, i * kPageSize * 64, kPageSize, 16, 16);
+    for (KvLayer& layer : layers) layer.page_table = dense(indices.get(), DType::I32, 1, 1);
+    const KvMove move{0, 9, 3};
+    Tensor moves = dense(indices.get(), DType::I32, 1, kKvMoveInts);
+    moves.offset_bytes = 128;
+    backend_->write(moves, &move);
+    EXPECT_EQ(barriers_of(3, [&] { backend_->run(KvCompact{layers, moves}); }), 0);
 }
 
 // What is replayed has the barriers that it was recorded with.
@@ -180,8 +196,8 @@ TEST_F(Barriers, OfAReplay) {
         EXPECT_EQ(barriers_of(2,
                               [&] {
                                   backend_->replay(1, [&] {
-                                      copy(*backend_, tensor(1), tensor(0));
-                                      copy(*backend_, tensor(2), tensor(1));
+                                      backend_->run(Copy{tensor(1), tensor(0)});
+                                      backend_->run(Copy{tensor(2), tensor(1)});
                                   });
                               }),
                   1);

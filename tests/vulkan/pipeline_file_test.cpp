@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
 #include "vulkan/pipeline_file.h"
@@ -86,7 +86,7 @@ class PipelineCache : public PipelineFile {
         const Tensor a{memory.get(), 0, DType::F32, 1, 16, 16};
         const Tensor b{memory.get(), 64, DType::F32, 1, 16, 16};
         backend->write(a, ones);
-        add(*backend, b, a, a);
+        backend->run(Add{b, a, a});
         float sums[16] = {};
         backend->read(b, sums);
         EXPECT_EQ(sums[15], 2);
@@ -117,7 +117,7 @@ TEST_F(PipelineCache, IsWrittenBeforeTheDeviceIsClosed) {
         const auto backend = open_vulkan("vulkan:0", choices);
         const Buffer memory = backend->allocate(256);
         const Tensor x = dense(memory.get(), DType::F32, 1, 16);
-        add(*backend, x, x, x);
+        backend->run(Add{x, x, x});
         backend->sync();
         EXPECT_EQ(read_pipeline_file(path_.string()).empty(), quiet != 0);
     }

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::vulkan {
@@ -55,11 +55,11 @@ TEST(Pipelines, AreCompiledSideBySide) {
     const Tensor same = tensor(3, 32), normal = tensor(4, 32);
     const std::vector<float> ones(64, 1.0f);
     backend->write(x, ones.data());
-    add(*backend, sum, x, x);
+    backend->run(Add{sum, x, x});
     backend->write(x, std::vector<float>(64, 7.0f).data());  // behind the sum
-    swiglu(*backend, gated, sum);
-    copy(*backend, same, gated);
-    rms_norm(*backend, normal, same, tensor(1, 32), 1e-9f);
+    backend->run(Swiglu{gated, sum});
+    backend->run(Copy{same, gated});
+    backend->run(RmsNorm{normal, same, tensor(1, 32), 1e-9f});
     std::vector<float> got(32), last(64);
     backend->read(normal, got.data());
     backend->read(x, last.data());

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "core/error.h"
 #include "io/damage.h"
 #include "vulkan/backend.h"
@@ -53,11 +53,11 @@ TEST_F(Pretended, LargeBindingIsRefused) {
     const Buffer memory = backend->allocate(200 << 20), small = backend->allocate(256);
     constexpr int kColumns = 1 << 20;
     const Tensor x = dense(memory.get(), DType::F32, 48, kColumns);
-    gather_rows(*backend, x.row_range(0, 1), x.row_range(1, 32),
-                dense(small.get(), DType::I32, 1, 1));  // 128 MiB
+    backend->run(GatherRows{x.row_range(0, 1), x.row_range(1, 32),
+                            dense(small.get(), DType::I32, 1, 1)});  // 128 MiB
     backend->sync();
-    gather_rows(*backend, x.row_range(0, 1), x.row_range(1, 33),
-                dense(small.get(), DType::I32, 1, 1));
+    backend->run(
+        GatherRows{x.row_range(0, 1), x.row_range(1, 33), dense(small.get(), DType::I32, 1, 1)});
     const std::string message = error_of([&] { backend->sync(); });
     EXPECT_NE(message.find("gather_rows works on 132 MiB in one piece"), std::string::npos)
         << message;
@@ -117,7 +117,7 @@ TEST_F(Pretended, MemoryThatTheHostDoesNotCacheIsReadThroughSomeThatItDoes) {
         }();
         std::vector<float> values(64, 1.5f), got(64);
         backend->write(x, values.data());
-        add(*backend, sum, x, x);
+        backend->run(Add{sum, x, x});
         backend->read(sum, got.data());
         EXPECT_EQ(got, std::vector<float>(64, 3.0f)) << cached;
         // A copy to where the host reads must be submitted behind the sum.
@@ -146,7 +146,7 @@ std::vector<float> product_in_parts(size_t most_bytes, long* barriers) {
     backend->write(bias, values.data());
     backend->sync();
     const long before = backend->command_counts().barriers;
-    matmul(*backend, product, x, *weight, Accumulate::no, bias);
+    backend->run(Matmul{product, x, *weight, Accumulate::no, bias});
     backend->read(product, out.data());
     *barriers = backend->command_counts().barriers - before;
     return out;

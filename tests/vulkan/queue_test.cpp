@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
 #include "vulkan/vulkan_backend.h"
@@ -36,7 +36,7 @@ class Submissions : public testing::Test {
         backend->write(x, values.data());
         backend->sync();
         const CommandCounts before = backend->command_counts();
-        const auto product_of_x = [&] { matmul(*backend, product, x, *weight); };
+        const auto product_of_x = [&] { backend->run(Matmul{product, x, *weight}); };
         if (replayed)
             backend->replay(1, product_of_x);
         else
@@ -117,7 +117,7 @@ class Learning : public Submissions {
         const Tensor x = dense(memory_.get(), DType::F32, kRows, kInner);
         Tensor product = dense(memory_.get(), DType::F32, kRows, kOutputs);
         product.offset_bytes = size_t(kRows) * kInner * 4;
-        for (int i = 0; i < 30; ++i) matmul(*backend_, product, x, *weight_);
+        for (int i = 0; i < 30; ++i) backend_->run(Matmul{product, x, *weight_});
     }
 
     std::unique_ptr<Backend> backend_;

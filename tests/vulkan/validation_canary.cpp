@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "backend/ops.h"
+#include "backend/backend.h"
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"

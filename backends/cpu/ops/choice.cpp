@@ -1,0 +1,321 @@
+// Choices from rows of logits: sample, probs and top_k share the way from raw to processed logits.
+// Every filter keeps a prefix of one order (logit descending, id ascending), so what they keep
+// together is one cut of it.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "core/float_environment.h"
+#include "cpu/backend.h"
+
+namespace aerie::cpu {
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr double kChoiceWork = 8;  // of one logit, for Pool::run
+
+std::span<const Edit> edits_of(const Choice& choice, int wanted) {
+    if (!choice.edits) return {};
+    const Edit* all = row<Edit>(choice.edits, 0);
+    const auto range = std::equal_range(all, all + choice.edits.rows, Edit{.row = wanted},
+                                        [](const Edit& a, const Edit& b) { return a.row < b.row; });
+    return {range.first, range.second};
+}
+
+void apply(std::span<const Edit> edits, float* logits) {
+    for (const Edit& edit : edits) {
+        float& l = logits[edit.token];
+        l = (l > 0 ? l / edit.divide : l * edit.divide) + edit.add;
+    }
+}
+
+// Logits after edits and mask, in `space` if anything changed. A forbidden token is NaN: it ranks
+// below -inf and is never chosen.
+const float* edited(const Choice& choice, int index, float* space) {
+    const float* logits = row_f32(choice.logits, index);
+    const int vocab = choice.logits.cols;
+    const std::span<const Edit> common = edits_of(choice, -1), own = edits_of(choice, index);
+    if (common.empty() && own.empty() && !choice.mask) return logits;
+    std::copy_n(logits, vocab, space);
+    apply(common, space);
+    apply(own, space);
+    if (!choice.mask) return space;
+    const uint32_t* mask = row<uint32_t>(choice.mask, index);
+    for (int first = 0; first < vocab; first += 32)
+        for (uint32_t off = ~mask[first / 32]; off; off &= off - 1) {
+            const int token = first + __builtin_ctz(off);
+            if (token < vocab) space[token] = std::numeric_limits<float>::quiet_NaN();
+        }
+    return space;
+}
+
+// A row of logits, its best, and the temperature.
+struct LogitRow {
+    const float* logits;
+    int vocab;
+    ArgMax top;
+    double temperature;
+
+    float scale() const { return float(std::min(1 / temperature, 3e38)); }
+};
+
+// Tokens in the order of the filters, as integers that descend: logit, then id ascending.
+uint64_t order_key(float logit, int id) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, logit + 0.0f);  // no -0
+    const uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+    return uint64_t(ordered) << 32 | (0xffffffffu - uint32_t(id));
+}
+int id_of(uint64_t key) {
+    return int(0xffffffffu - uint32_t(key));
+}
+
+// Sum of exp(logit / temperature), relative to the best token, over some keys.
+double mass_of(const float* masses, const uint64_t* first, const uint64_t* last) {
+    double sum = 0;
+    for (; first != last; ++first) sum += double(masses[id_of(*first)]);
+    return sum;
+}
+
+// Length of the shortest prefix of the order with at least `goal` mass; at least one token. Sorts
+// no more than it must: that prefix comes to stand in front.
+size_t prefix_with_mass(const float* masses, std::span<uint64_t> keys, double goal) {
+    size_t first = 0, last = keys.size();  // the prefix ends in (first, last]
+    double before = 0;                     // mass of [0, first)
+    while (last - first > 1) {
+        const size_t middle = first + (last - first) / 2;
+        uint64_t* data = keys.data();
+        std::nth_element(data + first, data + middle, data + last, std::greater<uint64_t>());
+        const double upper = before + mass_of(masses, data + first, data + middle);
+        if (upper >= goal) {
+            last = middle;
+        } else {
+            first = middle;
+            before = upper;
+        }
+    }
+    return last;
+}
+
+// Puts the best tokens into scratch.order until there are `count` and their mass is `goal`; the
+// order among them is left open. Most rows are done after the first band below the best logit.
+std::span<uint64_t> gather_best(const Kernels& kernels, const LogitRow& row, const Scratch& scratch,
+                                size_t count, double goal) {
+    size_t size = 0;
+    double mass = 0;
+    float high = kInfinity;
+    for (double depth : {4.0, 8.0, 16.0, double(kInfinity)}) {
+        const float low = float(row.top.value - depth * row.temperature);
+        const int found = kernels.ids_between(scratch.ids, row.logits, low, high, row.vocab);
+        for (int i = 0; i < found; ++i)
+            scratch.order[size + size_t(i)] = order_key(row.logits[scratch.ids[i]], scratch.ids[i]);
+        if (goal > 0)
+            mass += mass_of(scratch.masses, scratch.order + size, scratch.order + size + found);
+        size += size_t(found);
+        if (size >= count && mass >= goal) break;
+        high = low;
+    }
+    return {scratch.order, size};
+}
+
+// The smallest key that the filters keep; 0 where they keep all.
+uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Filters& filters,
+                  const Scratch& scratch) {
+    uint64_t cut = 0;
+    const bool limited = filters.top_k > 0 && filters.top_k < row.vocab;
+    const bool nucleus = filters.top_p < 1;
+    if (limited || nucleus) {
+        const float top = row.top.value, scale = row.scale();
+        double goal = 0;
+        if (nucleus) kernels.exp_scale(scratch.masses, row.logits, top, scale, 1.0f, row.vocab);
+        if (!limited) goal = filters.top_p * kernels.exp_sum(row.logits, top, scale, row.vocab);
+        std::span<uint64_t> keys =
+            gather_best(kernels, row, scratch, limited ? size_t(filters.top_k) : 1, goal);
+        if (limited && size_t(filters.top_k) < keys.size()) {
+            std::nth_element(keys.begin(), keys.begin() + filters.top_k, keys.end(),
+                             std::greater<uint64_t>());
+            keys = keys.first(size_t(filters.top_k));
+        }
+        if (limited && nucleus)
+            goal = filters.top_p * mass_of(scratch.masses, keys.data(), keys.data() + keys.size());
+        if (nucleus) keys = keys.first(prefix_with_mass(scratch.masses, keys, goal));
+        cut = *std::min_element(keys.begin(), keys.end());
+    }
+    if (filters.min_p > 0) {
+        const double least =
+            row.top.value + row.temperature * std::log(std::min(double(filters.min_p), 1.0));
+        float logit = float(least);
+        if (double(logit) < least) logit = std::nextafter(logit, kInfinity);
+        cut = std::max(cut, order_key(logit, std::numeric_limits<int>::max()));
+    }
+    return cut;
+}
+
+// Removes what lies behind the cut.
+void apply_cut(const Kernels& kernels, uint64_t cut, float* logits, int vocab) {
+    const uint32_t ordered = uint32_t(cut >> 32);
+    const uint32_t bits = ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered;
+    const float value = __builtin_bit_cast(float, bits);
+    const int through = std::min(id_of(cut), vocab - 1) + 1;  // ids below it keep the value itself
+    kernels.remove_below(logits, value, through);
+    kernels.remove_below(logits + through, std::nextafter(value, kInfinity), vocab - through);
+}
+
+LogitRow edited_row(const Kernels& kernels, const Choice& choice, int index,
+                    const Scratch& scratch) {
+    LogitRow row{edited(choice, index, scratch.logits), choice.logits.cols, {}, 0};
+    row.top = kernels.argmax(row.logits, row.vocab);
+    // Where the best is infinite there is nothing to weigh: it is simply taken.
+    if (std::isfinite(row.top.value)) row.temperature = choice.filters.temperature;
+    return row;
+}
+
+// Edits, mask and filters. Temperature 0: only the best counts.
+LogitRow processed_row(const Kernels& kernels, const Choice& choice, int index,
+                       const Scratch& scratch) {
+    LogitRow row = edited_row(kernels, choice, index, scratch);
+    if (row.temperature == 0) return row;
+    const uint64_t cut = find_cut(kernels, row, choice.filters, scratch);
+    if (cut == 0) return row;
+    if (row.logits != scratch.logits) std::copy_n(row.logits, row.vocab, scratch.logits);
+    apply_cut(kernels, cut, scratch.logits, row.vocab);
+    row.logits = scratch.logits;
+    return row;
+}
+
+}  // namespace
+
+template <>
+void CpuBackend::execute(const Sample& step) {
+    FloatEnvironment environment;
+    const Choice& choice = step.choice;
+    assert(choice.logits.cols <= reserved().vocab);
+    pool_.run(
+        step.ids.cols, kChoiceWork * choice.logits.cols, [&](int first, int last, int thread) {
+            for (int r = first; r < last; ++r) {
+                const Row& place = *row<Row>(step.rows.block, r);
+                if (place.slot < 0) continue;
+                const LogitRow logits =
+                    processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
+                ArgMax chosen = logits.top;
+                if (logits.temperature > 0) {
+                    assert(place.depth() >= 0 && place.depth() < step.noise.rows);
+                    chosen =
+                        kernels_.argmax_noise(logits.logits, row_f32(step.noise, place.depth()),
+                                              logits.top.value, logits.scale(), logits.vocab);
+                }
+                row<int32_t>(step.ids, 0)[r] = chosen.id;
+            }
+        });
+}
+
+template <>
+void CpuBackend::execute(const Probs& op) {
+    FloatEnvironment environment;
+    const Tensor& out = op.out;
+    const Choice& choice = op.choice;
+    assert(choice.logits.cols <= reserved().vocab);
+    pool_.run(out.rows, kChoiceWork * out.cols, [&](int first, int last, int thread) {
+        for (int r = first; r < last; ++r) {
+            const LogitRow logits = processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
+            float* to = row_f32(out, r);
+            if (logits.temperature == 0) {
+                std::fill_n(to, out.cols, 0.0f);
+                if (logits.top.id >= 0) to[logits.top.id] = 1;
+                continue;
+            }
+            const float shift = logits.top.value, scale = logits.scale();
+            const double total = kernels_.exp_sum(logits.logits, shift, scale, out.cols);
+            kernels_.exp_scale(to, logits.logits, shift, scale, float(1 / total), out.cols);
+        }
+    });
+}
+
+namespace {
+
+constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-probabilities
+
+struct Best {
+    int32_t ids[kMaxTopK];
+    float values[kMaxTopK] = {};
+    int count = 0;  // of those above -inf
+};
+
+// Ids that are not above -inf follow, -inf before NaN, so that there are always k.
+void complete(Best& best, int k, const float* x, int vocab) {
+    int count = best.count;
+    if (count >= k) return;
+    for (bool nan : {false, true})
+        for (int id = 0; id < vocab && count < k; ++id)
+            if (nan ? std::isnan(x[id]) : x[id] == -kInfinity) best.ids[count++] = id;
+}
+
+double log_sum_exp(const float* values, int count, double softness) {
+    double sum = 0;
+    for (int i = 0; i < count; ++i)
+        sum += std::exp((double(values[i]) - double(values[0])) / softness);
+    return double(values[0]) / softness + std::log(sum);
+}
+
+// What top_k says of one row: a candidate's log-probability is value / softness - total.
+struct Ranking {
+    Best best;
+    double softness = 1, total = 0;
+};
+
+Ranking rank_logits(const Kernels& kernels, const Choice& choice, int index, int k,
+                    const Scratch& scratch) {
+    Ranking ranking;
+    Best& best = ranking.best;
+    const LogitRow row = edited_row(kernels, choice, index, scratch);
+    best.count = kernels.best(best.ids, best.values, k, row.logits, row.vocab);
+    complete(best, k, row.logits, row.vocab);
+    const double sum = kernels.exp_sum(row.logits, row.top.value, 1.0f, row.vocab);
+    ranking.total = double(row.top.value) + std::log(sum);
+    return ranking;
+}
+
+Ranking rank_noisy(const Kernels& kernels, const TopK& step, int index, int k,
+                   const Scratch& scratch) {
+    const LogitRow row = processed_row(kernels, step.choice, index, scratch);
+    if (row.temperature == 0) return rank_logits(kernels, step.choice, index, k, scratch);
+    Ranking ranking;
+    Best& best = ranking.best;
+    float* z = scratch.logits;
+    kernels.perturb(z, row.logits, row_f32(step.noise, 0), row.top.value, row.scale(), row.vocab);
+    const int width = std::min(std::max(k, kSoftmaxWidth), row.vocab);
+    best.count = kernels.best(best.ids, best.values, width, z, row.vocab);
+    complete(best, k, z, row.vocab);
+    ranking.softness = step.softness;
+    ranking.total = log_sum_exp(best.values, best.count, ranking.softness);
+    return ranking;
+}
+
+}  // namespace
+
+template <>
+void CpuBackend::execute(const TopK& step) {
+    FloatEnvironment environment;
+    const int vocab = step.choice.logits.cols, k = step.ids.cols;
+    const int32_t* map = step.id_map ? row<int32_t>(step.id_map, 0) : nullptr;
+    assert(vocab <= reserved().vocab);
+    pool_.run(step.ids.rows, kChoiceWork * vocab, [&](int first, int last, int thread) {
+        const Scratch& scratch = scratch_[size_t(thread)];
+        for (int r = first; r < last; ++r) {
+            const Ranking ranking = step.noise ? rank_noisy(kernels_, step, r, k, scratch)
+                                               : rank_logits(kernels_, step.choice, r, k, scratch);
+            const Best& best = ranking.best;
+            int32_t* ids = row<int32_t>(step.ids, r);
+            float* log_probs = row_f32(step.log_probs, r);
+            for (int i = 0; i < k; ++i) {
+                ids[i] = map ? map[best.ids[i]] : best.ids[i];
+                const double log_prob = double(best.values[i]) / ranking.softness - ranking.total;
+                log_probs[i] = i < best.count ? float(log_prob) : -kInfinity;
+            }
+        }
+    });
+}
+
+}  // namespace aerie::cpu

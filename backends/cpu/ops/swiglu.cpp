@@ -1,0 +1,18 @@
+// The gated half of each row, on all threads.
+#include "core/float_environment.h"
+#include "cpu/backend.h"
+
+namespace aerie::cpu {
+
+constexpr double kExpWork = 8;  // of an element, for Pool::run
+
+template <>
+void CpuBackend::execute(const Swiglu& op) {
+    FloatEnvironment environment;
+    make_rows(op.out, kExpWork * op.out.cols, [&](float* to, int r) {
+        const float* gate = row_f32(op.gate_up, r);
+        kernels_.swiglu(to, gate, gate + op.out.cols, op.out.cols);
+    });
+}
+
+}  // namespace aerie::cpu

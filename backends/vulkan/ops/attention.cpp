@@ -1,0 +1,64 @@
+// Chunks of the history by themselves, then together; some rows at a time.
+#include <algorithm>
+#include <cmath>
+
+#include "params.h"
+#include "vulkan/backend.h"
+#include "vulkan/glue.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+// About so many times fewer multiply-adds a second than matmul, which is what submissions are
+// measured by.
+constexpr double kAttentionWork = 20;
+
+}  // namespace
+
+template <>
+void VulkanBackend::execute(const Attention& op) {
+    const Tensor &out = op.out, &qkv = op.qkv;
+    const AttentionShape& shape = op.shape;
+    const KvLayer& kv = op.kv;
+    constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
+    const int heads = shape.heads, head_dim = shape.head_dim;
+    const int most_chunks =
+        std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
+    const int together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
+    AttentionParams params = {.heads = uint32_t(heads),
+                              .group = uint32_t(heads / shape.kv_heads),
+                              .head_dim = uint32_t(head_dim),
+                              .first_row = 0,
+                              .qkv_stride = stride_words(qkv),
+                              .k_stride = stride_words(kv.k),
+                              .v_stride = stride_words(kv.v),
+                              .pages_stride = stride_words(kv.page_table),
+                              .most_chunks = uint32_t(most_chunks),
+                              .scale = float(1.0 / std::sqrt(double(head_dim)))};
+    MergeParams merge = {.heads = uint32_t(heads),
+                         .head_dim = uint32_t(head_dim),
+                         .together = uint32_t(together),
+                         .first_row = 0,
+                         .units = units(out) * uint32_t(together) / uint32_t(heads),
+                         .out_stride = stride_words(out),
+                         .most_chunks = uint32_t(most_chunks)};
+    for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
+        const int count = std::min(scratch_.attention.rows, qkv.rows - first);
+        const double chunk_work = kAttentionWork * 2.0 * count * heads * head_dim * kPageSize;
+        const Tensor parts = scratch_.attention.row_range(0, count);
+        params.first_row = merge.first_row = uint32_t(first);
+        dispatch({"attention", {kv.k.dtype == DType::F16}}, params,
+                 {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
+                  reads(kv.k), reads(kv.v)},
+                 {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
+                 chunk_work, chunk_work * most_chunks);
+        const double merge_work = kAttentionWork * double(count) * heads * head_dim;
+        dispatch({"attention_merge", {quantises(out)}}, merge,
+                 {writes(out), reads(parts), reads(op.rows.block)},
+                 {uint32_t(heads / together), uint32_t(count)}, merge_work,
+                 merge_work * most_chunks);
+    }
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,55 @@
+// A list of ops, and what classes are made of it: a virtual function for each op, and a class that
+// overrides all of them in one way.
+#pragma once
+
+namespace aerie {
+
+template <class... Ops>
+struct OpList {};
+
+// Where in a model an op is called, for who watches it: `compare`, profiles.
+struct Label {
+    const char* name;  // a literal; "": none
+    int layer;         // -1: outside of the layers
+
+    constexpr Label(const char* name = "", int layer = -1) : name(name), layer(layer) {}
+};
+
+// do_run(op, label) for every op of a list, to be overridden.
+template <class List>
+class RunsOps;
+
+template <>
+class RunsOps<OpList<>> {
+  public:
+    virtual ~RunsOps() = default;
+
+  protected:
+    void do_run() = delete;
+};
+
+template <class Op, class... More>
+class RunsOps<OpList<Op, More...>> : public RunsOps<OpList<More...>> {
+  protected:
+    using RunsOps<OpList<More...>>::do_run;
+    virtual void do_run(const Op& op, Label label) = 0;
+};
+
+// A Base whose do_run(op, label) is Self's execute(op, label), a template, for every op of a list.
+template <class Self, class Base, class List>
+class OverridesOps;
+
+template <class Self, class Base>
+class OverridesOps<Self, Base, OpList<>> : public Base {};
+
+template <class Self, class Base, class Op, class... More>
+class OverridesOps<Self, Base, OpList<Op, More...>>
+    : public OverridesOps<Self, Base, OpList<More...>> {
+  protected:
+    using OverridesOps<Self, Base, OpList<More...>>::do_run;
+    void do_run(const Op& op, Label label) override {
+        static_cast<Self*>(this)->execute(op, label);
+    }
+};
+
+}  // namespace aerie

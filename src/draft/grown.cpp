@@ -1,0 +1,195 @@
+// Observing only stores features; reading runs the model over them, in passes of some rows.
+#include "draft/grown.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace aerie {
+
+namespace {
+
+constexpr int kBacklogRows = 64;  // of some cycles; a piece of a prompt comes on top
+constexpr int kKeptRows = 16;     // of a backlog that is not read
+
+}  // namespace
+
+Growth chain_growth(const DraftOptions& options) {
+    return {nullptr, {options.chain_length + 1, options.chain_length, 1}};
+}
+
+Growth static_growth(const DraftOptions& options) {
+    return {&options.static_tree, {}};
+}
+
+// Ablations are of the paper's tree.
+Growth dynamic_growth(const DraftOptions& options) {
+    if (options.tree) return {nullptr, *options.tree};
+    const bool is_chosen = options.use_value && options.rerank;
+    return {nullptr, is_chosen ? kMostAuto : TreeShape{}, is_chosen};
+}
+
+GrownReach reach_of(const Growth& growth) {
+    return growth.paths ? static_reach(*growth.paths) : dynamic_reach(growth.shape);
+}
+
+void GrownTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns, int pass_rows) {
+    plan.add(backlog, DType::F32, kBacklogRows + pass_rows, feature_columns);
+    plan.add(rows, DType::I32, pass_rows, kRowInts);
+    plan.add(states, DType::F32, pass_rows, state_columns);
+}
+
+size_t grown_bytes(const DraftPlan& plan, const GrownReach& reach, int state_columns,
+                   int feature_columns, int vocab) {
+    GrowScratch scratch;
+    TensorPlan tensors;
+    scratch.add_to(tensors, reach.grow, state_columns, vocab);
+    std::vector<GrownTensors> of_texts(size_t(plan.texts));
+    for (GrownTensors& text : of_texts)
+        text.add_to(tensors, state_columns, feature_columns, plan.pass_rows);
+    return tensors.size_bytes();
+}
+
+GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts)
+    : GrownDrafter(source, Parts{std::move(parts.model), std::move(parts.taps), parts.growth},
+                   reach_of(parts.growth)) {}
+
+GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts, const GrownReach& reach)
+    : be_(source.backend),
+      model_(std::move(parts.model)),
+      taps_(std::move(parts.taps)),
+      reach_(reach),
+      pass_rows_(source.plan.pass_rows),
+      grower_(be_, *model_, reach_.grow, source.plan.options),
+      tensors_(size_t(source.plan.texts)) {
+    if (reach_.grow.top_k > model_->vocab())
+        throw UsageError("a vocabulary of " + std::to_string(model_->vocab()) + " has no " +
+                         std::to_string(reach_.grow.top_k) + " candidates");
+    TensorPlan plan;
+    for (GrownTensors& text : tensors_)
+        text.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
+    memory_ = plan.allocate(be_);
+    rows_.reserve(size_t(pass_rows_));
+}
+
+std::unique_ptr<GrownDrafter::State> GrownDrafter::make_state(KvPages pages, const State*) const {
+    return std::make_unique<State>(*this, std::move(pages));
+}
+
+std::unique_ptr<DraftState> GrownDrafter::begin() {
+    return make_state(model_->kv().begin(), nullptr);
+}
+
+int GrownDrafter::State::positions() const {
+    return drafter.model_->feature_columns() > 0 ? read + waiting : INT_MAX;
+}
+
+void GrownDrafter::State::truncate(int positions) {
+    // The newest row that stays has the newest token that stays.
+    const int rows = std::max(0, positions - drafter.model_->token_lead());
+    waiting = std::clamp(rows - read, 0, waiting);
+    if (rows >= read) return;
+    first = std::min(first, rows);
+    read = first + pages.truncate(rows - first);
+}
+
+std::unique_ptr<DraftState> GrownDrafter::State::fork(int positions) const {
+    const int rows = std::clamp(positions - drafter.model_->token_lead(), first, read);
+    auto other = drafter.make_state(pages.fork(rows - first), this);
+    other->first = first;
+    other->read = first + (rows - first) / kPageSize * kPageSize;
+    return other;
+}
+
+void GrownDrafter::observe(const Observed& observed) {
+    const int count = observed.features.rows;
+    State& state = static_cast<State&>(observed.state);
+    if (observed.features.cols == 0) return;
+    if (observed.first != state.positions()) {  // what lies between was never shown
+        state.first = state.read = observed.first;
+        state.waiting = 0;
+    }
+    Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
+    if (state.waiting_at + state.waiting + count > backlog.rows) make_room(state, observed);
+    be_.run(Copy{backlog.row_range(state.waiting_at + state.waiting, count), observed.features});
+    state.waiting += count;
+}
+
+void GrownDrafter::make_room(State& state, const Observed& observed) {
+    if (observed.is_prompt && reads_prompt(state)) {
+        while (state.waiting > 0) read(state, observed.tokens, std::min(state.waiting, pass_rows_));
+        return;
+    }
+    keep_newest(state, std::min(state.waiting, kKeptRows));
+    const Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
+    be_.run(Copy{backlog.row_range(0, state.waiting),
+                 backlog.row_range(state.waiting_at, state.waiting)});
+    state.waiting_at = 0;
+}
+
+// Of what waits; the model begins anew there.
+void GrownDrafter::keep_newest(State& state, int count) {
+    const int dropped = state.waiting - count;
+    state.first = state.read += dropped;
+    state.waiting_at += dropped;
+    state.waiting = count;
+}
+
+int GrownDrafter::backlog(const DraftRequest& request) const {
+    const State& state = static_cast<const State&>(request.state);
+    return int(request.tokens.size()) - model_->token_lead() - state.read;
+}
+
+void GrownDrafter::catch_up(const DraftRequest& request, int window) {
+    State& state = static_cast<State&>(request.state);
+    if (model_->feature_columns() > 0 && state.waiting > window) keep_newest(state, window);
+    while (const int count = std::min(backlog(request), pass_rows_))
+        read(state, request.tokens, count);
+}
+
+void GrownDrafter::read(State& state, std::span<const int> tokens, int count) {
+    const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
+    state.pages.hold(state.read - state.first + count);
+    rows_.clear();
+    for (int i = 0; i < count; ++i)
+        rows_.push_back(causal_row(tokens[size_t(state.read + i + model_->token_lead())],
+                                   state.read + i - state.first, state.pages.sequence()));
+    const Rows block{t.rows.row_range(0, count)};
+    be_.write(block.block, rows_.data());
+    const bool shown = model_->feature_columns() > 0;
+    model_->read(t.states.row_range(0, count),
+                 shown ? t.backlog.row_range(state.waiting_at, count) : Tensor{}, block);
+    state.read += count;
+    state.passed = count;
+    state.last = rows_.back();
+    if (!shown) return;
+    state.waiting -= count;
+    state.waiting_at = state.waiting > 0 ? state.waiting_at + count : 0;
+}
+
+TextEnd GrownDrafter::text_end(State& state) {
+    const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
+    state.pages.hold(state.read - state.first + reach_.draft_slots);
+    const int row = state.passed - 1;
+    return {t.states.row_range(row, 1), {t.rows.row_range(row, 1)}, state.last};
+}
+
+std::span<const Candidate> GrownDrafter::expand(const Expansion& expansion,
+                                                const DraftRequest& request) {
+    catch_up(request);
+    return grower_.expand(expansion, text_end(static_cast<State&>(request.state)), request);
+}
+
+std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
+                                              const DraftRequest& request) {
+    catch_up(request);
+    return grower_.grow(policy, top_k, text_end(static_cast<State&>(request.state)), request);
+}
+
+std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts) {
+    if (parts.growth.paths) return make_static_trees(source, std::move(parts));
+    return parts.growth.is_chosen ? make_chosen_trees(source, std::move(parts))
+                                  : make_dynamic_trees(source, std::move(parts));
+}
+
+}  // namespace aerie

@@ -1,0 +1,74 @@
+// The table of drafters.
+#include "draft/methods.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/float_environment.h"
+#include "core/utf8.h"
+#include "draft/eagle.h"
+
+namespace aerie {
+
+DraftMethod none_method();
+DraftMethod lookup_method();
+
+namespace {
+
+DraftMethod replayed(DraftMethod method) {
+    method.is_replayed = true;
+    return method;
+}
+
+}  // namespace
+
+std::span<const DraftMethod> draft_methods() {
+    static const std::vector<DraftMethod> methods = {
+        none_method(),
+        lookup_method(),
+        eagle_method("chain", "the head's likeliest token, again and again", chain_growth),
+        eagle_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth),
+        replayed(eagle_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth)),
+    };
+    return methods;
+}
+
+const DraftMethod& draft_method(const std::string& name) {
+    for (const DraftMethod& method : draft_methods())
+        if (method.name == name) return method;
+    throw UsageError("no drafter is called " + in_quotes(name));
+}
+
+const DraftMethod& default_draft_method(bool has_head) {
+    return draft_method(has_head ? "eagle2" : kNoDrafts);
+}
+
+namespace {
+
+const DraftMethod& checked_method(const DraftSource& source) {
+    const DraftMethod& method = draft_method(source.plan.options.method);
+    if (method.check) method.check(source.plan);
+    if (method.limits) {
+        const Limits wanted = method.limits(source.plan);
+        const Capabilities& device = source.backend.capabilities();
+        check_limits(wanted, device.most, source.plan.source->path.string(), device.name);
+        source.backend.reserve(wanted);
+    }
+    return method;
+}
+
+}  // namespace
+
+std::shared_ptr<const DraftWeights> load_draft_weights(const DraftSource& source) {
+    const FloatEnvironment environment;
+    return checked_method(source).load(source);
+}
+
+std::unique_ptr<Drafter> make_drafter(DraftSource source) {
+    const FloatEnvironment environment;
+    const DraftMethod& method = checked_method(source);
+    if (method.load && !source.weights) source.weights = method.load(source);
+    return method.make(source);
+}
+
+}  // namespace aerie

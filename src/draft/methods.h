@@ -1,0 +1,82 @@
+// Every drafter there is: one row each, in methods.cpp. The command line, the loader, reports and
+// tests read this table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "draft/drafter.h"
+#include "draft/options.h"
+#include "io/model_source.h"
+
+namespace aerie {
+
+// What is known before anything is loaded.
+struct DraftPlan {
+    const DraftOptions& options;
+    const ModelConfig& target;
+    const ModelSource* source = nullptr;  // of the head; absent where none is needed
+    const ModelConfig* head = nullptr;    // its configuration
+    std::optional<DType> weights;         // unset: as stored
+    DType lm_head_type = DType::F32;      // that the target's LM head is stored in
+    DType kv = DType::F16;
+    int context = 0;    // most positions of a text
+    int pass_rows = 0;  // most rows that observe is given
+    int texts = 1;      // at a time
+};
+
+struct DraftBytes {
+    size_t weights = 0, scratch = 0;
+    WeightTypes types;   // what of the weights are matrices
+    size_t loading = 0;  // file data while weights are packed
+};
+
+// Weights on a device, shared by all drafters that are made of them.
+class DraftWeights {
+  public:
+    virtual ~DraftWeights() = default;
+};
+
+struct DraftSource {
+    Backend& backend;
+    const Target& target;
+    const DraftPlan& plan;
+    std::shared_ptr<const DraftWeights> weights;  // what the row's `load` made
+};
+
+enum class DraftNeeds { nothing, head };
+
+struct DraftMethod {
+    std::string name;
+    std::string help;  // ends the sentence "--draft name: "
+    DraftNeeds needs = DraftNeeds::nothing;
+    bool is_replayed = false;  // whether `aerie bench` can measure it with recorded acceptance
+    std::function<DraftReach(const DraftOptions&, const ModelConfig& target)> reach;
+    // Throws Error, unless what lies there can draft for this target. Null: nothing to check.
+    void (*check)(const DraftPlan& plan) = nullptr;
+    // What it asks of a backend, and what it allocates there. Empty: nothing.
+    std::function<Limits(const DraftPlan&)> limits;
+    std::function<DraftBytes(const DraftPlan&)> bytes;
+    // Null: it has no weights. Methods with the same function share them.
+    std::shared_ptr<const DraftWeights> (*load)(const DraftSource&) = nullptr;
+    std::function<std::unique_ptr<Drafter>(const DraftSource&)> make;
+};
+
+constexpr const char* kNoDrafts = "none";  // plain decoding
+
+std::span<const DraftMethod> draft_methods();
+// Throws UsageError for a name that is none.
+const DraftMethod& draft_method(const std::string& name);
+// What drafts where nothing is asked for.
+const DraftMethod& default_draft_method(bool has_head);
+
+// Both check and reserve what the row asks for first; a drafter without weights loads them. Both
+// throw Error.
+std::shared_ptr<const DraftWeights> load_draft_weights(const DraftSource& source);
+std::unique_ptr<Drafter> make_drafter(DraftSource source);
+// A bare root each time: plain decoding.
+std::unique_ptr<Drafter> make_none();
+
+}  // namespace aerie

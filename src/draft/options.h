@@ -1,0 +1,36 @@
+// What can be asked of a drafter.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/clock.h"
+#include "draft/tree.h"
+
+namespace aerie {
+
+// Sees the candidates table[first, last) of a new level before they are ranked, and may rewrite
+// their tokens, values and log-probabilities (recording, forcing).
+using LevelHook = std::function<void(std::span<Candidate> table, int first, int last)>;
+
+// How candidates are ranked at temperature > 0 (eagle.md section 10). Output is the same.
+enum class Proposals { coupled, plain };
+
+struct DraftOptions {
+    std::string method = "none";  // a row of draft/methods.h
+    int chain_length = 5;
+    std::optional<TreeShape> tree;                  // of grown trees; unset: chosen by measurement
+    TreePaths static_tree = default_static_tree();  // of EAGLE-1
+    Proposals proposals = Proposals::coupled;
+    bool use_value = true;  // ablations of EAGLE-2, Table 3
+    bool rerank = true;
+    // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`,
+    // which must be set.
+    std::function<TreeShape()> shape_policy;
+    LevelHook on_level;            // may be empty; where it is set, levels are chosen on the host
+    Clock clock = steady_seconds;  // of what is chosen by measurement
+};
+
+}  // namespace aerie

@@ -1,0 +1,284 @@
+// The steps of a cycle.
+#include "engine/batch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/float_environment.h"
+
+namespace aerie {
+
+namespace {
+
+// Tokens of an answer that penalties have room for from the start; longer ones make it grow.
+constexpr int kReservedTokens = 512;
+
+}  // namespace
+
+KvShape kv_shape(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach) {
+    return {config.layers, config.kv_columns(), limits.kv, limits.context + reach.nodes,
+            limits.texts};
+}
+
+TargetLimits target_limits(const BatchLimits& limits) {
+    return {limits.pass_rows(), limits.context + kMaxDepth + 1};
+}
+
+size_t batch_bytes(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach) {
+    BatchTensors tensors;
+    TensorPlan plan;
+    tensors.add_to(plan, config, limits, reach);
+    return plan.size_bytes();
+}
+
+Limits backend_limits(const ModelConfig& config, const BatchLimits& limits) {
+    return pass_limits(config, limits.pass_rows(), limits.context + kMaxNodes);
+}
+
+void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
+                          const DraftReach& reach) {
+    const int nodes = limits.texts * reach.nodes, depths = reach.depth + 1;
+    const int pass_rows = std::max(limits.prefill_rows, nodes);
+    const int feature_columns = int(reach.taps.size()) * config.hidden;
+    plan.add(rows, DType::I32, pass_rows, kRowInts);
+    plan.add(features, DType::F32, pass_rows, feature_columns);
+    plan.add(logits, DType::F32, nodes, config.vocab);
+    plan.add(ids, DType::I32, 1, nodes);
+    plan.add(moves, DType::I32, limits.texts * depths, kKvMoveInts);
+    texts.resize(size_t(limits.texts));
+    for (OfText& text : texts) {
+        plan.add(text.accepted_features, DType::F32, depths, feature_columns);
+        plan.add(text.index, DType::I32, 1, depths);
+        text.noise.add_to(plan, depths, config.vocab);
+    }
+}
+
+Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const BatchLimits& limits)
+    : be_(be),
+      target_(target),
+      kv_(kv),
+      drafter_(drafter),
+      limits_(limits),
+      reach_(drafter.reach()) {
+    be.reserve(backend_limits(target.config(), limits));
+    TensorPlan plan;
+    t_.add_to(plan, target.config(), limits, reach_);
+    memory_ = plan.allocate(be);
+    rows_.reserve(size_t(t_.rows.rows));
+    moves_.reserve(size_t(t_.moves.rows));
+    logits_.resize(size_t(t_.logits.cols));
+}
+
+Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
+    const FloatEnvironment environment;
+    const int length = int(text.tokens().size());
+    while (true) {
+        if (cancelled && cancelled()) return {};
+        const int first = text.committed(), count = std::min(limits_.prefill_rows, length - first);
+        text.pages().hold(first + count);
+        rows_.clear();
+        for (int i = first; i < first + count; ++i)
+            rows_.push_back(causal_row(text.tokens()[size_t(i)], i, text.pages().sequence()));
+        const bool is_last = first + count == length;
+        forward(rows_, is_last ? 1 : 0);
+        if (is_last) break;
+        observe(text, first, t_.features.row_range(0, count), true);
+        text.commit(count);
+    }
+    const int first = text.committed(), count = length - first;
+    if (const int edits = text.history().reserve(reach_.nodes, kReservedTokens);
+        edits > edit_capacity_)
+        reserve_edits(edits);
+    t_.texts[size_t(text.pages().sequence())].noise.begin(text.sampling().seed, length);
+    int pending = 0;
+    choose(text, count - 1, {&pending, 1}, 1, text.history().edits());
+    const int root = 0;
+    Turn turn{{pending}, read_logprobs(text, {&root, 1}, 0, {&pending, 1})};
+    text.put_out(turn.tokens);
+    observe(text, first, t_.features.row_range(0, count), true);
+    text.commit(count);
+    Stopwatch watch(limits_.clock, seconds_.draft);
+    drafter_.prepare({text.draft(), text.tokens()});
+    return turn;
+}
+
+void Batch::propose(std::span<Cycle> cycles) {
+    const FloatEnvironment environment;
+    Stopwatch watch(limits_.clock, seconds_.draft);
+    for (Cycle& cycle : cycles) {
+        Sequence& text = *cycle.text;
+        NoiseRows& noise = t_.texts[size_t(text.pages().sequence())].noise;
+        noise.begin(text.sampling().seed, text.committed() + 1);
+        DraftRequest request{text.draft(), text.tokens(), text.sampling().filters,
+                             upload(text.history().edits())};
+        if (request.filters.temperature > 0) request.noise = &noise;
+        cycle.tree = drafter_.propose(request);
+    }
+}
+
+void Batch::verify(std::span<Cycle> cycles) {
+    const FloatEnvironment environment;
+    const double before = seconds_.target();
+    {
+        Stopwatch watch(limits_.clock, seconds_.verify);
+        rows_.clear();
+        for (const Cycle& cycle : cycles) {
+            check_tokens(cycle.tree.tokens, target_.config().vocab);
+            Sequence& text = *cycle.text;
+            text.pages().hold(text.committed() + cycle.tree.size());
+            for (Row& row : verify_rows(cycle.tree, text.committed())) {
+                row.sequence = text.pages().sequence();
+                rows_.push_back(row);
+            }
+        }
+        forward(rows_, int(rows_.size()));
+    }
+    Stopwatch watch(limits_.clock, seconds_.sample);
+    int first = 0;
+    for (Cycle& cycle : cycles) {
+        const NodeList depth = depths(cycle.tree);
+        cycle.choices.resize(size_t(cycle.tree.size()));
+        choose(*cycle.text, first, cycle.choices, *std::max_element(depth.begin(), depth.end()) + 1,
+               cycle.text->history().edits(cycle.tree));
+        first += cycle.tree.size();
+    }
+    verify_seconds_ = seconds_.target() - before;
+}
+
+void Batch::commit(std::span<Cycle> cycles) {
+    const FloatEnvironment environment;
+    compact(cycles);
+    int first = 0;
+    for (Cycle& cycle : cycles) {
+        commit(cycle, first);
+        first += cycle.tree.size();
+    }
+}
+
+// The first nodes of a tree, as after a plain pass, are in their place.
+bool Batch::is_in_place(std::span<const int> nodes) {
+    return nodes.back() == int(nodes.size()) - 1;
+}
+
+// Moves keys and values that the pass computed for accepted nodes to where their texts go on.
+void Batch::compact(std::span<const Cycle> cycles) {
+    moves_.clear();
+    for (const Cycle& cycle : cycles) {
+        const std::span<const int> nodes = cycle.path.nodes;
+        if (is_in_place(nodes)) continue;
+        const int end = cycle.text->committed();
+        for (size_t i = 0; i < nodes.size(); ++i)
+            moves_.push_back({cycle.text->pages().sequence(), end + nodes[i], end + int(i)});
+    }
+    if (moves_.empty()) return;
+    const Tensor moves = t_.moves.row_range(0, int(moves_.size()));
+    be_.write(moves, moves_.data());
+    kv_.compact(moves);
+}
+
+// `first`: of the cycle's rows in the pass.
+void Batch::commit(Cycle& cycle, int first) {
+    Sequence& text = *cycle.text;
+    const std::span<const int> nodes = cycle.path.nodes;
+    Turn turn;
+    for (int node : nodes.subspan(1)) turn.tokens.push_back(cycle.tree.tokens[size_t(node)]);
+    turn.tokens.push_back(cycle.path.next);
+    turn.logprobs = read_logprobs(text, nodes, first, turn.tokens);
+
+    const int position = text.committed();
+    text.put_out(turn.tokens);
+    observe(text, position, features_of(text, nodes, first), false);
+    drafter_.learn(
+        {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
+    text.commit(int(nodes.size()));
+    cycle.turn = turn;
+}
+
+// Those that the pass computed for these nodes, in one tensor.
+Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first) {
+    const int count = int(nodes.size());
+    if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
+    BatchTensors::OfText& t = t_.texts[size_t(text.pages().sequence())];
+    DepthList<int32_t> rows;
+    for (int node : nodes) rows.push_back(first + node);
+    const Tensor index = t.index.col_range(0, count);
+    be_.write(index, rows.data());
+    const Tensor features = t.accepted_features.row_range(0, count);
+    be_.run(GatherRows{features, t_.features, index});
+    return features;
+}
+
+void Batch::forward(std::span<const Row> rows, int logit_rows) {
+    const int count = int(rows.size());
+    first_scored_ = count - logit_rows;
+    const Tensor block = t_.rows.row_range(0, count);
+    be_.write(block, rows.data());
+    const auto pass = [&] {
+        target_.forward({{block},
+                         &kv_,
+                         reach_.taps,
+                         t_.features.row_range(0, count),
+                         t_.logits.row_range(0, logit_rows)});
+    };
+    if (count > limits_.texts * kMaxNodes)
+        pass();  // a piece of a prompt: its size seldom comes again
+    else
+        be_.replay(replays_.of({uint64_t(count), uint64_t(logit_rows)}), std::ref(pass));
+}
+
+void Batch::reserve_edits(int count) {
+    edit_memory_ = be_.allocate(dense_bytes(DType::I32, count, kEditInts));
+    edit_capacity_ = count;  // only now: the allocation may fail
+}
+
+Tensor Batch::upload(std::span<const Edit> edits) {
+    if (edits.empty()) return {};
+    const int count = int(edits.size());
+    if (count > edit_capacity_) reserve_edits(2 * count);
+    const Tensor device = dense(edit_memory_.get(), DType::I32, count, kEditInts);
+    be_.write(device, edits.data());
+    return device;
+}
+
+// The target's choice after each of the text's rows, which begin at `first` and span `depths`
+// depths.
+void Batch::choose(Sequence& text, int first, std::span<int> choices, int depths,
+                   std::span<const Edit> edits) {
+    const int count = int(choices.size());
+    Sample step;
+    step.choice = {t_.logits.row_range(first - first_scored_, count),
+                   upload(edits),
+                   {},
+                   text.sampling().filters};
+    step.rows = {t_.rows.row_range(first, count)};
+    if (text.sampling().filters.temperature > 0)
+        step.noise = t_.texts[size_t(text.pages().sequence())].noise.rows(be_, depths);
+    step.ids = t_.ids.col_range(0, count);
+    be_.run(step);
+    be_.read(step.ids, choices.data());
+    for (int choice : choices)
+        if (choice < 0)
+            throw Error("the model computed NaN for every token; its weights are damaged");
+}
+
+DepthList<float> Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
+                                      std::span<const int> tokens) {
+    DepthList<float> logprobs;
+    if (!text.with_logprobs()) return logprobs;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        be_.read(t_.logits.row_range(first + nodes[i], 1), logits_.data());
+        const double logprob = log_probability(logits_, tokens[i]);
+        if (std::isnan(logprob))
+            throw Error("the model computed NaN or infinity; its weights are damaged");
+        logprobs.push_back(float(logprob));
+    }
+    return logprobs;
+}
+
+void Batch::observe(Sequence& text, int first, Tensor features, bool is_prompt) {
+    Stopwatch watch(limits_.clock, seconds_.draft);
+    drafter_.observe({text.draft(), text.tokens(), first, features, is_prompt});
+}
+
+}  // namespace aerie

@@ -1,0 +1,88 @@
+// The loop, a step at a time: prompt in, tokens and text out.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/session.h"
+#include "text/stream.h"
+#include "text/tokenizer.h"
+
+namespace aerie {
+
+struct Request {
+    std::vector<int> prompt;
+    Sampling sampling;
+    int max_tokens = -1;             // -1: to the end of the context
+    std::vector<int> eos_ids;        // any of these ends the text
+    std::vector<std::string> stops;  // so does any of these in it
+    bool with_logprobs = false;
+    // Called with text as it becomes final; whole UTF-8 characters. May be empty.
+    std::function<void(const std::string&)> on_text;
+    std::function<bool()> cancelled;  // asked at least once a cycle. May be empty.
+};
+
+enum class FinishReason { stop, length, cancelled };
+const char* name(FinishReason reason);  // "stop", "length", "cancelled"
+
+struct Stats {
+    int cycles = 0;                      // draft-and-verify cycles
+    int cycle_tokens = 0;                // tokens that they put out
+    int plain_cycles = 0;                // cycles of a bare root
+    int64_t cycle_nodes = 0;             // verified in all cycles, roots included
+    std::vector<int> accepted_by_depth;  // [d]: cycles that put out a drafted token of depth d + 1
+    double prefill_seconds = 0, decode_seconds = 0;
+    double draft_seconds = 0, verify_seconds = 0, sample_seconds = 0, host_seconds = 0;
+
+    // Tokens of draft-and-verify cycles per cycle; the first token comes from the prefill. 0: none.
+    double tau() const { return cycles ? double(cycle_tokens) / cycles : 0; }
+    double mean_nodes() const { return cycles ? double(cycle_nodes) / cycles : 0; }
+    double plain_share() const { return cycles ? double(plain_cycles) / cycles : 0; }
+    double tokens_per_second() const {
+        return decode_seconds > 0 ? cycle_tokens / decode_seconds : 0;
+    }
+};
+
+struct GenerationResult {
+    std::vector<int> ids;         // includes the EOS or the token that completed a stop string
+    std::string text;             // neither of them
+    std::vector<float> logprobs;  // of ids, if asked for
+    FinishReason finish = FinishReason::length;
+    Stats stats;
+};
+
+// An answer in the making. What ends a text is decided here: EOS, stop strings, limits, cancelling.
+class Generation {
+  public:
+    // A new text in this session, which must outlive it. Throws UsageError (prompt, sampling
+    // values).
+    Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
+
+    // The prompt at first, then a cycle. False once the text has ended. Throws Error (device,
+    // damaged model).
+    bool step();
+    // So far. Text is final up to here; it ends with a whole character.
+    const GenerationResult& result() const { return result_; }
+
+  private:
+    bool take(const Turn& turn);
+    bool push(int token, const float* logprob);
+    bool end(FinishReason reason);
+    void say(const std::string& text);
+    void count_cycle(const TokenTree& tree, const Path& path, int emitted);
+    void count_time(double since);
+
+    Session& session_;
+    Request request_;
+    TextStream stream_;
+    int max_tokens_ = 0;
+    bool has_begun_ = false;
+    PhaseSeconds prefill_;
+    GenerationResult result_;
+};
+
+// All steps at once.
+GenerationResult generate(Session& session, const Tokenizer& tokenizer, const Request& request);
+
+}  // namespace aerie

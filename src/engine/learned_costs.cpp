@@ -1,0 +1,53 @@
+// A cache entry's key says all that the costs depend on.
+#include "engine/learned_costs.h"
+
+#include "engine/measure.h"
+
+namespace aerie {
+
+namespace {
+
+// All of a model that its speed depends on.
+std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
+    std::string key = config.architecture;
+    for (int size : {config.layers, config.hidden, config.intermediate, config.attention.heads,
+                     config.attention.kv_heads, config.attention.head_dim, config.vocab})
+        key += " " + std::to_string(size);
+    return key + " " + to_string(types);
+}
+
+std::string cost_key(Model& model) {
+    const Capabilities& device = model.backend().capabilities();
+    const ModelFiles& files = model.files();
+    return device.name + "; " + device.description + "; target " +
+           shape_key(files.config, model.weights()) + "; head " +
+           shape_key(*files.head_config, model.draft_weights()) + "; kv " +
+           aerie::name(model.options().kv);
+}
+
+}  // namespace
+
+LearnedCosts::LearnedCosts(Model& model, Model::Drafting& drafting)
+    : drafter_(drafting.drafter->cost_aware()) {
+    CostAware* drafter = drafting.drafter->cost_aware();
+    if (!drafter) return;
+    const LoadOptions& options = model.options();
+    const std::string key = cost_key(model);
+    if (!options.cache.empty()) file_ = cost_file(options.cache, key);
+    auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
+    if (!costs) {
+        if (options.on_progress) options.on_progress("measuring this device");
+        costs = measure_costs(*drafting.session, *drafter, kMeasureSeconds);
+        if (!options.cache.empty()) write_costs(options.cache, key, *costs);
+    }
+    drafter->set_costs(*costs);
+}
+
+void LearnedCosts::review() const {
+    constexpr double kFarOff = 2;
+    std::error_code ignored;
+    if (drafter_ && !file_.empty() && drafter_->cost_correction() > kFarOff)
+        std::filesystem::remove(file_, ignored);
+}
+
+}  // namespace aerie

@@ -1,0 +1,56 @@
+// A loaded model: a backend, a target's weights, and those of whatever drafts for it.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "engine/model_files.h"
+#include "engine/session.h"
+
+namespace aerie {
+
+class Model {
+  public:
+    // Throws Error naming the file that is wrong. `files` may be random.
+    Model(ModelFiles files, const LoadOptions& options);
+    // On this device, whatever the options name.
+    Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend);
+    Model(const Model&) = delete;  // the target refers to the files
+    Model& operator=(const Model&) = delete;
+
+    Backend& backend() { return *backend_; }
+    Target& target() { return *target_; }
+    const ModelFiles& files() const { return files_; }
+    const LoadOptions& options() const { return options_; }
+    BatchLimits limits() const { return files_.limits(options_); }
+
+    // A drafter; its weights are loaded once, however many there are. Throws Error, UsageError.
+    std::unique_ptr<Drafter> drafter(const DraftOptions& options, const BatchLimits& limits);
+
+    // A drafter and a session with it.
+    struct Drafting {
+        std::unique_ptr<Drafter> drafter;
+        std::unique_ptr<Session> session;
+    };
+    Drafting with(std::unique_ptr<Drafter> drafter, const BatchLimits& limits);
+    Drafting with(std::unique_ptr<Drafter> drafter) { return with(std::move(drafter), limits()); }
+    Drafting with(const DraftOptions& options, const BatchLimits& limits) {
+        return with(drafter(options, limits), limits);
+    }
+    Drafting with(const DraftOptions& options) { return with(options, limits()); }
+
+    WeightTypes weights() const { return files_.target_types(options_); }
+    WeightTypes draft_weights() const { return files_.draft_types(options_); }
+    // Bytes of weights that a target pass streams: all but an embedding that is only looked up.
+    size_t pass_bytes() const;
+
+  private:
+    ModelFiles files_;
+    LoadOptions options_;
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<Target> target_;
+    // By who loads them.
+    std::map<decltype(DraftMethod::load), std::shared_ptr<const DraftWeights>> draft_weights_;
+};
+
+}  // namespace aerie

@@ -1,0 +1,186 @@
+// Opening, in the order in which errors are cheapest: options, configurations, tensors.
+#include "engine/model_files.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/error.h"
+#include "model/loading.h"
+#include "model/shapes.h"
+
+namespace aerie {
+
+namespace {
+
+int choose_context(int asked, const ModelConfig& config) {
+    if (asked == 0) return std::min(kDefaultContext, config.context);
+    if (asked < 2 || asked > config.context)
+        throw UsageError("a context of " + std::to_string(asked) +
+                         " does not fit this model; it takes 2 to " +
+                         std::to_string(config.context));
+    return asked;
+}
+
+std::optional<DType> draft_type(const ModelConfig& head, const LoadOptions& options) {
+    if (options.draft_weights) return options.draft_weights;
+    const DType type = options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    const int unit = unit_elements(type);
+    const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
+                      head.attention_columns() % unit == 0;
+    return fits ? std::optional(type) : std::nullopt;
+}
+
+// Measured: resident bytes of the program and its libraries before a model, and those of a
+// tokenizer for each byte of its file (32,000 pieces in 0.54 MB take 8.1 MB).
+constexpr size_t kProgramBytes = 6 << 20;
+constexpr size_t kTokenizerFactor = 15;
+
+size_t program_bytes(const ModelSource& source) {
+    return kProgramBytes +
+           (source.tokenizer ? source.tokenizer->bytes.size() * kTokenizerFactor : 0);
+}
+
+bool needs_head(const DraftOptions& draft) {
+    return draft_method(draft.method).needs == DraftNeeds::head;
+}
+
+ModelSource random_source(const std::string& name, const ModelConfig& config,
+                          const std::vector<TensorShape>& tensors, std::optional<DType> type) {
+    constexpr uint64_t kSeed = 1;
+    const bool as_it_is = type && is_float(*type);
+    ModelSource source;
+    source.path = name;
+    source.config = {config_json(config), name};
+    source.tensors = random_checkpoint(name, tensors, as_it_is ? *type : DType::F16, kSeed);
+    return source;
+}
+
+}  // namespace
+
+ModelFiles ModelFiles::open(const LoadOptions& options) {
+    ModelFiles files;
+    files.target = open_model(options.model);
+    files.config = target_config(files.target);
+    files.context = choose_context(options.context, files.config);
+    if (!needs_head(options.draft)) return files;
+    files.head = open_model(options.head);
+    files.head_config = aerie::head_config(*files.head);
+    files.draft_weights = draft_type(*files.head_config, options);
+    const BatchLimits limits = files.limits(options);
+    draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
+    return files;
+}
+
+ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config,
+                              const LoadOptions& options) {
+    ModelFiles files;
+    files.config = config;
+    files.context = choose_context(options.context, config);
+    files.target =
+        random_source(name + " (random)", config, target_tensors(config), options.weights);
+    if (!needs_head(options.draft)) return files;
+    files.head_config = head_shape(config);
+    files.draft_weights = draft_type(*files.head_config, options);
+    files.head = random_source(name + "-eagle (random)", *files.head_config, head_tensors(config),
+                               files.draft_weights);
+    return files;
+}
+
+DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& options,
+                                 const BatchLimits& limits) const {
+    const NamedTensor* lm_head = target.tensors.find(
+        config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+    const DType stored = lm_head ? lm_head->dtype : DType::F32;
+    return {.options = draft,
+            .target = config,
+            .source = head ? &*head : nullptr,
+            .head = head_config ? &*head_config : nullptr,
+            .weights = draft_weights,
+            .lm_head_type = options.weights.value_or(stored),
+            .kv = limits.kv,
+            .context = limits.context,
+            .pass_rows = limits.pass_rows(),
+            .texts = limits.texts};
+}
+
+WeightTypes ModelFiles::target_types(const LoadOptions& options) const {
+    return matrix_bytes(target.tensors, target_tensors(config), options.weights);
+}
+
+WeightTypes ModelFiles::draft_types(const LoadOptions& options) const {
+    const DraftMethod& method = draft_method(options.draft.method);
+    if (!method.bytes) return {};
+    return method.bytes(draft_plan(options.draft, options, limits(options))).types;
+}
+
+MemoryPlan ModelFiles::plan(const LoadOptions& options, const Backend& backend) const {
+    const BatchLimits limits = this->limits(options);
+    const DraftMethod& method = draft_method(options.draft.method);
+    const DraftReach reach = method.reach(options.draft, config);
+    const std::vector<TensorShape> tensors = target_tensors(config);
+    MemoryPlan plan;
+    plan.target_types = target_types(options);
+    plan.target_weights = sum(plan.target_types) + vector_bytes(target.tensors, tensors);
+    plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
+    plan.scratch = batch_bytes(config, limits, reach) +
+                   target_scratch_bytes(config, target_limits(limits)) +
+                   backend.scratch_bytes(this->limits(options, backend.capabilities()));
+    size_t loading = loading_bytes(target.tensors, tensors);
+    if (method.bytes) {
+        const DraftBytes draft = method.bytes(draft_plan(options.draft, options, limits));
+        plan.head_types = draft.types;
+        plan.head_weights = draft.weights;
+        plan.scratch += draft.scratch;
+        loading = std::max(loading, draft.loading);
+    }
+    plan.program = program_bytes(target);
+    plan.loading = loading > plan.kv_cache ? loading - plan.kv_cache : 0;
+    return plan;
+}
+
+Limits ModelFiles::limits(const LoadOptions& options, const Capabilities& device) const {
+    const BatchLimits limits = this->limits(options);
+    const DraftMethod& method = draft_method(options.draft.method);
+    Limits all = backend_limits(config, limits);
+    check_limits(all, device.most, target.path.string(), device.name);
+    if (!method.limits) return all;
+    const Limits draft = method.limits(draft_plan(options.draft, options, limits));
+    check_limits(draft, device.most, head->path.string(), device.name);
+    return largest(all, draft);
+}
+
+// A GPU's allocations fail in time. The host's hardly ever do: what is not there is missed when it
+// is touched, by this program or another.
+void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
+    const Capabilities& device = backend.capabilities();
+    const Limits wanted = limits(options, device);
+    const size_t planned = plan(options, backend).total();
+    if (device.threads > 0 && planned > device.memory_bytes) {
+        char line[120];
+        std::snprintf(line, sizeof(line), "%.1f GiB for a context of %d (-c), there are %.1f GiB",
+                      double(planned) / double(1 << 30), context,
+                      double(device.memory_bytes) / double(1 << 30));
+        throw Error(target.path.string() + ": this model needs " + line);
+    }
+    backend.reserve(wanted);
+}
+
+Tokenizer load_tokenizer(const ModelFiles& files) {
+    // Reading it again says what is missing.
+    Tokenizer tokenizer = files.target.tokenizer ? Tokenizer::load(*files.target.tokenizer)
+                                                 : Tokenizer::load(files.target.path);
+    if (tokenizer.size() > files.config.vocab)
+        throw Error(files.target.path.string() + ": the tokenizer has " +
+                    std::to_string(tokenizer.size()) + " pieces, the model " +
+                    std::to_string(files.config.vocab));
+    return tokenizer;
+}
+
+std::vector<int> eos_ids(const ModelFiles& files, const Tokenizer& tokenizer) {
+    const GenerationConfig generation = generation_config(files.target);
+    if (!generation.eos_ids.empty()) return generation.eos_ids;
+    if (!files.config.eos_ids.empty()) return files.config.eos_ids;
+    return tokenizer.eos() >= 0 ? std::vector<int>{tokenizer.eos()} : std::vector<int>{};
+}
+
+}  // namespace aerie

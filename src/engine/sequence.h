@@ -1,0 +1,63 @@
+// One text and all that goes with it; nothing of a device but page numbers.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "draft/drafter.h"
+#include "engine/sampling.h"
+#include "model/kv_pool.h"
+
+namespace aerie {
+
+class Sequence {
+  public:
+    // An empty text, with pages of this pool and a state of this drafter, which must outlive it.
+    // Throws Error if either has no room for another one.
+    Sequence(KvPool& kv, Drafter& drafter, int vocab, int context);
+    // A new text in the place of this one. Throws UsageError for values out of range.
+    void begin(const Sampling& sampling, bool with_logprobs = false);
+
+    // The text goes on with these: a prompt, or what a user says next. Throws UsageError unless
+    // all of them are the model's and the context has room for them and an answer.
+    void append(std::span<const int> tokens);
+    // Cuts the text to its first tokens. What follows is read and chosen as if it had never been
+    // longer.
+    void truncate(int length);
+    // Another text that begins with the first tokens of this one, and shares what was computed for
+    // them.
+    Sequence fork(int length) const;
+
+    // Prompt first. Once it was read, the last one is pending: chosen, but not in the cache.
+    std::span<const int> tokens() const { return tokens_; }
+    int committed() const { return committed_; }  // positions in the KV cache
+    int pending() const { return tokens_.back(); }
+    const Sampling& sampling() const { return sampling_; }
+    bool with_logprobs() const { return with_logprobs_; }
+    TokenHistory& history() { return history_; }
+    KvPages& pages() { return pages_; }
+    DraftState& draft() { return *draft_; }
+
+    // For who runs the passes: the next `count` positions are in the cache; these tokens were
+    // chosen.
+    void commit(int count) { committed_ += count; }
+    void put_out(std::span<const int> tokens) { add(tokens, true); }
+
+  private:
+    Sequence(const Sequence& other, int length);
+    void add(std::span<const int> tokens, bool are_output);
+    void remember();
+
+    int vocab_, context_;
+    Sampling sampling_;
+    bool with_logprobs_ = false;
+    std::vector<int> tokens_;
+    std::vector<bool> is_output_;  // of each token; else it was given
+    TokenHistory history_;
+    KvPages pages_;
+    int committed_ = 0;
+    std::unique_ptr<DraftState> draft_;
+};
+
+}  // namespace aerie

@@ -1,0 +1,116 @@
+// One allocation a layer; pages are numbers, and who holds them is counted on the host.
+#include "model/kv_pool.h"
+
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+
+namespace aerie {
+
+size_t KvShape::size_bytes() const {
+    return size_t(layers) * 2 * dense_bytes(dtype, sequences * pages() * kPageSize, columns) +
+           dense_bytes(DType::I32, sequences, pages());
+}
+
+KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(shape.pages()) {
+    const int pages = shape.sequences * shape.pages(), rows = pages * kPageSize;
+    const size_t part_bytes = dense_bytes(shape.dtype, rows, shape.columns);
+    page_memory_ = be.allocate(dense_bytes(DType::I32, shape.sequences, shape.pages()));
+    page_table_ = dense(page_memory_.get(), DType::I32, shape.sequences, shape.pages());
+    for (int i = 0; i < shape.layers; ++i) {
+        memory_.push_back(be.allocate(2 * part_bytes));
+        KvLayer layer;
+        layer.k = layer.v = dense(memory_.back().get(), shape.dtype, rows, shape.columns);
+        layer.v.offset_bytes = part_bytes;
+        layer.page_table = page_table_;
+        layers_.push_back(layer);
+    }
+    for (int page = pages; page-- > 0;) free_.push_back(page);
+    for (int sequence = shape.sequences; sequence-- > 0;) idle_.push_back(sequence);
+    holders_.resize(size_t(pages));
+}
+
+KvPages KvPool::begin() {
+    if (idle_.empty())
+        throw Error("no room for another text beside " + std::to_string(page_table_.rows));
+    const int sequence = idle_.back();
+    idle_.pop_back();
+    return KvPages(*this, sequence);
+}
+
+void KvPool::order_free_pages(std::span<const int32_t> pages) {
+    free_.assign(pages.rbegin(), pages.rend());
+}
+
+int32_t KvPool::take_page() {
+    if (free_.empty())
+        throw Error("no page of the KV cache is free; there are " +
+                    std::to_string(holders_.size()));
+    const int32_t page = free_.back();
+    free_.pop_back();
+    return page;
+}
+
+void KvPool::give_back(int32_t page) {
+    if (--holders_[size_t(page)] == 0) free_.push_back(page);
+}
+
+KvPages::KvPages(KvPool& pool, int sequence) : pool_(&pool), sequence_(sequence) {
+    pages_.reserve(size_t(pool.pages_of_sequence_));
+}
+
+KvPages& KvPages::operator=(KvPages&& other) noexcept {
+    close();
+    pool_ = std::exchange(other.pool_, nullptr);
+    sequence_ = other.sequence_;
+    pages_ = std::move(other.pages_);
+    return *this;
+}
+
+void KvPages::close() {
+    if (!pool_) return;
+    truncate(0);
+    pool_->idle_.push_back(sequence_);
+    pool_ = nullptr;
+}
+
+void KvPages::add(int32_t page) {
+    pages_.push_back(page);
+    ++pool_->holders_[size_t(page)];
+}
+
+void KvPages::hold(int slots) {
+    const int before = int(pages_.size()), wanted = (slots + kPageSize - 1) / kPageSize;
+    if (wanted <= before) return;
+    if (wanted > pool_->pages_of_sequence_)
+        throw Error("a text has room for " + std::to_string(pool_->pages_of_sequence_ * kPageSize) +
+                    " positions, not " + std::to_string(slots));
+    while (int(pages_.size()) < wanted) add(pool_->take_page());
+    pool_->be_.write(pool_->page_table_.row_range(sequence_, 1).col_range(before, wanted - before),
+                     pages_.data() + before);
+}
+
+int KvPages::truncate(int slots) {
+    size_t kept = size_t(slots + kPageSize - 1) / kPageSize;
+    if (slots % kPageSize != 0 && kept <= pages_.size() &&
+        pool_->holders_[size_t(pages_[kept - 1])] > 1)
+        slots = int(--kept) * kPageSize;
+    while (pages_.size() > kept) {
+        pool_->give_back(pages_.back());
+        pages_.pop_back();
+    }
+    return slots;
+}
+
+KvPages KvPages::fork(int slots) const {
+    KvPages other = pool_->begin();
+    const int shared = slots / kPageSize;
+    for (int i = 0; i < shared; ++i) other.add(pages_[size_t(i)]);
+    if (shared > 0)
+        pool_->be_.write(pool_->page_table_.row_range(other.sequence_, 1).col_range(0, shared),
+                         other.pages_.data());
+    return other;
+}
+
+}  // namespace aerie
