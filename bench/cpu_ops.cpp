@@ -89,9 +89,10 @@ class Weights {
         source_.resize(as_it_is ? copies * bytes : bytes);
         values.fill("matrix", 0, source_);
         for (size_t i = 0; i < copies; ++i) {
-            const WeightBlock block{values.type(), source_.data() + (as_it_is ? i * bytes : 0),
-                                    size.outputs, size.inner};
-            weights_.push_back(device().upload_weight({&block, 1}, type));
+            const WeightBlock block{values.type(), type,
+                                    source_.data() + (as_it_is ? i * bytes : 0), size.outputs,
+                                    size.inner};
+            weights_.push_back(device().upload_weight({&block, 1}));
         }
     }
     bool is(DType type, MatrixSize size) const {
@@ -123,7 +124,7 @@ void bench_matmul(State& state, DType type, MatrixSize size, int rows) {
     Weights& matrices = weights(type, size);
     Tensors tensors;
     const Tensor out = tensors.make(rows, size.outputs), floats = tensors.random(rows, size.inner);
-    const Tensor scratch = tensors.make(rows, size.inner, device().activation_type(type));
+    const Tensor scratch = tensors.make(rows, size.inner);
     const Tensor x = activation(device(), floats, matrices.next(), scratch);
     repeat(state, [&] { device().run(Matmul{out, x, matrices.next()}); });
     const double runs = double(state.iterations());

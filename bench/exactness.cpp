@@ -117,19 +117,17 @@ class Cell {
 
     void add_ours() {
         const bool wide = type_ == DType::F32;
-        const WeightBlock block{wide ? DType::F32 : DType::F16,
+        const WeightBlock block{wide ? DType::F32 : DType::F16, type_,
                                 wide ? static_cast<const void*>(w_.data()) : halves_.data(),
                                 size_.rows, size_.inner};
-        for (size_t i = 0; i < copies_; ++i)
-            ours_.push_back(device_.upload_weight({&block, 1}, type_));
-        const DType read = device_.activation_type(type_);
+        for (size_t i = 0; i < copies_; ++i) ours_.push_back(device_.upload_weight({&block, 1}));
         memory_.push_back(device_.allocate(dense_bytes(DType::F32, columns_, size_.inner)));
-        memory_.push_back(device_.allocate(dense_bytes(read, columns_, size_.inner)));
+        memory_.push_back(device_.allocate(dense_bytes(DType::F32, columns_, size_.inner)));
         memory_.push_back(device_.allocate(dense_bytes(DType::F32, columns_, size_.rows)));
         const Tensor floats = dense(memory_[0].get(), DType::F32, columns_, size_.inner);
         device_.write(floats, x_.data());
         our_x_ = activation(device_, floats, *ours_[0],
-                            dense(memory_[1].get(), read, columns_, size_.inner));
+                            dense(memory_[1].get(), DType::F32, columns_, size_.inner));
         out_ = dense(memory_[2].get(), DType::F32, columns_, size_.rows);
         add("ours", [this, next = size_t(0)](float*) mutable {
             device_.run(Matmul{out_, our_x_, *ours_[next++ % ours_.size()]});

@@ -2,7 +2,7 @@
 // Rows of x times a weight. An invocation has one output row and kColumns rows of x; kSplit
 // invocations share the panels of a strip among them. The order of the sum over k depends on
 // kSplit alone where the weight has floats, and on nothing where it is quantised: products of
-// groups are added one by one.
+// groups are added one by one, and the sums of kSumPanels of them likewise (core/quant.h).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #if defined(FETCH_TOGETHER)
@@ -78,6 +78,15 @@ void multiply_panel(inout precise float terms[kMostColumns], uint panel_index, u
         terms[c] = float(dots[c]) * both;
     }
 }
+
+// The sums of `count` columns come to the totals, and begin anew.
+void add_up(inout precise float totals[kMostColumns], inout precise float sums[kMostColumns],
+            uint count) {
+    for (uint c = 0u; c < count; ++c) {
+        totals[c] = totals[c] + sums[c];
+        sums[c] = 0.0;
+    }
+}
 #else
 float element(uvec4 words, uint i) {
 #if defined(F32)
@@ -110,9 +119,11 @@ void main() {
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
 #if defined(QUANTISED)
-    precise float terms[kMostColumns];
+    precise float terms[kMostColumns], totals[kMostColumns];
+    for (uint c = 0u; c < kColumns; ++c) totals[c] = 0.0;
     if (kSplit == 1u) {
         for (uint i = 0u; i < p.panels; ++i) {
+            if (i % kSumPanels == 0u) add_up(totals, sums, kColumns);
             multiply_panel(terms, i, first_panel + i * panels, lane);
             for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
         }
@@ -120,6 +131,7 @@ void main() {
         // Each part has a panel at a time; one adds their terms in the order of the panels. Terms
         // of panels beyond the end are left out of the sum.
         for (uint i = 0u; i < p.panels; i += kSplit) {
+            if (i % kSumPanels == 0u) add_up(totals, sums, kOwnColumns);
             if (i + part < p.panels) {
                 multiply_panel(terms, i + part, first_panel + (i + part) * panels, lane);
                 for (uint c = 0u; c < kColumns; ++c)
@@ -136,6 +148,7 @@ void main() {
             barrier();
         }
     }
+    add_up(sums, totals, kOwnColumns);
 #else
     // Parts take eight elements of k in turn, whatever the type.
     const uint step = 8u / kPanelElements;

@@ -111,7 +111,8 @@ void put_columns(uint stage) {
     }
 }
 
-float sums[kOwnColumns];  // of columns part, part + kShare, ...
+// Of columns part, part + kShare, ...: over up to kSumPanels, and over all before them.
+float sums[kOwnColumns], totals[kOwnColumns];
 
 // The sum of each group of a stage.
 void multiply(uint stage) {
@@ -124,6 +125,14 @@ void multiply(uint stage) {
             multiply_add(sum, m, n, pair);
         }
         store(sum, set, m, n);
+    }
+}
+
+void add_up() {
+    for (uint i = 0u; i < kOwnColumns; ++i) {
+        precise float total = totals[i] + sums[i];
+        totals[i] = total;
+        sums[i] = 0.0;
     }
 }
 
@@ -224,7 +233,7 @@ void main() {
     first_panel = gl_WorkGroupID.x * p.panels * panel_quads();
     first_column = gl_WorkGroupID.y * kColumns;
 #if defined(QUANTISED)
-    for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = 0.0;
+    for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
 #else
     for (uint i = 0u; i < kTiles; ++i) sums[i] = SumTile(0.0);
     find_peaks();
@@ -238,10 +247,13 @@ void main() {
         multiply(stage);
         barrier();
 #if defined(QUANTISED)
+        if (stage % kSumPanels == 0u) add_up();
         add_groups(stage);
 #endif
     }
-#if !defined(QUANTISED)
+#if defined(QUANTISED)
+    add_up();
+#else
     store_all();
     barrier();
 #endif
@@ -249,7 +261,7 @@ void main() {
     for (uint i = 0u; i < kOwnColumns; ++i) {
         uint c = i * kShare + part;
 #if defined(QUANTISED)
-        write_sum(row, c, sums[i]);
+        write_sum(row, c, totals[i]);
 #else
         write_sum(row, c, scaled_back(c));
 #endif

@@ -45,8 +45,8 @@ BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measur
     device = caps.name;
     description = caps.description;
     threads = caps.threads;
-    weights = aerie::name(model.weights());
-    if (plan.acceptance) draft_weights = aerie::name(model.draft_weights());
+    weights = to_string(model.weights());
+    if (plan.acceptance) draft_weights = to_string(model.draft_weights());
     tau_is_rescaled = plan.tau.has_value();
     kv = aerie::name(model.options().kv);
     prompt_tokens = plan.prompt_tokens;

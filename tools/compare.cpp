@@ -107,12 +107,12 @@ CompareReport report_of(Model& model, const CompareOptions& options, Comparison 
                         const Tokenizer& tokenizer) {
     CompareReport report;
     report.model = model.files().target.path.string();
-    report.weights = name(model.weights());
+    report.weights = to_string(model.weights());
     report.kv = name(model.options().kv);
     report.max_tokens = options.max_tokens;
     if (comparison.drafts) {
         const TreeShape tree = *model.options().draft.tree;
-        report.draft_weights = name(model.draft_weights());
+        report.draft_weights = to_string(model.draft_weights());
         report.tree = format("%d,%d,%d", tree.nodes, tree.levels, tree.top_k);
     }
     report.verdict = judge(comparison);

@@ -16,14 +16,25 @@ struct Line {
     size_t bytes;
 };
 
+std::string with_types(const std::string& label, const WeightTypes& types) {
+    return types.empty() ? label : label + ", " + to_string(types);
+}
+
 std::vector<Line> memory_lines(const MemoryPlan& plan) {
-    return {{"target_weights", "target weights", plan.target_weights},
-            {"head_weights", "head weights", plan.head_weights},
-            {"kv_cache", "KV cache", plan.kv_cache},
-            {"scratch", "activations, head cache, scratch", plan.scratch},
-            {"program", "program, tokenizer", plan.program},
-            {"loading", "files while loading", plan.loading},
-            {"total", "total", plan.total()}};
+    return {
+        {"target_weights", with_types("target weights", plan.target_types), plan.target_weights},
+        {"head_weights", with_types("head weights", plan.head_types), plan.head_weights},
+        {"kv_cache", "KV cache", plan.kv_cache},
+        {"scratch", "activations, head cache, scratch", plan.scratch},
+        {"program", "program, tokenizer", plan.program},
+        {"loading", "files while loading", plan.loading},
+        {"total", "total", plan.total()}};
+}
+
+Json types_json(const WeightTypes& types) {
+    Json::Object json;
+    for (const auto& [type, bytes] : types) json.emplace_back(aerie::name(type), uint64_t(bytes));
+    return json;
 }
 
 std::string types_of(const Checkpoint& checkpoint) {
@@ -38,7 +49,7 @@ std::string types_of(const Checkpoint& checkpoint) {
 size_t parameters(const Checkpoint& checkpoint) {
     size_t count = 0;
     for (const auto& [name, tensor] : checkpoint.tensors())
-        count += tensor.data.size_bytes / size_bytes(tensor.dtype);
+        count += elements_in(tensor.dtype, tensor.data.size_bytes);
     return count;
 }
 
@@ -82,7 +93,8 @@ int run_info(const InfoOptions& options) {
     const LoadOptions runtime = locate(options.model);
     const ModelFiles files = ModelFiles::open(runtime);
     const auto backend = open_device(runtime.device, {runtime.threads});
-    const std::vector<Line> memory = memory_lines(files.plan(runtime, *backend));
+    const MemoryPlan plan = files.plan(runtime, *backend);
+    const std::vector<Line> memory = memory_lines(plan);
     if (options.json) {
         Json::Object bytes;
         for (const Line& line : memory) bytes.emplace_back(line.key, uint64_t(line.bytes));
@@ -92,6 +104,8 @@ int run_info(const InfoOptions& options) {
                                  {"target", model_json(files.config, files.target)}});
         if (files.head_config) result.set("head", model_json(*files.head_config, *files.head));
         result.set("memory_bytes", std::move(bytes));
+        result.set("matrix_bytes", Json::Object{{"target", types_json(plan.target_types)},
+                                                {"head", types_json(plan.head_types)}});
         print(result.dump() + "\n");
         return 0;
     }

@@ -9,6 +9,7 @@
 #include "core/float_environment.h"
 #include "core/platform.h"
 #include "core/poison.h"
+#include "core/quant.h"
 #include "cpu/cpu_backend.h"
 
 namespace aerie {
@@ -28,7 +29,7 @@ Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
 
 struct ScratchLayout {
     std::vector<Scratch> threads;
-    std::byte* packed;
+    std::byte *packed, *quantised;
     size_t bytes;
     std::vector<std::pair<size_t, size_t>> gaps;  // between the parts: offset and bytes
 };
@@ -55,6 +56,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
     }
     const size_t columns = size_t(std::min(limits.rows, kMostColumns));
     take(layout.packed, columns * (widest / kGroup + 1) * kPackedGroupBytes);
+    take(layout.quantised, columns * (widest / kGroup) * sizeof(BlockI8G32));
     layout.bytes = size_t(end - memory);
     return layout;
 }
@@ -70,10 +72,10 @@ Buffer CpuBackend::allocate(size_t size_bytes) {
     return std::make_unique<CpuMemory>(size_bytes);
 }
 
-std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks, DType as,
+std::unique_ptr<Weight> CpuBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                   WeightUse use) {
     FloatEnvironment environment;
-    return std::make_unique<CpuWeight>(blocks, as, use, kernels_, pool_, arena_);
+    return std::make_unique<CpuWeight>(blocks, use, kernels_, pool_, arena_);
 }
 
 size_t CpuBackend::scratch_bytes(const Limits& limits) const {
@@ -87,6 +89,8 @@ void CpuBackend::do_reserve(const Limits& limits) {
     for (const auto& [offset, bytes] : layout.gaps) scratch_memory_->poison(offset, bytes);
     scratch_ = std::move(layout.threads);
     packed_ = layout.packed;
+    quantised_ = dense(scratch_memory_.get(), DType::I8G32, 0, 0);
+    quantised_.offset_bytes = size_t(layout.quantised - memory);
 }
 
 void CpuBackend::write(Tensor to, const void* from) {

@@ -26,7 +26,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override;
@@ -34,9 +34,6 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     void sync() override {}
     void replay(uint64_t, const std::function<void()>& record) override { record(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
-    DType activation_type(DType weight) const override {
-        return is_quantised(weight) ? DType::I8G32 : DType::F32;
-    }
 
     template <class Op>
     void execute(const Op& op);  // in ops.cpp and ops
@@ -58,11 +55,13 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
             }
         });
     }
+    // At most kMostColumns rows of x.
+    void multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
     template <class Body>
-    void share_strips(const Tensor& x, const CpuWeight& weight, const MatmulOutput& output,
+    void share_strips(const Tensor& x, const CpuSegment& segment, const MatmulOutput& output,
                       const Body& body);
-    void multiply_floats(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
-    void multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
+    void multiply_floats(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
+    void multiply_quantised(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
 
     const Kernels& kernels_;
     Pool pool_;
@@ -70,6 +69,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     Buffer scratch_memory_;
     std::vector<Scratch> scratch_;  // one a thread
     std::byte* packed_ = nullptr;   // columns of one quantised matmul
+    Tensor quantised_;              // I8G32: a copy of x, where a weight has rows of floats too
     WeightArena arena_;
 };
 

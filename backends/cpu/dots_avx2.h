@@ -84,12 +84,13 @@ struct Dots<Quant::Q4> : OffsetsBehind<8> {
             }
             for (int c = 0; c < C; ++c) {
                 const __m256i x_low = broadcast(packed + (s * C + c) * 4);
+                for (int half = 0; half < 2; ++half)
+                    dots[half][c] = held(
+                        _mm256_add_epi16(dots[half][c], _mm256_maddubs_epi16(low[half], x_low)));
                 const __m256i x_high = broadcast(packed + ((s + 1) * C + c) * 4);
-                for (int half = 0; half < 2; ++half) {
-                    const __m256i a = _mm256_maddubs_epi16(low[half], x_low);
-                    const __m256i b = _mm256_maddubs_epi16(high[half], x_high);
-                    dots[half][c] = held(_mm256_add_epi16(dots[half][c], _mm256_add_epi16(a, b)));
-                }
+                for (int half = 0; half < 2; ++half)
+                    dots[half][c] = held(
+                        _mm256_add_epi16(dots[half][c], _mm256_maddubs_epi16(high[half], x_high)));
             }
         }
         const __m256i ones = _mm256_set1_epi16(1);

@@ -1,4 +1,5 @@
 // The ops that read weights, embed and matmul: who works on what.
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -9,7 +10,18 @@
 
 namespace aerie::cpu {
 
+namespace {
+
 constexpr int kPackedTogether = 8;  // columns: a multiple of every kernel's group of them
+
+// For the rows of a weight from `row` on.
+MatmulOutput from_row(MatmulOutput output, int row) {
+    output.out += row;
+    if (output.bias) output.bias += row;
+    return output;
+}
+
+}  // namespace
 
 template <>
 void CpuBackend::execute(const Embed& op) {
@@ -29,59 +41,71 @@ void CpuBackend::execute(const Embed& op) {
 template <>
 void CpuBackend::execute(const Matmul& op) {
     FloatEnvironment environment;
-    const CpuWeight& weight = static_cast<const CpuWeight&>(op.weight);
     MatmulOutput output = {};
     output.bias = op.bias ? row_f32(op.bias, 0) : nullptr;
     output.out_stride = size_t(op.out.row_stride);
     output.accumulate = op.accumulate == Accumulate::yes;
     for (int first = 0; first < op.x.rows; first += kMostColumns) {
-        const Tensor block = op.x.row_range(first, std::min(kMostColumns, op.x.rows - first));
         output.out = row_f32(op.out, first);
-        if (is_quantised(weight.dtype))
-            multiply_quantised(block, weight, output);
-        else
-            multiply_floats(block, weight, output);
+        multiply(op.x.row_range(first, std::min(kMostColumns, op.x.rows - first)),
+                 static_cast<const CpuWeight&>(op.weight), output);
+    }
+}
+
+// Segment by segment. Where there are floats among them, the others get a quantised copy of x.
+void CpuBackend::multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
+    Tensor quantised = x;
+    for (const CpuSegment& segment : weight.parts()) {
+        const MatmulOutput part = from_row(output, segment.place().first_row);
+        if (!is_quantised(segment.dtype())) {
+            multiply_floats(x, segment, part);
+            continue;
+        }
+        if (quantised.dtype == DType::F32) {
+            quantised = dense_prefix(quantised_, x.rows, x.cols);
+            execute(Copy{quantised, x});
+        }
+        multiply_quantised(quantised, segment, part);
     }
 }
 
 // body(first row, rows, output from there on) for ranges of strips, on all threads.
 template <class Body>
-void CpuBackend::share_strips(const Tensor& x, const CpuWeight& weight, const MatmulOutput& output,
-                              const Body& body) {
-    const int strips = (weight.rows + kStripRows - 1) / kStripRows;
+void CpuBackend::share_strips(const Tensor& x, const CpuSegment& segment,
+                              const MatmulOutput& output, const Body& body) {
+    const int strips = (segment.rows() + kStripRows - 1) / kStripRows;
     pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
         const int row = first * kStripRows;
-        MatmulOutput part = output;
-        part.out += row;
-        if (part.bias) part.bias += row;
-        body(weight.strip(first), std::min(last * kStripRows, weight.rows) - row, part);
+        body(segment.strip(first), std::min(last * kStripRows, segment.rows()) - row,
+             from_row(output, row));
     });
 }
 
-void CpuBackend::multiply_floats(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
-    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+void CpuBackend::multiply_floats(Tensor x, const CpuSegment& segment, const MatmulOutput& output) {
+    share_strips(x, segment, output, [&](const void* strips, int rows, const MatmulOutput& part) {
         kernels_.matmul({.x = row_f32(x, 0),
                          .x_stride = size_t(x.row_stride),
                          .columns = x.rows,
                          .weight = strips,
-                         .type = float_type(weight.dtype),
+                         .type = float_type(segment.dtype()),
                          .rows = rows,
                          .inner = x.cols,
                          .output = part});
     });
 }
 
-void CpuBackend::multiply_quantised(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
+void CpuBackend::multiply_quantised(Tensor x, const CpuSegment& segment,
+                                    const MatmulOutput& output) {
     assert(x.cols <= reserved().widest && x.rows <= reserved().rows);
     const PackTask pack = {.x = row<std::byte>(x, 0),
                            .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
                            .columns = x.rows,
                            .inner = x.cols,
-                           .type = quant_type(weight.dtype),
+                           .type = quant_type(segment.dtype()),
                            .packed = packed_};
     pool_.run(x.rows, x.cols, kPackedTogether,
               [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });
-    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+    share_strips(x, segment, output, [&](const void* strips, int rows, const MatmulOutput& part) {
         kernels_.matmul_quant({.packed = packed_,
                                .columns = x.rows,
                                .weight = strips,

@@ -26,42 +26,37 @@ std::shared_ptr<std::byte> WeightArena::allocate(size_t bytes) {
     return place;
 }
 
-CpuWeight::CpuWeight(std::span<const WeightBlock> source, DType as, WeightUse use,
-                     const Kernels& kernels, Pool& pool, WeightArena& arena) {
-    dtype = as;
-    cols = source.front().cols;
-    bool as_it_is = use == WeightUse::lookup && is_float(as);
-    for (const WeightBlock& from : source) {
-        assert(from.cols == cols);
-        as_it_is = as_it_is && from.dtype == as;
-        rows += from.rows;
-    }
+CpuSegment::CpuSegment(const WeightSegment& segment, std::span<const WeightBlock> blocks,
+                       WeightUse use, const Kernels& kernels, Pool& pool, WeightArena& arena)
+    : place_(segment), cols_(blocks.front().cols) {
+    bool as_it_is = use == WeightUse::lookup && is_float(dtype());
+    for (const WeightBlock& from : blocks) as_it_is = as_it_is && from.dtype == dtype();
     if (as_it_is)
-        copy_rows(source, arena);
+        copy_rows(blocks, arena);
     else
-        pack_strips(source, kernels, pool, arena);
+        pack_strips(blocks, kernels, pool, arena);
 }
 
-void CpuWeight::copy_rows(std::span<const WeightBlock> source, WeightArena& arena) {
-    rows_ = arena.allocate(dense_bytes(dtype, rows, cols));
+void CpuSegment::copy_rows(std::span<const WeightBlock> blocks, WeightArena& arena) {
+    rows_ = arena.allocate(dense_bytes(dtype(), rows(), cols_));
     std::byte* to = rows_.get();
-    for (const WeightBlock& from : source) {
-        const size_t bytes = dense_bytes(dtype, from.rows, cols);
+    for (const WeightBlock& from : blocks) {
+        const size_t bytes = dense_bytes(dtype(), from.rows, cols_);
         std::memcpy(to, from.data, bytes);
         to += bytes;
     }
 }
 
-void CpuWeight::pack_strips(std::span<const WeightBlock> source, const Kernels& kernels, Pool& pool,
-                            WeightArena& arena) {
-    const int strips = (rows + kStripRows - 1) / kStripRows;
-    const size_t bytes = strip_bytes(dtype, cols);
+void CpuSegment::pack_strips(std::span<const WeightBlock> blocks, const Kernels& kernels,
+                             Pool& pool, WeightArena& arena) {
+    const int strips = (rows() + kStripRows - 1) / kStripRows;
+    const size_t bytes = strip_bytes(dtype(), cols_);
     strips_ = arena.allocate(size_t(strips) * bytes);
-    pool.run(strips, double(cols) * kStripRows, [&](int first, int last, int) {
-        RowPacker packer(dtype, cols, kernels);
-        const WeightBlock* from = source.data();
+    pool.run(strips, double(cols_) * kStripRows, [&](int first, int last, int) {
+        RowPacker packer(dtype(), cols_, kernels);
+        const WeightBlock* from = blocks.data();
         int from_row = first * kStripRows;  // within `from`
-        for (int r = from_row; r < std::min(last * kStripRows, rows); ++r, ++from_row) {
+        for (int r = from_row; r < std::min(last * kStripRows, rows()); ++r, ++from_row) {
             for (; from_row >= from->rows; ++from) from_row -= from->rows;
             packer.pack(strips_.get() + size_t(r / kStripRows) * bytes, r % kStripRows, *from,
                         from_row);
@@ -69,18 +64,32 @@ void CpuWeight::pack_strips(std::span<const WeightBlock> source, const Kernels& 
     });
 }
 
-const std::byte* CpuWeight::strip(int index) const {
+const std::byte* CpuSegment::strip(int index) const {
     assert(strips_);
-    return strips_.get() + size_t(index) * strip_bytes(dtype, cols);
+    return strips_.get() + size_t(index) * strip_bytes(dtype(), cols_);
+}
+
+void CpuSegment::read_row(float* out, int index, const Kernels& kernels) const {
+    assert(index >= 0 && index < rows());
+    if (strips_)
+        unpack_row(out, strip(index / kStripRows), dtype(), index % kStripRows, cols_);
+    else
+        kernels.convert(out, Float::F32, rows_.get() + dense_bytes(dtype(), index, cols_),
+                        float_type(dtype()), size_t(cols_));
+}
+
+CpuWeight::CpuWeight(std::span<const WeightBlock> blocks, WeightUse use, const Kernels& kernels,
+                     Pool& pool, WeightArena& arena)
+    : Weight(blocks) {
+    for (const WeightSegment& segment : segments)
+        parts_.emplace_back(segment, blocks_of(blocks, segment), use, kernels, pool, arena);
 }
 
 void CpuWeight::read_row(float* out, int index, const Kernels& kernels) const {
-    assert(index >= 0 && index < rows);
-    if (strips_)
-        unpack_row(out, strip(index / kStripRows), dtype, index % kStripRows, cols);
-    else
-        kernels.convert(out, Float::F32, rows_.get() + dense_bytes(dtype, index, cols),
-                        float_type(dtype), size_t(cols));
+    const CpuSegment* part = parts_.data();
+    for (; index >= part->place().first_row + part->rows(); ++part) {
+    }
+    part->read_row(out, index - part->place().first_row, kernels);
 }
 
 }  // namespace aerie::cpu

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "backend/backend.h"
 #include "cpu/kernels.h"
@@ -22,10 +23,15 @@ class WeightArena {
     size_t used_ = 0, size_ = 0;
 };
 
-class CpuWeight final : public Weight {
+// A segment and its rows.
+class CpuSegment {
   public:
-    CpuWeight(std::span<const WeightBlock> source, DType as, WeightUse use, const Kernels& kernels,
-              Pool& pool, WeightArena& arena);
+    CpuSegment(const WeightSegment& segment, std::span<const WeightBlock> blocks, WeightUse use,
+               const Kernels& kernels, Pool& pool, WeightArena& arena);
+
+    const WeightSegment& place() const { return place_; }
+    DType dtype() const { return place_.dtype; }
+    int rows() const { return place_.rows; }
 
     // Sixteen rows from 16 * index on; see kernels.h. Not of a weight for looking up.
     const std::byte* strip(int index) const;
@@ -33,12 +39,27 @@ class CpuWeight final : public Weight {
     void read_row(float* out, int index, const Kernels& kernels) const;
 
   private:
-    void copy_rows(std::span<const WeightBlock> source, WeightArena& arena);
-    void pack_strips(std::span<const WeightBlock> source, const Kernels& kernels, Pool& pool,
+    void copy_rows(std::span<const WeightBlock> blocks, WeightArena& arena);
+    void pack_strips(std::span<const WeightBlock> blocks, const Kernels& kernels, Pool& pool,
                      WeightArena& arena);
 
+    WeightSegment place_;
+    int cols_;
     std::shared_ptr<std::byte> strips_;
     std::shared_ptr<std::byte> rows_;  // instead, [rows, cols], of what is only looked up
+};
+
+class CpuWeight final : public Weight {
+  public:
+    CpuWeight(std::span<const WeightBlock> blocks, WeightUse use, const Kernels& kernels,
+              Pool& pool, WeightArena& arena);
+
+    std::span<const CpuSegment> parts() const { return parts_; }
+    // One row as f32 [cols].
+    void read_row(float* out, int index, const Kernels& kernels) const;
+
+  private:
+    std::vector<CpuSegment> parts_;
 };
 
 }  // namespace aerie::cpu

@@ -68,34 +68,51 @@ Buffer CudaBackend::allocate(size_t size_bytes) {
     return memory;
 }
 
-// Through a staging buffer, some rows at a time.
-std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> blocks, DType as,
-                                                   WeightUse) {
-    constexpr size_t kStagingBytes = size_t(32) << 20;
-    const int cols = blocks.front().cols;
-    int rows = 0;
-    size_t widest = 0;
-    for (const WeightBlock& block : blocks) {
-        rows += block.rows;
-        widest = std::max(widest, size_bytes(block.dtype, size_t(cols)));
+CudaWeight::CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
+                       const std::function<Buffer(size_t)>& allocate)
+    : Weight(blocks) {
+    size_t bytes = 0;
+    for (const WeightSegment& place : segments) {
+        // Gate and up of one type lie row by row beside each other.
+        const bool paired = use == WeightUse::gated && place.rows == rows;
+        const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(place.rows);
+        parts_.push_back({place, cols, order, nullptr});
+        bytes += packed_bytes(place.dtype, place.rows, cols);
     }
-    const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(rows));
-    const CudaMemory staging(staged_rows * widest, queue_);
-    const bool paired = blocks.size() == 2 && blocks[0].rows == blocks[1].rows;
-    const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(rows);
+    memory_ = allocate(bytes);
+    std::byte* data = static_cast<CudaMemory&>(*memory_).data();
+    for (CudaSegment& part : parts_) {
+        part.data = data;
+        data += packed_bytes(part.place.dtype, part.place.rows, cols);
+    }
+}
+
+// Through a staging buffer, some rows at a time.
+std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> blocks,
+                                                   WeightUse use) {
+    constexpr size_t kStagingBytes = size_t(32) << 20;
     auto weight =
-        std::make_unique<CudaWeight>(as, rows, cols, order, allocate(packed_bytes(as, rows, cols)));
-    int row = 0;
-    for (const WeightBlock& block : blocks) {
-        const size_t row_bytes = size_bytes(block.dtype, size_t(cols));
-        const std::byte* data = static_cast<const std::byte*>(block.data);
-        for (int first = 0; first < block.rows; first += int(staged_rows)) {
-            const int count = std::min(int(staged_rows), block.rows - first);
-            queue_->upload(staging.data(), data + size_t(first) * row_bytes,
-                           size_t(count) * row_bytes);
-            pack_rows({staging.data(), block.dtype, weight->data(), as, row, count, cols, order},
-                      *queue_);
-            row += count;
+        std::make_unique<CudaWeight>(blocks, use, [this](size_t bytes) { return allocate(bytes); });
+    const size_t cols = size_t(weight->cols);
+    size_t widest = 0;
+    for (const WeightBlock& block : blocks)
+        widest = std::max(widest, size_bytes(block.dtype, cols));
+    const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(weight->rows));
+    const CudaMemory staging(staged_rows * widest, queue_);
+    for (const CudaSegment& part : weight->parts()) {
+        int row = 0;
+        for (const WeightBlock& block : blocks_of(blocks, part.place)) {
+            const size_t row_bytes = size_bytes(block.dtype, cols);
+            const std::byte* data = static_cast<const std::byte*>(block.data);
+            for (int first = 0; first < block.rows; first += int(staged_rows)) {
+                const int count = std::min(int(staged_rows), block.rows - first);
+                queue_->upload(staging.data(), data + size_t(first) * row_bytes,
+                               size_t(count) * row_bytes);
+                pack_rows({staging.data(), block.dtype, part.data, part.place.dtype, row, count,
+                           part.cols, part.order},
+                          *queue_);
+                row += count;
+            }
         }
     }
     sync();  // before the staging buffer goes
@@ -116,6 +133,8 @@ void CudaBackend::do_reserve(const Limits& limits) {
     partial_floats_ = layout.partial_floats;
     rankings_ = memory + layout.rankings;
     logits_ = reinterpret_cast<float*>(memory + layout.logits);
+    quantised_ = dense(scratch_.get(), DType::I8G32, 0, 0);
+    quantised_.offset_bytes = layout.quantised;
     limits_ = limits;
 }
 

@@ -16,10 +16,18 @@ constexpr int kMostHeadDim = 256;  // that attention's kernels are made for
 constexpr int kMostGrid = 65535;   // blocks along y and z
 constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
 
+enum class Packing;
+struct CudaSegment;
 struct MatmulOutput;
-class CudaWeight;
 struct NormedRows;
 struct QuantTask;
+
+// What a matmul reads: at most kPassRows rows, and what was made of them so far.
+struct MatmulColumns {
+    Tensor x;
+    Tensor quantised;  // or absent
+    Packing packed;    // what lies in scratch
+};
 
 class CudaBackend final : public DeviceBackend<CudaBackend> {
   public:
@@ -27,7 +35,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override { queue_->write(to, from); }
@@ -39,14 +47,11 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     std::vector<OpTime> op_times() override { return queue_->op_times(); }
     CommandCounts command_counts() const override { return queue_->counts(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
-    DType activation_type(DType weight) const override {
-        return is_quantised(weight) ? DType::I8G32 : DType::F32;
-    }
 
     template <class Op>
     static constexpr bool fuses = std::is_same_v<Op, MatmulSwiglu>;
     template <class Op>
-    void execute(const Op& op);  // in the file of the op's name
+    void execute(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
 
   private:
     void do_reserve(const Limits& limits) override;
@@ -55,11 +60,13 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void pack_normed(const NormedRows& rows);
     // Whether that was done for this matmul; if not, nothing that lies in scratch is of use.
     bool packed_already(const Weight& w);
-    // At most kPassRows rows.
-    void multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w);
-    QuantTask quant_task(const Tensor& x, const CudaWeight& w);
-    void multiply_quantised(const MatmulOutput& output, const Tensor& x, const CudaWeight& w);
-    void multiply_gated(const Tensor& out, const Tensor& x, const CudaWeight& w);
+    // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
+    MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
+    void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w);
+    QuantTask quant_task(MatmulColumns& columns, const CudaSegment& w);
+    void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
+                            const CudaSegment& w);
+    void multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w);
 
     Capabilities capabilities_;
     std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this
@@ -68,6 +75,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     // Into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
     Readers packed_for_;           // whose matmuls find them there, those that are still to come
+    Tensor quantised_;             // I8G32: a copy of x, where a weight has rows of floats too
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k

@@ -10,15 +10,16 @@ namespace aerie::cuda {
 
 namespace {
 
+// Rows of one type.
 struct Table {
     const std::byte* data;
     DType type;
-    int cols;
+    int first_row, rows, cols;
     RowOrder order;
 };
 
-__device__ float element(const Table& table, int token, int col) {
-    const int row = table.order.place(token);
+__device__ float element(const Table& table, int index, int col) {
+    const int row = table.order.place(index);
     if (table.type == DType::F32)
         return reinterpret_cast<const float*>(table.data)[f32_place(row, col, table.cols)];
     if (is_float(table.type)) {
@@ -37,21 +38,28 @@ __device__ float element(const Table& table, int token, int col) {
     return scale * float((nibble ^ 8) - 8);  // the sign of four bits
 }
 
-// A block a row; rows that are only padding become 0.
+// A block a row. It is written where its token is of this part of the table; rows that are only
+// padding become 0, by the first part.
 __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> rows) {
     const int r = int(blockIdx.x);
     const Row& place = *reinterpret_cast<const Row*>(rows[r]);
+    const bool padding = place.slot < 0;
+    const int index = padding ? 0 : place.token - table.first_row;
+    if (padding ? table.first_row != 0 : index < 0 || index >= table.rows) return;
     for (int col = int(threadIdx.x); col < out.cols; col += int(blockDim.x))
-        out[r][col] = place.slot < 0 ? 0.0f : element(table, place.token, col);
+        out[r][col] = padding ? 0.0f : element(table, index, col);
 }
 
 }  // namespace
 
 template <>
 void CudaBackend::execute(const Embed& op) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(op.table);
-    launch(embed_kernel, {dim3(unsigned(op.out.rows)), dim3(128), *queue_, "embed"}, op.out,
-           Table{weight.data(), weight.dtype, weight.cols, weight.order}, op.rows.block);
+    for (const CudaSegment& part : static_cast<const CudaWeight&>(op.table).parts()) {
+        const WeightSegment& place = part.place;
+        launch(embed_kernel, {dim3(unsigned(op.out.rows)), dim3(128), *queue_, "embed"}, op.out,
+               Table{part.data, place.dtype, place.first_row, place.rows, part.cols, part.order},
+               op.rows.block);
+    }
 }
 
 }  // namespace aerie::cuda

@@ -204,98 +204,61 @@ void pack_columns(std::byte* scratch, const Rows& rows, Queue& queue) {
 }
 
 template <class Format>
-void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaWeight& w,
+void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaSegment& w,
                       Queue& queue) {
     launch(kernel_of<Format>(token_tiles(output.out.rows)),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), queue, Format::kName},
-           FloatTask{reinterpret_cast<const uint4*>(w.data()), columns_in(scratch),
+           {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), queue, Format::kName},
+           FloatTask{reinterpret_cast<const uint4*>(w.data), columns_in(scratch),
                      scales_in(scratch), tiles_of(w.cols, kFloatTileCols), output});
 }
 
 }  // namespace
 
-void CudaBackend::multiply(const MatmulOutput& output, const Tensor& x, const CudaWeight& w) {
+void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
+                           const CudaSegment& w) {
     if (w.cols > limits_.widest)
         return queue_->refuse("matmul", "wider activations than were reserved");
-    if (is_quantised(w.dtype)) return multiply_quantised(output, x, w);
-    if (w.dtype != DType::F32) {
-        const bool f16 = w.dtype == DType::F16;
-        if (!packed_already(w))
+    if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
+    const Tensor& x = columns.x;
+    const Packing wanted = packing_of(w.place.dtype, x.rows);
+    if (wanted != Packing::none) {
+        const bool f16 = wanted == Packing::f16;
+        if (columns.packed != wanted)
             f16 ? pack_columns<F16>(packed_, PlainRows{x}, *queue_)
                 : pack_columns<BF16>(packed_, PlainRows{x}, *queue_);
+        columns.packed = wanted;
         return f16 ? multiply_columns<F16>(output, packed_, w, *queue_)
                    : multiply_columns<BF16>(output, packed_, w, *queue_);
     }
-    const dim3 blocks(unsigned(tiles_of(w.rows, kF32Rows)), unsigned(tiles_of(x.rows, kF32Tokens)));
+    const dim3 blocks(unsigned(tiles_of(w.place.rows, kF32Rows)),
+                      unsigned(tiles_of(x.rows, kF32Tokens)));
     launch(multiply_f32_kernel, {blocks, dim3(32), *queue_, "matmul_f32"}, output, x,
-           reinterpret_cast<const float*>(w.data()));
-}
-
-// Each reader comes once.
-bool CudaBackend::packed_already(const Weight& w) {
-    const auto reader = std::find(packed_for_.begin(), packed_for_.end(), &w);
-    if (reader == packed_for_.end()) {
-        packed_for_.clear();
-        return false;
-    }
-    *reader = packed_for_.back();
-    packed_for_.pop_back();
-    return true;
+           reinterpret_cast<const float*>(w.data));
 }
 
 // Where the matmuls would pack their columns, the norm does.
 bool CudaBackend::pack_for_readers(const RmsNorm& norm) {
     packed_for_.clear();
     if (norm.readers.empty() || norm.x.rows > kPassRows) return false;
-    const DType type = norm.readers.front()->dtype;
-    if (!packs_columns(type, norm.x.rows)) return false;
+    const Packing packing = common_packing(*norm.readers.front(), norm.x.rows);
     for (const Weight* reader : norm.readers)
-        if (reader->dtype != type) return false;
+        if (common_packing(*reader, norm.x.rows) != packing) return false;
     const NormedRows rows(norm.x, norm.weight, norm.epsilon);
-    if (is_quantised(type))
-        pack_normed(rows);
-    else if (type == DType::F16)
-        pack_columns<F16>(packed_, rows, *queue_);
-    else
-        pack_columns<BF16>(packed_, rows, *queue_);
+    switch (packing) {
+        case Packing::none:
+            return false;
+        case Packing::groups:
+            pack_normed(rows);
+            break;
+        case Packing::f16:
+            pack_columns<F16>(packed_, rows, *queue_);
+            break;
+        case Packing::bf16:
+            pack_columns<BF16>(packed_, rows, *queue_);
+            break;
+    }
     packed_for_ = norm.readers;
     return true;
-}
-
-template <>
-void CudaBackend::execute(const Matmul& op) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
-    for (int first = 0; first < op.x.rows; first += kPassRows) {
-        const int count = std::min(kPassRows, op.x.rows - first);
-        const MatmulOutput output{.out = op.out.row_range(first, count),
-                                  .order = weight.order,
-                                  .bias = op.bias ? row<const float>(op.bias, 0) : nullptr,
-                                  .accumulate = op.accumulate == Accumulate::yes,
-                                  .gated = false};
-        multiply(output, op.x.row_range(first, count), weight);
-    }
-}
-
-// The products are gated where they come to be. A quantised group of `out` is of 32 of them: those
-// of four warps.
-template <>
-void CudaBackend::execute(const MatmulSwiglu& op) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
-    if (!weight.order.is_paired() || op.out.dtype != activation_type(weight.dtype))
-        return op.run_parts(*this, {});
-    for (int first = 0; first < op.x.rows; first += kPassRows) {
-        const int count = std::min(kPassRows, op.x.rows - first);
-        const Tensor from = op.x.row_range(first, count), to = op.out.row_range(first, count);
-        if (is_quantised(weight.dtype))
-            multiply_gated(to, from, weight);
-        else
-            multiply({.out = to,
-                      .order = weight.order,
-                      .bias = nullptr,
-                      .accumulate = false,
-                      .gated = true},
-                     from, weight);
-    }
 }
 
 }  // namespace aerie::cuda

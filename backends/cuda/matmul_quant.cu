@@ -1,5 +1,5 @@
 // Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
-// are exact integers, so only the sum over groups has an order: ascending, multiply then add.
+// are exact integers, so only the sum over groups has an order, that of core/quant.h.
 #include "core/quant.h"
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
@@ -14,6 +14,7 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kStepsAhead = 8;
+constexpr int kPartSteps = kSumPart / (kGroup * kBlockGroups);  // of a part of the sum
 constexpr int kGatedWarps = 4;  // their rings are shorter: shared memory is that of a block
 
 // A group of 8 tokens in scratch: 8 bytes a lane, then the scales of the tokens.
@@ -133,6 +134,17 @@ __device__ inline void add_group(float (&total)[4], uint4 steps, unsigned scales
     total[3] = total[3] + float(dot[3] >> Format::kShift) * (high * x_scale.y);
 }
 
+// Adds a part of the sum; the next one begins.
+template <int tiles>
+__device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        for (int i = 0; i < 4; ++i) {
+            total[n][i] = total[n][i] + part[n][i];
+            part[n][i] = 0;
+        }
+}
+
 // One warp: 16 rows, `tiles` times 8 tokens.
 template <class Format, int tiles, int steps_ahead>
 __device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format::kWords + 1>& ring,
@@ -149,7 +161,9 @@ __device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format
             copy_async(ring.space, place + i * 32, block + i * 32 + lane);
         copy_async(ring.space, place + kWords * 32, block + kWords * 32 + lane / 4);
     };
+    float part[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
+        if (step % kPartSteps == 0) end_part(total, part);
         uint4 words[kWords];
 #pragma unroll
         for (int i = 0; i < kWords; ++i) words[i] = ring.space[place + i * 32];
@@ -161,10 +175,11 @@ __device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
                 add_group<Format>(
-                    total[n], Format::steps(words, i), component(scales, i),
+                    part[n], Format::steps(words, i), component(scales, i),
                     tiles == 1 ? plain_columns(task, group) : packed_columns(task, n, group));
         }
     });
+    end_part(total, part);
 }
 
 template <class Format, int tiles>
@@ -216,40 +231,47 @@ void CudaBackend::pack_normed(const NormedRows& rows) {
            packed_, rows, rows.x.cols / kGroup);
 }
 
-// Packs the columns, where that was not done yet.
-QuantTask CudaBackend::quant_task(const Tensor& x, const CudaWeight& w) {
-    const QuantTask task{reinterpret_cast<const uint4*>(w.data()),
+// Quantises and packs the columns, where that was not done yet.
+QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) {
+    if (columns.x.dtype == DType::F32 && !columns.quantised) {
+        columns.quantised = dense_prefix(quantised_, columns.x.rows, columns.x.cols);
+        execute(Copy{columns.quantised, columns.x});
+    }
+    const Tensor& x = columns.quantised ? columns.quantised : columns.x;
+    const QuantTask task{reinterpret_cast<const uint4*>(w.data),
                          row<const std::byte>(x, 0),
                          size_bytes(x.dtype, size_t(x.row_stride)),
                          packed_,
                          x.rows,
                          w.cols / kGroup};
-    if (packs_columns(w.dtype, x.rows) && !packed_already(w)) {
+    const Packing wanted = packing_of(w.place.dtype, x.rows);
+    if (wanted != Packing::none && wanted != columns.packed) {
         const dim3 blocks(unsigned(tiles_of(task.groups * 8, 128)),
                           unsigned(token_tiles(x.rows) * kTokenTile));
         launch(pack_columns_kernel, {blocks, dim3(128), *queue_, "pack_columns"}, packed_, task.x,
                task.x_stride, task.tokens, task.groups);
+        columns.packed = wanted;
     }
     return task;
 }
 
-void CudaBackend::multiply_quantised(const MatmulOutput& output, const Tensor& x,
-                                     const CudaWeight& w) {
-    const int tiles = token_tiles(x.rows);
-    const bool q8 = w.dtype == DType::Q8_0;
+void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
+                                     const CudaSegment& w) {
+    const int tiles = token_tiles(columns.x.rows);
+    const bool q8 = w.place.dtype == DType::Q8_0;
     launch(q8 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
-           {dim3(unsigned(tiles_of(w.rows, kTileRows))), dim3(32), *queue_,
+           {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), *queue_,
             q8 ? "matmul_q8_0" : "matmul_q4_0"},
-           quant_task(x, w), output);
+           quant_task(columns, w), output);
 }
 
-void CudaBackend::multiply_gated(const Tensor& out, const Tensor& x, const CudaWeight& w) {
-    const int tiles = token_tiles(x.rows);
-    const bool q8 = w.dtype == DType::Q8_0;
+void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
+    const int tiles = token_tiles(columns.x.rows);
+    const bool q8 = w.place.dtype == DType::Q8_0;
     launch(q8 ? gated_kernel_of<Q8>(tiles) : gated_kernel_of<Q4>(tiles),
            {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_,
             q8 ? "matmul_swiglu_q8_0" : "matmul_swiglu_q4_0"},
-           quant_task(x, w), out);
+           quant_task(columns, w), out);
 }
 
 }  // namespace aerie::cuda

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/quant.h"
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
 
@@ -21,7 +22,8 @@ constexpr int slices_of(int vocab) {
 }
 
 struct ScratchLayout {
-    size_t partials, rankings, logits;  // offsets in bytes; the packed columns come first
+    size_t quantised, partials, rankings,
+        logits;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
     size_t bytes;
 };
@@ -30,11 +32,13 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const auto aligned = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
     const size_t token_tiles = size_t(tiles_of(kPassRows, kTokenTile));
     const size_t widest = size_t(limits.widest);
-    const size_t quantised = token_tiles * (widest / kGroup + 1) * kQuantColumnBytes;
+    const size_t groups = token_tiles * (widest / kGroup + 1) * kQuantColumnBytes;
     const size_t floats =
         token_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes + kRowScaleBytes;
     ScratchLayout layout;
-    layout.partials = aligned(std::max(quantised, floats));
+    layout.quantised = aligned(std::max(groups, floats));
+    layout.partials =
+        layout.quantised + aligned(size_t(kPassRows) * (widest / kGroup) * sizeof(BlockI8G32));
     // Attention takes as many rows at a time as fit, at least one.
     const size_t chunks = size_t(tiles_of(std::max(limits.context, 1), kPageSize)) + 1;
     const size_t row_floats = chunks * (widest + 2 * size_t(limits.heads));

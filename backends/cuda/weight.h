@@ -1,6 +1,8 @@
 // Weights of the CUDA backend, in the layout of device/packed.cuh.
 #pragma once
 
+#include <functional>
+
 #include "backend/backend.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/memory.h"
@@ -8,23 +10,31 @@
 
 namespace aerie::cuda {
 
+// A segment on the device.
+struct CudaSegment {
+    WeightSegment place;
+    int cols;
+    RowOrder order;
+    std::byte* data;
+};
+
 class CudaWeight final : public Weight {
   public:
-    CudaWeight(DType type, int rows, int cols, RowOrder order, Buffer memory)
-        : order(order), memory_(std::move(memory)) {
-        dtype = type;
-        this->rows = rows;
-        this->cols = cols;
-    }
-    std::byte* data() const { return static_cast<CudaMemory&>(*memory_).data(); }
+    // Memory of `allocate`, where nothing is packed yet.
+    CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
+               const std::function<Buffer(size_t)>& allocate);
 
-    const RowOrder order;
+    std::span<const CudaSegment> parts() const { return parts_; }
 
   private:
+    std::vector<CudaSegment> parts_;
     Buffer memory_;
 };
 
-// Packs rows [first_row, first_row + count) of a weight; `from` holds them as a WeightBlock does,
+// What all segments of a weight want; none where they differ.
+Packing common_packing(const Weight& w, int tokens);
+
+// Packs rows [first_row, first_row + count) of a segment; `from` holds them as a WeightBlock does,
 // on the device. They are of one block of it.
 struct PackRows {
     const std::byte* from;

@@ -128,10 +128,10 @@ Buffer VulkanBackend::allocate(size_t size_bytes) {
     return memory;
 }
 
-std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock> blocks, DType as,
+std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                      WeightUse) {
     return std::make_unique<VulkanWeight>(
-        blocks, as, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
+        blocks, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
 }
 
 void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
@@ -140,6 +140,7 @@ void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
+    plan.add(quantised, DType::I8G32, limits.rows, limits.widest / kGroup * kGroup);
     add_choices_to(plan, limits);
 }
 

@@ -16,6 +16,8 @@ constexpr int kWidest = 1 << 20;    // so that an int counts the words of attent
 constexpr int kMostContext = 1024 * kPageSize;  // as attention.comp has it
 constexpr int kMostVocab = 1 << 20;             // as fixed_point.glsl and best_of.glsl have it
 
+struct WeightPart;
+
 // All that ops keep between dispatches.
 struct Scratch {
     void add_to(TensorPlan& plan, const Limits& limits);
@@ -23,6 +25,7 @@ struct Scratch {
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
     int chunks = 0;    // of the context
+    Tensor quantised;  // I8G32 [rows, widest]: a copy of x, where a weight has rows of floats too
     // Choices, for some rows at a time. The histogram is zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best
@@ -38,7 +41,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
     void write(Tensor to, const void* from) override { queue_->write(to, from); }
@@ -50,9 +53,6 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     std::vector<OpTime> op_times() override;
     CommandCounts command_counts() const override { return queue_->counts(); }
-    DType activation_type(DType weight) const override {
-        return is_quantised(weight) ? DType::I8G32 : DType::F32;
-    }
 
     template <class Op>
     void execute(const Op& op);  // in ops.cpp and ops
@@ -63,6 +63,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
 
   private:
     void do_reserve(const Limits& limits) override;
+    void multiply(const Matmul& op, const WeightPart& part);
     // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
     // along x or y.
     template <class Params>

@@ -16,9 +16,9 @@ inline uint32_t groups(int count, int size) {
     return uint32_t((count + size - 1) / size);
 }
 
-// Output units of a row: elements, or groups of a quantised type.
+// Units of a row: elements, or groups of a quantised type.
 inline uint32_t units(const Tensor& out) {
-    return uint32_t(is_quantised(out.dtype) ? out.cols / kGroup : out.cols);
+    return uint32_t(out.cols / unit_elements(out.dtype));
 }
 
 // Whether a shader quantises what it writes: its first constant.

@@ -75,42 +75,54 @@ MatmulKernel matmul_kernel(const Device& device, DType type, int rows) {
 
 template <>
 void VulkanBackend::execute(const Embed& op) {
-    const auto& weight = static_cast<const VulkanWeight&>(op.table);
-    const StripLayout layout = strip_layout(op.table.dtype, op.table.cols);
-    for (const WeightPart& part : weight.parts()) {
-        const EmbedParams params = {.cols = uint32_t(op.out.cols),
-                                    .out_stride = stride_words(op.out),
-                                    .first_row = uint32_t(part.first_row),
-                                    .rows = uint32_t(part.rows),
-                                    .panels = uint32_t(layout.panels)};
-        dispatch({shaders_of(op.table.dtype).embed}, params,
-                 {writes(op.out), reads(part.words), reads(op.rows.block)},
+    for (const auto& [words, segment] : static_cast<const VulkanWeight&>(op.table).parts()) {
+        const EmbedParams params = {
+            .cols = uint32_t(op.out.cols),
+            .out_stride = stride_words(op.out),
+            .first_row = uint32_t(segment.first_row),
+            .rows = uint32_t(segment.rows),
+            .panels = uint32_t(strip_layout(segment.dtype, op.table.cols).panels)};
+        dispatch({shaders_of(segment.dtype).embed}, params,
+                 {writes(op.out), reads(words), reads(op.rows.block)},
                  {groups(op.out.cols, kGroupSize), uint32_t(op.out.rows)},
                  double(op.out.rows) * op.out.cols);
     }
 }
 
+// Where there are rows of floats among them, quantised ones get a quantised copy of x.
 template <>
 void VulkanBackend::execute(const Matmul& op) {
-    const auto& weight = static_cast<const VulkanWeight&>(op.weight);
-    const StripLayout layout = strip_layout(weight.dtype, weight.cols);
-    const auto [kernel, columns] = matmul_kernel(*device_, weight.dtype, op.x.rows);
-    for (const WeightPart& part : weight.parts()) {
-        // Its own columns alone, so that parts need not wait for each other.
-        const Tensor to = op.out.col_range(part.first_row, part.rows);
-        const Tensor added = op.bias ? op.bias.col_range(part.first_row, part.rows) : op.x;
-        const MatmulParams params = {.rows = uint32_t(part.rows),
-                                     .inner = uint32_t(op.x.cols),
-                                     .panels = uint32_t(layout.panels),
-                                     .columns = uint32_t(op.x.rows),
-                                     .x_stride = stride_words(op.x),
-                                     .out_stride = stride_words(op.out),
-                                     .accumulates = op.accumulate == Accumulate::yes,
-                                     .has_bias = bool(op.bias)};
-        dispatch(kernel, params, {writes(to), reads(op.x), reads(part.words), reads(added)},
-                 {groups(part.rows, kStripRows), groups(op.x.rows, columns)},
-                 double(op.x.rows) * op.x.cols * part.rows);
+    Matmul quantised = op;
+    for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts()) {
+        if (!is_quantised(part.segment.dtype)) {
+            multiply(op, part);
+            continue;
+        }
+        if (quantised.x.dtype == DType::F32) {
+            quantised.x = dense_prefix(scratch_.quantised, op.x.rows, op.x.cols);
+            execute(Copy{quantised.x, op.x});
+        }
+        multiply(quantised, part);
     }
+}
+
+void VulkanBackend::multiply(const Matmul& op, const WeightPart& part) {
+    const WeightSegment& segment = part.segment;
+    const auto [kernel, columns] = matmul_kernel(*device_, segment.dtype, op.x.rows);
+    // Its own columns alone, so that parts need not wait for each other.
+    const Tensor to = op.out.col_range(segment.first_row, segment.rows);
+    const Tensor added = op.bias ? op.bias.col_range(segment.first_row, segment.rows) : op.x;
+    const MatmulParams params = {.rows = uint32_t(segment.rows),
+                                 .inner = uint32_t(op.x.cols),
+                                 .panels = uint32_t(strip_layout(segment.dtype, op.x.cols).panels),
+                                 .columns = uint32_t(op.x.rows),
+                                 .x_stride = stride_words(op.x),
+                                 .out_stride = stride_words(op.out),
+                                 .accumulates = op.accumulate == Accumulate::yes,
+                                 .has_bias = bool(op.bias)};
+    dispatch(kernel, params, {writes(to), reads(op.x), reads(part.words), reads(added)},
+             {groups(segment.rows, kStripRows), groups(op.x.rows, columns)},
+             double(op.x.rows) * op.x.cols * segment.rows);
 }
 
 }  // namespace aerie::vulkan

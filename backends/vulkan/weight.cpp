@@ -53,41 +53,52 @@ StripLayout strip_layout(DType type, int cols) {
     }
 }
 
-VulkanWeight::VulkanWeight(std::span<const WeightBlock> blocks, DType as, Device& device,
-                           const std::function<Buffer(size_t)>& allocate, Queue& queue) {
-    WeightRows source(blocks, as);
-    dtype = as;
-    rows = source.rows();
-    cols = source.cols();
-    const StripLayout layout = strip_layout(as, cols);
-    const size_t strip_bytes = layout.strip_words() * 4;
-    const size_t row_bytes = size_bytes(as, size_t(cols));
-    const int most_strips = int(std::max<size_t>(
-        1,
-        std::min(device.traits().storage_range, device.traits().allocation_bytes) / strip_bytes));
-    std::vector<std::byte> strip(strip_bytes);
-    for (int first = 0; first < rows; first += most_strips * kStripRows) {
-        const int count = std::min(rows - first, most_strips * kStripRows);
-        const int strips = (count + kStripRows - 1) / kStripRows;
-        memory_.push_back(allocate(size_t(strips) * strip_bytes));
-        WeightPart part = {
-            dense(memory_.back().get(), DType::I32, strips, int(layout.strip_words())), first,
-            count};
-        for (int s = 0; s < strips; ++s) {
-            std::fill(strip.begin(), strip.end(), std::byte(0));
-            for (int lane = 0; lane < std::min(kStripRows, count - s * kStripRows); ++lane) {
-                const std::byte* row = source.row(first + s * kStripRows + lane);
-                if (as == DType::Q8_0)
-                    put_groups<BlockQ8_0>(strip.data(), lane, row, layout);
-                else if (as == DType::Q4_0)
-                    put_groups<BlockQ4_0>(strip.data(), lane, row, layout);
-                else
-                    put_floats(strip.data(), lane, row, row_bytes);
-            }
-            queue.write(part.words.row_range(s, 1), strip.data());
-        }
-        parts_.push_back(part);
+struct VulkanWeight::Upload {
+    const WeightSegment& segment;
+    WeightRows source;
+    StripLayout layout;
+    const std::function<Buffer(size_t)>& allocate;
+    Queue& queue;
+};
+
+VulkanWeight::VulkanWeight(std::span<const WeightBlock> blocks, Device& device,
+                           const std::function<Buffer(size_t)>& allocate, Queue& queue)
+    : Weight(blocks) {
+    const Traits& traits = device.traits();
+    for (const WeightSegment& segment : segments) {
+        Upload upload = {segment, WeightRows(blocks_of(blocks, segment)),
+                         strip_layout(segment.dtype, cols), allocate, queue};
+        const size_t strip_bytes = upload.layout.strip_words() * 4;
+        const int most_strips = int(std::max<size_t>(
+            1, std::min(traits.storage_range, traits.allocation_bytes) / strip_bytes));
+        for (int first = 0; first < segment.rows; first += most_strips * kStripRows)
+            add_part(upload, first, std::min(segment.rows - first, most_strips * kStripRows));
     }
+}
+
+// Rows [first, first + count) of the segment.
+void VulkanWeight::add_part(Upload& upload, int first, int count) {
+    const DType type = upload.segment.dtype;
+    const size_t words = upload.layout.strip_words(), row_bytes = size_bytes(type, size_t(cols));
+    const int strips = (count + kStripRows - 1) / kStripRows;
+    memory_.push_back(upload.allocate(size_t(strips) * words * 4));
+    const WeightPart part = {dense(memory_.back().get(), DType::I32, strips, int(words)),
+                             {type, upload.segment.first_row + first, count}};
+    std::vector<std::byte> strip(words * 4);
+    for (int s = 0; s < strips; ++s) {
+        std::fill(strip.begin(), strip.end(), std::byte(0));
+        for (int lane = 0; lane < std::min(kStripRows, count - s * kStripRows); ++lane) {
+            const std::byte* row = upload.source.row(first + s * kStripRows + lane);
+            if (type == DType::Q8_0)
+                put_groups<BlockQ8_0>(strip.data(), lane, row, upload.layout);
+            else if (type == DType::Q4_0)
+                put_groups<BlockQ4_0>(strip.data(), lane, row, upload.layout);
+            else
+                put_floats(strip.data(), lane, row, row_bytes);
+        }
+        upload.queue.write(part.words.row_range(s, 1), strip.data());
+    }
+    parts_.push_back(part);
 }
 
 }  // namespace aerie::vulkan

@@ -26,22 +26,25 @@ struct StripLayout {
 };
 StripLayout strip_layout(DType type, int cols);
 
-// Some strips that one binding can hold.
+// Some strips of one type that one binding can hold.
 struct WeightPart {
-    Tensor words;  // I32 [1, words of the part]
-    int first_row = 0;
-    int rows = 0;
+    Tensor words;           // I32 [1, words of the part]
+    WeightSegment segment;  // its rows among those of the weight
 };
 
 class VulkanWeight final : public Weight {
   public:
-    // The blocks stacked, as `as`. Throws Error.
-    VulkanWeight(std::span<const WeightBlock> blocks, DType as, Device& device,
+    // Throws Error.
+    VulkanWeight(std::span<const WeightBlock> blocks, Device& device,
                  const std::function<Buffer(size_t)>& allocate, Queue& queue);
 
     std::span<const WeightPart> parts() const { return parts_; }
 
   private:
+    // Where a segment's rows come from, and to.
+    struct Upload;
+    void add_part(Upload& upload, int first, int count);
+
     std::vector<Buffer> memory_;
     std::vector<WeightPart> parts_;
 };

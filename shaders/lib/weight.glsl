@@ -14,6 +14,7 @@ const uint kPanelElements = 32u, kPanelQuads = 1u;
 
 #if defined(Q8_0) || defined(Q4_0)
 #define QUANTISED
+const uint kSumPanels = 32u;  // of a part of the sum (kSumPart in core/quant.h)
 const uint kScaleQuads = 4u;  // 32 f16
 #else
 const uint kScaleQuads = 0u;

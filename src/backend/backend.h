@@ -14,28 +14,10 @@
 
 #include "backend/limits.h"
 #include "backend/ops.h"
+#include "backend/weight.h"
 #include "core/tensor.h"
 
 namespace aerie {
-
-// A matrix [rows, cols] on the device, in the backend's own layout; the right side of a matmul.
-class Weight {
-  public:
-    virtual ~Weight() = default;
-    DType dtype = DType::F32;
-    int rows = 0;  // outputs
-    int cols = 0;  // inputs
-};
-
-enum class WeightUse { multiply, lookup };  // lookup: by embed only
-
-// Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
-struct WeightBlock {
-    DType dtype = DType::F32;
-    const void* data = nullptr;  // any alignment; not used after upload_weight
-    int rows = 0;
-    int cols = 0;
-};
 
 // What a device is; where none is named, the later of two is chosen. A cpu never is: the CPU
 // backend is quicker than a GPU's driver that runs on one.
@@ -82,8 +64,8 @@ class Backend : public RunsOps<Ops> {
 
     // Life. All of these may throw Error; ops may not.
     virtual Buffer allocate(size_t size_bytes) = 0;  // zeroed
-    // The blocks stacked, stored as `as`.
-    virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    // The blocks stacked, each stored in its type.
+    virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                                   WeightUse use = WeightUse::multiply) = 0;
     // Scratch for all that was reserved so far and for this. Whoever makes a model or a session
     // reserves what its passes need; ops rely on it. Throws where the device takes less.
@@ -102,8 +84,9 @@ class Backend : public RunsOps<Ops> {
     virtual std::vector<OpTime> op_times() { return {}; }
     // All zero where ops run at once.
     virtual CommandCounts command_counts() const { return {}; }
-    // Type that an activation should have to be multiplied by a weight of this type.
-    virtual DType activation_type(DType weight) const = 0;
+    // The type of activations that a matmul with this weight reads: I8G32 where all of its rows are
+    // quantised, else F32.
+    virtual DType activation_type(const Weight& w) const;
 
     // Checks the op's shapes and has it done.
     template <class Op>
@@ -136,7 +119,10 @@ class DeviceBackend : public OverridesOps<DeviceBackend<Self>, Backend, Ops> {
     }
 };
 
-// x as a matmul with `w` reads it: x itself, or a copy in `scratch` [>= M, K] of the type wanted.
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch, Label label = {});
+// What a matmul with `w` reads, [rows, K] of the type that it wants, at the start of `room`, dense
+// F32 [>= rows, >= K]: every type of activations fits.
+Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows);
+// x as a matmul with `w` reads it: x itself, or a copy in such a room.
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room, Label label = {});
 
 }  // namespace aerie

@@ -27,9 +27,9 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
 
     const Capabilities& capabilities() const override { return inner_->capabilities(); }
     Buffer allocate(size_t size_bytes) override { return inner_->allocate(size_bytes); }
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override {
-        return inner_->upload_weight(blocks, as, use);
+        return inner_->upload_weight(blocks, use);
     }
     size_t scratch_bytes(const Limits& limits) const override {
         return inner_->scratch_bytes(limits);
@@ -48,7 +48,7 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
     }
     std::vector<OpTime> op_times() override { return inner_->op_times(); }
     CommandCounts command_counts() const override { return inner_->command_counts(); }
-    DType activation_type(DType weight) const override { return inner_->activation_type(weight); }
+    DType activation_type(const Weight& w) const override { return inner_->activation_type(w); }
 
     template <class Op>
     void execute(const Op& op, Label label) {

@@ -66,14 +66,25 @@ void Backend::reserve(const Limits& limits) {
     reserved_ = all;
 }
 
+DType Backend::activation_type(const Weight& w) const {
+    for (const WeightSegment& segment : w.segments)
+        if (!is_quantised(segment.dtype)) return DType::F32;
+    return DType::I8G32;
+}
+
 void MatmulSwiglu::run_parts(Backend& be, Label label) const {
     be.run(Matmul{gate_up, x, weight}, {"gate_up", label.layer});
     be.run(Swiglu{out, gate_up}, label);
 }
 
-Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor scratch, Label label) {
-    if (be.activation_type(w.dtype) == x.dtype) return x;
-    const Tensor copied = scratch.row_range(0, x.rows);
+Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows) {
+    assert(room.dtype == DType::F32 && room.rows >= rows && room.cols >= w.cols);
+    return dense_prefix(room, be.activation_type(w), rows, w.cols);
+}
+
+Tensor activation(Backend& be, Tensor x, const Weight& w, Tensor room, Label label) {
+    if (be.activation_type(w) == x.dtype) return x;
+    const Tensor copied = activation_in(be, room, w, x.rows);
     be.run(Copy{copied, x}, label);
     return copied;
 }
@@ -85,12 +96,12 @@ void Embed::check(const Backend&) const {
 void RmsNorm::check([[maybe_unused]] const Backend& be) const {
     assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
     for ([[maybe_unused]] const Weight* reader : readers)
-        assert(out.dtype == be.activation_type(reader->dtype) && reader->cols == x.cols);
+        assert(out.dtype == be.activation_type(*reader) && reader->cols == x.cols);
 }
 
 void Matmul::check([[maybe_unused]] const Backend& be) const {
     assert(is_activation(x, x.rows, weight.cols) && is(out, DType::F32, x.rows, weight.rows));
-    assert(x.dtype == be.activation_type(weight.dtype));
+    assert(x.dtype == be.activation_type(weight));
     assert(!bias || is(bias, DType::F32, 1, weight.rows));
 }
 
@@ -111,7 +122,7 @@ void Swiglu::check(const Backend&) const {
 }
 
 void MatmulSwiglu::check([[maybe_unused]] const Backend& be) const {
-    assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight.dtype));
+    assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
     assert(is(gate_up, DType::F32, x.rows, weight.rows));
     assert(is_activation(out, x.rows, weight.rows / 2));
 }

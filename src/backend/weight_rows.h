@@ -1,22 +1,21 @@
-// Host side of upload_weight for devices that repack: rows of stacked blocks in the stored type.
+// Host side of upload_weight for devices that repack: rows of a segment in their stored type.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/weight.h"
 
 namespace aerie {
 
 class WeightRows {
   public:
-    // The blocks stacked; all have the same columns and outlive this.
-    WeightRows(std::span<const WeightBlock> blocks, DType as);
+    // The blocks of one segment; they outlive this.
+    explicit WeightRows(std::span<const WeightBlock> blocks);
 
-    int rows() const { return rows_; }
     int cols() const { return blocks_.front().cols; }
 
-    // Row `index` as `as`: floats, or groups of it. Good until the next call.
+    // Row `index` in the segment's type: floats, or blocks of it. Good until the next call.
     const std::byte* row(int index);
 
   private:
@@ -24,8 +23,7 @@ class WeightRows {
     void pack();
 
     std::span<const WeightBlock> blocks_;
-    DType as_;
-    int rows_ = 0;
+    DType stored_;
     std::vector<float> values_;
     std::vector<std::byte> packed_;
 };

@@ -7,7 +7,7 @@
 
 namespace aerie {
 
-// Q8_0, Q4_0 (weights) and I8G32 (activations) store 32 neighbours of a row together: see quant.h.
+// Q8_0, Q4_0 (weights) and I8G32 (activations) store blocks of neighbours of a row: see quant.h.
 enum class DType : uint8_t { F32, F16, BF16, Q8_0, Q4_0, I8G32, I32, I64, Bool };
 
 const char* name(DType type);  // "f32", "q8_0", ...
@@ -19,16 +19,24 @@ constexpr bool is_quantised(DType type) {
     return type == DType::Q8_0 || type == DType::Q4_0 || type == DType::I8G32;
 }
 
-constexpr int kGroup = 32;  // elements that share a scale in the quantised types
+// Activations that share a scale, and what dot products in integers go over: a block of I8G32, of
+// Q8_0 and of Q4_0. Blocks of other types are larger (unit_elements).
+constexpr int kGroup = 32;
 
-// Bytes of one element, or of one group of a quantised type.
+// Elements of a unit, which cannot be cut: 1, or those of a block of a quantised type.
+constexpr int unit_elements(DType type) {
+    return is_quantised(type) ? kGroup : 1;
+}
 size_t unit_bytes(DType type);
 
-// Bytes of some elements of a row; of a quantised type whole groups.
+// Bytes of some elements of a row, which are whole units.
 inline size_t size_bytes(DType type, size_t elements = 1) {
-    if (!is_quantised(type)) return elements * unit_bytes(type);
-    assert(elements % kGroup == 0);
-    return elements / kGroup * unit_bytes(type);
+    assert(elements % size_t(unit_elements(type)) == 0);
+    return elements / size_t(unit_elements(type)) * unit_bytes(type);
+}
+// The other way round.
+inline size_t elements_in(DType type, size_t bytes) {
+    return bytes / unit_bytes(type) * size_t(unit_elements(type));
 }
 
 // Round to nearest, ties to even; denormals, infinities and NaN are kept.

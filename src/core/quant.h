@@ -8,14 +8,23 @@
 
 namespace aerie {
 
+// A sum over the columns of a quantised weight, whatever its type: they are cut into parts of so
+// many, the last of which may be shorter. In a part groups of kGroup are added in ascending order,
+// and then the parts: so a device may share them out, and every device has the same bits. A group
+// of Q8_0 or Q4_0 adds dot * (weight scale * activation scale), its dot an exact integer; multiply,
+// then add.
+constexpr int kSumPart = 1024;
+
 // value[i] = scale * q[i]
 struct BlockQ8_0 {
+    static constexpr DType kType = DType::Q8_0;
     uint16_t scale;  // f16
     int8_t q[kGroup];
 };
 
 // value[i] = scale * (nibble - 8); the low nibbles are elements 0 .. 15, the high ones 16 .. 31.
 struct BlockQ4_0 {
+    static constexpr DType kType = DType::Q4_0;
     uint16_t scale;  // f16
     uint8_t q[kGroup / 2];
 };
@@ -23,6 +32,7 @@ struct BlockQ4_0 {
 // Activations: value[i] = scale * q[i]. A group that holds a NaN or an infinity has
 // scale NaN.
 struct BlockI8G32 {
+    static constexpr DType kType = DType::I8G32;
     float scale;
     int8_t q[kGroup];  // -127 .. 127
 };

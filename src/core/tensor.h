@@ -26,7 +26,7 @@ struct Tensor {
     DType dtype = DType::F32;
     int rows = 0;
     int cols = 0;
-    int row_stride = 0;  // in elements; of a quantised type whole groups, like the columns
+    int row_stride = 0;  // in elements; whole units of the type, like the columns
 
     explicit operator bool() const { return memory != nullptr; }
 
@@ -47,10 +47,14 @@ struct Tensor {
 };
 
 // The dense [rows, cols] at the start of a tensor with room for it.
-inline Tensor dense_prefix(Tensor tensor, int rows, int cols) {
+inline Tensor dense_prefix(Tensor tensor, DType dtype, int rows, int cols) {
+    tensor.dtype = dtype;
     tensor.rows = rows;
     tensor.cols = tensor.row_stride = cols;
     return tensor;
+}
+inline Tensor dense_prefix(Tensor tensor, int rows, int cols) {
+    return dense_prefix(tensor, tensor.dtype, rows, cols);
 }
 
 // The dense tensor [rows, cols] at the start of a buffer.

@@ -36,19 +36,29 @@ KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
     return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
 }
 
-DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach, const Backend& be) {
+// The type that the target's LM head has where a head drafts with it: `weights`, or that of the
+// head's own fc.
+DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
+    const NamedTensor* fc = head.find("fc.weight");
+    return weights.value_or(fc ? fc->dtype : DType::F32);
+}
+
+DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
     const ModelConfig& head = *plan.head;
-    const DType type = matrix_type(plan.source->tensors, plan.weights);
+    const Checkpoint& tensors = plan.source->tensors;
+    const std::vector<TensorShape> shapes = head_tensors(head);
+    const DType type = lm_head_type(tensors, plan.weights);
     DraftBytes bytes;
-    bytes.weights = model_bytes(plan.source->tensors, head_tensors(head), plan.weights);
-    if (type != plan.target_type)
-        bytes.weights += dense_bytes(type, plan.target.vocab, plan.target.hidden);
-    bytes.loading = loading_bytes(plan.source->tensors, head_tensors(head));
+    bytes.types = matrix_bytes(tensors, shapes, plan.weights);
+    if (type != plan.lm_head_type)
+        bytes.types[type] += dense_bytes(type, plan.target.vocab, plan.target.hidden);
+    bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
+    bytes.loading = loading_bytes(tensors, shapes);
     EagleScratch scratch;
-    TensorPlan tensors;
-    scratch.add_to(tensors, head, reach.rows(plan.pass_rows), be.activation_type(type));
+    TensorPlan rooms;
+    scratch.add_to(rooms, head, reach.rows(plan.pass_rows));
     bytes.scratch =
-        tensors.size_bytes() + head_kv(plan, reach).size_bytes() +
+        rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         grown_bytes(plan, reach, head.hidden, head.hidden, head.vocab);
     return bytes;
@@ -67,11 +77,11 @@ void check_head_fits(const ModelConfig& head, const ModelConfig& target,
     check("vocabulary size", head.vocab, target.vocab);
 }
 
-void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation) {
-    layer.add_to(plan, config, rows, activation);
+void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    layer.add_to(plan, config, rows);
     plan.add(pair, DType::F32, rows, 2 * config.hidden);
-    plan.add(pair_input, activation, rows, 2 * config.hidden);
-    plan.add(head_input, activation, rows, config.hidden);
+    plan.add(pair_input, DType::F32, rows, 2 * config.hidden);
+    plan.add(head_input, DType::F32, rows, config.hidden);
 }
 
 EagleWeights::EagleWeights(const DraftSource& source) {
@@ -85,8 +95,8 @@ EagleWeights::EagleWeights(const DraftSource& source) {
     fc = loader.matrix({{"fc.weight", config.hidden}}, 2 * config.hidden);
     if (tensors.find("fc.bias")) fc_bias = loader.vector("fc.bias", config.hidden);
     layer = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
-    type = matrix_type(tensors, source.plan.weights);
-    if (type != source.target.lm_head().dtype) own_lm_head = source.target.copy_lm_head(type);
+    const DType type = lm_head_type(tensors, source.plan.weights);
+    if (!source.target.lm_head().is_stored_as(type)) own_lm_head = source.target.copy_lm_head(type);
 }
 
 EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)
@@ -98,8 +108,7 @@ EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)
                             config_.rope_theta)),
       kv_(be_, head_kv(source.plan, reach)) {
     TensorPlan plan;
-    scratch_.add_to(plan, config_, reach.rows(source.plan.pass_rows),
-                    be_.activation_type(weights_->type));
+    scratch_.add_to(plan, config_, reach.rows(source.plan.pass_rows));
     memory_ = plan.allocate(be_);
 }
 
@@ -137,9 +146,7 @@ DraftMethod eagle_method(const char* name, const char* help,
         const GrownReach most = reach(plan);
         return pass_limits(*plan.head, most.rows(plan.pass_rows), most.slots(plan.context));
     };
-    method.bytes = [reach](const DraftPlan& plan, const Backend& be) {
-        return eagle_bytes(plan, reach(plan), be);
-    };
+    method.bytes = [reach](const DraftPlan& plan) { return eagle_bytes(plan, reach(plan)); };
     method.load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<EagleWeights>(source);
     };

@@ -16,20 +16,20 @@ struct EagleWeights final : DraftWeights {
         return own_lm_head ? *own_lm_head : target.lm_head();
     }
 
-    DType type;                         // of its matrices
     std::unique_ptr<Weight> embedding;  // absent: the target's
     std::unique_ptr<Weight> fc;         // [hidden, 2 hidden]
     Vector fc_bias;                     // may be absent
     std::unique_ptr<DecoderLayer> layer;
-    std::unique_ptr<Weight> own_lm_head;  // the target's in the type of this head; absent: its own
+    std::unique_ptr<Weight>
+        own_lm_head;  // the target's, stored as lm_head_type says; absent: its own
 };
 
 struct EagleScratch {
-    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
     Activations layer;
     Tensor pair;                    // [rows, 2 hidden]: embedding beside feature
-    Tensor pair_input, head_input;  // the pair, and the prediction, as matmuls read them
+    Tensor pair_input, head_input;  // read by matmuls: the pair, and the prediction
 };
 
 // fc(embedding, feature) -> one layer without input norm; logits by the target's LM head. A node's

@@ -20,7 +20,7 @@ struct DraftPlan {
     const ModelSource* source = nullptr;  // of the head; absent where none is needed
     const ModelConfig* head = nullptr;    // its configuration
     std::optional<DType> weights;         // unset: as stored
-    DType target_type = DType::F32;       // of the target's LM head
+    DType lm_head_type = DType::F32;      // that the target's LM head is stored in
     DType kv = DType::F16;
     int context = 0;    // most positions of a text
     int pass_rows = 0;  // most rows that observe is given
@@ -29,6 +29,7 @@ struct DraftPlan {
 
 struct DraftBytes {
     size_t weights = 0, scratch = 0;
+    WeightTypes types;   // what of the weights are matrices
     size_t loading = 0;  // file data while weights are packed
 };
 
@@ -57,7 +58,7 @@ struct DraftMethod {
     void (*check)(const DraftPlan& plan) = nullptr;
     // What it asks of a backend, and what it allocates there. Empty: nothing.
     std::function<Limits(const DraftPlan&)> limits;
-    std::function<DraftBytes(const DraftPlan&, const Backend&)> bytes;
+    std::function<DraftBytes(const DraftPlan&)> bytes;
     // Null: it has no weights. Methods with the same function share them.
     std::shared_ptr<const DraftWeights> (*load)(const DraftSource&) = nullptr;
     std::function<std::unique_ptr<Drafter>(const DraftSource&)> make;

@@ -65,7 +65,8 @@ struct ComparedDevice {
 };
 
 struct Comparison {
-    DType weights = DType::F32, kv = DType::F16;
+    WeightTypes weights;
+    DType kv = DType::F16;
     std::vector<std::vector<int>> prompts;
     std::vector<ComparedDevice> devices;  // the reference first
     bool drafts = false;                  // whether there was a head

@@ -8,12 +8,12 @@ namespace aerie {
 namespace {
 
 // All of a model that its speed depends on.
-std::string shape_key(const ModelConfig& config, DType type) {
+std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
     std::string key = config.architecture;
     for (int size : {config.layers, config.hidden, config.intermediate, config.attention.heads,
                      config.attention.kv_heads, config.attention.head_dim, config.vocab})
         key += " " + std::to_string(size);
-    return key + " " + aerie::name(type);
+    return key + " " + to_string(types);
 }
 
 std::string cost_key(Model& model) {

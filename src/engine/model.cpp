@@ -45,18 +45,13 @@ Model::Drafting Model::with(std::unique_ptr<Drafter> drafter, const BatchLimits&
     return result;
 }
 
-DType Model::weights() const {
-    return matrix_type(files_.target.tensors, options_.weights);
-}
-
-DType Model::draft_weights() const {
-    return matrix_type(files_.head->tensors, files_.draft_weights);
-}
-
 size_t Model::pass_bytes() const {
-    const ModelConfig& config = files_.config;
-    const size_t all = files_.plan(options_, *backend_).target_weights;
-    return config.tied_embeddings ? all : all - dense_bytes(weights(), config.vocab, config.hidden);
+    size_t bytes = files_.plan(options_, *backend_).target_weights;
+    if (files_.config.tied_embeddings) return bytes;
+    const Weight& embedding = target_->embedding();
+    for (const WeightSegment& segment : embedding.segments)
+        bytes -= dense_bytes(segment.dtype, segment.rows, embedding.cols);
+    return bytes;
 }
 
 }  // namespace aerie

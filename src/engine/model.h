@@ -39,8 +39,8 @@ class Model {
     }
     Drafting with(const DraftOptions& options) { return with(options, limits()); }
 
-    DType weights() const;
-    DType draft_weights() const;
+    WeightTypes weights() const { return files_.target_types(options_); }
+    WeightTypes draft_weights() const { return files_.draft_types(options_); }
     // Bytes of weights that a target pass streams: all but an embedding that is only looked up.
     size_t pass_bytes() const;
 

@@ -23,10 +23,11 @@ int choose_context(int asked, const ModelConfig& config) {
 
 std::optional<DType> draft_type(const ModelConfig& head, const LoadOptions& options) {
     if (options.draft_weights) return options.draft_weights;
-    const bool groups = head.hidden % kGroup == 0 && head.intermediate % kGroup == 0 &&
-                        head.attention_columns() % kGroup == 0;
-    if (!groups) return std::nullopt;
-    return options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    const DType type = options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    const int unit = unit_elements(type);
+    const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
+                      head.attention_columns() % unit == 0;
+    return fits ? std::optional(type) : std::nullopt;
 }
 
 // Measured: resident bytes of the program and its libraries before a model, and those of a
@@ -87,33 +88,47 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
 
 DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& options,
                                  const BatchLimits& limits) const {
+    const NamedTensor* lm_head = target.tensors.find(
+        config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+    const DType stored = lm_head ? lm_head->dtype : DType::F32;
     return {.options = draft,
             .target = config,
             .source = head ? &*head : nullptr,
             .head = head_config ? &*head_config : nullptr,
             .weights = draft_weights,
-            .target_type = matrix_type(target.tensors, options.weights),
+            .lm_head_type = options.weights.value_or(stored),
             .kv = limits.kv,
             .context = limits.context,
             .pass_rows = limits.pass_rows(),
             .texts = limits.texts};
 }
 
+WeightTypes ModelFiles::target_types(const LoadOptions& options) const {
+    return matrix_bytes(target.tensors, target_tensors(config), options.weights);
+}
+
+WeightTypes ModelFiles::draft_types(const LoadOptions& options) const {
+    const DraftMethod& method = draft_method(options.draft.method);
+    if (!method.bytes) return {};
+    return method.bytes(draft_plan(options.draft, options, limits(options))).types;
+}
+
 MemoryPlan ModelFiles::plan(const LoadOptions& options, const Backend& backend) const {
     const BatchLimits limits = this->limits(options);
     const DraftMethod& method = draft_method(options.draft.method);
     const DraftReach reach = method.reach(options.draft, config);
-    const DType type = matrix_type(target.tensors, options.weights);
+    const std::vector<TensorShape> tensors = target_tensors(config);
     MemoryPlan plan;
-    plan.target_weights = model_bytes(target.tensors, target_tensors(config), options.weights);
+    plan.target_types = target_types(options);
+    plan.target_weights = sum(plan.target_types) + vector_bytes(target.tensors, tensors);
     plan.kv_cache = kv_shape(config, limits, reach).size_bytes();
-    plan.scratch =
-        batch_bytes(config, limits, reach) +
-        target_scratch_bytes(config, target_limits(limits), backend.activation_type(type)) +
-        backend.scratch_bytes(this->limits(options, backend.capabilities()));
-    size_t loading = loading_bytes(target.tensors, target_tensors(config));
+    plan.scratch = batch_bytes(config, limits, reach) +
+                   target_scratch_bytes(config, target_limits(limits)) +
+                   backend.scratch_bytes(this->limits(options, backend.capabilities()));
+    size_t loading = loading_bytes(target.tensors, tensors);
     if (method.bytes) {
-        const DraftBytes draft = method.bytes(draft_plan(options.draft, options, limits), backend);
+        const DraftBytes draft = method.bytes(draft_plan(options.draft, options, limits));
+        plan.head_types = draft.types;
         plan.head_weights = draft.weights;
         plan.scratch += draft.scratch;
         loading = std::max(loading, draft.loading);

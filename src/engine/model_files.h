@@ -35,9 +35,10 @@ struct LoadOptions {
 // Bytes by purpose, known before anything is loaded.
 struct MemoryPlan {
     size_t target_weights = 0, head_weights = 0;
-    size_t kv_cache = 0;  // of the target
-    size_t scratch = 0;   // activations, logits, the head's buffers and cache, thread scratch
-    size_t program = 0;   // code, tokenizer and allocator
+    WeightTypes target_types, head_types;  // what of them are matrices
+    size_t kv_cache = 0;                   // of the target
+    size_t scratch = 0;  // activations, logits, the head's buffers and cache, thread scratch
+    size_t program = 0;  // code, tokenizer and allocator
     size_t loading = 0;  // file data while weights are packed, beyond the KV cache that comes later
 
     size_t total() const {
@@ -68,6 +69,9 @@ struct ModelFiles {
     // Of a drafter over these files; refers to them and to `draft`.
     DraftPlan draft_plan(const DraftOptions& draft, const LoadOptions& options,
                          const BatchLimits& limits) const;
+    // What the matrices will take on a device. draft_types: of the options' method.
+    WeightTypes target_types(const LoadOptions& options) const;
+    WeightTypes draft_types(const LoadOptions& options) const;
     MemoryPlan plan(const LoadOptions& options, const Backend& backend) const;
     // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
     Limits limits(const LoadOptions& options, const Capabilities& device) const;

@@ -16,9 +16,13 @@ const Tolerance kTolerances[3] = {
     {"quantised", 1e-3, 3e-2, 1e-3, 2e-2, 2e-1},
 };
 
-const Tolerance& tolerance(DType weights, DType kv) {
-    if (is_quantised(weights)) return kTolerances[2];
-    return kTolerances[weights == DType::F32 && kv == DType::F32 ? 0 : 1];
+const Tolerance& tolerance(const WeightTypes& weights, DType kv) {
+    bool exact = kv == DType::F32;
+    for (const auto& [type, bytes] : weights) {
+        if (is_quantised(type)) return kTolerances[2];
+        exact = exact && type == DType::F32;
+    }
+    return kTolerances[exact ? 0 : 1];
 }
 
 std::string scientific(double value) {

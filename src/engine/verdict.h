@@ -19,9 +19,9 @@ struct Tolerance {
     double margin;     // of reference logits: a choice between tokens this close may differ
 };
 
-// f32 (weights and KV cache); 16-bit weights or KV cache; quantised weights.
+// f32 (weights and KV cache); 16-bit weights or KV cache; quantised weights, be it some.
 extern const Tolerance kTolerances[3];
-const Tolerance& tolerance(DType weights, DType kv);
+const Tolerance& tolerance(const WeightTypes& weights, DType kv);
 
 struct Check {
     std::string device;

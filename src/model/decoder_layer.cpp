@@ -3,20 +3,19 @@
 
 namespace aerie {
 
-void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation) {
-    plan.add(norm, activation, rows, config.hidden);
+void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    plan.add(norm, DType::F32, rows, config.hidden);
     plan.add(qkv, DType::F32, rows, config.qkv_columns());
-    plan.add(mixed, activation, rows, config.attention_columns());
+    plan.add(mixed, DType::F32, rows, config.attention_columns());
     plan.add(gate_up, DType::F32, rows, 2 * config.intermediate);
-    plan.add(gated, activation, rows, config.intermediate);
+    plan.add(gated, DType::F32, rows, config.intermediate);
 }
 
-void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows,
-                           DType activation) {
-    layer.add_to(plan, config, rows, activation);
+void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
+    layer.add_to(plan, config, rows);
     plan.add(x, DType::F32, rows, config.hidden);
     plan.add(normed, DType::F32, rows, config.hidden);
-    plan.add(head_input, activation, rows, config.hidden);
+    plan.add(head_input, DType::F32, rows, config.hidden);
 }
 
 DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
@@ -29,7 +28,7 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
     out_ = loader.matrix({{prefix + "self_attn.o_proj.weight", config.hidden}}, q_rows);
     gate_up_ = loader.matrix({{prefix + "mlp.gate_proj.weight", config.intermediate},
                               {prefix + "mlp.up_proj.weight", config.intermediate}},
-                             config.hidden);
+                             config.hidden, WeightUse::gated);
     down_ = loader.matrix({{prefix + "mlp.down_proj.weight", config.hidden}}, config.intermediate);
     ffn_norm_ = loader.vector(prefix + "post_attention_layernorm.weight", config.hidden);
     if (has_attention_norm)
@@ -39,13 +38,14 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
 void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
                        const LayerPass& pass) const {
     const int m = x.rows;
-    const Tensor norm = scratch.norm.row_range(0, m), qkv = scratch.qkv.row_range(0, m);
-    const Tensor mixed = scratch.mixed.row_range(0, m), gated = scratch.gated.row_range(0, m);
-    const Tensor gate_up = scratch.gate_up.row_range(0, m);
+    const Tensor qkv = scratch.qkv.row_range(0, m), gate_up = scratch.gate_up.row_range(0, m);
+    const Tensor mixed = activation_in(be, scratch.mixed, *out_, m);
+    const Tensor gated = activation_in(be, scratch.gated, *down_, m);
 
     const float epsilon = config.rms_epsilon;
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
 
+    Tensor norm = activation_in(be, scratch.norm, *qkv_, m);
     if (attention_norm_.tensor)
         run("attention norm", RmsNorm{norm, x, attention_norm_, epsilon, {qkv_.get()}});
     else
@@ -55,6 +55,7 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});
 
+    norm = activation_in(be, scratch.norm, *gate_up_, m);
     run("ffn norm", RmsNorm{norm, x, ffn_norm_, epsilon, {gate_up_.get()}});
     run("swiglu", MatmulSwiglu{gated, gate_up, norm, *gate_up_});
     run("down", Matmul{x, gated, *down_, Accumulate::yes});

@@ -7,26 +7,26 @@
 
 namespace aerie {
 
-// Scratch of a pass of up to `rows` rows.
+// Scratch of a pass of up to `rows` rows. What a matmul reads has room for any type of activations:
+// each weight says which one it wants (activation_in in backend/ops.h).
 struct Activations {
-    // `activation`: the type that matmuls of the layer's weights read.
-    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
-    Tensor norm;     // [rows, hidden], also of what is not normed but multiplied
+    Tensor norm;     // read by a matmul: [rows, hidden], also of what is not normed but multiplied
     Tensor qkv;      // [rows, qkv_columns]
-    Tensor mixed;    // [rows, attention_columns]
+    Tensor mixed;    // read by a matmul: [rows, attention_columns]
     Tensor gate_up;  // [rows, 2 * intermediate]
-    Tensor gated;    // [rows, intermediate]
+    Tensor gated;    // read by a matmul: [rows, intermediate]
 };
 
 // What a target needs around its layers.
 struct TargetScratch {
-    void add_to(TensorPlan& plan, const ModelConfig& config, int rows, DType activation);
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
     Activations layer;
     Tensor x;           // [rows, hidden]: the residual stream
     Tensor normed;      // [rows, hidden]: after the final norm
-    Tensor head_input;  // [rows, hidden]: the same as the LM head reads it
+    Tensor head_input;  // read by a matmul, the LM head: [rows, hidden], the same
 };
 
 struct LayerPass {

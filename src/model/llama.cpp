@@ -28,10 +28,8 @@ class Llama final : public Target {
             layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true);
         final_norm_ = loader.vector("model.norm.weight", config.hidden);
         if (!config.tied_embeddings) lm_head_ = load_lm_head(loader);
-        // Only now: loading has checked that these sizes are whole groups of a quantised type.
         TensorPlan plan;
-        const DType type = matrix_type(checkpoint, weights);
-        scratch_.add_to(plan, config, limits.rows, be.activation_type(type));
+        scratch_.add_to(plan, config, limits.rows);
         memory_ = plan.allocate(be);
         rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope_theta);
     }

@@ -28,16 +28,29 @@ std::string stack_name(const std::string& name) {
 
 }  // namespace
 
-size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
-                   std::optional<DType> as) {
-    size_t total = 0;
+WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
+                         std::optional<DType> as) {
+    WeightTypes types;
     for (const TensorShape& wanted : tensors) {
         const NamedTensor* tensor = checkpoint.find(wanted.name);
-        if (!tensor) continue;
-        total += is_matrix(*tensor)
-                     ? weight_bytes(wanted.name, *tensor, as.value_or(tensor->dtype))
-                     : tensor->data.size_bytes / size_bytes(tensor->dtype) * size_bytes(DType::F32);
+        if (!tensor || !is_matrix(*tensor)) continue;
+        const DType stored = as.value_or(tensor->dtype);
+        types[stored] += weight_bytes(wanted.name, *tensor, stored);
     }
+    return types;
+}
+
+size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
+    size_t total = 0;
+    for (const TensorShape& wanted : tensors)
+        if (const NamedTensor* tensor = checkpoint.find(wanted.name); tensor && !is_matrix(*tensor))
+            total += size_bytes(DType::F32, elements_in(tensor->dtype, tensor->data.size_bytes));
+    return total;
+}
+
+size_t sum(const WeightTypes& types) {
+    size_t total = 0;
+    for (const auto& [type, bytes] : types) total += bytes;
     return total;
 }
 

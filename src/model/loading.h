@@ -6,10 +6,15 @@
 
 namespace aerie {
 
-// Bytes that those of the tensors which are there take on the device, were all matrices stored as
-// `as`. What a file has besides is not loaded.
-size_t model_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
-                   std::optional<DType> as);
+// Bytes that those matrices of the tensors which are there take on the device, stored as `as` or as
+// they are. What a file has besides is not loaded.
+WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
+                         std::optional<DType> as);
+
+// The same of all others.
+size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors);
+
+size_t sum(const WeightTypes& types);
 
 // File data that is in memory at once while a model is loaded.
 size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors);

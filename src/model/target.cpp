@@ -26,11 +26,10 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
     throw Error("no architecture named '" + config.architecture + "'");
 }
 
-size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits,
-                            DType activation) {
+size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits) {
     TargetScratch scratch;
     TensorPlan plan;
-    scratch.add_to(plan, config, limits.rows, activation);
+    scratch.add_to(plan, config, limits.rows);
     return plan.size_bytes() + dense_bytes(DType::F32, limits.positions, config.attention.head_dim);
 }
 

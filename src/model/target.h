@@ -60,10 +60,8 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,
                                     const TargetLimits& limits);
 
-// Activations and tables that make_target allocates besides the weights; `activation` is what the
-// backend multiplies weights of the model's type by.
-size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits,
-                            DType activation);
+// Activations and tables that make_target allocates besides the weights.
+size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits);
 
 std::unique_ptr<Target> make_llama(Backend& be, const ModelConfig& config,
                                    const Checkpoint& checkpoint, std::optional<DType> weights,

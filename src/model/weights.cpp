@@ -2,6 +2,7 @@
 #include "model/weights.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "core/error.h"
@@ -12,17 +13,22 @@ namespace aerie {
 
 size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as) {
     const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
-    if (is_quantised(as) && cols % kGroup != 0)
+    const int unit = unit_elements(as);
+    if (cols % unit != 0)
         throw Error("'" + name + "' has " + std::to_string(cols) + " columns; " + aerie::name(as) +
-                    " needs a multiple of " + std::to_string(kGroup));
+                    " needs a multiple of " + std::to_string(unit));
     return size_t(rows) * size_bytes(as, size_t(cols));
 }
 
-DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as) {
-    if (as) return *as;
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        if (tensor.shape.size() == 2 && is_float(tensor.dtype)) return tensor.dtype;
-    return DType::F32;
+std::string to_string(const WeightTypes& types) {
+    std::string text;
+    for (const auto& [type, bytes] : types) {
+        char size[40] = "";
+        if (types.size() > 1)
+            std::snprintf(size, sizeof(size), " (%.1f MiB)", double(bytes) / double(1 << 20));
+        text += (text.empty() ? "" : ", ") + std::string(aerie::name(type)) + size;
+    }
+    return text;
 }
 
 std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols,
@@ -33,19 +39,15 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     for (const Part& part : parts) {
         const NamedTensor& tensor =
             checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
-        blocks.push_back({tensor.dtype, nullptr, part.rows, cols});
+        const DType stored = as_.value_or(tensor.dtype);
+        weight_bytes(part.name, tensor, stored);  // checks the columns
+        blocks.push_back({tensor.dtype, stored, nullptr, part.rows, cols});
     }
-    DType type = as_.value_or(blocks.front().dtype);
-    // A stack has one type; parts stored in different ones meet in f32.
-    for (const WeightBlock& block : blocks)
-        if (!as_ && block.dtype != type) type = DType::F32;
     for (size_t i = 0; i < parts.size(); ++i) {
-        const NamedTensor& tensor = *checkpoint_.find(parts[i].name);
-        weight_bytes(parts[i].name, tensor, type);  // checks the columns
-        data.push_back(read(tensor, type));
+        data.push_back(read(*checkpoint_.find(parts[i].name), blocks[i].stored));
         blocks[i].data = data.back().get();
     }
-    return be_.upload_weight(blocks, type, use);
+    return be_.upload_weight(blocks, use);
 }
 
 std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType as) const {

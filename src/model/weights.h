@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,12 +21,13 @@ struct Vector {
     operator Tensor() const { return tensor; }
 };
 
-// Bytes of a matrix of a checkpoint on the device. Throws Error if its columns are no whole groups
-// of a quantised type.
+// Bytes of a matrix of a checkpoint on the device. Throws Error if its columns are no whole units
+// of the type.
 size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as);
 
-// The type that matrices of a model have on the device: `as`, or what the file has.
-DType matrix_type(const Checkpoint& checkpoint, std::optional<DType> as);
+// Bytes of matrices on a device, by the type that they are stored in.
+using WeightTypes = std::map<DType, size_t>;
+std::string to_string(const WeightTypes& types);  // "f16", or "q8_0 (3.1 MiB), q4_0 (12.0 MiB)"
 
 // Uploads the parts of one model. With `as` unset every matrix keeps the type it is stored in. A
 // tensor with a number that is none (NaN, infinity) is damaged: packing would hide it, so it is

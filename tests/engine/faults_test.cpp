@@ -158,10 +158,10 @@ TEST(Faults, TheCallersFloatingPointModeChangesNoTable) {
 TEST(Faults, TheCallersFloatingPointModeChangesNoPackedRow) {
     reference::Matrix values = reference::random_matrix(3, 64, 1, 1e-3f);
     for (int i = 0; i < 64; ++i) values[1][i] *= 1e-37f;  // denormals
-    const WeightBlock block{DType::F32, values.data.data(), 3, 64};
     for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
+        const WeightBlock block{DType::F32, type, values.data.data(), 3, 64};
         const auto packed = [&] {
-            WeightRows rows({&block, 1}, type);
+            WeightRows rows({&block, 1});
             std::vector<std::byte> all;
             for (int r = 0; r < 3; ++r)
                 all.insert(all.end(), rows.row(r), rows.row(r) + size_bytes(type, 64));

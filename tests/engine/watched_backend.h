@@ -23,10 +23,10 @@ class WatchedBackend : public ObservedBackend {
         allocated.push_back(size_bytes);
         return ObservedBackend::allocate(size_bytes);
     }
-    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks, DType as,
+    std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override {
         ++uploads;
-        return ObservedBackend::upload_weight(blocks, as, use);
+        return ObservedBackend::upload_weight(blocks, use);
     }
 
     Capabilities said;

@@ -63,8 +63,8 @@ class Fingerprint : OpInputs {
         for (DType type : {DType::F32, DType::F16, DType::BF16})
             for (float deviation : {1.0f, 1e-39f}) {
                 const Matrix values = calm_random_matrix(77, 1100, 4, 3e-5f);
-                const WeightBlock block{DType::F32, values.data.data(), 77, 1100};
-                const auto weight = be_.upload_weight({&block, 1}, type);
+                const WeightBlock block{DType::F32, type, values.data.data(), 77, 1100};
+                const auto weight = be_.upload_weight({&block, 1});
                 const Tensor out = tensor(DType::F32, rows, 77);
                 be_.run(Matmul{out, random(rows, 1100, 5, deviation), *weight, Accumulate::no,
                                random(1, 77, 6, deviation)});
@@ -76,8 +76,8 @@ class Fingerprint : OpInputs {
     void quantised_matmuls(int rows) {
         for (DType type : {DType::Q8_0, DType::Q4_0}) {
             const Matrix values = calm_random_matrix(77, 1088, 12, 0.05f);
-            const WeightBlock block{DType::F32, values.data.data(), 77, 1088};
-            const auto weight = be_.upload_weight({&block, 1}, type);
+            const WeightBlock block{DType::F32, type, values.data.data(), 77, 1088};
+            const auto weight = be_.upload_weight({&block, 1});
             const Tensor out = tensor(DType::F32, rows, 77), x = tensor(DType::I8G32, rows, 1088);
             be_.run(Copy{x, random(rows, 1088, 13)});
             record(x);

@@ -82,8 +82,9 @@ Tensor DeviceTest::upload(const std::vector<KvMove>& moves) {
 
 std::unique_ptr<Weight> DeviceTest::upload_weight(const Matrix& values, DType type, WeightUse use) {
     kept_values_.push_back(values);
-    const WeightBlock block{DType::F32, kept_values_.back().data.data(), values.rows, values.cols};
-    return backend_->upload_weight({&block, 1}, type, use);
+    const WeightBlock block{DType::F32, type, kept_values_.back().data.data(), values.rows,
+                            values.cols};
+    return backend_->upload_weight({&block, 1}, use);
 }
 
 Array DeviceTest::poisoned(int rows, int cols) {

@@ -59,8 +59,8 @@ class OpResults : OpInputs {
     std::unique_ptr<Weight> weight(DType type, int rows, int cols, unsigned seed,
                                    WeightUse use = WeightUse::multiply) {
         values_.push_back(random_matrix(rows, cols, seed, 0.05f));
-        const WeightBlock block{DType::F32, values_.back().data.data(), rows, cols};
-        return be_.upload_weight({&block, 1}, type, use);
+        const WeightBlock block{DType::F32, type, values_.back().data.data(), rows, cols};
+        return be_.upload_weight({&block, 1}, use);
     }
 
     void embeds(DType type) {

@@ -97,21 +97,20 @@ TEST_P(MatmulTest, AddsBiasAndAccumulates) {
 // they have the bits of a matmul and a swiglu.
 TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
-        for (const Shape& shape : {Shape{100, 5}, {33, 37}, {64, 32}, {416, 96}}) {
+        for (const Shape& shape : {Shape{100, 5}, {33, 37}, {64, 32}, {416, 96}, {1056, 32}}) {
             const bool quantised = is_quantised(type);
             if (quantised && shape.inner % kGroup != 0) continue;
             const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 11);
             const auto whole = upload_weight(values, type);
             const WeightBlock blocks[] = {
-                {DType::F32, values[0], shape.outputs, shape.inner},
-                {DType::F32, values[shape.outputs], shape.outputs, shape.inner}};
-            const auto paired = backend_->upload_weight(blocks, type);
+                {DType::F32, type, values[0], shape.outputs, shape.inner},
+                {DType::F32, type, values[shape.outputs], shape.outputs, shape.inner}};
+            const auto paired = backend_->upload_weight(blocks, WeightUse::gated);
             for (int rows : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 60, 64, 70}) {
                 SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(shape.outputs) + ", " +
                              std::to_string(rows) + " rows");
                 Array x = upload(random_matrix(rows, shape.inner, 12));
-                const DType activation = backend_->activation_type(type);
-                if (activation == DType::I8G32) {
+                if (backend_->activation_type(*whole) == DType::I8G32) {
                     Array groups = poisoned_activations(rows, shape.inner);
                     backend_->run(Copy{groups, x});
                     x = std::move(groups);
@@ -145,9 +144,9 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
             if (quantised && shape.inner % kGroup != 0) continue;
             const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 13);
             const WeightBlock blocks[] = {
-                {DType::F32, values[0], shape.outputs, shape.inner},
-                {DType::F32, values[shape.outputs], shape.outputs, shape.inner}};
-            const auto weight = backend_->upload_weight(blocks, type);
+                {DType::F32, type, values[0], shape.outputs, shape.inner},
+                {DType::F32, type, values[shape.outputs], shape.outputs, shape.inner}};
+            const auto weight = backend_->upload_weight(blocks, WeightUse::gated);
             const Array scale = upload(random_matrix(1, shape.inner, 14));
             for (int rows : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 60, 64, 70})
                 for (float deviation : {1.0f, 1e-12f}) {
@@ -155,7 +154,7 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
                                  ", " + std::to_string(rows) + " rows");
                     const Array x = upload(random_matrix(rows, shape.inner, 15, deviation));
                     const auto activations = [&] {
-                        return backend_->activation_type(type) == DType::I8G32
+                        return backend_->activation_type(*weight) == DType::I8G32
                                    ? poisoned_activations(rows, shape.inner)
                                    : poisoned(rows, shape.inner);
                     };
@@ -184,11 +183,11 @@ TEST_P(MatmulTest, SeveralReadersOfANorm) {
     for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
         for (DType other : {type, type == DType::Q4_0 ? DType::Q8_0 : DType::Q4_0})
             for (int rows : {1, 9, 40, 70}) {
-                if (backend_->activation_type(type) != backend_->activation_type(other)) continue;
                 const auto a = upload_weight(random_matrix(48, kInner, 1), type);
                 const auto b = upload_weight(random_matrix(32, kInner, 2), other);
+                if (backend_->activation_type(*a) != backend_->activation_type(*b)) continue;
                 const Array x = upload(random_matrix(rows, kInner, 15));
-                Array norm = backend_->activation_type(type) == DType::I8G32
+                Array norm = backend_->activation_type(*a) == DType::I8G32
                                  ? poisoned_activations(rows, kInner)
                                  : poisoned(rows, kInner);
                 const auto products = [&](const Readers& readers, bool swapped) {
@@ -214,12 +213,12 @@ TEST_P(MatmulTest, TakesSeveralUnalignedBlocks) {
     const std::vector<uint16_t> packed = packed16(weight, DType::F16);
     std::vector<char> file(packed.size() * 2 + 1);
     std::memcpy(file.data() + 1, packed.data(), packed.size() * 2);
-    std::vector<WeightBlock> blocks;
-    for (auto [first, rows] : {std::pair(0, 13), {13, 1}, {14, 16}})
-        blocks.push_back({DType::F16, file.data() + 1 + first * 50 * 2, rows, 50});
     for (DType type : {DType::F16, DType::F32}) {
+        std::vector<WeightBlock> blocks;
+        for (auto [first, rows] : {std::pair(0, 13), {13, 1}, {14, 16}})
+            blocks.push_back({DType::F16, type, file.data() + 1 + first * 50 * 2, rows, 50});
         const auto whole = upload_weight(weight, type);
-        const auto stacked = backend_->upload_weight(blocks, type);
+        const auto stacked = backend_->upload_weight(blocks);
         for (int rows : {1, 6}) {
             const Matrix x = random_matrix(rows, 50, 10);
             const Matrix got = multiply(x, *stacked);
@@ -236,9 +235,9 @@ TEST_P(MatmulTest, ConvertsTypes) {
             const std::vector<uint16_t> packed = packed16(weight, from);
             const void* data =
                 from == DType::F32 ? static_cast<const void*>(weight.data.data()) : packed.data();
-            const WeightBlock block{from, data, weight.rows, weight.cols};
+            const WeightBlock block{from, to, data, weight.rows, weight.cols};
             const Matrix stored = rounded(rounded(weight, from), to);
-            EXPECT_LE(nmse(multiply(x, *backend_->upload_weight({&block, 1}, to)),
+            EXPECT_LE(nmse(multiply(x, *backend_->upload_weight({&block, 1})),
                            reference::matmul(x, stored)),
                       1e-10);
         }

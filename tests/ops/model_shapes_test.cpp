@@ -31,7 +31,7 @@ class ModelShapesTest : public DeviceTest {
 
     Matrix multiply(const Matrix& x, const Weight& w) {
         Array out = poisoned(x.rows, w.rows);
-        backend_->run(Matmul{out, upload(x, backend_->activation_type(w.dtype)), w});
+        backend_->run(Matmul{out, upload(x, backend_->activation_type(w)), w});
         return download(out);
     }
 };
@@ -42,7 +42,7 @@ TEST_P(ModelShapesTest, LongRowsOfWeights) {
         for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
             const Matrix weight = random_matrix(48, inner, 1, 0.05f);
             const auto device = upload_weight(weight, type);
-            const bool quantised = backend_->activation_type(type) == DType::I8G32;
+            const bool quantised = backend_->activation_type(*device) == DType::I8G32;
             for (int rows : {1, 11}) {
                 const Matrix x = random_matrix(rows, inner, 2);
                 const Exact want = reference::matmul(quantised ? rounded(x, DType::I8G32) : x,

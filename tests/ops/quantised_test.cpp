@@ -6,6 +6,7 @@
 
 #include "ops/device_test.h"
 #include "reference/layers.h"
+#include "reference/quantised.h"
 
 namespace aerie {
 
@@ -34,10 +35,10 @@ class QuantisedTest : public DeviceTest {
         std::vector<WeightBlock> source;
         const Block* next = blocks.data();
         for (int rows : parts) {
-            source.push_back({type, next, rows, cols});
+            source.push_back({type, type, next, rows, cols});
             next += rows * (cols / kGroup);
         }
-        return backend_->upload_weight(source, type);
+        return backend_->upload_weight(source);
     }
 };
 
@@ -66,6 +67,32 @@ TEST_P(QuantisedTest, MatmulRowsDoNotDependOnTheirNeighbours) {
             expect_rows_to_stand_alone(random_matrix(64, shape.inner, 4), shape.outputs,
                                        std::string(name(type)) + " " + std::to_string(shape.inner),
                                        [&](const Matrix& x) { return multiply(x, *weight); });
+        }
+}
+
+// One order of the sum for every device: its bits, not only about its value.
+TEST_P(QuantisedTest, MatmulAddsPartsUpAsDefined) {
+    for (DType type : kTypes)
+        for (int inner : {96, 1024, 1056, 2048, 2080, 3104}) {
+            const Matrix weight = random_matrix(33, inner, 20, 0.05f);
+            const Matrix x = random_matrix(61, inner, 21);
+            const Matrix want = reference::quantised_matmul(x, weight, type, kSumPart);
+            const Matrix in_one = reference::quantised_matmul(x, weight, type, inner);
+            EXPECT_EQ(same_bits(want, in_one), inner <= kSumPart + kGroup);  // one group is no sum
+            for (int outputs : {1, 17, 33}) {
+                Matrix some(outputs, inner);
+                std::copy_n(weight.data.begin(), some.data.size(), some.data.begin());
+                const auto device = upload_weight(some, type);
+                for (int rows : {1, 3, 5, 7, 11, 19, 33, 61}) {
+                    Matrix few(rows, inner);
+                    std::copy_n(x.data.begin(), few.data.size(), few.data.begin());
+                    const Matrix got = multiply(few, *device);
+                    for (int r = 0; r < rows; ++r)
+                        ASSERT_TRUE(same_bits(got[r], want[r], outputs))
+                            << name(type) << " " << inner << " -> " << outputs << ", row " << r
+                            << " of " << rows;
+                }
+            }
         }
 }
 

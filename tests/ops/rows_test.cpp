@@ -103,13 +103,42 @@ TEST_P(RowsTest, EmbedFindsRowsOfSeveralBlocks) {
     std::memcpy(file.data() + 1, packed.data(), packed.size() * 2);
     std::vector<WeightBlock> blocks;
     for (auto [first, count] : {std::pair(0, 13), {13, 1}, {14, 16}})
-        blocks.push_back({DType::F16, file.data() + 1 + first * 20 * 2, count, 20});
-    const auto weight = backend_->upload_weight(blocks, DType::F16, WeightUse::lookup);
+        blocks.push_back({DType::F16, DType::F16, file.data() + 1 + first * 20 * 2, count, 20});
+    const auto weight = backend_->upload_weight(blocks, WeightUse::lookup);
     std::vector<Row> rows(30);
     for (int r = 0; r < 30; ++r) rows[size_t(r)].token = r;
     Array out = poisoned(30, 20);
     backend_->run(Embed{out, *weight, upload(rows)});
     EXPECT_TRUE(same_bits(download(out), rounded(table, DType::F16)));
+}
+
+TEST_P(RowsTest, EmbedFindsRowsOfSeveralTypes) {
+    const Matrix table = random_matrix(60, 64, 8);
+    const std::pair<DType, int> parts[] = {
+        {DType::Q4_0, 20}, {DType::F32, 3}, {DType::F32, 4}, {DType::BF16, 16}, {DType::Q8_0, 17}};
+    std::vector<WeightBlock> blocks;
+    Matrix want(60, 64);
+    int first = 0;
+    for (const auto& [type, count] : parts) {
+        blocks.push_back({DType::F32, type, table[first], count, 64});
+        Matrix part(count, 64);
+        std::copy_n(table[first], part.data.size(), part.data.begin());
+        const Matrix stored = rounded(part, type);
+        std::copy_n(stored.data.begin(), stored.data.size(), want[first]);
+        first += count;
+    }
+    std::vector<Row> rows(61);
+    for (int r = 0; r < 60; ++r) rows[size_t(r)].token = r;
+    rows[60] = {.token = -99, .slot = -1};
+    for (WeightUse use : {WeightUse::multiply, WeightUse::lookup}) {
+        const auto weight = backend_->upload_weight(blocks, use);
+        EXPECT_EQ(weight->segments.size(), 4u);
+        Array out = poisoned(61, 64);
+        backend_->run(Embed{out, *weight, upload(rows)});
+        const Matrix got = download(out);
+        for (int r = 0; r < 60; ++r) EXPECT_TRUE(same_bits(got[r], want[r], 64)) << "row " << r;
+        for (int i = 0; i < 64; ++i) EXPECT_EQ(got[60][i], 0);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RowsTest, testing::ValuesIn(devices()), device_name);

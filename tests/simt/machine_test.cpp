@@ -119,8 +119,8 @@ TEST_F(CudaMachine, TwoDevicesInTurn) {
             sum->backend->replay(1, [&] { sum->add_once(); });
             const Buffer more = sum->backend->allocate(1000);
             const std::vector<float> ones(2 * 64, 1.0f);
-            const WeightBlock block{DType::F32, ones.data(), 2, 64};
-            sum->backend->upload_weight({&block, 1}, DType::F16);
+            const WeightBlock block{DType::F32, DType::F16, ones.data(), 2, 64};
+            sum->backend->upload_weight({&block, 1});
             EXPECT_GT(sum->backend->memory_probe(1)->read(), 0);
         }
     EXPECT_EQ(first.value(), 8);
@@ -238,8 +238,8 @@ TEST_F(CudaMachine, WhatWasNotReservedIsRefused) {
     const auto backend = open_cuda("cuda:0");
     backend->reserve({.rows = 1, .widest = 64, .context = 64, .heads = 1});
     const std::vector<float> ones(128, 1.0f);
-    const WeightBlock block{DType::F32, ones.data(), 1, 128};
-    const auto weight = backend->upload_weight({&block, 1}, DType::F16);
+    const WeightBlock block{DType::F32, DType::F16, ones.data(), 1, 128};
+    const auto weight = backend->upload_weight({&block, 1});
     TensorPlan plan;
     Tensor x, out;
     plan.add(x, DType::F32, 1, 128);

@@ -127,14 +127,14 @@ TEST(CudaQueue, GatesInTheMatmul) {
         const auto be = open_cuda("cuda:0");
         be->reserve({.rows = 64, .widest = kInner});
         const std::vector<float> values(kOuter * kInner, 0.5f);
-        const WeightBlock blocks[] = {{DType::F32, values.data(), kOuter, kInner},
-                                      {DType::F32, values.data(), kOuter, kInner}};
-        const auto weight = be->upload_weight(blocks, c.weight);
+        const WeightBlock blocks[] = {{DType::F32, c.weight, values.data(), kOuter, kInner},
+                                      {DType::F32, c.weight, values.data(), kOuter, kInner}};
+        const auto weight = be->upload_weight(blocks, WeightUse::gated);
         TensorPlan plan;
         Tensor out, gate_up, x;
-        plan.add(out, be->activation_type(c.weight), c.rows, kOuter);
+        plan.add(out, be->activation_type(*weight), c.rows, kOuter);
         plan.add(gate_up, DType::F32, c.rows, 2 * kOuter);
-        plan.add(x, be->activation_type(c.weight), c.rows, kInner);
+        plan.add(x, be->activation_type(*weight), c.rows, kInner);
         const Buffer memory = plan.allocate(*be);
         const long before = be->command_counts().dispatches;
         be->run(MatmulSwiglu{out, gate_up, x, *weight});

@@ -134,8 +134,8 @@ std::vector<float> product_in_parts(size_t most_bytes, long* barriers) {
     constexpr int kRows = 2, kInner = 4096, kOutputs = 100;
     std::vector<float> values(kOutputs * kInner), out(kRows * kOutputs);
     for (size_t i = 0; i < values.size(); ++i) values[i] = float(i * 2654435761u % 997) - 498;
-    const WeightBlock block{DType::F32, values.data(), kOutputs, kInner};
-    const auto weight = backend->upload_weight({&block, 1}, DType::F32);
+    const WeightBlock block{DType::F32, DType::F32, values.data(), kOutputs, kInner};
+    const auto weight = backend->upload_weight({&block, 1});
     const Buffer memory = backend->allocate(1 << 16);
     const Tensor x = dense(memory.get(), DType::F32, kRows, kInner);
     Tensor product = dense(memory.get(), DType::F32, kRows, kOutputs), bias = product;

@@ -27,8 +27,8 @@ class Submissions : public testing::Test {
         const auto backend = open_vulkan("vulkan:0", choices);
         std::vector<float> values(size_t(kOutputs) * kInner), out(size_t(kRows) * kOutputs);
         for (size_t i = 0; i < values.size(); ++i) values[i] = float(i * 2654435761u % 997) - 498;
-        const WeightBlock block{DType::F32, values.data(), kOutputs, kInner};
-        const auto weight = backend->upload_weight({&block, 1}, DType::F32);
+        const WeightBlock block{DType::F32, DType::F32, values.data(), kOutputs, kInner};
+        const auto weight = backend->upload_weight({&block, 1});
         const Buffer from = backend->allocate(size_t(kRows) * kInner * 4);
         const Buffer to = backend->allocate(out.size() * 4);
         const Tensor x = dense(from.get(), DType::F32, kRows, kInner);
@@ -105,8 +105,8 @@ class Learning : public Submissions {
     void open(DeviceChoices choices) {
         backend_ = open_vulkan("vulkan:0", choices);
         const std::vector<float> values(size_t(kOutputs) * kInner);
-        const WeightBlock block{DType::F32, values.data(), kOutputs, kInner};
-        weight_ = backend_->upload_weight({&block, 1}, DType::F32);
+        const WeightBlock block{DType::F32, DType::F32, values.data(), kOutputs, kInner};
+        weight_ = backend_->upload_weight({&block, 1});
         memory_ = backend_->allocate(size_t(kRows) * (kInner + kOutputs) * 4);
         backend_->sync();
     }

@@ -42,9 +42,13 @@ auto with_token_tiles(int tiles, const Choose& choose) {
                         : choose(std::integral_constant<int, 8>());
 }
 
-// Whether a matmul reads its activations in an order of its own, into which they are packed before.
-constexpr bool packs_columns(DType weight, int tokens) {
-    return weight != DType::F32 && (!is_quantised(weight) || token_tiles(tokens) > 1);
+// In which order of its own a matmul reads its activations, into which they are packed before;
+// none: as they are.
+enum class Packing { none, groups, f16, bf16 };
+constexpr Packing packing_of(DType weight, int tokens) {
+    if (weight == DType::F16) return Packing::f16;
+    if (weight == DType::BF16) return Packing::bf16;
+    return is_quantised(weight) && token_tiles(tokens) > 1 ? Packing::groups : Packing::none;
 }
 
 constexpr size_t quant_block_bytes(DType type) {
@@ -61,8 +65,8 @@ constexpr size_t packed_bytes(DType type, int rows, int cols) {
 }
 
 // Which rows a tile of 16 holds: rows g and g + 8 of tile t are t * step + g and `distance`
-// further, where the former is below `end`. In a weight of two equal blocks, such as gate and up,
-// they are the same row of both: a lane has what belongs together.
+// further, where the former is below `end`. Of gate and up they are the same row of both: a lane
+// has what belongs together.
 struct RowOrder {
     int step = kTileRows, distance = kTileRows / 2, end = 0;
 
