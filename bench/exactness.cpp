@@ -19,7 +19,7 @@
 #include "backend/registry.h"
 #include "core/error.h"
 #include "cpu/parallel.h"
-#include "engine/samples.h"
+#include "measure/timings.h"
 #include "free_order.h"
 #include "model/synthetic.h"
 #include "reference/matrix.h"
@@ -54,7 +54,7 @@ struct Contender {
     std::string name;
     std::function<void()> run;
     std::vector<float> out = {};
-    Samples seconds = {};
+    Timings seconds = {};
 };
 
 // Everything that one cell of the table needs.

@@ -14,7 +14,7 @@
 #include "draft/eagle.h"
 #include "engine/generation.h"
 #include "engine/model_files.h"
-#include "engine/recorded_drafts.h"
+#include "measure/recorded_drafts.h"
 #include "engine/recorded_prompts.h"
 
 namespace {

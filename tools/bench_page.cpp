@@ -175,7 +175,7 @@ std::string cost_bars(const BenchReport& report) {
     return svg + "</svg>\n";
 }
 
-std::string table_row(const std::string& label, const Samples& samples, double one) {
+std::string table_row(const std::string& label, const Timings& samples, double one) {
     return "<tr><td>" + label + "<td>" + duration(samples.median()) + "<td>" +
            duration(samples.min()) + "<td>" + duration(samples.max()) +
            format("<td>%d<td>%.2f</tr>\n", samples.runs(), samples.median() / one);

@@ -9,7 +9,7 @@ namespace aerie {
 
 namespace {
 
-Json::Object spread(const Samples& samples) {
+Json::Object spread(const Timings& samples) {
     return {{"median_seconds", samples.median()},
             {"min_seconds", samples.min()},
             {"max_seconds", samples.max()},
@@ -115,7 +115,7 @@ Json bench_json(const BenchReport& report) {
 
 std::string bench_table(const BenchReport& report) {
     const BenchResult& result = report.result;
-    const auto spread_of = [](const Samples& s) {
+    const auto spread_of = [](const Timings& s) {
         return format("%10.2f %10.2f %10.2f %6d", s.median() * 1e3, s.min() * 1e3, s.max() * 1e3,
                       s.runs());
     };

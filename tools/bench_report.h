@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/benchmark.h"
+#include "measure/benchmark.h"
 #include "io/json.h"
 
 namespace aerie {

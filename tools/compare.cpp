@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/replaced_file.h"
 #include "core/utf8.h"
-#include "engine/perplexity.h"
+#include "measure/perplexity.h"
 #include "format.h"
 #include "terminal.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/verdict.h"
+#include "measure/verdict.h"
 #include "io/json.h"
 
 namespace aerie {

@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "engine/generation.h"
-#include "engine/learned_costs.h"
+#include "measure/learned_costs.h"
 #include "io/json.h"
 #include "terminal.h"
 #include "text/chat_template.h"

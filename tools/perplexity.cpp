@@ -1,5 +1,5 @@
 // `aerie perplexity`: how well a model predicts a text.
-#include "engine/perplexity.h"
+#include "measure/perplexity.h"
 #include "engine/model.h"
 
 #include <cstdio>

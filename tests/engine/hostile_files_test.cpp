@@ -8,7 +8,7 @@
 
 #include "backend/registry.h"
 #include "engine/generation.h"
-#include "engine/learned_costs.h"
+#include "measure/learned_costs.h"
 #include "engine/model.h"
 #include "io/damage.h"
 #include "io/input_file.h"

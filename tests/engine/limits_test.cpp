@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
-#include "engine/compared_model.h"
-#include "engine/measure.h"
+#include "measure/compared_model.h"
+#include "measure/costs.h"
 #include "engine/model.h"
 #include "engine/watched_backend.h"
 #include "io/damage.h"

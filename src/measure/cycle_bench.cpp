@@ -1,10 +1,10 @@
 // The drafter is real, and so is every pass. A tree of a given shape is drafted as the product
 // does, on the device; then the one that the record gives, of as many nodes, takes its place. Where
 // the tree is chosen on the host, as in the product, the record says what each candidate is worth.
-#include "engine/cycle_bench.h"
+#include "measure/cycle_bench.h"
 
 #include "engine/accept.h"
-#include "engine/measure.h"
+#include "measure/costs.h"
 
 namespace aerie {
 
@@ -45,7 +45,7 @@ void CycleBench::begin() {
     session().prefill(plan_.prompt);
 }
 
-void CycleBench::time_level(Samples& level) {
+void CycleBench::time_level(Timings& level) {
     if (!plan_.shape || plan_.shape->levels < 2) return;
     const int levels = plan_.shape->levels;
     const auto propose = [&] { session().propose(); };

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "draft/drafter.h"
-#include "engine/recorded_drafts.h"
+#include "measure/recorded_drafts.h"
 
 namespace aerie {
 

@@ -1,5 +1,5 @@
 // Prompt by prompt, pass by pass, device by device: memory does not grow with the text.
-#include "engine/compare.h"
+#include "measure/compare.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // Perplexity against the independent program's, and how a text is divided.
-#include "engine/perplexity.h"
+#include "measure/perplexity.h"
 
 #include <gtest/gtest.h>
 

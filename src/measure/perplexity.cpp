@@ -1,5 +1,5 @@
 // Windows of text through the target, a chunk of rows at a time; log-probabilities on the host.
-#include "engine/perplexity.h"
+#include "measure/perplexity.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The checks, in the order in which a person would look for the cause.
-#include "engine/verdict.h"
+#include "measure/verdict.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Measured costs and their cache: a file is used only if it is whole and of the same key.
-#include "engine/measure.h"
+#include "measure/costs.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 
 namespace aerie {
 
-class Samples {
+class Timings {
   public:
     void add(double seconds) { values_.push_back(seconds); }
-    void add(const Samples& more) {
+    void add(const Timings& more) {
         values_.insert(values_.end(), more.values_.begin(), more.values_.end());
     }
     int runs() const { return int(values_.size()); }

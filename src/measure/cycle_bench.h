@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/acceptance.h"
+#include "measure/forced_acceptance.h"
 #include "engine/model.h"
-#include "engine/samples.h"
+#include "measure/timings.h"
 
 namespace aerie {
 
@@ -19,8 +19,8 @@ struct CycleTimes {
     double tree_nodes = 0;   // mean, root included
     double plain_share = 0;  // of the cycles: of a bare root
     // Of each round: the mean cycle and its parts; `rest` is sampling and the host.
-    Samples seconds, draft, verify, rest;
-    Samples speedup;  // of each round: over plain decoding
+    Timings seconds, draft, verify, rest;
+    Timings speedup;  // of each round: over plain decoding
 };
 
 class CycleBench {
@@ -37,7 +37,7 @@ class CycleBench {
 
     // Adds the time of a draft level: what a tree of several takes longer than one of a single
     // level. Nothing where the shape is not given.
-    void time_level(Samples& level);
+    void time_level(Timings& level);
     void warm_up();  // as many cycles as a round has, for a drafter that learns
     void round();    // some cycles
     // The mean time of a token that was decoded plainly just before and after that round.

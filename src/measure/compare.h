@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/compared_model.h"
-#include "engine/difference.h"
+#include "measure/compared_model.h"
+#include "measure/difference.h"
 
 namespace aerie {
 

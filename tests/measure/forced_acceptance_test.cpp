@@ -1,6 +1,6 @@
 // The recorded acceptance: what it holds is what is replayed, any tree can be, and a damaged record
 // is refused.
-#include "engine/acceptance.h"
+#include "measure/forced_acceptance.h"
 
 #include <gtest/gtest.h>
 

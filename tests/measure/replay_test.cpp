@@ -1,7 +1,7 @@
 // A replay of the recorded drafts puts out what decoding the same texts does, with any tree.
 #include <gtest/gtest.h>
 
-#include "engine/acceptance.h"
+#include "measure/forced_acceptance.h"
 #include "engine/recorded_prompts.h"
 
 namespace aerie::test {

@@ -1,5 +1,5 @@
 // Points in the order of their cost; a cache file is small JSON, read strictly.
-#include "engine/measure.h"
+#include "measure/costs.h"
 
 #include <algorithm>
 #include <cmath>

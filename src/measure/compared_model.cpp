@@ -1,5 +1,5 @@
 // Passes go through an ObservedBackend; the labels of its ops tell which is which.
-#include "engine/compared_model.h"
+#include "measure/compared_model.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compare.h"
+#include "measure/compare.h"
 
 namespace aerie {
 

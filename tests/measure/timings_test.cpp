@@ -1,13 +1,13 @@
 // Medians and their like.
-#include "engine/samples.h"
+#include "measure/timings.h"
 
 #include <gtest/gtest.h>
 
 namespace aerie {
 namespace {
 
-TEST(Samples, HaveMedianMeanAndSpread) {
-    Samples samples;
+TEST(Timings, HaveMedianMeanAndSpread) {
+    Timings samples;
     for (double value : {5.0, 1.0, 3.0}) samples.add(value);
     EXPECT_EQ(samples.median(), 3);
     EXPECT_EQ(samples.mean(), 3);
@@ -16,15 +16,15 @@ TEST(Samples, HaveMedianMeanAndSpread) {
     EXPECT_EQ(samples.mean(), 5);
     EXPECT_EQ(samples.min(), 1);
     EXPECT_EQ(samples.max(), 11);
-    Samples both;
+    Timings both;
     both.add(samples);
     both.add(samples);
     EXPECT_EQ(both.runs(), 8);
     EXPECT_EQ(both.median(), 4);
 }
 
-TEST(Samples, OfNothingAreZero) {
-    const Samples none;
+TEST(Timings, OfNothingAreZero) {
+    const Timings none;
     for (double value : {none.median(), none.mean(), none.min(), none.max()}) EXPECT_EQ(value, 0);
     EXPECT_EQ(none.runs(), 0);
 }

@@ -1,5 +1,5 @@
 // Sums in double: what is measured are errors of floats.
-#include "engine/difference.h"
+#include "measure/difference.h"
 
 #include <algorithm>
 #include <bit>

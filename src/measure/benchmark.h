@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cycle_bench.h"
+#include "measure/cycle_bench.h"
 
 namespace aerie {
 
@@ -25,20 +25,20 @@ struct BenchPlan {
 
 struct PassTimes {
     int rows = 0;
-    Samples seconds;
+    Timings seconds;
 };
 
 struct BenchResult {
     size_t probe_bytes = 0;  // that each read or copy moved
-    Samples read, copy;
-    Samples prefill;  // of the whole prompt
-    Samples plain;    // of a token, decoded plainly
+    Timings read, copy;
+    Timings prefill;  // of the whole prompt
+    Timings plain;    // of a token, decoded plainly
     std::vector<PassTimes> passes;
-    Samples draft_level;             // empty without a head
+    Timings draft_level;             // empty without a head
     std::vector<CycleTimes> cycles;  // the same
     // Of one plain token, and of one cycle with the paper's tree; zero where ops run at once.
     CommandCounts token_commands, cycle_commands;
-    Samples read_share;  // of each round: bytes a second of plain decoding, over the read rate
+    Timings read_share;  // of each round: bytes a second of plain decoding, over the read rate
     int rounds = 0;
     bool cancelled = false;
 };

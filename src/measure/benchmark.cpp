@@ -1,5 +1,5 @@
 // The rounds of a benchmark. A pass is what a session does with a tree: rows, target, choices.
-#include "engine/benchmark.h"
+#include "measure/benchmark.h"
 
 #include <algorithm>
 
@@ -119,7 +119,7 @@ class Rounds {
     }
 
     void round() {
-        Samples read, plain;
+        Timings read, plain;
         result_.prefill.add(seconds_of([&] { begin(); }));
         probe(read);
         decode_plainly(plain);
@@ -129,7 +129,7 @@ class Rounds {
         for (const auto& cycles : cycles_) {
             if (cancelled()) return;
             cycles->time_level(result_.draft_level);
-            Samples beside;
+            Timings beside;
             decode_plainly(beside);
             cycles->round();
             decode_plainly(beside);
@@ -143,7 +143,7 @@ class Rounds {
         result_.plain.add(plain);
     }
 
-    void probe(Samples& read) {
+    void probe(Timings& read) {
         for (int i = 0; i < 4; ++i) read.add(probe_->read());
         for (int i = 0; i < 2; ++i) result_.copy.add(probe_->copy());
     }
@@ -161,7 +161,7 @@ class Rounds {
         });
     }
 
-    void decode_plainly(Samples& plain) {
+    void decode_plainly(Timings& plain) {
         constexpr int kLeast = 4, kMost = 32;
         decode_token(
             *plain_.session);  // a small model comes back into the caches that a probe has emptied

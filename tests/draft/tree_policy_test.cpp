@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "engine/accept.h"
-#include "engine/acceptance.h"
+#include "measure/forced_acceptance.h"
 #include "paths.h"
 
 namespace aerie::test {

@@ -1,5 +1,5 @@
 // What is true below a drafted token comes from the record; where the text goes on, from the tree.
-#include "engine/acceptance.h"
+#include "measure/forced_acceptance.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // A cache entry's key says all that the costs depend on.
-#include "engine/learned_costs.h"
+#include "measure/learned_costs.h"
 
-#include "engine/measure.h"
+#include "measure/costs.h"
 
 namespace aerie {
 

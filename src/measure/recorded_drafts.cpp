@@ -1,5 +1,5 @@
 // Reading is strict: a record that is not consistent would measure nonsense.
-#include "engine/recorded_drafts.h"
+#include "measure/recorded_drafts.h"
 
 #include <algorithm>
 #include <charconv>

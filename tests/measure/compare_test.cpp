@@ -1,6 +1,6 @@
 // `compare` on devices that are equal, that sum in another order, and that have a planted error:
 // what is wrong is found, and named.
-#include "engine/compare.h"
+#include "measure/compare.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "engine/bundled.h"
-#include "engine/verdict.h"
+#include "measure/verdict.h"
 
 namespace aerie::test {
 namespace {
