@@ -9,8 +9,9 @@
 #include "commands.h"
 #include "core/error.h"
 #include "engine/generation.h"
-#include "measure/learned_costs.h"
 #include "io/json.h"
+#include "measure/learned_costs.h"
+#include "measure/timings.h"
 #include "terminal.h"
 #include "text/chat_template.h"
 
@@ -108,11 +109,6 @@ Json result_json(const GenerationResult& result, const Request& request) {
     return json;
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
 // Decodes the same request without a drafter; the exit code says whether the ids are the same. The
 // time of a short text says little: such texts are decoded both ways in turn, up to seven times.
 int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
@@ -120,18 +116,20 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
     constexpr double kEnoughSeconds = 3;
     const Model::Drafting none = model.with(make_none());
     request.on_text = {};
-    std::vector<double> plain_speeds, speeds, ratios;
+    Timings plain_speeds, speeds, ratios;
     GenerationResult plain;
     bool equal = true;
     for (double seconds = 0;;) {
         plain = generate(*none.session, tokenizer, request);
         if (plain.finish == FinishReason::cancelled) return interrupted();
         equal = equal && plain.ids == drafted.ids;
-        plain_speeds.push_back(plain.stats.tokens_per_second());
-        speeds.push_back(drafted.stats.tokens_per_second());
-        ratios.push_back(speeds.back() / plain_speeds.back());
+        const double plain_speed = plain.stats.tokens_per_second();
+        const double speed = drafted.stats.tokens_per_second();
+        plain_speeds.add(plain_speed);
+        speeds.add(speed);
+        ratios.add(speed / plain_speed);
         seconds += plain.stats.decode_seconds + drafted.stats.decode_seconds;
-        if (seconds >= kEnoughSeconds || ratios.size() == 7 || !equal) break;
+        if (seconds >= kEnoughSeconds || ratios.runs() == 7 || !equal) break;
         drafted = generate(drafting, tokenizer, request);
         if (drafted.finish == FinishReason::cancelled) return interrupted();
     }
@@ -143,8 +141,8 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
     if (plain.stats.cycles > 0)
         std::fprintf(stderr,
                      "speed: %.1f tokens/s plainly, %.1f with drafting: %.2f times as fast "
-                     "(medians of %zu)\n",
-                     median(plain_speeds), median(speeds), median(ratios), ratios.size());
+                     "(medians of %d)\n",
+                     plain_speeds.median(), speeds.median(), ratios.median(), ratios.runs());
     return equal ? 0 : 1;
 }
 

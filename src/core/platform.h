@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace aerie::platform {
 
@@ -16,7 +17,11 @@ class Handle {
     Handle() = default;
     explicit Handle(intptr_t value) : value_(value) {}
     Handle(Handle&& other) noexcept { *this = std::move(other); }
-    Handle& operator=(Handle&& other) noexcept;
+    Handle& operator=(Handle&& other) noexcept {
+        close();
+        value_ = std::exchange(other.value_, kNone);
+        return *this;
+    }
     ~Handle() { close(); }
 
     explicit operator bool() const { return value_ != kNone; }

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <thread>
-#include <utility>
 
 #include "core/platform.h"
 
@@ -40,12 +39,6 @@ fs::path variable(const char* name) {
 }
 
 }  // namespace
-
-Handle& Handle::operator=(Handle&& other) noexcept {
-    close();
-    value_ = std::exchange(other.value_, kNone);
-    return *this;
-}
 
 void Handle::close() {
     if (value_ != kNone) ::close(int(value_));

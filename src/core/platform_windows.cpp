@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
 
 #include "core/platform.h"
 
@@ -57,12 +56,6 @@ Handle open(const fs::path& path, DWORD access, DWORD share, DWORD disposition, 
 }
 
 }  // namespace
-
-Handle& Handle::operator=(Handle&& other) noexcept {
-    close();
-    value_ = std::exchange(other.value_, kNone);
-    return *this;
-}
 
 void Handle::close() {
     if (value_ != kNone) ::CloseHandle(handle_of(*this));

@@ -1,6 +1,7 @@
 // What a pass computes: per row its token, place in the sequence and the history that it sees.
 #pragma once
 
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 
@@ -44,10 +45,12 @@ inline Row child_row(const Row& parent, bool is_committed, int token, int draft_
     Row child = parent;
     child.token = token;
     child.position = parent.position + 1;
-    if (is_committed)
+    if (is_committed) {
         child.prefix = child.position;
-    else
+    } else {
+        assert(parent.depth() < kMaxDepth);
         child.path[parent.depth()] = parent.slot;
+    }
     child.slot = child.prefix + draft_slot;
     return child;
 }

@@ -8,9 +8,6 @@ namespace aerie {
 
 namespace {
 
-// Most positions that the model reads before a proposal after a stretch of plain decoding.
-constexpr int kWindow = 16;
-
 class Laps {
   public:
     explicit Laps(const Clock& clock) : clock_(clock), start_(clock()) {}

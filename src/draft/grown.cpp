@@ -10,7 +10,6 @@ namespace aerie {
 namespace {
 
 constexpr int kBacklogRows = 64;  // of some cycles; a piece of a prompt comes on top
-constexpr int kKeptRows = 16;     // of a backlog that is not read
 
 }  // namespace
 
@@ -109,30 +108,28 @@ void GrownDrafter::observe(const Observed& observed) {
         state.first = state.read = observed.first;
         state.waiting = 0;
     }
-    Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
-    if (state.waiting_at + state.waiting + count > backlog.rows) make_room(state, observed);
-    be_.run(Copy{backlog.row_range(state.waiting_at + state.waiting, count), observed.features});
+    const Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
+    if (state.waiting + count > backlog.rows) make_room(state, observed);
+    be_.run(Copy{backlog.row_range(state.waiting, count), observed.features});
     state.waiting += count;
 }
 
 void GrownDrafter::make_room(State& state, const Observed& observed) {
     if (observed.is_prompt && reads_prompt(state)) {
-        while (state.waiting > 0) read(state, observed.tokens, std::min(state.waiting, pass_rows_));
+        read(state, observed.tokens, state.waiting, 0);
         return;
     }
-    keep_newest(state, std::min(state.waiting, kKeptRows));
+    const int first = keep_newest(state, std::min(state.waiting, kWindow));
     const Tensor backlog = tensors_[size_t(state.pages.sequence())].backlog;
-    be_.run(Copy{backlog.row_range(0, state.waiting),
-                 backlog.row_range(state.waiting_at, state.waiting)});
-    state.waiting_at = 0;
+    be_.run(Copy{backlog.row_range(0, state.waiting), backlog.row_range(first, state.waiting)});
 }
 
-// Of what waits; the model begins anew there.
-void GrownDrafter::keep_newest(State& state, int count) {
+// Of what waits; the model begins anew there. Returns their first row in the backlog.
+int GrownDrafter::keep_newest(State& state, int count) {
     const int dropped = state.waiting - count;
     state.first = state.read += dropped;
-    state.waiting_at += dropped;
     state.waiting = count;
+    return dropped;
 }
 
 int GrownDrafter::backlog(const DraftRequest& request) const {
@@ -142,12 +139,20 @@ int GrownDrafter::backlog(const DraftRequest& request) const {
 
 void GrownDrafter::catch_up(const DraftRequest& request, int window) {
     State& state = static_cast<State&>(request.state);
-    if (model_->feature_columns() > 0 && state.waiting > window) keep_newest(state, window);
-    while (const int count = std::min(backlog(request), pass_rows_))
-        read(state, request.tokens, count);
+    const int first = state.waiting > window ? keep_newest(state, window) : 0;
+    read(state, request.tokens, backlog(request), first);
 }
 
-void GrownDrafter::read(State& state, std::span<const int> tokens, int count) {
+// Runs the model over the next `count` positions, whose features begin at this row of the backlog.
+void GrownDrafter::read(State& state, std::span<const int> tokens, int count, int backlog_row) {
+    for (int done = 0, rows; done < count; done += rows) {
+        rows = std::min(count - done, pass_rows_);
+        run_pass(state, tokens, rows, backlog_row + done);
+    }
+    state.waiting = 0;
+}
+
+void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count, int backlog_row) {
     const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
     state.pages.hold(state.read - state.first + count);
     rows_.clear();
@@ -156,15 +161,12 @@ void GrownDrafter::read(State& state, std::span<const int> tokens, int count) {
                                    state.read + i - state.first, state.pages.sequence()));
     const Rows block{t.rows.row_range(0, count)};
     be_.write(block.block, rows_.data());
-    const bool shown = model_->feature_columns() > 0;
-    model_->read(t.states.row_range(0, count),
-                 shown ? t.backlog.row_range(state.waiting_at, count) : Tensor{}, block);
+    const Tensor features =
+        model_->feature_columns() > 0 ? t.backlog.row_range(backlog_row, count) : Tensor{};
+    model_->read(t.states.row_range(0, count), features, block);
     state.read += count;
     state.passed = count;
     state.last = rows_.back();
-    if (!shown) return;
-    state.waiting -= count;
-    state.waiting_at = state.waiting > 0 ? state.waiting_at + count : 0;
 }
 
 TextEnd GrownDrafter::text_end(State& state) {

@@ -7,9 +7,11 @@
 
 #include "draft/grow.h"
 #include "draft/methods.h"
-#include "draft/tree_policy.h"
 
 namespace aerie {
+
+// Most positions that the model reads before a proposal after a stretch of plain decoding.
+constexpr int kWindow = 16;
 
 // How the trees of a method grow.
 struct Growth {
@@ -75,10 +77,10 @@ class GrownDrafter : public Drafter {
 
         const GrownDrafter& drafter;
         KvPages pages;
-        int first = 0, read = 0;          // positions in [first, read) have been run
-        int waiting = 0, waiting_at = 0;  // those behind them in the backlog, and their rows there
-        int passed = 0;                   // rows of the last pass
-        Row last;                         // the last of them
+        int first = 0, read = 0;  // positions in [first, read) have been run
+        int waiting = 0;          // those behind them, from the backlog's first row on
+        int passed = 0;           // rows of the last pass
+        Row last;                 // the last of them
     };
 
     // What begin and fork make.
@@ -96,8 +98,9 @@ class GrownDrafter : public Drafter {
 
   private:
     void make_room(State& state, const Observed& observed);
-    void keep_newest(State& state, int count);
-    void read(State& state, std::span<const int> tokens, int count);
+    int keep_newest(State& state, int count);
+    void read(State& state, std::span<const int> tokens, int count, int backlog_row);
+    void run_pass(State& state, std::span<const int> tokens, int count, int backlog_row);
     TextEnd text_end(State& state);
 
     Backend& be_;

@@ -90,7 +90,7 @@ Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
     if (const int edits = text.history().reserve(reach_.nodes, kReservedTokens);
         edits > edit_capacity_)
         reserve_edits(edits);
-    t_.texts[size_t(text.pages().sequence())].noise.begin(text.sampling().seed, length);
+    tensors_of(text).noise.begin(text.sampling().seed, length);
     int pending = 0;
     choose(text, count - 1, {&pending, 1}, 1, text.history().edits());
     const int root = 0;
@@ -108,7 +108,7 @@ void Batch::propose(std::span<Cycle> cycles) {
     Stopwatch watch(limits_.clock, seconds_.draft);
     for (Cycle& cycle : cycles) {
         Sequence& text = *cycle.text;
-        NoiseRows& noise = t_.texts[size_t(text.pages().sequence())].noise;
+        NoiseRows& noise = tensors_of(text).noise;
         noise.begin(text.sampling().seed, text.committed() + 1);
         DraftRequest request{text.draft(), text.tokens(), text.sampling().filters,
                              upload(text.history().edits())};
@@ -199,7 +199,7 @@ void Batch::commit(Cycle& cycle, int first) {
 Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first) {
     const int count = int(nodes.size());
     if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
-    BatchTensors::OfText& t = t_.texts[size_t(text.pages().sequence())];
+    BatchTensors::OfText& t = tensors_of(text);
     DepthList<int32_t> rows;
     for (int node : nodes) rows.push_back(first + node);
     const Tensor index = t.index.col_range(0, count);
@@ -253,7 +253,7 @@ void Batch::choose(Sequence& text, int first, std::span<int> choices, int depths
                    text.sampling().filters};
     step.rows = {t_.rows.row_range(first, count)};
     if (text.sampling().filters.temperature > 0)
-        step.noise = t_.texts[size_t(text.pages().sequence())].noise.rows(be_, depths);
+        step.noise = tensors_of(text).noise.rows(be_, depths);
     step.ids = t_.ids.col_range(0, count);
     be_.run(step);
     be_.read(step.ids, choices.data());

@@ -87,6 +87,9 @@ class Batch {
     Tensor features() const { return t_.features; }
 
   private:
+    BatchTensors::OfText& tensors_of(Sequence& text) {
+        return t_.texts[size_t(text.pages().sequence())];
+    }
     void forward(std::span<const Row> rows, int logit_rows);
     void choose(Sequence& text, int first, std::span<int> choices, int depths,
                 std::span<const Edit> edits);

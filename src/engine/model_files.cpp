@@ -88,8 +88,7 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
 
 DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& options,
                                  const BatchLimits& limits) const {
-    const NamedTensor* lm_head = target.tensors.find(
-        config.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+    const NamedTensor* lm_head = target.tensors.find(config.lm_head_name());
     const DType stored = lm_head ? lm_head->dtype : DType::F32;
     return {.options = draft,
             .target = config,

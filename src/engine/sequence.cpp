@@ -47,8 +47,7 @@ void Sequence::add(std::span<const int> tokens, bool are_output) {
 
 void Sequence::truncate(int length) {
     draft_->truncate(length);
-    committed_ = std::min(pages_.truncate(std::min(committed_, std::max(0, length - 1))),
-                          draft_->positions());
+    committed_ = std::min(pages_.truncate(kept(length)), draft_->positions());
     tokens_.resize(size_t(length));
     is_output_.resize(size_t(length));
     remember();
@@ -63,7 +62,7 @@ Sequence::Sequence(const Sequence& other, int length)
       context_(other.context_),
       sampling_(other.sampling_),
       with_logprobs_(other.with_logprobs_),
-      pages_(other.pages_.fork(std::min(other.committed_, std::max(0, length - 1)))),
+      pages_(other.pages_.fork(other.kept(length))),
       draft_(other.draft_->fork(length)) {
     tokens_.reserve(other.tokens_.capacity());
     tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + length);

@@ -1,6 +1,7 @@
 // One text and all that goes with it; nothing of a device but page numbers.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,6 +49,8 @@ class Sequence {
     Sequence(const Sequence& other, int length);
     void add(std::span<const int> tokens, bool are_output);
     void remember();
+    // Of the committed positions, those that a text cut to this length need not run again.
+    int kept(int length) const { return std::clamp(length - 1, 0, committed_); }
 
     int vocab_, context_;
     Sampling sampling_;

@@ -23,6 +23,10 @@ struct ModelConfig {
     bool tied_embeddings = false;
     std::vector<int> eos_ids;  // of config.json
 
+    // The tensor that the LM head is made of.
+    const char* lm_head_name() const {
+        return tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+    }
     int qkv_columns() const {
         return (attention.heads + 2 * attention.kv_heads) * attention.head_dim;
     }

@@ -54,8 +54,7 @@ class Llama final : public Target {
 
   private:
     std::unique_ptr<Weight> load_lm_head(const WeightLoader& loader) const {
-        const char* name = config_.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
-        return loader.matrix({{name, config_.vocab}}, config_.hidden);
+        return loader.matrix({{config_.lm_head_name(), config_.vocab}}, config_.hidden);
     }
     void copy_tap(const TargetPass& pass, int layer, Tensor state) {
         const int columns = config_.hidden;

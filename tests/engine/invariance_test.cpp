@@ -223,9 +223,8 @@ TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
         plan.add(some, DType::F32, int(chosen.size()), vocab);
         plan.add(index, DType::I32, 1, int(chosen.size()));
         const Buffer memory = plan.allocate(be);
-        std::vector<Row> rows(count);
-        for (int i = 0; i < count; ++i)
-            rows[size_t(i)] = {.token = 300 + i, .position = i, .slot = i, .prefix = i};
+        std::vector<Row> rows;
+        for (int i = 0; i < count; ++i) rows.push_back(causal_row(300 + i, i));
         be.write(block, rows.data());
         be.write(index, chosen.data());
         KvPool& kv = drafting.session->kv();

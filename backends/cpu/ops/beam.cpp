@@ -2,7 +2,6 @@
 // candidates.
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
 #include "core/float_environment.h"
 #include "cpu/backend.h"
@@ -38,26 +37,9 @@ Candidate* append_level(const Beam& step) {
 void select_best(int32_t* chosen, int width, const Candidate* level, int count) {
     int32_t order[kMaxCandidates];
     for (int i = 0; i < count; ++i) order[i] = i;
-    const auto before = [level](int32_t a, int32_t b) {
-        const float x = level[a].value, y = level[b].value;
-        if (std::isnan(x) || std::isnan(y))
-            return std::isnan(x) == std::isnan(y) ? a < b : !std::isnan(x);
-        return x != y ? x > y : a < b;
-    };
-    std::partial_sort(order, order + width, order + count, before);
+    std::partial_sort(order, order + width, order + count,
+                      [level](int32_t a, int32_t b) { return better(level, a, b); });
     std::copy_n(order, width, chosen);
-}
-
-Row extend(const Row& parent, bool from_root) {
-    Row next = parent;
-    next.position = parent.position + 1;
-    if (from_root) {
-        next.prefix = next.position;
-        return next;
-    }
-    assert(parent.depth() < kMaxDepth);
-    next.path[parent.depth()] = parent.slot;
-    return next;
 }
 
 }  // namespace
@@ -77,9 +59,8 @@ void CpuBackend::execute(const Beam& step) {
     for (int i = 0; i < width; ++i) {
         const int parent = chosen[i] / k;
         assert(parent >= 0 && parent < step.ids.rows);
-        next[i] = extend(*row<Row>(step.rows.block, parent), step.from_root);
-        next[i].token = level[chosen[i]].token;
-        next[i].slot = next[i].prefix + step.next_slot + i;
+        next[i] = child_row(*row<Row>(step.rows.block, parent), step.from_root,
+                            level[chosen[i]].token, step.next_slot + i);
         row<int32_t>(step.parent_row, 0)[i] = parent;
         row<int32_t>(step.frontier, 0)[i] = step.table_offset + chosen[i];
     }
