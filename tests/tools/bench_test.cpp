@@ -193,7 +193,9 @@ TEST(Bench, RefusesWhatMakesNoSense) {
     refused({"--like", "aerie-tiny", "-p", "100000"}, "context");
 }
 
-TEST(BenchPage, LeavesNothingBehindWhenItEndsEarly) {
+using Interrupt = NeedsPty;
+
+TEST_F(Interrupt, LeavesNoPageOfABench) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
         const TestFolder folder;
         Pty terminal;

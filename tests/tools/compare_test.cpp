@@ -164,7 +164,9 @@ TEST(CompareCommand, FailsAndNamesTheOp) {
         << table.out;
 }
 
-TEST(CompareCommand, IsInterruptedCleanly) {
+using Interrupt = NeedsPty;
+
+TEST_F(Interrupt, LeavesTheOldPageOfACompare) {
     const TestFolder folder;
     const fs::path page = folder.write("page.html", "old");
     Pty terminal;

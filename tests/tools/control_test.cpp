@@ -43,7 +43,9 @@ bool has_controls(const std::string& text) {
     return false;
 }
 
-TEST(Controls, OfGeneratedTextReachFilesButNoTerminal) {
+using Controls = NeedsPty;
+
+TEST_F(Controls, OfGeneratedTextReachFilesButNoTerminal) {
     const TestFolder folder;
     const std::vector<std::string> command = {
         "generate", "-m", model_of_controls(folder), "--draft", "none", "-p", "x", "-n", "3", "-q"};
@@ -62,7 +64,7 @@ TEST(Controls, OfGeneratedTextReachFilesButNoTerminal) {
     }
 }
 
-TEST(Controls, OfNamesReachNeitherTerminalNorPage) {
+TEST_F(Controls, OfNamesReachNeitherTerminalNorPage) {
     const TestFolder folder;
     const std::string name =
         "m\x1b]0;x\x07\xC2\x9B"
@@ -85,7 +87,7 @@ TEST(Controls, OfNamesReachNeitherTerminalNorPage) {
     EXPECT_NE(page.find(kShownInPlace), std::string::npos);
 }
 
-TEST(Controls, OfProgressReachNoTerminal) {
+TEST_F(Controls, OfProgressReachNoTerminal) {
     const TestFolder folder;
     fs::create_directory_symlink(models_dir() / "aerie-tiny", folder.path() / "m\x1b]0;x\x07");
     Pty terminal;

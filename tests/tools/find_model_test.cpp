@@ -67,11 +67,12 @@ TEST(FindModel, HeadsAreOptional) {
     EXPECT_EQ(field(plain, "ids"), bundled_ids());
     EXPECT_EQ(field(*plain.find("stats"), "cycles"), "11");
     for (const char* flag : {"--head", "-md", "--model-draft"}) {
-        const auto flags = with({"-m", lonely, flag, "aerie-tiny-eagle"}, kFlags);
+        const auto flags =
+            with({"-m", lonely, flag, "aerie-tiny-eagle", "--tree", "8,3,4"}, kFlags);
         EXPECT_LT(generated(flags).find("stats")->find("cycles")->number(), 11);
     }
     const Surroundings around{.variables = {{"AERIE_HEAD", kModels + "/aerie-tiny-eagle"}}};
-    const Json drafted = generated(with({"-m", lonely}, kFlags), around);
+    const Json drafted = generated(with({"-m", lonely, "--tree", "8,3,4"}, kFlags), around);
     EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
 }
 

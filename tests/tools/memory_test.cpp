@@ -29,8 +29,7 @@ const std::string& large_model() {
             config.attention = {16, 16, 64};
             write_toy_model(target, config, DType::F16, 0.02f, 1);
             for (const char* name : {"tokenizer.model", "tokenizer_config.json"})
-                fs::copy_file(models_dir() / "aerie-tiny" / name,
-                              fs::path(target) / name);
+                fs::copy_file(models_dir() / "aerie-tiny" / name, fs::path(target) / name);
         }
         ~Model() { fs::remove_all(folder); }
     } model;

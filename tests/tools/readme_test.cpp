@@ -66,7 +66,8 @@ TEST(Readme, CommandsWork) {
         EXPECT_EQ(outcome.exit_code, 0) << shown << ": " << outcome.err;
         EXPECT_FALSE(outcome.out.empty() && outcome.err.empty()) << shown;
     }
-    for (const char* name : {"generate", "info", "devices", "perplexity", "bench", "synth", "compare"})
+    for (const char* name :
+         {"generate", "info", "devices", "perplexity", "bench", "synth", "compare"})
         EXPECT_TRUE(std::any_of(commands.begin(), commands.end(),
                                 [&](const auto& command) { return command.front() == name; }))
             << "README.md shows no " << name;

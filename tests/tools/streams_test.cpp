@@ -41,7 +41,9 @@ TEST_P(Signals, EndTheTextCleanly) {
 
 INSTANTIATE_TEST_SUITE_P(All, Signals, testing::Values(SIGINT, SIGTERM, SIGHUP));
 
-TEST(Interrupt, StillGivesJson) {
+using Interrupt = NeedsPty;
+
+TEST_F(Interrupt, StillGivesJson) {
     Pty terminal;
     Surroundings around = kSlowly;
     around.before = [&] { terminal.serve(STDERR_FILENO); };
@@ -54,7 +56,7 @@ TEST(Interrupt, StillGivesJson) {
 }
 
 // A model whose loading takes seconds: random weights of 1.1 billion parameters.
-TEST(Interrupt, WhileLoadingEndsAtOnce) {
+TEST_F(Interrupt, WhileLoadingEndsAtOnce) {
     Pty terminal;
     Program program({"bench", "--like", "tinyllama-1.1b", "--weights", "q8_0"},
                     {.before = [&] { terminal.serve(STDERR_FILENO); }});
@@ -66,7 +68,7 @@ TEST(Interrupt, WhileLoadingEndsAtOnce) {
     EXPECT_LT(outcome.cpu_seconds, 2) << "it did not go on loading";
 }
 
-TEST(Interrupt, WhileThePromptIsReadEndsAtOnce) {
+TEST_F(Interrupt, WhileThePromptIsReadEndsAtOnce) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     Program program({"generate", "-q"}, {.before = [&] {
@@ -167,6 +169,8 @@ TEST(Stdout, GoneReaderEndsTheProgram) {
     EXPECT_LT(outcome.cpu_seconds, 2);
 }
 
+using Terminal = NeedsPty;
+
 // What a short run writes to a terminal as stderr.
 std::string on_terminal(std::vector<std::pair<std::string, std::string>> variables) {
     Pty terminal;
@@ -177,7 +181,7 @@ std::string on_terminal(std::vector<std::pair<std::string, std::string>> variabl
     return terminal.text();
 }
 
-TEST(Terminal, ShowsProgressAndRemovesIt) {
+TEST_F(Terminal, ShowsProgressAndRemovesIt) {
     const std::string text = on_terminal({});
     const size_t statistics = text.find("4 tokens");
     ASSERT_NE(statistics, std::string::npos) << text;
@@ -185,7 +189,7 @@ TEST(Terminal, ShowsProgressAndRemovesIt) {
     EXPECT_NE(text.find("\r\x1b[K\x1b[2m4 tokens"), std::string::npos) << "no clean line";
 }
 
-TEST(Terminal, HasNoColorsIfTheUserWantsNone) {
+TEST_F(Terminal, HasNoColorsIfTheUserWantsNone) {
     const std::string text = on_terminal({{"NO_COLOR", "1"}});
     EXPECT_NE(text.find("4 tokens"), std::string::npos) << text;
     EXPECT_EQ(text.find("m4 tokens"), std::string::npos) << text;

@@ -1,6 +1,6 @@
 // Writers of whole models in the formats and types that are read.
-#include "paths.h"
 #include "tools/write_model.h"
+#include "paths.h"
 
 #include <cstring>
 #include <fstream>
