@@ -183,9 +183,12 @@ void bench_sample(State& state, const Filters& filters, int rows) {
     Tensors tensors;
     Sample step;
     step.choice.logits = tensors.random(rows, 32000, 3);
-    step.choice.filters = filters;
+    const RowChoice rule(filters, {});
+    step.choice.rules = {
+        tensors.make(1, kRowChoiceInts, DType::I32), {}, filters.top_k > 0, filters.top_p < 1};
+    device().write(step.choice.rules.block, &rule);
     step.rows = tensors.rows(rows, 0);
-    step.noise = tensors.make(1, 32000);
+    if (filters.temperature > 0) step.noise = tensors.make(1, 32000);
     step.ids = tensors.make(1, rows, DType::I32);
     repeat(state, [&] { device().run(step); });
 }

@@ -9,25 +9,27 @@ layout(local_size_x = 256) in;
 PARAMS(BestParams);
 WRITES(0, uint, partial);  // [rows][slices][2]: key, id
 #include "lib/processed.glsl"
-READS(5, int, rows);
+READS(6, int, rows);
 #include "lib/row_fields.glsl"
 
 shared uvec2 leaders[256];
 
 void main() {
     uint t = gl_LocalInvocationID.x, slice = gl_WorkGroupID.x, row = gl_WorkGroupID.y;
-    uint place = at[5] + row * kRowWords, noise_at = 0u;
+    uint place = at[6] + row * kRowWords, noise_at = 0u;
     bool weighs = begin_row(row) && p.noisy != 0u;
     if (p.noisy != 0u) {
         if (rows[place + kRowSlot] < 0) return;
-        begin_cut(row);
-        uint depth = uint(rows[place + kRowPosition] - rows[place + kRowPrefix]);
-        noise_at = at[4] + depth * p.noise_stride;
+        if (weighs) {
+            begin_cut(row);
+            uint depth = uint(rows[place + kRowPosition] - rows[place + kRowPrefix]);
+            noise_at = at[4] + (rules[row_rule + kRuleNoise] + depth) * p.noise_stride;
+        }
     }
     uvec2 best = uvec2(0u, kNoId);
     uint end = min((slice + 1u) * kSlice, p.choice.vocab);
     for (uint id = slice * kSlice + t; id < end; id += 256u) {
-        uint key = weighs ? noisy_key(id, noise_at) : logit_key(id);
+        uint key = weighs ? noisy_key(id, noise_at + id) : logit_key(id);
         if (weighs && key == kLowestKey) key = 0u;  // filtered: never chosen
         if (key > best.x) best = uvec2(key, id);
     }

@@ -16,6 +16,8 @@ PARAMS(CutParams);
 WRITES(0, uint, histogram);
 WRITES(1, uint, cuts);
 READS(2, uint, tops);
+READS(3, uint, rules);
+#include "lib/rule_fields.glsl"
 
 const uint kOwn = kDigits / 256u;  // digits of an invocation; invocation 0 has the highest
 
@@ -33,13 +35,28 @@ shared Sum passed;
 shared Sum goal;
 shared uint chosen;  // the invocation that has the digit
 
+uint wanted;  // tokens; 0: by mass
+float share;  // of the mass: of what the search before this one kept, or of all
+bool within_last;
+
+// Whether the row has such a cut.
+bool begin_row(uint row) {
+    uint rule = at[3] + row * p.choice.rules_stride, top_k = rules[rule + kRuleTopK];
+    if (uintBitsToFloat(rules[rule + kRuleScale]) == 0.0) return false;
+    if (!is_finite_key(tops[at[2] + row * 2u])) return false;
+    share = uintBitsToFloat(rules[rule + kRuleTopP]);
+    within_last = top_k > 0u && top_k < p.choice.vocab;
+    wanted = p.by_mass != 0u ? 0u : top_k;
+    return p.by_mass != 0u ? share < 1.0 : within_last;
+}
+
 Sum add(Sum a, Sum b) {
     return Sum(a.count + b.count, sum_of(a.mass, b.mass));
 }
 
 // Whether what is wanted is reached with these.
 bool reached(Sum sum) {
-    return p.wanted != 0u ? sum.count >= goal.count : at_least(sum.mass, goal.mass);
+    return wanted != 0u ? sum.count >= goal.count : at_least(sum.mass, goal.mass);
 }
 
 Sum of_digit(uint row, uint digit) {
@@ -53,14 +70,14 @@ uint first_digit(uint invocation) {
 
 void begin_search(uint cut) {
     if (p.level == 0u) {
-        goal = Sum(p.wanted, uvec2(0u));
-        if (p.wanted == 0u) {
+        goal = Sum(wanted, uvec2(0u));
+        if (wanted == 0u) {
             uvec2 whole = uvec2(cuts[cut + 6u], cuts[cut + 7u]);
-            if (p.within_last == 0u) {
+            if (!within_last) {
                 whole = uvec2(0u);
                 for (uint i = 0u; i < 16u; ++i) whole = sum_of(whole, group_masses[i]);
             }
-            goal.mass = share_of(whole, p.share);
+            goal.mass = share_of(whole, share);
         }
         return;
     }
@@ -109,7 +126,7 @@ void descend(uint row, uint cut) {
             passed = next;
             continue;
         }
-        bool is_all = own.count == 1u || (p.wanted != 0u && next.count == goal.count);
+        bool is_all = own.count == 1u || (wanted != 0u && next.count == goal.count);
         if (p.level < 3u)
             key.x |= digit << (first ? 21u : p.level == 1u ? 10u : 0u);
         else
@@ -122,7 +139,7 @@ void descend(uint row, uint cut) {
 
 void main() {
     uint t = gl_LocalInvocationID.x, row = gl_WorkGroupID.x, cut = at[1] + row * kCutWords;
-    if (!is_finite_key(tops[at[2] + row * 2u])) return;
+    if (!begin_row(row)) return;
     if (p.level != 0u && cuts[cut + 2u] != 0u) return;
     Sum own = Sum(0u, uvec2(0u));
     for (uint i = 0u; i < kOwn; ++i) own = add(own, of_digit(row, first_digit(t) - i));

@@ -33,7 +33,7 @@ uint digit_of(uint key, uint id) {
 void main() {
     uint t = gl_LocalInvocationID.x, slice = gl_WorkGroupID.x, row = gl_WorkGroupID.y;
     uint cut_at = at[3] + row * kCutWords;
-    if (!begin_row(row)) return;
+    if (!begin_row(row) || (p.by_mass != 0u ? !row_nucleus : !row_limited)) return;
     if (p.level != 0u && cuts[cut_at + 2u] != 0u) return;
     uvec2 cut = uvec2(cuts[cut_at], cuts[cut_at + 1u]);
     for (uint i = t; i < kDigits; i += 256u) counts[i] = lows[i] = highs[i] = 0u;
@@ -44,14 +44,14 @@ void main() {
         if (!in_reach(key, id, cut)) continue;
         uint digit = digit_of(key, id);
         atomicAdd(counts[digit], 1u);
-        if (p.weighs != 0u) ADD_FIXED(lows[digit], highs[digit], fixed_of(exp_of(weighed(key))));
+        if (row_nucleus) ADD_FIXED(lows[digit], highs[digit], fixed_of(exp_of(weighed(key))));
     }
     barrier();
     uint to = at[0] + row * 3u * kDigits;
     for (uint i = t; i < kDigits; i += 256u) {
         if (counts[i] == 0u) continue;
         atomicAdd(histogram[to + i], counts[i]);
-        if (p.weighs != 0u)
+        if (row_nucleus)
             ADD_FIXED(histogram[to + kDigits + i], histogram[to + 2u * kDigits + i],
                       uvec2(lows[i], highs[i]));
     }

@@ -1,7 +1,6 @@
 #version 450
-// Rows of logits after edits and mask; what a mask forbids becomes NaN. A workgroup has a slice of
-// a row. Edits of one token are applied one by one in their order: in each round the first of each
-// token that is left. Nearly always one round is all.
+// Rows of logits after penalties and mask; what a mask forbids becomes NaN. A workgroup has a slice
+// of a row. What the tokens of a drafted row's own path add comes last: they are few.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/quotient.glsl"
@@ -11,95 +10,84 @@ PARAMS(EditParams);
 WRITES(0, uint, edited);  // [rows, vocab]
 READS(1, uint, logits);
 READS(2, uint, mask);
-READS(3, int, edits);  // [count][4]: row (-1: all), token, divide, add; by row
+READS(3, int, seen);  // [texts][target ids]
+READS(4, int, id_map);
+READS(5, uint, rules);
+READS(6, int, rows);  // of the whole choice
+#include "lib/row_fields.glsl"
+#include "lib/rule_fields.glsl"
 
-const uint kNone = 0xffffffffu;
+const uint kMostPath = kRowWords - kRowPath;
 
-shared uint words[kEditSlice];      // logits
-shared uint following[kEditSlice];  // the next edit of each token
-shared uint applied[kEditSlice];    // 1 + the last one
-shared bool left;
+shared uint words[kEditSlice];    // logits
+shared uint path[kMostPath];      // tokens of the row's path below the root, its own included
 
-uint first, count;       // tokens of the slice
-uint general, own, all;  // edits of every row, the first of this row, both together
+uint row_at, rule_at, seen_at;
+uint first, count;  // tokens of the slice
+uint path_count;
 
-// Edits of rows before this one.
-uint edits_before(int row) {
-    uint low = 0u, high = p.edits;
-    while (low < high) {
-        uint middle = (low + high) / 2u;
-        if (edits[at[3] + middle * 4u] < row)
-            low = middle + 1u;
-        else
-            high = middle;
+float rule_value(uint field) {
+    return uintBitsToFloat(rules[rule_at + field]);
+}
+
+uint token_of(uint id) {
+    return p.has_map != 0u ? uint(id_map[at[4] + id]) : id;
+}
+
+// `more`: how often the path has the token.
+uint penalised(uint word, uint token, int more) {
+    int times_seen = seen[seen_at + token] + 2 * more;
+    if (times_seen == 0 || (word & 0x7fffffffu) > 0x7f800000u) return word;
+    float logit = uintBitsToFloat(word), repetition = rule_value(kRuleRepetition);
+    precise float scaled = logit * repetition;
+    if (word != 0u && word < 0x80000000u) scaled = quotient(logit, repetition);
+    precise float lost = 0.0;
+    if (times_seen > 1) {
+        precise float frequency = rule_value(kRuleFrequency) * float(times_seen / 2);
+        lost = -(frequency + rule_value(kRulePresence));
     }
-    return low;
-}
-
-// Edit i of the row, ascending, and its place in the slice: at least `count` if it is in another.
-uint edit_of(uint i, out uint place) {
-    uint edit = i < general ? i : own + i - general;
-    place = uint(edits[at[3] + edit * 4u + 1u]) - first;
-    return edit;
-}
-
-uint apply(uint edit, uint word) {
-    if ((word & 0x7fffffffu) > 0x7f800000u) return word;
-    float logit = uintBitsToFloat(word), divide = intBitsToFloat(edits[at[3] + edit * 4u + 2u]);
-    precise float scaled = logit * divide;
-    if (word != 0u && word < 0x80000000u) scaled = quotient(logit, divide);
-    precise float sum = scaled + intBitsToFloat(edits[at[3] + edit * 4u + 3u]);
+    precise float sum = scaled + lost;
     return floatBitsToUint(sum);
 }
 
-void load(uint row) {
-    for (uint i = gl_LocalInvocationID.x; i < count; i += 256u) {
-        uint id = first + i;
-        words[i] = logits[at[1] + row * p.logits_stride + id];
-        if (p.has_mask != 0u) {
-            uint allowed = mask[at[2] + row * p.mask_stride + id / 32u];
-            if ((allowed >> (id % 32u) & 1u) == 0u) words[i] = 0x7fc00000u;
-        }
-        following[i] = kNone;
-        applied[i] = 0u;
+uint changed(uint id, int more) {
+    uint word = logits[row_at + id], token = token_of(id);
+    if (p.mask_stride != 0u) {
+        uint allowed = mask[at[2] + gl_WorkGroupID.y * p.mask_stride + token / 32u];
+        if ((allowed >> (token % 32u) & 1u) == 0u) return 0x7fc00000u;
     }
+    return p.seen_stride != 0u ? penalised(word, token, more) : word;
 }
 
-// One round; tells whether it left any.
-bool apply_first_ones() {
-    uint t = gl_LocalInvocationID.x, place;
-    for (uint i = t; i < all; i += 256u) {
-        uint edit = edit_of(i, place);
-        if (place < count && edit >= applied[place]) atomicMin(following[place], edit);
-    }
-    if (t == 0u) left = false;
-    barrier();
-    for (uint i = t; i < all; i += 256u) {
-        uint edit = edit_of(i, place);
-        if (place >= count || edit < following[place]) continue;
-        if (edit > following[place]) {
-            left = true;
-        } else {
-            words[place] = apply(edit, words[place]);
-            applied[place] = edit + 1u;
-        }
-    }
-    barrier();
-    return left;
+// By as many invocations as the path has tokens.
+void load_path(uint row) {
+    path_count = 0u;
+    if (p.has_rows == 0u) return;
+    uint place = at[6] + row * kRowWords, i = gl_LocalInvocationID.x + 1u;
+    int depth = rows[place + kRowPosition] - rows[place + kRowPrefix];
+    path_count = uint(max(depth, 0));
+    if (i > path_count) return;
+    int back = i < path_count ? rows[place + kRowSlot] - rows[place + kRowPath + i] : 0;
+    path[i - 1u] = uint(rows[place - uint(back) * kRowWords]);
 }
 
 void main() {
     uint row = gl_WorkGroupID.y, t = gl_LocalInvocationID.x;
     first = gl_WorkGroupID.x * kEditSlice;
-    count = min(p.vocab - first, kEditSlice);
-    load(row);
-    general = edits_before(0);
-    own = edits_before(int(p.first_row + row));
-    all = general + edits_before(int(p.first_row + row) + 1) - own;
+    count = min(p.choice.vocab - first, kEditSlice);
+    row_at = at[1] + row * p.choice.logits_stride;
+    rule_at = at[5] + row * p.choice.rules_stride;
+    if (p.seen_stride != 0u) seen_at = at[3] + rules[rule_at + kRuleText] * p.seen_stride;
+    load_path(p.first_row + row);
+    for (uint i = t; i < count; i += 256u) words[i] = changed(first + i, 0);
     barrier();
-    while (all > 0u && apply_first_ones()) {
-        for (uint i = t; i < count; i += 256u) following[i] = kNone;
-        barrier();
+    if (t < path_count && path[t] - first < count) {
+        int more = 0;
+        for (uint i = 0u; i < path_count; ++i)
+            if (path[i] == path[t]) ++more;
+        words[path[t] - first] = changed(path[t], more);
     }
-    for (uint i = t; i < count; i += 256u) edited[at[0] + row * p.vocab + first + i] = words[i];
+    barrier();
+    for (uint i = t; i < count; i += 256u)
+        edited[at[0] + row * p.choice.vocab + first + i] = words[i];
 }

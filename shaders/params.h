@@ -74,14 +74,14 @@ const uint kCutWords = 8;   // of a row's cut, see cut_descend.comp
 
 struct ChoiceParams {  // rows of logits and what is done to them
     uint vocab, logits_stride;
-    float scale;                  // 1 / temperature
-    uint has_cut;                 // by top-k or top-p
-    float least_high, least_low;  // their sum: temperature * log(min_p); -inf: off
+    uint has_rules, rules_stride;  // 0: one for all rows
 };
 
 struct EditParams {
-    uint vocab, logits_stride, mask_stride, has_mask;
-    uint first_row, edits;  // of this block of rows; how many there are
+    ChoiceParams choice;
+    uint seen_stride, mask_stride;  // 0: none
+    uint has_map;
+    uint has_rows, first_row;  // whether rows are drafted; of this block
 };
 
 struct BestParams {
@@ -92,11 +92,8 @@ struct BestParams {
 
 struct CutParams {
     ChoiceParams choice;
-    uint level;        // digits that are known: three of the key, then two of the id
-    uint wanted;       // tokens; 0: by mass
-    uint weighs;       // whether masses are wanted
-    float share;       // of the mass: top-p
-    uint within_last;  // share of what the last search kept, else of all
+    uint level;    // digits that are known: three of the key, then two of the id
+    uint by_mass;  // the search for top-p, after that for top-k
 };
 
 struct TopKParams {

@@ -15,6 +15,8 @@ WRITES(1, float, log_probs);
 READS(2, uint, partial);  // as in top_k_slice
 READS(3, uint, tops);
 READS(4, int, id_map);
+READS(5, uint, rules);
+#include "lib/rule_fields.glsl"
 #include "lib/best_of.glsl"
 
 shared float log_total;  // of exp((value - best) / softness)
@@ -55,6 +57,10 @@ float total_of_best() {
 void main() {
     uint t = gl_LocalInvocationID.x, row = gl_WorkGroupID.x;
     bool noisy = p.noisy != 0u && is_finite_key(tops[at[3] + row * 2u]);
+    if (noisy) {
+        uint rule = at[5] + row * p.choice.rules_stride;
+        noisy = uintBitsToFloat(rules[rule + kRuleScale]) != 0.0;
+    }
     from = at[2] + row * p.slices * (2u * p.width + 2u);
     find_best(p.width, p.slices * p.width);
     bool sound = is_finite_key(best_items[0].x);

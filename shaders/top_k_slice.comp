@@ -12,6 +12,7 @@ PARAMS(TopKParams);
 WRITES(0, uint, partial);  // [rows][slices]: width keys, width ids, sum (low, high)
 #include "lib/best_of.glsl"
 #include "lib/processed.glsl"
+READS(6, int, id_map);
 
 shared uint low, high;
 
@@ -20,7 +21,9 @@ bool noisy;
 
 uvec2 item(uint i) {
     uint id = first + i;
-    return uvec2(noisy ? noisy_key(id, at[4]) : logit_key(id), id);
+    if (!noisy) return uvec2(logit_key(id), id);
+    uint token = p.has_map != 0u ? uint(id_map[at[6] + id]) : id;
+    return uvec2(noisy_key(id, at[4] + token), id);
 }
 
 void add_exponentials(uint count) {

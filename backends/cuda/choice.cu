@@ -1,6 +1,5 @@
 // Choices from rows of logits: sample, probs and top_k. A block of threads a row.
 #include <algorithm>
-#include <cmath>
 
 #include "cuda/backend.h"
 #include "cuda/device/logits.cuh"
@@ -14,65 +13,96 @@ namespace {
 constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-probabilities
 static_assert(kPassRows * sizeof(LogitRow) <= kRowStateBytes);
 
-Cuts cuts_of(const Filters& filters) {
-    return {.temperature = filters.temperature,
-            .top_k = filters.top_k,
-            .top_p = filters.top_p,
-            .min_p = filters.min_p > 0,
-            .log_min_p = filters.min_p > 0 ? std::log(std::min(double(filters.min_p), 1.0)) : 0};
-}
+// Tokens of a drafted row's path below the root, its own included.
+struct PathTokens {
+    SharedArray<int32_t, kMaxDepth>& tokens;
+    int count = 0;
 
-// Logits after edits and mask. Edits of one token come in order: one thread has all of them. A
-// forbidden token is NaN: it ranks below -inf and is never chosen.
-__global__ void edit_kernel(View<float> out, View<const float> logits, View<const int32_t> edits,
-                            View<const int32_t> mask, int first_row) {
-    const int r = int(blockIdx.x), thread = int(threadIdx.x);
-    for (int id = thread; id < out.cols; id += kChoiceThreads) out[r][id] = logits[r][id];
-    __syncthreads();
-    for (int i = 0; edits.data && i < edits.rows; ++i) {
-        const Edit& edit = *reinterpret_cast<const Edit*>(edits[i]);
-        if (edit.row != -1 && edit.row != first_row + r) continue;
-        if (edit.token % kChoiceThreads != thread) continue;
-        float& l = out[r][edit.token];
-        l = (l > 0 ? l / edit.divide : l * edit.divide) + edit.add;
+    // By all threads of the block; a barrier must follow.
+    __device__ void load(const View<const int32_t>& rows, int index) {
+        const Row& last = *reinterpret_cast<const Row*>(rows[index]);
+        count = max(last.position - last.prefix, 0);
+        const int i = int(threadIdx.x) + 1;  // of the path; the root is known to `seen`
+        if (i > count) return;
+        const int place = i < count ? index - (last.slot - last.path[i]) : index;
+        tokens[i - 1] = reinterpret_cast<const Row*>(rows[place])->token;
     }
-    if (!mask.data) return;
-    for (int id = thread; id < out.cols; id += kChoiceThreads)
-        if (!(uint32_t(mask[r][id / 32]) >> (id % 32) & 1)) out[r][id] = not_a_number();
+    __device__ int times(int token) const {
+        int times = 0;
+        for (int i = 0; i < count; ++i) times += tokens[i] == token;
+        return times;
+    }
+};
+
+__device__ float penalised(float logit, const RowChoice& rule, int32_t seen) {
+    const int times = seen / kPutOut;
+    const float add = times > 0 ? -(rule.frequency * float(times) + rule.presence) : 0;
+    return (logit > 0 ? logit / rule.repetition : logit * rule.repetition) + add;
 }
 
-// body(logits of some rows, the first of them), with edits and mask applied.
+// Logits after penalties and mask. A forbidden token is NaN: it ranks below -inf and is never
+// chosen. `rows` of the whole choice, if it has drafted ones.
+__global__ void edit_kernel(View<float> out, View<const float> logits, RulesView rules,
+                            View<const int32_t> mask, const int32_t* id_map,
+                            View<const int32_t> rows, int first_row) {
+    __shared__ SharedArray<int32_t, kMaxDepth> tokens;
+    const int r = int(blockIdx.x);
+    const RowChoice rule = rules.of(r);
+    PathTokens path{tokens};
+    if (rules.seen.data && rows.data) path.load(rows, first_row + r);
+    __syncthreads();
+    for (int id = int(threadIdx.x); id < out.cols; id += kChoiceThreads) {
+        const int token = id_map ? id_map[id] : id;
+        float logit = logits[r][id];
+        if (rules.seen.data) {
+            const int32_t seen = rules.seen[rule.text][token] + path.times(token) * kPutOut;
+            if (seen != 0) logit = penalised(logit, rule, seen);
+        }
+        if (mask.data && !(uint32_t(mask[r][token / 32]) >> (token % 32) & 1))
+            logit = not_a_number();
+        out[r][id] = logit;
+    }
+}
+
+const int32_t* ids_of(const Choice& choice) {
+    return choice.id_map ? row<const int32_t>(choice.id_map, 0) : nullptr;
+}
+
+// body(logits of some rows, their rules, the first of them), with penalties and mask applied.
 template <class Body>
-void for_edited_rows(const Choice& choice, float* space, Queue& queue, const Body& body) {
+void for_edited_rows(const Choice& choice, const Rows& rows, float* space, Queue& queue,
+                     const Body& body) {
     for (int first = 0; first < choice.logits.rows; first += kPassRows) {
         const int count = std::min(kPassRows, choice.logits.rows - first);
+        const RulesView rules(choice.rules, first, count);
         View<float> logits(choice.logits.row_range(first, count));
-        if (choice.edits || choice.mask) {
+        if (choice.rules.seen || choice.mask) {
             const View<float> from = logits;
             logits.data = space;
             logits.stride = size_t(logits.cols);
             const Tensor mask = choice.mask ? choice.mask.row_range(first, count) : Tensor{};
             launch(edit_kernel, {dim3(unsigned(count)), dim3(kChoiceThreads), queue, "edit"},
-                   logits, View<const float>{from}, choice.edits, mask, first);
+                   logits, View<const float>{from}, rules, mask, ids_of(choice), rows.block, first);
         }
-        body(View<const float>{logits}, first);
+        body(View<const float>{logits}, rules, first);
     }
 }
 
-__global__ void sample_kernel(int32_t* ids, View<const float> logits, Cuts cuts,
+__global__ void sample_kernel(int32_t* ids, View<const float> logits, RulesView rules,
                               View<const int32_t> rows, View<const float> noise) {
     __shared__ BlockReducer::Space space;
     BlockReducer reducer(space);
     const int r = int(blockIdx.x);
     const Row& place = *reinterpret_cast<const Row*>(rows[r]);
     if (place.slot < 0) return;
-    const LogitRow row = processed_row(logits[r], logits.cols, cuts, reducer);
+    const RowChoice rule = noise.data ? rules.of(r) : RowChoice{};
+    const LogitRow row = processed_row(logits[r], logits.cols, rule, reducer);
     int chosen = row.top_id;
     if (row.temperature > 0) {
-        const float* noise_row = noise[place.position - place.prefix];
+        const float* noise_row = noise[rule.noise + place.position - place.prefix];
         uint64_t best = 0;
         for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads) {
-            const float z = (row.kept(id) - row.top) * row.scale() + noise_row[id];
+            const float z = (row.kept(id) - row.top) * row.scale + noise_row[id];
             const uint64_t key = order_key(z, id);
             if (key > best) best = key;
         }
@@ -81,21 +111,20 @@ __global__ void sample_kernel(int32_t* ids, View<const float> logits, Cuts cuts,
     if (threadIdx.x == 0) ids[r] = chosen;
 }
 
-__global__ void probs_kernel(View<float> out, View<const float> logits, Cuts cuts) {
+__global__ void probs_kernel(View<float> out, View<const float> logits, RulesView rules) {
     __shared__ BlockReducer::Space space;
     BlockReducer reducer(space);
     const int r = int(blockIdx.x);
-    const LogitRow row = processed_row(logits[r], logits.cols, cuts, reducer);
+    const LogitRow row = processed_row(logits[r], logits.cols, rules.of(r), reducer);
     if (row.temperature == 0) {
         for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads)
             out[r][id] = id == row.top_id ? 1.0f : 0.0f;
         return;
     }
-    const float scale = row.scale();
-    const double total = double(total_mass(row, scale, reducer)) / double(kMassOne);
+    const double total = double(total_mass(row, row.scale, reducer)) / double(kMassOne);
     const float factor = float(1 / total);
     for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads) {
-        const float z = (row.kept(id) - row.top) * scale;
+        const float z = (row.kept(id) - row.top) * row.scale;
         out[r][id] = z <= infinity() ? exp_of(z) * factor : 0.0f;
     }
 }
@@ -104,8 +133,8 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, Cuts cut
 // the best of those.
 struct TopKView {
     View<const float> logits;
-    Cuts cuts;
-    const float* noise;  // null: rank by logit
+    RulesView rules;
+    const float* noise;  // by target id; null: rank by logit
     float softness;
     const int32_t* id_map;  // null: identity
     View<int32_t> ids;
@@ -116,12 +145,13 @@ struct TopKView {
 
     // Without noise only the logits count.
     __device__ LogitRow row(int r) const {
-        return noise ? rows[r] : LogitRow{logits[r], logits.cols, 0, -1, 0, 0};
+        return noise ? rows[r] : LogitRow{logits[r], logits.cols, 0, -1, 0, 0, 0};
     }
     __device__ bool is_noisy(const LogitRow& row) const { return noise && row.temperature > 0; }
+    __device__ int target_id(int id) const { return id_map ? id_map[id] : id; }
     __device__ float value(const LogitRow& row, int id) const {
         if (!is_noisy(row)) return row.x[id];
-        return (row.kept(id) - row.top) * row.scale() + noise[id];
+        return (row.kept(id) - row.top) * row.scale + noise[target_id(id)];
     }
     __device__ uint64_t* best_of(int r, int slice) const {
         return best + (size_t(r) * size_t(slices) + size_t(slice)) * size_t(width);
@@ -132,7 +162,8 @@ __global__ void top_k_rows_kernel(TopKView step) {
     __shared__ BlockReducer::Space space;
     BlockReducer reducer(space);
     const float* x = step.logits[int(blockIdx.x)];
-    const LogitRow row = processed_row(x, step.logits.cols, step.cuts, reducer);
+    const RowChoice rule = step.rules.of(int(blockIdx.x));
+    const LogitRow row = processed_row(x, step.logits.cols, rule, reducer);
     if (threadIdx.x == 0) step.rows[blockIdx.x] = row;
 }
 
@@ -202,14 +233,14 @@ __global__ void top_k_merge_kernel(TopKView step) {
         softness = step.softness;
         if (count > 0) total = log_sum_exp(values, count, softness);
     } else {
-        row = row_of(row.x, row.vocab, step.cuts, best[0]);
+        row = row_of(row.x, row.vocab, {}, best[0]);
         const uint64_t mass = total_mass(row, 1.0f, reducer);
         total = double(row.top) + log(double(mass) / double(kMassOne));
     }
     if (i >= k) return;
     const int id = id_of(best[i]);
     const double log_prob = double(values[i]) / softness - total;
-    step.ids[r][i] = step.id_map ? step.id_map[id] : id;
+    step.ids[r][i] = step.target_id(id);
     step.log_probs[r][i] = i < count ? float(log_prob) : -infinity();
 }
 
@@ -217,35 +248,39 @@ __global__ void top_k_merge_kernel(TopKView step) {
 
 template <>
 void CudaBackend::execute(const Sample& step) {
-    for_edited_rows(step.choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
-        launch(sample_kernel,
-               {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "sample"},
-               row<int32_t>(step.ids, 0) + first, logits, cuts_of(step.choice.filters),
-               step.rows.range(first, logits.rows).block, step.noise);
-    });
+    for_edited_rows(step.choice, step.rows, logits_, *queue_,
+                    [&](const View<const float>& logits, const RulesView& rules, int first) {
+                        launch(
+                            sample_kernel,
+                            {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "sample"},
+                            row<int32_t>(step.ids, 0) + first, logits, rules,
+                            step.rows.range(first, logits.rows).block, step.noise);
+                    });
 }
 
 template <>
 void CudaBackend::execute(const Probs& op) {
     const Tensor& out = op.out;
-    const Choice& choice = op.choice;
-    for_edited_rows(choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
-        launch(probs_kernel, {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "probs"},
-               out.row_range(first, logits.rows), logits, cuts_of(choice.filters));
-    });
+    for_edited_rows(op.choice, {}, logits_, *queue_,
+                    [&](const View<const float>& logits, const RulesView& rules, int first) {
+                        launch(
+                            probs_kernel,
+                            {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "probs"},
+                            out.row_range(first, logits.rows), logits, rules);
+                    });
 }
 
 template <>
 void CudaBackend::execute(const TopK& step) {
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
     const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
-    for_edited_rows(step.choice, logits_, *queue_, [&](const View<const float>& logits, int first) {
+    const auto rank = [&](const View<const float>& logits, const RulesView& rules, int first) {
         const unsigned rows = unsigned(logits.rows), slices = unsigned(slices_of(vocab));
         const TopKView view{logits,
-                            cuts_of(step.choice.filters),
+                            rules,
                             step.noise ? row<const float>(step.noise, 0) : nullptr,
                             step.softness,
-                            step.id_map ? row<const int32_t>(step.id_map, 0) : nullptr,
+                            ids_of(step.choice),
                             step.ids.row_range(first, logits.rows),
                             step.log_probs.row_range(first, logits.rows),
                             int(slices),
@@ -259,7 +294,8 @@ void CudaBackend::execute(const TopK& step) {
                {dim3(slices, rows), dim3(kChoiceThreads), *queue_, "top_k_slice"}, view);
         launch(top_k_merge_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_merge"},
                view);
-    });
+    };
+    for_edited_rows(step.choice, {}, logits_, *queue_, rank);
 }
 
 }  // namespace aerie::cuda

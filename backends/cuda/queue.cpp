@@ -101,7 +101,10 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
         recordings_.clear();
     }
     if (recordings_.try_emplace(key).second) return make();
-    if (!recordings_[key]) recordings_[key] = record(make);
+    if (!recordings_[key]) {
+        recordings_[key] = record(make);
+        ++counts_.recordings;
+    }
     const Recording& recording = *recordings_[key];
     throw_failure();
     if (!first_op_) first_op_ = "a recorded pass";

@@ -3,8 +3,6 @@
 #include "vulkan/choice_rows.h"
 
 #include <cassert>
-#include <cmath>
-#include <limits>
 
 namespace aerie::vulkan {
 
@@ -26,38 +24,40 @@ void Scratch::add_choices_to(TensorPlan& plan, const Limits& limits) {
     plan.add(best_parts, DType::I32, rows, slices * (2 * kMaxTopK + 2));
 }
 
-ChoiceRows::ChoiceRows(Queue& queue, const Scratch& scratch, const Choice& choice, int first,
-                       int count)
-    : rows(count), logits(choice.logits.row_range(first, count)), queue_(queue), scratch_(scratch) {
-    const Filters& filters = choice.filters;
+ChoiceRows::ChoiceRows(Queue& queue, const Scratch& scratch, const Choice& choice,
+                       const Rows& places, int first, int count)
+    : rows(count),
+      logits(choice.logits.row_range(first, count)),
+      rules(logits),
+      queue_(queue),
+      scratch_(scratch),
+      top_k_(choice.rules.top_k),
+      top_p_(choice.rules.top_p) {
     assert(choice.logits.cols <= scratch.edited.cols);
     params.vocab = uint32_t(choice.logits.cols);
-    if (choice.edits || choice.mask) edit(choice, first);
-    params.logits_stride = stride_words(logits);
-    params.least_high = -std::numeric_limits<float>::infinity();
-    const double temperature = filters.temperature;
-    if (temperature == 0) return;  // scale 0
-    params.scale = float(std::min(1 / temperature, 3e38));
-    params.has_cut = (filters.top_k > 0 && filters.top_k < choice.logits.cols) || filters.top_p < 1;
-    if (filters.min_p > 0) {
-        const double least = temperature * std::log(std::min(double(filters.min_p), 1.0));
-        params.least_high = float(least);
-        params.least_low = float(least - double(params.least_high));
+    if (const Tensor& block = choice.rules.block) {
+        params.has_rules = 1;
+        params.rules_stride = block.rows > 1 ? uint32_t(kRowChoiceInts) : 0;
+        rules = block.rows > 1 ? block.row_range(first, count) : block;
     }
+    params.logits_stride = stride_words(logits);
+    if (choice.rules.seen || choice.mask) edit(choice, places, first);
 }
 
-void ChoiceRows::edit(const Choice& choice, int first) {
-    const Tensor raw = logits;
+void ChoiceRows::edit(const Choice& choice, const Rows& places, int first) {
+    const Tensor raw = logits, seen = choice.rules.seen, map = choice.id_map;
     const Tensor mask = choice.mask ? choice.mask.row_range(first, rows) : Tensor();
+    const EditParams own = {.choice = params,
+                            .seen_stride = seen ? stride_words(seen) : 0,
+                            .mask_stride = mask ? stride_words(mask) : 0,
+                            .has_map = bool(map),
+                            .has_rows = bool(places.block),
+                            .first_row = uint32_t(first)};
     logits = dense_prefix(scratch_.edited, rows, raw.cols);
-    const EditParams edits = {.vocab = params.vocab,
-                              .logits_stride = stride_words(raw),
-                              .mask_stride = mask ? stride_words(mask) : 0,
-                              .has_mask = bool(mask),
-                              .first_row = uint32_t(first),
-                              .edits = choice.edits ? uint32_t(choice.edits.rows) : 0};
-    run("edit", edits,
-        {writes(logits), reads(raw), reads_or(mask, raw), reads_or(choice.edits, raw)},
+    params.logits_stride = stride_words(logits);
+    run("edit", own,
+        {writes(logits), reads(raw), reads_or(mask, raw), reads_or(seen, raw), reads_or(map, raw),
+         reads(rules), reads_or(places.block, raw)},
         {groups(raw.cols, int(kEditSlice)), uint32_t(rows)}, 2);
 }
 
@@ -71,7 +71,7 @@ void ChoiceRows::best(const Rows& places, const Tensor& noise, const Tensor& ids
     const Tensor found = parts(2);
     run("best_slice", own,
         {writes(found), reads(logits), reads(tops()), reads(cuts()), reads_or(noise, logits),
-         reads_or(places.block, logits)},
+         reads(rules), reads_or(places.block, logits)},
         {slices(), uint32_t(rows)}, 4);
     run("best_row", own,
         {ids ? reads(tops()) : writes(tops()), ids ? reads(totals()) : writes(totals()),
@@ -91,30 +91,20 @@ void ChoiceRows::choose_noisy(const Tensor& ids, const Rows& places, const Tenso
     best(places, noise, ids);
 }
 
-void ChoiceRows::find_cuts(const Filters& filters) {
-    if (!params.has_cut) return;
-    const bool limited = filters.top_k > 0 && filters.top_k < int(params.vocab);
-    const bool nucleus = filters.top_p < 1;
-    CutParams search = {.choice = params,
-                        .level = 0,
-                        .wanted = limited ? uint32_t(filters.top_k) : 0,
-                        .weighs = nucleus,
-                        .share = filters.top_p,
-                        .within_last = 0};
-    search_cut(search);
-    if (!limited || !nucleus) return;
-    search.wanted = 0;
-    search.within_last = 1;
-    search_cut(search);
+void ChoiceRows::find_cuts() {
+    if (top_k_) search_cut(false);
+    if (top_p_) search_cut(true);
 }
 
-void ChoiceRows::search_cut(CutParams search) {
+void ChoiceRows::search_cut(bool by_mass) {
     const Tensor histogram = scratch_.histogram.row_range(0, rows);
-    for (search.level = 0; search.level < kCutLevels; ++search.level) {
+    for (uint32_t level = 0; level < kCutLevels; ++level) {
+        const CutParams search = {params, level, by_mass};
         run("cut_histogram", search,
-            {writes(histogram), reads(logits), reads(tops()), reads(cuts()), reads(logits)},
+            {writes(histogram), reads(logits), reads(tops()), reads(cuts()), reads(logits),
+             reads(rules)},
             {slices(), uint32_t(rows)}, 4);
-        run("cut_descend", search, {writes(histogram), writes(cuts()), reads(tops())},
+        run("cut_descend", search, {writes(histogram), writes(cuts()), reads(tops()), reads(rules)},
             {uint32_t(rows)}, 0);
     }
 }

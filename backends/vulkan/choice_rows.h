@@ -12,8 +12,10 @@ namespace aerie::vulkan {
 
 class ChoiceRows {
   public:
-    // The rows [first, first + count) of the choice, at most those of the scratch.
-    ChoiceRows(Queue& queue, const Scratch& scratch, const Choice& choice, int first, int count);
+    // The rows [first, first + count) of the choice, at most those of the scratch. `places` of the
+    // whole choice, if it has drafted rows.
+    ChoiceRows(Queue& queue, const Scratch& scratch, const Choice& choice, const Rows& places,
+               int first, int count);
 
     // The best token of each row by logit, into `tops`.
     void find_tops();
@@ -22,7 +24,7 @@ class ChoiceRows {
     // The best of what the filters keep plus noise. Needs tops and cuts.
     void choose_noisy(const Tensor& ids, const Rows& rows, const Tensor& noise);
     // What the filters keep. Needs tops.
-    void find_cuts(const Filters& filters);
+    void find_cuts();
 
     uint32_t slices() const { return groups(int(params.vocab), int(kSlice)); }
     // Dense scratch of these rows for what slices find.
@@ -47,23 +49,26 @@ class ChoiceRows {
 
     int rows;
     Tensor logits;  // edited
+    Tensor rules;   // of these rows; where there are none, something to bind
     ChoiceParams params = {};
 
   private:
-    void edit(const Choice& choice, int first);
+    void edit(const Choice& choice, const Rows& places, int first);
     void best(const Rows& places, const Tensor& noise, const Tensor& ids);
-    void search_cut(CutParams search);
+    void search_cut(bool by_mass);
 
     Queue& queue_;
     const Scratch& scratch_;
+    bool top_k_, top_p_;
 };
 
 // Calls body(ChoiceRows&, first) for blocks of rows that fit into the scratch.
 template <class Body>
-void for_choice_rows(Queue& queue, const Scratch& scratch, const Choice& choice, const Body& body) {
+void for_choice_rows(Queue& queue, const Scratch& scratch, const Choice& choice, const Rows& places,
+                     const Body& body) {
     for (int first = 0; first < choice.logits.rows; first += scratch.edited.rows) {
         const int count = std::min(scratch.edited.rows, choice.logits.rows - first);
-        ChoiceRows rows(queue, scratch, choice, first, count);
+        ChoiceRows rows(queue, scratch, choice, places, first, count);
         body(rows, first);
     }
 }

@@ -324,7 +324,10 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
             recordings_.clear();
         }
         std::unique_ptr<CommandList>& recording = recordings_[key];
-        if (!recording) recording = record(make);
+        if (!recording) {
+            recording = record(make);
+            ++counts_.recordings;
+        }
         // Too much for one submission, as far as is known by now: given piece by piece instead.
         if (recording->most_work() > 2 * work_of_submission_) return make();
         close_list();

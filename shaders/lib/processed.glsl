@@ -4,6 +4,8 @@ READS(1, uint, logits);
 READS(2, uint, tops);  // [rows][2]: key and id of the best logit
 READS(3, uint, cuts);  // [rows][kCutWords]: the smallest key that top-k and top-p keep
 READS(4, float, noise);
+READS(5, uint, rules);  // [rows or 1][kRuleWords]
+#include "rule_fields.glsl"
 
 const uint kIdBits = 22u, kLastId = (1u << kIdBits) - 1u;
 
@@ -11,31 +13,51 @@ uint row_at;    // where the row begins
 uvec2 row_top;  // key, id
 float row_top_value;
 uvec2 row_cut;
+uint row_rule;    // where it begins
+float row_scale;  // 1 / temperature; 0: argmax
+bool row_limited, row_nucleus;
+float row_least_high, row_least_low;
 
 // The smallest key that min-p keeps: top + temperature * log(min_p), summed in two floats.
 uint least_key(float top) {
-    if (!(p.choice.least_high > -kInfinity)) return 1u;
-    precise float sum = top + p.choice.least_high;
+    if (!(row_least_high > -kInfinity)) return 1u;
+    precise float sum = top + row_least_high;
     precise float part = sum - top;
-    precise float lost = (top - (sum - part)) + (p.choice.least_high - part);
-    precise float rest = lost + p.choice.least_low;
+    precise float lost = (top - (sum - part)) + (row_least_high - part);
+    precise float rest = lost + row_least_low;
     precise float least = sum + rest;
     precise float rest_part = least - sum;
     precise float rest_lost = (sum - (least - rest_part)) + (rest - rest_part);
     return key_of(least) + (rest_lost > 0.0 ? 1u : 0u);
 }
 
-// False where there is nothing to weigh: the best is infinite or there is none. It is then taken.
+// Of a rule: a float.
+float rule_value(uint field) {
+    return uintBitsToFloat(rules[row_rule + field]);
+}
+
+// False where there is nothing to weigh: at temperature 0, or the best is infinite or there is
+// none. It is then taken.
 bool begin_row(uint row) {
+    row_scale = 0.0;
+    if (p.choice.has_rules != 0u) {
+        row_rule = at[5] + row * p.choice.rules_stride;
+        row_scale = rule_value(kRuleScale);
+        uint top_k = rules[row_rule + kRuleTopK];
+        row_limited = top_k > 0u && top_k < p.choice.vocab;
+        row_nucleus = rule_value(kRuleTopP) < 1.0;
+        row_least_high = rule_value(kRuleLeastHigh);
+        row_least_low = rule_value(kRuleLeastLow);
+    }
     row_at = at[1] + row * p.choice.logits_stride;
     row_top = uvec2(tops[at[2] + row * 2u], tops[at[2] + row * 2u + 1u]);
     row_top_value = value_of(row_top.x);
-    return is_finite_key(row_top.x);
+    return row_scale != 0.0 && is_finite_key(row_top.x);
 }
 
 void begin_cut(uint row) {
     row_cut = uvec2(1u, 0u);
-    if (p.choice.has_cut != 0u) {
+    if (row_limited || row_nucleus) {
         uint cut = at[3] + row * kCutWords;
         row_cut = uvec2(cuts[cut], cuts[cut + 1u]);
     }
@@ -58,16 +80,16 @@ bool kept(uint key, uint id) {
 
 // (logit - best) / temperature.
 float weighed(uint key) {
-    precise float z = (value_of(key) - row_top_value) * p.choice.scale;
+    precise float z = (value_of(key) - row_top_value) * row_scale;
     return z;
 }
 
 // The same with noise; -inf where the filters do not keep it. Without filters NaN for NaN.
 uint noisy_key(uint id, uint noise_at) {
     uint key = logit_key(id);
-    bool filters = p.choice.has_cut != 0u || p.choice.least_high > -kInfinity;
+    bool filters = row_limited || row_nucleus || row_least_high > -kInfinity;
     if (key == 0u) return filters ? kLowestKey : 0u;
     if (!kept(key, id)) return kLowestKey;
-    precise float z = weighed(key) + noise[noise_at + id];
+    precise float z = weighed(key) + noise[noise_at];
     return key_of(z);
 }

@@ -55,6 +55,7 @@ struct OpTime {
 // What a device that records commands has been given since it was opened.
 struct CommandCounts {
     long dispatches = 0, barriers = 0, submissions = 0;
+    long recordings = 0;    // made, to be replayed
     size_t bytes_read = 0;  // back to the host
 };
 

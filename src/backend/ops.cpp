@@ -51,8 +51,18 @@ namespace {
 }
 
 [[maybe_unused]] bool is_choice(const Choice& c) {
-    return is_f32(c.logits) && (!c.edits || c.edits.cols == kEditInts) &&
-           (!c.mask || is(c.mask, DType::I32, c.logits.rows, (c.logits.cols + 31) / 32));
+    const auto is_of_tokens = [&](const Tensor& t, int tokens_of_word) {
+        return t.dtype == DType::I32 &&
+               (c.id_map || t.cols == (c.logits.cols + tokens_of_word - 1) / tokens_of_word);
+    };
+    const Tensor& rules = c.rules.block;
+    return is_f32(c.logits) &&
+           (!rules || (is(rules, DType::I32, rules.rows, kRowChoiceInts) &&
+                       rules.row_stride == kRowChoiceInts &&
+                       (rules.rows == 1 || rules.rows == c.logits.rows))) &&
+           (!c.rules.seen || (rules && is_of_tokens(c.rules.seen, 1))) &&
+           (!c.mask || (c.mask.rows == c.logits.rows && is_of_tokens(c.mask, 32))) &&
+           (!c.id_map || is_index(c.id_map, c.logits.cols));
 }
 
 }  // namespace
@@ -156,8 +166,8 @@ void TopK::check(const Backend&) const {
     [[maybe_unused]] const int k = ids.cols;
     assert(k >= 1 && k <= kMaxTopK && k <= vocab);
     assert(is(ids, DType::I32, rows, k) && is(log_probs, DType::F32, rows, k));
-    assert(!noise || is(noise, DType::F32, 1, vocab));
-    assert(!id_map || is_index(id_map, vocab));
+    assert(!noise || (is_f32(noise) && noise.rows == 1 && choice.rules.block));
+    assert(!noise || choice.id_map || noise.cols == vocab);
 }
 
 void Beam::check(const Backend&) const {
@@ -174,12 +184,13 @@ void Beam::check(const Backend&) const {
 
 void Sample::check(const Backend&) const {
     assert(is_choice(choice) && is_index(ids, choice.logits.rows));
-    assert(is_rows(rows, ids.cols));
-    assert(choice.filters.temperature == 0 || (is_f32(noise) && noise.cols == choice.logits.cols));
+    assert(is_rows(rows, ids.cols) && !choice.id_map);
+    assert(!noise || (is_f32(noise) && noise.cols == choice.logits.cols && choice.rules.block));
 }
 
 void Probs::check(const Backend&) const {
-    assert(is_choice(choice) && is(out, DType::F32, choice.logits.rows, choice.logits.cols));
+    assert(is_choice(choice) && !choice.id_map);
+    assert(is(out, DType::F32, choice.logits.rows, choice.logits.cols));
 }
 
 }  // namespace aerie

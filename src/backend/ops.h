@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/choice.h"
 #include "backend/op_list.h"
 #include "core/fixed_vector.h"
 #include "core/rows.h"
@@ -32,32 +33,6 @@ struct AttentionShape {
 };
 
 enum class Accumulate : bool { no, yes };
-
-// What is kept of a distribution, in this order: temperature, top-k, top-p, min-p. Ties at a cut
-// go to the lowest id. Temperature 0 means argmax; then nothing is filtered.
-struct Filters {
-    float temperature = 0;
-    int top_k = 0;    // 0: off
-    float top_p = 1;  // 1: off
-    float min_p = 0;  // 0: off
-};
-
-// Changes one logit of one row before everything else: l = (l > 0 ? l / divide : l * divide) + add.
-struct Edit {
-    int32_t row = 0;  // ascending; -1: every row (such edits come first)
-    int32_t token = 0;
-    float divide = 1;
-    float add = 0;
-};
-constexpr int kEditInts = sizeof(Edit) / sizeof(int32_t);
-
-// Logits and what is done to them before a choice. `edits` and `mask` may be absent.
-struct Choice {
-    Tensor logits;  // F32 [rows, vocab]; not changed
-    Tensor edits;   // I32 [count, kEditInts]
-    Tensor mask;    // I32 [rows, (vocab + 31) / 32]: a cleared bit forbids the token
-    Filters filters;
-};
 
 // Moves one row of the KV cache to another slot of its sequence.
 struct KvMove {
@@ -187,17 +162,16 @@ struct Noise {
     void check(const Backend& be) const;
 };
 
-// The k best candidates of each row. Without noise: of the edited logits, log_probs = log_softmax
-// over the whole row. With noise: z = processed logit / temperature + noise, and log_probs =
-// log_softmax(z / softness) over the max(k, 10) best.
+// The k best candidates of each row. Without noise, or at temperature 0: of the logits after
+// penalties and mask, log_probs = log_softmax over the whole row. With noise: z = processed logit /
+// temperature + noise, and log_probs = log_softmax(z / softness) over the max(k, 10) best.
 struct TopK {
     static constexpr const char* kName = "top_k";
     Tensor ids;          // out: I32 [rows, k], target ids, best first, ties to the lowest draft id
     Tensor log_probs;    // out: F32 [rows, k]
-    Choice choice;       // with noise: processed like the target's; without: only the edits count
-    Tensor noise = {};   // F32 [1, vocab], the same for all rows; absent: rank by logit
+    Choice choice;       // with noise: as the target's tokens are chosen
+    Tensor noise = {};   // F32 [1, target vocab], the same for all rows; absent: rank by logit
     float softness = 1;  // with noise: log_probs = log_softmax(best z / softness)
-    Tensor id_map = {};  // I32 [1, vocab]: draft id to target id; absent: identity
     void check(const Backend& be) const;
 };
 
@@ -223,18 +197,18 @@ struct Beam {
 };
 
 // ids = argmax of processed logits / temperature + noise; lowest id on ties, NaN below -inf; -1
-// where every logit is NaN.
+// where every logit is NaN. Of a drafted row's history, what its own path adds below the root
+// counts for penalties, too: the rows of a tree follow each other as their slots do.
 struct Sample {
     static constexpr const char* kName = "sample";
     Tensor ids;  // out: I32 [1, M]
     Choice choice;
-    Rows rows;          // row r uses the noise row of its depth (position - prefix)
-    Tensor noise = {};  // F32 [depths, vocab]; unused at temperature 0
+    Rows rows;          // row r uses noise row choice.noise + depth (position - prefix)
+    Tensor noise = {};  // F32 [rows of noise, vocab]; absent: every row's best is taken
     void check(const Backend& be) const;
 };
 
-// out = processed probabilities (softmax of the logits where choice changes nothing and
-// temperature is 1).
+// out = processed probabilities (at temperature 1 without more, softmax of the logits).
 struct Probs {
     static constexpr const char* kName = "probs";
     Tensor out;  // F32 [M, vocab]

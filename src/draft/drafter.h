@@ -47,8 +47,7 @@ struct Observed {
 struct DraftRequest {
     DraftState& state;
     std::span<const int> tokens;  // the whole text; the last token is the root
-    Filters filters = {};         // the target's
-    Tensor edits = {};            // penalties as known so far, for every row; may be absent
+    Rules rules = {};             // the target's, one row
     NoiseRows* noise = nullptr;   // absent at temperature 0
 };
 

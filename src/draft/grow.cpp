@@ -3,7 +3,6 @@
 #include "draft/grow.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -135,10 +134,7 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
     }
     write_selections(expansion);
     const auto record = [&] { run_levels(expansion, end, request); };
-    if (request.edits)
-        record();  // their number changes with every token
-    else
-        be_.replay(key_of(expansion, end, request), std::ref(record));
+    be_.replay(key_of(expansion, end, request), std::ref(record));
     int rows = 1;
     for (const Level& level : expansion.levels) rows += level.width;
     table_.resize(size_t(rows) * size_t(expansion.top_k));
@@ -156,12 +152,11 @@ void TreeGrower::write_selections(const Expansion& expansion) {
 
 uint64_t TreeGrower::key_of(const Expansion& expansion, const TextEnd& end,
                             const DraftRequest& request) const {
-    const auto bits = [](float value) { return uint64_t(std::bit_cast<uint32_t>(value)); };
-    const Filters& filters = request.filters;
+    const Rules& rules = request.rules;
     uint64_t key =
         replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(expansion.top_k),
-                     expansion.sum_values, request.noise != nullptr, bits(filters.temperature),
-                     uint64_t(filters.top_k), bits(filters.top_p), bits(filters.min_p)});
+                     expansion.sum_values, request.noise != nullptr, rules.block.offset_bytes,
+                     bool(rules.seen), rules.top_k, rules.top_p});
     for (const Level& level : expansion.levels)
         key = replays_.of({key, uint64_t(level.width), level.selection.empty()});
     return key;
@@ -256,12 +251,11 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int
     step.choice.logits = scratch_.logits.row_range(0, rows);
     model_.logits(step.choice.logits, states, level);
     if (proposals_ == Proposals::coupled) {
-        step.choice.filters = request.filters;
-        step.choice.edits = request.edits;
+        step.choice.rules = request.rules;
         if (request.noise) step.noise = request.noise->rows(be_, level + 1).row_range(level, 1);
     }
     step.softness = kCoupledSoftness;
-    step.id_map = model_.target_ids();
+    step.choice.id_map = model_.target_ids();
     step.ids = dense_prefix(scratch_.ids, rows, k);
     step.log_probs = dense_prefix(scratch_.log_probs, rows, k);
     be_.run(step);

@@ -159,20 +159,21 @@ void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count
     for (int i = 0; i < count; ++i)
         rows_.push_back(causal_row(tokens[size_t(state.read + i + model_->token_lead())],
                                    state.read + i - state.first, state.pages.sequence()));
-    const Rows block{t.rows.row_range(0, count)};
+    // The newest comes to stand where it always does: recordings name its place.
+    const int first = pass_rows_ - count;
+    const Rows block{t.rows.row_range(first, count)};
     be_.write(block.block, rows_.data());
     const Tensor features =
         model_->feature_columns() > 0 ? t.backlog.row_range(backlog_row, count) : Tensor{};
-    model_->read(t.states.row_range(0, count), features, block);
+    model_->read(t.states.row_range(first, count), features, block);
     state.read += count;
-    state.passed = count;
     state.last = rows_.back();
 }
 
 TextEnd GrownDrafter::text_end(State& state) {
     const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
     state.pages.hold(state.read - state.first + reach_.draft_slots);
-    const int row = state.passed - 1;
+    const int row = pass_rows_ - 1;
     return {t.states.row_range(row, 1), {t.rows.row_range(row, 1)}, state.last};
 }
 

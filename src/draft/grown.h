@@ -79,8 +79,7 @@ class GrownDrafter : public Drafter {
         KvPages pages;
         int first = 0, read = 0;  // positions in [first, read) have been run
         int waiting = 0;          // those behind them, from the backlog's first row on
-        int passed = 0;           // rows of the last pass
-        Row last;                 // the last of them
+        Row last;                 // of the last pass
     };
 
     // What begin and fork make.

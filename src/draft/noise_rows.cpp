@@ -7,11 +7,6 @@
 
 namespace aerie {
 
-void NoiseRows::add_to(TensorPlan& plan, int depths, int vocab) {
-    plan.add(noise_, DType::F32, depths, vocab);
-    plan.add(positions_, DType::I32, 1, depths);
-}
-
 void NoiseRows::begin(uint64_t seed, int first_position) {
     seed_ = seed;
     first_position_ = first_position;

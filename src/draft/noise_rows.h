@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
-#include "backend/tensor_plan.h"
+#include "backend/backend.h"
 
 namespace aerie {
 
 class NoiseRows {
   public:
-    void add_to(TensorPlan& plan, int depths, int vocab);
+    NoiseRows() = default;
+    // In this memory: F32 [depths, vocab] and I32 [1, depths].
+    NoiseRows(Tensor noise, Tensor positions) : noise_(noise), positions_(positions) {}
 
     // A new cycle: row d is for position first_position + d.
     void begin(uint64_t seed, int first_position);
@@ -18,8 +20,7 @@ class NoiseRows {
     Tensor rows(Backend& be, int count);
 
   private:
-    Tensor noise_;      // [depths, vocab]
-    Tensor positions_;  // [1, depths]
+    Tensor noise_, positions_;
     uint64_t seed_ = 0;
     int first_position_ = 0, made_ = 0;
 };

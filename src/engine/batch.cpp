@@ -11,8 +11,12 @@ namespace aerie {
 
 namespace {
 
-// Tokens of an answer that penalties have room for from the start; longer ones make it grow.
-constexpr int kReservedTokens = 512;
+RowChoice rule_of(Sequence& text, int depths) {
+    RowChoice rule(text.sampling().filters, text.sampling().penalties);
+    rule.text = text.pages().sequence();
+    rule.noise = rule.text * depths;
+    return rule;
+}
 
 }  // namespace
 
@@ -45,12 +49,16 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(features, DType::F32, pass_rows, feature_columns);
     plan.add(logits, DType::F32, nodes, config.vocab);
     plan.add(ids, DType::I32, 1, nodes);
+    plan.add(rules, DType::I32, nodes, kRowChoiceInts);
+    plan.add(seen, DType::I32, limits.texts, config.vocab);
+    plan.add(noise, DType::F32, limits.texts * depths, config.vocab);
     plan.add(moves, DType::I32, limits.texts * depths, kKvMoveInts);
     texts.resize(size_t(limits.texts));
     for (OfText& text : texts) {
         plan.add(text.accepted_features, DType::F32, depths, feature_columns);
         plan.add(text.index, DType::I32, 1, depths);
-        text.noise.add_to(plan, depths, config.vocab);
+        plan.add(text.rule, DType::I32, 1, kRowChoiceInts);
+        plan.add(text.noise_positions, DType::I32, 1, depths);
     }
 }
 
@@ -65,8 +73,14 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     TensorPlan plan;
     t_.add_to(plan, target.config(), limits, reach_);
     memory_ = plan.allocate(be);
+    const int depths = reach_.depth + 1;
+    for (size_t i = 0; i < t_.texts.size(); ++i)
+        t_.texts[i].noise = {t_.noise.row_range(int(i) * depths, depths),
+                             t_.texts[i].noise_positions};
     rows_.reserve(size_t(t_.rows.rows));
     moves_.reserve(size_t(t_.moves.rows));
+    rules_.reserve(size_t(t_.rules.rows));
+    choices_.resize(size_t(t_.ids.cols));
     logits_.resize(size_t(t_.logits.cols));
 }
 
@@ -87,12 +101,11 @@ Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
         text.commit(count);
     }
     const int first = text.committed(), count = length - first;
-    if (const int edits = text.history().reserve(reach_.nodes, kReservedTokens);
-        edits > edit_capacity_)
-        reserve_edits(edits);
+    begin_choices(text);
     tensors_of(text).noise.begin(text.sampling().seed, length);
-    int pending = 0;
-    choose(text, count - 1, {&pending, 1}, 1, text.history().edits());
+    const bool with_noise = text.sampling().filters.temperature > 0;
+    if (with_noise) tensors_of(text).noise.rows(be_, 1);
+    const int pending = sample(count - 1, 1, rules_of(text), with_noise)[0];
     const int root = 0;
     Turn turn{{pending}, read_logprobs(text, {&root, 1}, 0, {&pending, 1})};
     text.put_out(turn.tokens);
@@ -110,9 +123,8 @@ void Batch::propose(std::span<Cycle> cycles) {
         Sequence& text = *cycle.text;
         NoiseRows& noise = tensors_of(text).noise;
         noise.begin(text.sampling().seed, text.committed() + 1);
-        DraftRequest request{text.draft(), text.tokens(), text.sampling().filters,
-                             upload(text.history().edits())};
-        if (request.filters.temperature > 0) request.noise = &noise;
+        DraftRequest request{text.draft(), text.tokens(), rules_of(text)};
+        if (text.sampling().filters.temperature > 0) request.noise = &noise;
         cycle.tree = drafter_.propose(request);
     }
 }
@@ -135,14 +147,7 @@ void Batch::verify(std::span<Cycle> cycles) {
         forward(rows_, int(rows_.size()));
     }
     Stopwatch watch(limits_.clock, seconds_.sample);
-    int first = 0;
-    for (Cycle& cycle : cycles) {
-        const NodeList depth = depths(cycle.tree);
-        cycle.choices.resize(size_t(cycle.tree.size()));
-        choose(*cycle.text, first, cycle.choices, *std::max_element(depth.begin(), depth.end()) + 1,
-               cycle.text->history().edits(cycle.tree));
-        first += cycle.tree.size();
-    }
+    choose(cycles);
     verify_seconds_ = seconds_.target() - before;
 }
 
@@ -221,45 +226,79 @@ void Batch::forward(std::span<const Row> rows, int logit_rows) {
                          t_.features.row_range(0, count),
                          t_.logits.row_range(0, logit_rows)});
     };
-    if (count > limits_.texts * kMaxNodes)
+    if (logit_rows < count)
         pass();  // a piece of a prompt: its size seldom comes again
     else
-        be_.replay(replays_.of({uint64_t(count), uint64_t(logit_rows)}), std::ref(pass));
+        be_.replay(replays_.of({uint64_t(count)}), std::ref(pass));
 }
 
-void Batch::reserve_edits(int count) {
-    edit_memory_ = be_.allocate(dense_bytes(DType::I32, count, kEditInts));
-    edit_capacity_ = count;  // only now: the allocation may fail
+// What choices for this text depend on, until it is another one.
+void Batch::begin_choices(Sequence& text) {
+    const RowChoice rule = rule_of(text, reach_.depth + 1);
+    be_.write(tensors_of(text).rule, &rule);
 }
 
-Tensor Batch::upload(std::span<const Edit> edits) {
-    if (edits.empty()) return {};
-    const int count = int(edits.size());
-    if (count > edit_capacity_) reserve_edits(2 * count);
-    const Tensor device = dense(edit_memory_.get(), DType::I32, count, kEditInts);
-    be_.write(device, edits.data());
-    return device;
+Rules Batch::rules_of(Sequence& text) {
+    const Sampling& sampling = text.sampling();
+    Rules rules{tensors_of(text).rule};
+    rules.top_k = sampling.filters.top_k > 0;
+    rules.top_p = sampling.filters.top_p < 1;
+    if (sampling.penalties.any()) {
+        rules.seen = t_.seen;
+        text.seen().write_to(be_, t_.seen.row_range(text.pages().sequence(), 1));
+    }
+    return rules;
 }
 
-// The target's choice after each of the text's rows, which begin at `first` and span `depths`
-// depths.
-void Batch::choose(Sequence& text, int first, std::span<int> choices, int depths,
-                   std::span<const Edit> edits) {
-    const int count = int(choices.size());
+// Of each row of these trees.
+Tensor Batch::rule_rows(std::span<const Cycle> cycles) {
+    if (cycles.size() == 1) return tensors_of(*cycles[0].text).rule;
+    rules_.clear();
+    for (const Cycle& cycle : cycles)
+        rules_.insert(rules_.end(), size_t(cycle.tree.size()),
+                      rule_of(*cycle.text, reach_.depth + 1));
+    const Tensor block = t_.rules.row_range(0, int(rules_.size()));
+    be_.write(block, rules_.data());
+    return block;
+}
+
+// The target's choices after all nodes of these trees, which the newest pass was of.
+void Batch::choose(std::span<Cycle> cycles) {
+    Rules rules;
+    bool with_noise = false;
+    for (const Cycle& cycle : cycles) {
+        const Rules own = rules_of(*cycle.text);
+        if (own.seen) rules.seen = own.seen;
+        rules.top_k |= own.top_k;
+        rules.top_p |= own.top_p;
+        if (cycle.text->sampling().filters.temperature == 0) continue;
+        with_noise = true;
+        const NodeList depth = depths(cycle.tree);
+        tensors_of(*cycle.text).noise.rows(be_, *std::max_element(depth.begin(), depth.end()) + 1);
+    }
+    rules.block = rule_rows(cycles);
+    const int* choice = sample(0, int(rows_.size()), rules, with_noise).data();
+    for (Cycle& cycle : cycles) {
+        cycle.choices.resize(size_t(cycle.tree.size()));
+        std::copy_n(choice, cycle.tree.size(), cycle.choices.begin());
+        choice += cycle.tree.size();
+    }
+}
+
+// The target's choices after some rows of the newest pass.
+std::span<const int> Batch::sample(int first, int count, const Rules& rules, bool with_noise) {
     Sample step;
-    step.choice = {t_.logits.row_range(first - first_scored_, count),
-                   upload(edits),
-                   {},
-                   text.sampling().filters};
+    step.choice = {t_.logits.row_range(first - first_scored_, count), rules};
     step.rows = {t_.rows.row_range(first, count)};
-    if (text.sampling().filters.temperature > 0)
-        step.noise = tensors_of(text).noise.rows(be_, depths);
+    if (with_noise) step.noise = t_.noise;
     step.ids = t_.ids.col_range(0, count);
     be_.run(step);
+    const std::span<int> choices = std::span(choices_).first(size_t(count));
     be_.read(step.ids, choices.data());
     for (int choice : choices)
         if (choice < 0)
             throw Error("the model computed NaN for every token; its weights are damaged");
+    return choices;
 }
 
 DepthList<float> Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,

@@ -54,7 +54,9 @@ struct BatchTensors {
     struct OfText {
         Tensor accepted_features;  // [depths, taps * hidden]
         Tensor index;              // [1, depths]
-        NoiseRows noise;
+        Tensor rule;               // [1, kRowChoiceInts]
+        Tensor noise_positions;    // [1, depths]
+        NoiseRows noise;           // a part of the batch's
     };
     void add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
                 const DraftReach& reach);
@@ -63,6 +65,9 @@ struct BatchTensors {
     Tensor features;            // [rows, taps * hidden], of the last target pass
     Tensor logits;              // [texts * nodes, vocab]
     Tensor ids;                 // [1, texts * nodes]: the target's choices
+    Tensor rules;               // [texts * nodes, kRowChoiceInts], where texts are mixed
+    Tensor seen;                // [texts, vocab]
+    Tensor noise;               // [texts * depths, vocab]
     Tensor moves;               // [texts * depths, kKvMoveInts]
     std::vector<OfText> texts;  // by sequence
 };
@@ -91,15 +96,16 @@ class Batch {
         return t_.texts[size_t(text.pages().sequence())];
     }
     void forward(std::span<const Row> rows, int logit_rows);
-    void choose(Sequence& text, int first, std::span<int> choices, int depths,
-                std::span<const Edit> edits);
+    void begin_choices(Sequence& text);
+    Rules rules_of(Sequence& text);
+    Tensor rule_rows(std::span<const Cycle> cycles);
+    void choose(std::span<Cycle> cycles);
+    std::span<const int> sample(int first, int count, const Rules& rules, bool with_noise);
     static bool is_in_place(std::span<const int> nodes);
     void compact(std::span<const Cycle> cycles);
     void commit(Cycle& cycle, int first);
     Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
     void observe(Sequence& text, int first, Tensor features, bool is_prompt);
-    void reserve_edits(int count);
-    Tensor upload(std::span<const Edit> edits);
     DepthList<float> read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
                                    std::span<const int> tokens);
 
@@ -110,10 +116,11 @@ class Batch {
     BatchLimits limits_;
     DraftReach reach_;
     ReplayKeys replays_;
-    Buffer memory_, edit_memory_;
+    Buffer memory_;
     BatchTensors t_;
-    int edit_capacity_ = 0;
-    std::vector<Row> rows_;      // of the pass being written
+    std::vector<Row> rows_;  // of the pass being written
+    std::vector<RowChoice> rules_;
+    std::vector<int> choices_;   // the newest
     std::vector<KvMove> moves_;  // of the newest commit
     std::vector<float> logits_;  // of one row, for read_logprobs
     int first_scored_ = 0;       // row of the newest pass whose logits are the first

@@ -1,4 +1,3 @@
-// Penalties on each node's own path, made of counts that are raised and lowered along the tree.
 #include "engine/sampling.h"
 
 #include <algorithm>
@@ -42,64 +41,32 @@ double log_probability(std::span<const float> logits, int token) {
     return double(logits[size_t(token)]) - top - std::log(sum);
 }
 
-void TokenHistory::reset(const Penalties& penalties, int vocab) {
-    penalties_ = penalties;
-    outputs_.assign(size_t(vocab), 0);
-    seen_.assign(size_t(vocab), 0);
-    tokens_.clear();
-    tokens_.reserve(size_t(vocab));
+void SeenTokens::reset(int vocab) {
+    words_.assign(size_t(vocab), 0);
+    changed_.clear();
+    all_changed_ = true;
 }
 
-int TokenHistory::reserve(int nodes, int more) {
-    if (!penalties_.any()) return 0;
-    const size_t count = size_t(nodes) * std::min(tokens_.size() + size_t(more), seen_.size());
-    edits_.reserve(count);
-    return int(count);
-}
-
-void TokenHistory::add_prompt(std::span<const int> tokens) {
-    for (int token : tokens)
-        if (seen_[size_t(token)]++ == 0) tokens_.push_back(token);
-}
-
-void TokenHistory::add_output(int token) {
-    add_prompt({&token, 1});
-    ++outputs_[size_t(token)];
-}
-
-// Undoes the newest add_output.
-void TokenHistory::remove_output(int token) {
-    --outputs_[size_t(token)];
-    if (--seen_[size_t(token)] == 0) tokens_.pop_back();
-}
-
-void TokenHistory::append(int row) {
-    if (!penalties_.any()) return;
-    for (int token : tokens_) {
-        const int count = outputs_[size_t(token)];
-        const float add =
-            count > 0 ? -(penalties_.frequency * float(count) + penalties_.presence) : 0;
-        edits_.push_back({row, token, penalties_.repetition, add});
+void SeenTokens::add(std::span<const int> tokens, bool are_output) {
+    for (int token : tokens) {
+        int32_t& word = words_[size_t(token)];
+        word = are_output ? word + kPutOut : word | kInPrompt;
+        if (all_changed_) continue;
+        if (changed_.size() < changed_.capacity())
+            changed_.push_back(token);
+        else
+            all_changed_ = true;
     }
 }
 
-std::span<const Edit> TokenHistory::edits() {
-    edits_.clear();
-    append(-1);
-    return edits_;
-}
-
-std::span<const Edit> TokenHistory::edits(const TokenTree& tree) {
-    edits_.clear();
-    if (!penalties_.any()) return edits_;
-    for (int node = 0; node < tree.size(); ++node) {
-        DepthList<int> path;
-        for (int i = node; i > 0; i = tree.parents[i]) path.push_back(tree.tokens[i]);
-        for (size_t i = path.size(); i-- > 0;) add_output(path[i]);
-        append(node);
-        for (int token : path) remove_output(token);
+void SeenTokens::write_to(Backend& be, Tensor row) {
+    if (all_changed_) {
+        be.write(row, words_.data());
+    } else {
+        for (int32_t token : changed_) be.write(row.col_range(token, 1), &words_[size_t(token)]);
     }
-    return edits_;
+    changed_.clear();
+    all_changed_ = false;
 }
 
 }  // namespace aerie

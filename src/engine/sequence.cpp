@@ -25,7 +25,7 @@ void Sequence::begin(const Sampling& sampling, bool with_logprobs) {
     committed_ = 0;
     pages_.truncate(0);
     draft_->truncate(0);
-    history_.reset(sampling.penalties, vocab_);
+    seen_.reset(vocab_);
 }
 
 void Sequence::append(std::span<const int> tokens) {
@@ -41,8 +41,7 @@ void Sequence::append(std::span<const int> tokens) {
 void Sequence::add(std::span<const int> tokens, bool are_output) {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     is_output_.insert(is_output_.end(), tokens.size(), are_output);
-    if (!are_output) return history_.add_prompt(tokens);
-    for (int token : tokens) history_.add_output(token);
+    seen_.add(tokens, are_output);
 }
 
 void Sequence::truncate(int length) {
@@ -50,7 +49,7 @@ void Sequence::truncate(int length) {
     committed_ = std::min(pages_.truncate(kept(length)), draft_->positions());
     tokens_.resize(size_t(length));
     is_output_.resize(size_t(length));
-    remember();
+    recount();
 }
 
 Sequence Sequence::fork(int length) const {
@@ -69,18 +68,13 @@ Sequence::Sequence(const Sequence& other, int length)
     is_output_.reserve(tokens_.capacity());
     is_output_.assign(other.is_output_.begin(), other.is_output_.begin() + length);
     committed_ = std::min(pages_.slots(), draft_->positions());
-    remember();
+    recount();
 }
 
-// The history of the tokens that are there.
-void Sequence::remember() {
-    history_.reset(sampling_.penalties, vocab_);
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-        if (is_output_[i])
-            history_.add_output(tokens_[i]);
-        else
-            history_.add_prompt({&tokens_[i], 1});
-    }
+// What the tokens that are there say.
+void Sequence::recount() {
+    seen_.reset(vocab_);
+    for (size_t i = 0; i < tokens_.size(); ++i) seen_.add({&tokens_[i], 1}, is_output_[i]);
 }
 
 }  // namespace aerie

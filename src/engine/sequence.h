@@ -36,7 +36,7 @@ class Sequence {
     int pending() const { return tokens_.back(); }
     const Sampling& sampling() const { return sampling_; }
     bool with_logprobs() const { return with_logprobs_; }
-    TokenHistory& history() { return history_; }
+    SeenTokens& seen() { return seen_; }
     KvPages& pages() { return pages_; }
     DraftState& draft() { return *draft_; }
 
@@ -48,7 +48,7 @@ class Sequence {
   private:
     Sequence(const Sequence& other, int length);
     void add(std::span<const int> tokens, bool are_output);
-    void remember();
+    void recount();
     // Of the committed positions, those that a text cut to this length need not run again.
     int kept(int length) const { return std::clamp(length - 1, 0, committed_); }
 
@@ -57,7 +57,7 @@ class Sequence {
     bool with_logprobs_ = false;
     std::vector<int> tokens_;
     std::vector<bool> is_output_;  // of each token; else it was given
-    TokenHistory history_;
+    SeenTokens seen_;
     KvPages pages_;
     int committed_ = 0;
     std::unique_ptr<DraftState> draft_;

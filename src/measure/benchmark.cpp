@@ -115,7 +115,8 @@ class Rounds {
         work();
         const CommandCounts after = model_.backend().command_counts();
         return {after.dispatches - before.dispatches, after.barriers - before.barriers,
-                after.submissions - before.submissions, after.bytes_read - before.bytes_read};
+                after.submissions - before.submissions, after.recordings - before.recordings,
+                after.bytes_read - before.bytes_read};
     }
 
     void round() {

@@ -5,6 +5,7 @@
 
 #include "backend/observed.h"
 #include "backend/registry.h"
+#include "backend/tensor_plan.h"
 #include "core/rng.h"
 
 namespace aerie::test {
@@ -30,8 +31,11 @@ class NoiseRowsTest : public testing::Test {
   protected:
     NoiseRowsTest() {
         TensorPlan plan;
-        noise_.add_to(plan, kDepths, kVocab);
+        Tensor noise, positions;
+        plan.add(noise, DType::F32, kDepths, kVocab);
+        plan.add(positions, DType::I32, 1, kDepths);
         memory_ = plan.allocate(be_);
+        noise_ = {noise, positions};
     }
 
     void expect_rows(int count, uint64_t seed, int first_position) {

@@ -49,7 +49,8 @@ class FaultyBackend final : public ObservedBackend {
 
     void do_run(const TopK& op, Label label) override {
         TopK wrong = op;
-        if (fault_.swapped_id >= 0 && op.id_map) wrong.id_map = with_swapped_ids(op.id_map);
+        if (fault_.swapped_id >= 0 && op.choice.id_map)
+            wrong.choice.id_map = with_swapped_ids(op.choice.id_map);
         ObservedBackend::do_run(wrong, label);
     }
 

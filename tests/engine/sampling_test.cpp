@@ -1,64 +1,60 @@
-// Penalties on each node's own path.
+// What penalties know of a text, and values that sampling refuses.
 #include "engine/sampling.h"
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <limits>
 
+#include "backend/registry.h"
 #include "core/error.h"
 
 namespace aerie {
 namespace {
 
-std::map<int, Edit> of_row(std::span<const Edit> edits, int row) {
-    std::map<int, Edit> result;
-    for (const Edit& edit : edits) {
-        if (edit.row != row) continue;
-        EXPECT_TRUE(result.emplace(edit.token, edit).second);
+class SeenTokensTest : public testing::Test {
+  protected:
+    static constexpr int kVocab = 100;
+
+    SeenTokensTest() {
+        seen_.reset(kVocab);
+        be_->write(row_, std::vector<int32_t>(kVocab, -1).data());
     }
-    return result;
+    std::vector<int32_t> on_device() {
+        seen_.write_to(*be_, row_);
+        std::vector<int32_t> words(kVocab);
+        be_->read(row_, words.data());
+        return words;
+    }
+
+    std::unique_ptr<Backend> be_ = open_device("cpu", {1});
+    Buffer memory_ = be_->allocate(dense_bytes(DType::I32, 1, kVocab));
+    Tensor row_ = dense(memory_.get(), DType::I32, 1, kVocab);
+    SeenTokens seen_;
+};
+
+TEST_F(SeenTokensTest, TellPromptFromOutput) {
+    seen_.add(std::vector<int>{5, 6, 5}, false);
+    seen_.add(std::vector<int>{6, 7, 7}, true);
+    std::vector<int32_t> want(kVocab);
+    want[5] = kInPrompt;
+    want[6] = kInPrompt + kPutOut;
+    want[7] = 2 * kPutOut;
+    EXPECT_EQ(on_device(), want);
 }
 
-TEST(Penalties, NoneMakeNoEdits) {
-    TokenHistory history;
-    history.reset({}, 100);
-    history.add_prompt(std::vector<int>{1, 2});
-    EXPECT_TRUE(history.edits().empty());
-    EXPECT_TRUE(history.edits(TokenTree(3)).empty());
-}
-
-TEST(Penalties, CountPromptForRepetitionOnly) {
-    TokenHistory history;
-    history.reset({2, 0.5f, 0.25f}, 100);
-    history.add_prompt(std::vector<int>{5, 6, 5});
-    history.add_output(6);
-    history.add_output(7);
-    const auto edits = of_row(history.edits(), -1);
-    ASSERT_EQ(edits.size(), 3u);
-    EXPECT_EQ(edits.at(5).divide, 2);
-    EXPECT_EQ(edits.at(5).add, 0);
-    EXPECT_EQ(edits.at(6).add, -0.75f);
-    EXPECT_EQ(edits.at(7).add, -0.75f);
-}
-
-TEST(Penalties, FollowEachNodesOwnPath) {
-    TokenHistory history;
-    history.reset({1, 1, 0}, 100);
-    history.add_output(10);  // the root
-    TokenTree tree(10);
-    tree.add(10, 0);  // 1: once more
-    tree.add(20, 0);  // 2
-    tree.add(10, 2);  // 3
-    const std::span<const Edit> edits = history.edits(tree);
-    EXPECT_EQ(of_row(edits, 0).at(10).add, -1);
-    EXPECT_EQ(of_row(edits, 1).at(10).add, -2);
-    EXPECT_EQ(of_row(edits, 1).count(20), 0u);
-    EXPECT_EQ(of_row(edits, 2).at(20).add, -1);
-    EXPECT_EQ(of_row(edits, 2).at(10).add, -1);
-    EXPECT_EQ(of_row(edits, 3).at(10).add, -2);
-    EXPECT_EQ(of_row(edits, 3).at(20).add, -1);
-    // Nothing of the tree stays.
-    EXPECT_EQ(of_row(history.edits(), -1).size(), 1u);
+TEST_F(SeenTokensTest, ReachTheDeviceHoweverManyThereAre) {
+    std::vector<int32_t> want = on_device();
+    EXPECT_EQ(want, std::vector<int32_t>(kVocab));
+    for (int count : {1, 3, 63, 64, 65, 200}) {
+        for (int i = 0; i < count; ++i) {
+            const int token = (count + 7 * i) % kVocab;
+            seen_.add({&token, 1}, true);
+            want[size_t(token)] += kPutOut;
+        }
+        EXPECT_EQ(on_device(), want) << count;
+    }
+    seen_.reset(kVocab);
+    EXPECT_EQ(on_device(), std::vector<int32_t>(kVocab));
 }
 
 TEST(Sampling, RefusesValuesOutOfRange) {

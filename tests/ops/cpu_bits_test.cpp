@@ -115,13 +115,21 @@ class Fingerprint : OpInputs {
         record(noise_rows);
         std::vector<Row> rows(11);
         for (int i = 0; i < 11; ++i) rows[size_t(i)].position = i % 4;
+        const Tensor seen = tensor(DType::I32, 1, 5000);
+        std::vector<int32_t> words(5000);
+        words[7] = kInPrompt, words[9] = 3 * kPutOut;
+        be_.write(seen, words.data());
         for (const Filters& filters :
              {Filters{}, Filters{.temperature = 1},
               Filters{.temperature = 0.7f, .top_k = 90, .top_p = 0.9f},
               Filters{.temperature = 1.3f, .top_p = 0.99f, .min_p = 1e-4f}}) {
-            Choice choice{logits, blocks<Edit>({{-1, 7, 1.3f, 0.1f}, {4, 9, 1, 5}}), {}, filters};
+            const std::vector<RowChoice> rules = {RowChoice(filters, {1.3f, 0.1f, -0.2f})};
+            const Choice choice{logits,
+                                {blocks(rules), seen, filters.top_k > 0, filters.top_p < 1}};
             const Tensor ids = tensor(DType::I32, 1, 11), p = tensor(DType::F32, 11, 5000);
-            be_.run(Sample{ids, choice, {blocks(rows)}, noise_rows});
+            Sample sample{ids, choice, {blocks(rows)}};
+            if (filters.temperature > 0) sample.noise = noise_rows;
+            be_.run(sample);
             be_.run(Probs{p, choice});
             record(ids);
             record(p);

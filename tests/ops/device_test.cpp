@@ -59,11 +59,11 @@ Array DeviceTest::upload(const Indices& values) {
     return array;
 }
 
-Array DeviceTest::upload(const std::vector<Edit>& edits) {
-    Array array{backend_->allocate(edits.size() * sizeof(Edit)), {}};
-    array.tensor = dense(array.memory.get(), DType::I32, int(edits.size()), kEditInts);
-    backend_->write(array.tensor, edits.data());
-    return array;
+Tensor DeviceTest::upload(const std::vector<RowChoice>& rules) {
+    kept_.push_back(backend_->allocate(rules.size() * sizeof(RowChoice)));
+    const Tensor block = dense(kept_.back().get(), DType::I32, int(rules.size()), kRowChoiceInts);
+    backend_->write(block, rules.data());
+    return block;
 }
 
 Rows DeviceTest::upload(const std::vector<Row>& rows) {

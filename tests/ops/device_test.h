@@ -46,8 +46,8 @@ class DeviceTest : public testing::TestWithParam<Device> {
 
     Array upload(const reference::Matrix& values, DType type = DType::F32);
     Array upload(const reference::Indices& values);
-    Array upload(const std::vector<Edit>& edits);
     // Kept until the test ends.
+    Tensor upload(const std::vector<RowChoice>& rules);
     Rows upload(const std::vector<Row>& rows);
     Tensor upload(const std::vector<KvMove>& moves);
     std::unique_ptr<Weight> upload_weight(const reference::Matrix& values, DType type,

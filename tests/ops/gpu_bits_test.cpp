@@ -125,7 +125,7 @@ class OpResults : OpInputs {
         record("kv_compact, " + what, kv.k);
     }
 
-    // 40 rows, more than a GPU takes at once; ties, edits with divisions, a mask.
+    // 40 rows, more than a GPU takes at once; ties, penalties, a mask.
     void choices() {
         Matrix values = random_matrix(40, kVocab, 10, 3);
         for (int r = 0; r < 40; r += 5)
@@ -135,14 +135,14 @@ class OpResults : OpInputs {
         const Tensor noise_rows = tensor(DType::F32, 4, kVocab);
         be_.run(Noise{noise_rows, 99, index({3, 4, 5, 6})});
         record("noise", noise_rows);
-        std::vector<Edit> edits;
-        for (int i = 0; i < 3000; ++i) edits.push_back({-1, i * 3, 1.0f + float(i) * 1e-3f, 0.1f});
-        for (int row : {1, 33, 39})
-            for (int i = 0; i < 9; ++i) edits.push_back({row, i % 7, 0.3f, float(i) - 2.5f});
+        const Tensor seen = tensor(DType::I32, 3, kVocab);
+        std::vector<int32_t> words(size_t(3 * kVocab));
+        for (size_t i = 0; i < words.size(); i += 3) words[i] = int32_t(i % 17);
+        be_.write(seen, words.data());
         Tensor mask = tensor(DType::I32, 40, (kVocab + 31) / 32);
         be_.write(mask, random_matrix(40, mask.cols, 17).data.data());
-        for (const Choice& choice : {Choice{raw, {}, {}, {}}, Choice{raw, blocks(edits), {}, {}},
-                                     Choice{raw, blocks(edits), mask, {}}})
+        for (const Choice& choice :
+             {Choice{raw}, Choice{raw, {{}, seen}}, Choice{raw, {{}, seen}, mask}})
             for (const Filters& filters :
                  {Filters{}, Filters{.temperature = 0.7f},
                   Filters{.temperature = 0.7f, .top_k = 90},
@@ -152,7 +152,14 @@ class OpResults : OpInputs {
     }
 
     void choose(Choice choice, const Tensor& noise_rows, const Filters& filters) {
-        choice.filters = filters;
+        std::vector<RowChoice> rules;
+        for (int i = 0; i < (choice.mask ? 40 : 1); ++i) {
+            rules.push_back({filters, {0.3f + 0.1f * float(i), 0.7f - 0.1f * float(i), 0.3f}});
+            rules.back().text = i % 3;
+        }
+        choice.rules.block = blocks(rules);
+        choice.rules.top_k = filters.top_k > 0;
+        choice.rules.top_p = filters.top_p < 1;
         const bool noisy = filters.temperature > 0;
         const std::string how = !noisy                               ? ", greedy"
                                 : filters.top_k || filters.top_p < 1 ? ", filtered"
@@ -161,7 +168,7 @@ class OpResults : OpInputs {
         for (int i = 0; i < 40; ++i) rows[size_t(i)] = {.position = 9 + i % 4, .prefix = 9};
         rows[35].slot = -1;
         const Tensor ids = tensor(DType::I32, 1, 40);
-        be_.run(Sample{ids, choice, {blocks(rows)}, noise_rows});
+        be_.run(Sample{ids, choice, {blocks(rows)}, noisy ? noise_rows : Tensor{}});
         record("sample" + how, ids);
         for (int k : {10, kMaxTopK}) {
             TopK step{.ids = tensor(DType::I32, 40, k),

@@ -27,11 +27,11 @@ inline std::string mapped_ids_finding(Backend& be) {
     Buffer memory[4];
     TopK step;
     step.choice.logits = place(memory[0], DType::F32, kDraftVocab, kDraftVocab);
-    step.id_map = place(memory[1], DType::I32, 1, kDraftVocab);
+    step.choice.id_map = place(memory[1], DType::I32, 1, kDraftVocab);
     step.ids = place(memory[2], DType::I32, kDraftVocab, kBest);
     step.log_probs = place(memory[3], DType::F32, kDraftVocab, kBest);
     be.write(step.choice.logits, logits.data());
-    be.write(step.id_map, map.data());
+    be.write(step.choice.id_map, map.data());
     be.run(step);
     be.read(step.ids, ids.data());
     for (int row = 0; row < kDraftVocab; ++row)

@@ -32,7 +32,9 @@ class SampleDistributionTest : public DeviceTest {
         Array noise_array = poisoned(kRows, vocab), ids = poisoned_indices(1, kRows);
         Choice choice;
         choice.logits = logit_array;
-        choice.filters = filters;
+        choice.rules = {upload(std::vector{RowChoice(filters, {})})};
+        choice.rules.top_k = filters.top_k > 0;
+        choice.rules.top_p = filters.top_p < 1;
         const Rows block = upload(rows);
         std::vector<int> counts(size_t(vocab), 0);
         for (int first = 0; first < draws; first += kRows) {

@@ -8,13 +8,15 @@
 
 namespace aerie::reference {
 
-std::vector<float> edited_logits(std::vector<float> logits, int row, const std::vector<Edit>& edits,
-                                 const std::vector<bool>& allowed) {
-    for (const Edit& edit : edits)
-        if (edit.row == row || edit.row == -1) {
-            float& l = logits[size_t(edit.token)];
-            l = (l > 0 ? l / edit.divide : l * edit.divide) + edit.add;
-        }
+std::vector<float> edited_logits(std::vector<float> logits, const Penalties& penalties,
+                                 const std::vector<Seen>& seen, const std::vector<bool>& allowed) {
+    for (size_t i = 0; i < seen.size(); ++i) {
+        float& l = logits[i];
+        const float times = float(seen[i].put_out);
+        if (seen[i].in_prompt || times > 0)
+            l = l > 0 ? l / penalties.repetition : l * penalties.repetition;
+        if (times > 0) l -= penalties.frequency * times + penalties.presence;
+    }
     for (size_t i = 0; i < allowed.size(); ++i)
         if (!allowed[i]) logits[i] = std::numeric_limits<float>::quiet_NaN();
     return logits;

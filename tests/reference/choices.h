@@ -8,10 +8,15 @@
 
 namespace aerie::reference {
 
-// Edits of this row (or of all rows) and the mask (empty: none); forbidden tokens become NaN. Edits
-// are float operations by definition.
-std::vector<float> edited_logits(std::vector<float> logits, int row, const std::vector<Edit>& edits,
-                                 const std::vector<bool>& allowed);
+// What a text has seen of a token.
+struct Seen {
+    bool in_prompt = false;
+    int put_out = 0;
+};
+// Penalties for what was seen (empty: nothing) and the mask (empty: none); forbidden tokens become
+// NaN. Penalties are float operations by definition.
+std::vector<float> edited_logits(std::vector<float> logits, const Penalties& penalties,
+                                 const std::vector<Seen>& seen, const std::vector<bool>& allowed);
 
 // Processed probabilities; temperature 0: one at the argmax.
 std::vector<double> probs(const std::vector<float>& edited, const Filters& filters);

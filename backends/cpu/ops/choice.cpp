@@ -17,38 +17,71 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kChoiceWork = 8;  // of one logit, for Pool::run
 
-std::span<const Edit> edits_of(const Choice& choice, int wanted) {
-    if (!choice.edits) return {};
-    const Edit* all = row<Edit>(choice.edits, 0);
-    const auto range = std::equal_range(all, all + choice.edits.rows, Edit{.row = wanted},
-                                        [](const Edit& a, const Edit& b) { return a.row < b.row; });
-    return {range.first, range.second};
+const RowChoice& rule_of(const Rules& rules, int index) {
+    static const RowChoice argmax;
+    if (!rules.block) return argmax;
+    return *row<RowChoice>(rules.block, rules.block.rows == 1 ? 0 : index);
 }
 
-void apply(std::span<const Edit> edits, float* logits) {
-    for (const Edit& edit : edits) {
-        float& l = logits[edit.token];
-        l = (l > 0 ? l / edit.divide : l * edit.divide) + edit.add;
+using PathTokens = FixedVector<int32_t, kMaxDepth>;
+
+// Those of a row's path below the root, its own included.
+PathTokens path_tokens(const Rows& rows, int index) {
+    PathTokens tokens;
+    if (!rows.block) return tokens;
+    const Row& last = *row<Row>(rows.block, index);
+    for (int i = 1; i < last.depth(); ++i)
+        tokens.push_back(row<Row>(rows.block, index - (last.slot - last.path[i]))->token);
+    if (last.depth() > 0) tokens.push_back(last.token);
+    return tokens;
+}
+
+float penalised(float logit, const RowChoice& rule, int32_t seen) {
+    const int times = seen / kPutOut;
+    const float add = times > 0 ? -(rule.frequency * float(times) + rule.presence) : 0;
+    return (logit > 0 ? logit / rule.repetition : logit * rule.repetition) + add;
+}
+
+void penalise(float* out, const float* logits, const Choice& choice, int index,
+              const PathTokens& path) {
+    const RowChoice& rule = rule_of(choice.rules, index);
+    const int32_t* seen = row<int32_t>(choice.rules.seen, rule.text);
+    const int32_t* map = choice.id_map ? row<int32_t>(choice.id_map, 0) : nullptr;
+    // Most tokens were never seen.
+    constexpr int kBlock = 16;
+    for (int first = 0; first < choice.logits.cols; first += kBlock) {
+        const int end = std::min(first + kBlock, choice.logits.cols);
+        int32_t any = 0;
+        for (int i = first; i < end; ++i) any |= seen[map ? map[i] : i];
+        if (any == 0) continue;
+        for (int i = first; i < end; ++i)
+            if (const int32_t word = seen[map ? map[i] : i]; word != 0)
+                out[i] = penalised(logits[i], rule, word);
+    }
+    for (int32_t token : path) {
+        const auto times = int32_t(std::count(path.begin(), path.end(), token));
+        out[token] = penalised(logits[token], rule, seen[token] + times * kPutOut);
     }
 }
 
-// Logits after edits and mask, in `space` if anything changed. A forbidden token is NaN: it ranks
-// below -inf and is never chosen.
-const float* edited(const Choice& choice, int index, float* space) {
-    const float* logits = row_f32(choice.logits, index);
-    const int vocab = choice.logits.cols;
-    const std::span<const Edit> common = edits_of(choice, -1), own = edits_of(choice, index);
-    if (common.empty() && own.empty() && !choice.mask) return logits;
-    std::copy_n(logits, vocab, space);
-    apply(common, space);
-    apply(own, space);
-    if (!choice.mask) return space;
+// A forbidden token is NaN: it ranks below -inf and is never chosen.
+void apply_mask(float* out, const Choice& choice, int index) {
     const uint32_t* mask = row<uint32_t>(choice.mask, index);
-    for (int first = 0; first < vocab; first += 32)
-        for (uint32_t off = ~mask[first / 32]; off; off &= off - 1) {
-            const int token = first + __builtin_ctz(off);
-            if (token < vocab) space[token] = std::numeric_limits<float>::quiet_NaN();
-        }
+    const int32_t* map = choice.id_map ? row<int32_t>(choice.id_map, 0) : nullptr;
+    for (int i = 0; i < choice.logits.cols; ++i) {
+        const uint32_t token = uint32_t(map ? map[i] : i);
+        if (!(mask[token / 32] >> (token % 32) & 1))
+            out[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+}
+
+// Logits after penalties and mask, in `space` if anything changed.
+const float* edited(const Choice& choice, int index, const PathTokens& path, float* space) {
+    const float* logits = row_f32(choice.logits, index);
+    if (!choice.rules.seen && !choice.mask) return logits;
+    std::copy_n(logits, choice.logits.cols, space);
+    if (choice.rules.seen) penalise(space, logits, choice, index, path);
+    if (choice.mask) apply_mask(space, choice, index);
     return space;
 }
 
@@ -56,10 +89,9 @@ const float* edited(const Choice& choice, int index, float* space) {
 struct LogitRow {
     const float* logits;
     int vocab;
+    const RowChoice& rule;
     ArgMax top;
-    double temperature;
-
-    float scale() const { return float(std::min(1 / temperature, 3e38)); }
+    double temperature;  // 0: only the best counts
 };
 
 // Tokens in the order of the filters, as integers that descend: logit, then id ascending.
@@ -121,31 +153,30 @@ std::span<uint64_t> gather_best(const Kernels& kernels, const LogitRow& row, con
 }
 
 // The smallest key that the filters keep; 0 where they keep all.
-uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Filters& filters,
-                  const Scratch& scratch) {
+uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Scratch& scratch) {
+    const RowChoice& rule = row.rule;
     uint64_t cut = 0;
-    const bool limited = filters.top_k > 0 && filters.top_k < row.vocab;
-    const bool nucleus = filters.top_p < 1;
+    const bool limited = rule.top_k > 0 && rule.top_k < row.vocab;
+    const bool nucleus = rule.top_p < 1;
     if (limited || nucleus) {
-        const float top = row.top.value, scale = row.scale();
+        const float top = row.top.value, scale = rule.scale;
         double goal = 0;
         if (nucleus) kernels.exp_scale(scratch.masses, row.logits, top, scale, 1.0f, row.vocab);
-        if (!limited) goal = filters.top_p * kernels.exp_sum(row.logits, top, scale, row.vocab);
+        if (!limited) goal = rule.top_p * kernels.exp_sum(row.logits, top, scale, row.vocab);
         std::span<uint64_t> keys =
-            gather_best(kernels, row, scratch, limited ? size_t(filters.top_k) : 1, goal);
-        if (limited && size_t(filters.top_k) < keys.size()) {
-            std::nth_element(keys.begin(), keys.begin() + filters.top_k, keys.end(),
+            gather_best(kernels, row, scratch, limited ? size_t(rule.top_k) : 1, goal);
+        if (limited && size_t(rule.top_k) < keys.size()) {
+            std::nth_element(keys.begin(), keys.begin() + rule.top_k, keys.end(),
                              std::greater<uint64_t>());
-            keys = keys.first(size_t(filters.top_k));
+            keys = keys.first(size_t(rule.top_k));
         }
         if (limited && nucleus)
-            goal = filters.top_p * mass_of(scratch.masses, keys.data(), keys.data() + keys.size());
+            goal = rule.top_p * mass_of(scratch.masses, keys.data(), keys.data() + keys.size());
         if (nucleus) keys = keys.first(prefix_with_mass(scratch.masses, keys, goal));
         cut = *std::min_element(keys.begin(), keys.end());
     }
-    if (filters.min_p > 0) {
-        const double least =
-            row.top.value + row.temperature * std::log(std::min(double(filters.min_p), 1.0));
+    if (rule.least > -kInfinity) {
+        const double least = row.top.value + rule.least;
         float logit = float(least);
         if (double(logit) < least) logit = std::nextafter(logit, kInfinity);
         cut = std::max(cut, order_key(logit, std::numeric_limits<int>::max()));
@@ -163,21 +194,25 @@ void apply_cut(const Kernels& kernels, uint64_t cut, float* logits, int vocab) {
     kernels.remove_below(logits + through, std::nextafter(value, kInfinity), vocab - through);
 }
 
-LogitRow edited_row(const Kernels& kernels, const Choice& choice, int index,
+LogitRow edited_row(const Kernels& kernels, const Choice& choice, int index, const PathTokens& path,
                     const Scratch& scratch) {
-    LogitRow row{edited(choice, index, scratch.logits), choice.logits.cols, {}, 0};
+    LogitRow row{edited(choice, index, path, scratch.logits),
+                 choice.logits.cols,
+                 rule_of(choice.rules, index),
+                 {},
+                 0};
     row.top = kernels.argmax(row.logits, row.vocab);
     // Where the best is infinite there is nothing to weigh: it is simply taken.
-    if (std::isfinite(row.top.value)) row.temperature = choice.filters.temperature;
+    if (std::isfinite(row.top.value)) row.temperature = row.rule.temperature;
     return row;
 }
 
-// Edits, mask and filters. Temperature 0: only the best counts.
+// Penalties, mask and filters. Temperature 0: only the best counts.
 LogitRow processed_row(const Kernels& kernels, const Choice& choice, int index,
-                       const Scratch& scratch) {
-    LogitRow row = edited_row(kernels, choice, index, scratch);
+                       const PathTokens& path, const Scratch& scratch) {
+    LogitRow row = edited_row(kernels, choice, index, path, scratch);
     if (row.temperature == 0) return row;
-    const uint64_t cut = find_cut(kernels, row, choice.filters, scratch);
+    const uint64_t cut = find_cut(kernels, row, scratch);
     if (cut == 0) return row;
     if (row.logits != scratch.logits) std::copy_n(row.logits, row.vocab, scratch.logits);
     apply_cut(kernels, cut, scratch.logits, row.vocab);
@@ -197,14 +232,19 @@ void CpuBackend::execute(const Sample& step) {
             for (int r = first; r < last; ++r) {
                 const Row& place = *row<Row>(step.rows.block, r);
                 if (place.slot < 0) continue;
-                const LogitRow logits =
-                    processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
+                const Scratch& scratch = scratch_[size_t(thread)];
+                const PathTokens path =
+                    choice.rules.seen ? path_tokens(step.rows, r) : PathTokens{};
+                const LogitRow logits = step.noise
+                                            ? processed_row(kernels_, choice, r, path, scratch)
+                                            : edited_row(kernels_, choice, r, path, scratch);
                 ArgMax chosen = logits.top;
-                if (logits.temperature > 0) {
-                    assert(place.depth() >= 0 && place.depth() < step.noise.rows);
+                if (step.noise && logits.temperature > 0) {
+                    const int noise_row = logits.rule.noise + place.depth();
+                    assert(noise_row >= 0 && noise_row < step.noise.rows);
                     chosen =
-                        kernels_.argmax_noise(logits.logits, row_f32(step.noise, place.depth()),
-                                              logits.top.value, logits.scale(), logits.vocab);
+                        kernels_.argmax_noise(logits.logits, row_f32(step.noise, noise_row),
+                                              logits.top.value, logits.rule.scale, logits.vocab);
                 }
                 row<int32_t>(step.ids, 0)[r] = chosen.id;
             }
@@ -219,14 +259,15 @@ void CpuBackend::execute(const Probs& op) {
     assert(choice.logits.cols <= reserved().vocab);
     pool_.run(out.rows, kChoiceWork * out.cols, [&](int first, int last, int thread) {
         for (int r = first; r < last; ++r) {
-            const LogitRow logits = processed_row(kernels_, choice, r, scratch_[size_t(thread)]);
+            const LogitRow logits =
+                processed_row(kernels_, choice, r, {}, scratch_[size_t(thread)]);
             float* to = row_f32(out, r);
             if (logits.temperature == 0) {
                 std::fill_n(to, out.cols, 0.0f);
                 if (logits.top.id >= 0) to[logits.top.id] = 1;
                 continue;
             }
-            const float shift = logits.top.value, scale = logits.scale();
+            const float shift = logits.top.value, scale = logits.rule.scale;
             const double total = kernels_.exp_sum(logits.logits, shift, scale, out.cols);
             kernels_.exp_scale(to, logits.logits, shift, scale, float(1 / total), out.cols);
         }
@@ -269,7 +310,7 @@ Ranking rank_logits(const Kernels& kernels, const Choice& choice, int index, int
                     const Scratch& scratch) {
     Ranking ranking;
     Best& best = ranking.best;
-    const LogitRow row = edited_row(kernels, choice, index, scratch);
+    const LogitRow row = edited_row(kernels, choice, index, {}, scratch);
     best.count = kernels.best(best.ids, best.values, k, row.logits, row.vocab);
     complete(best, k, row.logits, row.vocab);
     const double sum = kernels.exp_sum(row.logits, row.top.value, 1.0f, row.vocab);
@@ -277,14 +318,24 @@ Ranking rank_logits(const Kernels& kernels, const Choice& choice, int index, int
     return ranking;
 }
 
+// By draft id.
+const float* mapped_noise(const TopK& step, const Scratch& scratch) {
+    const float* noise = row_f32(step.noise, 0);
+    if (!step.choice.id_map) return noise;
+    const int32_t* map = row<int32_t>(step.choice.id_map, 0);
+    for (int i = 0; i < step.choice.logits.cols; ++i) scratch.masses[i] = noise[map[i]];
+    return scratch.masses;
+}
+
 Ranking rank_noisy(const Kernels& kernels, const TopK& step, int index, int k,
                    const Scratch& scratch) {
-    const LogitRow row = processed_row(kernels, step.choice, index, scratch);
+    const LogitRow row = processed_row(kernels, step.choice, index, {}, scratch);
     if (row.temperature == 0) return rank_logits(kernels, step.choice, index, k, scratch);
     Ranking ranking;
     Best& best = ranking.best;
     float* z = scratch.logits;
-    kernels.perturb(z, row.logits, row_f32(step.noise, 0), row.top.value, row.scale(), row.vocab);
+    kernels.perturb(z, row.logits, mapped_noise(step, scratch), row.top.value, row.rule.scale,
+                    row.vocab);
     const int width = std::min(std::max(k, kSoftmaxWidth), row.vocab);
     best.count = kernels.best(best.ids, best.values, width, z, row.vocab);
     complete(best, k, z, row.vocab);
@@ -299,7 +350,7 @@ template <>
 void CpuBackend::execute(const TopK& step) {
     FloatEnvironment environment;
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
-    const int32_t* map = step.id_map ? row<int32_t>(step.id_map, 0) : nullptr;
+    const int32_t* map = step.choice.id_map ? row<int32_t>(step.choice.id_map, 0) : nullptr;
     assert(vocab <= reserved().vocab);
     pool_.run(step.ids.rows, kChoiceWork * vocab, [&](int first, int last, int thread) {
         const Scratch& scratch = scratch_[size_t(thread)];

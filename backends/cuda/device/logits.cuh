@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include "backend/choice.h"
 #include "cuda/device/arithmetic.cuh"
 #include "cuda/device/view.cuh"
 
@@ -67,24 +68,31 @@ __device__ inline bool is_number(uint64_t key) {
     return key >> 32 != 0;
 }
 
-// Filters as the kernels take them: logarithms are made on the host.
-struct Cuts {
-    double temperature;
-    int top_k;
-    float top_p;
-    bool min_p;
-    double log_min_p;
+// How the tokens of some rows are chosen.
+struct RulesView {
+    View<const int32_t> block;  // one row for each, or one for all; none: argmax
+    View<const int32_t> seen;
+
+    // Those of rows [first, first + count).
+    RulesView(const Rules& rules, int first, int count)
+        : block(rules.block && rules.block.rows > 1 ? rules.block.row_range(first, count)
+                                                    : rules.block),
+          seen(rules.seen) {}
+    __device__ RowChoice of(int r) const {
+        if (!block.data) return {};
+        return *reinterpret_cast<const RowChoice*>(block[block.rows == 1 ? 0 : r]);
+    }
 };
 
 struct LogitRow {
     const float* x;
     int vocab;
-    float top;           // the best logit
-    int top_id;          // -1: no number at all
-    double temperature;  // 0: only the best counts
-    uint64_t cut;        // the smallest key that is kept
+    float top;          // the best logit
+    int top_id;         // -1: no number at all
+    float temperature;  // 0: only the best counts
+    float scale;
+    uint64_t cut;  // the smallest key that is kept
 
-    __device__ float scale() const { return float(fmin(1 / temperature, 3e38)); }
     __device__ float kept(int id) const {
         return cut == 0 || order_key(x[id], id) >= cut ? x[id] : -infinity();
     }
@@ -126,20 +134,18 @@ __device__ uint64_t find_key(const LogitRow& row, double goal, BlockReducer& red
     return is_number(key) ? key : 0;
 }
 
-__device__ inline uint64_t find_cut(LogitRow row, const Cuts& cuts, BlockReducer& reducer) {
+__device__ inline uint64_t find_cut(LogitRow row, const RowChoice& rule, BlockReducer& reducer) {
     const uint64_t top_key = order_key(row.top, row.top_id);
-    if (cuts.top_k > 0 && cuts.top_k < row.vocab)
-        row.cut = find_key(row, cuts.top_k, reducer, [](int) { return 1; });
-    if (cuts.top_p < 1) {
-        const float scale = row.scale();
-        const double goal = double(cuts.top_p) * double(total_mass(row, scale, reducer));
+    if (rule.top_k > 0 && rule.top_k < row.vocab)
+        row.cut = find_key(row, rule.top_k, reducer, [](int) { return 1; });
+    if (rule.top_p < 1) {
+        const double goal = double(rule.top_p) * double(total_mass(row, row.scale, reducer));
         const uint64_t key =
-            find_key(row, goal, reducer, [&](int id) { return mass_of(row, id, scale); });
+            find_key(row, goal, reducer, [&](int id) { return mass_of(row, id, row.scale); });
         if (key > row.cut) row.cut = key < top_key ? key : top_key;
     }
-    if (cuts.min_p) {
-        const double least = double(row.top) + row.temperature * cuts.log_min_p;
-        const float logit = __double2float_ru(least);
+    if (rule.least > -double(infinity())) {
+        const float logit = __double2float_ru(double(row.top) + rule.least);
         const uint64_t key = order_key(logit, 0x7fffffff);
         if (key > row.cut) row.cut = key;
     }
@@ -147,31 +153,34 @@ __device__ inline uint64_t find_cut(LogitRow row, const Cuts& cuts, BlockReducer
 }
 
 // The row whose best key is known.
-__device__ inline LogitRow row_of(const float* x, int vocab, const Cuts& cuts, uint64_t best) {
-    LogitRow row{x, vocab, -infinity(), -1, 0, 0};
+__device__ inline LogitRow row_of(const float* x, int vocab, const RowChoice& rule, uint64_t best) {
+    LogitRow row{x, vocab, -infinity(), -1, 0, 0, 0};
     if (!is_number(best)) return row;
     row.top_id = id_of(best);
     row.top = x[row.top_id];
     // Where the best is infinite there is nothing to weigh: it is simply taken.
-    if (fabsf(row.top) < infinity()) row.temperature = cuts.temperature;
+    if (fabsf(row.top) < infinity()) {
+        row.temperature = rule.temperature;
+        row.scale = rule.scale;
+    }
     return row;
 }
 
-__device__ inline LogitRow find_top(const float* x, int vocab, const Cuts& cuts,
+__device__ inline LogitRow find_top(const float* x, int vocab, const RowChoice& rule,
                                     BlockReducer& reducer) {
     uint64_t best = 0;
     for (int id = int(threadIdx.x); id < vocab; id += kChoiceThreads) {
         const uint64_t key = order_key(x[id], id);
         if (key > best) best = key;
     }
-    return row_of(x, vocab, cuts, reducer.largest(best));
+    return row_of(x, vocab, rule, reducer.largest(best));
 }
 
 // The row with its filters; temperature 0 keeps all, since only the best counts.
-__device__ inline LogitRow processed_row(const float* x, int vocab, const Cuts& cuts,
+__device__ inline LogitRow processed_row(const float* x, int vocab, const RowChoice& rule,
                                          BlockReducer& reducer) {
-    LogitRow row = find_top(x, vocab, cuts, reducer);
-    if (row.temperature > 0) row.cut = find_cut(row, cuts, reducer);
+    LogitRow row = find_top(x, vocab, rule, reducer);
+    if (row.temperature > 0) row.cut = find_cut(row, rule, reducer);
     return row;
 }
 

@@ -12,67 +12,64 @@ constexpr int kProbsGroup = 64;    // invocations of a workgroup of probs
 
 template <>
 void VulkanBackend::execute(const Sample& step) {
-    const Filters& filters = step.choice.filters;
-    for_choice_rows(*queue_, scratch_, step.choice, [&](ChoiceRows& block, int first) {
+    const auto choose = [&](ChoiceRows& block, int first) {
         const Tensor chosen = step.ids.col_range(first, block.rows);
         const Rows places = step.rows.range(first, block.rows);
-        if (filters.temperature == 0) return block.choose_best(chosen, places);
+        if (!step.noise) return block.choose_best(chosen, places);
         block.find_tops();
-        block.find_cuts(filters);
+        block.find_cuts();
         block.choose_noisy(chosen, places, step.noise);
-    });
+    };
+    for_choice_rows(*queue_, scratch_, step.choice, step.rows, choose);
 }
 
 template <>
 void VulkanBackend::execute(const Probs& op) {
     const Tensor& out = op.out;
-    const Choice& choice = op.choice;
-    for_choice_rows(*queue_, scratch_, choice, [&](ChoiceRows& block, int first) {
+    for_choice_rows(*queue_, scratch_, op.choice, {}, [&](ChoiceRows& block, int first) {
         const Tensor to = out.row_range(first, block.rows);
         block.find_tops();
-        if (choice.filters.temperature != 0) block.find_cuts(choice.filters);
+        block.find_cuts();
         const ProbsParams params = {block.params, stride_words(to)};
-        if (choice.filters.temperature != 0)
-            block.run("probs_total", params,
-                      {writes(block.totals()), reads(block.logits), reads(block.tops()),
-                       reads(block.cuts()), reads(block.logits)},
-                      {block.slices(), uint32_t(block.rows)}, 20);
+        block.run("probs_total", params,
+                  {writes(block.totals()), reads(block.logits), reads(block.tops()),
+                   reads(block.cuts()), reads(block.logits), reads(block.rules)},
+                  {block.slices(), uint32_t(block.rows)}, 20);
         block.run("probs", params,
                   {writes(to), reads(block.logits), reads(block.tops()), reads(block.cuts()),
-                   reads(block.logits), reads(block.totals())},
+                   reads(block.logits), reads(block.rules), reads(block.totals())},
                   {groups(out.cols, kProbsGroup), uint32_t(block.rows)}, 20);
     });
 }
 
 template <>
 void VulkanBackend::execute(const TopK& step) {
-    const Filters& filters = step.choice.filters;
-    const bool noisy = step.noise && filters.temperature != 0;
+    const Tensor& map = step.choice.id_map;
     const int k = step.ids.cols, vocab = step.choice.logits.cols;
-    const int width = noisy ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
-    for_choice_rows(*queue_, scratch_, step.choice, [&](ChoiceRows& block, int first) {
-        if (noisy) {
+    const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
+    for_choice_rows(*queue_, scratch_, step.choice, {}, [&](ChoiceRows& block, int first) {
+        if (step.noise) {
             block.find_tops();
-            block.find_cuts(filters);
+            block.find_cuts();
         }
         const TopKParams params = {.choice = block.params,
                                    .slices = block.slices(),
-                                   .noisy = noisy,
+                                   .noisy = bool(step.noise),
                                    .wanted = uint32_t(k),
                                    .width = uint32_t(width),
-                                   .has_map = bool(step.id_map),
+                                   .has_map = bool(map),
                                    .ids_stride = stride_words(step.ids),
                                    .log_probs_stride = stride_words(step.log_probs),
                                    .inverse_softness = float(1 / double(step.softness))};
         const Tensor found = block.parts(2 * uint32_t(width) + 2);
         block.run("top_k_slice", params,
                   {writes(found), reads(block.logits), reads(block.tops()), reads(block.cuts()),
-                   reads(step.noise ? step.noise : block.logits)},
+                   reads_or(step.noise, block.logits), reads(block.rules), reads_or(map, block.logits)},
                   {block.slices(), uint32_t(block.rows)}, 20);
         block.run("top_k_row", params,
                   {writes(step.ids.row_range(first, block.rows)),
                    writes(step.log_probs.row_range(first, block.rows)), reads(found),
-                   reads(block.tops()), reads(step.id_map ? step.id_map : found)},
+                   reads(block.tops()), reads_or(map, found), reads(block.rules)},
                   {uint32_t(block.rows)}, 1);
     });
 }

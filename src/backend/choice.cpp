@@ -1,0 +1,23 @@
+#include "backend/choice.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aerie {
+
+RowChoice::RowChoice(const Filters& filters, const Penalties& penalties)
+    : temperature(filters.temperature),
+      top_k(filters.top_k),
+      top_p(filters.top_p),
+      repetition(penalties.repetition),
+      frequency(penalties.frequency),
+      presence(penalties.presence) {
+    if (temperature == 0) return;
+    scale = float(std::min(1 / double(temperature), 3e38));
+    if (!(filters.min_p > 0)) return;
+    least = double(temperature) * std::log(std::min(double(filters.min_p), 1.0));
+    least_high = float(least);
+    least_low = float(least - double(least_high));
+}
+
+}  // namespace aerie
