@@ -18,18 +18,45 @@ void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows
     plan.add(head_input, DType::F32, rows, config.hidden);
 }
 
-DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
-                           const std::string& prefix, bool has_attention_norm) {
+SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& config,
+                             const std::string& prefix, int input_columns) {
     const int q_rows = config.attention_columns(), kv_rows = config.kv_columns();
-    qkv_ = loader.matrix({{prefix + "self_attn.q_proj.weight", q_rows},
-                          {prefix + "self_attn.k_proj.weight", kv_rows},
-                          {prefix + "self_attn.v_proj.weight", kv_rows}},
-                         config.hidden);
-    out_ = loader.matrix({{prefix + "self_attn.o_proj.weight", config.hidden}}, q_rows);
-    gate_up_ = loader.matrix({{prefix + "mlp.gate_proj.weight", config.intermediate},
-                              {prefix + "mlp.up_proj.weight", config.intermediate}},
+    qkv_ = loader.matrix({{prefix + "q_proj.weight", q_rows},
+                          {prefix + "k_proj.weight", kv_rows},
+                          {prefix + "v_proj.weight", kv_rows}},
+                         input_columns);
+    out_ = loader.matrix({{prefix + "o_proj.weight", config.hidden}}, q_rows);
+}
+
+void SelfAttention::run(Backend& be, const ModelConfig& config, const Activations& scratch,
+                        Tensor x, Tensor input, const LayerPass& pass) const {
+    const Tensor qkv = scratch.qkv.row_range(0, x.rows);
+    const Tensor mixed = activation_in(be, scratch.mixed, *out_, x.rows);
+    const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
+    run("qkv", Matmul{qkv, input, *qkv_});
+    run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
+    run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
+    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});
+}
+
+Ffn::Ffn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
+    gate_up_ = loader.matrix({{prefix + "gate_proj.weight", config.intermediate},
+                              {prefix + "up_proj.weight", config.intermediate}},
                              config.hidden, WeightUse::gated);
-    down_ = loader.matrix({{prefix + "mlp.down_proj.weight", config.hidden}}, config.intermediate);
+    down_ = loader.matrix({{prefix + "down_proj.weight", config.hidden}}, config.intermediate);
+}
+
+void Ffn::run(Backend& be, const Activations& scratch, Tensor x, Tensor input, int layer) const {
+    const Tensor gate_up = scratch.gate_up.row_range(0, x.rows);
+    const Tensor gated = activation_in(be, scratch.gated, *down_, x.rows);
+    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_}, {"swiglu", layer});
+    be.run(Matmul{x, gated, *down_, Accumulate::yes}, {"down", layer});
+}
+
+DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
+                           const std::string& prefix, bool has_attention_norm)
+    : attention_(loader, config, prefix + "self_attn.", config.hidden),
+      ffn_(loader, config, prefix + "mlp.") {
     ffn_norm_ = loader.vector(prefix + "post_attention_layernorm.weight", config.hidden);
     if (has_attention_norm)
         attention_norm_ = loader.vector(prefix + "input_layernorm.weight", config.hidden);
@@ -37,28 +64,22 @@ DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config
 
 void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
                        const LayerPass& pass) const {
-    const int m = x.rows;
-    const Tensor qkv = scratch.qkv.row_range(0, m), gate_up = scratch.gate_up.row_range(0, m);
-    const Tensor mixed = activation_in(be, scratch.mixed, *out_, m);
-    const Tensor gated = activation_in(be, scratch.gated, *down_, m);
-
     const float epsilon = config.rms_epsilon;
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
+    const auto input_of = [&](const Weight& reader) {
+        return activation_in(be, scratch.norm, reader, x.rows);
+    };
 
-    Tensor norm = activation_in(be, scratch.norm, *qkv_, m);
+    Tensor input = input_of(attention_.reader());
     if (attention_norm_.tensor)
-        run("attention norm", RmsNorm{norm, x, attention_norm_, epsilon, {qkv_.get()}});
+        run("attention norm", RmsNorm{input, x, attention_norm_, epsilon, {&attention_.reader()}});
     else
-        run("attention input", Copy{norm, x});
-    run("qkv", Matmul{qkv, norm, *qkv_});
-    run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
-    run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
-    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});
+        run("attention input", Copy{input, x});
+    attention_.run(be, config, scratch, x, input, pass);
 
-    norm = activation_in(be, scratch.norm, *gate_up_, m);
-    run("ffn norm", RmsNorm{norm, x, ffn_norm_, epsilon, {gate_up_.get()}});
-    run("swiglu", MatmulSwiglu{gated, gate_up, norm, *gate_up_});
-    run("down", Matmul{x, gated, *down_, Accumulate::yes});
+    input = input_of(ffn_.reader());
+    run("ffn norm", RmsNorm{input, x, ffn_norm_, epsilon, {&ffn_.reader()}});
+    ffn_.run(be, scratch, x, input, pass.layer);
 }
 
 }  // namespace aerie

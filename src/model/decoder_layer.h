@@ -36,6 +36,33 @@ struct LayerPass {
     int layer = 0;  // for labels
 };
 
+// q, k, v, attention over the cache and its output.
+class SelfAttention {
+  public:
+    // prefix: "model.layers.3.self_attn."; of an input of so many columns.
+    SelfAttention(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+                  int input_columns);
+    const Weight& reader() const { return *qkv_; }  // of the input
+    // Adds to x [M, hidden]; `input` as its reader wants it.
+    void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
+             Tensor input, const LayerPass& pass) const;
+
+  private:
+    std::unique_ptr<Weight> qkv_, out_;
+};
+
+// down(silu(gate) * up).
+class Ffn {
+  public:
+    // prefix: "model.layers.3.mlp.".
+    Ffn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
+    const Weight& reader() const { return *gate_up_; }
+    void run(Backend& be, const Activations& scratch, Tensor x, Tensor input, int layer) const;
+
+  private:
+    std::unique_ptr<Weight> gate_up_, down_;
+};
+
 class DecoderLayer {
   public:
     // prefix: "model.layers.3." . A layer without attention norm (EAGLE-1/2) feeds x to attention
@@ -48,7 +75,8 @@ class DecoderLayer {
              const LayerPass& pass) const;
 
   private:
-    std::unique_ptr<Weight> qkv_, out_, gate_up_, down_;
+    SelfAttention attention_;
+    Ffn ffn_;
     Vector attention_norm_, ffn_norm_;
 };
 

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 
 #include "draft/grown.h"
-#include "model/weights.h"
+#include "model/decoder_layer.h"
 
 namespace aerie::test {
 
@@ -26,11 +27,7 @@ class Eagle3Levels final : public LevelModel {
         TensorPlan plan;
         plan.add(embedding_rows_, DType::F32, rows, hidden);
         plan.add(pair_, DType::F32, rows, 2 * hidden);
-        plan.add(norm_, DType::F32, rows, hidden);
-        plan.add(qkv_, DType::F32, rows, config_.qkv_columns());
-        plan.add(mixed_, DType::F32, rows, config_.attention_columns());
-        plan.add(gate_up_, DType::F32, rows, 2 * config_.intermediate);
-        plan.add(gated_, DType::F32, rows, config_.intermediate);
+        scratch_.add_to(plan, config_, rows);
         memory_ = plan.allocate(be_);
     }
 
@@ -50,7 +47,7 @@ class Eagle3Levels final : public LevelModel {
         run(state, rows);
     }
     void logits(Tensor out, Tensor state, int) override {
-        const Tensor norm = norm_.row_range(0, state.rows);
+        const Tensor norm = scratch_.norm.row_range(0, state.rows);
         be_.run(RmsNorm{norm, state, final_norm_, config_.rms_epsilon});
         be_.run(Matmul{out, norm, *lm_head_});
     }
@@ -61,17 +58,8 @@ class Eagle3Levels final : public LevelModel {
         const std::string layer = "midlayer.";
         const int hidden = config_.hidden;
         fc_ = loader.matrix({{"fc.weight", hidden}}, taps_ * hidden);
-        qkv_weight_ =
-            loader.matrix({{layer + "self_attn.q_proj.weight", config_.attention_columns()},
-                           {layer + "self_attn.k_proj.weight", config_.kv_columns()},
-                           {layer + "self_attn.v_proj.weight", config_.kv_columns()}},
-                          2 * hidden);
-        out_ = loader.matrix({{layer + "self_attn.o_proj.weight", hidden}},
-                             config_.attention_columns());
-        gate_up_weight_ = loader.matrix({{layer + "mlp.gate_proj.weight", config_.intermediate},
-                                         {layer + "mlp.up_proj.weight", config_.intermediate}},
-                                        hidden);
-        down_ = loader.matrix({{layer + "mlp.down_proj.weight", hidden}}, config_.intermediate);
+        attention_.emplace(loader, config_, layer + "self_attn.", 2 * hidden);
+        ffn_.emplace(loader, config_, layer + "mlp.");
         lm_head_ = loader.matrix({{"lm_head.weight", vocab_}}, hidden);
         input_norm_ = loader.vector(layer + "input_layernorm.weight", hidden);
         hidden_norm_ = loader.vector(layer + "hidden_norm.weight", hidden);
@@ -94,28 +82,26 @@ class Eagle3Levels final : public LevelModel {
     void run(Tensor x, Rows rows) {
         const int m = rows.count(), hidden = config_.hidden;
         const Tensor embedded = embedding_rows_.row_range(0, m), pair = pair_.row_range(0, m);
-        const Tensor qkv = qkv_.row_range(0, m), mixed = mixed_.row_range(0, m);
-        const Tensor norm = norm_.row_range(0, m), gated = gated_.row_range(0, m);
+        const Tensor norm = scratch_.norm.row_range(0, m);
         be_.run(Embed{embedded, target_.embedding(), rows});
         be_.run(RmsNorm{pair.col_range(0, hidden), embedded, input_norm_, config_.rms_epsilon});
         be_.run(RmsNorm{pair.col_range(hidden, hidden), x, hidden_norm_, config_.rms_epsilon});
-        be_.run(Matmul{qkv, pair, *qkv_weight_});
-        be_.run(RopeAppend{qkv, rope_, rows, config_.attention, kv_.layer(0)});
-        be_.run(Attention{mixed, qkv, rows, config_.attention, kv_.layer(0)});
-        be_.run(Matmul{x, mixed, *out_, Accumulate::yes});
+        attention_->run(be_, config_, scratch_, x, pair, {rows, kv_.layer(0), rope_});
         be_.run(RmsNorm{norm, x, ffn_norm_, config_.rms_epsilon});
-        be_.run(MatmulSwiglu{gated, gate_up_.row_range(0, m), norm, *gate_up_weight_});
-        be_.run(Matmul{x, gated, *down_, Accumulate::yes});
+        ffn_->run(be_, scratch_, x, norm, 0);
     }
 
     Backend& be_;
     const Target& target_;
     ModelConfig config_;
     int vocab_, taps_;
-    std::unique_ptr<Weight> fc_, qkv_weight_, out_, gate_up_weight_, down_, lm_head_;
+    std::unique_ptr<Weight> fc_, lm_head_;
+    std::optional<SelfAttention> attention_;
+    std::optional<Ffn> ffn_;
     Vector input_norm_, hidden_norm_, ffn_norm_, final_norm_, rope_;
     Buffer memory_, id_memory_;
-    Tensor ids_, embedding_rows_, pair_, norm_, qkv_, mixed_, gate_up_, gated_;
+    Activations scratch_;
+    Tensor ids_, embedding_rows_, pair_;
     KvPool kv_;
 };
 
