@@ -32,14 +32,20 @@ class Lookup final : public StatelessDrafter {
         const int longest = std::min(kLongestMatch, int(request.tokens.size()) - 1);
         for (int length = longest; length > 0; --length)
             if (const int from = follows_match(request.tokens, length); from >= 0) {
-                const int count = std::min(length_, int(request.tokens.size()) - from);
-                for (int i = 0; i < count; ++i) tree.add(request.tokens[size_t(from + i)], i);
+                for (int i = 0; i < length_; ++i)
+                    tree.add(token_at(request.tokens, tree, from + i), i);
                 break;
             }
         return tree;
     }
 
   private:
+    // Beyond the text its guesses go on: what repeats is taken to repeat again.
+    static int token_at(std::span<const int> tokens, const TokenTree& tree, int at) {
+        const int root = int(tokens.size()) - 1;
+        return at < root ? tokens[size_t(at)] : tree.tokens[size_t(at - root)];
+    }
+
     int length_;
 };
 

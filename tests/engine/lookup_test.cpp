@@ -1,0 +1,50 @@
+// What prompt lookup proposes.
+#include <gtest/gtest.h>
+
+#include "engine/bundled.h"
+
+namespace aerie::test {
+namespace {
+
+class LookupTest : public testing::Test {
+  protected:
+    std::vector<int> proposed(const std::vector<int>& text) {
+        const auto state = drafter_->begin();
+        const TokenTree tree = drafter_->propose({*state, text});
+        EXPECT_EQ(tree.tokens[0], text.back());
+        for (int i = 1; i < tree.size(); ++i) EXPECT_EQ(tree.parents[size_t(i)], i - 1);
+        return {tree.tokens.begin() + 1, tree.tokens.end()};
+    }
+
+    static DraftOptions options() {
+        DraftOptions options = draft_options("lookup");
+        options.chain_length = 5;
+        return options;
+    }
+
+    Bundled model_;
+    std::unique_ptr<Drafter> drafter_ = model_.model().drafter(options(), model_.limits());
+};
+
+TEST_F(LookupTest, GoesOnAsAfterTheSameWordsBefore) {
+    EXPECT_EQ(proposed({1, 2, 3, 4, 5, 6, 7, 8, 2, 3}), (std::vector<int>{4, 5, 6, 7, 8}));
+    // The longest match counts, of equal ones the newest.
+    EXPECT_EQ(proposed({1, 2, 30, 31, 32, 33, 34, 9, 2, 40, 41, 42, 43, 44, 1, 2}),
+              (std::vector<int>{30, 31, 32, 33, 34}));
+    EXPECT_EQ(proposed({2, 30, 31, 32, 33, 34, 9, 2, 40, 41, 42, 43, 44, 8, 2}),
+              (std::vector<int>{40, 41, 42, 43, 44}));
+}
+
+TEST_F(LookupTest, TakesWhatRepeatsToRepeatAgain) {
+    EXPECT_EQ(proposed({1, 7, 7}), (std::vector<int>{7, 7, 7, 7, 7}));
+    EXPECT_EQ(proposed({1, 2, 3, 2, 3}), (std::vector<int>{2, 3, 2, 3, 2}));
+    EXPECT_EQ(proposed({5, 6, 8, 5, 6}), (std::vector<int>{8, 5, 6, 8, 5}));
+}
+
+TEST_F(LookupTest, ProposesNothingAfterNewWords) {
+    EXPECT_TRUE(proposed({1, 2, 3, 4}).empty());
+    EXPECT_TRUE(proposed({1}).empty());
+}
+
+}  // namespace
+}  // namespace aerie::test
