@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/float_environment.h"
+
 namespace aerie {
 
 RowChoice::RowChoice(const Filters& filters, const Penalties& penalties)
@@ -12,6 +14,7 @@ RowChoice::RowChoice(const Filters& filters, const Penalties& penalties)
       repetition(penalties.repetition),
       frequency(penalties.frequency),
       presence(penalties.presence) {
+    const FloatEnvironment environment;
     if (temperature == 0) return;
     scale = float(std::min(1 / double(temperature), 3e38));
     if (!(filters.min_p > 0)) return;

@@ -29,7 +29,7 @@ class Formats : public testing::Test {
     // Ids with drafting, which must be those without.
     std::string ids(const std::vector<std::string>& more = {}) const {
         const auto flags = with(with({"-m", target_.string()}, kFlags), more);
-        const Json drafted = generated(flags);
+        const Json drafted = generated(with(flags, {"--tree", "8,3,4"}));
         EXPECT_EQ(field(drafted, "ids"), field(generated(with(flags, {"--draft", "none"})), "ids"));
         EXPECT_GT(drafted.find("stats")->find("tau")->number(), 1) << "the head is of no use";
         return field(drafted, "ids");
