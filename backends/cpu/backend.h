@@ -26,6 +26,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
+    bool stores(DType type) const override { return type == DType::Q6_K || Backend::stores(type); }
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
@@ -62,6 +63,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
                       const Body& body);
     void multiply_floats(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
     void multiply_quantised(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
+    void multiply_blocks(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
 
     const Kernels& kernels_;
     Pool pool_;

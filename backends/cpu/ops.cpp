@@ -6,6 +6,7 @@
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 #include "cpu/cache.h"
+#include "cpu/matmul_blocks.h"
 #include "cpu/strips.h"
 
 namespace aerie::cpu {
@@ -65,8 +66,18 @@ void CpuBackend::multiply(Tensor x, const CpuWeight& weight, const MatmulOutput&
             quantised = dense_prefix(quantised_, x.rows, x.cols);
             execute(Copy{quantised, x});
         }
-        multiply_quantised(quantised, segment, part);
+        if (lies_in_strips(segment.dtype()))
+            multiply_quantised(quantised, segment, part);
+        else
+            multiply_blocks(quantised, segment, part);
     }
+}
+
+void CpuBackend::multiply_blocks(Tensor x, const CpuSegment& segment, const MatmulOutput& output) {
+    pool_.run(segment.rows(), double(x.rows) * x.cols, [&](int first, int last, int) {
+        for (int r = first; r < last; ++r)
+            multiply_block_row(x, segment.row(r), segment.dtype(), from_row(output, r));
+    });
 }
 
 // body(first row, rows, output from there on) for ranges of strips, on all threads.

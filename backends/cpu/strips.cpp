@@ -74,13 +74,8 @@ void RowPacker::read_floats(const WeightBlock& from, int index) {
     const size_t cols = values_.size();
     const std::byte* data =
         static_cast<const std::byte*>(from.data) + size_t(index) * size_bytes(from.dtype, cols);
-    const auto unpack_groups = [&](const auto* groups) {
-        for (size_t g = 0; g < cols / kGroup; ++g) unpack(values_.data() + g * kGroup, groups[g]);
-    };
-    if (from.dtype == DType::Q8_0)
-        unpack_groups(reinterpret_cast<const BlockQ8_0*>(data));
-    else if (from.dtype == DType::Q4_0)
-        unpack_groups(reinterpret_cast<const BlockQ4_0*>(data));
+    if (is_quantised(from.dtype))
+        unpack(values_.data(), data, from.dtype, int(cols));
     else
         kernels_.convert(values_.data(), Float::F32, data, float_type(from.dtype), cols);
 }

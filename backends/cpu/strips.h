@@ -10,6 +10,10 @@
 
 namespace aerie::cpu {
 
+// Whether rows of it are multiplied in strips, else block by block (matmul_blocks.h).
+constexpr bool lies_in_strips(DType type) {
+    return type != DType::Q6_K;
+}
 Quant quant_type(DType type);  // asserts that it is Q8_0 or Q4_0
 
 size_t strip_bytes(DType type, int cols);

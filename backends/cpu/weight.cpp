@@ -29,9 +29,10 @@ std::shared_ptr<std::byte> WeightArena::allocate(size_t bytes) {
 CpuSegment::CpuSegment(const WeightSegment& segment, std::span<const WeightBlock> blocks,
                        WeightUse use, const Kernels& kernels, Pool& pool, WeightArena& arena)
     : place_(segment), cols_(blocks.front().cols) {
-    bool as_it_is = use == WeightUse::lookup && is_float(dtype());
-    for (const WeightBlock& from : blocks) as_it_is = as_it_is && from.dtype == dtype();
-    if (as_it_is)
+    bool is_kept = true;
+    for (const WeightBlock& from : blocks) is_kept = is_kept && from.dtype == dtype();
+    assert(is_kept || lies_in_strips(dtype()));
+    if (!lies_in_strips(dtype()) || (is_kept && use == WeightUse::lookup && is_float(dtype())))
         copy_rows(blocks, arena);
     else
         pack_strips(blocks, kernels, pool, arena);
@@ -69,13 +70,19 @@ const std::byte* CpuSegment::strip(int index) const {
     return strips_.get() + size_t(index) * strip_bytes(dtype(), cols_);
 }
 
+const std::byte* CpuSegment::row(int index) const {
+    assert(rows_ && index >= 0 && index < rows());
+    return rows_.get() + dense_bytes(dtype(), index, cols_);
+}
+
 void CpuSegment::read_row(float* out, int index, const Kernels& kernels) const {
     assert(index >= 0 && index < rows());
     if (strips_)
         unpack_row(out, strip(index / kStripRows), dtype(), index % kStripRows, cols_);
+    else if (is_quantised(dtype()))
+        unpack(out, row(index), dtype(), cols_);
     else
-        kernels.convert(out, Float::F32, rows_.get() + dense_bytes(dtype(), index, cols_),
-                        float_type(dtype()), size_t(cols_));
+        kernels.convert(out, Float::F32, row(index), float_type(dtype()), size_t(cols_));
 }
 
 CpuWeight::CpuWeight(std::span<const WeightBlock> blocks, WeightUse use, const Kernels& kernels,

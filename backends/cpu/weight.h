@@ -1,5 +1,5 @@
 // Weights of the CPU backend: strips for what is multiplied, rows as they come for what is looked
-// up.
+// up, or has no strips.
 #pragma once
 
 #include <memory>
@@ -35,6 +35,8 @@ class CpuSegment {
 
     // Sixteen rows from 16 * index on; see kernels.h. Not of a weight for looking up.
     const std::byte* strip(int index) const;
+    // A row as it came, where rows lie in no strips.
+    const std::byte* row(int index) const;
     // One row as f32 [cols].
     void read_row(float* out, int index, const Kernels& kernels) const;
 
@@ -46,7 +48,7 @@ class CpuSegment {
     WeightSegment place_;
     int cols_;
     std::shared_ptr<std::byte> strips_;
-    std::shared_ptr<std::byte> rows_;  // instead, [rows, cols], of what is only looked up
+    std::shared_ptr<std::byte> rows_;  // instead, [rows, cols]
 };
 
 class CpuWeight final : public Weight {

@@ -1,5 +1,7 @@
 // Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
 // are exact integers, so only the sum over groups has an order, that of core/quant.h.
+#include <cassert>
+
 #include "core/quant.h"
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
@@ -223,6 +225,19 @@ auto gated_kernel_of(int tiles) {
     return with_token_tiles(tiles, [](auto count) { return gated_kernel<Format, count.value>; });
 }
 
+struct QuantKernels {
+    decltype(kernel_of<Q8>(1)) matmul;
+    decltype(gated_kernel_of<Q8>(1)) gated;
+    const char *matmul_name, *gated_name;
+};
+QuantKernels kernels_of(DType type, int tiles) {
+    if (type == DType::Q8_0)
+        return {kernel_of<Q8>(tiles), gated_kernel_of<Q8>(tiles), "matmul_q8_0",
+                "matmul_swiglu_q8_0"};
+    assert(type == DType::Q4_0);
+    return {kernel_of<Q4>(tiles), gated_kernel_of<Q4>(tiles), "matmul_q4_0", "matmul_swiglu_q4_0"};
+}
+
 }  // namespace
 
 void CudaBackend::pack_normed(const NormedRows& rows) {
@@ -257,20 +272,17 @@ QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) 
 
 void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                                      const CudaSegment& w) {
-    const int tiles = token_tiles(columns.x.rows);
-    const bool q8 = w.place.dtype == DType::Q8_0;
-    launch(q8 ? kernel_of<Q8>(tiles) : kernel_of<Q4>(tiles),
-           {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), *queue_,
-            q8 ? "matmul_q8_0" : "matmul_q4_0"},
-           quant_task(columns, w), output);
+    const QuantKernels kernels = kernels_of(w.place.dtype, token_tiles(columns.x.rows));
+    launch(
+        kernels.matmul,
+        {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), *queue_, kernels.matmul_name},
+        quant_task(columns, w), output);
 }
 
 void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
-    const int tiles = token_tiles(columns.x.rows);
-    const bool q8 = w.place.dtype == DType::Q8_0;
-    launch(q8 ? gated_kernel_of<Q8>(tiles) : gated_kernel_of<Q4>(tiles),
-           {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_,
-            q8 ? "matmul_swiglu_q8_0" : "matmul_swiglu_q4_0"},
+    const QuantKernels kernels = kernels_of(w.place.dtype, token_tiles(columns.x.rows));
+    launch(kernels.gated,
+           {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_, kernels.gated_name},
            quant_task(columns, w), out);
 }
 

@@ -1,6 +1,7 @@
 // The ops that read weights: embed and matmul.
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 #include "params.h"
 #include "vulkan/backend.h"
@@ -33,9 +34,12 @@ WeightShaders shaders_of(DType type) {
         case DType::Q8_0:
             return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch",
                     "matmul_q8_0_cooperative"};
-        default:
+        case DType::Q4_0:
             return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch",
                     "matmul_q4_0_cooperative"};
+        default:
+            assert(!"no weight is stored in this type");
+            return {};
     }
 }
 

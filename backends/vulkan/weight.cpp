@@ -2,6 +2,7 @@
 #include "vulkan/weight.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "backend/weight_rows.h"
@@ -48,8 +49,12 @@ StripLayout strip_layout(DType type, int cols) {
             return {kGroup, kStripRows * 8 + kStripRows / 2, panels(kGroup)};
         case DType::Q4_0:
             return {kGroup, kStripRows * 4 + kStripRows / 2, panels(kGroup)};
-        default:  // F16, BF16
+        case DType::F16:
+        case DType::BF16:
             return {8, kStripRows * 4, panels(8)};
+        default:
+            assert(!"no weight is stored in this type");
+            return {};
     }
 }
 

@@ -65,6 +65,10 @@ class Backend : public RunsOps<Ops> {
 
     // Life. All of these may throw Error; ops may not.
     virtual Buffer allocate(size_t size_bytes) = 0;  // zeroed
+    // Whether weights may be stored in this type.
+    virtual bool stores(DType type) const {
+        return is_float(type) || type == DType::Q8_0 || type == DType::Q4_0;
+    }
     // The blocks stacked, each stored in its type.
     virtual std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                                   WeightUse use = WeightUse::multiply) = 0;

@@ -47,6 +47,7 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
         return inner_->memory_probe(size_bytes);
     }
     std::vector<OpTime> op_times() override { return inner_->op_times(); }
+    bool stores(DType type) const override { return inner_->stores(type); }
     CommandCounts command_counts() const override { return inner_->command_counts(); }
     DType activation_type(const Weight& w) const override { return inner_->activation_type(w); }
 

@@ -20,13 +20,6 @@ T element(const std::byte* data, size_t i) {
 }
 
 template <class Block>
-void unpack_blocks(std::vector<float>& values, const std::byte* data) {
-    constexpr size_t kUnit = unit_elements(Block::kType);
-    for (size_t i = 0; i < values.size() / kUnit; ++i)
-        unpack(values.data() + i * kUnit, element<Block>(data, i));
-}
-
-template <class Block>
 void pack_blocks(std::vector<std::byte>& to, const std::vector<float>& values,
                  Block (*pack)(const float*)) {
     constexpr size_t kUnit = unit_elements(Block::kType);
@@ -65,8 +58,8 @@ const std::byte* WeightRows::row(int index) {
 }
 
 void WeightRows::read_floats(const WeightBlock& block, const std::byte* data) {
-    if (block.dtype == DType::Q8_0) return unpack_blocks<BlockQ8_0>(values_, data);
-    if (block.dtype == DType::Q4_0) return unpack_blocks<BlockQ4_0>(values_, data);
+    if (is_quantised(block.dtype))
+        return unpack(values_.data(), data, block.dtype, int(values_.size()));
     for (size_t i = 0; i < values_.size(); ++i)
         values_[i] = block.dtype == DType::F32   ? element<float>(data, i)
                      : block.dtype == DType::F16 ? f16_to_f32(element<uint16_t>(data, i))

@@ -3,55 +3,8 @@
 
 #include <bit>
 
-#include "core/quant.h"
 
 namespace aerie {
-
-size_t unit_bytes(DType type) {
-    switch (type) {
-        case DType::F32:
-        case DType::I32:
-            return 4;
-        case DType::F16:
-        case DType::BF16:
-            return 2;
-        case DType::Q8_0:
-            return sizeof(BlockQ8_0);
-        case DType::Q4_0:
-            return sizeof(BlockQ4_0);
-        case DType::I8G32:
-            return sizeof(BlockI8G32);
-        case DType::I64:
-            return 8;
-        case DType::Bool:
-            return 1;
-    }
-    return 0;
-}
-
-const char* name(DType type) {
-    switch (type) {
-        case DType::F32:
-            return "f32";
-        case DType::F16:
-            return "f16";
-        case DType::BF16:
-            return "bf16";
-        case DType::Q8_0:
-            return "q8_0";
-        case DType::Q4_0:
-            return "q4_0";
-        case DType::I8G32:
-            return "i8g32";
-        case DType::I32:
-            return "i32";
-        case DType::I64:
-            return "i64";
-        case DType::Bool:
-            return "bool";
-    }
-    return "?";
-}
 
 float f16_to_f32(uint16_t bits) {
     const uint32_t sign = uint32_t(bits & 0x8000) << 16;

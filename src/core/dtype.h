@@ -7,27 +7,63 @@
 
 namespace aerie {
 
-// Q8_0, Q4_0 (weights) and I8G32 (activations) store blocks of neighbours of a row: see quant.h.
-enum class DType : uint8_t { F32, F16, BF16, Q8_0, Q4_0, I8G32, I32, I64, Bool };
-
-const char* name(DType type);  // "f32", "q8_0", ...
-
-constexpr bool is_float(DType type) {
-    return type == DType::F32 || type == DType::F16 || type == DType::BF16;
-}
-constexpr bool is_quantised(DType type) {
-    return type == DType::Q8_0 || type == DType::Q4_0 || type == DType::I8G32;
-}
+// Q8_0, Q4_0, Q6_K (weights) and I8G32 (activations) store blocks of neighbours of a row: see
+// quant.h.
+enum class DType : uint8_t { F32, F16, BF16, Q8_0, Q4_0, Q6_K, I8G32, I32, I64, Bool };
 
 // Activations that share a scale, and what dot products in integers go over: a block of I8G32, of
-// Q8_0 and of Q4_0. Blocks of other types are larger (unit_elements).
+// Q8_0 and of Q4_0. Blocks of other types hold several.
 constexpr int kGroup = 32;
 
-// Elements of a unit, which cannot be cut: 1, or those of a block of a quantised type.
-constexpr int unit_elements(DType type) {
-    return is_quantised(type) ? kGroup : 1;
+enum class TypeKind : uint8_t { floats, quantised, other };
+
+// All that is said of a type in general. A unit cannot be cut: an element, or a block.
+struct TypeTraits {
+    const char* name;
+    TypeKind kind;
+    int unit_elements, unit_bytes;
+};
+constexpr TypeTraits traits_of(DType type) {
+    switch (type) {
+        case DType::F32:
+            return {"f32", TypeKind::floats, 1, 4};
+        case DType::F16:
+            return {"f16", TypeKind::floats, 1, 2};
+        case DType::BF16:
+            return {"bf16", TypeKind::floats, 1, 2};
+        case DType::Q8_0:
+            return {"q8_0", TypeKind::quantised, kGroup, 34};
+        case DType::Q4_0:
+            return {"q4_0", TypeKind::quantised, kGroup, 18};
+        case DType::Q6_K:
+            return {"q6_k", TypeKind::quantised, 8 * kGroup, 210};
+        case DType::I8G32:
+            return {"i8g32", TypeKind::quantised, kGroup, 36};
+        case DType::I32:
+            return {"i32", TypeKind::other, 1, 4};
+        case DType::I64:
+            return {"i64", TypeKind::other, 1, 8};
+        case DType::Bool:
+            return {"bool", TypeKind::other, 1, 1};
+    }
+    return {"?", TypeKind::other, 1, 1};
 }
-size_t unit_bytes(DType type);
+
+constexpr const char* name(DType type) {
+    return traits_of(type).name;
+}
+constexpr bool is_float(DType type) {
+    return traits_of(type).kind == TypeKind::floats;
+}
+constexpr bool is_quantised(DType type) {
+    return traits_of(type).kind == TypeKind::quantised;
+}
+constexpr int unit_elements(DType type) {
+    return traits_of(type).unit_elements;
+}
+constexpr size_t unit_bytes(DType type) {
+    return size_t(traits_of(type).unit_bytes);
+}
 
 // Bytes of some elements of a row, which are whole units.
 inline size_t size_bytes(DType type, size_t elements = 1) {

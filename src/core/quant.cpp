@@ -2,7 +2,9 @@
 #include "core/quant.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "core/arithmetic.h"
@@ -82,8 +84,59 @@ void unpack(float* values, const BlockQ4_0& block) {
     }
 }
 
+// A half of the block has 64 bytes of low bits and 32 of high ones. Byte i of the latter has those
+// of its elements i, 32 + i, 64 + i and 96 + i; the low bits of the first two are bytes i and 32 +
+// i, those of the others the same bytes' upper halves.
+void unpack_steps(int8_t* q, const BlockQ6_K& block) {
+    for (int half = 0; half < 2; ++half, q += 128) {
+        const uint8_t* low = block.low + half * 64;
+        const uint8_t* high = block.high + half * 32;
+        for (int quarter = 0; quarter < 4; ++quarter)
+            for (int i = 0; i < 32; ++i) {
+                const int nibble = low[quarter % 2 * 32 + i] >> (quarter / 2 * 4) & 15;
+                q[quarter * 32 + i] = int8_t((nibble | (high[i] >> (quarter * 2) & 3) << 4) - 32);
+            }
+    }
+}
+
+void unpack(float* values, const BlockQ6_K& block) {
+    int8_t q[BlockQ6_K::kElements];
+    unpack_steps(q, block);
+    const float step = f16_to_f32(block.scale);
+    for (int i = 0; i < BlockQ6_K::kElements; ++i)
+        values[i] = step * float(block.scales[i / BlockQ6_K::kScaled]) * float(q[i]);
+}
+
 void unpack(float* values, const BlockI8G32& block) {
     for (int i = 0; i < kGroup; ++i) values[i] = block.scale * float(block.q[i]);
+}
+
+namespace {
+
+template <class Block>
+void unpack_all(float* values, const std::byte* blocks, int count) {
+    constexpr int kUnit = unit_elements(Block::kType);
+    for (int i = 0; i < count / kUnit; ++i) {
+        Block block;
+        std::memcpy(&block, blocks + size_t(i) * sizeof(Block), sizeof(Block));
+        unpack(values + i * kUnit, block);
+    }
+}
+
+}  // namespace
+
+void unpack(float* values, const std::byte* blocks, DType type, int count) {
+    switch (type) {
+        case DType::Q8_0:
+            return unpack_all<BlockQ8_0>(values, blocks, count);
+        case DType::Q4_0:
+            return unpack_all<BlockQ4_0>(values, blocks, count);
+        case DType::Q6_K:
+            return unpack_all<BlockQ6_K>(values, blocks, count);
+        default:
+            assert(type == DType::I8G32);
+            unpack_all<BlockI8G32>(values, blocks, count);
+    }
 }
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Block layouts of the quantised types, with scalar pack and unpack. Q8_0 and Q4_0 are GGUF's.
+// Block layouts of the quantised types, with scalar pack and unpack. Those of weights are GGUF's.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace aerie {
 // A sum over the columns of a quantised weight, whatever its type: they are cut into parts of so
 // many, the last of which may be shorter. In a part groups of kGroup are added in ascending order,
 // and then the parts: so a device may share them out, and every device has the same bits. A group
-// of Q8_0 or Q4_0 adds dot * (weight scale * activation scale), its dot an exact integer; multiply,
-// then add.
+// adds dot * (weight scale * activation scale), its dot an exact integer; multiply, then add. In
+// Q6_K the dot is that of both halves, each times its own whole scale.
 constexpr int kSumPart = 1024;
 
 // value[i] = scale * q[i]
@@ -29,6 +29,18 @@ struct BlockQ4_0 {
     uint8_t q[kGroup / 2];
 };
 
+// value[i] = scale * scales[i / 16] * q[i]: 256 values of 6 bits, of which `low` has four and
+// `high` two. unpack_steps says where.
+struct BlockQ6_K {
+    static constexpr DType kType = DType::Q6_K;
+    static constexpr int kElements = unit_elements(DType::Q6_K);
+    static constexpr int kScaled = 16;  // elements of a scale
+    uint8_t low[kElements / 2];
+    uint8_t high[kElements / 4];
+    int8_t scales[kElements / kScaled];
+    uint16_t scale;  // f16
+};
+
 // Activations: value[i] = scale * q[i]. A group that holds a NaN or an infinity has
 // scale NaN.
 struct BlockI8G32 {
@@ -37,7 +49,10 @@ struct BlockI8G32 {
     int8_t q[kGroup];  // -127 .. 127
 };
 
-static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_0) == 18 && sizeof(BlockI8G32) == 36);
+template <class Block>
+constexpr bool kHasItsSize = sizeof(Block) == unit_bytes(Block::kType);
+static_assert(kHasItsSize<BlockQ8_0> && kHasItsSize<BlockQ4_0> && kHasItsSize<BlockQ6_K> &&
+              kHasItsSize<BlockI8G32>);
 
 // One group of values. Steps beyond f16's range become its largest number; a NaN becomes 0.
 BlockQ8_0 pack_q8_0(const float* values);
@@ -46,6 +61,13 @@ BlockI8G32 pack_i8g32(const float* values);
 
 void unpack(float* values, const BlockQ8_0& block);
 void unpack(float* values, const BlockQ4_0& block);
+void unpack(float* values, const BlockQ6_K& block);
 void unpack(float* values, const BlockI8G32& block);
+
+// `count` values in blocks of a quantised type, at any alignment.
+void unpack(float* values, const std::byte* blocks, DType type, int count);
+
+// q[256] of the block, -32 .. 31.
+void unpack_steps(int8_t* q, const BlockQ6_K& block);
 
 }  // namespace aerie

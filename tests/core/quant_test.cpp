@@ -8,6 +8,11 @@
 #include <random>
 #include <vector>
 
+#include "io/input_file.h"
+#include "io/json.h"
+#include "paths.h"
+#include "q6_k_tensor.h"
+
 namespace aerie {
 namespace {
 
@@ -48,6 +53,31 @@ TEST(Quant, RoundsToTheNearestStep) {
         expect_close(group, pack_i8g32, 127);
         expect_close(group, pack_q4_0,
                      8 / 2.0f);  // the far side from the extreme ends a step early
+    }
+}
+
+// A tensor that llama.cpp stored, as gguf-py reads it.
+TEST(Quant, Q6KIsGgufs) {
+    const auto path = test::test_data_dir() / "q6_k.json";
+    const Json want = Json::parse(read_text(path, 1 << 16), path.string());
+    const std::vector<BlockQ6_K> blocks = test::q6_k_tensor();
+    ASSERT_EQ(blocks.size() * BlockQ6_K::kElements, size_t(want.find("elements")->number()));
+    std::vector<float> values(blocks.size() * BlockQ6_K::kElements);
+    for (size_t i = 0; i < blocks.size(); ++i) unpack(&values[i * BlockQ6_K::kElements], blocks[i]);
+    double sum = 0, squares = 0;
+    for (float value : values) {
+        sum += double(value);
+        squares += double(value) * double(value);
+    }
+    const double sum2 = want.find("sum2")->number();
+    EXPECT_NEAR(squares, sum2, 1e-6 * sum2);
+    EXPECT_NEAR(sum, want.find("sum")->number(), 1e-5 * std::sqrt(double(values.size()) * sum2));
+    const auto& at = *want.find("at")->array();
+    const auto& some = *want.find("values")->array();
+    ASSERT_GE(at.size(), 8u);
+    for (size_t i = 0; i < at.size(); ++i) {
+        const double value = some[i].number();
+        EXPECT_NEAR(values[size_t(at[i].number())], value, 1e-6 * std::fabs(value)) << i;
     }
 }
 
