@@ -23,6 +23,12 @@ struct NormParams {
     float inverse_cols, epsilon;
 };
 
+struct HeadNormParams {
+    uint heads, head_dim;  // of queries
+    uint qkv_stride;
+    float inverse_dim, epsilon;
+};
+
 struct MatmulParams {
     uint rows;             // of the weight, which this part holds
     uint inner, panels;    // columns of x; panels of a strip

@@ -11,7 +11,7 @@ namespace aerie {
 // While somebody looks, a fused op is run as its parts, and each of them is seen.
 class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
   public:
-    // What an op wrote: its `out`, or rope_append's qkv. Ops that put out neither are not seen.
+    // What an op wrote: its `out`, or the qkv that it changed. Ops that put out neither are not seen.
     struct Seen {
         std::string_view op;  // its name in ops.h
         Label label;
@@ -80,6 +80,7 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
         return op.out;
     }
     static Tensor output(const RopeAppend& op) { return op.qkv; }
+    static Tensor output(const HeadNorm& op) { return op.qkv; }
 
     std::unique_ptr<Backend> inner_;
     Observer observer_;

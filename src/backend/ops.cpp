@@ -115,6 +115,13 @@ void Matmul::check([[maybe_unused]] const Backend& be) const {
     assert(!bias || is(bias, DType::F32, 1, weight.rows));
 }
 
+void HeadNorm::check(const Backend&) const {
+    assert(is_shape(shape) && is_f32(qkv));
+    assert(qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+    assert(is(q_weight, DType::F32, 1, shape.head_dim));
+    assert(is(k_weight, DType::F32, 1, shape.head_dim));
+}
+
 void RopeAppend::check(const Backend&) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);

@@ -79,6 +79,16 @@ struct Matmul {
     void check(const Backend& be) const;
 };
 
+// RmsNorm of each head of q and of k by itself, in place (Qwen 3).
+struct HeadNorm {
+    static constexpr const char* kName = "head_norm";
+    Tensor qkv;                 // F32 [M, (heads + 2 kv_heads) * head_dim]
+    Tensor q_weight, k_weight;  // F32 [1, head_dim]
+    AttentionShape shape;
+    float epsilon;
+    void check(const Backend& be) const;
+};
+
 // Rotates q and k in place to each row's position (halves convention: element i pairs with i +
 // head_dim / 2) and writes k, v at each row's slot.
 struct RopeAppend {
@@ -216,8 +226,8 @@ struct Probs {
     void check(const Backend& be) const;
 };
 
-using Ops = OpList<Embed, RmsNorm, Matmul, RopeAppend, Attention, Swiglu, MatmulSwiglu, Add, Copy,
-                   GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs>;
+using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, Attention, Swiglu, MatmulSwiglu,
+                   Add, Copy, GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs>;
 
 // An op that others can do together, with the same bits.
 template <class Op>

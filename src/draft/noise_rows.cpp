@@ -7,12 +7,6 @@
 
 namespace aerie {
 
-void NoiseRows::begin(uint64_t seed, int first_position) {
-    seed_ = seed;
-    first_position_ = first_position;
-    made_ = 0;
-}
-
 Tensor NoiseRows::rows(Backend& be, int count) {
     if (const int missing = count - made_; missing > 0) {
         DepthList<int32_t> positions;

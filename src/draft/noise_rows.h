@@ -14,7 +14,11 @@ class NoiseRows {
     NoiseRows(Tensor noise, Tensor positions) : noise_(noise), positions_(positions) {}
 
     // A new cycle: row d is for position first_position + d.
-    void begin(uint64_t seed, int first_position);
+    void begin(uint64_t seed, int first_position) {
+        seed_ = seed;
+        first_position_ = first_position;
+        made_ = 0;
+    }
     // F32 [count, vocab]; row d is for choices below a node of depth d. Rows that this cycle has
     // made already are not made again.
     Tensor rows(Backend& be, int count);

@@ -3,122 +3,12 @@
 #include "model/config.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "core/error.h"
-#include "core/utf8.h"
+#include "model/config_fields.h"
 
 namespace aerie {
 
 namespace {
-
-// Typed access to the fields of one JSON object; every failure names file and field.
-class Fields {
-  public:
-    Fields(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
-        if (!json.object()) throw Error(source_ + ": expected a JSON object");
-    }
-
-    [[noreturn]] void fail(const std::string& what) const { throw Error(source_ + ": " + what); }
-
-    // Absent and null are the same.
-    const Json* find(const char* key) const {
-        const Json* value = json_.find(key);
-        return value && !value->is_null() ? value : nullptr;
-    }
-
-    int integer(const char* key, int low, int high, std::optional<int> fallback = {}) const {
-        const Json* value = find(key);
-        if (!value && fallback) return *fallback;
-        if (!value) fail(std::string("'") + key + "' is missing");
-        int64_t number = 0;
-        if (!value->integer(number) || number < low || number > high)
-            fail(std::string("'") + key + "' must be " +
-                 (low == high ? std::to_string(low)
-                              : "a whole number from " + std::to_string(low) + " to " +
-                                    std::to_string(high)));
-        return int(number);
-    }
-
-    std::optional<double> number(const char* key, double low, double high) const {
-        const Json* value = find(key);
-        if (!value) return {};
-        const double number = value->number();
-        if (!value->is_number() || !(number >= low && number <= high))
-            fail(std::string("'") + key + "' must be a number from " + text(low) + " to " +
-                 text(high));
-        return number;
-    }
-
-    bool boolean(const char* key, bool fallback) const {
-        const Json* value = find(key);
-        if (!value) return fallback;
-        if (!value->boolean()) fail(std::string("'") + key + "' must be true or false");
-        return *value->boolean();
-    }
-
-    std::string string(const char* key, const std::string& fallback) const {
-        const Json* value = find(key);
-        if (!value) return fallback;
-        if (!value->string()) fail(std::string("'") + key + "' must be a string");
-        return *value->string();
-    }
-
-    // Of an object within the object.
-    Fields object(const char* key) const { return {*find(key), source_ + ": '" + key + "'"}; }
-
-    // One id or a list of ids.
-    std::vector<int> ids(const char* key, int vocab) const {
-        std::vector<int> result;
-        const Json* value = find(key);
-        if (!value) return result;
-        const auto add = [&](const Json& item) {
-            int64_t id = 0;
-            if (!item.integer(id) || id < 0 || id >= vocab)
-                fail(std::string("'") + key + "' must hold token ids below " +
-                     std::to_string(vocab));
-            result.push_back(int(id));
-        };
-        if (value->array() && value->array()->size() <= 64)
-            for (const Json& item : *value->array()) add(item);
-        else
-            add(*value);
-        return result;
-    }
-
-  private:
-    static std::string text(double value) {
-        std::string digits = std::to_string(value);
-        digits.erase(digits.find_last_not_of('0') + 1);
-        if (digits.back() == '.') digits.pop_back();
-        return digits;
-    }
-
-    const Json& json_;
-    std::string source_;
-};
-
-// Scaled RoPE is not implemented. Older configurations say so in rope_scaling, with the angle's
-// base beside it; those of transformers 5 have both in rope_parameters.
-double parse_rope_theta(const Fields& fields) {
-    std::optional<double> theta = fields.number("rope_theta", 1, 1e12);
-    for (const char* key : {"rope_scaling", "rope_parameters"}) {
-        const Json* value = fields.find(key);
-        if (!value) continue;
-        const Fields rope = fields.object(key);
-        for (const auto& [name, item] : *value->object())
-            if (name != "rope_type" && name != "type" && name != "rope_theta")
-                rope.fail(in_quotes(name) + " is set; scaled RoPE is not implemented");
-        for (const char* type : {"rope_type", "type"})
-            if (const std::string kind = rope.string(type, "default"); kind != "default")
-                rope.fail("RoPE of type " + in_quotes(kind) + " is not implemented");
-        const std::optional<double> inner = rope.number("rope_theta", 1, 1e12);
-        if (inner && theta && *inner != *theta)
-            rope.fail("'rope_theta' differs from the one above");
-        if (inner) theta = inner;
-    }
-    return theta.value_or(10000);
-}
 
 // The sizes that a target and a head share.
 ModelConfig parse_shape(const Fields& fields) {
@@ -139,7 +29,8 @@ ModelConfig parse_shape(const Fields& fields) {
         fields.fail("the head size must be a multiple of 16, it is " +
                     std::to_string(config.attention.head_dim));
     config.rms_epsilon = float(fields.number("rms_norm_eps", 0, 1).value_or(1e-6));
-    config.rope_theta = parse_rope_theta(fields);
+    config.context = fields.integer("max_position_embeddings", 2, 1 << 24, 2048);
+    config.rope = parse_rope(fields, config.context);
     if (const std::string act = fields.string("hidden_act", "silu"); act != "silu")
         fields.fail("'hidden_act' is '" + act + "'; only 'silu' is implemented");
     return config;
@@ -159,14 +50,47 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
             .head_dim = attention.head_dim};
 }
 
+namespace {
+
+// What an architecture has that its configuration does not say.
+struct Architecture {
+    const char* type;  // model_type
+    bool qkv_bias, qk_norm;
+    bool may_have_window;
+};
+constexpr Architecture kArchitectures[] = {{"llama", false, false, false},
+                                           {"mistral", false, false, true},
+                                           {"qwen2", true, false, true},
+                                           {"qwen3", false, true, true}};
+
+const Architecture& architecture_of(const Fields& fields) {
+    const std::string type = fields.string("model_type", "missing");
+    std::string known;
+    for (const Architecture& one : kArchitectures) {
+        if (type == one.type) return one;
+        known += (known.empty() ? "'" : ", '") + std::string(one.type) + "'";
+    }
+    fields.fail("'model_type' is '" + type + "'; implemented are " + known);
+}
+
+// Positions that a row sees are not limited, so a window must be switched off or hold everything.
+void check_window(const Fields& fields, int context) {
+    if (!fields.find("sliding_window") || !fields.boolean("use_sliding_window", true)) return;
+    if (fields.integer("sliding_window", 1, 1 << 24) < context)
+        fields.fail("'sliding_window' is smaller than the context; windows are not implemented");
+}
+
+}  // namespace
+
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
     const Fields fields(json, source);
-    const std::string type = fields.string("model_type", "missing");
-    if (type != "llama") fields.fail("'model_type' is '" + type + "'; only 'llama' is implemented");
+    const Architecture& architecture = architecture_of(fields);
     ModelConfig config = parse_shape(fields);
-    config.architecture = type;
+    config.architecture = architecture.type;
+    config.qkv_bias = architecture.qkv_bias;
+    config.qk_norm = architecture.qk_norm;
+    if (architecture.may_have_window) check_window(fields, config.context);
     config.layers = fields.integer("num_hidden_layers", 1, 1024);
-    config.context = fields.integer("max_position_embeddings", 2, 1 << 24, 2048);
     config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
     config.eos_ids = fields.ids("eos_token_id", config.vocab);
     for (const char* bias : {"attention_bias", "mlp_bias"})
@@ -182,8 +106,7 @@ ModelConfig parse_head_config(const Json& json, const std::string& source) {
     ModelConfig config = parse_shape(fields);
     config.architecture = "eagle";
     config.layers = fields.integer("num_hidden_layers", 1, 1, 1);
-    if (fields.boolean("qkv_bias", false))
-        fields.fail("'qkv_bias' is true; attention biases are not implemented");
+    config.qkv_bias = fields.boolean("qkv_bias", false);
     return config;
 }
 

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "io/model_source.h"
+#include "model/rope.h"
 
 namespace aerie {
 
@@ -19,8 +20,9 @@ struct ModelConfig {
     int context = 0;  // max_position_embeddings
     AttentionShape attention;
     float rms_epsilon = 1e-6f;
-    double rope_theta = 10000;
+    Rope rope;
     bool tied_embeddings = false;
+    bool qkv_bias = false, qk_norm = false;
     std::vector<int> eos_ids;  // of config.json
 
     // The tensor that the LM head is made of.

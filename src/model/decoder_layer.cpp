@@ -26,6 +26,14 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
                           {prefix + "v_proj.weight", kv_rows}},
                          input_columns);
     out_ = loader.matrix({{prefix + "o_proj.weight", config.hidden}}, q_rows);
+    if (config.qk_norm) {
+        q_norm_ = loader.vector(prefix + "q_norm.weight", config.attention.head_dim);
+        k_norm_ = loader.vector(prefix + "k_norm.weight", config.attention.head_dim);
+    }
+    if (config.qkv_bias)
+        bias_ = loader.vector({{prefix + "q_proj.bias", q_rows},
+                               {prefix + "k_proj.bias", kv_rows},
+                               {prefix + "v_proj.bias", kv_rows}});
 }
 
 void SelfAttention::run(Backend& be, const ModelConfig& config, const Activations& scratch,
@@ -33,7 +41,9 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
     const Tensor qkv = scratch.qkv.row_range(0, x.rows);
     const Tensor mixed = activation_in(be, scratch.mixed, *out_, x.rows);
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
-    run("qkv", Matmul{qkv, input, *qkv_});
+    run("qkv", Matmul{qkv, input, *qkv_, Accumulate::no, bias_});
+    if (q_norm_.tensor)
+        run("head norm", HeadNorm{qkv, q_norm_, k_norm_, config.attention, config.rms_epsilon});
     run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
     run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});

@@ -49,6 +49,8 @@ class SelfAttention {
 
   private:
     std::unique_ptr<Weight> qkv_, out_;
+    Vector bias_;             // of q, k and v; may be absent
+    Vector q_norm_, k_norm_;  // may be absent
 };
 
 // down(silu(gate) * up).

@@ -10,6 +10,11 @@ namespace aerie {
 
 namespace {
 
+bool is_qkv_bias(const std::string& name) {
+    return name.ends_with("q_proj.bias") || name.ends_with("k_proj.bias") ||
+           name.ends_with("v_proj.bias");
+}
+
 class Llama final : public Target {
   public:
     Llama(Backend& be, const ModelConfig& config, const Checkpoint& checkpoint,
@@ -17,9 +22,9 @@ class Llama final : public Target {
         : be_(be), checkpoint_(checkpoint) {
         config_ = config;
         for (const auto& [name, tensor] : checkpoint.tensors())
-            if (name.ends_with(".bias"))
+            if (name.ends_with(".bias") && !(config.qkv_bias && is_qkv_bias(name)))
                 throw Error(checkpoint.folder().string() + ": '" + name +
-                            "' is there; biases are not implemented");
+                            "' is there; such biases are not implemented");
         const WeightLoader loader(be, checkpoint, weights);
         embedding_ =
             loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden,
@@ -31,7 +36,7 @@ class Llama final : public Target {
         TensorPlan plan;
         scratch_.add_to(plan, config, limits.rows);
         memory_ = plan.allocate(be);
-        rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope_theta);
+        rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope);
     }
 
     void forward(const TargetPass& pass) override {

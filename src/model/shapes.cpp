@@ -43,7 +43,7 @@ ModelConfig config_of(const NamedShape& shape) {
     config.vocab = shape.vocab;
     config.context = shape.context;
     config.rms_epsilon = 1e-5f;
-    config.rope_theta = shape.rope_theta;
+    config.rope.theta = shape.rope_theta;
     config.tied_embeddings = shape.tied_embeddings;
     config.eos_ids = {2};
     return config;
@@ -119,7 +119,7 @@ Json config_json(const ModelConfig& config) {
                         {"vocab_size", config.vocab},
                         {"max_position_embeddings", config.context},
                         {"rms_norm_eps", config.rms_epsilon},
-                        {"rope_theta", config.rope_theta},
+                        {"rope_theta", config.rope.theta},
                         {"hidden_act", "silu"},
                         {"tie_word_embeddings", config.tied_embeddings},
                         {"bos_token_id", 1},

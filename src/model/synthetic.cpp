@@ -28,6 +28,14 @@ void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const st
         {"mlp.down_proj.weight", {c.hidden, c.intermediate}},
         {"post_attention_layernorm.weight", {c.hidden}}};
     for (const TensorShape& tensor : layer) tensors.push_back({prefix + tensor.name, tensor.shape});
+    if (c.qk_norm)
+        for (const char* qk : {"q", "k"})
+            tensors.push_back(
+                {prefix + "self_attn." + qk + "_norm.weight", {c.attention.head_dim}});
+    if (!c.qkv_bias) return;
+    tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
+    for (const char* kv : {"k", "v"})
+        tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
 }
 
 // SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbours become independent words.

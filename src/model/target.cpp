@@ -22,7 +22,9 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
     check_limits(wanted, be.capabilities().most, checkpoint.folder().string(),
                  be.capabilities().name);
     be.reserve(wanted);
-    if (config.architecture == "llama") return make_llama(be, config, checkpoint, weights, limits);
+    for (const char* llama : {"llama", "mistral", "qwen2", "qwen3"})
+        if (config.architecture == llama)
+            return make_llama(be, config, checkpoint, weights, limits);
     throw Error("no architecture named '" + config.architecture + "'");
 }
 

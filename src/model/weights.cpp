@@ -58,20 +58,25 @@ std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType
     return data;
 }
 
-Vector WeightLoader::vector(const std::string& name, int size) const {
-    const NamedTensor& tensor = checkpoint_.get(name, std::initializer_list<int64_t>{size});
-    std::vector<float> values(static_cast<size_t>(size));
-    const auto data = read(tensor, DType::F32);
-    for (int i = 0; i < size; ++i) {
-        uint16_t half = 0;
-        if (tensor.dtype == DType::F32)
-            std::memcpy(&values[i], &data[size_t(i) * 4], 4);
-        else
-            std::memcpy(&half, &data[size_t(i) * 2], 2);
-        if (tensor.dtype == DType::F16) values[i] = f16_to_f32(half);
-        if (tensor.dtype == DType::BF16) values[i] = bf16_to_f32(half);
+Vector WeightLoader::vector(const std::vector<Part>& parts) const {
+    std::vector<float> values;
+    for (const Part& part : parts) {
+        const NamedTensor& tensor =
+            checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows});
+        const auto data = read(tensor, DType::F32);
+        for (int i = 0; i < part.rows; ++i) {
+            float value = 0;
+            uint16_t half = 0;
+            if (tensor.dtype == DType::F32)
+                std::memcpy(&value, &data[size_t(i) * 4], 4);
+            else
+                std::memcpy(&half, &data[size_t(i) * 2], 2);
+            if (tensor.dtype == DType::F16) value = f16_to_f32(half);
+            if (tensor.dtype == DType::BF16) value = bf16_to_f32(half);
+            values.push_back(value);
+        }
     }
-    return upload_floats(be_, values, 1, size);
+    return upload_floats(be_, values, 1, int(values.size()));
 }
 
 Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, int cols) {
@@ -80,21 +85,6 @@ Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, in
     vector.tensor = dense(vector.buffer.get(), DType::F32, rows, cols);
     be.write(vector.tensor, values.data());
     return vector;
-}
-
-Vector make_rope_table(Backend& be, int positions, int head_dim, double theta) {
-    const FloatEnvironment environment;
-    const int half = head_dim / 2;
-    std::vector<float> table(size_t(positions) * head_dim);
-    for (int i = 0; i < half; ++i) {
-        const float frequency = float(1.0 / std::pow(theta, 2.0 * i / head_dim));
-        for (int position = 0; position < positions; ++position) {
-            const float angle = float(position) * frequency;
-            table[size_t(position) * head_dim + i] = float(std::cos(double(angle)));
-            table[size_t(position) * head_dim + half + i] = float(std::sin(double(angle)));
-        }
-    }
-    return upload_floats(be, table, positions, head_dim);
 }
 
 }  // namespace aerie

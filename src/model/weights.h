@@ -44,7 +44,9 @@ class WeightLoader {
     // The parts stacked by rows into one weight [sum of rows, cols].
     std::unique_ptr<Weight> matrix(const std::vector<Part>& parts, int cols,
                                    WeightUse use = WeightUse::multiply) const;
-    Vector vector(const std::string& name, int size) const;  // as F32
+    // The parts one after the other, as F32.
+    Vector vector(const std::vector<Part>& parts) const;
+    Vector vector(const std::string& name, int size) const { return vector({{name, size}}); }
 
   private:
     std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType as) const;
@@ -56,9 +58,5 @@ class WeightLoader {
 
 // A device copy of host floats [rows, cols].
 Vector upload_floats(Backend& be, const std::vector<float>& values, int rows, int cols);
-
-// RoPE table F32 [positions, head_dim]: cosines of angle position * theta^(-2i / head_dim), then
-// sines. Angles are rounded to f32 as the training frameworks do.
-Vector make_rope_table(Backend& be, int positions, int head_dim, double theta);
 
 }  // namespace aerie

@@ -20,7 +20,7 @@ class Eagle3Levels final : public LevelModel {
           vocab_(vocab),
           taps_(taps),
           rope_(make_rope_table(be_, reach.positions(source.plan.context),
-                                config_.attention.head_dim, config_.rope_theta)),
+                                config_.attention.head_dim, config_.rope)),
           kv_(be_, {1, config_.kv_columns(), source.plan.kv, reach.slots(source.plan.context)}) {
         load(source.plan.source->tensors);
         const int rows = reach.rows(source.plan.pass_rows), hidden = config_.hidden;

@@ -138,7 +138,7 @@ TEST(Faults, TheCallersFloatingPointModeChangesNoBit) {
 TEST(Faults, TheCallersFloatingPointModeChangesNoTable) {
     const auto backend = open_device("cpu", {1});
     const auto table = [&] {
-        const Vector rope = make_rope_table(*backend, 5000, 64, 10000);
+        const Vector rope = make_rope_table(*backend, 5000, 64, Rope{});
         std::vector<uint32_t> bits(5000 * 64);
         backend->read(rope, bits.data());
         return bits;

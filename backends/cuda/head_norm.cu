@@ -1,0 +1,34 @@
+// Heads of queries and keys over their root mean squares, times a weight.
+#include "cuda/backend.h"
+#include "cuda/device/norm.cuh"
+#include "cuda/launch.h"
+
+namespace aerie::cuda {
+
+namespace {
+
+// A block a row and head; heads are those of q, then those of k.
+__global__ void head_norm_kernel(View<float> qkv, NormedRows q, NormedRows k, int heads) {
+    __shared__ NormedRows::Space space;
+    const int r = int(blockIdx.y), head = int(blockIdx.x), size = q.x.cols;
+    NormedRows rows = head < heads ? q : k;
+    rows.x.data += head * size;
+    const float factor = rows.factor(r, space);
+    float* out = qkv[r] + head * size;
+    for (int i = int(threadIdx.x); i < size; i += kNormThreads) out[i] = rows.value(r, i, factor);
+}
+
+}  // namespace
+
+template <>
+void CudaBackend::execute(const HeadNorm& op) {
+    const AttentionShape& shape = op.shape;
+    const Tensor heads = op.qkv.col_range(0, shape.head_dim);
+    launch(head_norm_kernel,
+           {dim3(unsigned(shape.heads + shape.kv_heads), unsigned(op.qkv.rows)), dim3(kNormThreads),
+            *queue_, "head_norm"},
+           op.qkv, NormedRows(heads, op.q_weight, op.epsilon),
+           NormedRows(heads, op.k_weight, op.epsilon), shape.heads);
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,36 @@
+// One over the root mean square of some elements, by a workgroup of 128: their squares in 128 lanes,
+// halved in a fixed order (core/arithmetic.h). The including shader defines element(i).
+shared float lanes[128];
+
+float element(uint i);
+
+float sum_of_squares(uint count) {
+    uint t = gl_LocalInvocationID.x;
+    precise float sum = 0.0;
+    for (uint i = t; i < count; i += 128u) {
+        float v = element(i);
+        sum = sum + v * v;
+    }
+    lanes[t] = sum;
+    barrier();
+    if (t < 16u) {
+        precise float a = (lanes[t] + lanes[t + 64u]) + (lanes[t + 32u] + lanes[t + 96u]);
+        precise float b =
+            (lanes[t + 16u] + lanes[t + 80u]) + (lanes[t + 48u] + lanes[t + 112u]);
+        sum = a + b;
+    }
+    barrier();
+    if (t < 16u) lanes[t] = sum;
+    barrier();
+    precise float halves[8];
+    for (uint i = 0u; i < 8u; ++i) halves[i] = lanes[i] + lanes[i + 8u];
+    for (uint i = 0u; i < 4u; ++i) halves[i] = halves[i] + halves[i + 4u];
+    sum = (halves[0] + halves[2]) + (halves[1] + halves[3]);
+    return sum;
+}
+
+float normal_scale(uint count, float inverse_count, float epsilon) {
+    precise float mean = sum_of_squares(count) * inverse_count;
+    precise float shifted = mean + epsilon;
+    return inverse_sqrt(shifted);
+}
