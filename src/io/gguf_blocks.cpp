@@ -70,12 +70,11 @@ struct BlockIQ4_NL {
 static_assert(sizeof(FileQ8_0) == 34 && sizeof(FileQ4_0) == 18 && sizeof(BlockQ4_1) == 20 &&
               sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24 && sizeof(BlockIQ4_NL) == 18);
 
-// Low nibbles are elements 0 .. 15, high ones 16 .. 31.
-int nibble(const uint8_t* low, int i) {
-    return i < kGroup / 2 ? low[i] & 15 : low[i - kGroup / 2] >> 4;
-}
-int five_bits(const uint8_t* low, const uint8_t* high, int i) {
-    return nibble(low, i) | (high[i / 8] >> (i % 8) & 1) << 4;
+constexpr int kHalf = kGroup / 2;
+
+// Bit i, as the fifth one.
+int fifth_bit(const uint8_t* high, int i) {
+    return (high[i / 8] >> (i % 8) & 1) << 4;
 }
 
 void unpack(float* out, const PlainF32& block) {
@@ -88,26 +87,41 @@ void unpack(float* out, const PlainBF16& block) {
     *out = bf16_to_f32(block.bits);
 }
 
+// Below, low nibbles are elements 0 .. 15, high ones 16 .. 31.
 void unpack(float* out, const BlockQ4_1& block) {
     const float scale = f16_to_f32(block.scale), least = f16_to_f32(block.least);
-    for (int i = 0; i < kGroup; ++i) out[i] = scale * float(nibble(block.low, i)) + least;
+    for (int i = 0; i < kHalf; ++i) {
+        out[i] = scale * float(block.low[i] & 15) + least;
+        out[i + kHalf] = scale * float(block.low[i] >> 4) + least;
+    }
 }
 
 void unpack(float* out, const BlockQ5_0& block) {
     const float scale = f16_to_f32(block.scale);
-    for (int i = 0; i < kGroup; ++i)
-        out[i] = scale * float(five_bits(block.low, block.high, i) - 16);
+    for (int i = 0; i < kHalf; ++i) {
+        const int first = (block.low[i] & 15) | fifth_bit(block.high, i);
+        const int second = block.low[i] >> 4 | fifth_bit(block.high, i + kHalf);
+        out[i] = scale * float(first - 16);
+        out[i + kHalf] = scale * float(second - 16);
+    }
 }
 
 void unpack(float* out, const BlockQ5_1& block) {
     const float scale = f16_to_f32(block.scale), least = f16_to_f32(block.least);
-    for (int i = 0; i < kGroup; ++i)
-        out[i] = scale * float(five_bits(block.low, block.high, i)) + least;
+    for (int i = 0; i < kHalf; ++i) {
+        const int first = (block.low[i] & 15) | fifth_bit(block.high, i);
+        const int second = block.low[i] >> 4 | fifth_bit(block.high, i + kHalf);
+        out[i] = scale * float(first) + least;
+        out[i + kHalf] = scale * float(second) + least;
+    }
 }
 
 void unpack(float* out, const BlockIQ4_NL& block) {
     const float scale = f16_to_f32(block.scale);
-    for (int i = 0; i < kGroup; ++i) out[i] = scale * float(kIq4Steps[nibble(block.low, i)]);
+    for (int i = 0; i < kHalf; ++i) {
+        out[i] = scale * float(kIq4Steps[block.low[i] & 15]);
+        out[i + kHalf] = scale * float(kIq4Steps[block.low[i] >> 4]);
+    }
 }
 
 // Blocks may lie at any address.

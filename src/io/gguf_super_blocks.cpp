@@ -6,20 +6,33 @@
 namespace aerie {
 namespace {
 
-// Two bits of element i: the four of a byte are elements that are 32 apart.
-int two_bits(const uint8_t* bytes, int i) {
-    return bytes[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-}
+// Below, i counts the elements of a part from `begin` on, in which no shift changes.
 
-// Four bits of element i: the two of a byte are elements that are `apart` apart.
-int four_bits(const uint8_t* bytes, int i, int apart) {
-    return bytes[i / (2 * apart) * apart + i % apart] >> (i / apart % 2 * 4) & 15;
-}
+// Two bits each: the four of a byte are elements that are 32 apart.
+struct TwoBits {
+    TwoBits(const uint8_t* all, int begin)
+        : bytes(all + begin / 128 * 32 + begin % 32), shift(begin / 32 % 4 * 2) {}
+    int operator[](int i) const { return bytes[i] >> shift & 3; }
+    const uint8_t* bytes;
+    int shift;
+};
 
-// One bit of element i: the eight of a byte are elements that are 32 apart.
-int one_bit(const uint8_t* bytes, int i) {
-    return bytes[i % 32] >> (i / 32) & 1;
-}
+// Four bits each: the two of a byte are elements that are `apart` apart.
+struct FourBits {
+    FourBits(const uint8_t* all, int begin, int apart)
+        : bytes(all + begin / (2 * apart) * apart + begin % apart), shift(begin / apart % 2 * 4) {}
+    int operator[](int i) const { return bytes[i] >> shift & 15; }
+    const uint8_t* bytes;
+    int shift;
+};
+
+// One bit each: the eight of a byte are elements that are 32 apart.
+struct OneBit {
+    OneBit(const uint8_t* all, int begin) : bytes(all + begin % 32), shift(begin / 32) {}
+    int operator[](int i) const { return bytes[i] >> shift & 1; }
+    const uint8_t* bytes;
+    int shift;
+};
 
 // The j-th of 16 scales of 6 bits: 8 bytes of low nibbles, then 4 bytes of two more bits each.
 int scale_of_16(const uint8_t* scales, int j) {
@@ -43,55 +56,64 @@ ScaleAndLeast scale_of_8(const uint8_t* scales, int j) {
 
 void unpack(float* out, const BlockQ2_K& block) {
     const float scale = f16_to_f32(block.scale), least = f16_to_f32(block.least);
-    for (int i = 0; i < kSuperBlock; ++i) {
-        const uint8_t of_part = block.scales[i / 16];
-        out[i] = scale * float(of_part & 15) * float(two_bits(block.low, i)) -
-                 least * float(of_part >> 4);
+    for (int begin = 0; begin < kSuperBlock; begin += 16) {
+        const uint8_t of_part = block.scales[begin / 16];
+        const float step = scale * float(of_part & 15), less = least * float(of_part >> 4);
+        const TwoBits q(block.low, begin);
+        for (int i = 0; i < 16; ++i) out[begin + i] = step * float(q[i]) - less;
     }
 }
 
 void unpack(float* out, const BlockQ3_K& block) {
     const float scale = f16_to_f32(block.scale);
-    for (int i = 0; i < kSuperBlock; ++i) {
-        const float step = scale * float(scale_of_16(block.scales, i / 16) - 32);
-        out[i] = step * float(two_bits(block.low, i) - (one_bit(block.high, i) ? 0 : 4));
+    for (int begin = 0; begin < kSuperBlock; begin += 16) {
+        const float step = scale * float(scale_of_16(block.scales, begin / 16) - 32);
+        const TwoBits low(block.low, begin);
+        const OneBit high(block.high, begin);
+        for (int i = 0; i < 16; ++i) out[begin + i] = step * float((low[i] | high[i] << 2) - 4);
     }
 }
 
 void unpack(float* out, const BlockQ4_K& block) {
     const float scale = f16_to_f32(block.scale), least = f16_to_f32(block.least);
-    for (int i = 0; i < kSuperBlock; ++i) {
-        const ScaleAndLeast of_part = scale_of_8(block.scales, i / 32);
-        out[i] = scale * float(of_part.scale) * float(four_bits(block.low, i, 32)) -
-                 least * float(of_part.least);
+    for (int begin = 0; begin < kSuperBlock; begin += 32) {
+        const ScaleAndLeast of_part = scale_of_8(block.scales, begin / 32);
+        const float step = scale * float(of_part.scale), less = least * float(of_part.least);
+        const FourBits q(block.low, begin, 32);
+        for (int i = 0; i < 32; ++i) out[begin + i] = step * float(q[i]) - less;
     }
 }
 
 void unpack(float* out, const BlockQ5_K& block) {
     const float scale = f16_to_f32(block.scale), least = f16_to_f32(block.least);
-    for (int i = 0; i < kSuperBlock; ++i) {
-        const ScaleAndLeast of_part = scale_of_8(block.scales, i / 32);
-        const int q = four_bits(block.low, i, 32) | one_bit(block.high, i) << 4;
-        out[i] = scale * float(of_part.scale) * float(q) - least * float(of_part.least);
+    for (int begin = 0; begin < kSuperBlock; begin += 32) {
+        const ScaleAndLeast of_part = scale_of_8(block.scales, begin / 32);
+        const float step = scale * float(of_part.scale), less = least * float(of_part.least);
+        const FourBits low(block.low, begin, 32);
+        const OneBit high(block.high, begin);
+        for (int i = 0; i < 32; ++i) out[begin + i] = step * float(low[i] | high[i] << 4) - less;
     }
 }
 
 void unpack(float* out, const BlockQ6_K& block) {
     const float scale = f16_to_f32(block.scale);
-    for (int i = 0; i < kSuperBlock; ++i) {
-        const int q = four_bits(block.low, i, 64) | two_bits(block.high, i) << 4;
-        out[i] = scale * float(block.scales[i / 16]) * float(q - 32);
+    for (int begin = 0; begin < kSuperBlock; begin += 16) {
+        const float step = scale * float(block.scales[begin / 16]);
+        const FourBits low(block.low, begin, 64);
+        const TwoBits high(block.high, begin);
+        for (int i = 0; i < 16; ++i) out[begin + i] = step * float((low[i] | high[i] << 4) - 32);
     }
 }
 
 void unpack(float* out, const BlockIQ4_XS& block) {
     const float scale = f16_to_f32(block.scale);
-    for (int i = 0; i < kSuperBlock; ++i) {
-        const int part = i / 32;
+    for (int begin = 0; begin < kSuperBlock; begin += 16) {
+        const int part = begin / 32;
         const int low = block.scales_low[part / 2] >> (part % 2 * 4) & 15;
         const int high = block.scales_high >> (2 * part) & 3;
         const float step = scale * float((low | high << 4) - 32);
-        out[i] = step * float(kIq4Steps[four_bits(block.low, i, 16)]);
+        const FourBits q(block.low, begin, 16);
+        for (int i = 0; i < 16; ++i) out[begin + i] = step * float(kIq4Steps[q[i]]);
     }
 }
 
