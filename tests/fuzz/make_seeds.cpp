@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "io/write_files.h"
+#include "io/write_gguf.h"
 #include "text/write_model.h"
 
 namespace {
@@ -31,6 +32,33 @@ std::vector<std::string> safetensors_seeds() {
 const std::vector<TorchTensor> kTensors = {
     {.name = "w", .shape = {2, 2}, .data = "0123456789abcdef"},
     {.name = "b", .storage_class = "HalfStorage", .element_bytes = 2, .shape = {0}, .data = ""}};
+
+// Every kind of value; a tensor of each type.
+std::vector<std::string> gguf_seeds() {
+    GgufWriter values;
+    values.u32("general.alignment", 32).string("s", "text").strings("words", {"a", "", "bc"});
+    values.array("ids", 5, 2, "12345678").array("flags", 7, 2, std::string("\0\1", 2));
+    constexpr std::pair<uint32_t, size_t> kNumbers[] = {{0, 1}, {1, 1}, {2, 2},  {3, 2},  {5, 4},
+                                                        {6, 4}, {7, 1}, {10, 8}, {11, 8}, {12, 8}};
+    for (const auto& [type, bytes] : kNumbers)
+        values.number("n" + std::to_string(type), type, 1, bytes);
+    struct Type {
+        uint32_t number;
+        uint64_t elements;
+        size_t bytes;
+    };
+    constexpr Type kTypes[] = {{0, 1, 4},      {1, 1, 2},      {30, 1, 2},     {8, 32, 34},
+                               {2, 32, 18},    {3, 32, 20},    {6, 32, 22},    {7, 32, 24},
+                               {10, 256, 84},  {11, 256, 110}, {12, 256, 144}, {13, 256, 176},
+                               {14, 256, 210}, {20, 32, 18},   {23, 256, 136}};
+    GgufWriter tensors;
+    for (const Type& type : kTypes)
+        tensors.tensor({.name = "t" + std::to_string(type.number),
+                        .type = type.number,
+                        .dims = {type.elements, 2},
+                        .data = std::string(2 * type.bytes, 'x')});
+    return {GgufWriter().file(), values.file(), tensors.file()};
+}
 
 std::vector<std::string> torch_bin_seeds() {
     ZipWriter zip64;
@@ -84,6 +112,7 @@ int main(int count, char** arguments) {
     if (count != 2) return 2;
     const std::filesystem::path folder = arguments[1];
     write(folder / "safetensors", safetensors_seeds());
+    write(folder / "gguf", gguf_seeds());
     write(folder / "torch_bin", torch_bin_seeds());
     write(folder / "torch_pickle", torch_pickle_seeds());
     write(folder / "tokenizer", tokenizer_seeds());

@@ -1,0 +1,44 @@
+// Reads the header of a GGUF file from front to back, and counts what is kept of it in memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/byte_source.h"
+
+namespace aerie {
+
+class GgufCursor {
+  public:
+    GgufCursor(const ByteSource& source, const std::string& file) : source_(source), file_(file) {}
+
+    size_t at() const { return at_; }  // of the next byte in the file
+    size_t left() const { return source_.size_bytes() - at_; }
+    const std::string& file() const { return file_; }
+
+    // What follows, in the order of the file. `what` names it in errors. Throws Error if the file
+    // ends before.
+    void take(std::span<std::byte> out, const std::string& what);
+    uint64_t integer(size_t bytes, const std::string& what);  // little-endian, at most 8 bytes
+    // Appends a string's bytes to `out`; returns how many. Throws Error also beyond `most`.
+    size_t append_string(std::string& out, size_t most, const std::string& what);
+
+    // To be called before memory is taken for what a header holds. Throws Error beyond 100 MB.
+    void keep(size_t bytes);
+
+    [[noreturn]] void fail(const std::string& why) const;  // Error: the file's name, and why
+
+  private:
+    void refill();
+
+    const ByteSource& source_;
+    const std::string& file_;
+    std::vector<std::byte> window_;  // bytes of the file from window_at_ on
+    size_t window_at_ = 0;
+    size_t at_ = 0;
+    size_t kept_ = 0;
+};
+
+}  // namespace aerie

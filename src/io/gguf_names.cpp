@@ -1,0 +1,139 @@
+// One table of tensor names. In it # is the number of the layer and * that of an expert.
+#include "io/gguf_names.h"
+
+#include <algorithm>
+#include <array>
+
+namespace aerie {
+namespace {
+
+constexpr unsigned bit(GgufArchitecture architecture) {
+    return 1u << unsigned(architecture);
+}
+constexpr unsigned kLlama = bit(GgufArchitecture::Llama), kQwen2 = bit(GgufArchitecture::Qwen2),
+                   kQwen3 = bit(GgufArchitecture::Qwen3),
+                   kQwen3Moe = bit(GgufArchitecture::Qwen3Moe),
+                   kAll = kLlama | kQwen2 | kQwen3 | kQwen3Moe, kDense = kAll & ~kQwen3Moe;
+
+struct ArchitectureRow {
+    std::string_view name;
+    GgufArchitecture architecture;
+};
+constexpr std::array<ArchitectureRow, 4> kArchitectures{{{"llama", GgufArchitecture::Llama},
+                                                         {"qwen2", GgufArchitecture::Qwen2},
+                                                         {"qwen3", GgufArchitecture::Qwen3},
+                                                         {"qwen3moe", GgufArchitecture::Qwen3Moe}}};
+
+// Without .weight or .bias, which both names end in.
+struct NameRow {
+    std::string_view gguf, hugging_face;
+    unsigned architectures = kAll;
+    bool has_bias = false;
+};
+constexpr std::array kNames{
+    NameRow{"token_embd", "model.embed_tokens"},
+    NameRow{"output_norm", "model.norm"},
+    NameRow{"output", "lm_head"},
+    NameRow{"rope_freqs", "", kLlama},
+    NameRow{"blk.#.attn_norm", "model.layers.#.input_layernorm"},
+    NameRow{"blk.#.attn_q", "model.layers.#.self_attn.q_proj", kAll, true},
+    NameRow{"blk.#.attn_k", "model.layers.#.self_attn.k_proj", kAll, true},
+    NameRow{"blk.#.attn_v", "model.layers.#.self_attn.v_proj", kAll, true},
+    NameRow{"blk.#.attn_output", "model.layers.#.self_attn.o_proj", kAll, true},
+    NameRow{"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm", kQwen3 | kQwen3Moe},
+    NameRow{"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm", kQwen3 | kQwen3Moe},
+    NameRow{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
+    NameRow{"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj", kDense, true},
+    NameRow{"blk.#.ffn_up", "model.layers.#.mlp.up_proj", kDense, true},
+    NameRow{"blk.#.ffn_down", "model.layers.#.mlp.down_proj", kDense, true},
+    // Experts, stacked; the first files of Mixtral had one tensor each.
+    NameRow{"blk.#.ffn_gate_inp", "model.layers.#.block_sparse_moe.gate", kLlama},
+    NameRow{"blk.#.ffn_gate_exps", "model.layers.#.block_sparse_moe.experts.*.w1", kLlama},
+    NameRow{"blk.#.ffn_down_exps", "model.layers.#.block_sparse_moe.experts.*.w2", kLlama},
+    NameRow{"blk.#.ffn_up_exps", "model.layers.#.block_sparse_moe.experts.*.w3", kLlama},
+    NameRow{"blk.#.ffn_gate.*", "model.layers.#.block_sparse_moe.experts.*.w1", kLlama},
+    NameRow{"blk.#.ffn_down.*", "model.layers.#.block_sparse_moe.experts.*.w2", kLlama},
+    NameRow{"blk.#.ffn_up.*", "model.layers.#.block_sparse_moe.experts.*.w3", kLlama},
+    NameRow{"blk.#.ffn_gate_inp", "model.layers.#.mlp.gate", kQwen3Moe},
+    NameRow{"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.*.gate_proj", kQwen3Moe},
+    NameRow{"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.*.down_proj", kQwen3Moe},
+    NameRow{"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.*.up_proj", kQwen3Moe},
+};
+
+// The numbers in a name, as they stand there.
+struct Numbers {
+    std::string layer, expert;
+};
+
+// At the begin of `text`, at most 5 digits, none of them a needless zero; removed from it.
+std::string take_number(std::string_view& text) {
+    constexpr size_t kMaxDigits = 5;
+    const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::string number(text.substr(0, end));
+    if (end > kMaxDigits || (end > 1 && number[0] == '0')) return "";
+    text.remove_prefix(end);
+    return number;
+}
+
+bool matches(std::string_view pattern, std::string_view name, Numbers& numbers) {
+    for (const char c : pattern) {
+        if (c == '#' || c == '*') {
+            std::string& number = c == '#' ? numbers.layer : numbers.expert;
+            number = take_number(name);
+            if (number.empty()) return false;
+        } else if (name.empty() || name[0] != c) {
+            return false;
+        } else {
+            name.remove_prefix(1);
+        }
+    }
+    return name.empty();
+}
+
+// The table's name with its numbers; where an expert's is not known it is cut in two.
+GgufName filled(const NameRow& row, const Numbers& numbers, std::string_view ending) {
+    GgufName result;
+    std::string* part = &result.name;
+    for (const char c : row.hugging_face) {
+        if (c == '#') {
+            *part += numbers.layer;
+        } else if (c != '*') {
+            *part += c;
+        } else if (!numbers.expert.empty()) {
+            *part += numbers.expert;
+        } else {
+            result.role = GgufRole::Experts;
+            part = &result.ending;
+        }
+    }
+    *part += ending;
+    return result;
+}
+
+}  // namespace
+
+std::optional<GgufArchitecture> find_architecture(std::string_view name) {
+    for (const ArchitectureRow& row : kArchitectures)
+        if (row.name == name) return row.architecture;
+    return std::nullopt;
+}
+
+std::optional<GgufName> hugging_face_name(GgufArchitecture architecture, std::string_view name) {
+    const size_t dot = std::min(name.rfind('.'), name.size());
+    const std::string_view ending = name.substr(dot), stem = name.substr(0, dot);
+    if (ending != ".weight" && ending != ".bias") return std::nullopt;
+    for (const NameRow& row : kNames) {
+        Numbers numbers;
+        if (!(row.architectures & bit(architecture)) || (ending == ".bias" && !row.has_bias) ||
+            !matches(row.gguf, stem, numbers))
+            continue;
+        if (row.hugging_face.empty()) return GgufName{GgufRole::Factors, "", ""};
+        GgufName result = filled(row, numbers, ending);
+        const bool is_rotary = row.gguf == "blk.#.attn_q" || row.gguf == "blk.#.attn_k";
+        if (architecture == GgufArchitecture::Llama && is_rotary) result.role = GgufRole::Rotary;
+        return result;
+    }
+    return std::nullopt;
+}
+
+}  // namespace aerie

@@ -1,0 +1,25 @@
+// Rows of q and k: GGUF files of architecture "llama" keep them in another order than we do.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace aerie {
+
+// The order of the rows in a head. RoPE turns pairs of elements of q and k. Here, as in Hugging
+// Face's files, element i pairs with i + head_dim / 2: all first elements of pairs, then all second
+// ones (halves). Files of architecture "llama" have the rows that make these elements permuted, so
+// that neighbours pair: 0 with 1, 2 with 3 (pairs). Other architectures have halves in files too.
+//
+// Where the row that belongs at `row` of a tensor in halves lies in one in pairs; head_dim is even.
+inline size_t row_in_pairs(size_t row, size_t head_dim) {
+    const size_t head = row / head_dim, in_head = row % head_dim, half = head_dim / 2;
+    return head * head_dim + in_head % half * 2 + in_head / half;
+}
+
+// Copies whole rows, of any element type: a weight's of row_bytes each, or the elements of a bias.
+// `pairs` and `halves` have the same size, whole heads, and do not overlap. Throws Error otherwise.
+void halves_from_pairs(std::span<const std::byte> pairs, std::span<std::byte> halves,
+                       size_t head_dim, size_t row_bytes);
+
+}  // namespace aerie
