@@ -53,7 +53,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
     Regex::Room room;
     for (const bool special : {true, false}) {  // of equal spellings special ones come first
         for (size_t i = 0; i < tokens_.size(); ++i) {
-            const AddedToken& token = tokens_[i];
+            AddedToken& token = tokens_[i];
             if (token.special != special) continue;
             const std::string shown = "added token " + in_quotes(token.text);
             if (token.text.empty()) throw Error("an added token is empty");
@@ -61,9 +61,11 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
             if (!texts.insert(token.text).second) throw Error(shown + " is there twice");
             if (!ids.insert(token.id).second) throw Error(shown + " has the id of another");
             Table& table = token.normalised ? normalised_ : raw_;
-            std::string text = token.normalised ? normaliser.apply(token.text, room) : token.text;
-            if (text.size() > 4 * kMaxBytes) throw Error(shown + " is too long when normalised");
-            if (!text.empty()) table.rows.push_back({std::move(text), i});
+            token.spelling = token.normalised ? normaliser.apply(token.text, room) : token.text;
+            if (token.spelling.size() > 4 * kMaxBytes) {
+                throw Error(shown + " is too long when normalised");
+            }
+            if (!token.spelling.empty()) table.rows.push_back({token.spelling, i});
         }
     }
     raw_.sort();

@@ -13,11 +13,12 @@ namespace aerie {
 struct AddedToken {
     std::string text;
     int id = -1;
-    bool single_word = false;  // not beside letters, digits or connectors
-    bool takes_left = false;   // with the white space before it
-    bool takes_right = false;  // with the white space after it
-    bool normalised = false;   // looked for in normalised text, in its own normalised spelling
-    bool special = false;      // a control token: no part of what a user says
+    bool single_word = false;   // not beside letters, digits or connectors
+    bool takes_left = false;    // with the white space before it
+    bool takes_right = false;   // with the white space after it
+    bool normalised = false;    // looked for in normalised text, in its own normalised spelling
+    bool special = false;       // a control token: no part of what a user says
+    std::string spelling = {};  // as it is looked for and decoded; AddedTokens fills it in
 };
 
 // Which of them are looked for in a text. Text of a user must not become control tokens.

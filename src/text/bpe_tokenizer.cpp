@@ -47,7 +47,7 @@ void BpeTokenizer::name_tokens() {
         Name& name = names_[size_t(id)];
         name.is_used = name.is_added || vocabulary.has(id);
         name.begin = uint32_t(bytes_.size());
-        if (name.is_used && !name.is_special) bytes_ += parts_->decoder.bytes(text(id));
+        if (name.is_used && !name.is_special) bytes_ += parts_->decoder.bytes(spelling(id));
         if (bytes_.size() > UINT32_MAX) throw Error("tokens of more than 4 GB");
         name.size = uint32_t(bytes_.size() - name.begin);
     }
@@ -73,6 +73,11 @@ std::string_view BpeTokenizer::text(int id) const {
     const Name& name = names_[size_t(id)];
     if (name.is_added) return parts_->added.tokens()[name.added].text;
     return parts_->bpe.vocabulary().text(id);
+}
+
+std::string_view BpeTokenizer::spelling(int id) const {
+    const Name& name = names_[size_t(id)];
+    return name.is_added ? parts_->added.tokens()[name.added].spelling : text(id);
 }
 
 bool BpeTokenizer::is_special(int id) const {
@@ -147,7 +152,7 @@ std::string BpeTokenizer::decode(const std::vector<int>& ids, bool skip_special)
     for (const int id : ids) {
         if (id < 0 || id >= size() || !names_[size_t(id)].is_used) continue;
         if (skip_special && is_special(id)) continue;
-        tokens.emplace_back(text(id));
+        tokens.emplace_back(spelling(id));
     }
     return parts_->decoder.decode(std::move(tokens));
 }

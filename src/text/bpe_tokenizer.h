@@ -64,6 +64,7 @@ class BpeTokenizer {
         uint32_t added = 0;  // index in the added tokens
     };
     void name_tokens();
+    std::string_view spelling(int id) const;  // what decoding begins with
     void encode_text(std::string_view text, bool begins_text, Bpe::Room& room,
                      Regex::Room& regex_room, std::vector<int>& ids) const;
 
