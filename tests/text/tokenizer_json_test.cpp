@@ -1,5 +1,6 @@
 // What a tokenizer.json may do wrong: each is one line, soon and in little memory.
-#include "core/clock.h"
+#include <ctime>
+
 #include "io/damage.h"
 #include "text/bpe_tokenizer.h"
 #include "text/small_tokenizers.h"
@@ -11,11 +12,25 @@ using test::error_of;
 
 constexpr const char* kFile = "tokenizer.json";
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr double kMaxSeconds = 20;
+#else
+constexpr double kMaxSeconds = 1;
+#endif
+
+// Seconds of the processor: other programs do not count.
+template <typename Action>
+double cpu_seconds_of(const Action& action) {
+    const std::clock_t start = std::clock();
+    action();
+    return double(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
 std::string problem(const std::string& json) {
     std::string message;
     const double seconds =
-        seconds_of([&] { message = error_of([&] { BpeTokenizer::from_json(json, kFile); }); });
-    EXPECT_LE(seconds, 5.0) << message;  // far below a second where nothing else runs
+        cpu_seconds_of([&] { message = error_of([&] { BpeTokenizer::from_json(json, kFile); }); });
+    EXPECT_LE(seconds, kMaxSeconds) << message;
     return message;
 }
 
@@ -184,7 +199,8 @@ TEST(TokenizerJson, TakesGapsAndOddNames) {
     // Unknown characters: one token each, or one for a run.
     for (const bool fused : {false, true}) {
         const BpeTokenizer unknown =
-            BpeTokenizer::from_json(Parts{.more = std::string(R"(,"unk_token":"b","fuse_unk":)") +
+            BpeTokenizer::from_json(Parts{.merges = "[]",
+                                          .more = std::string(R"(,"unk_token":"b","fuse_unk":)") +
                                                   (fused ? "true" : "false")}
                                         .file(),
                                     kFile);
@@ -199,13 +215,11 @@ TEST(TokenizerJson, SlowPatternsAreErrors) {
           "((a*)*)*c", "(?<!x)(?:a|a|a)+\\\\d"}) {
         const BpeTokenizer own = BpeTokenizer::from_json(Parts{.pre = split(regex)}.file(), kFile);
         std::string message;
-        const double seconds =
-            seconds_of([&] { message = error_of([&] { own.encode(letters + "!" + letters); }); });
-        EXPECT_LE(seconds, 10.0) << regex;
-        std::printf("%s: %.2f s, %s\n", regex, seconds, message.c_str());
+        const double seconds = cpu_seconds_of(
+            [&] { message = error_of([&] { own.encode(letters + "!" + letters); }); });
+        EXPECT_LE(seconds, kMaxSeconds) << regex;
+        EXPECT_TRUE(message.starts_with("tokenizer.json: pattern")) << regex;
     }
-    const BpeTokenizer own = BpeTokenizer::from_json(Parts{.pre = split("(a+)+$")}.file(), kFile);
-    EXPECT_NE(error_of([&] { own.encode(letters + "!"); }), "");
     for (const char* regex : {"(",
                               "a)",
                               "[a",
@@ -264,10 +278,8 @@ TEST(TokenizerJson, ReadsLargeVocabularies) {
         }
     }
     const std::string file = Parts{.vocab = vocab + "}", .merges = merges + "]"}.file();
-    double seconds = seconds_of([&] { use(file); });
-    std::printf("%zu tokens, %zu merges, %zu bytes: %.2f s\n", tokens.size(), count, file.size(),
-                seconds);
-    EXPECT_LE(seconds, 20.0);  // a second where nothing else runs
+    EXPECT_LE(cpu_seconds_of([&] { use(file); }), kMaxSeconds);
+    EXPECT_GE(count, 280'000u);
 }
 
 }  // namespace
