@@ -18,16 +18,26 @@ constexpr size_t kMaxDepth = 64;
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
   public:
-    explicit Builder(size_t max_values) : max_values_(max_values) {}
+    Builder(size_t max_values, std::span<JsonPart* const> parts)
+        : max_values_(max_values), parts_(parts) {}
 
-    bool null() override { return add(Json()); }
-    bool boolean(bool value) override { return add(Json(value)); }
-    bool number_integer(int64_t value) override { return add(Json(value)); }
-    bool number_unsigned(uint64_t value) override {
-        return value <= INT64_MAX ? add(Json(int64_t(value))) : add(Json(value));
+    bool null() override { return in_part() ? other() : add(Json()); }
+    bool boolean(bool value) override { return in_part() ? other() : add(Json(value)); }
+    bool number_integer(int64_t value) override {
+        if (!in_part()) return add(Json(value));
+        return hand([&] { part_->integer(value); }) && end_of_part();
     }
-    bool number_float(double value, const std::string&) override { return add(Json(value)); }
-    bool string(std::string& value) override { return add(Json(std::move(value))); }
+    bool number_unsigned(uint64_t value) override {
+        if (value <= INT64_MAX) return number_integer(int64_t(value));
+        return in_part() ? other() : add(Json(value));
+    }
+    bool number_float(double value, const std::string&) override {
+        return in_part() ? other() : add(Json(value));
+    }
+    bool string(std::string& value) override {
+        if (!in_part()) return add(Json(std::move(value)));
+        return hand([&] { part_->string(value); }) && end_of_part();
+    }
     bool binary(nlohmann::json::binary_t&) override { return stop("binary value"); }
 
     bool start_object(size_t) override { return open(false); }
@@ -36,6 +46,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     bool end_array() override { return close(); }
 
     bool key(std::string& key) override {
+        if (part_) return hand([&] { part_->key(key); });
         if (!open_.back().keys.insert(key).second) return stop("duplicate key " + in_quotes(key));
         open_.back().key = std::move(key);
         return true;
@@ -64,15 +75,55 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
         return false;
     }
 
+    // Whether the value that begins is of a part.
+    bool in_part() {
+        if (part_) return true;
+        if (open_.size() != 2 || open_[0].is_array || open_[1].is_array) return false;
+        for (JsonPart* part : parts_) {
+            if (open_[0].key == part->outer && open_[1].key == part->inner) part_ = part;
+        }
+        return part_;
+    }
+
+    bool other() {
+        return hand([&] { part_->other(); }) && end_of_part();
+    }
+
+    // Lets the part take something; what it throws ends the reading.
+    template <typename Take>
+    bool hand(const Take& take) {
+        try {
+            take();
+        } catch (const Error& error) {
+            return stop(error.what());
+        }
+        return true;
+    }
+
+    // Called after each value of a part; the outermost one ends it.
+    bool end_of_part() {
+        if (part_depth_ > 0) return true;
+        part_ = nullptr;
+        return add(Json());
+    }
+
     bool open(bool is_array) {
-        if (open_.size() == kMaxDepth) {
+        if (open_.size() + part_depth_ == kMaxDepth) {
             return stop("nested deeper than " + std::to_string(kMaxDepth));
+        }
+        if (in_part()) {
+            ++part_depth_;
+            return hand([&] { part_->open(is_array); });
         }
         open_.emplace_back().is_array = is_array;
         return true;
     }
 
     bool close() {
+        if (part_) {
+            --part_depth_;
+            return hand([&] { part_->close(); }) && end_of_part();
+        }
         Level done = std::move(open_.back());
         open_.pop_back();
         return add(done.is_array ? Json(std::move(done.elements)) : Json(std::move(done.members)));
@@ -94,6 +145,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
     std::vector<Level> open_;
     size_t values_ = 0, max_values_;
+    std::span<JsonPart* const> parts_;
+    JsonPart* part_ = nullptr;  // whose content is being read
+    size_t part_depth_ = 0;     // arrays and objects open in it
 };
 
 void write_string(std::string& out, const std::string& text) {
@@ -131,12 +185,28 @@ void write_number(std::string& out, auto value) {
 
 }  // namespace
 
-Json Json::parse(std::string_view text, const std::string& source, size_t max_values) {
+void JsonPart::open(bool) {
+    other();
+}
+void JsonPart::close() {}
+void JsonPart::key(std::string_view) {}
+void JsonPart::string(std::string_view) {
+    other();
+}
+void JsonPart::integer(int64_t) {
+    other();
+}
+void JsonPart::other() {
+    throw Error(inner + " of " + outer + ": a value of another kind was expected");
+}
+
+Json Json::parse(std::string_view text, const std::string& source, std::span<JsonPart* const> parts,
+                 size_t max_values) {
     // The parser skips the one and takes the other for the end of the text.
     if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
     if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
         throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));
-    Builder builder(max_values);
+    Builder builder(max_values, parts);
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
         throw Error(source + ": " + builder.problem);
     }

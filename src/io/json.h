@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,26 @@
 #include <vector>
 
 namespace aerie {
+
+// One member of a member of the document, such as "vocab" of "model", whose content is handed over
+// as it is read and not stored: for lists too long for a value an element. An Error of its calls
+// ends the reading, which puts the name of the file before it; every kind of content that is not
+// overridden is refused.
+class JsonPart {
+  public:
+    JsonPart(std::string outer, std::string inner)
+        : outer(std::move(outer)), inner(std::move(inner)) {}
+    virtual ~JsonPart() = default;
+
+    virtual void open(bool is_array);
+    virtual void close();
+    virtual void key(std::string_view name);
+    virtual void string(std::string_view value);
+    virtual void integer(int64_t value);
+    virtual void other();  // null, a boolean, or a number that is no int64
+
+    const std::string outer, inner;
+};
 
 class Json {
   public:
@@ -33,7 +54,12 @@ class Json {
     // `source` names the file in errors. A value takes 20 times its text: `max_values` bounds the
     // memory. Throws Error.
     static Json parse(std::string_view text, const std::string& source,
-                      size_t max_values = 1'000'000);
+                      size_t max_values = 1'000'000) {
+        return parse(text, source, {}, max_values);
+    }
+    // The same, but the members that `parts` name are handed to them, and null in the result.
+    static Json parse(std::string_view text, const std::string& source,
+                      std::span<JsonPart* const> parts, size_t max_values = 1'000'000);
 
     // Compact; strings that are not UTF-8 are written with U+FFFD; NaN and infinities as null.
     std::string dump() const;

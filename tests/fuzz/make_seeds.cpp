@@ -4,6 +4,7 @@
 
 #include "io/write_files.h"
 #include "io/write_gguf.h"
+#include "text/small_tokenizers.h"
 #include "text/write_model.h"
 
 namespace {
@@ -93,6 +94,10 @@ std::vector<std::string> tokenizer_seeds() {
             ModelWriter{.pieces = pieces}.file()};
 }
 
+std::vector<std::string> tokenizer_json_seeds() {
+    return {small_byte_level_json(), small_sentencepiece_json()};
+}
+
 // The first byte says which file it is.
 std::vector<std::string> small_file_seeds() {
     return {
@@ -116,6 +121,7 @@ int main(int count, char** arguments) {
     write(folder / "torch_bin", torch_bin_seeds());
     write(folder / "torch_pickle", torch_pickle_seeds());
     write(folder / "tokenizer", tokenizer_seeds());
+    write(folder / "tokenizer_json", tokenizer_json_seeds());
     write(folder / "small_files", small_file_seeds());
     write(folder / "text_stream", text_stream_seeds());
 }

@@ -1,0 +1,140 @@
+// Added tokens by a sorted table: the rows that begin as the text does are narrowed byte by byte.
+#include "text/added_tokens.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace aerie {
+namespace {
+
+// Looking for one token at a place takes as many steps as it has bytes.
+constexpr size_t kMaxBytes = 256;
+
+char32_t last_char(std::string_view text) {
+    size_t at = text.size() - 1;
+    while (at > 0 && (uint8_t(text[at]) & 0xC0) == 0x80) --at;
+    std::string_view rest = text.substr(at);
+    return take_char(rest);
+}
+
+char32_t first_char(std::string_view text) {
+    return take_char(text);
+}
+
+// Where the white space at the end of `text` begins, not before `floor`.
+size_t space_before(std::string_view text, size_t floor) {
+    while (text.size() > floor && is_white_space(last_char(text))) {
+        do text.remove_suffix(1);
+        while (!text.empty() && (uint8_t(text.data()[text.size()]) & 0xC0) == 0x80);
+    }
+    return std::max(text.size(), floor);
+}
+
+size_t space_after(std::string_view text, size_t at) {
+    std::string_view rest = text.substr(at);
+    while (!rest.empty() && is_white_space(first_char(rest))) take_char(rest);
+    return text.size() - rest.size();
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+    return (begin == 0 || !is_word_character(last_char(text.substr(0, begin)))) &&
+           (end == text.size() || !is_word_character(first_char(text.substr(end))));
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& normaliser)
+    : tokens_(std::move(tokens)) {
+    std::unordered_set<std::string_view> texts;
+    std::unordered_set<int> ids;
+    Regex::Room room;
+    for (const bool special : {true, false}) {  // of equal spellings special ones come first
+        for (size_t i = 0; i < tokens_.size(); ++i) {
+            AddedToken& token = tokens_[i];
+            if (token.special != special) continue;
+            const std::string shown = "added token " + in_quotes(token.text);
+            if (token.text.empty()) throw Error("an added token is empty");
+            if (token.text.size() > kMaxBytes) throw Error(shown + " is too long");
+            if (!texts.insert(token.text).second) throw Error(shown + " is there twice");
+            if (!ids.insert(token.id).second) throw Error(shown + " has the id of another");
+            Table& table = token.normalised ? normalised_ : raw_;
+            token.spelling = token.normalised ? normaliser.apply(token.text, room) : token.text;
+            if (token.spelling.size() > 4 * kMaxBytes) {
+                throw Error(shown + " is too long when normalised");
+            }
+            if (!token.spelling.empty()) table.rows.push_back({token.spelling, i});
+        }
+    }
+    raw_.sort();
+    normalised_.sort();
+}
+
+void AddedTokens::Table::sort() {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const Row& a, const Row& b) { return a.text < b.text; });
+    size_t row = 0;
+    for (size_t byte = 0; byte < 256; ++byte) {
+        first[byte] = row;
+        while (row < rows.size() && uint8_t(rows[row].text[0]) == byte) ++row;
+    }
+    first[256] = row;
+}
+
+bool AddedTokens::allowed(size_t token, Recognised recognised) const {
+    return recognised == Recognised::all ||
+           (recognised == Recognised::not_special && !tokens_[token].special);
+}
+
+const AddedTokens::Table::Row* AddedTokens::longest(const Table& table, std::string_view text,
+                                                    Recognised recognised) const {
+    const Table::Row* best = nullptr;
+    const uint8_t lead = uint8_t(text[0]);
+    auto low = table.rows.begin() + std::ptrdiff_t(table.first[lead]);
+    auto high = table.rows.begin() + std::ptrdiff_t(table.first[lead + size_t(1)]);
+    for (size_t depth = 1; low != high; ++depth) {
+        // All rows from low to high begin with these `depth` bytes of the text.
+        for (bool found = false; low != high && low->text.size() == depth; ++low) {
+            if (found || !allowed(low->token, recognised)) continue;
+            best = &*low;
+            found = true;
+        }
+        if (depth == text.size()) break;
+        const uint8_t byte = uint8_t(text[depth]);
+        low = std::partition_point(
+            low, high, [&](const Table::Row& row) { return uint8_t(row.text[depth]) < byte; });
+        high = std::partition_point(
+            low, high, [&](const Table::Row& row) { return uint8_t(row.text[depth]) == byte; });
+    }
+    return best;
+}
+
+std::vector<AddedTokens::Piece> AddedTokens::cut(std::string_view text, bool normalised,
+                                                 Recognised recognised) const {
+    const Table& table = normalised ? normalised_ : raw_;
+    std::vector<Piece> pieces;
+    size_t done = 0;
+    const bool looks = recognised != Recognised::none && !table.rows.empty();
+    for (size_t at = 0; looks && at < text.size();) {
+        const Table::Row* row = longest(table, text.substr(at), recognised);
+        if (!row) {
+            ++at;
+            continue;
+        }
+        size_t begin = at, end = at + row->text.size();
+        at = end;
+        const AddedToken& token = tokens_[row->token];
+        if (token.single_word && !stands_alone(text, begin, end)) continue;
+        if (token.takes_left) begin = std::max(done, space_before(text.substr(0, begin), done));
+        if (token.takes_right) end = space_after(text, end);
+        if (done < begin) pieces.push_back({text.substr(done, begin - done), -1});
+        pieces.push_back({text.substr(begin, end - begin), token.id});
+        done = std::max(done, end);
+    }
+    if (done < text.size()) pieces.push_back({text.substr(done), -1});
+    return pieces;
+}
+
+}  // namespace aerie

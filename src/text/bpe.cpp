@@ -1,0 +1,239 @@
+// Merging by a heap of candidates over a linked list; parts of words between which no token can
+// lie are encoded one by one, and short ones remembered.
+#include "text/bpe.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <functional>
+
+#include "core/error.h"
+#include "core/utf8.h"
+#include "text/byte_alphabet.h"
+
+namespace aerie {
+namespace {
+
+constexpr size_t kRemembered = 1 << 14;
+
+uint64_t hash_of(char32_t left, char32_t right) {
+    const uint64_t mixed = (uint64_t(left) << 32 | right) * 0x9E3779B97F4A7C15u;
+    return mixed ^ mixed >> 32;
+}
+
+// The heap's first is the lowest.
+constexpr auto kLater = [](const auto& a, const auto& b) { return a.order > b.order; };
+
+}  // namespace
+
+Bpe::Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules)
+    : vocabulary_(std::move(vocabulary)), merges_(std::move(merges)), rules_(rules) {
+    byte_ids_.fill(-1);
+    for (size_t code = 0; code < ascii_ids_.size(); ++code) {
+        const char character = char(code);
+        ascii_ids_[code] = vocabulary_.id_of({&character, 1});
+    }
+    if (rules_.byte_level) {
+        fill_byte_level();
+        return;
+    }
+    if (rules_.byte_fallback) {
+        for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
+            byte_ids_[byte] = vocabulary_.id_of(byte_token(uint8_t(byte)));
+        }
+    }
+    fill_borders();
+}
+
+void Bpe::fill_byte_level() {
+    for (int id = 0; id < vocabulary_.size(); ++id) {
+        if (!vocabulary_.has(id)) continue;
+        const std::optional<std::string> bytes = bytes_of_token(vocabulary_.text(id));
+        if (!bytes) continue;  // no word has such a character
+        words_.add(*bytes, id);
+        if (bytes->size() == 1) byte_ids_[uint8_t(bytes->front())] = id;
+    }
+    const bool complete = std::find(byte_ids_.begin(), byte_ids_.end(), -1) == byte_ids_.end();
+    if (rules_.byte_fallback && !complete) {
+        throw Error("byte_fallback in a byte-level model that lacks bytes is not supported");
+    }
+}
+
+// Cutting changes nothing where every character is a symbol of its own, known or as bytes, and
+// merges are of characters alone: then a token that reaches across has both beside each other.
+void Bpe::fill_borders() {
+    std::vector<bool> is_byte(size_t(vocabulary_.size()));
+    for (const int id : byte_ids_) {
+        if (id < 0) return;
+        is_byte[size_t(id)] = true;
+    }
+    std::vector<std::string_view> merged;
+    size_t bytes = 0;
+    bool clean = true;
+    merges_.for_each([&](int left, int right, const Merge& merge) {
+        clean = clean && !is_byte[size_t(left)] && !is_byte[size_t(right)] &&
+                left != rules_.unknown && right != rules_.unknown;
+        merged.push_back(vocabulary_.text(merge.merged));
+        bytes += merged.back().size();
+    });
+    if (!clean) return;
+    cuts_ = true;
+    joined_.resize(std::bit_ceil(std::clamp<size_t>(bytes, 1 << 16, 1 << 22)) / 64);
+    for (std::string_view text : merged) {
+        char32_t left = text.empty() ? 0 : take_char(text);
+        while (!text.empty()) {
+            const char32_t right = take_char(text);
+            const uint64_t hash = hash_of(left, right);
+            joined_[hash / 64 & (joined_.size() - 1)] |= uint64_t(1) << hash % 64;
+            left = right;
+        }
+    }
+}
+
+bool Bpe::may_join(char32_t left, char32_t right) const {
+    const uint64_t hash = hash_of(left, right);
+    return joined_[hash / 64 & (joined_.size() - 1)] >> hash % 64 & 1;
+}
+
+void Bpe::encode(std::string_view word, Room& room, std::vector<int>& ids) const {
+    if (word.empty()) return;
+    if (rules_.ignore_merges) {
+        const int id = (rules_.byte_level ? words_ : vocabulary_).id_of(word);
+        if (id >= 0) {
+            ids.push_back(id);
+            return;
+        }
+    }
+    if (!cuts_) return encode_part(word, room, ids);
+    std::string_view rest = word;
+    const char* begin = word.data();
+    char32_t left = take_char(rest);
+    while (!rest.empty()) {
+        const char* border = rest.data();
+        const char32_t right = take_char(rest);
+        if (!may_join(left, right)) {
+            encode_part({begin, size_t(border - begin)}, room, ids);
+            begin = border;
+        }
+        left = right;
+    }
+    encode_part({begin, size_t(word.data() + word.size() - begin)}, room, ids);
+}
+
+void Bpe::encode_part(std::string_view part, Room& room, std::vector<int>& ids) const {
+    Room::Remembered* remembered = nullptr;
+    if (part.size() <= sizeof(remembered->word)) {
+        if (room.remembered_.empty()) room.remembered_.resize(kRemembered);
+        remembered = &room.remembered_[std::hash<std::string_view>()(part) % kRemembered];
+        if (remembered->bytes == part.size() &&
+            std::memcmp(remembered->word.data(), part.data(), part.size()) == 0) {
+            ids.insert(ids.end(), remembered->ids.begin(),
+                       remembered->ids.begin() + remembered->tokens);
+            return;
+        }
+    }
+    std::vector<int>& symbols = room.symbols_;
+    symbols.clear();
+    symbols_of(part, symbols);
+    if (symbols.size() > 1) join(symbols, room);
+    ids.insert(ids.end(), symbols.begin(), symbols.end());
+    if (remembered && symbols.size() <= remembered->ids.size()) {
+        remembered->bytes = uint8_t(part.size());
+        remembered->tokens = uint8_t(symbols.size());
+        std::copy(part.begin(), part.end(), remembered->word.begin());
+        std::copy(symbols.begin(), symbols.end(), remembered->ids.begin());
+    }
+}
+
+// The tokens of "<0x0A>" kind for a character; false unless all are there.
+bool Bpe::append_bytes(std::string_view character, std::vector<int>& symbols) const {
+    for (const char byte : character) {
+        if (byte_ids_[uint8_t(byte)] < 0) return false;
+    }
+    for (const char byte : character) symbols.push_back(byte_ids_[uint8_t(byte)]);
+    return true;
+}
+
+// An unknown token waits until a known one follows: bytes in between come before it, as in the
+// tokenizers library.
+void Bpe::symbols_of(std::string_view part, std::vector<int>& symbols) const {
+    bool waits = false;
+    while (!part.empty()) {
+        const std::string_view before = part;
+        int id;
+        if (rules_.byte_level) {
+            id = byte_ids_[uint8_t(part.front())];
+            part.remove_prefix(1);
+        } else {
+            const char32_t code = take_char(part);
+            id = code < ascii_ids_.size()
+                     ? ascii_ids_[code]
+                     : vocabulary_.id_of(before.substr(0, before.size() - part.size()));
+        }
+        if (id >= 0) {
+            if (waits) symbols.push_back(rules_.unknown);
+            waits = false;
+            symbols.push_back(id);
+            continue;
+        }
+        const std::string_view character = before.substr(0, before.size() - part.size());
+        if (rules_.byte_fallback && append_bytes(character, symbols)) continue;
+        if (rules_.unknown < 0) continue;
+        if (waits && !rules_.fuse_unknown) symbols.push_back(rules_.unknown);
+        waits = true;
+    }
+    if (waits) symbols.push_back(rules_.unknown);
+}
+
+void Bpe::join(std::vector<int>& symbols, Room& room) const {
+    constexpr uint32_t kNone = UINT32_MAX;
+    std::vector<Room::Node>& nodes = room.nodes_;
+    std::vector<Room::Candidate>& heap = room.heap_;
+    const uint32_t count = uint32_t(symbols.size());
+    nodes.resize(count);
+    heap.clear();
+    for (uint32_t i = 0; i < count; ++i) {
+        nodes[i] = {symbols[i], i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1, 1};
+    }
+    // What joining this node with the next would be.
+    const auto candidate = [&](uint32_t at) -> std::optional<Room::Candidate> {
+        const Room::Node& right = nodes[nodes[at].next];
+        const Merge* merge = merges_.find(nodes[at].id, right.id);
+        if (!merge) return std::nullopt;
+        return Room::Candidate{uint64_t(merge->rank) << 32 | at, merge->merged,
+                               nodes[at].symbols + right.symbols};
+    };
+    const auto push = [&](uint32_t at) {
+        if (const auto found = candidate(at)) {
+            heap.push_back(*found);
+            std::push_heap(heap.begin(), heap.end(), kLater);
+        }
+    };
+    for (uint32_t i = 0; i + 1 < count; ++i) {
+        if (const auto found = candidate(i)) heap.push_back(*found);
+    }
+    std::make_heap(heap.begin(), heap.end(), kLater);
+    while (!heap.empty()) {
+        const Room::Candidate best = heap.front();
+        std::pop_heap(heap.begin(), heap.end(), kLater);
+        heap.pop_back();
+        const uint32_t at = uint32_t(best.order);
+        Room::Node& left = nodes[at];
+        if (left.symbols == 0 || left.next == kNone) continue;
+        Room::Node& right = nodes[left.next];
+        if (left.symbols + right.symbols != best.symbols) continue;
+        left.id = best.merged;
+        left.symbols = best.symbols;
+        left.next = right.next;
+        right.symbols = 0;
+        if (left.next != kNone) {
+            nodes[left.next].previous = at;
+            push(at);
+        }
+        if (left.previous != kNone) push(left.previous);
+    }
+    symbols.clear();
+    for (uint32_t at = 0; at != kNone; at = nodes[at].next) symbols.push_back(nodes[at].id);
+}
+
+}  // namespace aerie

@@ -1,0 +1,87 @@
+// Byte pair encoding of one word: its characters or bytes are joined two by two, in the order that
+// the merges give. One engine for tokenizer.json (ranks) and SentencePiece (scores).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "text/merges.h"
+#include "text/vocabulary.h"
+
+namespace aerie {
+
+struct BpeRules {
+    bool byte_level = false;     // tokens are spelled in the byte alphabet; words are bytes
+    bool byte_fallback = false;  // an unknown character becomes "<0x0A>" tokens, if all are there
+    bool ignore_merges = false;  // a word that is a token is that token
+    bool fuse_unknown = false;   // neighbouring unknown characters are one unknown token
+    int unknown = -1;            // token of unknown characters; -1: they are left out
+};
+
+class Bpe {
+  public:
+    // What one caller needs while it encodes; a Bpe may serve many callers at once, each with its
+    // own. Remembers short words.
+    class Room;
+
+    // Throws Error, one line that names no file.
+    Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules);
+
+    const Vocabulary& vocabulary() const { return vocabulary_; }
+    const BpeRules& rules() const { return rules_; }
+
+    // Appends the tokens of a word, which is well-formed UTF-8 of less than 4 GB. Time grows with
+    // n log n.
+    void encode(std::string_view word, Room& room, std::vector<int>& ids) const;
+
+  private:
+    void fill_byte_level();
+    void fill_borders();
+    bool may_join(char32_t left, char32_t right) const;
+    void encode_part(std::string_view part, Room& room, std::vector<int>& ids) const;
+    void symbols_of(std::string_view part, std::vector<int>& symbols) const;
+    bool append_bytes(std::string_view character, std::vector<int>& symbols) const;
+    void join(std::vector<int>& symbols, Room& room) const;
+
+    Vocabulary vocabulary_;
+    Merges merges_;
+    BpeRules rules_;
+    Vocabulary words_;                  // byte-level: the tokens as bytes
+    std::array<int, 256> byte_ids_{};   // byte-level or byte fallback; -1: none
+    std::array<int, 128> ascii_ids_{};  // of the characters below 128, if not byte-level
+    bool cuts_ = false;                 // words may be cut where no token reaches across
+    std::vector<uint64_t> joined_;      // bits: hashes of the neighbours inside merged tokens
+};
+
+class Bpe::Room {
+  private:
+    friend class Bpe;
+
+    // A symbol of the word in a doubly linked list.
+    struct Node {
+        int id = 0;
+        uint32_t previous = 0, next = 0;
+        uint32_t symbols = 0;  // that have become one here; 0: none, joined to an earlier node
+    };
+    // A pair that joins, unless one of the two has changed: then their symbols are more.
+    struct Candidate {
+        uint64_t order = 0;  // rank, then position
+        int merged = 0;
+        uint32_t symbols = 0;
+    };
+    struct Remembered {
+        uint8_t bytes = 0;  // 0: nothing
+        uint8_t tokens = 0;
+        std::array<char, 26> word;
+        std::array<int, 9> ids;
+    };
+
+    std::vector<int> symbols_;
+    std::vector<Node> nodes_;
+    std::vector<Candidate> heap_;
+    std::vector<Remembered> remembered_;  // by hash; a word takes the place of another
+};
+
+}  // namespace aerie

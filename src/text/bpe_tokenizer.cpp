@@ -1,0 +1,160 @@
+// The parts of a tokenizer put together.
+#include "text/bpe_tokenizer.h"
+
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace aerie {
+namespace {
+
+constexpr size_t kMaxTextBytes = size_t(64) << 20;
+
+}  // namespace
+
+BpeTokenizer::BpeTokenizer(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {
+    try {
+        name_tokens();
+    } catch (const UsageError&) {
+        throw;
+    } catch (const Error& error) {
+        throw Error(parts_->file + ": " + error.what());
+    }
+}
+
+void BpeTokenizer::name_tokens() {
+    const Vocabulary& vocabulary = parts_->bpe.vocabulary();
+    const std::vector<AddedToken>& added = parts_->added.tokens();
+    names_.resize(size_t(vocabulary.size()));
+    for (size_t i = 0; i < added.size(); ++i) {
+        const AddedToken& token = added[i];
+        const std::string shown = "added token " + in_quotes(token.text);
+        if (token.id < 0 || token.id >= Vocabulary::kMaxIds) {
+            throw Error(shown + " has the id " + std::to_string(token.id) +
+                        ", which is out of range");
+        }
+        const int known = vocabulary.id_of(token.text);
+        if (known >= 0 ? known != token.id : vocabulary.has(token.id)) {
+            throw Error(shown + " has the id " + std::to_string(token.id) +
+                        ", but the vocabulary says otherwise");
+        }
+        if (size_t(token.id) >= names_.size()) names_.resize(size_t(token.id) + 1);
+        Name& name = names_[size_t(token.id)];
+        name.is_added = true;
+        name.added = uint32_t(i);
+        name.is_special = token.special;
+    }
+    for (int id = 0; id < size(); ++id) {
+        Name& name = names_[size_t(id)];
+        name.is_used = name.is_added || vocabulary.has(id);
+        name.begin = uint32_t(bytes_.size());
+        if (name.is_used && !name.is_special) bytes_ += parts_->decoder.bytes(spelling(id));
+        if (bytes_.size() > UINT32_MAX) throw Error("tokens of more than 4 GB");
+        name.size = uint32_t(bytes_.size() - name.begin);
+    }
+    for (const auto* around : {&parts_->prefix, &parts_->suffix}) {
+        for (const int id : *around) {
+            if (text(id).empty()) {
+                throw Error("the post-processor adds " + std::to_string(id) +
+                            ", which is no token");
+            }
+        }
+    }
+}
+
+int BpeTokenizer::id_of(std::string_view text) const {
+    for (const AddedToken& token : parts_->added.tokens()) {
+        if (token.text == text) return token.id;
+    }
+    return parts_->bpe.vocabulary().id_of(text);
+}
+
+std::string_view BpeTokenizer::text(int id) const {
+    if (id < 0 || id >= size()) return {};
+    const Name& name = names_[size_t(id)];
+    if (name.is_added) return parts_->added.tokens()[name.added].text;
+    return parts_->bpe.vocabulary().text(id);
+}
+
+std::string_view BpeTokenizer::spelling(int id) const {
+    const Name& name = names_[size_t(id)];
+    return name.is_added ? parts_->added.tokens()[name.added].spelling : text(id);
+}
+
+bool BpeTokenizer::is_special(int id) const {
+    return id >= 0 && id < size() && names_[size_t(id)].is_special;
+}
+
+std::string_view BpeTokenizer::bytes(int id) const {
+    if (id < 0 || id >= size()) return {};
+    const Name& name = names_[size_t(id)];
+    return std::string_view(bytes_).substr(name.begin, name.size);
+}
+
+std::vector<int> BpeTokenizer::encode(std::string_view text, Recognised recognised) const {
+    if (text.size() > kMaxTextBytes) {
+        throw UsageError("a text of " + std::to_string(text.size()) + " bytes; at most 64 MB");
+    }
+    std::string repaired;
+    if (!is_utf8(text)) {
+        append_utf8(repaired, text, true);
+        text = repaired;
+    }
+    std::vector<int> ids;
+    Bpe::Room room;
+    Regex::Room regex_room;
+    try {
+        bool begins_text = true;
+        for (const AddedTokens::Piece& raw : parts_->added.cut(text, false, recognised)) {
+            if (raw.token >= 0) {
+                ids.push_back(raw.token);
+            } else {
+                std::string own(raw.text);
+                if (!parts_->normaliser.empty()) {
+                    own = parts_->normaliser.apply(std::move(own), regex_room);
+                }
+                bool begins_piece = begins_text;
+                for (const auto& piece : parts_->added.cut(own, true, recognised)) {
+                    if (piece.token >= 0) {
+                        ids.push_back(piece.token);
+                    } else {
+                        encode_text(piece.text, begins_piece, room, regex_room, ids);
+                    }
+                    begins_piece = false;
+                }
+            }
+            begins_text = false;
+        }
+    } catch (const Error& error) {
+        throw Error(parts_->file + ": " + error.what());
+    }
+    return ids;
+}
+
+void BpeTokenizer::encode_text(std::string_view text, bool begins_text, Bpe::Room& room,
+                               Regex::Room& regex_room, std::vector<int>& ids) const {
+    std::deque<std::string> made;
+    for (const std::string_view word :
+         parts_->pre_tokens.cut(text, begins_text, made, regex_room)) {
+        parts_->bpe.encode(word, room, ids);
+    }
+}
+
+std::vector<int> BpeTokenizer::encode_whole(std::string_view text, Recognised recognised) const {
+    std::vector<int> ids = prefix();
+    const std::vector<int> middle = encode(text, recognised);
+    ids.insert(ids.end(), middle.begin(), middle.end());
+    ids.insert(ids.end(), suffix().begin(), suffix().end());
+    return ids;
+}
+
+std::string BpeTokenizer::decode(const std::vector<int>& ids, bool skip_special) const {
+    std::vector<std::string> tokens;
+    for (const int id : ids) {
+        if (id < 0 || id >= size() || !names_[size_t(id)].is_used) continue;
+        if (skip_special && is_special(id)) continue;
+        tokens.emplace_back(spelling(id));
+    }
+    return parts_->decoder.decode(std::move(tokens));
+}
+
+}  // namespace aerie

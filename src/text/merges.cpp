@@ -1,0 +1,83 @@
+// Merges in an open hash table, at most half full, keyed by both ids.
+#include "text/merges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/error.h"
+
+namespace aerie {
+namespace {
+
+constexpr size_t kMaxProbes = 4096;
+constexpr size_t kMaxPieceBytes = 1024;  // every way to cut one is tried
+
+uint64_t pair_of(int left, int right) {
+    return uint64_t(uint32_t(left)) << 32 | uint32_t(right);
+}
+
+}  // namespace
+
+void Merges::add(int left, int right, Merge merge) {
+    if (slots_.size() < 2 * (count_ + 1)) grow();
+    const uint64_t pair = pair_of(left, right);
+    Slot& slot = slots_[slot_of(pair)];
+    if (slot.merge.merged < 0) ++count_;
+    slot = {pair, merge};
+}
+
+const Merge* Merges::find(int left, int right) const {
+    if (slots_.empty()) return nullptr;
+    const Slot& slot = slots_[slot_of(pair_of(left, right))];
+    return slot.merge.merged < 0 ? nullptr : &slot.merge;
+}
+
+size_t Merges::slot_of(uint64_t pair) const {
+    const size_t mask = slots_.size() - 1;
+    const uint64_t mixed = pair * 0x9E3779B97F4A7C15u;
+    size_t at = (mixed ^ mixed >> 32) & mask;
+    for (size_t probes = 0; slots_[at].merge.merged >= 0; at = (at + 1) & mask) {
+        if (slots_[at].pair == pair) break;
+        if (++probes > kMaxProbes) throw Error("merges that collide in the table of merges");
+    }
+    return at;
+}
+
+void Merges::grow() {
+    std::vector<Slot> old(slots_.empty() ? 256 : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+        if (slot.merge.merged >= 0) slots_[slot_of(slot.pair)] = slot;
+    }
+}
+
+Merges merges_by_score(const Vocabulary& vocabulary, std::span<const float> scores) {
+    std::vector<float> descending;
+    for (const float score : scores) {
+        if (!std::isnan(score)) descending.push_back(score);
+    }
+    std::sort(descending.begin(), descending.end(), std::greater<>());
+    descending.erase(std::unique(descending.begin(), descending.end()), descending.end());
+    const auto joins = [&](int id) {
+        return id >= 0 && size_t(id) < scores.size() && !std::isnan(scores[size_t(id)]);
+    };
+    Merges merges;
+    for (int id = 0; id < vocabulary.size(); ++id) {
+        if (!joins(id)) continue;
+        const std::string_view text = vocabulary.text(id);
+        if (text.size() > kMaxPieceBytes) throw Error("a token of more than 1,024 bytes");
+        const auto place = std::lower_bound(descending.begin(), descending.end(),
+                                            scores[size_t(id)], std::greater<>());
+        const Merge merge{uint32_t(place - descending.begin()), id};
+        for (size_t cut = 1; cut < text.size(); ++cut) {
+            const int left = vocabulary.id_of(text.substr(0, cut));
+            if (!joins(left)) continue;
+            const int right = vocabulary.id_of(text.substr(cut));
+            if (joins(right)) merges.add(left, right, merge);
+        }
+    }
+    return merges;
+}
+
+}  // namespace aerie

@@ -1,0 +1,48 @@
+// How a text is cut into the words that are encoded one by one.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "text/normalise.h"
+#include "text/regex.h"
+
+namespace aerie {
+
+// What becomes of the matches of a split.
+enum class Delimiter { isolated, removed, merged_with_previous, merged_with_next, contiguous };
+
+class PreTokens {
+  public:
+    struct Split {
+        Pattern pattern;
+        Delimiter delimiter = Delimiter::isolated;
+        bool inverted = false;  // the matches are what is kept, and what lies between delimits
+    };
+    struct PrefixSpace {};  // a space in front of every word that does not begin with one
+    // Spaces become `replacement`; one more in front of every word (always) or of the one that
+    // begins the text (first) unless it begins so; then cut in front of each if `splits`.
+    struct Metaspace {
+        enum class Prepend { always, first, never };
+        std::string replacement;
+        Prepend prepend = Prepend::always;
+        bool splits = true;
+    };
+    using Step = std::variant<Split, PrefixSpace, Metaspace>;
+
+    PreTokens() = default;
+    explicit PreTokens(std::vector<Step> steps) : steps_(std::move(steps)) {}
+
+    // The words of `text` in order; none is empty. `begins_text`: nothing stands before it. They
+    // point into `text` and `made`. Throws Error, one line that names no file.
+    std::vector<std::string_view> cut(std::string_view text, bool begins_text,
+                                      std::deque<std::string>& made, Regex::Room& room) const;
+
+  private:
+    std::vector<Step> steps_;  // in order
+};
+
+}  // namespace aerie

@@ -1,0 +1,47 @@
+// Regular expressions over UTF-8, by PCRE2. A search that would take too long is an error, never
+// another result.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace aerie {
+
+struct Span {
+    size_t begin = 0, end = 0;  // bytes
+};
+
+class Regex {
+  public:
+    // What one caller needs while it searches; a Regex may serve many callers at once, each with
+    // its own.
+    class Room {
+      public:
+        Room();
+        Room(Room&&) noexcept;
+        Room& operator=(Room&&) noexcept;
+        ~Room();
+
+      private:
+        friend class Regex;
+        struct State;
+        std::unique_ptr<State> state_;
+    };
+
+    // `pattern` as in tokenizer.json. Throws Error, one line that names no file.
+    explicit Regex(std::string_view pattern);
+
+    // All matches from left to right that do not overlap; no empty one where another ends. `text`
+    // is well-formed UTF-8. Throws Error if the pattern is too slow for it: more steps than a
+    // number that grows with the text, or ten seconds.
+    void find_all(std::string_view text, Room& room, std::vector<Span>& found) const;
+
+  private:
+    struct Code;
+    std::shared_ptr<const Code> code_;
+};
+
+}  // namespace aerie
