@@ -95,16 +95,6 @@ void unpack(float* out, const BlockQ5_K& block) {
     }
 }
 
-void unpack(float* out, const BlockQ6_K& block) {
-    const float scale = f16_to_f32(block.scale);
-    for (int begin = 0; begin < kSuperBlock; begin += 16) {
-        const float step = scale * float(block.scales[begin / 16]);
-        const FourBits low(block.low, begin, 64);
-        const TwoBits high(block.high, begin);
-        for (int i = 0; i < 16; ++i) out[begin + i] = step * float((low[i] | high[i] << 4) - 32);
-    }
-}
-
 void unpack(float* out, const BlockIQ4_XS& block) {
     const float scale = f16_to_f32(block.scale);
     for (int begin = 0; begin < kSuperBlock; begin += 16) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/quant.h"  // Q6_K
+
 namespace aerie {
 
 constexpr int kSuperBlock = 256;
@@ -48,15 +50,6 @@ struct BlockQ5_K {
     uint8_t low[kSuperBlock / 2];
 };
 
-// Parts of 16: value = (scale * its scale) * (q - 32); q of 4 bits and 2 more in `high`.
-struct BlockQ6_K {
-    static constexpr size_t kElements = kSuperBlock;
-    uint8_t low[kSuperBlock / 2];
-    uint8_t high[kSuperBlock / 4];
-    int8_t scales[kSuperBlock / 16];
-    uint16_t scale;  // f16
-};
-
 // Parts of 32: value = (scale * (its scale of 6 bits - 32)) * kIq4Steps[nibble]; in a part low
 // nibbles come first.
 struct BlockIQ4_XS {
@@ -68,13 +61,12 @@ struct BlockIQ4_XS {
 };
 
 static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144 &&
-              sizeof(BlockQ5_K) == 176 && sizeof(BlockQ6_K) == 210 && sizeof(BlockIQ4_XS) == 136);
+              sizeof(BlockQ5_K) == 176 && sizeof(BlockIQ4_XS) == 136);
 
 void unpack(float* out, const BlockQ2_K& block);
 void unpack(float* out, const BlockQ3_K& block);
 void unpack(float* out, const BlockQ4_K& block);
 void unpack(float* out, const BlockQ5_K& block);
-void unpack(float* out, const BlockQ6_K& block);
 void unpack(float* out, const BlockIQ4_XS& block);
 
 }  // namespace aerie
