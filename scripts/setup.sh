@@ -52,7 +52,7 @@ has_driver() {
 }
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
-  libsentencepiece-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
+  libsentencepiece-dev libutf8proc-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
 if [ "${1:-}" = --tests ]; then
   packages+=(libgtest-dev vulkan-validationlayers spirv-tools)
   is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
