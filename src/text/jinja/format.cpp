@@ -2,6 +2,7 @@
 #include "text/jinja/format.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 

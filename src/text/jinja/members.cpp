@@ -1,4 +1,6 @@
 // What a value has inside, and calling it.
+#include <algorithm>
+
 #include "core/utf8.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/characters.h"

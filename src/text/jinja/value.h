@@ -75,19 +75,8 @@ struct Dict {
     std::span<const Entry> span() const;
 };
 
-struct Namespace {
-    std::vector<std::pair<std::string_view, Value>> names;
-};
-
-// The variable `loop`.
-struct Loop {
-    std::span<const Value> items;
-    size_t at = 0;
-    size_t depth = 1;
-    Label label = kTemplate;             // of its numbers
-    const List* last_changed = nullptr;  // arguments of loop.changed
-};
-
+struct Namespace;
+struct Loop;
 struct Macro;     // evaluator.h
 struct Function;  // a function by its name, or a method with what it is bound to
 
@@ -118,6 +107,18 @@ struct Value {
 
 struct Entry {
     Value key, value;
+};
+
+struct Namespace {
+    std::vector<std::pair<std::string_view, Value>> names;
+};
+
+// The variable `loop`.
+struct Loop {
+    std::span<const Value> items;
+    size_t at = 0;
+    Label label = kTemplate;             // of its numbers
+    const List* last_changed = nullptr;  // arguments of loop.changed
 };
 
 struct Function {
