@@ -12,18 +12,17 @@ using jinja::Variable;
 
 const Variable::Object& variables() {
     static const Variable::Object all = {
-        {"messages",
-         Variable(Json::parse(R"([{"role":"system","content":" S\n"},
+        {"messages", Variable(Json::parse(R"([{"role":"system","content":" S\n"},
             {"role":"user","content":"Hi <b>\u00e9</b>"},
             {"role":"assistant","content":null,"tool_calls":[{"id":"abcDEF123","type":"function",
              "function":{"name":"f","arguments":{"a":1,"b":[2.5,true,null,"x"]}}}]},
             {"role":"tool","name":"f","tool_call_id":"abcDEF123","content":"{}"},
             {"role":"assistant","content":"<think>\n1\n</think>\n2"},
             {"role":"user","content":"?"}])",
-                              "messages"),
-                  1)},
-        {"tools", Variable(Json::parse(R"([{"type":"function","function":{"name":"f"}}])", "tools"),
-                           2)},
+                                          "messages"),
+                              1)},
+        {"tools",
+         Variable(Json::parse(R"([{"type":"function","function":{"name":"f"}}])", "tools"), 2)},
         {"add_generation_prompt", Variable(Json(true), jinja::kTemplate)},
         {"bos_token", Variable(Json("<s>"), jinja::kTemplate)},
         {"eos_token", Variable(Json("</s>"), jinja::kTemplate)}};

@@ -2,7 +2,6 @@
 // end in a text or an error.
 #include <random>
 
-#include "core/clock.h"
 #include "text/jinja.h"
 #include "text/jinja_data.h"
 
@@ -80,9 +79,8 @@ TEST(JinjaLimits, CallsOfMacros) {
               "t:1: macros that call each other deeper than 64");
     EXPECT_EQ(problem("{% macro m(a=m()) %}{% endmacro %}{{ m() }}"),
               "t:1: macros that call each other deeper than 64");
-    EXPECT_EQ(problem("{% macro m() %}" + repeated("{% if 1 %}", 20) + repeated("(", 0) +
-                      "{{ [[[[[[m()]]]]]] }}" + repeated("{% endif %}", 20) +
-                      "{% endmacro %}{{ m() }}"),
+    EXPECT_EQ(problem("{% macro m() %}" + repeated("{% if 1 %}", 20) + "{{ [[[[[[m()]]]]]] }}" +
+                      repeated("{% endif %}", 20) + "{% endmacro %}{{ m() }}"),
               "t:1: calls nested too deeply");
     // Two calls inside each call: steps end it.
     EXPECT_NE(problem("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}"
@@ -92,7 +90,8 @@ TEST(JinjaLimits, CallsOfMacros) {
 }
 
 TEST(JinjaLimits, StepsAndMemory) {
-    const std::string kSteps = "t:1: takes more than 1000000 steps", kLong = "t:1: text of more than 4 MB";
+    const std::string kSteps = "t:1: takes more than 1000000 steps",
+                      kLong = "t:1: text of more than 4 MB";
     const std::string loops = "{% for a in range(99999) %}{% for b in range(99999) %}";
     const std::string ends = "{% endfor %}{% endfor %}";
     const std::string grow = "{% set n = namespace(x='ab', l=[1]) %}{% for a in range(99999) %}";
@@ -115,8 +114,11 @@ TEST(JinjaLimits, StepsAndMemory) {
         {grow + "{% set n.l = [n.l] %}{% endfor %}", "t:1: lists nested deeper than 64"},
         {grow + "{% set n.l = {'a': n.l} %}{% endfor %}", "t:1: lists nested deeper than 64"},
         {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l }}{% endif %}{% endfor %}", kLong},
-        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l|tojson }}{% endif %}{% endfor %}", kLong},
-        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l == n.l + [] }}{% endif %}{% endfor %}", ""},
+        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l|tojson }}{% endif %}{% endfor %}",
+         kLong},
+        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l == n.l + [] }}{% endif %}{% "
+                "endfor %}",
+         ""},
         {"{{ 'a' * 99999999999 }}", kLong},
         {"{{ [1] * 99999999999 }}", kSteps},
         {"{{ 'a' | center(99999999999) }}", kLong},
@@ -134,14 +136,19 @@ TEST(JinjaLimits, StepsAndMemory) {
         {"{{ -(-9223372036854775807 - 1) }}", "t:1: number of more than 64 bits"},
         {"{{ 1e300 | int }}", "t:1: int: number of more than 64 bits"},
         {"{% set x = 'a' * 4000000 %}{{ x }}{{ x }}", kLong},
-        {"{% set x = 'a' * 4000000 %}{% for i in range(999) %}{% if x + 'b' in x %}{% endif %}{% endfor %}", kSteps},
+        {"{% set x = 'a' * 4000000 %}{% for i in range(999) %}{% if x + 'b' in x %}{% endif %}{% "
+         "endfor %}",
+         kSteps},
         {"{% set x = 'a' * 4000000 %}{{ (x[:2000000] ~ 'b') in x }}", ""},
         {"{% set x = 'a' * 4000000 %}{{ x.rsplit('b' ~ x[:2000000])|length }}", kSteps},
         {"{% set x = 'a' * 4000000 %}{{ x | list | length }}", kSteps},
         {"{% set x = 'a' * 4000000 %}{{ x.split('a') | length }}", kSteps},
-        {"{% set x = ' ' * 4000000 %}{% for i in range(9999) %}{% set y = x.strip() %}{% endfor %}", kSteps},
-        {"{% set x = 'a' * 4000000 %}{% for i in range(9999) %}{% set y = x[2] %}{% endfor %}", kSteps},
-        {"{% set x = 'a' * 4000000 %}{% for i in range(9999) %}{% set y = x|length %}{% endfor %}", kSteps},
+        {"{% set x = ' ' * 4000000 %}{% for i in range(9999) %}{% set y = x.strip() %}{% endfor %}",
+         kSteps},
+        {"{% set x = 'a' * 4000000 %}{% for i in range(9999) %}{% set y = x[2] %}{% endfor %}",
+         kSteps},
+        {"{% set x = 'a' * 4000000 %}{% for i in range(9999) %}{% set y = x|length %}{% endfor %}",
+         kSteps},
         {"{{ range(99999)|list|unique|list|length }}", kSteps},
     };
     for (const auto& one : cases) {
@@ -152,9 +159,12 @@ TEST(JinjaLimits, StepsAndMemory) {
 
 // A namespace that holds itself is freed all the same (the leak checker looks), and printed.
 TEST(JinjaLimits, Cycles) {
-    EXPECT_EQ(render_jinja("{% set n = namespace() %}{% set n.n = n %}{% set n.l = [n] %}{{ n.n.n }}").text,
-              "<Namespace>");
-    EXPECT_EQ(problem("{% set n = namespace() %}{% set n.n = n %}{{ n|tojson }}"), "t:1: tojson of Namespace");
+    EXPECT_EQ(
+        render_jinja("{% set n = namespace() %}{% set n.n = n %}{% set n.l = [n] %}{{ n.n.n }}")
+            .text,
+        "<Namespace>");
+    EXPECT_EQ(problem("{% set n = namespace() %}{% set n.n = n %}{{ n|tojson }}"),
+              "t:1: tojson of Namespace");
     EXPECT_EQ(render_jinja("{% set n = namespace() %}{% for x in [1, 2] %}{% set n.l = loop %}"
                            "{% macro n_m() %}{{ x }}{% endmacro %}{% set n.m = n_m %}{% endfor %}"
                            "{{ n.l.index }}{{ n.l.cycle(1, 2) }}{{ n.m() }}")
@@ -182,8 +192,9 @@ TEST(JinjaLimits, LongConversation) {
     for (const char* name : {"chatml", "headers31", "inst", "r1", "think3", "tools25", "macros"}) {
         const std::string file = std::string(name) + ".jinja";
         const auto chat = jinja::Template::parse(test::jinja_file(file), file);
-        EXPECT_GT(chat.render(test::jinja_variables(conversation, true), test::jinja_now()).text.size(),
-                  2'000'000u);
+        EXPECT_GT(
+            chat.render(test::jinja_variables(conversation, true), test::jinja_now()).text.size(),
+            2'000'000u);
     }
 }
 
@@ -200,8 +211,8 @@ const std::vector<std::string>& golden_names() {
 
 // Renders it with a conversation that has calls and tools.
 void survive(const std::string& text) {
-    static const jinja::Variable::Object variables = test::jinja_variables(
-        *test::jinja_golden().find("conversations")->find("tools"), true);
+    static const jinja::Variable::Object variables =
+        test::jinja_variables(*test::jinja_golden().find("conversations")->find("tools"), true);
     error_of([&] { jinja::Template::parse(text, "t").render(variables, test::jinja_now()); });
 }
 

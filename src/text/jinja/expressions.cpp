@@ -11,17 +11,12 @@ namespace aerie::jinja {
 Expression Parser::expression() {
     const Level level(*this);
     Expression value = condition();
-    while (skip_name("if")) {
-        Expression chosen = made(ExpressionKind::conditional);
-        chosen.parts.push_back(std::move(value));
-        chosen.parts.push_back(condition());
-        if (skip_name("else")) chosen.parts.push_back(expression());
-        value = std::move(chosen);
-        if (value.parts.size() == 3) break;
-        // Each of them is nested in the next.
-        if (peek().is_name("if")) fail("a second if without else needs parentheses");
-    }
-    return value;
+    if (!skip_name("if")) return value;
+    Expression chosen = made(ExpressionKind::conditional);
+    chosen.parts.push_back(std::move(value));
+    chosen.parts.push_back(condition());
+    if (skip_name("else")) chosen.parts.push_back(expression());
+    return chosen;
 }
 
 Expression Parser::condition() {
@@ -221,7 +216,6 @@ Expression Parser::tuple(Expression (Parser::*item)()) {
 }
 
 Expression Parser::parenthesised() {
-    const Level level(*this);
     expect_op("(");
     Expression value = made(ExpressionKind::tuple);
     if (!peek().is_op(")")) value = tuple(&Parser::expression);
@@ -230,7 +224,6 @@ Expression Parser::parenthesised() {
 }
 
 Expression Parser::list() {
-    const Level level(*this);
     Expression value = made(ExpressionKind::list);
     expect_op("[");
     while (!peek().is_op("]")) {
@@ -243,7 +236,6 @@ Expression Parser::list() {
 }
 
 Expression Parser::dict() {
-    const Level level(*this);
     Expression value = made(ExpressionKind::dict);
     expect_op("{");
     while (!peek().is_op("}")) {

@@ -18,9 +18,10 @@ constexpr int64_t kMaxWidth = 4096;
 constexpr int64_t kMaxPrecision = 100;
 
 struct Layout {
+    Label label = kTemplate;  // of the pattern: it chooses how a number is written
     bool zeros = false, sign = false, space = false, grouped = false;
     char align = 0;  // < > ^, 0: as is usual for the value
-    Text fill = text_of(" ");
+    Text fill;
     int64_t width = 0;
     int64_t precision = -1;
     char type = 's';
@@ -102,7 +103,8 @@ Text number_text(Workspace& workspace, const Value& value, const Layout& layout)
     const size_t present = sign.size() + digits.size();
     const size_t zeros =
         layout.zeros && size_t(layout.width) > present ? size_t(layout.width) - present : 0;
-    return workspace.copy(sign + std::string(zeros, '0') + digits, value.label);
+    return workspace.copy(sign + std::string(zeros, '0') + digits,
+                          std::max(value.label, layout.label));
 }
 
 void add_laid_out(TextBuilder& out, Workspace& workspace, const Value& value,
@@ -124,8 +126,8 @@ void add_laid_out(TextBuilder& out, Workspace& workspace, const Value& value,
     for (int64_t i = left; i < missing; ++i) out.add(layout.fill);
 }
 
-Layout percent_layout(Cursor& cursor) {
-    Layout layout;
+Layout percent_layout(Cursor& cursor, Label label) {
+    Layout layout{.label = label, .fill = text_of(" ", label)};
     layout.align = '>';
     for (;; cursor.take()) {
         if (cursor.peek() == '-')
@@ -148,8 +150,8 @@ Layout percent_layout(Cursor& cursor) {
     return layout;
 }
 
-Layout brace_layout(Cursor& cursor, const Value& value) {
-    Layout layout;
+Layout brace_layout(Cursor& cursor, const Value& value, Label label) {
+    Layout layout{.label = label, .fill = text_of(" ", label)};
     const auto is_align = [](char c) { return c == '<' || c == '>' || c == '^'; };
     Cursor ahead = cursor;
     const bool is_ascii = (ahead.peek() & 0x80) == 0;
@@ -191,7 +193,7 @@ Text percent_format(Workspace& workspace, const Text& pattern, const Value& argu
             cursor.take();
             if (arguments.is(Kind::dict)) value = find(workspace, *arguments.dict, name.view());
         }
-        const Layout layout = percent_layout(cursor);
+        const Layout layout = percent_layout(cursor, pattern.label);
         if (!value) {
             if (used == all.size()) throw Fault("not enough arguments for the format");
             value = &all[used++];
@@ -226,8 +228,8 @@ Text brace_format(Workspace& workspace, const Text& pattern, std::span<const Val
             if (argument.name == name.view()) value = &argument.value;
         }
         if (!value) throw Fault("format without a value for a field");
-        Layout layout;
-        if (cursor.skip(':')) layout = brace_layout(cursor, *value);
+        Layout layout{.label = pattern.label};
+        if (cursor.skip(':')) layout = brace_layout(cursor, *value, pattern.label);
         if (cursor.take() != '}') throw Fault("format with a field that does not end");
         add_laid_out(out, workspace, *value, layout);
     }

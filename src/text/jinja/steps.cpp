@@ -59,7 +59,6 @@ Step Parser::attribute() {
 }
 
 Step Parser::subscript() {
-    const Level level(*this);
     Step step{StepKind::item, peek().line, "", {}};
     expect_op("[");
     const auto is_part = [&] { return !peek().is_op(":") && !peek().is_op("]"); };
@@ -79,7 +78,6 @@ Step Parser::subscript() {
 }
 
 std::vector<Argument> Parser::arguments() {
-    const Level level(*this);
     std::vector<Argument> all;
     expect_op("(");
     while (!peek().is_op(")")) {
@@ -127,7 +125,6 @@ Step Parser::test() {
         step.arguments = arguments();
     } else if ((is_word && !ends) || next.is(TokenKind::string) || next.is(TokenKind::integer) ||
                next.is(TokenKind::real) || next.is_op("[") || next.is_op("{")) {
-        const Level level(*this);
         Expression value = primary();
         unfiltered_steps(value);
         step.arguments.push_back({"", {std::move(value)}});
