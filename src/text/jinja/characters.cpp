@@ -16,9 +16,15 @@ struct Expansion {
     std::string_view upper, title;
 };
 constexpr std::array kExpansions{
-    Expansion{0xDF, "SS", "Ss"},   Expansion{0xFB00, "FF", "Ff"},   Expansion{0xFB01, "FI", "Fi"},
-    Expansion{0xFB02, "FL", "Fl"}, Expansion{0xFB03, "FFI", "Ffi"}, Expansion{0xFB04, "FFL", "Ffl"},
-    Expansion{0xFB05, "ST", "St"}, Expansion{0xFB06, "ST", "St"},
+    Expansion{0x149, "\xCA\xBCN", "\xCA\xBCN"},
+    Expansion{0xDF, "SS", "Ss"},
+    Expansion{0xFB00, "FF", "Ff"},
+    Expansion{0xFB01, "FI", "Fi"},
+    Expansion{0xFB02, "FL", "Fl"},
+    Expansion{0xFB03, "FFI", "Ffi"},
+    Expansion{0xFB04, "FFL", "Ffl"},
+    Expansion{0xFB05, "ST", "St"},
+    Expansion{0xFB06, "ST", "St"},
 };
 
 const Expansion* expansion_of(char32_t code) {

@@ -43,8 +43,7 @@ Value map(const Call& call) {
                                                           without_first(call.arguments, 1)));
             continue;
         }
-        const Value member = member_at(call, item, *attribute);
-        results.push_back(member.is(Kind::undefined) && otherwise ? *otherwise : member);
+        results.push_back(member_at(call, item, *attribute, otherwise));
     }
     return call.workspace.list(results, ListKind::generator, label_of(call.self));
 }
@@ -91,8 +90,12 @@ Value otherwise(const Call& call) {
 
 }  // namespace
 
-Value member_at(const Call& call, const Value& value, const Value& path) {
-    if (path.is_whole()) return call.evaluator.item(value, path);
+Value member_at(const Call& call, const Value& value, const Value& path, const Value* otherwise) {
+    const auto inside = [&](const Value& whole, const Value& key) {
+        const Value member = call.evaluator.item(whole, key);
+        return member.is(Kind::undefined) && otherwise ? *otherwise : member;
+    };
+    if (path.is_whole()) return inside(value, path);
     if (!path.is(Kind::text)) call.fail("an attribute is a name or a number");
     Value member = value;
     for (const Text& part : split(call.workspace, path.text, ".", -1)) {
@@ -100,7 +103,7 @@ Value member_at(const Call& call, const Value& value, const Value& path) {
         const char* end = part.data + part.size;
         const auto [stop, error] = std::from_chars(part.data, end, index);
         const bool is_number = error == std::errc() && stop == end && part.data[0] != '-';
-        member = call.evaluator.item(member, is_number ? make_integer(index) : make_text(part));
+        member = inside(member, is_number ? make_integer(index) : make_text(part));
     }
     return member;
 }
@@ -111,8 +114,7 @@ std::vector<Keyed> keyed(const Call& call, std::span<const Value> items, bool ca
     for (const Value& item : items) {
         call.workspace.step();
         const bool by_attribute = attribute && !attribute->is(Kind::none);
-        Value key = by_attribute ? member_at(call, item, *attribute) : item;
-        if (key.is(Kind::undefined) && otherwise) key = *otherwise;
+        Value key = by_attribute ? member_at(call, item, *attribute, otherwise) : item;
         const Value shown = key;
         if (!case_sensitive && key.is(Kind::text)) {
             key = make_text(change_case(call.workspace, key.text, Case::lower));

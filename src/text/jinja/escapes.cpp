@@ -43,6 +43,8 @@ std::string unescaped(const Token& token, const std::string& file) {
             append_char(text, take_code(rest, digits, digits, 16, token, file));
         } else if (const size_t at = kNames.find(kind); at != kNames.npos) {
             text += kMeanings[at];
+        } else if (kind == 'N') {
+            fail_at(file, token.line, "string with a wrong escape");
         } else if (kind == '\\' || kind == '\'' || kind == '"') {
             text += kind;
         } else if (kind != '\n') {  // a line break is left out, anything else stays

@@ -1,6 +1,7 @@
 // Parsing expressions, with the binding strengths that Jinja has.
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "core/utf8.h"
 #include "text/jinja/parser.h"
@@ -193,9 +194,9 @@ Expression Parser::real() {
     for (const char c : peek().text) {
         if (c != '_') digits += c;
     }
-    if (std::from_chars(digits.data(), digits.data() + digits.size(), value.real).ec !=
-        std::errc()) {
-        fail("number out of range");
+    const char* end = digits.data() + digits.size();
+    if (std::from_chars(digits.data(), end, value.real).ec != std::errc()) {
+        value.real = digits.find('-') == digits.npos ? HUGE_VAL : 0;  // too large, too small
     }
     take();
     return value;

@@ -21,7 +21,7 @@ struct Layout {
     Label label = kTemplate;  // of the pattern: it chooses how a number is written
     bool zeros = false, sign = false, space = false, grouped = false;
     char align = 0;  // < > ^, 0: as is usual for the value
-    Text fill;
+    Text fill = {};
     int64_t width = 0;
     int64_t precision = -1;
     char type = 's';
@@ -115,7 +115,7 @@ void add_laid_out(TextBuilder& out, Workspace& workspace, const Value& value,
     if (is_numeric) {
         text = number_text(workspace, value, layout);
     } else {
-        text = to_text(workspace, value);
+        text = layout.type == 'r' ? to_repr(workspace, value) : to_text(workspace, value);
         if (layout.precision >= 0) text = characters(workspace, text, 0, size_t(layout.precision));
     }
     const auto missing = std::max<int64_t>(layout.width - int64_t(char_count(text.view())), 0);
@@ -144,7 +144,7 @@ Layout percent_layout(Cursor& cursor, Label label) {
     layout.width = cursor.number(kMaxWidth, 0);
     if (cursor.skip('.')) layout.precision = cursor.number(kMaxPrecision, 0);
     layout.type = cursor.take();
-    if (std::string_view("sdixXofeEgG").find(layout.type) == std::string_view::npos) {
+    if (std::string_view("srdixXofeEgG").find(layout.type) == std::string_view::npos) {
         throw Fault("unknown format %" + std::string(1, layout.type & 0x7F));
     }
     return layout;

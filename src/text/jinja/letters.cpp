@@ -21,6 +21,12 @@ Text mapped(Workspace& workspace, const Text& text, auto change) {
     return result.text();
 }
 
+std::string same(char32_t code) {
+    std::string text;
+    append_char(text, code);
+    return text;
+}
+
 bool is_cased_letter(char32_t code) {
     return is_upper(code) || is_lower(code) || upper_of(code) != lower_of(code);
 }
@@ -40,7 +46,9 @@ Text change_case(Workspace& workspace, const Text& text, Case to) {
             case Case::lower:
                 return lower_of(code);
             case Case::swapped:
-                return is_upper(code) ? lower_of(code) : upper_of(code);
+                return is_upper(code)   ? lower_of(code)
+                       : is_lower(code) ? upper_of(code)
+                                        : same(code);
             default:
                 return begins ? title_of(code) : lower_of(code);
         }
@@ -81,9 +89,7 @@ Text escape_html(Workspace& workspace, const Text& text) {
             case '"':
                 return "&#34;";
             default:
-                std::string same;
-                append_char(same, code);
-                return same;
+                return same(code);
         }
     });
 }

@@ -30,6 +30,12 @@ std::optional<double> real_of(std::string_view digits) {
 
 std::optional<int64_t> whole_of(const Call& call, std::string_view digits, int64_t base) {
     if (base < 2 || base > 36) call.fail("base from 2 to 36");
+    std::string without;  // underscores between digits
+    for (size_t i = 0; i < digits.size(); ++i) {
+        const bool is_between = i > 0 && i + 1 < digits.size() && digits[i - 1] != '_';
+        if (digits[i] != '_' || !is_between) without += digits[i];
+    }
+    digits = without;
     if (digits.starts_with('+') && !digits.substr(1).starts_with('-')) digits.remove_prefix(1);
     const char kind = digits.size() > 2 && digits[0] == '0' ? char(digits[1] | 0x20) : '\0';
     const bool has_prefix =

@@ -141,6 +141,13 @@ bool contains(Workspace& workspace, const Value& whole, const Value& part) {
         return find_text(workspace, whole.text.view(), part.text.view()) != std::string_view::npos;
     }
     if (whole.is(Kind::dict)) return find(workspace, *whole.dict, part) != nullptr;
+    if (whole.is(Kind::list) && whole.list->kind == ListKind::generator) {
+        const List& list = *whole.list;  // read up to what was looked for
+        while (list.generated < list.size) {
+            if (equals(workspace, list.items[list.generated++], part)) return true;
+        }
+        return false;
+    }
     for (const Value& item : items_of(workspace, whole)) {
         if (equals(workspace, item, part)) return true;
     }

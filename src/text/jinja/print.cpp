@@ -150,6 +150,12 @@ void print(TextBuilder& out, Workspace& workspace, const Value& value) {
     }
 }
 
+Text to_repr(Workspace& workspace, const Value& value) {
+    TextBuilder out(workspace);
+    repr(out, workspace, value);
+    return out.text();
+}
+
 Text to_text(Workspace& workspace, const Value& value) {
     if (value.is(Kind::text)) return value.text;
     TextBuilder out(workspace);

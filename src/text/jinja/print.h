@@ -9,6 +9,7 @@ namespace aerie::jinja {
 
 // What {{ value }} prints; a string itself.
 Text to_text(Workspace& workspace, const Value& value);
+Text to_repr(Workspace& workspace, const Value& value);  // a string in quotes
 // Adds what to_text gives.
 void print(TextBuilder& out, Workspace& workspace, const Value& value);
 

@@ -14,7 +14,9 @@ struct Keyed {
 };
 
 // The member at a path such as "function.name" or 0.
-Value member_at(const Call& call, const Value& value, const Value& path);
+// `otherwise` stands for what is not there.
+Value member_at(const Call& call, const Value& value, const Value& path,
+                const Value* otherwise = nullptr);
 
 // `attribute`: path of the key inside an item, or nullptr or None for the item itself; `otherwise`:
 // the key where there is none.

@@ -39,7 +39,6 @@ std::vector<Text> split_space(Workspace& workspace, const Text& text, int64_t li
         const size_t begin = at;
         if (limit >= 0 && int64_t(parts.size()) == limit) {
             parts.push_back(text.part(begin, bytes.size() - begin));
-            parts.back() = strip(workspace, parts.back(), std::nullopt, false, true);
             break;
         }
         skip(false);
@@ -50,7 +49,7 @@ std::vector<Text> split_space(Workspace& workspace, const Text& text, int64_t li
 
 std::vector<Text> split_space_from_right(Workspace& workspace, const Text& text, int64_t limit) {
     std::vector<Text> parts;
-    Text rest = strip(workspace, text, std::nullopt, true, true);
+    Text rest = strip(workspace, text, std::nullopt, false, true);
     while (rest.size > 0 && int64_t(parts.size()) != limit) {
         workspace.touch(sizeof(Value));
         const std::string_view bytes = rest.view();

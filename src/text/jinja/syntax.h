@@ -80,10 +80,10 @@ enum class StatementKind : uint8_t {
 struct Statement {
     StatementKind kind = StatementKind::data;
     uint32_t line = 0;
-    std::string text;
-    std::vector<std::string> names;
-    std::vector<Expression> expressions;
-    std::vector<Body> bodies;
+    std::string text = {};
+    std::vector<std::string> names = {};
+    std::vector<Expression> expressions = {};
+    std::vector<Body> bodies = {};
 };
 
 // `source` is normalised; throws Error that names file and line.

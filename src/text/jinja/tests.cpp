@@ -31,7 +31,8 @@ Value is_iterable(const Call& call) {
 Value is_sequence(const Call& call) {
     const Kind kind = call.self.kind;
     const bool is_list = kind == Kind::list && call.self.list->kind < ListKind::view;
-    return make_boolean(kind == Kind::text || kind == Kind::dict || is_list);
+    return make_boolean(kind == Kind::text || kind == Kind::dict || kind == Kind::undefined ||
+                        is_list);
 }
 
 Value is_callable(const Call& call) {
@@ -81,10 +82,13 @@ Value is_in(const Call& call) {
     return make_boolean(contains(call.workspace, call.needed(0), call.self));
 }
 
-// The same thing: here, the same kind and equal.
+// The same thing: numbers and strings are, if they are equal.
 Value is_same(const Call& call) {
     const Value& other = call.needed(0);
-    return make_boolean(call.self.kind == other.kind && equals(call.workspace, call.self, other));
+    if (call.self.kind != other.kind) return make_boolean(false);
+    if (other.is(Kind::list)) return make_boolean(call.self.list == other.list);
+    if (other.is(Kind::dict)) return make_boolean(call.self.dict == other.dict);
+    return make_boolean(equals(call.workspace, call.self, other));
 }
 
 Value is_upper_case(const Call& call) {

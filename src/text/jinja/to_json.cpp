@@ -81,7 +81,7 @@ void Writer::string(const Text& text) {
 
 void Writer::list(const List& list) {
     if (list.kind > ListKind::tuple) {
-        throw Fault("tojson of " + std::string(type_name({.kind = Kind::list, .list = &list})));
+        throw Fault("tojson of what is no list");
     }
     out_.add("[", list.label);
     ++level_;
