@@ -54,7 +54,7 @@ TEST(JinjaLimits, NestingOfTheText) {
             return one.before + nested(one.open, one.inside, one.close, depth) + one.after;
         };
         EXPECT_EQ(problem(text(25)).find("nested deeper"), std::string::npos);
-        for (const size_t depth : {100, 20'000}) {
+        for (const size_t depth : {100, 5'000}) {
             EXPECT_EQ(problem(text(depth)), "t:1: nested deeper than 64");
         }
     }
@@ -94,7 +94,8 @@ TEST(JinjaLimits, StepsAndMemory) {
                       kLong = "t:1: text of more than 4 MB";
     const std::string loops = "{% for a in range(99999) %}{% for b in range(99999) %}";
     const std::string ends = "{% endfor %}{% endfor %}";
-    const std::string grow = "{% set n = namespace(x='ab', l=[1]) %}{% for a in range(99999) %}";
+    const std::string grow =
+        "{% set n = namespace(x='ab', l=[1], m=[1]) %}{% for a in range(99999) %}";
     const struct {
         std::string text, error;
     } cases[] = {
@@ -108,17 +109,18 @@ TEST(JinjaLimits, StepsAndMemory) {
         {grow + "{% set n.x = n.x|replace('a', n.x) %}{% endfor %}", kLong},
         {grow + "{% set n.x = n.x.join([n.x, n.x]) %}{% endfor %}", kLong},
         {grow + "{% set n.x = '%s%s' % (n.x, n.x) %}{% endfor %}", kLong},
-        {grow + "{% set n.x %}{{ n.x }}{{ n.x }}{% endset %}{% endfor %}", kSteps},
+        {grow + "{% set n.x %}{{ n.x }}{{ n.x }}{% endset %}{% endfor %}", kLong},
         {grow + "{% set n.x = n.x|tojson|tojson %}{% endfor %}", kLong},
         {grow + "{% set n.l = n.l + n.l %}{% endfor %}", kSteps},
         {grow + "{% set n.l = [n.l] %}{% endfor %}", "t:1: lists nested deeper than 64"},
         {grow + "{% set n.l = {'a': n.l} %}{% endfor %}", "t:1: lists nested deeper than 64"},
-        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l }}{% endif %}{% endfor %}", kLong},
+        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l }}{% endif %}{% endfor %}",
+         kSteps},
         {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l|tojson }}{% endif %}{% endfor %}",
          kLong},
-        {grow + "{% set n.l = [n.l, n.l] %}{% if a > 50 %}{{ n.l == n.l + [] }}{% endif %}{% "
-                "endfor %}",
-         ""},
+        {grow + "{% set n.l = [n.l, n.l] %}{% set n.m = [n.m, n.m] %}"
+                "{% if a > 50 %}{{ n.l == n.m }}{% endif %}{% endfor %}",
+         kSteps},
         {"{{ 'a' * 99999999999 }}", kLong},
         {"{{ [1] * 99999999999 }}", kSteps},
         {"{{ 'a' | center(99999999999) }}", kLong},
