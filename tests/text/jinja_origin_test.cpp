@@ -200,7 +200,7 @@ TEST(JinjaOrigin, NothingLaunders) {
 }
 
 TEST(JinjaOrigin, RunsAreMerged) {
-    const std::vector<Run> expected = {{kTemplate, 3}, {kAnswer, 8}, {kTemplate, 1}};
+    const std::vector<aerie::Run> expected = {{kTemplate, 3}, {kAnswer, 8}, {kTemplate, 1}};
     EXPECT_EQ(render("A{{ 'B' }}C{{ a }}{{ a }}D").runs, expected);
     EXPECT_TRUE(render("").runs.empty());
 }

@@ -10,7 +10,8 @@ namespace aerie::jinja {
 namespace {
 
 Arguments without_first(const Arguments& all, size_t count) {
-    return {{all.positional.begin() + std::ptrdiff_t(count), all.positional.end()}, all.named};
+    const size_t first = std::min(count, all.positional.size());
+    return {{all.positional.begin() + std::ptrdiff_t(first), all.positional.end()}, all.named};
 }
 
 const Value& positional(const Call& call, size_t at) {
