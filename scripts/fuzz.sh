@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 runs=${1:-1000000}
 [ $# -gt 0 ] && shift
-targets=${*:-safetensors gguf torch_bin torch_pickle json_config tokenizer tokenizer_json small_files text_stream}
+targets=${*:-safetensors gguf torch_bin torch_pickle json_config tokenizer tokenizer_json small_files text_stream jinja}
 build=build-fuzz
 
 cmake -S . -B $build -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo \
@@ -18,6 +18,9 @@ mkdir -p $build/seeds/json_config
 for config in models/*/*config.json; do
     cp "$config" "$build/seeds/json_config/$(echo "$config" | tr / _)"
 done
+
+mkdir -p $build/seeds/jinja
+cp tests/data/jinja/*.jinja $build/seeds/jinja
 
 failed=0
 for target in $targets; do

@@ -1,0 +1,156 @@
+// Characters by utf8proc's tables, and a search that no text makes slow.
+#include "text/jinja/characters.h"
+
+#include <utf8proc.h>
+
+#include <array>
+
+#include "core/utf8.h"
+
+namespace aerie::jinja {
+namespace {
+
+// What upper case makes of characters without a capital of their own.
+struct Expansion {
+    char32_t code;
+    std::string_view upper, title;
+};
+constexpr std::array kExpansions{
+    Expansion{0x149, "\xCA\xBCN", "\xCA\xBCN"},
+    Expansion{0xDF, "SS", "Ss"},
+    Expansion{0xFB00, "FF", "Ff"},
+    Expansion{0xFB01, "FI", "Fi"},
+    Expansion{0xFB02, "FL", "Fl"},
+    Expansion{0xFB03, "FFI", "Ffi"},
+    Expansion{0xFB04, "FFL", "Ffl"},
+    Expansion{0xFB05, "ST", "St"},
+    Expansion{0xFB06, "ST", "St"},
+};
+
+const Expansion* expansion_of(char32_t code) {
+    for (const Expansion& expansion : kExpansions) {
+        if (expansion.code == code) return &expansion;
+    }
+    return nullptr;
+}
+
+std::string text_of_char(utf8proc_int32_t code) {
+    std::string text;
+    append_char(text, char32_t(code));
+    return text;
+}
+
+utf8proc_category_t category(char32_t code) {
+    return utf8proc_category(utf8proc_int32_t(code));
+}
+
+}  // namespace
+
+size_t char_count(std::string_view text) {
+    size_t count = 0;
+    for (const char byte : text) count += (byte & 0xC0) != 0x80 ? 1 : 0;
+    return count;
+}
+
+size_t byte_of_char(std::string_view text, size_t index) {
+    size_t at = 0;
+    for (; index > 0 && at < text.size(); --index) at += char_size(text[at]);
+    return at;
+}
+
+char32_t first_char(std::string_view text) {
+    return take_char(text);
+}
+
+char32_t last_char(std::string_view text) {
+    size_t at = text.size() - 1;
+    while ((text[at] & 0xC0) == 0x80) --at;
+    return first_char(text.substr(at));
+}
+
+void append_char(std::string& out, char32_t code) {
+    utf8proc_uint8_t bytes[4];
+    const auto size = utf8proc_encode_char(utf8proc_int32_t(code), bytes);
+    out.append(reinterpret_cast<const char*>(bytes), size_t(size));
+}
+
+bool is_space(char32_t code) {
+    if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
+    const utf8proc_category_t kind = category(code);
+    return code == 0x85 || kind == UTF8PROC_CATEGORY_ZS || kind == UTF8PROC_CATEGORY_ZL ||
+           kind == UTF8PROC_CATEGORY_ZP;
+}
+
+bool is_line_break(char32_t code) {
+    return (code >= 10 && code <= 13) || (code >= 28 && code <= 30) || code == 0x85 ||
+           code == 0x2028 || code == 0x2029;
+}
+
+bool is_letter(char32_t code) {
+    const utf8proc_category_t kind = category(code);
+    return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_digit(char32_t code) {
+    return category(code) == UTF8PROC_CATEGORY_ND;
+}
+
+bool is_word(char32_t code) {
+    const utf8proc_category_t kind = category(code);
+    return code == '_' || is_letter(code) ||
+           (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO);
+}
+
+bool is_printable(char32_t code) {
+    const utf8proc_category_t kind = category(code);
+    return code == ' ' || (kind != UTF8PROC_CATEGORY_CN && kind < UTF8PROC_CATEGORY_ZS);
+}
+
+bool is_upper(char32_t code) {
+    return category(code) == UTF8PROC_CATEGORY_LU;
+}
+
+bool is_lower(char32_t code) {
+    return category(code) == UTF8PROC_CATEGORY_LL;
+}
+
+std::string upper_of(char32_t code) {
+    if (const Expansion* expansion = expansion_of(code)) return std::string(expansion->upper);
+    return text_of_char(utf8proc_toupper(utf8proc_int32_t(code)));
+}
+
+std::string title_of(char32_t code) {
+    if (const Expansion* expansion = expansion_of(code)) return std::string(expansion->title);
+    return text_of_char(utf8proc_totitle(utf8proc_int32_t(code)));
+}
+
+std::string lower_of(char32_t code) {
+    if (code == 0x130) return "i\xCC\x87";
+    return text_of_char(utf8proc_tolower(utf8proc_int32_t(code)));
+}
+
+// Knuth, Morris and Pratt, where trying every place could take long.
+size_t find_text(Workspace& workspace, std::string_view text, std::string_view part, size_t from) {
+    constexpr size_t kShort = 16;
+    if (from > text.size()) return text.npos;
+    if (part.size() <= kShort || text.size() - from < part.size()) {
+        const size_t at = text.find(part, from);
+        workspace.touch((at == text.npos ? text.size() : at) - from);
+        return at;
+    }
+    workspace.touch(text.size() - from + part.size() * sizeof(uint32_t));
+    std::vector<uint32_t> border(part.size(), 0);  // longest proper border of each beginning
+    for (size_t i = 1, length = 0; i < part.size(); ++i) {
+        while (length > 0 && part[i] != part[length]) length = border[length - 1];
+        if (part[i] == part[length]) ++length;
+        border[i] = uint32_t(length);
+    }
+    for (size_t i = from, length = 0; i < text.size(); ++i) {
+        while (length > 0 && text[i] != part[length]) length = border[length - 1];
+        if (text[i] == part[length]) ++length;
+        if (length == part.size()) return i + 1 - length;
+    }
+    return text.npos;
+}
+
+}  // namespace aerie::jinja

@@ -1,0 +1,42 @@
+// Single characters and plain searching: what Python knows of Unicode, by utf8proc's tables.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "text/jinja/workspace.h"
+
+namespace aerie::jinja {
+
+// Of a character in well-formed UTF-8, by its first byte.
+inline size_t char_size(char first) {
+    const auto byte = static_cast<unsigned char>(first);
+    return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+size_t char_count(std::string_view text);
+// The byte where character `index` begins; the size of the text if it has fewer.
+size_t byte_of_char(std::string_view text, size_t index);
+char32_t first_char(std::string_view text);  // not empty
+char32_t last_char(std::string_view text);   // not empty
+void append_char(std::string& out, char32_t code);
+
+bool is_space(char32_t code);       // str.isspace
+bool is_line_break(char32_t code);  // str.splitlines
+bool is_letter(char32_t code);      // str.isalpha
+bool is_digit(char32_t code);       // str.isdigit, but for superscripts
+bool is_word(char32_t code);        // \w
+bool is_printable(char32_t code);   // str.isprintable
+bool is_upper(char32_t code);
+bool is_lower(char32_t code);
+
+// One character may become several.
+std::string upper_of(char32_t code);
+std::string title_of(char32_t code);
+std::string lower_of(char32_t code);
+
+// Byte of the first `part` at or after `from`, in linear time; npos if there is none.
+size_t find_text(Workspace& workspace, std::string_view text, std::string_view part,
+                 size_t from = 0);
+
+}  // namespace aerie::jinja

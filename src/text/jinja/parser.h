@@ -1,0 +1,103 @@
+// Recursive descent over the tokens of a template. expressions.cpp has the expressions,
+// statements.cpp the tags.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/jinja/lexer.h"
+#include "text/jinja/syntax.h"
+
+namespace aerie::jinja {
+
+class Parser {
+  public:
+    Parser(std::string_view source, const std::string& file)
+        : tokens_(tokens_of(source, file)), file_(file) {}
+
+    Body parse_template();
+
+  private:
+    // One level of nesting while it lives; fails beyond kMaxDepth.
+    class Level {
+      public:
+        explicit Level(Parser& parser);
+        ~Level() { --parser_.depth_; }
+        Level(const Level&) = delete;
+        Level& operator=(const Level&) = delete;
+
+      private:
+        Parser& parser_;
+    };
+
+    [[noreturn]] void fail(const std::string& why) const { fail_at(file_, peek().line, why); }
+    [[noreturn]] void fail_here() const;  // says what stands here
+    const Token& peek(size_t ahead = 0) const;
+    const Token& take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
+    bool skip_op(std::string_view op);
+    bool skip_name(std::string_view name);
+    void expect_op(std::string_view op);
+    void expect(TokenKind kind);
+    std::string take_name();
+    Expression made(ExpressionKind kind) const;
+
+    // expressions.cpp
+    Expression expression();  // a if b else c
+    Expression condition();   // without that `if`
+    Expression tuple(Expression (Parser::*item)());
+    Expression chained(ExpressionKind kind, std::string_view word, Expression (Parser::*item)());
+    Expression conjunction();
+    Expression negation();
+    Expression comparison();
+    bool take_comparison(std::vector<std::string>& ops);
+    Expression arithmetic(std::initializer_list<std::string_view> ops,
+                          Expression (Parser::*item)());
+    Expression sum();
+    Expression concat();
+    Expression product();
+    Expression power();
+    Expression operand();  // with filters
+    Expression unary();
+    Expression primary();
+    Expression name_or_constant();
+    Expression integer();
+    Expression real();
+    Expression string();
+    Expression parenthesised();
+    Expression list();
+    Expression dict();
+    void unfiltered_steps(Expression& value);
+    void filter_steps(Expression& value);
+    Step attribute();
+    Step subscript();
+    Step call();
+    Step filter();
+    Step test();
+    std::vector<Argument> arguments();
+    Expression target(bool tuples);
+
+    // statements.cpp
+    Body body(std::initializer_list<std::string_view> ends);
+    Statement statement();
+    Statement for_loop();
+    Statement branch();
+    Statement set();
+    Statement macro();
+    Statement filter_block();
+    Statement with();
+    Statement generation();
+    Statement loop_control();
+    Body block(std::string_view end);  // from the end of the first tag to that of the last
+
+    std::vector<Token> tokens_;
+    const std::string& file_;
+    size_t at_ = 0;
+    size_t depth_ = 0;
+    size_t loops_ = 0;  // around this place, inside the same macro
+};
+
+// "\n" and its like in a string as written. Throws Error for what is no character.
+std::string unescaped(const Token& token, const std::string& file);
+
+}  // namespace aerie::jinja

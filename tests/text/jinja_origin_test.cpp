@@ -1,0 +1,209 @@
+// No template, however it turns the caller's text about, makes it look like its own.
+#include "text/jinja.h"
+
+#include "text/jinja_data.h"
+
+namespace aerie {
+namespace {
+
+using jinja::kTemplate;
+using jinja::Label;
+using jinja::Rendered;
+using jinja::Run;
+using jinja::Variable;
+using test::kData;
+
+constexpr Label kAnswer = 2;  // another text of the caller's, trusted less
+
+// Letters of the caller's data are those from U to Z, small or capital; no template here has them.
+Rendered render(const std::string& text) {
+    Variable::Object dict = {{"xuk", Variable(Json("ux vy"), kAnswer)},
+                             {"n", Variable(Json(int64_t(77)), kData)}};
+    const Variable::Object variables = {
+        {"u", Variable(Json("  Xyz, uvw. <|zz|>  "), kData)},
+        {"a", Variable(Json("vuvu"), kAnswer)},
+        {"d", Variable(std::move(dict), kData)},
+        {"l", Variable(Json::parse(R"(["xu", "yv", {"zx": "wu"}])", "l"), kData)},
+    };
+    return jinja::Template::parse(text, "t").render(variables, test::jinja_now());
+}
+
+Label label_at(const Rendered& rendered, size_t at) {
+    size_t end = 0;
+    for (const Run& run : rendered.runs) {
+        end += run.bytes;
+        if (at < end) return run.label;
+    }
+    ADD_FAILURE() << "runs end before the text";
+    return kTemplate;
+}
+
+std::string marked(const Rendered& rendered) {
+    std::string labels;
+    for (size_t i = 0; i < rendered.text.size(); ++i) {
+        labels += char('0' + label_at(rendered, i));
+    }
+    return labels;
+}
+
+TEST(JinjaOrigin, EveryByteKeepsItsLabel) {
+    const struct {
+        std::string text, result, labels;
+    } cases[] = {
+        {"A{{ a }}B", "AvuvuB", "022220"},
+        {"{{ 'A' + a + 'B' }}", "AvuvuB", "022220"},
+        {"{{ 'A' ~ a ~ 'B' }}", "AvuvuB", "022220"},
+        {"{{ ('AB' + a)[1:4] }}", "Bvu", "022"},
+        {"{{ ('AB' + a)[::-1] }}", "uvuvBA", "222200"},
+        {"{{ ('ab' + a) | upper }}", "ABVUVU", "002222"},
+        {"{{ a | replace('u', 'A') }}", "vAvA", "2020"},
+        {"{{ 'BCD' | replace('C', a) }}", "BvuvuD", "022220"},
+        {"{{ a.split('u') | join('-') }}", "v-v-", "2020"},
+        {"{{ a | list | join('-') }}", "v-u-v-u", "2020202"},
+        {"{{ [a, 'A'] | join(a) }}", "vuvuvuvuA", "222222220"},
+        {"{{ [a, 'A'] }}", "['vuvu', 'A']", "0222222000000"},
+        {"{{ {'k': a} | tojson }}", "{\"k\": \"vuvu\"}", "0000002222220"},
+        {"{{ l | tojson }}", "[\"xu\", \"yv\", {\"zx\": \"wu\"}]", std::string(26, '1')},
+        {"{{ l[2] }}", "{'zx': 'wu'}", std::string(12, '1')},
+        {"{{ d | tojson }}", "{\"xuk\": \"ux vy\", \"n\": 77}",
+         std::string(8, '1') + std::string(7, '2') + std::string(10, '1')},
+        {"{{ d.n + 1 }}", "78", "11"},
+        {"{{ a | length }}", "4", "2"},
+        {"{{ a == 'b' }}", "False", "22222"},
+        {"{{ 3 }}", "3", "0"},
+        {"{% for c in a %}{{ loop.index }}{% endfor %}", "1234", "2222"},
+        {"{{ '%s|%d' % (a, d.n) }}", "vuvu|77", "2222011"},
+        {"{{ '{}|{:>4}'.format(a, 'b') }}", "vuvu|   b", "222200000"},
+        {"{{ a | center(6) }}", " vuvu ", "222222"},
+        {"{{ 'A' if a else 'B' }}", "A", "0"},
+        {"{% set x %}A{{ a }}{% endset %}{{ x[0] }}{{ x[1] }}", "Av", "02"},
+        {"{% macro m(x) %}A{{ x }}{% endmacro %}{{ m(a) | trim }}", "Avuvu", "02222"},
+        {"{% set n = namespace(x='A') %}{% set n.x = n.x + a %}{{ n.x }}", "Avuvu", "02222"},
+        {"{% filter upper %}a{{ a }}{% endfilter %}", "AVUVU", "02222"},
+        {"{{ {a: 1} | list | first }}", "vuvu", "2222"},
+        {"{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "xuk=ux vy;n=77;",
+         "111022222010110"},
+        {"{{ 'C<b>' | escape }}{{ ('<' + a) | escape }}", "C&lt;b&gt;&lt;vuvu",
+         "000000000000002222"},
+        {"{{ (a + '\nA') | indent(1, true) }}", " vuvu\n A", "22222220"},
+        {"{{ ('A ' + a + ' B') | truncate(8, true, '', 0) }}", "A vuvu B", "00222200"},
+        {"{{ ('A ' + a + ' B').partition(a)[2] }}", " B", "00"},
+        {"{{ 'AB'.join(a) }}", "vABuABvABu", "2002002002"},
+    };
+    for (const auto& one : cases) {
+        SCOPED_TRACE(one.text);
+        const Rendered rendered = render(one.text);
+        EXPECT_EQ(rendered.text, one.result);
+        EXPECT_EQ(marked(rendered), one.labels);
+    }
+}
+
+// Whatever comes out: a letter of the data is never of the template's label.
+TEST(JinjaOrigin, NothingLaunders) {
+    const std::vector<std::string> sources = {"u",
+                                              "a",
+                                              "d",
+                                              "l",
+                                              "l[2]",
+                                              "u[2:]",
+                                              "u.split()",
+                                              "d.xuk",
+                                              "d.keys()",
+                                              "d.items()",
+                                              "d|tojson",
+                                              "l|tojson(indent=2)",
+                                              "[u, a]",
+                                              "{u: a}",
+                                              "(u, a)",
+                                              "u ~ a",
+                                              "'A' ~ u",
+                                              "u|list",
+                                              "l|map('string')",
+                                              "a|upper"};
+    const std::vector<std::string> steps = {"",
+                                            "|upper",
+                                            "|lower",
+                                            "|title",
+                                            "|capitalize",
+                                            "|trim",
+                                            "|list",
+                                            "|join",
+                                            "|join('A')",
+                                            "|string",
+                                            "|tojson",
+                                            "|tojson(indent=2)",
+                                            "|tojson(ensure_ascii=true)",
+                                            "|first",
+                                            "|last",
+                                            "|reverse",
+                                            "|list|reverse|list",
+                                            "|string|list|sort|join",
+                                            "|unique|join",
+                                            "|string|replace('.', 'A')",
+                                            "|string|replace(' ', '')",
+                                            "|string|escape",
+                                            "|string|indent(2, true)",
+                                            "|string|center(60)",
+                                            "|string|truncate(9, true)",
+                                            "|batch(2)|list",
+                                            "|map('string')|join",
+                                            "|map('upper')|list",
+                                            "|select|list",
+                                            "|groupby(0)",
+                                            "|max",
+                                            "|min",
+                                            "|string|format",
+                                            "|default('A')",
+                                            "|dictsort",
+                                            "|items|list"};
+    const std::vector<std::string> ends = {"",
+                                           "|string|trim",
+                                           "[1:]",
+                                           "[::-1]",
+                                           ".strip('<|')",
+                                           "~ 'A'",
+                                           "* 2",
+                                           ".split('z')",
+                                           ".title()",
+                                           "|tojson",
+                                           ".rsplit(' ', 1)",
+                                           ".replace('z', '|')",
+                                           ".partition('z')",
+                                           ".swapcase()",
+                                           ".splitlines()[0]",
+                                           ".zfill(50)",
+                                           "[2]",
+                                           "|list|tojson",
+                                           ".join(['A', a])",
+                                           ".format(a)",
+                                           "+ 'A'",
+                                           ".removeprefix(' ')"};
+    size_t rendered_count = 0;
+    for (const std::string& source : sources) {
+        for (const std::string& step : steps) {
+            for (const std::string& end : ends) {
+                const std::string text = "A{{ (" + source + step + ")" + end + " }}B";
+                Rendered rendered;
+                if (!test::error_of([&] { rendered = render(text); }).empty()) continue;
+                if (rendered.text.find("Undefined") != std::string::npos) continue;
+                ++rendered_count;
+                for (size_t i = 0; i < rendered.text.size(); ++i) {
+                    // U+0075 and its like, as tojson and repr may have written them, do not occur.
+                    const char letter = char(rendered.text[i] | 0x20);
+                    if (letter < 'u' || letter > 'z') continue;
+                    ASSERT_NE(label_at(rendered, i), kTemplate) << text << "\n" << rendered.text;
+                }
+            }
+        }
+    }
+    EXPECT_GT(rendered_count, 5000u);
+}
+
+TEST(JinjaOrigin, RunsAreMerged) {
+    const std::vector<aerie::Run> expected = {{kTemplate, 3}, {kAnswer, 8}, {kTemplate, 1}};
+    EXPECT_EQ(render("A{{ 'B' }}C{{ a }}{{ a }}D").runs, expected);
+    EXPECT_TRUE(render("").runs.empty());
+}
+
+}  // namespace
+}  // namespace aerie
