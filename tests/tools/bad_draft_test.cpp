@@ -67,7 +67,7 @@ const std::vector<BadCase> kHeads = {
     field("WrongVocabulary", "vocab_size", "5000", {"vocabulary size 5000", "4096"}),
     field("TwoLayers", "num_hidden_layers", "2", {"'num_hidden_layers' must be 1"}),
     field("Eagle3Fields", "draft_vocab_size", "2048", {"EAGLE-3"}),
-    field("QkvBias", "qkv_bias", "true", {"'qkv_bias'"}),
+    field("QkvBias", "qkv_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
     field("Gelu", "hidden_act", R"("gelu")", {"'hidden_act'"}),
     field("OtherHeads", "num_key_value_heads", "2", {"k_proj", "[16, 32]", "[32, 32]"}),
     head("Eagle3", {"--head", kModels + "/aerie-tiny-eagle3"}, {"aerie-tiny-eagle3", "EAGLE-3"}),
