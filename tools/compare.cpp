@@ -8,8 +8,8 @@
 #include "core/error.h"
 #include "core/replaced_file.h"
 #include "core/utf8.h"
-#include "measure/perplexity.h"
 #include "format.h"
+#include "measure/perplexity.h"
 #include "terminal.h"
 
 namespace aerie {

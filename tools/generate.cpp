@@ -27,8 +27,10 @@ std::string read_prompt(const GenerateOptions& options) {
 }
 
 std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text, bool chat) {
-    if (chat) return apply_chat_template(tokenizer, {{"user", text}});
-    return tokenizer.encode_from_start(text);
+    if (!chat) return tokenizer.encode_from_start(text, Recognised::all);
+    Conversation conversation;
+    conversation.add("user", text);
+    return encode_chat(tokenizer, render_chat(tokenizer, conversation));
 }
 
 // Flags as they are; where none is given, the model's own defaults if it asks for sampling.

@@ -10,6 +10,7 @@
 #include "core/platform.h"
 #include "core/utf8.h"
 #include "io/model_folder.h"
+#include "io/model_source.h"
 
 namespace fs = std::filesystem;
 
@@ -35,8 +36,10 @@ std::vector<fs::path> model_roots() {
 fs::path find_model(const std::string& name) {
     if (name.empty()) throw UsageError("the model's name is empty");
     std::error_code ignored;
-    if (fs::exists(name, ignored) && !fs::is_directory(name, ignored))
-        throw Error(in_quotes(name) + ": not a folder");
+    if (fs::exists(name, ignored) && !fs::is_directory(name, ignored)) {
+        if (!is_gguf(name)) throw Error(in_quotes(name) + ": neither a folder nor a .gguf file");
+        return name;
+    }
     if (fs::is_directory(name, ignored) || name.find('/') != std::string::npos)
         return resolve_model_folder(name);
     for (const fs::path& root : model_roots())
@@ -68,9 +71,11 @@ fs::path cache_folder() {
     return cache.empty() ? cache : cache / "aerie";
 }
 
-// "MODEL-eagle" beside the target, if it is there.
+// "MODEL-eagle" beside the target, a folder or MODEL.gguf, if it is there.
 fs::path head_beside(const fs::path& model) {
-    const std::string target = model.lexically_normal().string();
+    fs::path target_path = model.lexically_normal();
+    if (is_gguf(target_path)) target_path.replace_extension();
+    const std::string target = target_path.string();
     const fs::path beside(target.substr(0, target.find_last_not_of('/') + 1) + "-eagle");
     std::error_code ignored;
     return fs::is_directory(beside, ignored) ? beside : fs::path();

@@ -3,7 +3,6 @@
 
 #include <bit>
 
-
 namespace aerie {
 
 float f16_to_f32(uint16_t bits) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/quant.h"
+
 namespace aerie {
 
 namespace {
@@ -52,9 +54,22 @@ bool all_below(std::span<const std::byte> data, uint32_t limit) {
     return true;
 }
 
+// Of blocks with an f16 scale at this byte.
+bool all_scales_finite(std::span<const std::byte> blocks, size_t block_bytes, size_t scale_at) {
+    for (size_t place = scale_at; place < blocks.size(); place += block_bytes) {
+        uint16_t scale = 0;
+        std::memcpy(&scale, blocks.data() + place, sizeof(scale));
+        if ((scale & 0x7fff) >= 0x7c00) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 bool all_finite(std::span<const std::byte> data, DType type, DType as) {
+    if (is_quantised(type))
+        return all_scales_finite(data, unit_bytes(type),
+                                 type == DType::Q6_K ? offsetof(BlockQ6_K, scale) : 0);
     const uint32_t limit = limit_of(type, as);
     return type == DType::F32 ? all_below<uint32_t>(data, limit) : all_below<uint16_t>(data, limit);
 }

@@ -37,7 +37,7 @@ constexpr size_t kTokenizerFactor = 15;
 
 size_t program_bytes(const ModelSource& source) {
     return kProgramBytes +
-           (source.tokenizer ? source.tokenizer->bytes.size() * kTokenizerFactor : 0);
+           (source.tokenizer ? source.tokenizer->size_bytes * kTokenizerFactor : 0);
 }
 
 bool needs_head(const DraftOptions& draft) {
@@ -165,7 +165,7 @@ void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
 }
 
 Tokenizer load_tokenizer(const ModelFiles& files) {
-    // Reading it again says what is missing.
+    // Looking for it again says what is missing.
     Tokenizer tokenizer = files.target.tokenizer ? Tokenizer::load(*files.target.tokenizer)
                                                  : Tokenizer::load(files.target.path);
     if (tokenizer.size() > files.config.vocab)

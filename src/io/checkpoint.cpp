@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <set>
 
 #include "core/error.h"
@@ -70,10 +71,11 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
 }
 
 Checkpoint Checkpoint::generated(const std::string& name, std::vector<NamedTensor> tensors,
-                                 Fill fill) {
+                                 Fill fill, FileTypes types) {
     Checkpoint checkpoint;
     checkpoint.folder_ = name;
     checkpoint.fill_ = std::move(fill);
+    checkpoint.file_types_ = std::move(types);
     for (NamedTensor& tensor : tensors) checkpoint.add(std::move(tensor));
     return checkpoint;
 }
@@ -125,7 +127,7 @@ const NamedTensor& Checkpoint::get(const std::string& name, std::span<const int6
         throw Error(what + " has shape " + tensor->shape_text() + ", expected " +
                     shape_text(shape));
     }
-    if (!is_float(tensor->dtype)) {
+    if (!is_float(tensor->dtype) && !is_quantised(tensor->dtype)) {
         throw Error(what + " is " + aerie::name(tensor->dtype) + ", expected f32, f16 or bf16");
     }
     return *tensor;
@@ -137,14 +139,24 @@ std::string Checkpoint::describe(const NamedTensor& tensor) const {
     return path.string() + ": tensor " + in_quotes(tensor.name);
 }
 
-std::unique_ptr<std::byte[]> Checkpoint::read(const NamedTensor& tensor) const {
-    auto data = std::make_unique_for_overwrite<std::byte[]>(tensor.data.size_bytes);
-    const std::span out(data.get(), tensor.data.size_bytes);
+std::unique_ptr<std::byte[]> Checkpoint::read(const NamedTensor& tensor, DType as) const {
+    assert(as == tensor.dtype || (is_quantised(tensor.dtype) && as == DType::F32));
+    const size_t bytes = aerie::size_bytes(as, elements_in(tensor.dtype, tensor.data.size_bytes));
+    auto data = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    const std::span out(data.get(), bytes);
     if (fill_)
-        fill_(tensor, out);
+        fill_(tensor, as, out);
     else
         read_tensor(*files_[file_of_.at(tensor.name)].bytes, tensor, out, describe(tensor));
     return data;
+}
+
+FileTypes Checkpoint::file_types() const {
+    if (!file_types_.empty()) return file_types_;
+    FileTypes types;
+    for (const auto& [name, tensor] : tensors_)
+        types[aerie::name(tensor.dtype)] += tensor.data.size_bytes;
+    return types;
 }
 
 size_t Checkpoint::size_bytes() const {

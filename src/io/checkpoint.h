@@ -15,6 +15,9 @@
 
 namespace aerie {
 
+// Bytes of tensors in a file, by the name that its format has for their type.
+using FileTypes = std::map<std::string, size_t>;
+
 class Checkpoint {
   public:
     // Looks for model.safetensors, model.safetensors.index.json, pytorch_model.bin,
@@ -23,26 +26,31 @@ class Checkpoint {
     // found twice, or listed in the index and absent from its shard, is refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
 
-    // Tensors that lie in no file: `fill` gives the data of one whenever it is read. `name` stands
-    // for the folder.
-    using Fill = std::function<void(const NamedTensor&, std::span<std::byte> out)>;
+    // Tensors that are made when they are read: `fill` gives the data of one, in a type that
+    // `read` takes. `name` stands for the folder.
+    using Fill = std::function<void(const NamedTensor&, DType as, std::span<std::byte> out)>;
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
-                                Fill fill);
+                                Fill fill, FileTypes types = {});
 
     const NamedTensor* find(const std::string& name) const;  // nullptr if absent
-    // Throws Error naming file, tensor and both shapes unless it is there with this shape and a
-    // float type.
+    // Throws Error naming file, tensor and both shapes unless it is there with this shape and holds
+    // weights.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
-    // The data of one of the tensors, in memory of its own. Throws Error naming the file if that
-    // has become shorter, or has a checksum that differs.
-    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const;
+    // The data of one of the tensors, in memory of its own: in its type, or of one that is
+    // quantised the values before that (F32). Throws Error naming the file if that has become
+    // shorter, or has a checksum that differs.
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType as) const;
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const {
+        return read(tensor, tensor.dtype);
+    }
 
     // "folder/model.safetensors: tensor 'name'", for errors.
     std::string describe(const NamedTensor& tensor) const;
 
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
-    size_t size_bytes() const;  // of all tensor data
+    FileTypes file_types() const;
+    size_t size_bytes() const;  // of all tensor data, as it runs
 
   private:
     struct File {
@@ -59,6 +67,7 @@ class Checkpoint {
     std::map<std::string, NamedTensor> tensors_;
     std::map<std::string, size_t> file_of_;  // tensor name -> index in files_
     Fill fill_;                              // empty: the data is in the files
+    FileTypes file_types_;                   // empty: those of the tensors
 };
 
 }  // namespace aerie

@@ -1,7 +1,9 @@
-// Which file format a path is; today there are folders.
+// Which file format a path is: a folder as Hugging Face has them, or one GGUF file.
 #include "io/model_source.h"
 
 #include "core/error.h"
+#include "io/gguf_config.h"
+#include "io/gguf_weights.h"
 #include "io/input_file.h"
 #include "io/model_folder.h"
 
@@ -11,9 +13,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kMaxTokenizerBytes = 16 << 20;
+using Format = TokenizerSource::Format;
+
 constexpr const char *kConfig = "config.json", *kGeneration = "generation_config.json",
-                     *kTokenizer = "tokenizer.model", *kTokenizerConfig = "tokenizer_config.json";
+                     *kTokenizerConfig = "tokenizer_config.json",
+                     *kTemplate = "chat_template.jinja";
+// The first that is there counts: transformers made the second into the first.
+constexpr std::pair<const char*, Format> kTokenizers[] = {
+    {"tokenizer.json", Format::tokenizer_json}, {"tokenizer.model", Format::sentencepiece}};
 
 std::optional<NamedJson> read_named(const fs::path& folder, const char* name) {
     std::optional<Json> json = read_json_in_folder(folder, name);
@@ -21,25 +28,71 @@ std::optional<NamedJson> read_named(const fs::path& folder, const char* name) {
     return NamedJson{*std::move(json), (folder / name).string()};
 }
 
-}  // namespace
-
-TokenizerSource read_tokenizer(const fs::path& folder) {
-    return {(folder / kTokenizer).string(),
-            read_text(file_in_folder(folder, kTokenizer), kMaxTokenizerBytes),
-            read_named(folder, kTokenizerConfig)};
+std::optional<TokenizerSource> tokenizer_in(const fs::path& folder) {
+    constexpr size_t kMaxTemplateBytes = 1 << 20;
+    for (const auto& [name, format] : kTokenizers) {
+        if (!is_in_folder(folder, name)) continue;
+        TokenizerSource source;
+        source.format = format;
+        source.file = (folder / name).string();
+        source.path = file_in_folder(folder, name);
+        source.size_bytes = size_t(fs::file_size(source.path));
+        source.config = read_named(folder, kTokenizerConfig);
+        if (is_in_folder(folder, kTemplate))
+            source.chat_template = {read_text(file_in_folder(folder, kTemplate), kMaxTemplateBytes),
+                                    (folder / kTemplate).string()};
+        return source;
+    }
+    return std::nullopt;
 }
 
-ModelSource open_model(const fs::path& folder) {
-    std::optional<NamedJson> config = read_named(folder, kConfig);
+TokenizerSource tokenizer_in(const fs::path& path, std::shared_ptr<const Gguf> gguf) {
+    TokenizerSource source;
+    source.format = Format::gguf;
+    source.file = path.string();
+    for (const char* list : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges"})
+        if (const GgufValue* value = gguf->metadata().find(list); value && value->is_strings())
+            for (size_t i = 0; i < value->size(); ++i) source.size_bytes += value->string(i).size();
+    source.gguf = std::move(gguf);
+    return source;
+}
+
+ModelSource open_gguf(const fs::path& path) {
+    const auto gguf = std::make_shared<const Gguf>(Gguf::open(path));
+    ModelSource source;
+    source.path = path;
+    source.config = {gguf_config(*gguf), path.string()};
+    source.generation = NamedJson{gguf_generation(*gguf), path.string()};
+    if (gguf->metadata().find("tokenizer.ggml.model")) source.tokenizer = tokenizer_in(path, gguf);
+    source.tensors = gguf_weights(path, gguf);
+    return source;
+}
+
+}  // namespace
+
+bool is_gguf(const fs::path& path) {
+    return path.extension() == ".gguf";
+}
+
+TokenizerSource find_tokenizer(const fs::path& path) {
+    if (is_gguf(path)) return tokenizer_in(path, std::make_shared<const Gguf>(Gguf::open(path)));
+    std::optional<TokenizerSource> source = tokenizer_in(path);
+    if (!source) throw Error(path.string() + ": no tokenizer.json and no tokenizer.model");
+    return *std::move(source);
+}
+
+ModelSource open_model(const fs::path& path) {
+    if (is_gguf(path)) return open_gguf(path);
+    std::optional<NamedJson> config = read_named(path, kConfig);
     if (!config)
-        throw Error((folder / kConfig).string() +
+        throw Error((path / kConfig).string() +
                     ": missing; a Hugging Face model folder is expected");
     ModelSource source;
-    source.path = folder;
+    source.path = path;
     source.config = *std::move(config);
-    source.generation = read_named(folder, kGeneration);
-    if (is_in_folder(folder, kTokenizer)) source.tokenizer = read_tokenizer(folder);
-    source.tensors = Checkpoint::open(folder);
+    source.generation = read_named(path, kGeneration);
+    source.tokenizer = tokenizer_in(path);
+    source.tensors = Checkpoint::open(path);
     return source;
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "io/checkpoint.h"
+#include "io/gguf.h"
 #include "io/json.h"
 
 namespace aerie {
@@ -16,11 +18,21 @@ struct NamedJson {
     std::string file;
 };
 
-// What a tokenizer is made of; text/tokenizer.h reads it.
+struct NamedText {
+    std::string text, file;
+};
+
+// Where a tokenizer lies; text/tokenizer.h reads it.
 struct TokenizerSource {
-    std::string file;                 // names the bytes in errors
-    std::string bytes;                // a SentencePiece model
-    std::optional<NamedJson> config;  // tokenizer_config.json
+    enum class Format { tokenizer_json, sentencepiece, gguf };
+
+    Format format = Format::tokenizer_json;
+    std::string file;                        // as errors name it
+    std::filesystem::path path;              // of a file of its own
+    std::shared_ptr<const Gguf> gguf;        // or in the metadata of this
+    std::optional<NamedJson> config;         // tokenizer_config.json
+    std::optional<NamedText> chat_template;  // chat_template.jinja
+    size_t size_bytes = 0;                   // on disk
 };
 
 struct ModelSource {
@@ -31,11 +43,12 @@ struct ModelSource {
     Checkpoint tensors;                        // by the names that Hugging Face gives them
 };
 
-// Opens a model folder. Checks what lies there as far as it is read here: JSON, headers of tensor
-// files. Throws Error naming the file.
+// Opens a model folder or a GGUF file, by its name. Checks what lies there as far as it is read
+// here: JSON, headers of tensor files. Throws Error naming the file.
 ModelSource open_model(const std::filesystem::path& path);
+bool is_gguf(const std::filesystem::path& path);
 
-// The tokenizer alone. Throws Error if there is none.
-TokenizerSource read_tokenizer(const std::filesystem::path& folder);
+// The tokenizer alone: tokenizer.json, or else tokenizer.model. Throws Error if there is none.
+TokenizerSource find_tokenizer(const std::filesystem::path& path);
 
 }  // namespace aerie

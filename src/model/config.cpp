@@ -31,6 +31,11 @@ ModelConfig parse_shape(const Fields& fields) {
     config.rms_epsilon = float(fields.number("rms_norm_eps", 0, 1).value_or(1e-6));
     config.context = fields.integer("max_position_embeddings", 2, 1 << 24, 2048);
     config.rope = parse_rope(fields, config.context);
+    const size_t factors = config.rope.factors.size(),
+                 pairs = size_t(config.attention.head_dim / 2);
+    if (config.rope.scaling == Rope::Scaling::factors && factors != pairs)
+        fields.fail("RoPE has " + std::to_string(factors) + " factors, expected " +
+                    std::to_string(pairs));
     if (const std::string act = fields.string("hidden_act", "silu"); act != "silu")
         fields.fail("'hidden_act' is '" + act + "'; only 'silu' is implemented");
     return config;

@@ -10,7 +10,7 @@ namespace aerie {
 namespace {
 
 bool is_matrix(const NamedTensor& tensor) {
-    return tensor.shape.size() == 2 && is_float(tensor.dtype);
+    return tensor.shape.size() == 2 && (is_float(tensor.dtype) || is_quantised(tensor.dtype));
 }
 
 // Matrices that are uploaded as one have one name here.

@@ -65,7 +65,8 @@ void check_known(const Fields& fields) {
                                                 "truncate",
                                                 "low_freq_factor",
                                                 "high_freq_factor",
-                                                "finetuned"};
+                                                "finetuned",
+                                                "factors"};
     for (const auto& [name, value] : *fields.json().object())
         if (!known.contains(name)) fields.fail(in_quotes(name) + " is set; it is not implemented");
 }
@@ -98,6 +99,17 @@ void parse_llama3(Rope& rope, const Fields& fields, int context) {
     if (rope.high <= rope.low) fields.fail("'high_freq_factor' must be above 'low_freq_factor'");
 }
 
+void parse_factors(Rope& rope, const Fields& fields) {
+    constexpr float kLeast = 1e-6f, kMost = 1e6f;
+    const Json* list = fields.find("factors");
+    if (!list || !list->array()) fields.fail("'factors' is no list");
+    for (const Json& factor : *list->array()) {
+        rope.factors.push_back(float(factor.number()));
+        if (!(rope.factors.back() >= kLeast && rope.factors.back() <= kMost))
+            fields.fail("'factors' must be numbers from 0.000001 to 1000000");
+    }
+}
+
 void parse_scaling(Rope& rope, const Fields& fields, int context) {
     check_known(fields);
     const std::string type = fields.string("rope_type", fields.string("type", "default"));
@@ -116,6 +128,9 @@ void parse_scaling(Rope& rope, const Fields& fields, int context) {
     } else if (type == "yarn") {
         rope.scaling = Rope::Scaling::yarn;
         parse_yarn(rope, fields, context);
+    } else if (type == "factors") {
+        rope.scaling = Rope::Scaling::factors;
+        parse_factors(rope, fields);
     } else {
         fields.fail("RoPE of type " + in_quotes(type) + " is not implemented");
     }
@@ -132,6 +147,8 @@ double Rope::frequency(int pair, int head_dim) const {
             return llama3_frequency(*this, plain);
         case Scaling::yarn:
             return yarn_frequency(*this, plain, pair, head_dim);
+        case Scaling::factors:
+            return plain / factors.at(size_t(pair));
         default:
             return plain;
     }

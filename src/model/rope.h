@@ -2,6 +2,8 @@
 // was trained.
 #pragma once
 
+#include <vector>
+
 #include "backend/tensor_plan.h"
 
 namespace aerie {
@@ -13,9 +15,10 @@ struct Vector;
 struct Rope {
     enum class Scaling {
         none,
-        linear,  // every frequency through `factor`
-        llama3,  // slow ones; fast ones stay; between them a blend by wavelength
-        yarn,    // the same by turns within the trained context (YaRN, section 3.2)
+        linear,   // every frequency through `factor`
+        llama3,   // slow ones; fast ones stay; between them a blend by wavelength
+        yarn,     // the same by turns within the trained context (YaRN, section 3.2)
+        factors,  // every frequency through its own of `factors`: as GGUF files say it
     };
     double theta = 10000;
     Scaling scaling = Scaling::none;
@@ -28,6 +31,7 @@ struct Rope {
     double fast = 32, slow = 1;
     bool exact = false;
     double attention = 1;
+    std::vector<float> factors;  // head_dim / 2
 
     double frequency(int pair, int head_dim) const;
 };

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/share.h"
 
 namespace aerie {
 
@@ -53,18 +53,6 @@ double normal_quantile(double probability) {
         (std::erfc(-middle / std::sqrt(2.0)) / 2 < probability ? low : high) = middle;
     }
     return low;
-}
-
-// Calls body(first, last) on parts of [0, count) that begin at multiples of `grain`.
-template <class Body>
-void share(int64_t count, int64_t grain, const Body& body) {
-    const int64_t grains = (count + grain - 1) / grain;
-    const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-    const int64_t parts = std::clamp<int64_t>(grains, 1, cores);
-    const auto at = [&](int64_t part) { return std::min(count, grains * part / parts * grain); };
-    std::vector<std::jthread> threads;
-    for (int64_t i = 1; i < parts; ++i) threads.emplace_back([&, i] { body(at(i), at(i + 1)); });
-    body(at(0), at(1));
 }
 
 }  // namespace
@@ -144,7 +132,7 @@ Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorSh
     for (const TensorShape& tensor : tensors)
         named.push_back(
             {tensor.name, type, tensor.shape, {0, checked_bytes(tensor.shape, type, tensor.name)}});
-    const auto fill = [weights = RandomWeights(type, seed)](const NamedTensor& tensor,
+    const auto fill = [weights = RandomWeights(type, seed)](const NamedTensor& tensor, DType,
                                                             std::span<std::byte> out) {
         weights.fill(tensor.name, 0, out);
     };

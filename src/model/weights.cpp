@@ -41,18 +41,21 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
             checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
         const DType stored = as_.value_or(tensor.dtype);
         weight_bytes(part.name, tensor, stored);  // checks the columns
-        blocks.push_back({tensor.dtype, stored, nullptr, part.rows, cols});
+        const bool converts = is_quantised(tensor.dtype) && stored != tensor.dtype;
+        blocks.push_back({converts ? DType::F32 : tensor.dtype, stored, nullptr, part.rows, cols});
     }
     for (size_t i = 0; i < parts.size(); ++i) {
-        data.push_back(read(*checkpoint_.find(parts[i].name), blocks[i].stored));
+        data.push_back(read(*checkpoint_.find(parts[i].name), blocks[i].dtype, blocks[i].stored));
         blocks[i].data = data.back().get();
     }
     return be_.upload_weight(blocks, use);
 }
 
-std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType as) const {
-    auto data = checkpoint_.read(tensor);
-    if (!all_finite({data.get(), tensor.data.size_bytes}, tensor.dtype, as))
+std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType type,
+                                                DType as) const {
+    auto data = checkpoint_.read(tensor, type);
+    const size_t bytes = size_bytes(type, elements_in(tensor.dtype, tensor.data.size_bytes));
+    if (!all_finite({data.get(), bytes}, type, as))
         throw Error(checkpoint_.describe(tensor) + " holds NaN, infinity or what is beyond " +
                     aerie::name(as) + "; its weights are damaged");
     return data;
@@ -63,7 +66,10 @@ Vector WeightLoader::vector(const std::vector<Part>& parts) const {
     for (const Part& part : parts) {
         const NamedTensor& tensor =
             checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows});
-        const auto data = read(tensor, DType::F32);
+        if (!is_float(tensor.dtype))
+            throw Error(checkpoint_.describe(tensor) + " is " + aerie::name(tensor.dtype) +
+                        ", expected f32, f16 or bf16");
+        const auto data = read(tensor, tensor.dtype, DType::F32);
         for (int i = 0; i < part.rows; ++i) {
             float value = 0;
             uint16_t half = 0;

@@ -49,7 +49,8 @@ class WeightLoader {
     Vector vector(const std::string& name, int size) const { return vector({{name, size}}); }
 
   private:
-    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType as) const;
+    // As `type`; it will be stored as `as`.
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType type, DType as) const;
 
     Backend& be_;
     const Checkpoint& checkpoint_;

@@ -46,6 +46,16 @@ bool stands_alone(std::string_view text, size_t begin, size_t end) {
 
 }  // namespace
 
+Recognised Recognition::within(size_t begin, size_t end) const {
+    if (by_byte.empty()) return everywhere;
+    const std::string_view bytes = std::string_view(by_byte).substr(begin, end - begin);
+    return Recognised(*std::max_element(bytes.begin(), bytes.end()));
+}
+
+Recognition Recognition::part(size_t begin, size_t end) const {
+    return {everywhere, by_byte.empty() ? "" : by_byte.substr(begin, end - begin)};
+}
+
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& normaliser)
     : tokens_(std::move(tokens)) {
     std::unordered_set<std::string_view> texts;
@@ -89,20 +99,21 @@ bool AddedTokens::allowed(size_t token, Recognised recognised) const {
 }
 
 const AddedTokens::Table::Row* AddedTokens::longest(const Table& table, std::string_view text,
-                                                    Recognised recognised) const {
+                                                    size_t at,
+                                                    const Recognition& recognition) const {
     const Table::Row* best = nullptr;
-    const uint8_t lead = uint8_t(text[0]);
+    const uint8_t lead = uint8_t(text[at]);
     auto low = table.rows.begin() + std::ptrdiff_t(table.first[lead]);
     auto high = table.rows.begin() + std::ptrdiff_t(table.first[lead + size_t(1)]);
     for (size_t depth = 1; low != high; ++depth) {
         // All rows from low to high begin with these `depth` bytes of the text.
         for (bool found = false; low != high && low->text.size() == depth; ++low) {
-            if (found || !allowed(low->token, recognised)) continue;
+            if (found || !allowed(low->token, recognition.within(at, at + depth))) continue;
             best = &*low;
             found = true;
         }
-        if (depth == text.size()) break;
-        const uint8_t byte = uint8_t(text[depth]);
+        if (at + depth == text.size()) break;
+        const uint8_t byte = uint8_t(text[at + depth]);
         low = std::partition_point(
             low, high, [&](const Table::Row& row) { return uint8_t(row.text[depth]) < byte; });
         high = std::partition_point(
@@ -112,13 +123,14 @@ const AddedTokens::Table::Row* AddedTokens::longest(const Table& table, std::str
 }
 
 std::vector<AddedTokens::Piece> AddedTokens::cut(std::string_view text, bool normalised,
-                                                 Recognised recognised) const {
+                                                 const Recognition& recognition) const {
     const Table& table = normalised ? normalised_ : raw_;
     std::vector<Piece> pieces;
     size_t done = 0;
-    const bool looks = recognised != Recognised::none && !table.rows.empty();
+    const bool none = recognition.by_byte.empty() && recognition.everywhere == Recognised::none;
+    const bool looks = !none && !table.rows.empty();
     for (size_t at = 0; looks && at < text.size();) {
-        const Table::Row* row = longest(table, text.substr(at), recognised);
+        const Table::Row* row = longest(table, text, at, recognition);
         if (!row) {
             ++at;
             continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,19 @@ struct AddedToken {
     std::string spelling = {};  // as it is looked for and decoded; AddedTokens fills it in
 };
 
-// Which of them are looked for in a text. Text of a user must not become control tokens.
-enum class Recognised { all, not_special, none };
+// Which of them are looked for in a text, the strictest last. Text of a user must not become
+// control tokens.
+enum class Recognised : uint8_t { all, not_special, none };
+
+// For each byte of a text what may be recognised there: in a token, the strictest of its bytes
+// counts. Without bytes the same everywhere.
+struct Recognition {
+    Recognised everywhere = Recognised::all;
+    std::string by_byte = {};  // empty, or a Recognised for each
+
+    Recognised within(size_t begin, size_t end) const;
+    Recognition part(size_t begin, size_t end) const;
+};
 
 class AddedTokens {
   public:
@@ -39,7 +51,8 @@ class AddedTokens {
     };
     // `text` cut at the tokens, of which the longest counts where several begin. `normalised`:
     // those of normalised text, else those of raw text.
-    std::vector<Piece> cut(std::string_view text, bool normalised, Recognised recognised) const;
+    std::vector<Piece> cut(std::string_view text, bool normalised,
+                           const Recognition& recognition) const;
 
   private:
     // Spellings in ascending order, and where those with a first byte begin.
@@ -53,9 +66,9 @@ class AddedTokens {
 
         void sort();
     };
-    // The row of the longest token at the start of `text`; nullptr: none.
-    const Table::Row* longest(const Table& table, std::string_view text,
-                              Recognised recognised) const;
+    // The row of the longest token at this place of `text`; nullptr: none.
+    const Table::Row* longest(const Table& table, std::string_view text, size_t at,
+                              const Recognition& recognition) const;
     bool allowed(size_t token, Recognised recognised) const;
 
     std::vector<AddedToken> tokens_;

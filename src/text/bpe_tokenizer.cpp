@@ -1,6 +1,8 @@
 // The parts of a tokenizer put together.
 #include "text/bpe_tokenizer.h"
 
+#include <cassert>
+
 #include "core/error.h"
 #include "core/utf8.h"
 
@@ -80,6 +82,10 @@ std::string_view BpeTokenizer::spelling(int id) const {
     return name.is_added ? parts_->added.tokens()[name.added].spelling : text(id);
 }
 
+bool BpeTokenizer::is_added(int id) const {
+    return id >= 0 && id < size() && names_[size_t(id)].is_added;
+}
+
 bool BpeTokenizer::is_special(int id) const {
     return id >= 0 && id < size() && names_[size_t(id)].is_special;
 }
@@ -90,52 +96,63 @@ std::string_view BpeTokenizer::bytes(int id) const {
     return std::string_view(bytes_).substr(name.begin, name.size);
 }
 
-std::vector<int> BpeTokenizer::encode(std::string_view text, Recognised recognised) const {
+struct BpeTokenizer::Work {
+    std::vector<int> ids;
+    bool begins_text = true;  // nothing stands before what follows
+    Bpe::Room room;
+    Regex::Room regex_room;
+};
+
+std::vector<int> BpeTokenizer::encode(std::string_view text, const Recognition& recognition) const {
     if (text.size() > kMaxTextBytes) {
         throw UsageError("a text of " + std::to_string(text.size()) + " bytes; at most 64 MB");
     }
+    assert(recognition.by_byte.empty() || recognition.by_byte.size() == text.size());
     std::string repaired;
+    Recognition trusted = recognition;
     if (!is_utf8(text)) {
+        trusted = {recognition.within(0, text.size())};
         append_utf8(repaired, text, true);
         text = repaired;
     }
-    std::vector<int> ids;
-    Bpe::Room room;
-    Regex::Room regex_room;
+    Work work;
     try {
-        bool begins_text = true;
-        for (const AddedTokens::Piece& raw : parts_->added.cut(text, false, recognised)) {
-            if (raw.token >= 0) {
-                ids.push_back(raw.token);
+        for (const AddedTokens::Piece& piece : parts_->added.cut(text, false, trusted)) {
+            if (piece.token >= 0) {
+                work.ids.push_back(piece.token);
             } else {
-                std::string own(raw.text);
-                if (!parts_->normaliser.empty()) {
-                    own = parts_->normaliser.apply(std::move(own), regex_room);
-                }
-                bool begins_piece = begins_text;
-                for (const auto& piece : parts_->added.cut(own, true, recognised)) {
-                    if (piece.token >= 0) {
-                        ids.push_back(piece.token);
-                    } else {
-                        encode_text(piece.text, begins_piece, room, regex_room, ids);
-                    }
-                    begins_piece = false;
-                }
+                const size_t begin = size_t(piece.text.data() - text.data());
+                encode_raw(piece.text, trusted.part(begin, begin + piece.text.size()), work);
             }
-            begins_text = false;
+            work.begins_text = false;
         }
     } catch (const Error& error) {
         throw Error(parts_->file + ": " + error.what());
     }
-    return ids;
+    return std::move(work.ids);
 }
 
-void BpeTokenizer::encode_text(std::string_view text, bool begins_text, Bpe::Room& room,
-                               Regex::Room& regex_room, std::vector<int>& ids) const {
+// What lies between the tokens of raw text.
+void BpeTokenizer::encode_raw(std::string_view text, Recognition recognition, Work& work) const {
+    std::string own(text);
+    if (!parts_->normaliser.empty())
+        own = parts_->normaliser.apply(std::move(own), recognition.by_byte, work.regex_room);
+    bool begins_text = work.begins_text;
+    for (const AddedTokens::Piece& piece : parts_->added.cut(own, true, recognition)) {
+        if (piece.token >= 0) {
+            work.ids.push_back(piece.token);
+        } else {
+            encode_text(piece.text, begins_text, work);
+        }
+        begins_text = false;
+    }
+}
+
+void BpeTokenizer::encode_text(std::string_view text, bool begins_text, Work& work) const {
     std::deque<std::string> made;
     for (const std::string_view word :
-         parts_->pre_tokens.cut(text, begins_text, made, regex_room)) {
-        parts_->bpe.encode(word, room, ids);
+         parts_->pre_tokens.cut(text, begins_text, made, work.regex_room)) {
+        parts_->bpe.encode(word, work.room, work.ids);
     }
 }
 

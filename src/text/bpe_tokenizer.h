@@ -36,7 +36,8 @@ class BpeTokenizer {
     int size() const { return int(names_.size()); }  // the highest id + 1; there may be gaps
     int id_of(std::string_view text) const;          // of a token as the file spells it; -1: none
     std::string_view text(int id) const;  // as the file spells it; empty for an unknown id
-    bool is_special(int id) const;
+    bool is_added(int id) const;
+    bool is_special(int id) const;  // added, and a control token
     // What belongs before and after a whole text (BOS, EOS).
     const std::vector<int>& prefix() const { return parts_->prefix; }
     const std::vector<int>& suffix() const { return parts_->suffix; }
@@ -46,7 +47,10 @@ class BpeTokenizer {
     // Ids of a text, without prefix and suffix. Bytes that are no UTF-8 count as U+FFFD. Throws
     // UsageError if the text is larger than 64 MB, Error naming the file if a pattern takes too
     // long.
-    std::vector<int> encode(std::string_view text, Recognised recognised = Recognised::all) const;
+    std::vector<int> encode(std::string_view text, Recognised recognised = Recognised::all) const {
+        return encode(text, Recognition{recognised});
+    }
+    std::vector<int> encode(std::string_view text, const Recognition& recognition) const;
     // The same with prefix and suffix.
     std::vector<int> encode_whole(std::string_view text,
                                   Recognised recognised = Recognised::all) const;
@@ -65,8 +69,9 @@ class BpeTokenizer {
     };
     void name_tokens();
     std::string_view spelling(int id) const;  // what decoding begins with
-    void encode_text(std::string_view text, bool begins_text, Bpe::Room& room,
-                     Regex::Room& regex_room, std::vector<int>& ids) const;
+    struct Work;
+    void encode_raw(std::string_view text, Recognition recognition, Work& work) const;
+    void encode_text(std::string_view text, bool begins_text, Work& work) const;
 
     std::shared_ptr<const Parts> parts_;
     std::vector<Name> names_;  // by id

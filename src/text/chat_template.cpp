@@ -1,7 +1,5 @@
-// The chat templates that we know, by their exact text, each with the code that renders it.
+// Who wrote what is said by labels, which rendering keeps.
 #include "text/chat_template.h"
-
-#include <array>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -9,59 +7,96 @@
 namespace aerie {
 namespace {
 
-// Appends text as plain ids; nothing for no text (encoding "" is no space either).
-void append_text(std::vector<int>& ids, const Tokenizer& tokenizer, std::string& text) {
-    const std::vector<int> more = tokenizer.encode(text);
-    ids.insert(ids.end(), more.begin(), more.end());
-    text.clear();
+using jinja::Label;
+using jinja::Variable;
+
+constexpr Label label_of(Recognised recognised) {
+    return Label(recognised);
+}
+constexpr Label kTrusted = label_of(Recognised::all), kAnswer = label_of(Recognised::not_special),
+                kForeign = label_of(Recognised::none);
+
+// Its content is the model's own, if it is the assistant's.
+Variable message_variable(const Json& message) {
+    if (!message.object()) return {message, kForeign};
+    const Json* role = message.find("role");
+    const bool is_answer = role && role->string() && *role->string() == "assistant";
+    Variable::Object members;
+    for (const auto& [name, value] : *message.object())
+        members.emplace_back(name,
+                             Variable(value, is_answer && name == "content" ? kAnswer : kForeign));
+    return {std::move(members), kForeign};
 }
 
-// BOS, then "USER: ... ASSISTANT:" and " ..." EOS in turn.
-std::vector<int> render_user_assistant(const Tokenizer& tokenizer,
-                                       const std::vector<ChatMessage>& messages) {
-    std::vector<int> ids = {tokenizer.bos()};
-    std::string text;  // since the last special token
-    for (const ChatMessage& message : messages) {
-        if (message.role == "user") {
-            text += "USER: " + message.content + " ASSISTANT:";
-        } else if (message.role == "assistant") {
-            text += " " + message.content;
-            append_text(ids, tokenizer, text);
-            ids.push_back(tokenizer.eos());
-        } else {
-            throw UsageError("role " + in_quotes(message.role) + ", expected user or assistant");
-        }
-    }
-    append_text(ids, tokenizer, text);
-    return ids;
+Variable::Object variables_of(const Conversation& conversation, const NamedTokens& tokens) {
+    Variable::List messages;
+    for (const Json& message : *conversation.messages.array())
+        messages.push_back(message_variable(message));
+    Variable::Object all;
+    all.emplace_back("messages", Variable(std::move(messages), kForeign));
+    all.emplace_back("tools", Variable(conversation.tools, kForeign));
+    all.emplace_back("documents", Variable(conversation.documents, kForeign));
+    all.emplace_back("add_generation_prompt",
+                     Variable(Json(conversation.add_generation_prompt), kTrusted));
+    const auto add = [&](const std::string& name, Variable value) {
+        for (auto& [known, old] : all)
+            if (known == name) {
+                old = std::move(value);
+                return;
+            }
+        all.emplace_back(name, std::move(value));
+    };
+    for (const auto& [name, text] : tokens) add(name, Variable(Json(text), kTrusted));
+    if (conversation.kwargs.object())
+        for (const auto& [name, value] : *conversation.kwargs.object())
+            add(name, Variable(value, kForeign));
+    return all;
 }
-
-struct KnownTemplate {
-    std::string_view text;
-    std::vector<int> (*render)(const Tokenizer&, const std::vector<ChatMessage>&);
-};
-
-constexpr std::array kKnownTemplates{KnownTemplate{
-    "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}"
-    "USER: {{ m['content'] }} ASSISTANT:"
-    "{% elif m['role'] == 'assistant' %} {{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}",
-    render_user_assistant}};
 
 }  // namespace
 
-std::vector<int> apply_chat_template(const Tokenizer& tokenizer,
-                                     const std::vector<ChatMessage>& messages) {
-    if (tokenizer.chat_template().empty()) {
-        throw Error("tokenizer_config.json: no chat template, so --chat cannot be used");
-    }
-    for (const KnownTemplate& known : kKnownTemplates) {
-        if (tokenizer.chat_template() != known.text) continue;
-        if (tokenizer.bos() < 0 || tokenizer.eos() < 0) {
-            throw Error("tokenizer_config.json: the chat template needs bos_token and eos_token");
-        }
-        return known.render(tokenizer, messages);
-    }
-    throw Error("tokenizer_config.json: --chat does not know this model's chat template");
+void Conversation::add(const std::string& role, const std::string& content) {
+    Json::Array all = *messages.array();
+    all.push_back(Json::Object{{"role", role}, {"content", content}});
+    messages = std::move(all);
+}
+
+Conversation read_conversation(std::string_view json, const std::string& file) {
+    Json root = Json::parse(json, file);
+    Conversation conversation;
+    if (root.array()) root = Json::Object{{"messages", std::move(root)}};
+    if (!root.object()) throw Error(file + ": neither a conversation nor a list of messages");
+    const auto take = [&](const char* name, Json& to) {
+        if (const Json* value = root.find(name)) to = *value;
+    };
+    take("messages", conversation.messages);
+    take("tools", conversation.tools);
+    take("documents", conversation.documents);
+    take("kwargs", conversation.kwargs);
+    if (!conversation.messages.array()) throw Error(file + ": 'messages' is no list");
+    if (!conversation.kwargs.is_null() && !conversation.kwargs.object())
+        throw Error(file + ": 'kwargs' is no object");
+    return conversation;
+}
+
+jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
+                            const Conversation& conversation) {
+    return jinja::Template::parse(chat_template.text, chat_template.file)
+        .render(variables_of(conversation, tokens), conversation.now);
+}
+
+jinja::Rendered render_chat(const Tokenizer& tokenizer, const Conversation& conversation) {
+    if (tokenizer.chat_template().text.empty())
+        throw Error(tokenizer.file() +
+                    ": the model has no chat template; give one with --template FILE");
+    return render_chat(tokenizer.chat_template(), tokenizer.named_tokens(), conversation);
+}
+
+std::vector<int> encode_chat(const Tokenizer& tokenizer, const jinja::Rendered& rendered) {
+    Recognition recognition;
+    for (const jinja::Run& run : rendered.runs)
+        recognition.by_byte.append(run.bytes, char(run.label));
+    return tokenizer.bpe().encode(rendered.text, recognition);
 }
 
 }  // namespace aerie

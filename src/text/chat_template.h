@@ -1,21 +1,42 @@
-// Known chat templates, native. A template is recognised by its exact text; nothing is interpreted.
+// Conversations as the texts and ids that a model was trained on, by its own chat template.
 #pragma once
 
+#include <ctime>
 #include <string>
 #include <vector>
 
+#include "text/jinja.h"
 #include "text/tokenizer.h"
 
 namespace aerie {
 
-struct ChatMessage {
-    std::string role;  // "user" or "assistant"
-    std::string content;
+struct Conversation {
+    Json messages = Json::Array{};      // objects with "role" and "content", as templates want them
+    Json tools, documents;              // null: none
+    Json kwargs;                        // an object of further variables; null: none
+    bool add_generation_prompt = true;  // go on to where the assistant's answer begins
+    std::tm now{};                      // for templates that tell the date
+
+    void add(const std::string& role, const std::string& content);
 };
 
-// Ids of the conversation, ready for the assistant's answer, BOS included as the template has it.
-// Throws Error if the tokenizer's template is not one that we know, or a role is not.
-std::vector<int> apply_chat_template(const Tokenizer& tokenizer,
-                                     const std::vector<ChatMessage>& messages);
+// {"messages": ..., "tools": ..., "documents": ..., "kwargs": ...}, or the list of messages alone.
+// `file` names it in errors. Throws Error.
+Conversation read_conversation(std::string_view json, const std::string& file);
+
+// Special tokens by the names that templates have for them.
+using NamedTokens = std::vector<std::pair<std::string, std::string>>;
+
+// Labels of its text are Recognised: what a template has written holds all added tokens, the
+// content of an assistant's message those that are not special, all else none. Throws Error, or
+// jinja::Refusal if the template refuses the conversation.
+jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
+                            const Conversation& conversation);
+
+// Ids of a rendered text, without any BOS but the template's own.
+std::vector<int> encode_chat(const Tokenizer& tokenizer, const jinja::Rendered& rendered);
+
+// The same of a conversation. Throws Error if the tokenizer has no chat template.
+jinja::Rendered render_chat(const Tokenizer& tokenizer, const Conversation& conversation);
 
 }  // namespace aerie

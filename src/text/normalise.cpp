@@ -1,6 +1,8 @@
 // The steps of a normaliser, one after the other over the whole text.
 #include "text/normalise.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/utf8.h"
 
@@ -14,32 +16,65 @@ void check_size(size_t bytes) {
     if (bytes > kMaxBytes) throw Error("a text of more than 256 MB after normalisation");
 }
 
+char highest(std::string_view labels) {
+    return labels.empty() ? char(0) : *std::max_element(labels.begin(), labels.end());
+}
+
+// Neighbours of one label apart; where the whole is not the parts, nobody knows which byte is
+// whose.
+void apply_form(std::string& text, std::string& labels, NormalForm form) {
+    std::string whole = normal_form(text, form);
+    std::string apart, labels_apart;
+    for (size_t at = 0; at < labels.size();) {
+        const size_t end = std::min(labels.find_first_not_of(labels[at], at), labels.size());
+        apart += normal_form(std::string_view(text).substr(at, end - at), form);
+        labels_apart.resize(apart.size(), labels[at]);
+        at = end;
+    }
+    if (!labels.empty())
+        labels = whole == apart ? labels_apart : std::string(whole.size(), highest(labels));
+    text = std::move(whole);
+}
+
 struct Apply {
     std::string& text;
+    std::string& labels;  // empty, or as long as the text
     Regex::Room& room;
 
-    void operator()(NormalForm form) const { text = normal_form(text, form); }
+    void operator()(NormalForm form) const { apply_form(text, labels, form); }
 
     void operator()(const Normaliser::Prepend& step) const {
         if (text.empty()) return;
         check_size(text.size() + step.text.size());
         text.insert(0, step.text);
+        if (!labels.empty()) labels.insert(0, step.text.size(), labels.front());
     }
 
     void operator()(const Normaliser::Replace& step) const {
         std::vector<Span> found;
         find_all(step.pattern, text, room, found);
         if (found.empty()) return;
-        std::string out;
+        std::string out, out_labels;
         size_t done = 0;
+        const auto keep = [&](size_t end) {
+            out.append(text, done, end - done);
+            if (!labels.empty()) out_labels.append(labels, done, end - done);
+            done = end;
+        };
         for (const Span span : found) {
             check_size(out.size() + (span.begin - done) + step.content.size());
-            out.append(text, done, span.begin - done);
+            keep(span.begin);
             out += step.content;
+            if (!labels.empty()) {
+                const size_t bytes = std::max<size_t>(span.end - span.begin, 1);
+                out_labels.append(step.content.size(),
+                                  highest(std::string_view(labels).substr(span.begin, bytes)));
+            }
             done = span.end;
         }
-        out.append(text, done);
+        keep(text.size());
         text = std::move(out);
+        labels = std::move(out_labels);
     }
 
     void operator()(const Normaliser::Strip& step) const {
@@ -56,6 +91,7 @@ struct Apply {
         const size_t from = step.left ? begin : 0;
         const size_t to = step.right ? (inside ? end : from) : text.size();
         text = text.substr(from, to - from);
+        if (!labels.empty()) labels = labels.substr(from, to - from);
     }
 };
 
@@ -75,8 +111,8 @@ void find_all(const Pattern& pattern, std::string_view text, Regex::Room& room,
     }
 }
 
-std::string Normaliser::apply(std::string text, Regex::Room& room) const {
-    for (const Step& step : steps_) std::visit(Apply{text, room}, step);
+std::string Normaliser::apply(std::string text, std::string& labels, Regex::Room& room) const {
+    for (const Step& step : steps_) std::visit(Apply{text, labels, room}, step);
     return text;
 }
 

@@ -36,7 +36,13 @@ class Normaliser {
     explicit Normaliser(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
     // `text` is well-formed UTF-8. Throws Error, one line that names no file.
-    std::string apply(std::string text, Regex::Room& room) const;
+    std::string apply(std::string text, Regex::Room& room) const {
+        std::string no_labels;
+        return apply(std::move(text), no_labels, room);
+    }
+    // The same with a label for each byte, or none at all: what is made of several bytes has their
+    // highest.
+    std::string apply(std::string text, std::string& labels, Regex::Room& room) const;
     bool empty() const { return steps_.empty(); }
 
   private:

@@ -1,188 +1,115 @@
-// SentencePiece tokens through the library, behind our own check of the model file.
+// Which engine's rules a tokenizer follows, and what the files beside it add.
 #include "text/tokenizer.h"
-
-#include <sentencepiece_processor.h>
-
-#include <climits>
-#include <optional>
 
 #include "core/error.h"
 #include "core/utf8.h"
-
-// The library exports this without declaring it in its installed header.
-namespace sentencepiece::logging {
-void SetMinLogLevel(int level);
-}
+#include "io/input_file.h"
+#include "text/gguf_tokenizer.h"
+#include "text/scored_pieces.h"
 
 namespace aerie {
 namespace {
 
-// The library joins runs of unknown characters in quadratic time where it cannot fall back to
-// bytes.
-constexpr size_t kMaxTextBytes = 1 << 20;
-constexpr size_t kMaxTextBytesWithoutFallback = 64 << 10;
+using Format = TokenizerSource::Format;
 
-// Text of one piece, with U+2581 as a space.
-std::string plain_text(std::string_view piece) {
-    constexpr std::string_view kSpace = "\xE2\x96\x81";
-    std::string text;
-    while (!piece.empty()) {
-        if (piece.starts_with(kSpace)) {
-            text += ' ';
-            piece.remove_prefix(kSpace.size());
-        } else {
-            text += piece.front();
-            piece.remove_prefix(1);
-        }
-    }
-    return text;
-}
-
-// "<0xAB>", as check_sentencepiece_model has seen.
-char byte_of(const std::string& piece) {
-    return char(std::stoi(piece.substr(3, 2), nullptr, 16));
-}
+constexpr size_t kMaxBytes = 128 << 20;
 
 // Added tokens are written as a string or as {"content": string}; null or absent is none.
-const std::string* special_token(const Json& config, const char* key, const std::string& source) {
-    const Json* token = config.find(key);
+const std::string* special_token(const NamedJson& config, const char* key) {
+    const Json* token = config.json.find(key);
     if (!token || token->is_null()) return nullptr;
     if (const Json* content = token->find("content")) token = content;
-    if (!token->string()) throw Error(source + ": " + key + " is no token");
+    if (!token->string()) throw Error(config.file + ": " + key + " is no token");
     return token->string();
+}
+
+// A string, or a list of {"name", "template"} of which "default" counts.
+std::string template_of(const NamedJson& config) {
+    const Json* known = config.json.find("chat_template");
+    if (!known) return "";
+    if (known->string()) return *known->string();
+    if (!known->array()) return "";
+    for (const Json& entry : *known->array()) {
+        const Json *name = entry.find("name"), *text = entry.find("template");
+        if (name && name->string() && *name->string() == "default" && text && text->string())
+            return *text->string();
+    }
+    return "";
 }
 
 }  // namespace
 
-struct Tokenizer::Impl {
-    sentencepiece::SentencePieceProcessor library;
-    std::vector<std::string> bytes;  // of each token
-    std::string file;
-    std::string chat_template;
-    int bos = -1;
-    int eos = -1;
-    bool adds_bos = true;
-    bool drops_leading_space = false;
-    size_t max_text_bytes = kMaxTextBytesWithoutFallback;
-
-    void fill_bytes();
-    int id_of(const std::string& piece, const std::string& source) const;
-    void read_config(const Json& config, const std::string& source);
-};
-
-void Tokenizer::Impl::fill_bytes() {
-    for (int id = 0; id < library.GetPieceSize(); ++id) {
-        const std::string& piece = library.IdToPiece(id);
-        if (library.IsByte(id)) {
-            bytes.emplace_back(1, byte_of(piece));
-            max_text_bytes = kMaxTextBytes;
-        } else if (library.IsUnknown(id)) {
-            bytes.emplace_back(" \xE2\x81\x87 ");
-        } else if (library.IsControl(id)) {
-            bytes.emplace_back();
-        } else {
-            bytes.push_back(plain_text(piece));
-        }
-    }
-}
-
-int Tokenizer::Impl::id_of(const std::string& piece, const std::string& source) const {
-    const int id = library.PieceToId(piece);
-    if (id < 0 || library.IdToPiece(id) != piece) {
-        throw Error(source + ": " + in_quotes(piece) + " is not a token of tokenizer.model");
-    }
-    return id;
-}
-
-void Tokenizer::Impl::read_config(const Json& config, const std::string& source) {
-    if (!config.object()) throw Error(source + ": no JSON object");
-    if (const std::string* token = special_token(config, "bos_token", source)) {
-        bos = id_of(*token, source);
-    }
-    if (const std::string* token = special_token(config, "eos_token", source)) {
-        eos = id_of(*token, source);
-    }
-    if (const Json* flag = config.find("add_bos_token"); flag && !flag->is_null()) {
-        if (!flag->boolean()) throw Error(source + ": add_bos_token is no boolean");
-        adds_bos = *flag->boolean();
-    }
-    if (adds_bos && bos < 0) throw Error(source + ": add_bos_token is true, but no token is BOS");
-    if (const Json* known = config.find("chat_template"); known && known->string()) {
-        chat_template = *known->string();
-    }
-}
-
-Tokenizer::Tokenizer() : impl_(std::make_unique<Impl>()) {}
-Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
-Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
-Tokenizer::~Tokenizer() = default;
+Tokenizer::Tokenizer(BpeTokenizer bpe, std::string file)
+    : bpe_(std::move(bpe)), file_(std::move(file)), prefix_(bpe_.prefix()) {}
 
 Tokenizer Tokenizer::from_bytes(std::string_view model, const std::string& file) {
-    check_sentencepiece_model(model, file);
-    constexpr int kFatalOnly = 3;
-    sentencepiece::logging::SetMinLogLevel(kFatalOnly);
-    Tokenizer tokenizer;
-    Impl& impl = *tokenizer.impl_;
-    if (!impl.library.LoadFromSerializedProto(model).ok()) {
-        throw Error(file + ": SentencePiece refuses this model");
-    }
-    impl.file = file;
-    impl.fill_bytes();
-    // The library finds them by their text; what is no piece at all is the unknown one to it.
-    const auto known = [&](int id) { return id >= 0 && !impl.library.IsUnknown(id) ? id : -1; };
-    impl.bos = known(impl.library.bos_id());
-    impl.eos = known(impl.library.eos_id());
-    impl.adds_bos = impl.bos >= 0;
-    const std::vector<int> probe = tokenizer.encode("a");
-    impl.drops_leading_space = !probe.empty() && tokenizer.bytes(probe[0]).starts_with(' ');
+    const ScoredPieces pieces = read_sentencepiece(model, file);
+    Tokenizer tokenizer(tokenizer_of(pieces), file);
+    tokenizer.bos_ = pieces.bos;
+    tokenizer.eos_ = pieces.eos;
+    tokenizer.name_tokens();
+    return tokenizer;
+}
+
+Tokenizer Tokenizer::of_gguf(const TokenizerSource& source) {
+    GgufTokenizer made = gguf_tokenizer(source.gguf->metadata());
+    Tokenizer tokenizer(std::move(made.bpe), source.file);
+    tokenizer.bos_ = made.bos;
+    tokenizer.eos_ = made.eos;
+    tokenizer.chat_template_ = {std::move(made.chat_template),
+                                source.file + ": tokenizer.chat_template"};
+    tokenizer.name_tokens();
     return tokenizer;
 }
 
 Tokenizer Tokenizer::load(const TokenizerSource& source) {
-    Tokenizer tokenizer = from_bytes(source.bytes, source.file);
-    if (source.config) tokenizer.impl_->read_config(source.config->json, source.config->file);
+    if (source.format == Format::gguf) return of_gguf(source);
+    const std::string bytes = read_text(source.path, kMaxBytes);
+    Tokenizer tokenizer = source.format == Format::sentencepiece
+                              ? from_bytes(bytes, source.file)
+                              : Tokenizer(BpeTokenizer::from_json(bytes, source.file), source.file);
+    if (source.config) tokenizer.read_config(*source.config, source.format);
+    if (source.chat_template) tokenizer.chat_template_ = *source.chat_template;
     return tokenizer;
 }
 
-int Tokenizer::size() const {
-    return int(impl_->bytes.size());
-}
-int Tokenizer::bos() const {
-    return impl_->bos;
-}
-int Tokenizer::eos() const {
-    return impl_->eos;
-}
-bool Tokenizer::adds_bos() const {
-    return impl_->adds_bos;
-}
-bool Tokenizer::drops_leading_space() const {
-    return impl_->drops_leading_space;
-}
-const std::string& Tokenizer::chat_template() const {
-    return impl_->chat_template;
-}
-
-std::vector<int> Tokenizer::encode(std::string_view text) const {
-    if (text.size() > impl_->max_text_bytes) {
-        throw UsageError("text of " + std::to_string(text.size()) + " bytes, " + impl_->file +
-                         " takes at most " + std::to_string(impl_->max_text_bytes));
+void Tokenizer::read_config(const NamedJson& config, Format format) {
+    if (!config.json.object()) throw Error(config.file + ": no JSON object");
+    for (const auto& [name, id] :
+         {std::pair<const char*, int*>{"bos_token", &bos_}, {"eos_token", &eos_}}) {
+        const std::string* token = special_token(config, name);
+        if (!token) continue;
+        *id = bpe_.id_of(*token);
+        if (*id < 0)
+            throw Error(config.file + ": " + in_quotes(*token) + " is not a token of " +
+                        std::filesystem::path(file_).filename().string());
     }
-    std::vector<int> ids;
-    if (!impl_->library.Encode(text, &ids).ok()) {
-        throw Error(impl_->file + ": SentencePiece cannot encode this text");
-    }
-    return ids;
+    name_tokens();
+    for (const char* name : {"unk_token", "pad_token"})
+        if (const std::string* token = special_token(config, name))
+            named_.emplace_back(name, *token);
+    chat_template_ = {template_of(config), config.file + ": chat_template"};
+    if (format == Format::tokenizer_json) return;  // which says itself what belongs around a text
+    const Json* flag = config.json.find("add_bos_token");
+    const bool is_given = flag && !flag->is_null();
+    if (is_given && !flag->boolean()) throw Error(config.file + ": add_bos_token is no boolean");
+    if (is_given && *flag->boolean() && bos_ < 0)
+        throw Error(config.file + ": add_bos_token is true, but no token is BOS");
+    prefix_.clear();
+    if (bos_ >= 0 && (!is_given || *flag->boolean())) prefix_ = {bos_};
 }
 
-std::vector<int> Tokenizer::encode_from_start(std::string_view text) const {
-    std::vector<int> ids = encode(text);
-    if (adds_bos()) ids.insert(ids.begin(), bos());
-    return ids;
+void Tokenizer::name_tokens() {
+    named_.clear();
+    if (bos_ >= 0) named_.emplace_back("bos_token", bpe_.text(bos_));
+    if (eos_ >= 0) named_.emplace_back("eos_token", bpe_.text(eos_));
 }
 
-std::string_view Tokenizer::bytes(int id) const {
-    return size_t(id) < impl_->bytes.size() ? impl_->bytes[size_t(id)] : std::string_view();
+std::vector<int> Tokenizer::encode_from_start(std::string_view text, Recognised recognised) const {
+    std::vector<int> ids = prefix_;
+    const std::vector<int> middle = bpe_.encode(text, recognised);
+    ids.insert(ids.end(), middle.begin(), middle.end());
+    return ids;
 }
 
 std::string Tokenizer::decode(const std::vector<int>& ids) const {

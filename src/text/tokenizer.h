@@ -1,57 +1,63 @@
-// Text to token ids and back, for SentencePiece models (tokenizer.model).
+// Text to token ids and back, whatever the model's files describe it with.
 #pragma once
 
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/model_source.h"
+#include "text/bpe_tokenizer.h"
 
 namespace aerie {
 
 class Tokenizer {
   public:
-    // Of a tokenizer.model (checked by check_sentencepiece_model first) and, if there, bos/eos and
-    // the chat template of tokenizer_config.json. Throws Error.
+    // Of a tokenizer.json, a tokenizer.model or a GGUF file; with the names of special tokens and
+    // the chat template that lie beside it. Throws Error.
     static Tokenizer load(const TokenizerSource& source);
-    static Tokenizer load(const std::filesystem::path& folder) {
-        return load(read_tokenizer(folder));
-    }
+    static Tokenizer load(const std::filesystem::path& path) { return load(find_tokenizer(path)); }
     // A tokenizer.model alone; `file` names it in errors.
     static Tokenizer from_bytes(std::string_view model, const std::string& file);
-    Tokenizer(Tokenizer&&) noexcept;
-    Tokenizer& operator=(Tokenizer&&) noexcept;
-    ~Tokenizer();
 
-    int size() const;
-    int bos() const;  // -1: none
-    int eos() const;  // -1: none
-    bool adds_bos() const;
-    bool drops_leading_space() const;  // decoded text loses one space that encoding has added
-    const std::string& chat_template() const;  // empty: none
+    int size() const { return bpe_.size(); }
+    int bos() const { return bos_; }  // -1: none
+    int eos() const { return eos_; }  // -1: none
+    bool drops_leading_space() const { return bpe_.drops_leading_space(); }
+    // Special tokens by the names that chat templates have for them: "bos_token".
+    const std::vector<std::pair<std::string, std::string>>& named_tokens() const { return named_; }
+    const NamedText& chat_template() const { return chat_template_; }  // without text: none
+    const std::string& file() const { return file_; }
+    // The rules themselves.
+    const BpeTokenizer& bpe() const { return bpe_; }
 
-    // Ids of plain text, without BOS; special tokens in the text are plain text. Throws UsageError
-    // if the text is larger than 4 MB (64 KB for a model without byte pieces).
-    std::vector<int> encode(std::string_view text) const;
-    // The same with BOS in front where the model wants it: what a prompt or a document begins as.
-    std::vector<int> encode_from_start(std::string_view text) const;
-    // Bytes of one token: a byte token gives its byte, a control token nothing; U+2581 becomes a
-    // space. At the start of a text one leading space is dropped by TextStream, not here. Other ids
-    // (models pad their vocabulary) give nothing.
-    std::string_view bytes(int id) const;
+    // Ids of text inside of others. Throws UsageError if it is larger than 64 MB.
+    std::vector<int> encode(std::string_view text, Recognised recognised = Recognised::none) const {
+        return bpe_.encode(text, recognised);
+    }
+    // What a prompt or a document begins as: with BOS in front where the model wants it.
+    std::vector<int> encode_from_start(std::string_view text,
+                                       Recognised recognised = Recognised::none) const;
+    // Bytes of one token: a byte token gives its byte, a special token nothing. At the start of a
+    // text one leading space is dropped by TextStream, not here. Other ids (models pad their
+    // vocabulary) give nothing.
+    std::string_view bytes(int id) const { return bpe_.bytes(id); }
     // The whole text of some ids, as TextStream gives it without stop strings.
     std::string decode(const std::vector<int>& ids) const;
 
   private:
-    Tokenizer();
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
-};
+    Tokenizer(BpeTokenizer bpe, std::string file);
+    static Tokenizer of_gguf(const TokenizerSource& source);
+    void read_config(const NamedJson& config, TokenizerSource::Format format);
+    void name_tokens();
 
-// Throws Error naming `file` unless the bytes are a SentencePiece model that the library can take
-// without harm: well-formed protobuf, sane piece count, types and scores, no normalisation map.
-void check_sentencepiece_model(std::string_view bytes, const std::string& file);
+    BpeTokenizer bpe_;
+    std::string file_;
+    int bos_ = -1, eos_ = -1;
+    std::vector<int> prefix_;  // of a whole text
+    std::vector<std::pair<std::string, std::string>> named_;
+    NamedText chat_template_;
+};
 
 }  // namespace aerie

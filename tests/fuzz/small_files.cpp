@@ -50,7 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             case 1: {
                 write(folder() / "tokenizer_config.json", text);
                 const Tokenizer tokenizer = Tokenizer::load(folder());
-                for (const int id : apply_chat_template(tokenizer, {{"user", "Hello"}}))
+                Conversation conversation;
+                conversation.add("user", "Hello");
+                for (const int id : encode_chat(tokenizer, render_chat(tokenizer, conversation)))
                     if (id < 0 || id >= tokenizer.size()) std::abort();
                 return;
             }

@@ -1,4 +1,4 @@
-// Fuzzes the check of SentencePiece models, and the library with what the check lets through.
+// Fuzzes the reader of SentencePiece models, and the tokenizer of what it lets through.
 #include "text/tokenizer.h"
 
 #include "fuzz.h"
