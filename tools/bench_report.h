@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "measure/benchmark.h"
 #include "io/json.h"
+#include "measure/benchmark.h"
 
 namespace aerie {
 

@@ -8,6 +8,8 @@
 namespace aerie {
 
 int run_generate(const GenerateOptions& options);
+int run_tokenize(const TokenizeOptions& options);
+int run_render(const RenderOptions& options);
 int run_info(const InfoOptions& options);
 int run_devices(const DevicesOptions& options);
 int run_perplexity(const PerplexityOptions& options);
@@ -21,6 +23,9 @@ int run_compare(const CompareOptions& options);
 LoadOptions locate(const ModelOptions& options);
 // The same for a model that needs no folder: drafting is as with a head unless asked otherwise.
 LoadOptions locate_nothing(const ModelOptions& options);
+
+// A model's folder or file by a name, or by AERIE_MODEL or the default. Throws Error.
+std::filesystem::path locate_model(const std::optional<std::string>& name);
 
 // The recorded acceptance that `aerie bench` replays. Throws Error.
 std::filesystem::path find_acceptance();

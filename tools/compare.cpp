@@ -139,7 +139,7 @@ int run_compare(const CompareOptions& options) {
     const Tokenizer tokenizer = load_tokenizer(files);
     CompareTask task;
     for (const std::string& prompt : prompts)
-        task.prompts.push_back(tokenizer.encode_from_start(prompt));
+        task.prompts.push_back(tokenizer.encode_from_start(prompt, Recognised::all));
     task.max_tokens = options.max_tokens;
     task.on_progress = [&](const std::string& stage) { progress.show(stage); };
     task.cancelled = interrupted;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/verdict.h"
 #include "io/json.h"
+#include "measure/verdict.h"
 
 namespace aerie {
 

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/platform.h"
 #include "engine/generation.h"
 #include "io/json.h"
 #include "measure/learned_costs.h"
@@ -19,18 +20,36 @@ namespace aerie {
 
 namespace {
 
-std::string read_prompt(const GenerateOptions& options) {
-    if (options.prompt) return *options.prompt;
+std::optional<std::string> read_prompt(const GenerateOptions& options) {
+    if (options.prompt) return options.prompt;
+    if (!options.prompt_file && (options.prompt_ids || options.chat.messages)) return {};
     if (!options.prompt_file && isatty(STDIN_FILENO))
         throw UsageError("no prompt: give -p TEXT, -f FILE or pipe it in");
     return read_input(options.prompt_file.value_or("-"));
 }
 
-std::vector<int> prompt_ids(const Tokenizer& tokenizer, const std::string& text, bool chat) {
-    if (!chat) return tokenizer.encode_from_start(text, Recognised::all);
+// The messages of the file, then the prompt; what the model is told first stands in front.
+Conversation conversation_of(const ChatOptions& chat, const std::optional<std::string>& prompt) {
     Conversation conversation;
-    conversation.add("user", text);
-    return encode_chat(tokenizer, render_chat(tokenizer, conversation));
+    if (chat.messages) conversation = read_conversation(read_input(*chat.messages), *chat.messages);
+    if (chat.system) conversation.put_first("system", *chat.system);
+    if (prompt) conversation.add("user", *prompt);
+    conversation.now = platform::local_time();
+    return conversation;
+}
+
+std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& options,
+                            const std::optional<std::string>& prompt) {
+    if (options.prompt_ids) return *options.prompt_ids;
+    if (!options.chat.wanted())
+        return tokenizer.encode_from_start(*prompt,
+                                           options.no_special ? Recognised::none : Recognised::all);
+    const Conversation conversation = conversation_of(options.chat, prompt);
+    if (!options.chat.chat_template)
+        return encode_chat(tokenizer, render_chat(tokenizer, conversation));
+    const std::string& file = *options.chat.chat_template;
+    return encode_chat(
+        tokenizer, render_chat({read_input(file), file}, tokenizer.named_tokens(), conversation));
 }
 
 // Flags as they are; where none is given, the model's own defaults if it asks for sampling.
@@ -154,7 +173,7 @@ int run_generate(const GenerateOptions& options) {
     // What is cheap to refuse comes before what takes time to load.
     sampling_of(options, {});
     LoadOptions load_options = locate(options.model);
-    const std::string prompt = read_prompt(options);
+    const std::optional<std::string> prompt = read_prompt(options);
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
@@ -164,10 +183,10 @@ int run_generate(const GenerateOptions& options) {
     const LearnedCosts costs(model, drafting);
 
     Request request;
-    request.prompt = prompt_ids(tokenizer, prompt, options.chat);
+    request.prompt = prompt_ids(tokenizer, options, prompt);
     request.sampling = sampling_of(options, generation_config(model.files().target));
     request.max_tokens = options.max_tokens;
-    request.eos_ids = eos_ids(model.files(), tokenizer);
+    if (!options.ignore_eos) request.eos_ids = eos_ids(model.files(), tokenizer);
     request.stops = options.stops;
     request.with_logprobs = options.logprobs;
     request.cancelled = interrupted;

@@ -111,10 +111,13 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     return runtime;
 }
 
+fs::path locate_model(const std::optional<std::string>& name) {
+    return find_model(name ? *name : variable("AERIE_MODEL").value_or("aerie-tiny"));
+}
+
 LoadOptions locate(const ModelOptions& options) {
     LoadOptions runtime = locate_nothing(options);
-    runtime.model =
-        find_model(options.model ? *options.model : variable("AERIE_MODEL").value_or("aerie-tiny"));
+    runtime.model = locate_model(options.model);
     const auto head = options.head ? options.head : variable("AERIE_HEAD");
     runtime.head = head ? find_model(*head) : head_beside(runtime.model);
     runtime.draft.method = options.draft.value_or(default_draft_method(!runtime.head.empty()).name);

@@ -14,6 +14,8 @@ namespace {
 int run(int argc, char** argv) {
     const aerie::CommandLine line = aerie::parse_command_line(argc, argv);
     if (line.generate) return aerie::run_generate(*line.generate);
+    if (line.tokenize) return aerie::run_tokenize(*line.tokenize);
+    if (line.render) return aerie::run_render(*line.render);
     if (line.info) return aerie::run_info(*line.info);
     if (line.devices) return aerie::run_devices(*line.devices);
     if (line.perplexity) return aerie::run_perplexity(*line.perplexity);

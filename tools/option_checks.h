@@ -18,7 +18,7 @@ template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
 inline constexpr const char* kModelHelp =
-    "folder, bundled name, or org/name in the Hugging Face cache (default: aerie-tiny)";
+    "folder, .gguf file, bundled name, or org/name in the Hugging Face cache (default: aerie-tiny)";
 
 [[noreturn]] inline void refuse(const std::string& flag, const std::string& expected,
                                 const std::string& text) {
@@ -95,6 +95,13 @@ void add_tree_option(CLI::App& app, ModelOptions& options);
 Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&));
 // "60,6,10" -> a shape within limits; "auto" -> none.
 std::optional<TreeShape> parse_tree(const std::string& text);
+
+// Prompts, conversations and what becomes of them; they are in options_text.cpp.
+void add_prompt(CLI::App& app, std::optional<std::string>& prompt,
+                std::optional<std::string>& file);
+void add_chat(CLI::App& app, GenerateOptions& options);
+void add_tokenize(CLI::App& app, TokenizeOptions& options);
+void add_render(CLI::App& app, RenderOptions& options);
 
 // The commands that measure; they are in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);

@@ -89,13 +89,12 @@ void add_sampling_options(CLI::App& app, GenerateOptions& options) {
 void add_generate(CLI::App& app, GenerateOptions& options) {
     app.option_defaults()->group("Input");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
-    app.add_option("-p,--prompt", options.prompt, "prompt, taken literally")->type_name("TEXT");
-    app.add_option("-f,--file", options.prompt_file, "file with the prompt; - is stdin")
-        ->type_name("FILE");
-    app.add_flag("--chat", options.chat, "wrap the prompt in the model's chat template");
+    add_prompt(app, options.prompt, options.prompt_file);
+    add_chat(app, options);
     app.option_defaults()->group("Output");
     add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
               "most tokens (default: -1, to the end of the context)");
+    app.add_flag("--ignore-eos", options.ignore_eos, "go on after tokens that end a text");
     app.add_option("--stop", options.stops, "end before this text; may be given several times")
         ->allow_extra_args(false)
         ->type_name("TEXT");
@@ -154,6 +153,17 @@ std::vector<std::string> understood(const CLI::App& app,
 
 }  // namespace
 
+namespace {
+
+void check_together(const GenerateOptions& options) {
+    if (options.prompt && options.prompt_file)
+        throw UsageError("--prompt and --file exclude each other");
+    if (options.prompt_ids && (options.prompt || options.prompt_file || options.chat.wanted()))
+        throw UsageError("--prompt-ids is the whole prompt: no other and no chat beside it");
+}
+
+}  // namespace
+
 std::optional<TreeShape> parse_tree(const std::string& text) {
     if (text == "auto") return std::nullopt;
     TreeShape shape;
@@ -183,7 +193,7 @@ void add_type_options(CLI::App& app, ModelOptions& options) {
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head,
-                   "EAGLE-1/2 head (default: MODEL-eagle beside MODEL, if it is there)")
+                   "EAGLE-1/2 head: a folder (default: MODEL-eagle beside MODEL, if it is there)")
         ->type_name("MODEL");
     add_choice(
         app, "--draft-weights", options.draft_weights, kWeightTypes,
@@ -216,6 +226,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     app.require_subcommand(0, 1);
     CommandLine line;
     GenerateOptions generate;
+    TokenizeOptions tokenize;
+    RenderOptions render;
     InfoOptions info;
     DevicesOptions devices;
     PerplexityOptions perplexity;
@@ -224,6 +236,11 @@ CommandLine parse_command_line(int argc, char** argv) {
     CompareOptions compare;
     CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
     add_generate(*generate_app, generate);
+    CLI::App* tokenize_app = app.add_subcommand("tokenize", "Text as the model's tokens, and back");
+    add_tokenize(*tokenize_app, tokenize);
+    CLI::App* render_app =
+        app.add_subcommand("render", "A conversation as the model's chat template writes it");
+    add_render(*render_app, render);
     CLI::App* info_app =
         app.add_subcommand("info", "What a model holds and the memory it will need");
     info_app->add_option("model,-m,--model", info.model.model, kModelHelp)->type_name("MODEL");
@@ -254,7 +271,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     try {
         app.parse(std::move(arguments));
         if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
-        if ((generate.prompt && generate.prompt_file) || (compare.prompt && compare.prompt_file))
+        check_together(generate);
+        if (compare.prompt && compare.prompt_file)
             throw UsageError("--prompt and --file exclude each other");
     } catch (const CLI::Success& help) {
         std::ostringstream text;
@@ -267,6 +285,8 @@ CommandLine parse_command_line(int argc, char** argv) {
                          (given.empty() ? "" : given.front()->get_name() + " ") + "--help)");
     }
     if (*generate_app) line.generate = std::move(generate);
+    if (*tokenize_app) line.tokenize = std::move(tokenize);
+    if (*render_app) line.render = std::move(render);
     if (*info_app) line.info = std::move(info);
     if (*devices_app) line.devices = devices;
     if (*perplexity_app) line.perplexity = std::move(perplexity);

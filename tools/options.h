@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +26,19 @@ struct ModelOptions {
     DraftOptions drafting;  // all but the method
 };
 
+struct ChatOptions {
+    bool on = false;
+    std::optional<std::string> system, messages, chat_template;  // each means `on`
+
+    bool wanted() const { return on || system || messages || chat_template; }
+};
+
 struct GenerateOptions {
     ModelOptions model;
     std::optional<std::string> prompt, prompt_file;  // "-": stdin
-    bool chat = false;
+    std::optional<std::vector<int>> prompt_ids;
+    ChatOptions chat;
+    bool no_special = false, ignore_eos = false;
     int max_tokens = -1;
     std::optional<double> temperature, top_p, min_p;
     std::optional<double> repetition_penalty, frequency_penalty, presence_penalty;
@@ -84,10 +94,24 @@ struct CompareOptions {
     bool json = false, quiet = false;
 };
 
+struct TokenizeOptions {
+    std::optional<std::string> model, prompt, prompt_file, strings, decode;
+    bool no_special = false, json = false;
+};
+
+struct RenderOptions {
+    std::optional<std::string> model, chat_template, bos, eos;
+    std::string conversation;
+    bool add_generation_prompt = false, json = false;
+    std::optional<std::tm> now;
+};
+
 // The command that was given; none where help or the version was asked for.
 struct CommandLine {
     std::string text;  // help or the version, to be shown
     std::optional<GenerateOptions> generate;
+    std::optional<TokenizeOptions> tokenize;
+    std::optional<RenderOptions> render;
     std::optional<InfoOptions> info;
     std::optional<DevicesOptions> devices;
     std::optional<PerplexityOptions> perplexity;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -68,6 +69,8 @@ int processors();  // that this process may use, at least 1
 std::string processor_name();
 size_t memory_bytes();       // of the machine, or what this process may have of it
 size_t peak_memory_bytes();  // that this process has had
+
+std::tm local_time();  // now, by the clock of this place
 
 std::filesystem::path program();       // this program's file; empty: not known
 std::filesystem::path cache_folder();  // of the user, for all programs; empty: not known

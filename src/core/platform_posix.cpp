@@ -162,6 +162,13 @@ size_t peak_memory_bytes() {
     return size_t(usage.ru_maxrss) * 1024;
 }
 
+std::tm local_time() {
+    const std::time_t now = std::time(nullptr);
+    std::tm shown = {};
+    ::localtime_r(&now, &shown);
+    return shown;
+}
+
 fs::path program() {
     std::error_code ignored;
     return fs::read_symlink("/proc/self/exe", ignored);

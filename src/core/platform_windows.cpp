@@ -176,6 +176,13 @@ size_t peak_memory_bytes() {
                : 0;
 }
 
+std::tm local_time() {
+    const std::time_t now = std::time(nullptr);
+    std::tm shown = {};
+    ::localtime_s(&shown, &now);
+    return shown;
+}
+
 fs::path program() {
     wchar_t path[32768];
     const DWORD length = ::GetModuleFileNameW(nullptr, path, DWORD(std::size(path)));

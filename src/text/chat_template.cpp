@@ -61,6 +61,12 @@ void Conversation::add(const std::string& role, const std::string& content) {
     messages = std::move(all);
 }
 
+void Conversation::put_first(const std::string& role, const std::string& content) {
+    Json::Array all = *messages.array();
+    all.insert(all.begin(), Json::Object{{"role", role}, {"content", content}});
+    messages = std::move(all);
+}
+
 Conversation read_conversation(std::string_view json, const std::string& file) {
     Json root = Json::parse(json, file);
     Conversation conversation;
@@ -85,11 +91,11 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
         .render(variables_of(conversation, tokens), conversation.now);
 }
 
-jinja::Rendered render_chat(const Tokenizer& tokenizer, const Conversation& conversation) {
+const NamedText& chat_template_of(const Tokenizer& tokenizer) {
     if (tokenizer.chat_template().text.empty())
         throw Error(tokenizer.file() +
                     ": the model has no chat template; give one with --template FILE");
-    return render_chat(tokenizer.chat_template(), tokenizer.named_tokens(), conversation);
+    return tokenizer.chat_template();
 }
 
 std::vector<int> encode_chat(const Tokenizer& tokenizer, const jinja::Rendered& rendered) {

@@ -15,9 +15,10 @@ struct Conversation {
     Json tools, documents;              // null: none
     Json kwargs;                        // an object of further variables; null: none
     bool add_generation_prompt = true;  // go on to where the assistant's answer begins
-    std::tm now{};                      // for templates that tell the date
+    std::tm now{};                      // what templates see that tell the date
 
     void add(const std::string& role, const std::string& content);
+    void put_first(const std::string& role, const std::string& content);
 };
 
 // {"messages": ..., "tools": ..., "documents": ..., "kwargs": ...}, or the list of messages alone.
@@ -36,7 +37,10 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
 // Ids of a rendered text, without any BOS but the template's own.
 std::vector<int> encode_chat(const Tokenizer& tokenizer, const jinja::Rendered& rendered);
 
-// The same of a conversation. Throws Error if the tokenizer has no chat template.
-jinja::Rendered render_chat(const Tokenizer& tokenizer, const Conversation& conversation);
+// The model's own. Throws Error if it has none.
+const NamedText& chat_template_of(const Tokenizer& tokenizer);
+inline jinja::Rendered render_chat(const Tokenizer& tokenizer, const Conversation& conversation) {
+    return render_chat(chat_template_of(tokenizer), tokenizer.named_tokens(), conversation);
+}
 
 }  // namespace aerie

@@ -1,0 +1,106 @@
+// `aerie tokenize`: texts as a model's tokens, and tokens as text.
+#include <unistd.h>
+
+#include "commands.h"
+#include "core/error.h"
+#include "core/utf8.h"
+#include "format.h"
+#include "io/json.h"
+#include "terminal.h"
+#include "text/tokenizer.h"
+
+namespace aerie {
+
+namespace {
+
+std::vector<std::string> read_strings(const std::string& file) {
+    const Json list = Json::parse(read_input(file), file);
+    if (!list.array()) throw Error(file + ": expected a list of texts");
+    std::vector<std::string> strings;
+    for (const Json& item : *list.array()) {
+        if (!item.string())
+            throw Error(file + ": entry " + std::to_string(strings.size()) + " is no text");
+        strings.push_back(*item.string());
+    }
+    return strings;
+}
+
+std::vector<std::vector<int>> read_lists(const std::string& file) {
+    const Json lists = Json::parse(read_input(file), file);
+    if (!lists.array()) throw Error(file + ": expected a list of lists of ids");
+    std::vector<std::vector<int>> result;
+    for (const Json& list : *lists.array()) {
+        const auto fail = [&] {
+            throw Error(file + ": entry " + std::to_string(result.size()) + " is no list of ids");
+        };
+        if (!list.array()) fail();
+        std::vector<int> ids;
+        for (const Json& item : *list.array()) {
+            int64_t id = 0;
+            if (!item.integer(id) || id < 0 || id > INT32_MAX) fail();
+            ids.push_back(int(id));
+        }
+        result.push_back(std::move(ids));
+    }
+    return result;
+}
+
+std::vector<std::string> texts_of(const TokenizeOptions& options) {
+    if (options.strings) return read_strings(*options.strings);
+    if (options.prompt) return {*options.prompt};
+    if (!options.prompt_file && isatty(STDIN_FILENO))
+        throw UsageError("no text: give -p TEXT, -f FILE, --strings FILE or pipe it in");
+    return {read_input(options.prompt_file.value_or("-"))};
+}
+
+Json list_of(const std::vector<int>& ids) {
+    return Json::Array(ids.begin(), ids.end());
+}
+
+Json decoded(const BpeTokenizer& tokenizer, const std::vector<int>& ids) {
+    return Json::Object{{"decoded", tokenizer.decode(ids, false)},
+                        {"decoded_skip", tokenizer.decode(ids, true)}};
+}
+
+// A line a token: its id and what it stands for.
+std::string table(const BpeTokenizer& tokenizer, const std::vector<int>& ids) {
+    std::string lines;
+    for (const int id : ids)
+        lines += format("%7d  ", id) + in_quotes(tokenizer.decode({id}, false)) + "\n";
+    return lines;
+}
+
+}  // namespace
+
+int run_tokenize(const TokenizeOptions& options) {
+    const int inputs = int(options.prompt.has_value()) + int(options.prompt_file.has_value()) +
+                       int(options.strings.has_value()) + int(options.decode.has_value());
+    if (inputs > 1) throw UsageError("--prompt, --file, --strings and --decode exclude each other");
+    const Tokenizer tokenizer = Tokenizer::load(locate_model(options.model));
+    const BpeTokenizer& rules = tokenizer.bpe();
+    Json::Array results;
+    if (options.decode) {
+        for (const std::vector<int>& ids : read_lists(*options.decode)) {
+            results.push_back(decoded(rules, ids));
+            if (!options.json) print(rules.decode(ids, false) + "\n");
+        }
+    } else {
+        const Recognised recognised = options.no_special ? Recognised::none : Recognised::all;
+        for (const std::string& text : texts_of(options)) {
+            const std::vector<int> whole = rules.encode_whole(text, recognised);
+            Json result = Json::Object{{"ids", list_of(rules.encode(text, recognised))},
+                                       {"ids_special", list_of(whole)}};
+            const Json texts = decoded(rules, whole);
+            for (const auto& [name, value] : *texts.object()) result.set(name, value);
+            results.push_back(std::move(result));
+            if (!options.json) print(table(rules, tokenizer.encode_from_start(text, recognised)));
+        }
+    }
+    if (options.json)
+        print(Json(Json::Object{{"schema", "aerie-tokenize-1"}, {"results", std::move(results)}})
+                  .dump() +
+              "\n");
+    return 0;
+}
+
+}  // namespace aerie
