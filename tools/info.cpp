@@ -1,10 +1,15 @@
-// `aerie info`: a model's shape and the memory that it will need, without loading it.
+// `aerie info`: what a model is, what it says and the memory that it will need, without loading it.
+#include <algorithm>
+
 #include "backend/registry.h"
 #include "commands.h"
+#include "core/platform.h"
+#include "core/utf8.h"
 #include "format.h"
 #include "io/json.h"
 #include "model/shapes.h"
 #include "terminal.h"
+#include "text/chat_template.h"
 
 namespace aerie {
 
@@ -37,13 +42,22 @@ Json types_json(const WeightTypes& types) {
     return json;
 }
 
-std::string types_of(const Checkpoint& checkpoint) {
-    std::string types;
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        if (const std::string type = aerie::name(tensor.dtype);
-            types.find(type) == std::string::npos)
-            types += (types.empty() ? "" : ", ") + type;
-    return types;
+// "Q4_K 61 %, Q6_K 38 %, F32 1 %": of the file's bytes, the most first.
+std::string file_types(const Checkpoint& checkpoint) {
+    const FileTypes types = checkpoint.file_types();
+    std::vector<std::pair<size_t, std::string>> sorted;
+    size_t all = 0;
+    for (const auto& [name, bytes] : types) {
+        sorted.emplace_back(bytes, name);
+        all += bytes;
+    }
+    std::sort(sorted.rbegin(), sorted.rend());
+    std::string text;
+    for (const auto& [bytes, name] : sorted) {
+        text += (text.empty() ? "" : ", ") + name;
+        if (sorted.size() > 1) text += format(" %.3g %%", 100 * double(bytes) / double(all));
+    }
+    return text + format(", %.1f MiB", double(all) / double(1 << 20));
 }
 
 size_t parameters(const Checkpoint& checkpoint) {
@@ -53,12 +67,27 @@ size_t parameters(const Checkpoint& checkpoint) {
     return count;
 }
 
+std::string types_of(const Checkpoint& checkpoint) {
+    std::string types;
+    for (const auto& [name, bytes] : checkpoint.file_types())
+        types += (types.empty() ? "" : ", ") + name;
+    return types;
+}
+
+Json file_json(const Checkpoint& checkpoint) {
+    Json::Object json;
+    for (const auto& [name, bytes] : checkpoint.file_types())
+        json.emplace_back(name, uint64_t(bytes));
+    return json;
+}
+
 Json model_json(const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
     Json json(Json::Object{{"folder", source.path.string()},
                            {"architecture", config.architecture},
                            {"parameters", uint64_t(parameters(checkpoint))},
-                           {"types", types_of(checkpoint)}});
+                           {"types", types_of(checkpoint)},
+                           {"file_bytes", file_json(checkpoint)}});
     const Json sizes = sizes_json(config);
     for (const auto& [name, value] : *sizes.object()) json.set(name, value);
     return json;
@@ -67,18 +96,75 @@ Json model_json(const ModelConfig& config, const ModelSource& source) {
 std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
     return format("%-8s ", role) + source.path.string() + "\n" +
-           format("         %s, %.1f M parameters (%s), %d layer%s\n", config.architecture.c_str(),
-                  double(parameters(checkpoint)) / 1e6, types_of(checkpoint).c_str(), config.layers,
+           format("         %s, %.1f M parameters, %d layer%s\n", config.architecture.c_str(),
+                  double(parameters(checkpoint)) / 1e6, config.layers,
                   config.layers == 1 ? "" : "s") +
            format("         hidden %d, FFN %d, %d heads of %d (%d for KV), vocabulary %d\n",
                   config.hidden, config.intermediate, config.attention.heads,
-                  config.attention.head_dim, config.attention.kv_heads, config.vocab);
+                  config.attention.head_dim, config.attention.kv_heads, config.vocab) +
+           "         in the file: " + file_types(checkpoint) + "\n";
+}
+
+// What the model's chat template makes of two turns, and what stood in the way.
+struct TwoTurns {
+    std::string text, problem;
+};
+
+TwoTurns two_turns(const Tokenizer& tokenizer) {
+    Conversation conversation;
+    conversation.add("user", "Hello.");
+    conversation.add("assistant", "Hi.");
+    conversation.add("user", "How are you?");
+    conversation.now = platform::local_time();
+    try {
+        return {render_chat(tokenizer, conversation).text, ""};
+    } catch (const Error& error) {
+        return {"", error.what()};
+    }
+}
+
+std::string tokenizer_lines(const Tokenizer& tokenizer) {
+    const auto shown = [&](int id) {
+        return id < 0 ? std::string("none") : in_quotes(tokenizer.bpe().text(id));
+    };
+    std::string lines = format("tokens   %d", tokenizer.size()) + ", BOS " +
+                        shown(tokenizer.bos()) + ", EOS " + shown(tokenizer.eos()) + "\n";
+    const TwoTurns turns = two_turns(tokenizer);
+    if (!turns.problem.empty()) return lines + "chat     " + printable(turns.problem) + "\n";
+    lines += "chat     ";
+    for (const char c : turns.text) {
+        lines += c;
+        if (c == '\n') lines += "         ";
+    }
+    return lines + "\n";
+}
+
+Json tokenizer_json(const Tokenizer& tokenizer) {
+    const TwoTurns turns = two_turns(tokenizer);
+    Json json = Json::Object{
+        {"tokens", tokenizer.size()}, {"bos", tokenizer.bos()}, {"eos", tokenizer.eos()}};
+    json.set("chat", turns.problem.empty() ? Json(turns.text) : Json());
+    return json;
+}
+
+bool fits(const MemoryPlan& plan, const Capabilities& device) {
+    return device.problem.empty() && plan.total() <= device.memory_bytes;
+}
+
+std::string fitting_line(const MemoryPlan& plan, int largest, const std::string& device) {
+    std::string line = "fits     ";
+    for (const Capabilities& one : list_devices())
+        line += one.name + (fits(plan, one) ? ": yes, " : ": no, ") +
+                format("%.1f GiB; ", double(one.memory_bytes) / double(1 << 30));
+    return line + format("largest context on %s: %d\n", device.c_str(), largest);
 }
 
 std::string model_table(const ModelFiles& files, const Backend& backend,
+                        const std::optional<Tokenizer>& tokenizer,
                         const std::vector<Line>& memory) {
     std::string table = model_lines("target", files.config, files.target);
     if (files.head_config) table += model_lines("head", *files.head_config, *files.head);
+    table += tokenizer ? tokenizer_lines(*tokenizer) : "tokens   no tokenizer\n";
     table += format("memory   on %s with a context of %d (model: %d)\n",
                     backend.capabilities().name.c_str(), files.context, files.config.context);
     for (const Line& line : memory)
@@ -91,25 +177,35 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
 
 int run_info(const InfoOptions& options) {
     const LoadOptions runtime = locate(options.model);
-    const ModelFiles files = ModelFiles::open(runtime);
+    ModelFiles files = ModelFiles::open(runtime);
+    std::optional<Tokenizer> tokenizer;
+    if (files.target.tokenizer) tokenizer = load_tokenizer(files);
     const auto backend = open_device(runtime.device, {runtime.threads});
     const MemoryPlan plan = files.plan(runtime, *backend);
     const std::vector<Line> memory = memory_lines(plan);
+    const int largest = files.largest_context(runtime, *backend);
     if (options.json) {
         Json::Object bytes;
         for (const Line& line : memory) bytes.emplace_back(line.key, uint64_t(line.bytes));
         Json result(Json::Object{{"schema", "aerie-info-1"},
                                  {"device", backend->capabilities().name},
                                  {"context", files.context},
+                                 {"largest_context", largest},
                                  {"target", model_json(files.config, files.target)}});
         if (files.head_config) result.set("head", model_json(*files.head_config, *files.head));
+        if (tokenizer) result.set("tokenizer", tokenizer_json(*tokenizer));
+        Json::Array fitting;
+        for (const Capabilities& device : list_devices())
+            if (fits(plan, device)) fitting.push_back(device.name);
+        result.set("fits", std::move(fitting));
         result.set("memory_bytes", std::move(bytes));
         result.set("matrix_bytes", Json::Object{{"target", types_json(plan.target_types)},
                                                 {"head", types_json(plan.head_types)}});
         print(result.dump() + "\n");
         return 0;
     }
-    print(model_table(files, *backend, memory));
+    print(model_table(files, *backend, tokenizer, memory) +
+          fitting_line(plan, largest, backend->capabilities().name));
     return 0;
 }
 

@@ -36,8 +36,7 @@ constexpr size_t kProgramBytes = 6 << 20;
 constexpr size_t kTokenizerFactor = 15;
 
 size_t program_bytes(const ModelSource& source) {
-    return kProgramBytes +
-           (source.tokenizer ? source.tokenizer->size_bytes * kTokenizerFactor : 0);
+    return kProgramBytes + (source.tokenizer ? source.tokenizer->size_bytes * kTokenizerFactor : 0);
 }
 
 bool needs_head(const DraftOptions& draft) {
@@ -135,6 +134,26 @@ MemoryPlan ModelFiles::plan(const LoadOptions& options, const Backend& backend) 
     plan.program = program_bytes(target);
     plan.loading = loading > plan.kv_cache ? loading - plan.kv_cache : 0;
     return plan;
+}
+
+int ModelFiles::largest_context(const LoadOptions& options, const Backend& backend) {
+    const int asked = context;
+    const auto fits = [&](int positions) {
+        context = positions;
+        try {
+            return plan(options, backend).total() <= backend.capabilities().memory_bytes;
+        } catch (const Error&) {
+            return false;  // more than the device takes, whatever its memory
+        }
+    };
+    int low = 0, high = config.context;
+    if (fits(high)) low = high;
+    while (high - low > 1) {
+        const int middle = low + (high - low) / 2;
+        (fits(middle) ? low : high) = middle;
+    }
+    context = asked;
+    return low;
 }
 
 Limits ModelFiles::limits(const LoadOptions& options, const Capabilities& device) const {

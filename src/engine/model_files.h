@@ -73,6 +73,8 @@ struct ModelFiles {
     WeightTypes target_types(const LoadOptions& options) const;
     WeightTypes draft_types(const LoadOptions& options) const;
     MemoryPlan plan(const LoadOptions& options, const Backend& backend) const;
+    // The largest context, up to the model's, whose plan fits into the device's memory; 0: none.
+    int largest_context(const LoadOptions& options, const Backend& backend);
     // What target and head ask of a backend. Throws Error, naming the file, where it takes less.
     Limits limits(const LoadOptions& options, const Capabilities& device) const;
     // Reserves that, before anything is loaded. Throws Error also where the host's memory cannot
