@@ -21,7 +21,7 @@ ModelConfig tiny_config() {
     config.layers = 3;
     config.vocab = kVocab;
     config.context = 8192;
-    config.attention = {4, 2, 16};
+    config.attention = {2, 1, 16};
     return config;
 }
 
