@@ -47,6 +47,7 @@ struct AttentionParams {
     uint first_row;               // of this block of rows
     uint qkv_stride, k_stride, v_stride, pages_stride;
     uint most_chunks;  // that the scratch has room for, of each head
+    uint window;       // positions that a row sees at most
     float scale;
 };
 
@@ -55,7 +56,7 @@ struct MergeParams {
     uint together;           // heads that are merged together
     uint first_row;          // of this block of rows
     uint units, out_stride;  // units of `together` heads
-    uint most_chunks;
+    uint most_chunks, window;
 };
 
 struct GatherParams {

@@ -79,6 +79,7 @@ struct QuantMatmulTask {
 // Where the tokens that a row sees lie in the cache; fields as in core/rows.h.
 struct History {
     int position;
+    int first;  // position that the row sees
     int prefix;
     const int32_t* path;
     int slot;              // -1: a padding row, whose output becomes 0

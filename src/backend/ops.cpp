@@ -83,7 +83,7 @@ DType Backend::activation_type(const Weight& w) const {
 }
 
 void MatmulSwiglu::run_parts(Backend& be, Label label) const {
-    be.run(Matmul{gate_up, x, weight}, {"gate_up", label.layer});
+    be.run(Matmul{gate_up, x, weight, Accumulate::no, bias}, {"gate_up", label.layer});
     be.run(Swiglu{out, gate_up}, label);
 }
 
@@ -131,7 +131,7 @@ void RopeAppend::check(const Backend&) const {
 void Attention::check(const Backend&) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim));
+    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim) && window >= 0);
 }
 
 void Swiglu::check(const Backend&) const {
@@ -142,6 +142,7 @@ void MatmulSwiglu::check([[maybe_unused]] const Backend& be) const {
     assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
     assert(is(gate_up, DType::F32, x.rows, weight.rows));
     assert(is_activation(out, x.rows, weight.rows / 2));
+    assert(!bias || is(bias, DType::F32, 1, weight.rows));
 }
 
 void Add::check(const Backend&) const {

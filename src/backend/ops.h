@@ -102,7 +102,7 @@ struct RopeAppend {
 };
 
 // out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical
-// order; chunks of floor(position / 64).
+// order; chunks of floor(position / 64). What lies before a row's window counts for nothing.
 struct Attention {
     static constexpr const char* kName = "attention";
     Tensor out;  // [M, heads * head_dim]
@@ -110,6 +110,7 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
+    int window = 0;  // positions that a row sees, itself included; 0: all
     void check(const Backend& be) const;
 };
 
@@ -121,13 +122,14 @@ struct Swiglu {
     void check(const Backend& be) const;
 };
 
-// Swiglu of x [M, K] * weight [2 I, K]^T.
+// Swiglu of x [M, K] * weight [2 I, K]^T + bias.
 struct MatmulSwiglu {
     static constexpr const char* kName = "matmul_swiglu";
     Tensor out;      // [M, I]
     Tensor gate_up;  // F32 [M, 2 I]: scratch; what it holds then is not defined
     Tensor x;
     const Weight& weight;
+    Tensor bias = {};  // F32 [1, 2 I]; may be absent
     void check(const Backend& be) const;
     void run_parts(Backend& be, Label label) const;
 };

@@ -23,6 +23,8 @@ struct ModelConfig {
     Rope rope;
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
+    bool attention_output_bias = false, mlp_bias = false;
+    std::vector<int> windows;  // of each layer, as in Attention; empty: none anywhere
     std::vector<int> eos_ids;  // of config.json
 
     // The tensor that the LM head is made of.
@@ -34,6 +36,7 @@ struct ModelConfig {
     }
     int attention_columns() const { return attention.heads * attention.head_dim; }
     int kv_columns() const { return attention.kv_heads * attention.head_dim; }
+    int window(int layer) const { return windows.empty() ? 0 : windows[size_t(layer)]; }
 };
 
 // What passes of up to `rows` rows over `slots` KV slots ask of a backend.

@@ -34,6 +34,8 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
         bias_ = loader.vector({{prefix + "q_proj.bias", q_rows},
                                {prefix + "k_proj.bias", kv_rows},
                                {prefix + "v_proj.bias", kv_rows}});
+    if (config.attention_output_bias)
+        out_bias_ = loader.vector(prefix + "o_proj.bias", config.hidden);
 }
 
 void SelfAttention::run(Backend& be, const ModelConfig& config, const Activations& scratch,
@@ -45,8 +47,9 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
     if (q_norm_.tensor)
         run("head norm", HeadNorm{qkv, q_norm_, k_norm_, config.attention, config.rms_epsilon});
     run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
-    run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
-    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});
+    run("attention",
+        Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer)});
+    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
 }
 
 Ffn::Ffn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
@@ -54,13 +57,17 @@ Ffn::Ffn(const WeightLoader& loader, const ModelConfig& config, const std::strin
                               {prefix + "up_proj.weight", config.intermediate}},
                              config.hidden, WeightUse::gated);
     down_ = loader.matrix({{prefix + "down_proj.weight", config.hidden}}, config.intermediate);
+    if (!config.mlp_bias) return;
+    gate_up_bias_ = loader.vector({{prefix + "gate_proj.bias", config.intermediate},
+                                   {prefix + "up_proj.bias", config.intermediate}});
+    down_bias_ = loader.vector(prefix + "down_proj.bias", config.hidden);
 }
 
 void Ffn::run(Backend& be, const Activations& scratch, Tensor x, Tensor input, int layer) const {
     const Tensor gate_up = scratch.gate_up.row_range(0, x.rows);
     const Tensor gated = activation_in(be, scratch.gated, *down_, x.rows);
-    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_}, {"swiglu", layer});
-    be.run(Matmul{x, gated, *down_, Accumulate::yes}, {"down", layer});
+    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_, gate_up_bias_}, {"swiglu", layer});
+    be.run(Matmul{x, gated, *down_, Accumulate::yes, down_bias_}, {"down", layer});
 }
 
 DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,

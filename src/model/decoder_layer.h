@@ -49,7 +49,7 @@ class SelfAttention {
 
   private:
     std::unique_ptr<Weight> qkv_, out_;
-    Vector bias_;             // of q, k and v; may be absent
+    Vector bias_, out_bias_;  // of q, k and v, of the output; may be absent
     Vector q_norm_, k_norm_;  // may be absent
 };
 
@@ -63,6 +63,7 @@ class Ffn {
 
   private:
     std::unique_ptr<Weight> gate_up_, down_;
+    Vector gate_up_bias_, down_bias_;  // may be absent
 };
 
 class DecoderLayer {

@@ -94,6 +94,7 @@ ModelConfig head_shape(const ModelConfig& target) {
     ModelConfig head = target;
     head.architecture = "eagle";
     head.layers = 1;
+    head.windows.clear();
     return head;
 }
 

@@ -32,10 +32,16 @@ void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const st
         for (const char* qk : {"q", "k"})
             tensors.push_back(
                 {prefix + "self_attn." + qk + "_norm.weight", {c.attention.head_dim}});
-    if (!c.qkv_bias) return;
-    tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
-    for (const char* kv : {"k", "v"})
-        tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+    if (c.qkv_bias) {
+        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
+        for (const char* kv : {"k", "v"})
+            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+    }
+    if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
+    if (!c.mlp_bias) return;
+    for (const char* part : {"gate", "up"})
+        tensors.push_back({prefix + "mlp." + part + "_proj.bias", {c.intermediate}});
+    tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
 }
 
 // SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbours become independent words.

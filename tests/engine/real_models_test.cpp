@@ -63,7 +63,8 @@ TEST_P(RealModels, GoOnAsTransformersDoes) {
     int texts = 0;
     for (const Json& entry : *all.find(GetParam())->array()) {
         std::vector<int> want = ints(*entry.find("ids"));
-        want.resize(size_t(entry.find("safe")->number()));
+        const size_t safe = size_t(entry.find("safe")->number());
+        want.resize(std::min(safe, size_t(most_tokens(int(safe)))));
         if (want.empty()) continue;
         EXPECT_EQ(decode(*plain_.session, ints(*entry.find("prompt_ids")), int(want.size())), want)
             << "text " << texts;
@@ -74,7 +75,7 @@ TEST_P(RealModels, GoOnAsTransformersDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Names, RealModels,
                          testing::Values("llama3", "llama3-tied", "llama-linear", "llama-yarn",
-                                         "qwen2", "qwen3"),
+                                         "mistral-window", "qwen2", "qwen3"),
                          [](const auto& info) {
                              std::string name = info.param;
                              std::replace(name.begin(), name.end(), '-', '_');
