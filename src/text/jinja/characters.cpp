@@ -68,12 +68,6 @@ char32_t last_char(std::string_view text) {
     return first_char(text.substr(at));
 }
 
-void append_char(std::string& out, char32_t code) {
-    utf8proc_uint8_t bytes[4];
-    const auto size = utf8proc_encode_char(utf8proc_int32_t(code), bytes);
-    out.append(reinterpret_cast<const char*>(bytes), size_t(size));
-}
-
 bool is_space(char32_t code) {
     if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
     const utf8proc_category_t kind = category(code);

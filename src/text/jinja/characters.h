@@ -19,7 +19,6 @@ size_t char_count(std::string_view text);
 size_t byte_of_char(std::string_view text, size_t index);
 char32_t first_char(std::string_view text);  // not empty
 char32_t last_char(std::string_view text);   // not empty
-void append_char(std::string& out, char32_t code);
 
 bool is_space(char32_t code);       // str.isspace
 bool is_line_break(char32_t code);  // str.splitlines
