@@ -46,7 +46,8 @@ utf8proc_category_t category(char32_t code) {
 
 }  // namespace
 
-size_t char_count(std::string_view text) {
+size_t char_count(Workspace& workspace, std::string_view text) {
+    workspace.touch(text.size());
     size_t count = 0;
     for (const char byte : text) count += (byte & 0xC0) != 0x80 ? 1 : 0;
     return count;

@@ -14,7 +14,7 @@ inline size_t char_size(char first) {
     const auto byte = static_cast<unsigned char>(first);
     return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
-size_t char_count(std::string_view text);
+size_t char_count(Workspace& workspace, std::string_view text);
 // The byte where character `index` begins; the size of the text if it has fewer.
 size_t byte_of_char(std::string_view text, size_t index);
 char32_t first_char(std::string_view text);  // not empty

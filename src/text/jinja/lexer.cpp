@@ -12,6 +12,7 @@ namespace aerie::jinja {
 namespace {
 
 constexpr size_t kMaxTokens = 100'000;
+constexpr size_t kMaxName = 200;  // comparing two is one step
 
 class Lexer {
   public:
@@ -202,6 +203,7 @@ void Lexer::tag_token() {
         end += char_size(source_[end]);
     }
     if (end == at_) return op();
+    if (end - at_ > kMaxName) fail("name of more than " + std::to_string(kMaxName) + " bytes");
     add(TokenKind::name, source_.substr(at_, end - at_));
     move_to(end);
 }
