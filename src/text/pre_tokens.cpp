@@ -137,6 +137,7 @@ std::vector<std::string_view> PreTokens::cut(std::string_view text, bool begins_
                                              Regex::Room& room) const {
     std::vector<Word> words, next;
     std::vector<Span> found;
+    const Regex::Room::Watch watch(room);
     if (!text.empty()) words.push_back({text, begins_text});
     for (const Step& step : steps_) {
         next.clear();
