@@ -42,12 +42,14 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
     const AttentionShape& attention = config.attention;
     return {.rows = rows,
             .top_k = kMaxTopK,
-            .widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()}),
+            .widest = std::max({2 * config.intermediate, 2 * config.experts.intermediate,
+                                2 * config.hidden, config.qkv_columns()}),
             .vocab = config.vocab,
             .context = slots,
             .heads = attention.heads,
             .queries = attention.heads / attention.kv_heads,
-            .head_dim = attention.head_dim};
+            .head_dim = attention.head_dim,
+            .places = rows * config.experts.chosen};
 }
 
 namespace {
@@ -58,10 +60,10 @@ struct Architecture {
     bool qkv_bias, qk_norm;
     bool may_have_window;
 };
-constexpr Architecture kArchitectures[] = {{"llama", false, false, false},
-                                           {"mistral", false, false, true},
-                                           {"qwen2", true, false, true},
-                                           {"qwen3", false, true, true}};
+constexpr Architecture kArchitectures[] = {
+    {"llama", false, false, false},  {"mistral", false, false, true},
+    {"qwen2", true, false, true},    {"qwen3", false, true, true},
+    {"mixtral", false, false, true}, {"qwen3_moe", false, true, true}};
 
 const Architecture& architecture_of(const Fields& fields) {
     const std::string type = fields.string("model_type", "missing");
@@ -91,6 +93,8 @@ ModelConfig parse_model_config(const Json& json, const std::string& source) {
     config.qk_norm = architecture.qk_norm;
     if (architecture.may_have_window) check_window(fields, config.context);
     config.layers = fields.integer("num_hidden_layers", 1, 1024);
+    if (const ExpertNames* names = find_expert_names(config.architecture))
+        config.experts = parse_experts(fields, *names, config.layers);
     config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
     config.eos_ids = fields.ids("eos_token_id", config.vocab);
     for (const char* bias : {"attention_bias", "mlp_bias"})

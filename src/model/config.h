@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "io/model_source.h"
+#include "model/expert_config.h"
 #include "model/rope.h"
 
 namespace aerie {
@@ -23,6 +24,7 @@ struct ModelConfig {
     Rope rope;
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
+    ExpertConfig experts;      // of the layers that have some
     std::vector<int> eos_ids;  // of config.json
 
     // The tensor that the LM head is made of.
