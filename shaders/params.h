@@ -37,6 +37,29 @@ struct MatmulParams {
     uint accumulates, has_bias;
 };
 
+struct ExpertMatmulParams {
+    uint rows, inner, panels;  // of an expert's weight, which this part holds
+    uint x_stride, out_stride;
+    uint each;          // places of a row of x
+    uint tile_parts;    // workgroups of a tile for each strip
+    uint first, count;  // the part has expert e as number first + e below count
+};
+
+struct RouteParams {
+    uint experts, chosen;
+    uint logits_stride, ids_stride, weights_stride;
+    uint normalised;
+};
+
+struct PlacesParams {
+    uint places, chosen, ids_stride, experts, most_tiles;
+};
+
+struct ExpertSumParams {
+    uint cols, chosen;
+    uint out_stride, x_stride, weights_stride;
+};
+
 struct RopeParams {
     uint heads, kv_heads, head_dim;
     uint qkv_stride, rope_stride, k_stride, v_stride, pages_stride;

@@ -37,6 +37,9 @@ struct MatmulOutput {
     float* out;
     size_t out_stride;
     bool accumulate;
+    const int32_t* places;  // row of `out` that each column has; null: they follow each other
+
+    float* column(int c) const { return out + size_t(places ? places[c] : c) * out_stride; }
 };
 
 // x [columns, inner] * weight [rows, inner]^T

@@ -70,7 +70,7 @@ Buffer CudaBackend::allocate(size_t size_bytes) {
 
 CudaWeight::CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
                        const std::function<Buffer(size_t)>& allocate)
-    : Weight(blocks) {
+    : Weight(blocks, use) {
     size_t bytes = 0;
     for (const WeightSegment& place : segments) {
         // Gate and up of one type lie row by row beside each other.

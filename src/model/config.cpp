@@ -47,12 +47,14 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
     const AttentionShape& attention = config.attention;
     return {.rows = rows,
             .top_k = kMaxTopK,
-            .widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()}),
+            .widest = std::max({2 * config.intermediate, 2 * config.experts.intermediate,
+                                2 * config.hidden, config.qkv_columns()}),
             .vocab = config.vocab,
             .context = slots,
             .heads = attention.heads,
             .queries = attention.heads / attention.kv_heads,
-            .head_dim = attention.head_dim};
+            .head_dim = attention.head_dim,
+            .places = rows * config.experts.chosen};
 }
 
 namespace {
@@ -119,10 +121,10 @@ struct Architecture {
     bool qkv_bias, qk_norm;
     Windows windows;
 };
-constexpr Architecture kArchitectures[] = {{"llama", false, false, Windows::never},
-                                           {"mistral", false, false, Windows::everywhere},
-                                           {"qwen2", true, false, Windows::later},
-                                           {"qwen3", false, true, Windows::later}};
+constexpr Architecture kArchitectures[] = {
+    {"llama", false, false, Windows::never},        {"mistral", false, false, Windows::everywhere},
+    {"qwen2", true, false, Windows::later},         {"qwen3", false, true, Windows::later},
+    {"mixtral", false, false, Windows::everywhere}, {"qwen3_moe", false, true, Windows::later}};
 
 const Architecture& architecture_of(const Fields& fields) {
     const std::string type = fields.string("model_type", "missing");
@@ -146,6 +148,8 @@ ModelConfig parse_model_config(const Json& json, const std::string& source) {
     config.layers = fields.integer("num_hidden_layers", 1, 1024);
     config.windows = parse_windows(fields, architecture.windows, config.layers);
     parse_biases(fields, config);
+    if (const ExpertNames* names = find_expert_names(config.architecture))
+        config.experts = parse_experts(fields, *names, config.layers);
     config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
     config.eos_ids = fields.ids("eos_token_id", config.vocab);
     return config;

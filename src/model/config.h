@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "io/model_source.h"
+#include "model/expert_config.h"
 #include "model/rope.h"
 
 namespace aerie {
@@ -25,6 +26,7 @@ struct ModelConfig {
     bool qkv_bias = false, qk_norm = false;
     bool attention_output_bias = false, mlp_bias = false;
     std::vector<int> windows;  // of each layer, as in Attention; empty: none anywhere
+    ExpertConfig experts;      // of the layers that have some
     std::vector<int> eos_ids;  // of config.json
 
     // The tensor that the LM head is made of.

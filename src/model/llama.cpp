@@ -34,7 +34,8 @@ class Llama final : public Target {
             loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden,
                           config.tied_embeddings ? WeightUse::multiply : WeightUse::lookup);
         for (int i = 0; i < config.layers; ++i)
-            layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true);
+            layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true,
+                                 config.experts.in_layer(i));
         final_norm_ = loader.vector("model.norm.weight", config.hidden);
         if (!config.tied_embeddings) lm_head_ = load_lm_head(loader);
         TensorPlan plan;

@@ -9,17 +9,31 @@ namespace aerie {
 
 namespace {
 
-bool is_matrix(const NamedTensor& tensor) {
-    return tensor.shape.size() == 2 && (is_float(tensor.dtype) || is_quantised(tensor.dtype));
+// What a checkpoint has of a tensor that is wanted.
+struct Found {
+    const NamedTensor* tensor = nullptr;  // or that of all experts
+    size_t bytes = 0;                     // of its own
+
+    bool is_matrix() const {
+        return tensor->shape.size() >= 2 &&
+               (is_float(tensor->dtype) || is_quantised(tensor->dtype));
+    }
+};
+
+Found find(const Checkpoint& checkpoint, const TensorShape& wanted) {
+    if (const NamedTensor* tensor = checkpoint.find(wanted.name))
+        return {tensor, tensor->data.size_bytes};
+    const NamedTensor* all = wanted.stack.empty() ? nullptr : checkpoint.find(wanted.stack);
+    return {all, all ? all->data.size_bytes / size_t(wanted.in_stack) : 0};
 }
 
 // Matrices that are uploaded as one have one name here.
-std::string stack_name(const std::string& name) {
-    constexpr std::pair<const char*, const char*> kStacks[] = {{"q_proj", "qkv"},
-                                                               {"k_proj", "qkv"},
-                                                               {"v_proj", "qkv"},
-                                                               {"gate_proj", "gate_up"},
-                                                               {"up_proj", "gate_up"}};
+std::string stack_name(const TensorShape& wanted) {
+    const std::string& name = wanted.stack.empty() ? wanted.name : wanted.stack;
+    constexpr std::pair<const char*, const char*> kStacks[] = {
+        {"q_proj", "qkv"},        {"k_proj", "qkv"},      {"v_proj", "qkv"},
+        {"gate_proj", "gate_up"}, {"up_proj", "gate_up"}, {"experts.w1", "gate_up"},
+        {"experts.w3", "gate_up"}};
     for (const auto& [part, stack] : kStacks)
         if (const size_t at = name.find(part); at != std::string::npos)
             return name.substr(0, at) + stack;
@@ -32,10 +46,13 @@ WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorS
                          std::optional<DType> as) {
     WeightTypes types;
     for (const TensorShape& wanted : tensors) {
-        const NamedTensor* tensor = checkpoint.find(wanted.name);
-        if (!tensor || !is_matrix(*tensor)) continue;
-        const DType stored = as.value_or(tensor->dtype);
-        types[stored] += weight_bytes(wanted.name, *tensor, stored);
+        const Found found = find(checkpoint, wanted);
+        if (!found.tensor || !found.is_matrix()) continue;
+        const std::vector<int64_t>& shape = found.tensor->shape;
+        const int64_t cols = shape.back(), rows = shape[shape.size() - 2];
+        const DType dtype = found.tensor->dtype;
+        const DType stored = wanted.is_router ? router_type(dtype) : as.value_or(dtype);
+        types[stored] += weight_bytes(wanted.name, rows, cols, stored);
     }
     return types;
 }
@@ -43,8 +60,8 @@ WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorS
 size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
     size_t total = 0;
     for (const TensorShape& wanted : tensors)
-        if (const NamedTensor* tensor = checkpoint.find(wanted.name); tensor && !is_matrix(*tensor))
-            total += size_bytes(DType::F32, elements_in(tensor->dtype, tensor->data.size_bytes));
+        if (const Found found = find(checkpoint, wanted); found.tensor && !found.is_matrix())
+            total += size_bytes(DType::F32, elements_in(found.tensor->dtype, found.bytes));
     return total;
 }
 
@@ -58,9 +75,9 @@ size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape
     std::map<std::string, size_t> stacks;
     size_t most = 0;
     for (const TensorShape& wanted : tensors)
-        if (const NamedTensor* tensor = checkpoint.find(wanted.name)) {
-            size_t& stack = stacks[stack_name(wanted.name)];
-            most = std::max(most, stack += tensor->data.size_bytes);
+        if (const Found found = find(checkpoint, wanted); found.tensor) {
+            size_t& stack = stacks[stack_name(wanted)];
+            most = std::max(most, stack += found.bytes);
         }
     return most;
 }

@@ -75,7 +75,7 @@ TEST_P(RealModels, GoOnAsTransformersDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Names, RealModels,
                          testing::Values("llama3", "llama3-tied", "llama-linear", "llama-yarn",
-                                         "mistral-window", "qwen2", "qwen3"),
+                                         "mistral-window", "qwen2", "qwen3", "mixtral", "qwen3-moe"),
                          [](const auto& info) {
                              std::string name = info.param;
                              std::replace(name.begin(), name.end(), '-', '_');
