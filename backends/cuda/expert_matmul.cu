@@ -1,0 +1,212 @@
+// Products of rows with the experts that they go to: blocks along y are tiles of places of one
+// expert, and those of tiles that are not there end at once.
+#include <cassert>
+
+#include "cuda/backend.h"
+#include "cuda/device/float_product.cuh"
+#include "cuda/device/quant_product.cuh"
+#include "cuda/launch.h"
+#include "cuda/weight.h"
+
+namespace aerie::cuda {
+
+namespace {
+
+// All tiles, and the weights of their experts.
+struct ExpertTask {
+    const ExpertTile* tiles;
+    const int32_t* order;
+    const std::byte* weights;  // of expert 0
+    size_t weight_bytes;       // of each
+    int each;                  // places of a row of x
+};
+
+// The places of a tile that this block has.
+struct TilePlaces {
+    const std::byte* weight;
+    const int32_t* places;
+    int count, each;
+
+    // From `first` on. None where there are no more.
+    __device__ TilePlaces(const ExpertTask& task, int tile, int first) {
+        const ExpertTile& its = task.tiles[tile];
+        weight = task.weights + size_t(its.expert) * task.weight_bytes;
+        places = task.order + its.first + first;
+        count = its.count - first;
+        each = task.each;
+    }
+    // Beyond the last one: the last one.
+    __device__ int row_of(int token) const { return places[min(token, count - 1)] / each; }
+    __device__ MatmulOutput output(MatmulOutput all) const {
+        all.out.rows = count;
+        all.places = places;
+        return all;
+    }
+};
+
+// Rows of x among packed ones.
+struct PackedPlaces {
+    const TilePlaces& tile;
+
+    template <class Format>
+    __device__ const uint2* columns(const FloatTask& task, int n) const {
+        const int lane = int(threadIdx.x), row = tile.row_of(n * kTokenTile + lane / 4);
+        return task.packed + column_place<Format>(row / kTokenTile, 0, task.k_tiles, 0) +
+               row % kTokenTile * 4 + lane % 4;
+    }
+    __device__ float inverse_scale(const FloatTask& task, int n, int i) const {
+        return task.inverse_scales[tile.row_of(n * kTokenTile + int(threadIdx.x) % 4 * 2 + i)];
+    }
+};
+
+// Rows of I8G32 as they come: of each token tile those that a lane reads.
+template <int tiles>
+struct QuantPlaces {
+    const std::byte* steps[tiles];
+    const std::byte* scales[tiles][2];
+
+    __device__ QuantPlaces(const QuantTask& task, const TilePlaces& tile) {
+        const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+        for (int n = 0; n < tiles; ++n) {
+            const auto row = [&](int token) {
+                return task.x + size_t(tile.row_of(n * kTokenTile + token)) * task.x_stride;
+            };
+            steps[n] = row(lane / 4);
+            for (int i = 0; i < 2; ++i) scales[n][i] = row(lane % 4 * 2 + i);
+        }
+    }
+    __device__ Columns columns(const QuantTask&, int n, int group) const {
+        const int t = int(threadIdx.x) % 4;
+        const auto word = [&](const std::byte* row, int index) {
+            return __ldg(
+                reinterpret_cast<const unsigned*>(row + size_t(group) * sizeof(BlockI8G32)) +
+                index);
+        };
+        return {make_uint2(word(steps[n], 1 + t), word(steps[n], 5 + t)),
+                make_float2(__uint_as_float(word(scales[n][0], 0)),
+                            __uint_as_float(word(scales[n][1], 0)))};
+    }
+};
+
+template <class Format, int tiles>
+__global__ void __launch_bounds__(32) expert_float_kernel(FloatTask task, ExpertTask experts) {
+    const TilePlaces tile(experts, int(blockIdx.y), 0);
+    if (tile.count <= 0) return;
+    task.weight = reinterpret_cast<const uint4*>(tile.weight);
+    task.output = tile.output(task.output);
+    multiply_floats<Format, tiles>(task, PackedPlaces{tile});
+}
+
+template <class Format, int tiles>
+__global__ void __launch_bounds__(32)
+    expert_quant_kernel(QuantTask task, MatmulOutput output, ExpertTask experts) {
+    __shared__ Ring<kQuantStepsAhead, Format::kWords + 1> ring;
+    const TilePlaces tile(experts, int(blockIdx.y), 0);
+    if (tile.count <= 0) return;
+    task.weight = reinterpret_cast<const uint4*>(tile.weight);
+    float total[tiles][4] = {};
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(task, tile));
+    const MatmulOutput to = tile.output(output);
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) to.put_tile(n, int(blockIdx.x), total[n]);
+}
+
+// `parts` blocks along y have a tile, kF32Tokens places each.
+__global__ void __launch_bounds__(32)
+    expert_f32_kernel(MatmulOutput output, View<const float> x, ExpertTask experts, int parts) {
+    const int y = int(blockIdx.y);
+    const TilePlaces tile(experts, y / parts, y % parts * kF32Tokens);
+    if (tile.count <= 0) return;
+    multiply_f32(tile.output(output), x, reinterpret_cast<const float*>(tile.weight), 0,
+                 [&](int token) { return tile.row_of(token); });
+}
+
+template <class Format>
+auto float_kernel_of(int tiles) {
+    return with_token_tiles(tiles,
+                            [](auto count) { return expert_float_kernel<Format, count.value>; });
+}
+template <class Format>
+auto quant_kernel_of(int tiles) {
+    return with_token_tiles(tiles,
+                            [](auto count) { return expert_quant_kernel<Format, count.value>; });
+}
+
+template <class Format>
+void pack(uint2* columns, float* scales, const Tensor& x, Queue& queue) {
+    const PlainRows rows{x};
+    const unsigned tokens = unsigned(tiles_of(x.rows, kTokenTile) * kTokenTile);
+    launch(pack_columns_kernel<Format, PlainRows>,
+           {dim3(tokens), dim3(kPackThreads), queue, PlainRows::kName}, columns, scales, rows);
+}
+
+}  // namespace
+
+template <>
+void CudaBackend::execute(const ExpertMatmul& op) {
+    if (op.x.cols > limits_.widest || op.routing.places() > limits_.places)
+        return queue_->refuse("expert_matmul", "larger activations than were reserved");
+    MatmulColumns columns{op.x, {}, Packing::none};
+    for (int stack = 0; stack < op.out.cols / op.weight.matrix_rows; ++stack)
+        multiply_stack(op, stack, columns);
+}
+
+void CudaBackend::multiply_stack(const ExpertMatmul& op, int stack, MatmulColumns& columns) {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
+    const int experts = weight.rows / op.out.cols, each = weight.matrix_rows;
+    const ExpertBlock place = find_block(weight, stack * experts);
+    const CudaSegment& part = weight.parts()[place.segment];
+    const DType type = part.place.dtype;
+    const Routing& routing = op.routing;
+    const int most = std::min(routing.rows(), kExpertTileRows), tiles = token_tiles(most);
+    const ExpertTask task{row<const ExpertTile>(routing.tiles, 0),
+                          row<const int32_t>(routing.order, 0),
+                          part.data + size_t(place.index) * part.matrix_bytes, part.matrix_bytes,
+                          op.x.rows == routing.rows() ? routing.chosen() : 1};
+    const MatmulOutput output{.out = op.out.col_range(stack * each, each),
+                              .order = part.order,
+                              .bias = nullptr,
+                              .accumulate = false,
+                              .gated = false};
+    const auto grid = [&](int strip, int parts, const char* name) {
+        return Grid{dim3(unsigned(tiles_of(each, strip)), unsigned(routing.tiles.rows * parts)),
+                    dim3(32), *queue_, name};
+    };
+    if (type == DType::F32) {
+        const int parts = tiles_of(most, kF32Tokens);
+        launch(expert_f32_kernel, grid(kF32Rows, parts, "expert_matmul_f32"), output, op.x, task,
+               parts);
+    } else if (is_quantised(type)) {
+        if (op.x.dtype == DType::F32 && !columns.quantised) {
+            columns.quantised = dense_prefix(quantised_, op.x.rows, op.x.cols);
+            execute(Copy{columns.quantised, op.x});
+        }
+        const Tensor& x = columns.quantised ? columns.quantised : op.x;
+        const QuantTask quant{nullptr,
+                              row<const std::byte>(x, 0),
+                              size_bytes(x.dtype, size_t(x.row_stride)),
+                              nullptr,
+                              x.rows,
+                              x.cols / kGroup};
+        const bool q8 = type == DType::Q8_0;
+        launch(q8 ? quant_kernel_of<Q8>(tiles) : quant_kernel_of<Q4>(tiles),
+               grid(kTileRows, 1, q8 ? "expert_matmul_q8_0" : "expert_matmul_q4_0"), quant, output,
+               task);
+    } else {
+        uint2* packed = reinterpret_cast<uint2*>(place_columns_);
+        const bool f16 = type == DType::F16;
+        const Packing wanted = f16 ? Packing::f16 : Packing::bf16;
+        if (columns.packed != wanted)
+            f16 ? pack<F16>(packed, place_scales_, op.x, *queue_)
+                : pack<BF16>(packed, place_scales_, op.x, *queue_);
+        columns.packed = wanted;
+        launch(
+            f16 ? float_kernel_of<F16>(tiles) : float_kernel_of<BF16>(tiles),
+            grid(kTileRows, 1, f16 ? "expert_matmul_f16" : "expert_matmul_bf16"),
+            FloatTask{nullptr, packed, place_scales_, tiles_of(part.cols, kFloatTileCols), output},
+            task);
+    }
+}
+
+}  // namespace aerie::cuda
