@@ -150,6 +150,14 @@ const std::vector<BadCase> kConfigFields = {
     config("RopeScaled", "rope_scaling", R"({"type":"longrope","factor":2.0})"),
     config("RopeOfNewKind", "rope_parameters",
            R"({"rope_type":"llama3","rope_theta":500000.0,"factor":8.0})"),
+    BadCase{.name = "RopeDynamicBeyondItsLength",
+            .says = {"context of 2049", "2048"},
+            .damage =
+                [](const ModelPair& models) {
+                    models.set(kConfig, "rope_scaling", R"({"type":"dynamic","factor":4.0})");
+                },
+            .flags = {"-c", "2049"},
+            .exit_code = 2},
     BadCase{"RopeThetaTwice",
             {kConfig, "'rope_parameters'", "'rope_theta'"},
             [](const ModelPair& models) {
