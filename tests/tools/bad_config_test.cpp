@@ -150,6 +150,14 @@ const std::vector<BadCase> kConfigFields = {
     config("RopeScaled", "rope_scaling", R"({"type":"longrope","factor":2.0})"),
     config("RopeOfNewKind", "rope_parameters",
            R"({"rope_type":"llama3","rope_theta":500000.0,"factor":8.0})"),
+    BadCase{.name = "RopeDynamicBeyondItsLength",
+            .says = {"context of 2049", "2048"},
+            .damage =
+                [](const ModelPair& models) {
+                    models.set(kConfig, "rope_scaling", R"({"type":"dynamic","factor":4.0})");
+                },
+            .flags = {"-c", "2049"},
+            .exit_code = 2},
     BadCase{"RopeThetaTwice",
             {kConfig, "'rope_parameters'", "'rope_theta'"},
             [](const ModelPair& models) {
@@ -157,9 +165,12 @@ const std::vector<BadCase> kConfigFields = {
                 models.set(kConfig, "rope_parameters", R"({"rope_theta":500000.0})");
             }},
     config("RopeParametersNumber", "rope_parameters", "1"),
-    field("AttentionBias", kConfig, "attention_bias", "true",
-          {"'model.layers.0.self_attn.q_proj.bias'"}),
-    field("MlpBias", kConfig, "mlp_bias", "true", {"'model.layers.0.mlp.gate_proj.bias'"}),
+    BadCase{"AttentionBias",
+            {"target", "'model.layers.0.self_attn.q_proj.bias'"},
+            [](const ModelPair& models) { models.set(kConfig, "attention_bias", "true"); }},
+    BadCase{"MlpBias",
+            {"target", "'model.layers.0.mlp.gate_proj.bias'"},
+            [](const ModelPair& models) { models.set(kConfig, "mlp_bias", "true"); }},
     config("MlpBiasNumber", "mlp_bias", "1"),
     config("LayerTypesString", "layer_types", R"("full_attention")"),
     config("LayerTypesTooFew", "layer_types", "[]"),
