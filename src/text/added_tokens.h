@@ -38,7 +38,8 @@ class AddedTokens {
         int token = -1;
     };
     // `text` cut at the tokens, of which the longest counts where several begin. `normalised`:
-    // those of normalised text, else those of raw text.
+    // those of normalised text, else those of raw text. Throws Error, one line that names no file,
+    // if the tokens were made so that looking for them takes too long.
     std::vector<Piece> cut(std::string_view text, bool normalised, Recognised recognised) const;
 
   private:
@@ -53,9 +54,9 @@ class AddedTokens {
 
         void sort();
     };
-    // The row of the longest token at the start of `text`; nullptr: none.
-    const Table::Row* longest(const Table& table, std::string_view text,
-                              Recognised recognised) const;
+    // The row of the longest token at the start of `text`; nullptr: none. Counts its steps.
+    const Table::Row* longest(const Table& table, std::string_view text, Recognised recognised,
+                              size_t& steps) const;
     bool allowed(size_t token, Recognised recognised) const;
 
     std::vector<AddedToken> tokens_;

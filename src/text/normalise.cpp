@@ -8,15 +8,19 @@ namespace aerie {
 namespace {
 
 // Replacing may lengthen a text; a few such steps in a row could fill the memory.
-constexpr size_t kMaxBytes = size_t(256) << 20;
-
-void check_size(size_t bytes) {
-    if (bytes > kMaxBytes) throw Error("a text of more than 256 MB after normalisation");
-}
+constexpr size_t kMaxGrowth = 16, kMaxMore = 64 << 10;
 
 struct Apply {
     std::string& text;
     Regex::Room& room;
+    size_t most_bytes;
+
+    void check_size(size_t bytes) const {
+        if (bytes > most_bytes) {
+            throw Error("a text of more than " + std::to_string(most_bytes) +
+                        " bytes after normalisation");
+        }
+    }
 
     void operator()(NormalForm form) const { text = normal_form(text, form); }
 
@@ -38,6 +42,7 @@ struct Apply {
             out += step.content;
             done = span.end;
         }
+        check_size(out.size() + (text.size() - done));
         out.append(text, done);
         text = std::move(out);
     }
@@ -75,8 +80,12 @@ void find_all(const Pattern& pattern, std::string_view text, Regex::Room& room,
     }
 }
 
-std::string Normaliser::apply(std::string text, Regex::Room& room) const {
-    for (const Step& step : steps_) std::visit(Apply{text, room}, step);
+size_t Normaliser::most_bytes(size_t bytes) {
+    return kMaxMore + kMaxGrowth * bytes;
+}
+
+std::string Normaliser::apply(std::string text, Regex::Room& room, size_t most) const {
+    for (const Step& step : steps_) std::visit(Apply{text, room, most}, step);
     return text;
 }
 

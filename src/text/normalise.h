@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -35,8 +36,15 @@ class Normaliser {
     Normaliser() = default;
     explicit Normaliser(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
-    // `text` is well-formed UTF-8. Throws Error, one line that names no file.
-    std::string apply(std::string text, Regex::Room& room) const;
+    // What a text of so many bytes may become at most.
+    static size_t most_bytes(size_t bytes);
+    // `text` is well-formed UTF-8. Throws Error, one line that names no file, also if the text
+    // becomes larger than `most`.
+    std::string apply(std::string text, Regex::Room& room, size_t most) const;
+    std::string apply(std::string text, Regex::Room& room) const {
+        const size_t most = most_bytes(text.size());
+        return apply(std::move(text), room, most);
+    }
     bool empty() const { return steps_.empty(); }
 
   private:
