@@ -18,6 +18,7 @@ constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come 
 
 enum class Packing;
 struct CudaSegment;
+struct ExpertStack;
 struct MatmulOutput;
 struct NormedRows;
 struct QuantTask;
@@ -67,8 +68,8 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                             const CudaSegment& w);
     void multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w);
-    // One stack of experts; columns are all rows of x, packed in scratch of their own.
-    void multiply_stack(const ExpertMatmul& op, int stack, MatmulColumns& columns);
+    void multiply_experts(const ExpertStack& stack, MatmulColumns& columns,
+                          const CudaSegment& part);
 
     Capabilities capabilities_;
     std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this

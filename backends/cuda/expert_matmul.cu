@@ -10,8 +10,6 @@
 
 namespace aerie::cuda {
 
-namespace {
-
 // All tiles, and the weights of their experts.
 struct ExpertTask {
     const ExpertTile* tiles;
@@ -20,6 +18,8 @@ struct ExpertTask {
     size_t weight_bytes;       // of each
     int each;                  // places of a row of x
 };
+
+namespace {
 
 // The places of a tile that this block has.
 struct TilePlaces {
@@ -133,6 +133,26 @@ auto quant_kernel_of(int tiles) {
                             [](auto count) { return expert_quant_kernel<Format, count.value>; });
 }
 
+}  // namespace
+
+// One stack of experts' products.
+struct ExpertStack {
+    ExpertTask task;
+    MatmulOutput output;
+    int rows;   // of an expert
+    int tiles;  // of places
+    int most;   // places of a tile
+    Queue& queue;
+
+    // Strips of so many rows times tiles, each in so many parts.
+    Grid grid(int strip, int parts, const char* name) const {
+        return {dim3(unsigned(tiles_of(rows, strip)), unsigned(tiles * parts)), dim3(32), queue,
+                name};
+    }
+};
+
+namespace {
+
 template <class Format>
 void pack(uint2* columns, float* scales, const Tensor& x, Queue& queue) {
     const PlainRows rows{x};
@@ -141,72 +161,86 @@ void pack(uint2* columns, float* scales, const Tensor& x, Queue& queue) {
            {dim3(tokens), dim3(kPackThreads), queue, PlainRows::kName}, columns, scales, rows);
 }
 
+void launch_f32(const ExpertStack& stack, const Tensor& x) {
+    const int parts = tiles_of(stack.most, kF32Tokens);
+    launch(expert_f32_kernel, stack.grid(kF32Rows, parts, "expert_matmul_f32"), stack.output, x,
+           stack.task, parts);
+}
+
+template <class Format>
+void launch_packed(const ExpertStack& stack, const uint2* packed, const float* scales, int cols,
+                   const char* name) {
+    launch(float_kernel_of<Format>(token_tiles(stack.most)), stack.grid(kTileRows, 1, name),
+           FloatTask{nullptr, packed, scales, tiles_of(cols, kFloatTileCols), stack.output},
+           stack.task);
+}
+
+template <class Format>
+void launch_quantised(const ExpertStack& stack, const Tensor& x, const char* name) {
+    const QuantTask task{nullptr,
+                         row<const std::byte>(x, 0),
+                         size_bytes(x.dtype, size_t(x.row_stride)),
+                         nullptr,
+                         x.rows,
+                         x.cols / kGroup};
+    launch(quant_kernel_of<Format>(token_tiles(stack.most)), stack.grid(kTileRows, 1, name), task,
+           stack.output, stack.task);
+}
+
 }  // namespace
 
 template <>
 void CudaBackend::execute(const ExpertMatmul& op) {
     if (op.x.cols > limits_.widest || op.routing.places() > limits_.places)
         return queue_->refuse("expert_matmul", "larger activations than were reserved");
+    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
+    const Routing& routing = op.routing;
+    const int experts = weight.rows / op.out.cols, each = weight.matrix_rows;
     MatmulColumns columns{op.x, {}, Packing::none};
-    for (int stack = 0; stack < op.out.cols / op.weight.matrix_rows; ++stack)
-        multiply_stack(op, stack, columns);
+    for (int i = 0; i < op.out.cols / each; ++i) {
+        const ExpertBlock place = find_block(weight, i * experts);
+        const CudaSegment& part = weight.parts()[place.segment];
+        const ExpertStack stack{
+            .task = {row<const ExpertTile>(routing.tiles, 0), row<const int32_t>(routing.order, 0),
+                     part.data + size_t(place.index) * part.matrix_bytes, part.matrix_bytes,
+                     op.x.rows == routing.rows() ? routing.chosen() : 1},
+            .output = {.out = op.out.col_range(i * each, each),
+                       .order = part.order,
+                       .bias = nullptr,
+                       .accumulate = false,
+                       .gated = false},
+            .rows = each,
+            .tiles = routing.tiles.rows,
+            .most = std::min(routing.rows(), kExpertTileRows),
+            .queue = *queue_};
+        multiply_experts(stack, columns, part);
+    }
 }
 
-void CudaBackend::multiply_stack(const ExpertMatmul& op, int stack, MatmulColumns& columns) {
-    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
-    const int experts = weight.rows / op.out.cols, each = weight.matrix_rows;
-    const ExpertBlock place = find_block(weight, stack * experts);
-    const CudaSegment& part = weight.parts()[place.segment];
+// Columns are all rows of x; packed, they lie in scratch of their own.
+void CudaBackend::multiply_experts(const ExpertStack& stack, MatmulColumns& columns,
+                                   const CudaSegment& part) {
     const DType type = part.place.dtype;
-    const Routing& routing = op.routing;
-    const int most = std::min(routing.rows(), kExpertTileRows), tiles = token_tiles(most);
-    const ExpertTask task{row<const ExpertTile>(routing.tiles, 0),
-                          row<const int32_t>(routing.order, 0),
-                          part.data + size_t(place.index) * part.matrix_bytes, part.matrix_bytes,
-                          op.x.rows == routing.rows() ? routing.chosen() : 1};
-    const MatmulOutput output{.out = op.out.col_range(stack * each, each),
-                              .order = part.order,
-                              .bias = nullptr,
-                              .accumulate = false,
-                              .gated = false};
-    const auto grid = [&](int strip, int parts, const char* name) {
-        return Grid{dim3(unsigned(tiles_of(each, strip)), unsigned(routing.tiles.rows * parts)),
-                    dim3(32), *queue_, name};
-    };
-    if (type == DType::F32) {
-        const int parts = tiles_of(most, kF32Tokens);
-        launch(expert_f32_kernel, grid(kF32Rows, parts, "expert_matmul_f32"), output, op.x, task,
-               parts);
-    } else if (is_quantised(type)) {
-        if (op.x.dtype == DType::F32 && !columns.quantised) {
-            columns.quantised = dense_prefix(quantised_, op.x.rows, op.x.cols);
-            execute(Copy{columns.quantised, op.x});
+    const Tensor& x = columns.x;
+    if (type == DType::F32) return launch_f32(stack, x);
+    if (is_quantised(type)) {
+        if (x.dtype == DType::F32 && !columns.quantised) {
+            columns.quantised = dense_prefix(quantised_, x.rows, x.cols);
+            execute(Copy{columns.quantised, x});
         }
-        const Tensor& x = columns.quantised ? columns.quantised : op.x;
-        const QuantTask quant{nullptr,
-                              row<const std::byte>(x, 0),
-                              size_bytes(x.dtype, size_t(x.row_stride)),
-                              nullptr,
-                              x.rows,
-                              x.cols / kGroup};
-        const bool q8 = type == DType::Q8_0;
-        launch(q8 ? quant_kernel_of<Q8>(tiles) : quant_kernel_of<Q4>(tiles),
-               grid(kTileRows, 1, q8 ? "expert_matmul_q8_0" : "expert_matmul_q4_0"), quant, output,
-               task);
-    } else {
-        uint2* packed = reinterpret_cast<uint2*>(place_columns_);
-        const bool f16 = type == DType::F16;
-        const Packing wanted = f16 ? Packing::f16 : Packing::bf16;
-        if (columns.packed != wanted)
-            f16 ? pack<F16>(packed, place_scales_, op.x, *queue_)
-                : pack<BF16>(packed, place_scales_, op.x, *queue_);
-        columns.packed = wanted;
-        launch(
-            f16 ? float_kernel_of<F16>(tiles) : float_kernel_of<BF16>(tiles),
-            grid(kTileRows, 1, f16 ? "expert_matmul_f16" : "expert_matmul_bf16"),
-            FloatTask{nullptr, packed, place_scales_, tiles_of(part.cols, kFloatTileCols), output},
-            task);
+        const Tensor& steps = columns.quantised ? columns.quantised : x;
+        return type == DType::Q8_0 ? launch_quantised<Q8>(stack, steps, "expert_matmul_q8_0")
+                                   : launch_quantised<Q4>(stack, steps, "expert_matmul_q4_0");
     }
+    uint2* packed = reinterpret_cast<uint2*>(place_columns_);
+    const bool f16 = type == DType::F16;
+    const Packing wanted = f16 ? Packing::f16 : Packing::bf16;
+    if (columns.packed != wanted)
+        f16 ? pack<F16>(packed, place_scales_, x, *queue_)
+            : pack<BF16>(packed, place_scales_, x, *queue_);
+    columns.packed = wanted;
+    f16 ? launch_packed<F16>(stack, packed, place_scales_, x.cols, "expert_matmul_f16")
+        : launch_packed<BF16>(stack, packed, place_scales_, x.cols, "expert_matmul_bf16");
 }
 
 }  // namespace aerie::cuda

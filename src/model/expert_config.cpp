@@ -87,11 +87,9 @@ ExpertConfig parse_experts(const Fields& fields, const ExpertNames& names, int l
 
 void add_experts(Json& json, const ExpertConfig& config) {
     const ExpertNames& names = *config.names;
-    json.set("architectures", Json::Array{names.class_name});
-    json.set("model_type", names.type);
     json.set(names.count, config.count);
     json.set("num_experts_per_tok", config.chosen);
-    json.set(names.intermediate, config.intermediate);
+    if (!json.find(names.intermediate)) json.set(names.intermediate, config.intermediate);
     if (names.normalised) json.set(names.normalised, config.normalised);
     if (!names.some_are_dense) return;
     json.set("decoder_sparse_step", config.step);

@@ -35,7 +35,7 @@ struct ExpertConfig {
 // Of a model with so many layers. Throws Error.
 ExpertConfig parse_experts(const Fields& fields, const ExpertNames& names, int layers);
 
-// Adds them to a config.json.
+// Adds to a config.json what it lacks of them.
 void add_experts(Json& json, const ExpertConfig& config);
 
 }  // namespace aerie

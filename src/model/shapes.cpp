@@ -145,22 +145,24 @@ Json sizes_json(const ModelConfig& config) {
 }
 
 Json config_json(const ModelConfig& config) {
-    Json json = Json::Object{{"architectures", Json::Array{"LlamaForCausalLM"}},
-                             {"model_type", "llama"},
-                             {"hidden_size", config.hidden},
-                             {"intermediate_size", config.intermediate},
-                             {"num_hidden_layers", config.layers},
-                             {"num_attention_heads", config.attention.heads},
-                             {"num_key_value_heads", config.attention.kv_heads},
-                             {"head_dim", config.attention.head_dim},
-                             {"vocab_size", config.vocab},
-                             {"max_position_embeddings", config.context},
-                             {"rms_norm_eps", config.rms_epsilon},
-                             {"rope_theta", config.rope.theta},
-                             {"hidden_act", "silu"},
-                             {"tie_word_embeddings", config.tied_embeddings},
-                             {"bos_token_id", 1},
-                             {"eos_token_id", 2}};
+    const ExpertNames* names = config.experts.count > 0 ? config.experts.names : nullptr;
+    Json json =
+        Json::Object{{"architectures", Json::Array{names ? names->class_name : "LlamaForCausalLM"}},
+                     {"model_type", names ? names->type : "llama"},
+                     {"hidden_size", config.hidden},
+                     {"intermediate_size", config.intermediate},
+                     {"num_hidden_layers", config.layers},
+                     {"num_attention_heads", config.attention.heads},
+                     {"num_key_value_heads", config.attention.kv_heads},
+                     {"head_dim", config.attention.head_dim},
+                     {"vocab_size", config.vocab},
+                     {"max_position_embeddings", config.context},
+                     {"rms_norm_eps", config.rms_epsilon},
+                     {"rope_theta", config.rope.theta},
+                     {"hidden_act", "silu"},
+                     {"tie_word_embeddings", config.tied_embeddings},
+                     {"bos_token_id", 1},
+                     {"eos_token_id", 2}};
     if (config.experts.count > 0) add_experts(json, config.experts);
     return json;
 }

@@ -164,5 +164,85 @@ TEST(Config, ReadsBiases) {
     EXPECT_TRUE(mlp.mlp_bias && !mlp.qkv_bias && !mlp.attention_output_bias);
 }
 
+// A small model of experts; members in place of its own, or null where one is to be missing.
+ModelConfig with_experts(const std::string& type, const Json::Object& members = {}) {
+    ModelConfig shape;
+    shape.hidden = 32;
+    shape.intermediate = 64;
+    shape.layers = 4;
+    shape.vocab = 64;
+    shape.context = 128;
+    shape.attention = {2, 1, 16};
+    std::string text = test::config_json(shape);
+    text.replace(text.find("llama"), 5, type);
+    Json json = Json::parse(text, "config");
+    const auto add = [&](const char* name, const Json& value) {
+        for (const auto& [given, other] : members)
+            if (given == name) return;
+        json.set(name, value);
+    };
+    add(type == "mixtral" ? "num_local_experts" : "num_experts", 8);
+    add("num_experts_per_tok", 2);
+    if (type != "mixtral") add("moe_intermediate_size", 48);
+    for (const auto& [name, value] : members) json.set(name, value);
+    return parse_model_config(json, "config.json");
+}
+
+std::vector<int> layers_with_experts(const ModelConfig& config) {
+    std::vector<int> layers;
+    for (int i = 0; i < config.layers; ++i)
+        if (config.experts.in_layer(i)) layers.push_back(i);
+    return layers;
+}
+
+TEST(Config, ReadsExperts) {
+    const ModelConfig mixtral = with_experts("mixtral");
+    EXPECT_EQ(mixtral.experts.count, 8);
+    EXPECT_EQ(mixtral.experts.chosen, 2);
+    EXPECT_EQ(mixtral.experts.intermediate, 64);
+    EXPECT_TRUE(mixtral.experts.normalised);
+    EXPECT_EQ(layers_with_experts(mixtral), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(pass_limits(mixtral, 10, 20).places, 20);
+    const ModelConfig qwen = with_experts("qwen3_moe");
+    EXPECT_EQ(qwen.experts.intermediate, 48);
+    EXPECT_FALSE(qwen.experts.normalised);
+    EXPECT_TRUE(qwen.qk_norm);
+    EXPECT_TRUE(with_experts("qwen3_moe", {{"norm_topk_prob", true}}).experts.normalised);
+}
+
+TEST(Config, ReadsWhichLayersHaveExperts) {
+    const auto layers = [](const Json::Object& members) {
+        return layers_with_experts(with_experts("qwen3_moe", members));
+    };
+    EXPECT_EQ(layers({}), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(layers({{"decoder_sparse_step", 2}}), (std::vector<int>{1, 3}));
+    EXPECT_EQ(layers({{"mlp_only_layers", Json::Array{3, 0}}}), (std::vector<int>{1, 2}));
+    EXPECT_EQ(layers({{"decoder_sparse_step", 2}, {"mlp_only_layers", Json::Array{1, 2}}}),
+              (std::vector<int>{3}));
+    EXPECT_EQ(layers({{"decoder_sparse_step", 9}}), (std::vector<int>{}));
+}
+
+TEST(Config, RefusesExpertsThatContradict) {
+    const auto says = [](const std::string& type, const Json::Object& members, const char* what) {
+        const std::string error = error_of([&] { with_experts(type, members); });
+        EXPECT_NE(error.find("config.json: "), std::string::npos) << what << ": " << error;
+        EXPECT_NE(error.find(what), std::string::npos) << error;
+        EXPECT_EQ(error.find('\n'), std::string::npos);
+    };
+    says("mixtral", {{"num_local_experts", Json()}}, "'num_local_experts' is missing");
+    says("mixtral", {{"num_local_experts", 1025}}, "'num_local_experts' must be");
+    says("mixtral", {{"num_local_experts", 0}}, "'num_local_experts' must be");
+    says("mixtral", {{"num_experts_per_tok", 9}}, "more than the 8 of 'num_local_experts'");
+    says("mixtral", {{"num_experts_per_tok", 0}}, "'num_experts_per_tok' must be");
+    says("qwen3_moe", {{"num_experts", Json()}}, "'num_experts' is missing");
+    says("qwen3_moe", {{"num_experts", 128}, {"num_experts_per_tok", 33}}, "at most 32");
+    says("qwen3_moe", {{"moe_intermediate_size", Json()}}, "'moe_intermediate_size' is missing");
+    says("qwen3_moe", {{"decoder_sparse_step", 0}}, "'decoder_sparse_step'");
+    says("qwen3_moe", {{"norm_topk_prob", 1}}, "'norm_topk_prob'");
+    for (const Json& layers : {Json(4), Json(Json::Array{4}), Json(Json::Array{-1}),
+                               Json(Json::Array{"0"}), Json(Json::Array{0, 0, 0, 0, 0})})
+        says("qwen3_moe", {{"mlp_only_layers", layers}}, "'mlp_only_layers' must be a list");
+}
+
 }  // namespace
 }  // namespace aerie
