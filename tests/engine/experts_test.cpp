@@ -154,7 +154,7 @@ Checkpoint stacked(const ModelConfig& config, DType type) {
     }
     return Checkpoint::generated(
         "stacked", std::move(named),
-        [tensors, weights = RandomWeights(type, 1)](const NamedTensor& tensor,
+        [tensors, weights = RandomWeights(type, 1)](const NamedTensor& tensor, DType,
                                                     std::span<std::byte> out) {
             const std::vector<TensorShape>& parts = tensors.at(tensor.name);
             const size_t bytes = out.size() / parts.size();

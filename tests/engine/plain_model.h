@@ -17,7 +17,7 @@ inline Checkpoint lively_checkpoint(const std::vector<TensorShape>& tensors, uin
                          DType::F32,
                          tensor.shape,
                          {0, checked_bytes(tensor.shape, DType::F32, tensor.name)}});
-    const auto fill = [weights = RandomWeights(DType::F32, seed)](const NamedTensor& tensor,
+    const auto fill = [weights = RandomWeights(DType::F32, seed)](const NamedTensor& tensor, DType,
                                                                   std::span<std::byte> out) {
         weights.fill(tensor.name, 0, out);
         const bool bias = tensor.name.ends_with(".bias");
