@@ -40,6 +40,16 @@ void* operator new[](std::size_t size) {
 void* operator new(std::size_t size, std::align_val_t alignment) {
     return allocate(size, std::size_t(alignment));
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {  // of stable_sort
+    try {
+        return allocate(size);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+void operator delete(void* block, const std::nothrow_t&) noexcept {
+    release(block);
+}
 void operator delete(void* block, std::align_val_t) noexcept {
     release(block);
 }

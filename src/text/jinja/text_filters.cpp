@@ -48,7 +48,7 @@ Value escape(const Call& call) {
 
 Value center(const Call& call) {
     const Text text = call.own_text();
-    const int64_t width = std::min(call.whole(0, 80), kMaxWidth + 1);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 80), 0, kMaxWidth + 1);
     const int64_t missing =
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     // As Python: an odd one goes to the left if the width is odd too.
@@ -80,7 +80,8 @@ Value indent(const Call& call) {
 
 Value truncate(const Call& call) {
     const Text text = call.own_text();
-    const int64_t length = call.whole(0, 255), leeway = call.whole(3, 5);
+    const int64_t length = std::clamp<int64_t>(call.whole(0, 255), -1, kMaxWidth + 1);
+    const int64_t leeway = call.whole(3, 5);
     const Text end = call.text(2, "...");
     const int64_t room = length - int64_t(char_count(call.workspace, end.view()));
     if (room < 0 || leeway < 0) call.fail("shorter than what marks the end");

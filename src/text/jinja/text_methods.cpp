@@ -147,7 +147,7 @@ Value filled(const Call& call, int left) {
     call.needed(0);
     const Text fill = call.text(1, " ");
     if (char_count(call.workspace, fill.view()) != 1) call.fail("the fill is one character");
-    const int64_t width = std::min(call.whole(0, 0), kMaxWidth);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxWidth);
     const int64_t missing =
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     const int64_t before = left == 5 ? missing / 2 + (missing & width & 1) : missing * left / 10;
@@ -167,7 +167,7 @@ Value to_the_right(const Call& call) {
 Value with_zeros(const Call& call) {
     const Text text = call.self.text;
     call.needed(0);
-    const int64_t width = std::min(call.whole(0, 0), kMaxWidth);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxWidth);
     const int64_t missing =
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     const bool has_sign = text.view().starts_with('-') || text.view().starts_with('+');
