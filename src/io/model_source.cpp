@@ -36,7 +36,9 @@ std::optional<TokenizerSource> tokenizer_in(const fs::path& folder) {
         source.format = format;
         source.file = (folder / name).string();
         source.path = file_in_folder(folder, name);
-        source.size_bytes = size_t(fs::file_size(source.path));
+        std::error_code ignored;  // whoever reads it says what is wrong
+        const uintmax_t bytes = fs::file_size(source.path, ignored);
+        source.size_bytes = ignored ? 0 : size_t(bytes);
         source.config = read_named(folder, kTokenizerConfig);
         if (is_in_folder(folder, kTemplate))
             source.chat_template = {read_text(file_in_folder(folder, kTemplate), kMaxTemplateBytes),

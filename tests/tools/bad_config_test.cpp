@@ -195,7 +195,7 @@ const std::vector<BadCase> kGenerationFields = {
 };
 
 const std::vector<BadCase> kTokenizerFiles = {
-    without("Missing", kTokenizer, {"No such file"}),
+    without("Missing", kTokenizer, {"no tokenizer.json"}),
     text("Empty", kTokenizer, "", {}),
     text("Garbage", kTokenizer, std::string(5000, '\x7F'), {}),
     text("Json", kTokenizer, R"({"model":{}})", {}),
@@ -223,16 +223,16 @@ const std::vector<BadCase> kTokenizerFiles = {
     text("BosUnknown", kTokenizerConfig, R"({"bos_token":"<|begin|>"})", {"'<|begin|>'"}),
     text("BosNumber", kTokenizerConfig, R"({"bos_token":1})", {"bos_token"}),
     text("AddBosString", kTokenizerConfig, R"({"add_bos_token":"true"})", {"add_bos_token"}),
-    BadCase{.name = "ChatTemplateUnknown",
+    BadCase{.name = "ChatTemplateBroken",
             .says = {"tokenizer_config.json", "template"},
             .damage =
                 [](const ModelPair& models) {
                     models.set(kTokenizerConfig, "chat_template",
-                               R"("{% for m in messages %}{{ m }}{% endfor %}")");
+                               R"("{% for m in messages %}{{ m }}")");
                 },
             .flags = {"--chat"}},
     BadCase{.name = "ChatTemplateMissing",
-            .says = {"tokenizer_config.json", "template"},
+            .says = {"no chat template", "--template"},
             .damage =
                 [](const ModelPair& models) { models.set(kTokenizerConfig, "chat_template", ""); },
             .flags = {"--chat"}},
