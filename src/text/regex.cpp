@@ -26,6 +26,7 @@ constexpr size_t kFirstStack = 32 << 10, kMaxStack = 16 << 20;
 // follows. The steps of single-character loops are not counted, so time is the last resort: of the
 // processor, 20 times what splits of published models take.
 constexpr double kFirstSeconds = 0.25, kSecondsPerByte = 0.4e-6;
+constexpr size_t kBytesPerSearch = 2;  // what a search is counted as, however short its text
 // Between two looks at the clock, attempts times bytes are at most this.
 constexpr size_t kBytesBetweenLooks = size_t(1) << 26;
 constexpr size_t kMatchesBetweenLooks = 16;
@@ -138,7 +139,7 @@ class Regex::Search {
         : code_(code), text_(text), state_(state), window_(window_of(text.size())) {
         const size_t steps = kFirstSteps + kStepsPerByte * text.size();
         pcre2_set_match_limit(state.context.get(), uint32_t(std::min<size_t>(steps, UINT32_MAX)));
-        state.bytes += text.size();
+        state.bytes += kBytesPerSearch + text.size();
     }
 
     // The first match that begins in the window from `at` on; if none does, `at` moves behind it.
