@@ -59,33 +59,25 @@ struct PackedPlaces {
     }
 };
 
-// Rows of I8G32 as they come: of each token tile those that a lane reads.
+// Rows of I8G32 as they come. A lane reads one of each token tile; the scales of the two whose sums
+// it has come from the lanes that read those.
 template <int tiles>
 struct QuantPlaces {
-    const std::byte* steps[tiles];
-    const std::byte* scales[tiles][2];
+    int rows[tiles];
 
-    __device__ QuantPlaces(const QuantTask& task, const TilePlaces& tile) {
-        const int lane = int(threadIdx.x) % 32;
+    __device__ explicit QuantPlaces(const TilePlaces& tile) {
 #pragma unroll
-        for (int n = 0; n < tiles; ++n) {
-            const auto row = [&](int token) {
-                return task.x + size_t(tile.row_of(n * kTokenTile + token)) * task.x_stride;
-            };
-            steps[n] = row(lane / 4);
-            for (int i = 0; i < 2; ++i) scales[n][i] = row(lane % 4 * 2 + i);
-        }
+        for (int n = 0; n < tiles; ++n)
+            rows[n] = tile.row_of(n * kTokenTile + int(threadIdx.x) / 4);
     }
-    __device__ Columns columns(const QuantTask&, int n, int group) const {
+    __device__ Columns columns(const QuantTask& task, int n, int group) const {
         const int t = int(threadIdx.x) % 4;
-        const auto word = [&](const std::byte* row, int index) {
-            return __ldg(
-                reinterpret_cast<const unsigned*>(row + size_t(group) * sizeof(BlockI8G32)) +
-                index);
-        };
-        return {make_uint2(word(steps[n], 1 + t), word(steps[n], 5 + t)),
-                make_float2(__uint_as_float(word(scales[n][0], 0)),
-                            __uint_as_float(word(scales[n][1], 0)))};
+        const unsigned* block = reinterpret_cast<const unsigned*>(
+            task.x + size_t(rows[n]) * task.x_stride + size_t(group) * sizeof(BlockI8G32));
+        const float scale = __uint_as_float(__ldg(block));
+        return {make_uint2(__ldg(block + 1 + t), __ldg(block + 5 + t)),
+                make_float2(__shfl_sync(kAllLanes, scale, t * 8),
+                            __shfl_sync(kAllLanes, scale, t * 8 + 4))};
     }
 };
 
@@ -106,7 +98,7 @@ __global__ void __launch_bounds__(32)
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     float total[tiles][4] = {};
-    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(task, tile));
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(tile));
     const MatmulOutput to = tile.output(output);
 #pragma unroll
     for (int n = 0; n < tiles; ++n) to.put_tile(n, int(blockIdx.x), total[n]);
