@@ -2,7 +2,6 @@
 #include "model/loading.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace aerie {
@@ -54,14 +53,25 @@ size_t sum(const WeightTypes& types) {
     return total;
 }
 
-size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
-    std::map<std::string, size_t> stacks;
-    size_t most = 0;
-    for (const TensorShape& wanted : tensors)
-        if (const NamedTensor* tensor = checkpoint.find(wanted.name)) {
-            size_t& stack = stacks[stack_name(wanted.name)];
-            most = std::max(most, stack += tensor->data.size_bytes);
-        }
+size_t read_bytes(const NamedTensor& tensor, std::optional<DType> as) {
+    if (!is_quantised(tensor.dtype) || as.value_or(tensor.dtype) == tensor.dtype)
+        return tensor.data.size_bytes;
+    return size_bytes(DType::F32, elements_in(tensor.dtype, tensor.data.size_bytes));
+}
+
+size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
+                     std::optional<DType> as) {
+    std::string stack;
+    size_t read = 0, loaded = 0, most = 0;
+    for (const TensorShape& wanted : tensors) {
+        const NamedTensor* tensor = checkpoint.find(wanted.name);
+        if (!tensor) continue;
+        if (stack != stack_name(wanted.name)) read = 0;
+        stack = stack_name(wanted.name);
+        read += read_bytes(*tensor, as);
+        loaded += sum(matrix_bytes(checkpoint, {wanted}, as)) + vector_bytes(checkpoint, {wanted});
+        most = std::max(most, read + loaded);
+    }
     return most;
 }
 
