@@ -36,9 +36,6 @@ std::optional<TokenizerSource> tokenizer_in(const fs::path& folder) {
         source.format = format;
         source.file = (folder / name).string();
         source.path = file_in_folder(folder, name);
-        std::error_code ignored;  // whoever reads it says what is wrong
-        const uintmax_t bytes = fs::file_size(source.path, ignored);
-        source.size_bytes = ignored ? 0 : size_t(bytes);
         source.config = read_named(folder, kTokenizerConfig);
         if (is_in_folder(folder, kTemplate))
             source.chat_template = {read_text(file_in_folder(folder, kTemplate), kMaxTemplateBytes),
@@ -54,7 +51,7 @@ TokenizerSource tokenizer_in(const fs::path& path, std::shared_ptr<const Gguf> g
     source.file = path.string();
     for (const char* list : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges"})
         if (const GgufValue* value = gguf->metadata().find(list); value && value->is_strings())
-            for (size_t i = 0; i < value->size(); ++i) source.size_bytes += value->string(i).size();
+            for (size_t i = 0; i < value->size(); ++i) source.text_bytes += value->string(i).size();
     source.gguf = std::move(gguf);
     return source;
 }

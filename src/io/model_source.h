@@ -32,7 +32,7 @@ struct TokenizerSource {
     std::shared_ptr<const Gguf> gguf;        // or in the metadata of this
     std::optional<NamedJson> config;         // tokenizer_config.json
     std::optional<NamedText> chat_template;  // chat_template.jinja
-    size_t size_bytes = 0;                   // on disk
+    size_t text_bytes = 0;                   // that stay in memory as `gguf` is
 };
 
 struct ModelSource {

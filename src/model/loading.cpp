@@ -2,7 +2,6 @@
 #include "model/loading.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace aerie {
@@ -71,14 +70,26 @@ size_t sum(const WeightTypes& types) {
     return total;
 }
 
-size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors) {
-    std::map<std::string, size_t> stacks;
-    size_t most = 0;
-    for (const TensorShape& wanted : tensors)
-        if (const Found found = find(checkpoint, wanted); found.tensor) {
-            size_t& stack = stacks[stack_name(wanted)];
-            most = std::max(most, stack += found.bytes);
-        }
+// What is quantised in another type than the one that is asked for is read as F32.
+size_t read_bytes(const NamedTensor& tensor, std::optional<DType> as) {
+    if (!is_quantised(tensor.dtype) || as.value_or(tensor.dtype) == tensor.dtype)
+        return tensor.data.size_bytes;
+    return size_bytes(DType::F32, elements_in(tensor.dtype, tensor.data.size_bytes));
+}
+
+size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
+                     std::optional<DType> as) {
+    std::string stack;
+    size_t read = 0, loaded = 0, most = 0;
+    for (const TensorShape& wanted : tensors) {
+        const Found found = find(checkpoint, wanted);
+        if (!found.tensor) continue;
+        if (stack != stack_name(wanted)) read = 0;
+        stack = stack_name(wanted);
+        read += read_bytes(*found.tensor, as) / (found.tensor->data.size_bytes / found.bytes);
+        loaded += sum(matrix_bytes(checkpoint, {wanted}, as)) + vector_bytes(checkpoint, {wanted});
+        most = std::max(most, read + loaded);
+    }
     return most;
 }
 

@@ -1,0 +1,261 @@
+// Random copies of published models and heads (tests/data/published.json) through the program: what
+// it says of them, a token out of them, the time and the memory that they take. With
+// AERIE_TRUE_SHAPES nothing but the number of layers is cut, else hidden sizes are, too.
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/error.h"
+#include "io/input_file.h"
+#include "paths.h"
+#include "tools/generated.h"
+
+namespace aerie::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMB = 1e6;
+constexpr size_t kLayers = 2;
+
+const Json& table() {
+    static const Json json = Json::parse(
+        read_text(test_data_dir() / "published.json", size_t(1) << 20), "published.json");
+    return json;
+}
+
+bool true_shapes() {
+    return std::getenv("AERIE_TRUE_SHAPES") != nullptr;
+}
+
+int64_t number(const Json& json, const char* key, int64_t fallback = 0) {
+    int64_t value = fallback;
+    if (const Json* found = json.find(key); found && !found->is_null()) found->integer(value);
+    return value;
+}
+
+std::string text(const Json& json, const char* key) {
+    const Json* found = json.find(key);
+    return found && found->string() ? *found->string() : "";
+}
+
+// The least that a head of attention can be cut to is 16.
+int cut_of(const Json& config) {
+    const int64_t heads = number(config, "num_attention_heads");
+    const int64_t size = number(config, "head_dim", number(config, "hidden_size") / heads);
+    return true_shapes() ? 1 : int(size / 16);
+}
+
+// A target of the head's own sizes, for heads whose target is not in the table.
+Json target_of(const Json& head) {
+    const std::string name = text(head, "target");
+    for (const Json& row : *table().find("targets")->array())
+        if (text(row, "name") == name) return row;
+    Json row = Json::Object{{"name", text(head, "name") + " (target)"},
+                            {"layout", "llama"},
+                            {"dtype", "f16"},
+                            {"tokenizer", "sentencepiece"}};
+    Json::Object config = *head.find("config")->object();
+    std::erase_if(config, [](const auto& field) { return field.first == "model_type"; });
+    config.emplace_back("model_type", "llama");
+    row.set("config", std::move(config));
+    return row;
+}
+
+// Copies in a folder that is removed; the program that makes them says what they hold.
+class Copies {
+  public:
+    Copies() { fs::create_directories(folder_); }
+    ~Copies() { fs::remove_all(folder_); }
+
+    // A target or head as the table has it, or a target made of another row.
+    Json write(const Json& row, const std::string& as, const std::string& format) const {
+        Json only = Json::Object{{"layouts", *table().find("layouts")},
+                                 {"tokenizers", *table().find("tokenizers")},
+                                 {format == "head" ? "heads" : "targets", Json::Array{row}}};
+        const fs::path file = folder_ / "row.json", said = folder_ / "said.json";
+        write_text(file, only.dump());
+        const std::string command =
+            "'" + std::string(AERIE_PYTHON) + "' '" +
+            (repository_dir() / "tests/published/write_model.py").string() + "' '" + file.string() +
+            "' '" + text(row, "name") + "' '" + path(as) + "' " + format + " --cut " +
+            std::to_string(cut_of(*row.find("config"))) + " > '" + said.string() + "'";
+        if (std::system(command.c_str()) != 0) throw Error("failed: " + command);
+        return Json::parse(read_text(said, 4096), "write_model.py");
+    }
+    std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  private:
+    static void write_text(const fs::path& file, const std::string& text) {
+        std::ofstream out(file, std::ios::binary);
+        out << text;
+        if (!out.flush()) throw Error(file.string() + ": could not be written");
+    }
+
+    fs::path folder_ =
+        fs::temp_directory_path() / ("aerie_published_" + std::to_string(::getpid()));
+};
+
+const std::vector<std::string> kContext = {"-c", "128"};
+
+// Whether the program knows the architecture; if not, why.
+std::string unknown_architecture(const std::string& model) {
+    const Outcome outcome = run({"info", "--json", "-m", model});
+    return outcome.exit_code != 0 && outcome.err.find("; implemented are ") != std::string::npos
+               ? outcome.err
+               : "";
+}
+
+void expect_sizes(const Json& said, const Json& row, const Json& made, int64_t layers) {
+    const Json& config = *row.find("config");
+    const int cut = cut_of(config);
+    const int64_t heads = number(config, "num_attention_heads"),
+                  hidden = number(config, "hidden_size") / cut;
+    EXPECT_EQ(number(said, "layers"), layers);
+    EXPECT_EQ(number(said, "hidden"), hidden);
+    EXPECT_EQ(number(said, "intermediate"), number(config, "intermediate_size") / cut);
+    EXPECT_EQ(number(said, "heads"), heads);
+    EXPECT_EQ(number(said, "kv_heads"), number(config, "num_key_value_heads", heads));
+    EXPECT_EQ(number(said, "head_dim"),
+              config.find("head_dim") ? number(config, "head_dim") / cut : hidden / heads);
+    EXPECT_EQ(number(said, "vocabulary"), number(config, "vocab_size"));
+    EXPECT_EQ(number(said, "parameters"), number(made, "parameters"));
+    int64_t bytes = 0;
+    for (const auto& [type, of_type] : *said.find("file_bytes")->object())
+        bytes += number(Json(Json::Object{{"", of_type}}), "");
+    EXPECT_EQ(bytes, number(made, "bytes"));
+}
+
+// A token, and as much memory as was said, within a tenth.
+void expect_token(const std::vector<std::string>& flags, const Json& info,
+                  const std::string& what) {
+    const double predicted = info.find("memory_bytes")->find("total")->number();
+    const Outcome outcome =
+        run(with({"generate", "--json", "-q", "-n", "1", "--ignore-eos", "-p", "eat tea"}, flags));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Json result = Json::parse(outcome.out, "stdout");
+    ASSERT_TRUE(result.find("ids") && result.find("ids")->array()) << outcome.out;
+    EXPECT_EQ(result.find("ids")->array()->size(), 1u);
+    std::printf("%-48s predicted %7.1f MB, peak %7.1f MB (%+.1f %%), %.1f s of processor\n",
+                what.c_str(), predicted / kMB, double(outcome.peak_bytes) / kMB,
+                100 * (double(outcome.peak_bytes) / predicted - 1), outcome.cpu_seconds);
+#ifndef AERIE_PROGRAM_IS_SANITIZED
+    EXPECT_LT(double(outcome.peak_bytes), 1.1 * predicted) << what;
+    EXPECT_GT(double(outcome.peak_bytes), 0.9 * predicted) << what;
+#endif
+}
+
+Json info_of(const std::vector<std::string>& flags) {
+    const Outcome outcome = run(with({"info", "--json"}, flags));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.exit_code == 0 ? Json::parse(outcome.out, "stdout") : Json();
+}
+
+void expect_tokenizer(const std::string& model, const Json& row) {
+    const Outcome outcome = run({"tokenize", "-m", model, "-p", "eat tea"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::printf("%-48s tokenizer: %.2f s of processor, %.1f MB\n", text(row, "name").c_str(),
+                outcome.cpu_seconds, double(outcome.peak_bytes) / kMB);
+#ifndef AERIE_PROGRAM_IS_SANITIZED
+    EXPECT_LE(outcome.cpu_seconds, 1);
+    EXPECT_LE(outcome.peak_bytes, 300 * kMB);
+#endif
+    const Json& kind = *table().find("tokenizers")->find(text(row, "tokenizer"));
+    for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+        const fs::path file = fs::path(model) / name;
+        const double bytes = double(number(kind, "bytes"));
+        if (!fs::exists(file)) continue;
+        EXPECT_NEAR(double(fs::file_size(file)), bytes, 0.1 * bytes);
+    }
+}
+
+const Json& row_of(const char* list, const std::string& name) {
+    for (const Json& row : *table().find(list)->array())
+        if (text(row, "name") == name) return row;
+    throw Error("no row " + name);
+}
+
+class Targets : public testing::TestWithParam<std::string> {};
+class Heads : public testing::TestWithParam<std::string> {};
+
+TEST_P(Targets, OfHuggingFaceRun) {
+    const Json& row = row_of("targets", GetParam());
+    const Copies copies;
+    const Json made = copies.write(row, "model", "hf");
+    const std::string model = copies.path("model");
+    if (const std::string why = unknown_architecture(model); !why.empty()) GTEST_SKIP() << why;
+    expect_tokenizer(model, row);
+    const auto flags = with({"-m", model}, kContext);
+    const Json info = info_of(flags);
+    ASSERT_FALSE(info.is_null());
+    const Json& said = *info.find("target");
+    EXPECT_EQ(text(said, "architecture"), text(*row.find("config"), "model_type"));
+    expect_sizes(said, row, made, kLayers);
+    expect_token(flags, info, text(row, "name"));
+}
+
+TEST_P(Targets, OfGgufRun) {
+    const Json& row = row_of("targets", GetParam());
+    if (!row.find("gguf")) GTEST_SKIP() << "no published GGUF file in the table";
+    const Copies copies;
+    const Json made = copies.write(row, "model.gguf", "gguf");
+    const std::string model = copies.path("model.gguf");
+    if (const std::string why = unknown_architecture(model); !why.empty()) GTEST_SKIP() << why;
+    expect_tokenizer(model, row);
+    const auto flags = with({"-m", model}, kContext);
+    const Json info = info_of(flags);
+    ASSERT_FALSE(info.is_null());
+    expect_sizes(*info.find("target"), row, made, kLayers);
+    expect_token(flags, info, text(row, "name") + ".gguf");
+}
+
+TEST_P(Heads, DraftForTheirTargets) {
+    const Json& row = row_of("heads", GetParam());
+    const Json target = target_of(row);
+    if (true_shapes() && text(row, "target").empty())
+        GTEST_SKIP() << "too large for its target to be written";
+    const Copies copies;
+    const Json made_target = copies.write(target, "model", "hf");
+    const Json made = copies.write(row, "model-eagle", "head");
+    const std::string model = copies.path("model");
+    if (const std::string why = unknown_architecture(model); !why.empty()) GTEST_SKIP() << why;
+    const auto flags = with({"-m", model, "--draft", "eagle2"}, kContext);
+    const Json info = info_of(flags);
+    ASSERT_FALSE(info.is_null());
+    const Json& said = *info.find("head");
+    EXPECT_EQ(text(said, "architecture"), "eagle");
+    expect_sizes(said, row, made, 1);
+    expect_token(flags, info, text(row, "name"));
+}
+
+// What was published of their sizes: millions of parameters, the embedding apart.
+TEST_P(Heads, HaveThePublishedNumberOfParameters) {
+    const Json& row = row_of("heads", GetParam());
+    const Json& config = *row.find("config");
+    const double hidden = double(number(config, "hidden_size")),
+                 inner = double(number(config, "intermediate_size")),
+                 heads = double(number(config, "num_attention_heads")),
+                 kv = double(number(config, "num_key_value_heads", int64_t(heads)));
+    const double parameters =
+        2 * hidden * hidden + 2 * hidden * hidden * (1 + kv / heads) + 3 * hidden * inner;
+    EXPECT_EQ(std::round(parameters / 1e7) * 10, double(number(row, "millions")));
+}
+
+std::vector<std::string> names(const char* list) {
+    std::vector<std::string> names;
+    for (const Json& row : *table().find(list)->array()) names.push_back(text(row, "name"));
+    return names;
+}
+
+std::string short_name(const testing::TestParamInfo<std::string>& info) {
+    std::string name = info.param.substr(info.param.find('/') + 1);
+    for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, Targets, testing::ValuesIn(names("targets")), short_name);
+INSTANTIATE_TEST_SUITE_P(Published, Heads, testing::ValuesIn(names("heads")), short_name);
+
+}  // namespace
+}  // namespace aerie::test
