@@ -13,15 +13,10 @@ namespace aerie {
 namespace {
 
 // Forks of EAGLE add norms and further layers; drafting without them would be silently bad.
-void refuse_unknown_tensors(const Checkpoint& checkpoint) {
-    static const std::set<std::string> known = {
-        "embed_tokens.weight", "fc.weight", "fc.bias", "layers.0.self_attn.q_proj.weight",
-        "layers.0.self_attn.k_proj.weight", "layers.0.self_attn.v_proj.weight",
-        "layers.0.self_attn.o_proj.weight", "layers.0.mlp.gate_proj.weight",
-        "layers.0.mlp.up_proj.weight", "layers.0.mlp.down_proj.weight",
-        "layers.0.post_attention_layernorm.weight",
-        // Copies that some exports carry along; not used.
-        "lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
+void refuse_unknown_tensors(const Checkpoint& checkpoint, const ModelConfig& config) {
+    // Copies that some exports carry along; not used.
+    std::set<std::string> known = {"lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
+    for (const TensorShape& tensor : head_tensors(config)) known.insert(tensor.name);
     for (const auto& [name, tensor] : checkpoint.tensors())
         if (!known.count(name))
             throw Error(checkpoint.folder().string() + ": '" + name +
@@ -90,7 +85,7 @@ void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows)
 EagleWeights::EagleWeights(const DraftSource& source) {
     const ModelConfig& config = *source.plan.head;
     const Checkpoint& tensors = source.plan.source->tensors;
-    refuse_unknown_tensors(tensors);
+    refuse_unknown_tensors(tensors, config);
     const WeightLoader loader(source.backend, tensors, source.plan.weights);
     if (tensors.find("embed_tokens.weight"))
         embedding = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden,
