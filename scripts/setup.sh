@@ -52,9 +52,9 @@ has_driver() {
 }
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
-  libsentencepiece-dev libpcre2-dev libutf8proc-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
+  libpcre2-dev libutf8proc-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
 if [ "${1:-}" = --tests ]; then
-  packages+=(libgtest-dev vulkan-validationlayers spirv-tools)
+  packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools)
   is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
 fi
 [ "${1:-}" != --windows ] || packages+=(g++-mingw-w64-x86-64-posix)

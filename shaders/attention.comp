@@ -64,16 +64,18 @@ float score(uint q, uint k) {
     return scaled;
 }
 
-// The chunk's part of the row, to `partial`.
+// The part of one of the row's chunks, to `partial`.
 void attend(uint row, uint head, uint chunk) {
     uint t = gl_LocalInvocationID.x, place = at[2] + row * kRowWords;
     uint length = uint(rows[place + kRowPosition]) + 1u, column = head / p.group * p.head_dim;
     uint pages_at = at[3] + uint(rows[place + kRowSequence]) * p.pages_stride;
     uint column_words = kHalfCache ? column / 2u : column;
-    uint count = min(64u, length - chunk * 64u), to = at[0] + partial_place(head, chunk);
+    uint seen = first_seen(place), first = (seen / 64u + chunk) * 64u;
+    uint begin = max(seen, first) - first, end = min(64u, length - first);
+    uint to = at[0] + partial_place(head, chunk);
     float own = -kInfinity;
-    if (t < count) {
-        cached[t] = cache_row(pages_at, slot_of(place, chunk * 64u + t));
+    if (t >= begin && t < end) {
+        cached[t] = cache_row(pages_at, slot_of(place, first + t));
         own = score(at[1] + row * p.qkv_stride + head * p.head_dim,
                     at[4] + cached[t] * p.k_stride + column_words);
     }
@@ -97,7 +99,7 @@ void attend(uint row, uint head, uint chunk) {
     }
     for (uint d = 2u * t; d < p.head_dim; d += 128u) {
         precise vec2 mixed = vec2(0.0);
-        for (uint i = 0u; i < count; ++i)
+        for (uint i = begin; i < end; ++i)
             mixed =
                 mixed + scores[i] * two_values(at[5] + cached[i] * p.v_stride + column_words, d);
         partial[to + 2u + d] = mixed.x;

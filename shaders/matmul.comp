@@ -112,10 +112,10 @@ void add_panel(inout precise float sums[kMostColumns], uint panel_index, uint pa
 #endif
 
 void main() {
-    uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y, strip = gl_WorkGroupID.x;
-    uint row = strip * kStripRows + lane, panels = panel_quads();
-    uint first_panel = strip * p.panels * panels;
-    first_column = gl_WorkGroupID.y * kColumns;
+    if (!begin_columns(kColumns)) return;
+    uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y;
+    uint row = gl_WorkGroupID.x * kStripRows + lane, panels = panel_quads();
+    uint first_panel = weight_strip() * p.panels * panels;
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
 #if defined(QUANTISED)

@@ -227,11 +227,11 @@ float scaled_back(uint c) {
 #endif
 
 void main() {
+    if (!begin_columns(kColumns)) return;
     thread = gl_LocalInvocationID.x;
     lane = thread % kStripRows;
     part = thread / kStripRows;
-    first_panel = gl_WorkGroupID.x * p.panels * panel_quads();
-    first_column = gl_WorkGroupID.y * kColumns;
+    first_panel = weight_strip() * p.panels * panel_quads();
 #if defined(QUANTISED)
     for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
 #else

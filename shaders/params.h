@@ -37,6 +37,29 @@ struct MatmulParams {
     uint accumulates, has_bias;
 };
 
+struct ExpertMatmulParams {
+    uint rows, inner, panels;  // of an expert's weight, which this part holds
+    uint x_stride, out_stride;
+    uint each;          // places of a row of x
+    uint tile_parts;    // workgroups of a tile for each strip
+    uint first, count;  // the part has expert e as number first + e below count
+};
+
+struct RouteParams {
+    uint experts, chosen;
+    uint logits_stride, ids_stride, weights_stride;
+    uint normalised;
+};
+
+struct PlacesParams {
+    uint places, chosen, ids_stride, experts, most_tiles;
+};
+
+struct ExpertSumParams {
+    uint cols, chosen;
+    uint out_stride, x_stride, weights_stride;
+};
+
 struct RopeParams {
     uint heads, kv_heads, head_dim;
     uint qkv_stride, rope_stride, k_stride, v_stride, pages_stride;
@@ -47,6 +70,7 @@ struct AttentionParams {
     uint first_row;               // of this block of rows
     uint qkv_stride, k_stride, v_stride, pages_stride;
     uint most_chunks;  // that the scratch has room for, of each head
+    uint window;       // positions that a row sees at most
     float scale;
 };
 
@@ -55,7 +79,7 @@ struct MergeParams {
     uint together;           // heads that are merged together
     uint first_row;          // of this block of rows
     uint units, out_stride;  // units of `together` heads
-    uint most_chunks;
+    uint most_chunks, window;
 };
 
 struct GatherParams {

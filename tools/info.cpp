@@ -93,14 +93,22 @@ Json model_json(const ModelConfig& config, const ModelSource& source) {
     return json;
 }
 
+// "FFN 14336", "8 experts of 14336, 2 of them for a token".
+std::string ffn_of(const ModelConfig& config) {
+    const ExpertConfig& experts = config.experts;
+    if (experts.count == 0) return format("FFN %d", config.intermediate);
+    return format("%d experts of %d, %d of them for a token", experts.count, experts.intermediate,
+                  experts.chosen);
+}
+
 std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
     return format("%-8s ", role) + source.path.string() + "\n" +
            format("         %s, %.1f M parameters, %d layer%s\n", config.architecture.c_str(),
                   double(parameters(checkpoint)) / 1e6, config.layers,
                   config.layers == 1 ? "" : "s") +
-           format("         hidden %d, FFN %d, %d heads of %d (%d for KV), vocabulary %d\n",
-                  config.hidden, config.intermediate, config.attention.heads,
+           format("         hidden %d, %s, %d heads of %d (%d for KV), vocabulary %d\n",
+                  config.hidden, ffn_of(config).c_str(), config.attention.heads,
                   config.attention.head_dim, config.attention.kv_heads, config.vocab) +
            "         in the file: " + file_types(checkpoint) + "\n";
 }

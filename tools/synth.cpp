@@ -91,7 +91,7 @@ class Writer {
 int run_synth(const SynthOptions& options) {
     const ModelConfig config = model_shape(options.like, options.changes);
     const auto target_parts = described(target_tensors(config), options.weights);
-    const auto head_parts = described(head_tensors(config), options.weights);
+    const auto head_parts = described(head_tensors(head_shape(config)), options.weights);
     const std::string given = fs::path(options.folder).lexically_normal().string();
     const fs::path folder = given.substr(0, given.find_last_not_of('/') + 1);
     if (folder.empty()) throw UsageError("--output is empty");

@@ -1,6 +1,7 @@
 // Attention of some rows for the query heads of one kv head. The history is cut into chunks of 64
 // logical positions; each chunk has its own maximum and sum, and chunks are merged in order. Slots
-// only say where to load from, and which queries share a load changes no bit of any.
+// only say where to load from, and which queries share a load changes no bit of any. What a row
+// does not see of its first chunk counts as -inf.
 #include "cpu/columns.h"
 #include "cpu/isa_kernels.h"
 #include "cpu/tile.h"
@@ -18,19 +19,20 @@ struct Query {
     float max, sum;
 };
 
-// The cache rows of a chunk, in logical order.
+// The cache rows of a chunk, in logical order: those of [begin, end) are seen.
 template <class T>
 struct Chunk {
     const T* k[kChunk];
     const T* v[kChunk];
-    int count;
+    int begin, end;
 };
 
 template <class T>
 void find_chunk(Chunk<T>& chunk, const Cache& cache, const History& h, int first) {
     const int left = h.position + 1 - first;
-    chunk.count = left < kChunk ? left : kChunk;
-    for (int i = 0; i < chunk.count; ++i) {
+    chunk.begin = h.first > first ? h.first - first : 0;
+    chunk.end = left < kChunk ? left : kChunk;
+    for (int i = chunk.begin; i < chunk.end; ++i) {
         const int position = first + i;
         const int slot = position < h.prefix     ? position
                          : position < h.position ? h.path[position - h.prefix]
@@ -55,7 +57,7 @@ void score_rows(float (&scores)[C][kChunk], const float* const (&q)[C], const Ch
         for (int r = 0; r < R; ++r) scores[c][first + r] = sums[c][r];
 }
 
-// Scaled scores of the chunk; -inf beyond its end.
+// Scaled scores of the chunk; -inf where it is not seen.
 template <int C, class T>
 void score(float (&scores)[C][kChunk], Query* const* queries, const Chunk<T>& chunk,
            const AttentionTask& task) {
@@ -65,9 +67,9 @@ void score(float (&scores)[C][kChunk], Query* const* queries, const Chunk<T>& ch
         q[c] = queries[c]->q;
         for (int i = 0; i < kChunk; i += kLanes) store(scores[c] + i, splat(-__builtin_inff()));
     }
-    int i = 0;
-    for (; i + R <= chunk.count; i += R) score_rows<R, C>(scores, q, chunk, i, task.head_dim);
-    for (; i < chunk.count; ++i) score_rows<1, C>(scores, q, chunk, i, task.head_dim);
+    int i = chunk.begin;
+    for (; i + R <= chunk.end; i += R) score_rows<R, C>(scores, q, chunk, i, task.head_dim);
+    for (; i < chunk.end; ++i) score_rows<1, C>(scores, q, chunk, i, task.head_dim);
     const F32x16 scale = splat(task.scale);
     for (int c = 0; c < C; ++c)
         for (int j = 0; j < kChunk; j += kLanes) store(scores[c] + j, load(scores[c] + j) * scale);
@@ -121,7 +123,7 @@ void mix(Query* const* queries, const float (&p)[C][kChunk], const Merge (&merge
     F32x16 lanes[C][N];
     for (auto& query : lanes)
         for (F32x16& lane : query) lane = splat(0.0f);
-    for (int i = 0; i < chunk.count; ++i) {
+    for (int i = chunk.begin; i < chunk.end; ++i) {
         F32x16 v[N];
         for (int j = 0; j < N; ++j) v[j] = load(chunk.v[i] + d + j * kLanes);
         for (int c = 0; c < C; ++c) {
@@ -158,7 +160,7 @@ void attend_chunk(Query* const* queries, int count, const Chunk<T>& chunk,
     });
 }
 
-// All rows on the chunk from `first` on. Rows of one sequence that have all of it in their prefix
+// All rows on the chunk from `first` on. Rows of one sequence that see all of it in their prefix
 // see the same cache rows and are taken together; the others go one by one.
 template <class T>
 void attend_rows(Query* queries, int first, const AttentionTask& task) {
@@ -168,8 +170,9 @@ void attend_rows(Query* queries, int first, const AttentionTask& task) {
     const History* shared = nullptr;
     for (int r = 0; r < task.rows; ++r) {
         const History& h = task.histories[r];
-        if (h.slot < 0 || h.position < first) continue;
-        const bool whole = h.prefix >= first + kChunk && (!shared || shared->pages == h.pages);
+        if (h.slot < 0 || h.position < first || h.first >= first + kChunk) continue;
+        const bool whole =
+            h.first <= first && h.prefix >= first + kChunk && (!shared || shared->pages == h.pages);
         Query** list = whole ? together + count : alone;
         for (int g = 0; g < task.group; ++g) list[g] = queries + r * task.group + g;
         if (whole) {
@@ -188,9 +191,10 @@ void attend_rows(Query* queries, int first, const AttentionTask& task) {
 template <class T>
 void attend(const AttentionTask& task) {
     Query queries[kMostQueries];
-    int longest = -1;
+    int earliest = __INT_MAX__, longest = -1;
     for (int r = 0; r < task.rows; ++r) {
         const History& h = task.histories[r];
+        if (h.slot >= 0 && h.first < earliest) earliest = h.first;
         if (h.slot >= 0 && h.position > longest) longest = h.position;
         float* out = task.out + size_t(r) * task.out_stride;
         for (int i = 0; i < task.group * task.head_dim; ++i) out[i] = 0;
@@ -198,7 +202,8 @@ void attend(const AttentionTask& task) {
             queries[r * task.group + g] = {task.q + size_t(r) * task.q_stride + g * task.head_dim,
                                            out + g * task.head_dim, -__builtin_inff(), 0.0f};
     }
-    for (int first = 0; first <= longest; first += kChunk) attend_rows<T>(queries, first, task);
+    for (int first = earliest / kChunk * kChunk; first <= longest; first += kChunk)
+        attend_rows<T>(queries, first, task);
     for (int i = 0; i < task.rows * task.group; ++i) {
         if (task.histories[i / task.group].slot < 0) continue;
         const F32x16 scale = reciprocal(splat(queries[i].sum));

@@ -29,7 +29,7 @@ Capabilities describe(Isa isa, int threads, const std::string& device = "cpu") {
 
 struct ScratchLayout {
     std::vector<Scratch> threads;
-    std::byte *packed, *quantised;
+    std::byte *packed, *quantised, *gathered;
     size_t bytes;
     std::vector<std::pair<size_t, size_t>> gaps;  // between the parts: offset and bytes
 };
@@ -57,6 +57,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
     const size_t columns = size_t(std::min(limits.rows, kMostColumns));
     take(layout.packed, columns * (widest / kGroup + 1) * kPackedGroupBytes);
     take(layout.quantised, columns * (widest / kGroup) * sizeof(BlockI8G32));
+    take(layout.gathered, limits.places > 0 ? columns * widest * sizeof(float) : 0);
     layout.bytes = size_t(end - memory);
     return layout;
 }
@@ -91,6 +92,8 @@ void CpuBackend::do_reserve(const Limits& limits) {
     packed_ = layout.packed;
     quantised_ = dense(scratch_memory_.get(), DType::I8G32, 0, 0);
     quantised_.offset_bytes = size_t(layout.quantised - memory);
+    gathered_ = dense(scratch_memory_.get(), DType::F32, 0, 0);
+    gathered_.offset_bytes = size_t(layout.gathered - memory);
 }
 
 void CpuBackend::write(Tensor to, const void* from) {

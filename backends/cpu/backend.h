@@ -56,14 +56,20 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
             }
         });
     }
-    // At most kMostColumns rows of x.
+    // What a matmul reads: at most kMostColumns rows, and their quantised copy once it is there,
+    // where weights of floats and others read them.
+    struct Columns {
+        Tensor x, quantised;
+    };
     void multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
+    void multiply(Columns& columns, const CpuMatrix& weight, const MatmulOutput& output);
+    void multiply_expert(const ExpertMatmul& op, const ExpertTile& places);
     template <class Body>
-    void share_strips(const Tensor& x, const CpuSegment& segment, const MatmulOutput& output,
+    void share_strips(const Tensor& x, const CpuMatrix& weight, const MatmulOutput& output,
                       const Body& body);
-    void multiply_floats(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
-    void multiply_quantised(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
-    void multiply_blocks(Tensor x, const CpuSegment& segment, const MatmulOutput& output);
+    void multiply_floats(Tensor x, const CpuMatrix& weight, const MatmulOutput& output);
+    void multiply_quantised(Tensor x, const CpuMatrix& weight, const MatmulOutput& output);
+    void multiply_blocks(Tensor x, const CpuMatrix& weight, const MatmulOutput& output);
 
     const Kernels& kernels_;
     Pool pool_;
@@ -72,6 +78,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     std::vector<Scratch> scratch_;  // one a thread
     std::byte* packed_ = nullptr;   // columns of one quantised matmul
     Tensor quantised_;              // I8G32: a copy of x, where a weight has rows of floats too
+    Tensor gathered_;               // rows of x that go to one expert
     WeightArena arena_;
 };
 

@@ -15,10 +15,12 @@ inline size_t cache_row(const KvLayer& kv, int sequence, int slot) {
     return size_t(pages[slot / kPageSize]) * kPageSize + size_t(slot % kPageSize);
 }
 
-inline History history(const Row& row, const KvLayer& kv) {
+inline History history(const Row& row, const KvLayer& kv, int window) {
     if (row.slot < 0)
-        return {.position = -1, .prefix = 0, .path = nullptr, .slot = -1, .pages = nullptr};
+        return {
+            .position = -1, .first = 0, .prefix = 0, .path = nullptr, .slot = -1, .pages = nullptr};
     return {.position = row.position,
+            .first = first_seen(row.position, window),
             .prefix = row.prefix,
             .path = row.path,
             .slot = row.slot,

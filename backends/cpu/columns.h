@@ -39,7 +39,7 @@ inline void write_strip(const MatmulOutput& to, const float (*sums)[kLanes], int
     const int count = rows - row < kStripRows ? rows - row : kStripRows;
     const F32x16 bias = to.bias ? load_some(to.bias + row, count) : splat(0.0f);
     for (int c = 0; c < columns; ++c) {
-        float* out = to.out + size_t(c) * to.out_stride + row;
+        float* out = to.column(c) + row;
         F32x16 value = load(sums[c]);
         if (to.bias) value = value + bias;
         store_some(out, to.accumulate ? load_some(out, count) + value : value, count);

@@ -37,6 +37,9 @@ struct MatmulOutput {
     float* out;
     size_t out_stride;
     bool accumulate;
+    const int32_t* places;  // row of `out` that each column has; null: they follow each other
+
+    float* column(int c) const { return out + size_t(places ? places[c] : c) * out_stride; }
 };
 
 // x [columns, inner] * weight [rows, inner]^T
@@ -79,6 +82,7 @@ struct QuantMatmulTask {
 // Where the tokens that a row sees lie in the cache; fields as in core/rows.h.
 struct History {
     int position;
+    int first;  // position that the row sees
     int prefix;
     const int32_t* path;
     int slot;              // -1: a padding row, whose output becomes 0

@@ -33,12 +33,6 @@ PathTokens path_tokens(const Rows& rows, int index) {
 
 namespace {
 
-float penalised(float logit, const RowChoice& rule, int32_t seen) {
-    const int times = seen / kPutOut;
-    const float add = times > 0 ? -(rule.frequency * float(times) + rule.presence) : 0;
-    return (logit > 0 ? logit / rule.repetition : logit * rule.repetition) + add;
-}
-
 void penalise(float* out, const float* logits, const Choice& choice, int index,
               const PathTokens& path) {
     const RowChoice& rule = rule_of(choice.rules, index);

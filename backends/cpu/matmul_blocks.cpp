@@ -52,7 +52,7 @@ void multiply_block_row(const Tensor& x, const std::byte* blocks, [[maybe_unused
             for (int c = 0; c < x.rows; ++c) totals[c] += sums[c];
     }
     for (int c = 0; c < x.rows; ++c) {
-        float* out = output.out + size_t(c) * output.out_stride;
+        float* out = output.column(c);
         const float value = output.bias ? totals[c] + *output.bias : totals[c];
         *out = output.accumulate ? *out + value : value;
     }

@@ -53,70 +53,69 @@ void CpuBackend::execute(const Matmul& op) {
     }
 }
 
-// Segment by segment. Where there are floats among them, the others get a quantised copy of x.
 void CpuBackend::multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output) {
-    Tensor quantised = x;
-    for (const CpuSegment& segment : weight.parts()) {
-        const MatmulOutput part = from_row(output, segment.place().first_row);
-        if (!is_quantised(segment.dtype())) {
-            multiply_floats(x, segment, part);
-            continue;
-        }
-        if (quantised.dtype == DType::F32) {
-            quantised = dense_prefix(quantised_, x.rows, x.cols);
-            execute(Copy{quantised, x});
-        }
-        if (lies_in_strips(segment.dtype()))
-            multiply_quantised(quantised, segment, part);
-        else
-            multiply_blocks(quantised, segment, part);
-    }
+    Columns columns = {x, {}};
+    for (const CpuSegment& segment : weight.parts())
+        multiply(columns, segment.matrix(), from_row(output, segment.place().first_row));
 }
 
-void CpuBackend::multiply_blocks(Tensor x, const CpuSegment& segment, const MatmulOutput& output) {
-    pool_.run(segment.rows(), double(x.rows) * x.cols, [&](int first, int last, int) {
+void CpuBackend::multiply(Columns& columns, const CpuMatrix& weight, const MatmulOutput& output) {
+    const Tensor& x = columns.x;
+    if (!is_quantised(weight.dtype)) return multiply_floats(x, weight, output);
+    if (x.dtype == DType::F32 && !columns.quantised) {
+        columns.quantised = dense_prefix(quantised_, x.rows, x.cols);
+        execute(Copy{columns.quantised, x});
+    }
+    const Tensor& quantised = columns.quantised ? columns.quantised : x;
+    if (lies_in_strips(weight.dtype))
+        multiply_quantised(quantised, weight, output);
+    else
+        multiply_blocks(quantised, weight, output);
+}
+
+void CpuBackend::multiply_blocks(Tensor x, const CpuMatrix& weight, const MatmulOutput& output) {
+    pool_.run(weight.rows, double(x.rows) * x.cols, [&](int first, int last, int) {
         for (int r = first; r < last; ++r)
-            multiply_block_row(x, segment.row(r), segment.dtype(), from_row(output, r));
+            multiply_block_row(x, weight.row(r), weight.dtype, from_row(output, r));
     });
 }
 
 // body(first row, rows, output from there on) for ranges of strips, on all threads.
 template <class Body>
-void CpuBackend::share_strips(const Tensor& x, const CpuSegment& segment,
-                              const MatmulOutput& output, const Body& body) {
-    const int strips = (segment.rows() + kStripRows - 1) / kStripRows;
+void CpuBackend::share_strips(const Tensor& x, const CpuMatrix& weight, const MatmulOutput& output,
+                              const Body& body) {
+    const int strips = (weight.rows + kStripRows - 1) / kStripRows;
     pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
         const int row = first * kStripRows;
-        body(segment.strip(first), std::min(last * kStripRows, segment.rows()) - row,
+        body(weight.strip(first), std::min(last * kStripRows, weight.rows) - row,
              from_row(output, row));
     });
 }
 
-void CpuBackend::multiply_floats(Tensor x, const CpuSegment& segment, const MatmulOutput& output) {
-    share_strips(x, segment, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+void CpuBackend::multiply_floats(Tensor x, const CpuMatrix& weight, const MatmulOutput& output) {
+    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
         kernels_.matmul({.x = row_f32(x, 0),
                          .x_stride = size_t(x.row_stride),
                          .columns = x.rows,
                          .weight = strips,
-                         .type = float_type(segment.dtype()),
+                         .type = float_type(weight.dtype),
                          .rows = rows,
                          .inner = x.cols,
                          .output = part});
     });
 }
 
-void CpuBackend::multiply_quantised(Tensor x, const CpuSegment& segment,
-                                    const MatmulOutput& output) {
+void CpuBackend::multiply_quantised(Tensor x, const CpuMatrix& weight, const MatmulOutput& output) {
     assert(x.cols <= reserved().widest && x.rows <= reserved().rows);
     const PackTask pack = {.x = row<std::byte>(x, 0),
                            .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
                            .columns = x.rows,
                            .inner = x.cols,
-                           .type = quant_type(segment.dtype()),
+                           .type = quant_type(weight.dtype),
                            .packed = packed_};
     pool_.run(x.rows, x.cols, kPackedTogether,
               [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });
-    share_strips(x, segment, output, [&](const void* strips, int rows, const MatmulOutput& part) {
+    share_strips(x, weight, output, [&](const void* strips, int rows, const MatmulOutput& part) {
         kernels_.matmul_quant({.packed = packed_,
                                .columns = x.rows,
                                .weight = strips,

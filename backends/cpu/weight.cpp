@@ -28,7 +28,9 @@ std::shared_ptr<std::byte> WeightArena::allocate(size_t bytes) {
 
 CpuSegment::CpuSegment(const WeightSegment& segment, std::span<const WeightBlock> blocks,
                        WeightUse use, const Kernels& kernels, Pool& pool, WeightArena& arena)
-    : place_(segment), cols_(blocks.front().cols) {
+    : place_(segment),
+      cols_(blocks.front().cols),
+      matrix_rows_(use == WeightUse::experts ? blocks.front().rows : segment.rows) {
     bool is_kept = true;
     for (const WeightBlock& from : blocks) is_kept = is_kept && from.dtype == dtype();
     assert(is_kept || lies_in_strips(dtype()));
@@ -50,46 +52,65 @@ void CpuSegment::copy_rows(std::span<const WeightBlock> blocks, WeightArena& are
 
 void CpuSegment::pack_strips(std::span<const WeightBlock> blocks, const Kernels& kernels,
                              Pool& pool, WeightArena& arena) {
-    const int strips = (rows() + kStripRows - 1) / kStripRows;
+    const int strips_each = (matrix_rows_ + kStripRows - 1) / kStripRows;
+    const int strips = rows() / matrix_rows_ * strips_each;
     const size_t bytes = strip_bytes(dtype(), cols_);
     strips_ = arena.allocate(size_t(strips) * bytes);
     pool.run(strips, double(cols_) * kStripRows, [&](int first, int last, int) {
         RowPacker packer(dtype(), cols_, kernels);
-        const WeightBlock* from = blocks.data();
-        int from_row = first * kStripRows;  // within `from`
-        for (int r = from_row; r < std::min(last * kStripRows, rows()); ++r, ++from_row) {
-            for (; from_row >= from->rows; ++from) from_row -= from->rows;
-            packer.pack(strips_.get() + size_t(r / kStripRows) * bytes, r % kStripRows, *from,
-                        from_row);
+        for (int s = first; s < last; ++s) {
+            const int in_matrix = s % strips_each * kStripRows;
+            const WeightBlock* from = blocks.data();
+            int from_row = s / strips_each * matrix_rows_ + in_matrix;  // within `from`
+            const int count = std::min(kStripRows, matrix_rows_ - in_matrix);
+            for (int lane = 0; lane < count; ++lane, ++from_row) {
+                for (; from_row >= from->rows; ++from) from_row -= from->rows;
+                packer.pack(strips_.get() + size_t(s) * bytes, lane, *from, from_row);
+            }
         }
     });
 }
 
-const std::byte* CpuSegment::strip(int index) const {
-    assert(strips_);
-    return strips_.get() + size_t(index) * strip_bytes(dtype(), cols_);
+const std::byte* CpuMatrix::strip(int index) const {
+    assert(lies_in_strips(dtype));
+    return data + size_t(index) * strip_bytes(dtype, cols);
 }
 
-const std::byte* CpuSegment::row(int index) const {
-    assert(rows_ && index >= 0 && index < rows());
-    return rows_.get() + dense_bytes(dtype(), index, cols_);
+const std::byte* CpuMatrix::row(int index) const {
+    assert(index >= 0 && index < rows);
+    return data + dense_bytes(dtype, index, cols);
+}
+
+CpuMatrix CpuSegment::matrix(int index) const {
+    assert(index >= 0 && (index + 1) * matrix_rows_ <= rows());
+    const int strips = (matrix_rows_ + kStripRows - 1) / kStripRows;
+    const size_t bytes = strips_ ? size_t(strips) * strip_bytes(dtype(), cols_)
+                                 : dense_bytes(dtype(), matrix_rows_, cols_);
+    const std::byte* first = strips_ ? strips_.get() : rows_.get();
+    return {dtype(), matrix_rows_, cols_, first + size_t(index) * bytes};
 }
 
 void CpuSegment::read_row(float* out, int index, const Kernels& kernels) const {
-    assert(index >= 0 && index < rows());
+    assert(index >= 0 && index < rows() && matrix_rows_ == rows());
+    const CpuMatrix all = matrix();
     if (strips_)
-        unpack_row(out, strip(index / kStripRows), dtype(), index % kStripRows, cols_);
+        unpack_row(out, all.strip(index / kStripRows), dtype(), index % kStripRows, cols_);
     else if (is_quantised(dtype()))
-        unpack(out, row(index), dtype(), cols_);
+        unpack(out, all.row(index), dtype(), cols_);
     else
-        kernels.convert(out, Float::F32, row(index), float_type(dtype()), size_t(cols_));
+        kernels.convert(out, Float::F32, all.row(index), float_type(dtype()), size_t(cols_));
 }
 
 CpuWeight::CpuWeight(std::span<const WeightBlock> blocks, WeightUse use, const Kernels& kernels,
                      Pool& pool, WeightArena& arena)
-    : Weight(blocks) {
+    : Weight(blocks, use) {
     for (const WeightSegment& segment : segments)
         parts_.emplace_back(segment, blocks_of(blocks, segment), use, kernels, pool, arena);
+}
+
+CpuMatrix CpuWeight::block(int index) const {
+    const ExpertBlock place = find_block(*this, index);
+    return parts_[place.segment].matrix(place.index);
 }
 
 void CpuWeight::read_row(float* out, int index, const Kernels& kernels) const {

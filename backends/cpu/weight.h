@@ -23,7 +23,19 @@ class WeightArena {
     size_t used_ = 0, size_ = 0;
 };
 
-// A segment and its rows.
+// Rows of one type that a matmul reads: of a segment all, or those of one expert.
+struct CpuMatrix {
+    DType dtype;
+    int rows, cols;
+    const std::byte* data;  // strips, or where there are none rows
+
+    // Sixteen rows from 16 * index on; see kernels.h.
+    const std::byte* strip(int index) const;
+    // A row as it came, where rows lie in no strips.
+    const std::byte* row(int index) const;
+};
+
+// A segment and its rows. Those of each expert begin with a strip.
 class CpuSegment {
   public:
     CpuSegment(const WeightSegment& segment, std::span<const WeightBlock> blocks, WeightUse use,
@@ -33,11 +45,9 @@ class CpuSegment {
     DType dtype() const { return place_.dtype; }
     int rows() const { return place_.rows; }
 
-    // Sixteen rows from 16 * index on; see kernels.h. Not of a weight for looking up.
-    const std::byte* strip(int index) const;
-    // A row as it came, where rows lie in no strips.
-    const std::byte* row(int index) const;
-    // One row as f32 [cols].
+    // All of it, or of experts one. Not of a weight for looking up.
+    CpuMatrix matrix(int index = 0) const;
+    // One row as f32 [cols]; not of experts.
     void read_row(float* out, int index, const Kernels& kernels) const;
 
   private:
@@ -47,6 +57,7 @@ class CpuSegment {
 
     WeightSegment place_;
     int cols_;
+    int matrix_rows_;
     std::shared_ptr<std::byte> strips_;
     std::shared_ptr<std::byte> rows_;  // instead, [rows, cols]
 };
@@ -57,6 +68,7 @@ class CpuWeight final : public Weight {
               Pool& pool, WeightArena& arena);
 
     std::span<const CpuSegment> parts() const { return parts_; }
+    CpuMatrix block(int index) const;  // of experts
     // One row as f32 [cols].
     void read_row(float* out, int index, const Kernels& kernels) const;
 

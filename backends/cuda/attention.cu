@@ -1,6 +1,6 @@
 // Attention. The history is cut into chunks of 64 logical positions. One kernel takes each chunk by
 // itself: its maximum, its sum and its mix of values; a second one merges a row's chunks in order.
-// Slots only say where to load from.
+// Slots only say where to load from. A row's chunks are counted from the first that it sees.
 #include <algorithm>
 #include <cmath>
 
@@ -24,15 +24,21 @@ constexpr int kMaxParts = 16;  // of 16 elements: head_dim is 256 at most
 struct Partials {
     float *mix, *max, *sum;
     int chunks, heads, head_dim;
+    int window;  // as in Attention
 
-    Partials(float* memory, int rows, int chunks, const AttentionShape& shape)
-        : mix(memory), chunks(chunks), heads(shape.heads), head_dim(shape.head_dim) {
+    Partials(float* memory, int rows, int chunks, const AttentionShape& shape, int window)
+        : mix(memory),
+          chunks(chunks),
+          heads(shape.heads),
+          head_dim(shape.head_dim),
+          window(window) {
         max = mix + size_t(rows) * size_t(chunks) * size_t(heads) * size_t(head_dim);
         sum = max + size_t(rows) * size_t(chunks) * size_t(heads);
     }
     __device__ size_t place(int r, int chunk, int head) const {
         return (size_t(r) * size_t(chunks) + size_t(chunk)) * size_t(heads) + size_t(head);
     }
+    __device__ int first(const Row& row) const { return first_seen(row.position, window); }
 };
 
 struct AttentionTask {
@@ -52,6 +58,12 @@ __device__ float element(const T* from) {
         return *from;
 }
 
+// What is seen of a chunk.
+struct Seen {
+    int begin, end;
+    __device__ bool has(int i) const { return i >= begin && i < end; }
+};
+
 // What the threads of a block share.
 struct ChunkSpace {
     SharedArray<int, kChunk> cache_rows;
@@ -61,7 +73,7 @@ struct ChunkSpace {
 // Half a warp a key: lane l has elements l, l + 16, ... of head_dim.
 template <class T, int parts>
 __device__ void score_chunk(ChunkSpace& space, const AttentionTask& task, int kv_head, int head,
-                            int heads, int count) {
+                            int heads, Seen seen) {
     const int lane = int(threadIdx.x) % kLanes, dim = task.shape.head_dim;
     for (int h = 0; h < heads; ++h) {
         const float* q = task.qkv[int(blockIdx.x)] + (head + h) * dim;
@@ -70,7 +82,7 @@ __device__ void score_chunk(ChunkSpace& space, const AttentionTask& task, int kv
         for (int m = 0; m < parts; ++m) query[m] = m * kLanes < dim ? q[m * kLanes + lane] : 0.0f;
         for (int i = int(threadIdx.x) / kLanes; i < kChunk; i += kThreads / kLanes) {
             float sum = 0;
-            if (i < count) {
+            if (seen.has(i)) {
                 const T* key = task.cache.template k<const T>(size_t(int(space.cache_rows[i]))) +
                                kv_head * dim + lane;
 #pragma unroll
@@ -79,7 +91,7 @@ __device__ void score_chunk(ChunkSpace& space, const AttentionTask& task, int kv
             }
             sum = sum_of_lanes(sum);
             if (lane == 0)
-                space.scores[h * kChunk + i] = (i < count ? sum : -infinity()) * task.scale;
+                space.scores[h * kChunk + i] = (seen.has(i) ? sum : -infinity()) * task.scale;
         }
     }
 }
@@ -115,11 +127,11 @@ __device__ void soften_chunk(ChunkSpace& space, const AttentionTask& task, int h
 // A thread an element: sum_i p_i v_i in the order of positions.
 template <class T>
 __device__ void mix_chunk(ChunkSpace& space, const AttentionTask& task, int kv_head, int head,
-                          int heads, int count) {
+                          int heads, Seen seen) {
     const int dim = task.shape.head_dim;
     for (int d = int(threadIdx.x); d < dim; d += kThreads) {
         float mixed[kHeads] = {};
-        for (int i = 0; i < count; ++i) {
+        for (int i = seen.begin; i < seen.end; ++i) {
             const float value =
                 element(task.cache.template v<const T>(size_t(int(space.cache_rows[i]))) +
                         kv_head * dim + d);
@@ -140,11 +152,14 @@ __device__ void mix_chunk(ChunkSpace& space, const AttentionTask& task, int kv_h
 template <class T, int parts>
 __global__ void chunk_kernel(AttentionTask task) {
     __shared__ ChunkSpace space;
-    const int r = int(blockIdx.x), kv_head = int(blockIdx.y), first = int(blockIdx.z) * kChunk;
+    const int r = int(blockIdx.x), kv_head = int(blockIdx.y);
     const Row& row = *reinterpret_cast<const Row*>(task.rows[r]);
+    const int begin = task.partials.first(row);
+    const int first = (begin / kChunk + int(blockIdx.z)) * kChunk;
     if (row.slot < 0 || row.position < first) return;
-    const int count = min(kChunk, row.position + 1 - first), i = int(threadIdx.x);
-    if (i < count) {
+    const Seen seen{max(begin - first, 0), min(kChunk, row.position + 1 - first)};
+    const int i = int(threadIdx.x);
+    if (seen.has(i)) {
         const int position = first + i;
         const int slot = position < row.prefix     ? position
                          : position < row.position ? row.path[position - row.prefix]
@@ -155,11 +170,11 @@ __global__ void chunk_kernel(AttentionTask task) {
     const int group = task.shape.heads / task.shape.kv_heads;
     for (int g = 0; g < group; g += kHeads) {
         const int head = kv_head * group + g, heads = min(kHeads, group - g);
-        score_chunk<T, parts>(space, task, kv_head, head, heads, count);
+        score_chunk<T, parts>(space, task, kv_head, head, heads, seen);
         __syncthreads();
         soften_chunk(space, task, head, heads);
         __syncthreads();
-        mix_chunk<T>(space, task, kv_head, head, heads, count);
+        mix_chunk<T>(space, task, kv_head, head, heads, seen);
         __syncthreads();
     }
 }
@@ -173,7 +188,8 @@ __global__ void merge_kernel(ActivationView out, View<const int32_t> rows, Parti
     float mixed = 0, max = -infinity(), sum = 0;
     if (row.slot >= 0 && column < out.cols) {
         const int head = column / partials.head_dim, d = column % partials.head_dim;
-        for (int chunk = 0; chunk * kChunk <= row.position; ++chunk) {
+        const int chunks = row.position / kChunk - partials.first(row) / kChunk + 1;
+        for (int chunk = 0; chunk < chunks; ++chunk) {
             const size_t place = partials.place(r, chunk, head);
             const float chunk_max = partials.max[place];
             const float new_max = larger(chunk_max, max);
@@ -205,7 +221,8 @@ void CudaBackend::execute(const Attention& op) {
     const KvLayer& kv = op.kv;
     if (shape.head_dim > kMaxParts * kLanes)
         return queue_->refuse("attention", "heads of more than 256 elements");
-    const int chunks = kv.page_table.cols, columns = shape.heads * shape.head_dim;
+    const int pages = kv.page_table.cols, columns = shape.heads * shape.head_dim;
+    const int chunks = op.window > 0 ? std::min(pages, chunks_of_window(op.window)) : pages;
     const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
     const int step = int(std::min(partial_floats_ / row_floats, size_t(qkv.rows)));
     if (step == 0) return queue_->refuse("attention", "a context beyond what was reserved");
@@ -213,7 +230,7 @@ void CudaBackend::execute(const Attention& op) {
                                                  : chunk_kernel_of<float>(shape.head_dim);
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
-        const Partials partials(partials_, count, chunks, shape);
+        const Partials partials(partials_, count, chunks, shape, op.window);
         const Tensor block = op.rows.range(first, count).block;
         const AttentionTask task{qkv.row_range(first, count),
                                  block,

@@ -46,7 +46,7 @@ Capabilities describe(int index) {
                        std::to_string(properties.major * 10 + properties.minor);
     caps.memory_bytes = properties.totalGlobalMem;
     caps.kind = properties.integrated ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
-    caps.most.rows = caps.most.heads = kMostGrid;
+    caps.most.rows = caps.most.heads = caps.most.places = kMostGrid;
     caps.most.head_dim = kMostHeadDim;
     caps.most.context = kMostGrid * kPageSize;
     return caps;
@@ -70,21 +70,21 @@ Buffer CudaBackend::allocate(size_t size_bytes) {
 
 CudaWeight::CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
                        const std::function<Buffer(size_t)>& allocate)
-    : Weight(blocks) {
+    : Weight(blocks, use) {
     size_t bytes = 0;
+    std::vector<size_t> offsets;
     for (const WeightSegment& place : segments) {
         // Gate and up of one type lie row by row beside each other.
         const bool paired = use == WeightUse::gated && place.rows == rows;
-        const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(place.rows);
-        parts_.push_back({place, cols, order, nullptr});
-        bytes += packed_bytes(place.dtype, place.rows, cols);
+        const int each = matrix_rows > 0 ? matrix_rows : place.rows;
+        const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(each);
+        parts_.push_back({place, cols, order, nullptr, packed_bytes(place.dtype, each, cols)});
+        offsets.push_back(bytes);
+        bytes += size_t(place.rows / each) * parts_.back().matrix_bytes;
     }
     memory_ = allocate(bytes);
-    std::byte* data = static_cast<CudaMemory&>(*memory_).data();
-    for (CudaSegment& part : parts_) {
-        part.data = data;
-        data += packed_bytes(part.place.dtype, part.place.rows, cols);
-    }
+    for (size_t i = 0; i < parts_.size(); ++i)
+        parts_[i].data = static_cast<CudaMemory&>(*memory_).data() + offsets[i];
 }
 
 // Through a staging buffer, some rows at a time.
@@ -101,6 +101,7 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
     const CudaMemory staging(staged_rows * widest, queue_);
     for (const CudaSegment& part : weight->parts()) {
         int row = 0;
+        std::byte* to = part.data;
         for (const WeightBlock& block : blocks_of(blocks, part.place)) {
             const size_t row_bytes = size_bytes(block.dtype, cols);
             const std::byte* data = static_cast<const std::byte*>(block.data);
@@ -108,11 +109,14 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
                 const int count = std::min(int(staged_rows), block.rows - first);
                 queue_->upload(staging.data(), data + size_t(first) * row_bytes,
                                size_t(count) * row_bytes);
-                pack_rows({staging.data(), block.dtype, part.data, part.place.dtype, row, count,
-                           part.cols, part.order},
+                pack_rows({staging.data(), block.dtype, to, part.place.dtype, row, count, part.cols,
+                           part.order},
                           *queue_);
                 row += count;
             }
+            if (use != WeightUse::experts) continue;
+            to += part.matrix_bytes;
+            row = 0;
         }
     }
     sync();  // before the staging buffer goes
@@ -135,6 +139,8 @@ void CudaBackend::do_reserve(const Limits& limits) {
     logits_ = reinterpret_cast<float*>(memory + layout.logits);
     quantised_ = dense(scratch_.get(), DType::I8G32, 0, 0);
     quantised_.offset_bytes = layout.quantised;
+    place_scales_ = reinterpret_cast<float*>(memory + layout.place_scales);
+    place_columns_ = memory + layout.place_columns;
     limits_ = limits;
 }
 

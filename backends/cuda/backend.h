@@ -18,6 +18,7 @@ constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come 
 
 enum class Packing;
 struct CudaSegment;
+struct ExpertStack;
 struct MatmulOutput;
 struct NormedRows;
 struct QuantTask;
@@ -67,6 +68,8 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                             const CudaSegment& w);
     void multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w);
+    void multiply_experts(const ExpertStack& stack, MatmulColumns& columns,
+                          const CudaSegment& part);
 
     Capabilities capabilities_;
     std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this
@@ -76,7 +79,10 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     std::byte* packed_ = nullptr;  // columns of a matmul
     Readers packed_for_;           // whose matmuls find them there, those that are still to come
     Tensor quantised_;             // I8G32: a copy of x, where a weight has rows of floats too
-    float* partials_ = nullptr;    // chunks of attention
+    // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
+    float* place_scales_ = nullptr;
+    std::byte* place_columns_ = nullptr;
+    float* partials_ = nullptr;  // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k
     float* logits_ = nullptr;        // edited, [kPassRows, vocab]

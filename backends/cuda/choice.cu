@@ -34,12 +34,6 @@ struct PathTokens {
     }
 };
 
-__device__ float penalised(float logit, const RowChoice& rule, int32_t seen) {
-    const int times = seen / kPutOut;
-    const float add = times > 0 ? -(rule.frequency * float(times) + rule.presence) : 0;
-    return (logit > 0 ? logit / rule.repetition : logit * rule.repetition) + add;
-}
-
 // Logits after penalties and mask. A forbidden token is NaN: it ranks below -inf and is never
 // chosen. `rows` of the whole choice, if it has drafted ones.
 __global__ void edit_kernel(View<float> out, View<const float> logits, RulesView rules,

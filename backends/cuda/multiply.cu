@@ -52,12 +52,12 @@ void CudaBackend::execute(const Matmul& op) {
     }
 }
 
-// The products are gated where they come to be. A quantised group of `out` is of 32 of them: those
-// of four warps.
+// The products are gated where they come to be, unless a bias is added to them first. A quantised
+// group of `out` is of 32 of them: those of four warps.
 template <>
 void CudaBackend::execute(const MatmulSwiglu& op) {
     const CudaSegment& both = static_cast<const CudaWeight&>(op.weight).parts().front();
-    if (!both.order.is_paired() || op.out.dtype != activation_type(op.weight))
+    if (!both.order.is_paired() || op.bias || op.out.dtype != activation_type(op.weight))
         return op.run_parts(*this, {});
     for (int first = 0; first < op.x.rows; first += kPassRows) {
         MatmulColumns columns = columns_of(op.x, first, op.weight);

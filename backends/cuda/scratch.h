@@ -22,8 +22,8 @@ constexpr int slices_of(int vocab) {
 }
 
 struct ScratchLayout {
-    size_t quantised, partials, rankings,
-        logits;  // offsets in bytes; the packed columns come first
+    size_t quantised, partials, rankings, logits, place_scales,
+        place_columns;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
     size_t bytes;
 };
@@ -37,8 +37,9 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
         token_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes + kRowScaleBytes;
     ScratchLayout layout;
     layout.quantised = aligned(std::max(groups, floats));
-    layout.partials =
-        layout.quantised + aligned(size_t(kPassRows) * (widest / kGroup) * sizeof(BlockI8G32));
+    const size_t places = size_t(limits.places);
+    layout.partials = layout.quantised + aligned(std::max(size_t(kPassRows), places) *
+                                                 (widest / kGroup) * sizeof(BlockI8G32));
     // Attention takes as many rows at a time as fit, at least one.
     const size_t chunks = size_t(tiles_of(std::max(limits.context, 1), kPageSize)) + 1;
     const size_t row_floats = chunks * (widest + 2 * size_t(limits.heads));
@@ -51,7 +52,12 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
         layout.rankings + kRowStateBytes +
         size_t(kPassRows) * size_t(slices_of(limits.vocab)) * kMaxTopK * sizeof(uint64_t);
     const size_t logit_rows = size_t(std::min(limits.rows, kPassRows));
-    layout.bytes = layout.logits + logit_rows * size_t(limits.vocab) * sizeof(float);
+    layout.place_scales =
+        layout.logits + aligned(logit_rows * size_t(limits.vocab) * sizeof(float));
+    const size_t place_tiles = (places + kTokenTile - 1) / kTokenTile;
+    layout.place_columns = layout.place_scales + aligned(place_tiles * kTokenTile * sizeof(float));
+    layout.bytes =
+        layout.place_columns + place_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes;
     return layout;
 }
 

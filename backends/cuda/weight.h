@@ -10,12 +10,13 @@
 
 namespace aerie::cuda {
 
-// A segment on the device.
+// A segment on the device. Experts lie one after the other, each packed by itself.
 struct CudaSegment {
     WeightSegment place;
     int cols;
-    RowOrder order;
+    RowOrder order;  // of experts: within each
     std::byte* data;
+    size_t matrix_bytes;  // of all, or of each expert
 };
 
 class CudaWeight final : public Weight {

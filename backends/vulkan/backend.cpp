@@ -79,7 +79,7 @@ Capabilities describe(size_t index, const Traits& traits, const Matrices* open =
     caps.problem = traits.missing;
     caps.kind = kind_of(traits.type);
     caps.details = details(traits, open);
-    caps.most.rows = caps.most.heads = kMostGroups;
+    caps.most.rows = caps.most.heads = caps.most.places = kMostGroups;
     caps.most.widest = kWidest;
     caps.most.context = kMostContext;
     caps.most.vocab = kMostVocab;
@@ -129,9 +129,9 @@ Buffer VulkanBackend::allocate(size_t size_bytes) {
 }
 
 std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock> blocks,
-                                                     WeightUse) {
+                                                     WeightUse use) {
     return std::make_unique<VulkanWeight>(
-        blocks, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
+        blocks, use, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
 }
 
 void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
@@ -140,7 +140,8 @@ void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
-    plan.add(quantised, DType::I8G32, limits.rows, limits.widest / kGroup * kGroup);
+    plan.add(quantised, DType::I8G32, std::max(limits.rows, limits.places),
+             limits.widest / kGroup * kGroup);
     add_choices_to(plan, limits);
 }
 

@@ -25,7 +25,7 @@ struct Scratch {
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
     int chunks = 0;    // of the context
-    Tensor quantised;  // I8G32 [rows, widest]: a copy of x, where a weight has rows of floats too
+    Tensor quantised;  // I8G32 [rows or places, widest]: a copy of x, where a weight has floats too
     // Choices, for some rows at a time. The histogram is zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best
@@ -64,6 +64,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
   private:
     void do_reserve(const Limits& limits) override;
     void multiply(const Matmul& op, const WeightPart& part);
+    void multiply_experts(const ExpertMatmul& op, const WeightPart& part, int stack);
     // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
     // along x or y.
     template <class Params>

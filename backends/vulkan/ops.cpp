@@ -1,4 +1,4 @@
-// The ops that read weights: embed and matmul.
+// The ops that read weights: embed, matmul and expert_matmul.
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -14,29 +14,45 @@ namespace {
 
 constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
 
-// Shaders that read a weight of some type.
+// Shaders of one kind of matmul for weights of some type.
+struct MatmulShaders {
+    const char* plain;
+    const char* dot;    // by packed integer dot products
+    const char* fetch;  // those, and x is fetched together
+    const char* cooperative = nullptr;
+};
 struct WeightShaders {
-    const char *embed, *matmul;
-    const char* matmul_dot;    // by packed integer dot products
-    const char* matmul_fetch;  // those, and x is fetched together
-    const char* matmul_cooperative = nullptr;
+    const char* embed;
+    MatmulShaders matmul, experts;
 };
 
 WeightShaders shaders_of(DType type) {
     switch (type) {
         case DType::F32:
-            return {"embed_f32", "matmul_f32", "matmul_f32", "matmul_f32_fetch"};
+            return {"embed_f32",
+                    {"matmul_f32", "matmul_f32", "matmul_f32_fetch"},
+                    {"expert_matmul_f32", "expert_matmul_f32", "expert_matmul_f32_fetch"}};
         case DType::F16:
-            return {"embed_f16", "matmul_f16", "matmul_f16", "matmul_f16_fetch",
-                    "matmul_f16_cooperative"};
+            return {"embed_f16",
+                    {"matmul_f16", "matmul_f16", "matmul_f16_fetch", "matmul_f16_cooperative"},
+                    {"expert_matmul_f16", "expert_matmul_f16", "expert_matmul_f16_fetch",
+                     "expert_matmul_f16_cooperative"}};
         case DType::BF16:
-            return {"embed_bf16", "matmul_bf16", "matmul_bf16", "matmul_bf16_fetch"};
+            return {"embed_bf16",
+                    {"matmul_bf16", "matmul_bf16", "matmul_bf16_fetch"},
+                    {"expert_matmul_bf16", "expert_matmul_bf16", "expert_matmul_bf16_fetch"}};
         case DType::Q8_0:
-            return {"embed_q8_0", "matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch",
-                    "matmul_q8_0_cooperative"};
+            return {
+                "embed_q8_0",
+                {"matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch", "matmul_q8_0_cooperative"},
+                {"expert_matmul_q8_0", "expert_matmul_q8_0_dot", "expert_matmul_q8_0_fetch",
+                 "expert_matmul_q8_0_cooperative"}};
         case DType::Q4_0:
-            return {"embed_q4_0", "matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch",
-                    "matmul_q4_0_cooperative"};
+            return {
+                "embed_q4_0",
+                {"matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch", "matmul_q4_0_cooperative"},
+                {"expert_matmul_q4_0", "expert_matmul_q4_0_dot", "expert_matmul_q4_0_fetch",
+                 "expert_matmul_q4_0_cooperative"}};
         default:
             assert(!"no weight is stored in this type");
             return {};
@@ -49,29 +65,28 @@ struct MatmulKernel {
     int columns;
 };
 
-MatmulKernel cooperative_kernel(const Device& device, DType type, const MatrixShape& shape,
+MatmulKernel cooperative_kernel(const Device& device, const char* shader, const MatrixShape& shape,
                                 int rows) {
     constexpr unsigned kMost = 64;
     const uint32_t columns = std::clamp(std::bit_ceil(unsigned(rows)), shape.n, kMost);
     const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
     const uint32_t tiles = kStripRows / shape.m * (columns / shape.n);
-    return {{shaders_of(type).matmul_cooperative,
-             {columns, shape.m, shape.n, shape.k, (tiles + subgroups - 1) / subgroups}},
+    return {{shader, {columns, shape.m, shape.n, shape.k, (tiles + subgroups - 1) / subgroups}},
             int(columns)};
 }
 
 // Integer products are exact, so few rows may be multiplied in another way than many. The order of
 // a sum of floats depends on the kernel, which must therefore be the same for all numbers of rows.
-MatmulKernel matmul_kernel(const Device& device, DType type, int rows) {
+MatmulKernel matmul_kernel(const Device& device, DType type, const MatmulShaders& shaders,
+                           int rows) {
     const MatrixShape shape = device.matrix_shape(type);
     if (shape && (type == DType::F16 || rows > kMostColumns))
-        return cooperative_kernel(device, type, shape, rows);
-    const WeightShaders shaders = shaders_of(type);
+        return cooperative_kernel(device, shaders.cooperative, shape, rows);
     const uint32_t lanes = device.fetch_lanes();
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
-    const char* shader = lanes > 0              ? shaders.matmul_fetch
-                         : device.integer_dot() ? shaders.matmul_dot
-                                                : shaders.matmul;
+    const char* shader = lanes > 0              ? shaders.fetch
+                         : device.integer_dot() ? shaders.dot
+                                                : shaders.plain;
     return {{shader, {columns, uint32_t(device.split()), lanes}}, int(columns)};
 }
 
@@ -79,7 +94,8 @@ MatmulKernel matmul_kernel(const Device& device, DType type, int rows) {
 
 template <>
 void VulkanBackend::execute(const Embed& op) {
-    for (const auto& [words, segment] : static_cast<const VulkanWeight&>(op.table).parts()) {
+    for (const auto& [words, segment, matrices] :
+         static_cast<const VulkanWeight&>(op.table).parts()) {
         const EmbedParams params = {
             .cols = uint32_t(op.out.cols),
             .out_stride = stride_words(op.out),
@@ -112,7 +128,8 @@ void VulkanBackend::execute(const Matmul& op) {
 
 void VulkanBackend::multiply(const Matmul& op, const WeightPart& part) {
     const WeightSegment& segment = part.segment;
-    const auto [kernel, columns] = matmul_kernel(*device_, segment.dtype, op.x.rows);
+    const auto [kernel, columns] =
+        matmul_kernel(*device_, segment.dtype, shaders_of(segment.dtype).matmul, op.x.rows);
     // Its own columns alone, so that parts need not wait for each other.
     const Tensor to = op.out.col_range(segment.first_row, segment.rows);
     const Tensor added = op.bias ? op.bias.col_range(segment.first_row, segment.rows) : op.x;
@@ -127,6 +144,50 @@ void VulkanBackend::multiply(const Matmul& op, const WeightPart& part) {
     dispatch(kernel, params, {writes(to), reads(op.x), reads(part.words), reads(added)},
              {groups(segment.rows, kStripRows), groups(op.x.rows, columns)},
              double(op.x.rows) * op.x.cols * segment.rows);
+}
+
+template <>
+void VulkanBackend::execute(const ExpertMatmul& op) {
+    ExpertMatmul quantised = op;
+    const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
+    for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts()) {
+        const bool copies = is_quantised(part.segment.dtype) && op.x.dtype == DType::F32;
+        if (copies && quantised.x.dtype == DType::F32) {
+            quantised.x = dense_prefix(scratch_.quantised, op.x.rows, op.x.cols);
+            execute(Copy{quantised.x, op.x});
+        }
+        const int first = part.segment.first_row / each, last = first + part.matrices - 1;
+        for (int stack = first / experts; stack <= last / experts; ++stack)
+            multiply_experts(copies ? quantised : op, part, stack);
+    }
+}
+
+// The experts of a stack that a part holds, at least one; a workgroup has a strip of one of them
+// and some places of a tile, if there are so many.
+void VulkanBackend::multiply_experts(const ExpertMatmul& op, const WeightPart& part, int stack) {
+    const WeightSegment& segment = part.segment;
+    const Routing& routing = op.routing;
+    const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
+    const int most = std::min(routing.rows(), kExpertTileRows);  // places of a tile
+    const auto [kernel, columns] =
+        matmul_kernel(*device_, segment.dtype, shaders_of(segment.dtype).experts, most);
+    const Tensor to = op.out.col_range(stack * each + segment.first_row % each, segment.rows);
+    const uint32_t tile_parts = groups(most, columns);
+    const ExpertMatmulParams params = {
+        .rows = uint32_t(segment.rows),
+        .inner = uint32_t(op.x.cols),
+        .panels = uint32_t(strip_layout(segment.dtype, op.x.cols).panels),
+        .x_stride = stride_words(op.x),
+        .out_stride = stride_words(op.out),
+        .each = uint32_t(op.x.rows == routing.rows() ? routing.chosen() : 1),
+        .tile_parts = tile_parts,
+        .first = uint32_t(stack * experts - segment.first_row / each),
+        .count = uint32_t(part.matrices)};
+    dispatch(
+        kernel, params,
+        {writes(to), reads(op.x), reads(part.words), reads(routing.order), reads(routing.tiles)},
+        {groups(segment.rows, kStripRows), uint32_t(routing.tiles.rows) * tile_parts},
+        double(routing.places()) * op.x.cols * segment.rows);
 }
 
 }  // namespace aerie::vulkan

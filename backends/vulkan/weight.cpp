@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <climits>
 #include <cstring>
 
 #include "backend/weight_rows.h"
@@ -64,36 +65,54 @@ struct VulkanWeight::Upload {
     StripLayout layout;
     const std::function<Buffer(size_t)>& allocate;
     Queue& queue;
+    int most_strips;  // of a part
 };
 
-VulkanWeight::VulkanWeight(std::span<const WeightBlock> blocks, Device& device,
+VulkanWeight::VulkanWeight(std::span<const WeightBlock> blocks, WeightUse use, Device& device,
                            const std::function<Buffer(size_t)>& allocate, Queue& queue)
-    : Weight(blocks) {
+    : Weight(blocks, use) {
     const Traits& traits = device.traits();
     for (const WeightSegment& segment : segments) {
+        const StripLayout layout = strip_layout(segment.dtype, cols);
+        const size_t most_strips =
+            std::min(traits.storage_range, traits.allocation_bytes) / (layout.strip_words() * 4);
         Upload upload = {segment, WeightRows(blocks_of(blocks, segment)),
-                         strip_layout(segment.dtype, cols), allocate, queue};
-        const size_t strip_bytes = upload.layout.strip_words() * 4;
-        const int most_strips = int(std::max<size_t>(
-            1, std::min(traits.storage_range, traits.allocation_bytes) / strip_bytes));
-        for (int first = 0; first < segment.rows; first += most_strips * kStripRows)
-            add_part(upload, first, std::min(segment.rows - first, most_strips * kStripRows));
+                         layout,  allocate,
+                         queue,   int(std::clamp<size_t>(most_strips, 1, INT_MAX / kStripRows))};
+        add_parts(upload);
     }
 }
 
-// Rows [first, first + count) of the segment.
-void VulkanWeight::add_part(Upload& upload, int first, int count) {
+void VulkanWeight::add_parts(Upload& upload) {
+    const int rows = upload.segment.rows, each = matrix_rows > 0 ? matrix_rows : rows;
+    const int strips = (each + kStripRows - 1) / kStripRows, count = rows / each;
+    const int together = std::min(upload.most_strips / strips, count),
+              most_rows = upload.most_strips * kStripRows;
+    if (together > 0)
+        for (int i = 0; i < count; i += together)
+            add_part(upload, i * each, each, std::min(together, count - i));
+    else
+        for (int first = 0; first < rows; first += each)
+            for (int done = 0; done < each; done += most_rows)
+                add_part(upload, first + done, std::min(each - done, most_rows), 1);
+}
+
+// Rows [first, first + count) of the segment, and those that lie so in the next matrices.
+void VulkanWeight::add_part(Upload& upload, int first, int count, int matrices) {
     const DType type = upload.segment.dtype;
     const size_t words = upload.layout.strip_words(), row_bytes = size_bytes(type, size_t(cols));
-    const int strips = (count + kStripRows - 1) / kStripRows;
+    const int strips_each = (count + kStripRows - 1) / kStripRows, strips = matrices * strips_each;
     memory_.push_back(upload.allocate(size_t(strips) * words * 4));
     const WeightPart part = {dense(memory_.back().get(), DType::I32, strips, int(words)),
-                             {type, upload.segment.first_row + first, count}};
+                             {type, upload.segment.first_row + first, count},
+                             matrices};
     std::vector<std::byte> strip(words * 4);
     for (int s = 0; s < strips; ++s) {
+        const int done = s % strips_each * kStripRows;
+        const int from = first + s / strips_each * matrix_rows + done;
         std::fill(strip.begin(), strip.end(), std::byte(0));
-        for (int lane = 0; lane < std::min(kStripRows, count - s * kStripRows); ++lane) {
-            const std::byte* row = upload.source.row(first + s * kStripRows + lane);
+        for (int lane = 0; lane < std::min(kStripRows, count - done); ++lane) {
+            const std::byte* row = upload.source.row(from + lane);
             if (type == DType::Q8_0)
                 put_groups<BlockQ8_0>(strip.data(), lane, row, upload.layout);
             else if (type == DType::Q4_0)

@@ -26,16 +26,18 @@ struct StripLayout {
 };
 StripLayout strip_layout(DType type, int cols);
 
-// Some strips of one type that one binding can hold.
+// Some strips of one type that one binding can hold. Of experts these are whole matrices, each with
+// strips of its own, or some rows of one.
 struct WeightPart {
     Tensor words;           // I32 [1, words of the part]
-    WeightSegment segment;  // its rows among those of the weight
+    WeightSegment segment;  // its rows among those of the weight; of experts those of the first
+    int matrices = 1;
 };
 
 class VulkanWeight final : public Weight {
   public:
     // Throws Error.
-    VulkanWeight(std::span<const WeightBlock> blocks, Device& device,
+    VulkanWeight(std::span<const WeightBlock> blocks, WeightUse use, Device& device,
                  const std::function<Buffer(size_t)>& allocate, Queue& queue);
 
     std::span<const WeightPart> parts() const { return parts_; }
@@ -43,7 +45,8 @@ class VulkanWeight final : public Weight {
   private:
     // Where a segment's rows come from, and to.
     struct Upload;
-    void add_part(Upload& upload, int first, int count);
+    void add_parts(Upload& upload);
+    void add_part(Upload& upload, int first, int count, int matrices);
 
     std::vector<Buffer> memory_;
     std::vector<WeightPart> parts_;

@@ -1,10 +1,18 @@
-// What attention leaves for its merge: [rows][heads][chunks] of maximum, sum, head_dim values.
+// What attention leaves for its merge: [rows][heads][chunks] of maximum, sum, head_dim values. The
+// first chunk of a row is the one that has the first position that it sees.
 
 uint partial_place(uint head, uint chunk) {
     return ((gl_WorkGroupID.y * p.heads + head) * p.most_chunks + chunk) * (p.head_dim + 2u);
 }
 
-// Of a row; a padding row has none.
+// The first position that a row sees.
+uint first_seen(uint place) {
+    uint length = uint(rows[place + kRowPosition]) + 1u;
+    return length > p.window ? length - p.window : 0u;
+}
+
+// That a row sees anything of; a padding row has none.
 uint chunks_of(uint place) {
-    return rows[place + kRowSlot] < 0 ? 0u : uint(rows[place + kRowPosition]) / 64u + 1u;
+    if (rows[place + kRowSlot] < 0) return 0u;
+    return uint(rows[place + kRowPosition]) / 64u - first_seen(place) / 64u + 1u;
 }

@@ -3,18 +3,69 @@
 #include "lib/io.glsl"
 #include "lib/weight.glsl"
 
+#if defined(EXPERTS)
+PARAMS(ExpertMatmulParams);
+#else
 PARAMS(MatmulParams);
+#endif
 WRITES(0, float, product);
 READS(1, uint, x);
 READS(2, uvec4, weight);
+
+// Rows of x are the columns of a product.
+#if defined(EXPERTS)
+// They are some places of a tile, and the strips are those of its expert.
+READS(3, uint, order);
+READS(4, uint, tiles);
+
+const uint kTileWords = 3u;  // as backend/routing.h has them: expert, first, count
+shared uint tile_places[64], tile_columns[64];
+uint column_count, expert_strip;
+
+// Of so many columns in a workgroup; false: it has none. All invocations call it.
+bool begin_columns(uint columns) {
+    uint from = at[4] + gl_WorkGroupID.y / p.tile_parts * kTileWords;
+    uint done = gl_WorkGroupID.y % p.tile_parts * columns, count = tiles[from + 2u];
+    uint number = p.first + tiles[from];
+    if (done >= count || number >= p.count) return false;
+    column_count = min(columns, count - done);
+    expert_strip = number * ((p.rows + kStripRows - 1u) / kStripRows);
+    uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+    for (uint c = gl_LocalInvocationIndex; c < columns; c += invocations) {
+        uint place = order[at[3] + tiles[from + 1u] + done + min(c, column_count - 1u)];
+        tile_places[c] = place;
+        tile_columns[c] = at[1] + place / p.each * p.x_stride;
+    }
+    barrier();
+    return true;
+}
+
+uint weight_strip() {
+    return expert_strip + gl_WorkGroupID.x;
+}
+
+uint column_at(uint c) {
+    return tile_columns[c];
+}
+#else
 READS(3, float, bias);
 
-uint first_column;  // rows of x are the columns of a product
+uint first_column;
+
+bool begin_columns(uint columns) {
+    first_column = gl_WorkGroupID.y * columns;
+    return true;
+}
+
+uint weight_strip() {
+    return gl_WorkGroupID.x;
+}
 
 // Where a column of x begins; those beyond the last repeat it and are not written.
 uint column_at(uint c) {
     return at[1] + min(first_column + c, p.columns - 1u) * p.x_stride;
 }
+#endif
 
 #if defined(QUANTISED)
 const uint kPanelX = 9u;  // words of x that a panel meets
@@ -30,6 +81,12 @@ float scale_of(uint panel, uint lane) {
 }
 #endif
 
+#if defined(EXPERTS)
+void write_sum(uint row, uint c, float sum) {
+    if (row < p.rows && c < column_count)
+        product[at[0] + tile_places[c] * p.out_stride + row] = sum;
+}
+#else
 void write_sum(uint row, uint c, float sum) {
     if (row >= p.rows || first_column + c >= p.columns) return;
     uint to = at[0] + (first_column + c) * p.out_stride + row;
@@ -38,3 +95,4 @@ void write_sum(uint row, uint c, float sum) {
     if (p.accumulates != 0u) total = product[to] + total;
     product[to] = total;
 }
+#endif

@@ -52,6 +52,13 @@ struct RowChoice {
 };
 constexpr int kRowChoiceInts = sizeof(RowChoice) / sizeof(int32_t);
 
+// The logit of a token that the row's text has seen, as its word says.
+constexpr float penalised(float logit, const RowChoice& rule, int32_t seen) {
+    const int times = seen / kPutOut;
+    const float add = times > 0 ? -(rule.frequency * float(times) + rule.presence) : 0;
+    return (logit > 0 ? logit / rule.repetition : logit * rule.repetition) + add;
+}
+
 // Of some rows. Absent: argmax of what the model says.
 struct Rules {
     Tensor block;  // I32 [rows, kRowChoiceInts], or one row for all of them
@@ -59,6 +66,12 @@ struct Rules {
         {};  // I32 [texts, target vocab], as kPutOut and kInPrompt say; absent: no penalties
     // Whether any of the rows is cut in this way: the steps that a device records.
     bool top_k = false, top_p = false;
+
+    // That one of the rows is chosen by these.
+    void include(const Filters& filters) {
+        top_k |= filters.top_k > 0;
+        top_p |= filters.top_p < 1;
+    }
 };
 
 // Logits and what is done to them before a choice. What is said of tokens is in target ids.

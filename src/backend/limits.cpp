@@ -23,6 +23,7 @@ constexpr Size kSizes[] = {
     {&Limits::heads, "attention heads"},
     {&Limits::queries, "attention heads for each KV head"},
     {&Limits::head_dim, "elements of an attention head"},
+    {&Limits::places, "rows of experts in a pass"},
 };
 static_assert(sizeof(kSizes) / sizeof(Size) == sizeof(Limits) / sizeof(int));
 

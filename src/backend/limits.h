@@ -18,6 +18,7 @@ struct Limits {
     int heads = 0;
     int queries = 0;  // most query heads of one kv head
     int head_dim = 0;
+    int places = 0;  // most rows of a pass, times the experts that each of them chooses
 
     bool operator==(const Limits&) const = default;
 };
@@ -30,7 +31,8 @@ constexpr Limits kAnySize = {.rows = INT_MAX,
                              .context = INT_MAX,
                              .heads = INT_MAX,
                              .queries = INT_MAX,
-                             .head_dim = INT_MAX};
+                             .head_dim = INT_MAX,
+                             .places = INT_MAX};
 
 // Of each size the larger one: room for both.
 Limits largest(const Limits& a, const Limits& b);

@@ -50,6 +50,14 @@ namespace {
     return s.head_dim > 0 && s.head_dim % 16 == 0 && s.kv_heads > 0 && s.heads % s.kv_heads == 0;
 }
 
+[[maybe_unused]] bool is_routing(const Routing& r, int rows, int experts) {
+    const int k = r.ids.cols;
+    return k >= 1 && k <= kMostChosen && k <= experts && experts <= kMostExperts &&
+           is(r.ids, DType::I32, rows, k) && is(r.weights, DType::F32, rows, k) &&
+           is_index(r.order, rows * k) && r.tiles.row_stride == kExpertTileInts &&
+           is(r.tiles, DType::I32, most_expert_tiles(rows, k, experts), kExpertTileInts);
+}
+
 [[maybe_unused]] bool is_choice(const Choice& c) {
     const auto is_of_tokens = [&](const Tensor& t, int tokens_of_word) {
         return t.dtype == DType::I32 &&
@@ -83,7 +91,7 @@ DType Backend::activation_type(const Weight& w) const {
 }
 
 void MatmulSwiglu::run_parts(Backend& be, Label label) const {
-    be.run(Matmul{gate_up, x, weight}, {"gate_up", label.layer});
+    be.run(Matmul{gate_up, x, weight, Accumulate::no, bias}, {"gate_up", label.layer});
     be.run(Swiglu{out, gate_up}, label);
 }
 
@@ -111,7 +119,7 @@ void RmsNorm::check([[maybe_unused]] const Backend& be) const {
 
 void Matmul::check([[maybe_unused]] const Backend& be) const {
     assert(is_activation(x, x.rows, weight.cols) && is(out, DType::F32, x.rows, weight.rows));
-    assert(x.dtype == be.activation_type(weight));
+    assert(x.dtype == be.activation_type(weight) && weight.matrix_rows == 0);
     assert(!bias || is(bias, DType::F32, 1, weight.rows));
 }
 
@@ -131,7 +139,7 @@ void RopeAppend::check(const Backend&) const {
 void Attention::check(const Backend&) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim));
+    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim) && window >= 0);
 }
 
 void Swiglu::check(const Backend&) const {
@@ -142,6 +150,7 @@ void MatmulSwiglu::check([[maybe_unused]] const Backend& be) const {
     assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
     assert(is(gate_up, DType::F32, x.rows, weight.rows));
     assert(is_activation(out, x.rows, weight.rows / 2));
+    assert(!bias || is(bias, DType::F32, 1, weight.rows));
 }
 
 void Add::check(const Backend&) const {
@@ -198,6 +207,24 @@ void Sample::check(const Backend&) const {
 void Probs::check(const Backend&) const {
     assert(is_choice(choice) && !choice.id_map);
     assert(is(out, DType::F32, choice.logits.rows, choice.logits.cols));
+}
+
+void Route::check(const Backend&) const {
+    assert(is_f32(logits) && is_routing(routing, logits.rows, logits.cols));
+}
+
+void ExpertMatmul::check([[maybe_unused]] const Backend& be) const {
+    assert(weight.matrix_rows > 0 && out.cols % weight.matrix_rows == 0);
+    assert(weight.rows % out.cols == 0);
+    assert(is_routing(routing, routing.rows(), weight.rows / out.cols));
+    assert(is(out, DType::F32, routing.places(), out.cols));
+    assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
+    assert(x.rows == routing.rows() || x.rows == routing.places());
+}
+
+void ExpertSum::check(const Backend&) const {
+    assert(is_f32(out) && is(x, DType::F32, out.rows * weights.cols, out.cols));
+    assert(is(weights, DType::F32, out.rows, weights.cols) && weights.cols >= 1);
 }
 
 }  // namespace aerie

@@ -10,6 +10,7 @@
 
 #include "backend/choice.h"
 #include "backend/op_list.h"
+#include "backend/routing.h"
 #include "core/fixed_vector.h"
 #include "core/rows.h"
 #include "core/tensor.h"
@@ -102,7 +103,7 @@ struct RopeAppend {
 };
 
 // out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical
-// order; chunks of floor(position / 64).
+// order; chunks of floor(position / 64). What lies before a row's window counts for nothing.
 struct Attention {
     static constexpr const char* kName = "attention";
     Tensor out;  // [M, heads * head_dim]
@@ -110,6 +111,7 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
+    int window = 0;  // positions that a row sees, itself included; 0: all
     void check(const Backend& be) const;
 };
 
@@ -121,13 +123,14 @@ struct Swiglu {
     void check(const Backend& be) const;
 };
 
-// Swiglu of x [M, K] * weight [2 I, K]^T.
+// Swiglu of x [M, K] * weight [2 I, K]^T + bias.
 struct MatmulSwiglu {
     static constexpr const char* kName = "matmul_swiglu";
     Tensor out;      // [M, I]
     Tensor gate_up;  // F32 [M, 2 I]: scratch; what it holds then is not defined
     Tensor x;
     const Weight& weight;
+    Tensor bias = {};  // F32 [1, 2 I]; may be absent
     void check(const Backend& be) const;
     void run_parts(Backend& be, Label label) const;
 };
@@ -226,8 +229,39 @@ struct Probs {
     void check(const Backend& be) const;
 };
 
-using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, Attention, Swiglu, MatmulSwiglu,
-                   Add, Copy, GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs>;
+// The k experts of each row with the best logits: ties go to the lowest id, NaN orders below -inf.
+// weights = softmax over all logits, of the chosen ones; normalised: divided by their sum.
+struct Route {
+    static constexpr const char* kName = "route";
+    Routing routing;  // out
+    Tensor logits;    // F32 [M, experts]
+    bool normalised = false;
+    void check(const Backend& be) const;
+};
+
+// A row of `out` for each place: x row * expert^T, side by side for all stacks of the weight. Each
+// has the bits that Matmul gives it with the expert's rows as a weight of their own.
+struct ExpertMatmul {
+    static constexpr const char* kName = "expert_matmul";
+    Tensor out;            // F32 [M * k, stacks * rows of an expert]
+    Tensor x;              // [M, K]: of each row, or [M * k, K]: of each place
+    const Weight& weight;  // of WeightUse::experts
+    Routing routing;
+    void check(const Backend& be) const;
+};
+
+// out += the sum of each row's places times their weights, choice by choice.
+struct ExpertSum {
+    static constexpr const char* kName = "expert_sum";
+    Tensor out;      // F32 [M, cols]
+    Tensor x;        // F32 [M * k, cols]
+    Tensor weights;  // F32 [M, k]
+    void check(const Backend& be) const;
+};
+
+using Ops =
+    OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, Attention, Swiglu, MatmulSwiglu, Add, Copy,
+           GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs, Route, ExpertMatmul, ExpertSum>;
 
 // An op that others can do together, with the same bits.
 template <class Op>

@@ -5,14 +5,22 @@
 
 namespace aerie {
 
-Weight::Weight(std::span<const WeightBlock> blocks) : cols(blocks.front().cols) {
+Weight::Weight(std::span<const WeightBlock> blocks, WeightUse use)
+    : cols(blocks.front().cols), matrix_rows(use == WeightUse::experts ? blocks.front().rows : 0) {
     for (const WeightBlock& block : blocks) {
-        assert(block.cols == cols);
+        assert(block.cols == cols && (matrix_rows == 0 || block.rows == matrix_rows));
         if (segments.empty() || segments.back().dtype != block.stored)
             segments.push_back({block.stored, rows, 0});
         segments.back().rows += block.rows;
         rows += block.rows;
     }
+}
+
+ExpertBlock find_block(const Weight& weight, int block) {
+    const int row = block * weight.matrix_rows;
+    size_t i = 0;
+    while (row >= weight.segments[i].first_row + weight.segments[i].rows) ++i;
+    return {i, (row - weight.segments[i].first_row) / weight.matrix_rows};
 }
 
 std::span<const WeightBlock> blocks_of(std::span<const WeightBlock> blocks,

@@ -19,7 +19,9 @@ struct WeightBlock {
 };
 
 // lookup: by embed only. gated: two blocks of equal rows, gate and up, that matmul_swiglu reads.
-enum class WeightUse { multiply, gated, lookup };
+// experts: a stack of equal blocks, one of each expert, or several stacks one after the other, each
+// stored in one type; expert_matmul reads of each stack one block at a time.
+enum class WeightUse { multiply, gated, lookup, experts };
 
 // Rows [first_row, first_row + rows) of a weight, stored in one type.
 struct WeightSegment {
@@ -34,11 +36,12 @@ class Weight {
   public:
     // Blocks that follow each other and are stored in the same type make one segment. All have the
     // same columns.
-    explicit Weight(std::span<const WeightBlock> blocks);
+    Weight(std::span<const WeightBlock> blocks, WeightUse use);
     virtual ~Weight() = default;
 
-    int rows = 0;  // outputs
-    int cols = 0;  // inputs
+    int rows = 0;         // outputs
+    int cols = 0;         // inputs
+    int matrix_rows = 0;  // of experts: those of one block, which is laid out by itself
     std::vector<WeightSegment> segments;
 
     // Whether all rows are.
@@ -46,6 +49,13 @@ class Weight {
         return segments.size() == 1 && segments.front().dtype == type;
     }
 };
+
+// Where a block of experts lies: its segment, and how many of it come before.
+struct ExpertBlock {
+    size_t segment = 0;
+    int index = 0;
+};
+ExpertBlock find_block(const Weight& weight, int block);
 
 // The blocks that a segment of theirs is made of.
 std::span<const WeightBlock> blocks_of(std::span<const WeightBlock> blocks,

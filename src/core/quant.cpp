@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/arithmetic.h"
@@ -111,31 +110,18 @@ void unpack(float* values, const BlockI8G32& block) {
     for (int i = 0; i < kGroup; ++i) values[i] = block.scale * float(block.q[i]);
 }
 
-namespace {
-
-template <class Block>
-void unpack_all(float* values, const std::byte* blocks, int count) {
-    constexpr int kUnit = unit_elements(Block::kType);
-    for (int i = 0; i < count / kUnit; ++i) {
-        Block block;
-        std::memcpy(&block, blocks + size_t(i) * sizeof(Block), sizeof(Block));
-        unpack(values + i * kUnit, block);
-    }
-}
-
-}  // namespace
-
 void unpack(float* values, const std::byte* blocks, DType type, int count) {
+    const size_t units = size_t(count / unit_elements(type));
     switch (type) {
         case DType::Q8_0:
-            return unpack_all<BlockQ8_0>(values, blocks, count);
+            return unpack_blocks<BlockQ8_0>(blocks, units, values);
         case DType::Q4_0:
-            return unpack_all<BlockQ4_0>(values, blocks, count);
+            return unpack_blocks<BlockQ4_0>(blocks, units, values);
         case DType::Q6_K:
-            return unpack_all<BlockQ6_K>(values, blocks, count);
+            return unpack_blocks<BlockQ6_K>(blocks, units, values);
         default:
             assert(type == DType::I8G32);
-            unpack_all<BlockI8G32>(values, blocks, count);
+            unpack_blocks<BlockI8G32>(blocks, units, values);
     }
 }
 

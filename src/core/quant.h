@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/dtype.h"
 
@@ -18,6 +19,7 @@ constexpr int kSumPart = 1024;
 // value[i] = scale * q[i]
 struct BlockQ8_0 {
     static constexpr DType kType = DType::Q8_0;
+    static constexpr int kElements = kGroup;
     uint16_t scale;  // f16
     int8_t q[kGroup];
 };
@@ -25,6 +27,7 @@ struct BlockQ8_0 {
 // value[i] = scale * (nibble - 8); the low nibbles are elements 0 .. 15, the high ones 16 .. 31.
 struct BlockQ4_0 {
     static constexpr DType kType = DType::Q4_0;
+    static constexpr int kElements = kGroup;
     uint16_t scale;  // f16
     uint8_t q[kGroup / 2];
 };
@@ -45,12 +48,14 @@ struct BlockQ6_K {
 // scale NaN.
 struct BlockI8G32 {
     static constexpr DType kType = DType::I8G32;
+    static constexpr int kElements = kGroup;
     float scale;
     int8_t q[kGroup];  // -127 .. 127
 };
 
 template <class Block>
-constexpr bool kHasItsSize = sizeof(Block) == unit_bytes(Block::kType);
+constexpr bool kHasItsSize =
+    sizeof(Block) == unit_bytes(Block::kType) && Block::kElements == unit_elements(Block::kType);
 static_assert(kHasItsSize<BlockQ8_0> && kHasItsSize<BlockQ4_0> && kHasItsSize<BlockQ6_K> &&
               kHasItsSize<BlockI8G32>);
 
@@ -63,6 +68,16 @@ void unpack(float* values, const BlockQ8_0& block);
 void unpack(float* values, const BlockQ4_0& block);
 void unpack(float* values, const BlockQ6_K& block);
 void unpack(float* values, const BlockI8G32& block);
+
+// The values of `count` blocks, at any alignment.
+template <class Block>
+void unpack_blocks(const std::byte* blocks, size_t count, float* values) {
+    for (size_t i = 0; i < count; ++i) {
+        Block block;
+        std::memcpy(&block, blocks + i * sizeof(Block), sizeof(Block));
+        unpack(values + i * size_t(Block::kElements), block);
+    }
+}
 
 // `count` values in blocks of a quantised type, at any alignment.
 void unpack(float* values, const std::byte* blocks, DType type, int count);

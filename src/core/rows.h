@@ -30,6 +30,15 @@ struct Row {
 };
 constexpr int kRowInts = sizeof(Row) / sizeof(int32_t);
 
+// The first position that a row sees through a window of so many positions; 0: all of them.
+constexpr int first_seen(int position, int window) {
+    return window > 0 && position >= window ? position + 1 - window : 0;
+}
+// Chunks that a window lies in at most.
+constexpr int chunks_of_window(int window) {
+    return (window - 2 + kPageSize) / kPageSize + 1;
+}
+
 // A row of plain text: it sees all positions before it, in the slots of their numbers.
 inline Row causal_row(int token, int position, int sequence = 0) {
     Row row;

@@ -66,6 +66,19 @@ char32_t take_char(std::string_view& text) {
     return code;
 }
 
+void append_char(std::string& text, char32_t code) {
+    if (code < 0x80) {
+        text += char(code);
+        return;
+    }
+    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
+    constexpr uint8_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
+    text += char(kLead[more] | code >> (6 * more));
+    for (int left = more - 1; left >= 0; --left) {
+        text += char(0x80 | (code >> (6 * left) & 0x3F));
+    }
+}
+
 bool is_control(char32_t code) {
     return code < 0x20 || (code >= 0x7F && code <= 0x9F) || (code >= 0x202A && code <= 0x202E) ||
            (code >= 0x2066 && code <= 0x2069);

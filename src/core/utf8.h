@@ -16,6 +16,8 @@ bool is_utf8(std::string_view bytes);
 
 // Removes the first character of `text`, which is not empty and well-formed, and returns it.
 char32_t take_char(std::string_view& text);
+// The other way: `code` is a character, no surrogate.
+void append_char(std::string& text, char32_t code);
 
 // What a terminal or a page obeys instead of showing it: ESC and the other control characters,
 // those of 8 bits too (U+009B), and the marks that turn the direction of what follows.

@@ -13,7 +13,7 @@ namespace aerie {
 namespace {
 
 // Forks of EAGLE add norms and further layers; drafting without them would be silently bad.
-void refuse_unknown_tensors(const Checkpoint& checkpoint, const ModelConfig& config) {
+void refuse_unknown_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {
     // Copies that some exports carry along; not used.
     std::set<std::string> known = {"lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
     for (const TensorShape& tensor : head_tensors(config)) known.insert(tensor.name);
@@ -85,7 +85,7 @@ void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows)
 EagleWeights::EagleWeights(const DraftSource& source) {
     const ModelConfig& config = *source.plan.head;
     const Checkpoint& tensors = source.plan.source->tensors;
-    refuse_unknown_tensors(tensors, config);
+    refuse_unknown_tensors(config, tensors);
     const WeightLoader loader(source.backend, tensors, source.plan.weights);
     if (tensors.find("embed_tokens.weight"))
         embedding = loader.matrix({{"embed_tokens.weight", config.vocab}}, config.hidden,

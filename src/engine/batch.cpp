@@ -199,8 +199,7 @@ void Batch::begin_choices(Sequence& text) {
 Rules Batch::rules_of(Sequence& text) {
     const Sampling& sampling = text.sampling();
     Rules rules{tensors_of(text).rule};
-    rules.top_k = sampling.filters.top_k > 0;
-    rules.top_p = sampling.filters.top_p < 1;
+    rules.include(sampling.filters);
     if (sampling.penalties.any()) {
         rules.seen = t_.seen;
         text.seen().write_to(be_, t_.seen.row_range(text.pages().sequence(), 1));

@@ -3,6 +3,7 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
+#include "model/loading.h"
 
 namespace aerie {
 
@@ -47,6 +48,13 @@ Model::Drafting Model::with(std::unique_ptr<Drafter> drafter, const BatchLimits&
 
 size_t Model::pass_bytes() const {
     size_t bytes = files_.plan(options_, *backend_).target_weights;
+    if (const ExpertConfig& experts = files_.config.experts; experts.count > 0) {
+        std::vector<TensorShape> all = target_tensors(files_.config);
+        std::erase_if(all, [](const TensorShape& tensor) { return tensor.stack.empty(); });
+        const size_t of_one =
+            sum(matrix_bytes(files_.target.tensors, all, options_.weights)) / size_t(experts.count);
+        bytes -= of_one * size_t(experts.count - experts.chosen);
+    }
     if (files_.config.tied_embeddings) return bytes;
     const Weight& embedding = target_->embedding();
     for (const WeightSegment& segment : embedding.segments)

@@ -41,7 +41,8 @@ class Model {
 
     WeightTypes weights() const { return files_.target_types(options_); }
     WeightTypes draft_weights() const { return files_.draft_types(options_); }
-    // Bytes of weights that a target pass streams: all but an embedding that is only looked up.
+    // Bytes of weights that a target pass of one row streams: all but an embedding that is only
+    // looked up, and experts that are not chosen.
     size_t pass_bytes() const;
 
   private:

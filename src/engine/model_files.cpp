@@ -84,8 +84,8 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
     if (!needs_head(options.draft)) return files;
     files.head_config = head_shape(config);
     files.draft_weights = draft_type(*files.head_config, options);
-    files.head = random_source(name + "-eagle (random)", *files.head_config, head_tensors(config),
-                               files.draft_weights);
+    files.head = random_source(name + "-eagle (random)", *files.head_config,
+                               head_tensors(*files.head_config), files.draft_weights);
     return files;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/quant.h"
@@ -14,31 +13,23 @@ namespace aerie {
 namespace {
 
 struct PlainF32 {
-    static constexpr size_t kElements = 1;
+    static constexpr int kElements = 1;
     float value;
 };
 
 struct PlainF16 {
-    static constexpr size_t kElements = 1;
+    static constexpr int kElements = 1;
     uint16_t bits;
 };
 
 struct PlainBF16 {
-    static constexpr size_t kElements = 1;
+    static constexpr int kElements = 1;
     uint16_t bits;
-};
-
-struct FileQ8_0 : BlockQ8_0 {
-    static constexpr size_t kElements = kGroup;
-};
-
-struct FileQ4_0 : BlockQ4_0 {
-    static constexpr size_t kElements = kGroup;
 };
 
 // value[i] = scale * nibble + least; nibbles as in Q4_0.
 struct BlockQ4_1 {
-    static constexpr size_t kElements = kGroup;
+    static constexpr int kElements = kGroup;
     uint16_t scale, least;  // f16
     uint8_t low[kGroup / 2];
 };
@@ -46,7 +37,7 @@ struct BlockQ4_1 {
 // value[i] = scale * (q - 16); four bits of q are a nibble as in Q4_0, the fifth is bit i of
 // `high`.
 struct BlockQ5_0 {
-    static constexpr size_t kElements = kGroup;
+    static constexpr int kElements = kGroup;
     uint16_t scale;  // f16
     uint8_t high[kGroup / 8];
     uint8_t low[kGroup / 2];
@@ -54,7 +45,7 @@ struct BlockQ5_0 {
 
 // value[i] = scale * q + least, with q as in Q5_0.
 struct BlockQ5_1 {
-    static constexpr size_t kElements = kGroup;
+    static constexpr int kElements = kGroup;
     uint16_t scale, least;  // f16
     uint8_t high[kGroup / 8];
     uint8_t low[kGroup / 2];
@@ -62,12 +53,12 @@ struct BlockQ5_1 {
 
 // value[i] = scale * kSteps[nibble]; nibbles as in Q4_0.
 struct BlockIQ4_NL {
-    static constexpr size_t kElements = kGroup;
+    static constexpr int kElements = kGroup;
     uint16_t scale;  // f16
     uint8_t low[kGroup / 2];
 };
 
-static_assert(sizeof(FileQ8_0) == 34 && sizeof(FileQ4_0) == 18 && sizeof(BlockQ4_1) == 20 &&
+static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 &&
               sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24 && sizeof(BlockIQ4_NL) == 18);
 
 constexpr int kHalf = kGroup / 2;
@@ -124,19 +115,9 @@ void unpack(float* out, const BlockIQ4_NL& block) {
     }
 }
 
-// Blocks may lie at any address.
-template <typename Block>
-void decode_blocks(const std::byte* blocks, size_t count, float* out) {
-    for (size_t i = 0; i < count; ++i) {
-        Block block;
-        std::memcpy(&block, blocks + i * sizeof(Block), sizeof(Block));
-        unpack(out + i * Block::kElements, block);
-    }
-}
-
 template <typename Block>
 constexpr GgmlTypeRow weights(GgmlType type, const char* name) {
-    return {type, name, Block::kElements, sizeof(Block), decode_blocks<Block>};
+    return {type, name, size_t(Block::kElements), sizeof(Block), unpack_blocks<Block>};
 }
 constexpr GgmlTypeRow plain(GgmlType type, const char* name, size_t bytes) {
     return {type, name, 1, bytes, nullptr};
@@ -149,8 +130,8 @@ constexpr std::array kTypes{
     weights<PlainF32>(GgmlType::F32, "F32"),
     weights<PlainF16>(GgmlType::F16, "F16"),
     weights<PlainBF16>(GgmlType::BF16, "BF16"),
-    weights<FileQ8_0>(GgmlType::Q8_0, "Q8_0"),
-    weights<FileQ4_0>(GgmlType::Q4_0, "Q4_0"),
+    weights<BlockQ8_0>(GgmlType::Q8_0, "Q8_0"),
+    weights<BlockQ4_0>(GgmlType::Q4_0, "Q4_0"),
     weights<BlockQ4_1>(GgmlType::Q4_1, "Q4_1"),
     weights<BlockQ5_0>(GgmlType::Q5_0, "Q5_0"),
     weights<BlockQ5_1>(GgmlType::Q5_1, "Q5_1"),

@@ -172,6 +172,8 @@ Json gguf_config(const Gguf& gguf) {
     Json config = Json::Object{{"model_type", model_type(keys, architecture)}};
     for (const KeyRow& row : kIntegers)
         if (keys.find(row.gguf)) config.set(row.hugging_face, keys.integer(row.gguf));
+    // Without it there is none, whatever the architecture has where config.json says nothing.
+    if (!keys.find("attention.sliding_window")) config.set("sliding_window", Json());
     const int64_t key_length = keys.integer("attention.key_length", 0);
     for (const char* same : {"attention.value_length", "rope.dimension_count"})
         if (key_length > 0 && keys.integer(same, key_length) != key_length)

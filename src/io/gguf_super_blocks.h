@@ -16,7 +16,7 @@ inline constexpr int8_t kIq4Steps[16] = {-127, -104, -83, -65, -49, -35, -22, -1
 
 // Parts of 16: value = (scale * low nibble of its scale) * q - least * high nibble, q of 2 bits.
 struct BlockQ2_K {
-    static constexpr size_t kElements = kSuperBlock;
+    static constexpr int kElements = kSuperBlock;
     uint8_t scales[kSuperBlock / 16];
     uint8_t low[kSuperBlock / 4];
     uint16_t scale, least;  // f16
@@ -25,7 +25,7 @@ struct BlockQ2_K {
 // Parts of 16: value = (scale * (its scale of 6 bits - 32)) * q; q of 2 bits, less 4 where the bit
 // of `high` is 0.
 struct BlockQ3_K {
-    static constexpr size_t kElements = kSuperBlock;
+    static constexpr int kElements = kSuperBlock;
     uint8_t high[kSuperBlock / 8];
     uint8_t low[kSuperBlock / 4];
     uint8_t scales[12];
@@ -35,7 +35,7 @@ struct BlockQ3_K {
 // Parts of 32: value = (scale * its scale of 6 bits) * q - least * its least of 6 bits, q of 4
 // bits.
 struct BlockQ4_K {
-    static constexpr size_t kElements = kSuperBlock;
+    static constexpr int kElements = kSuperBlock;
     uint16_t scale, least;  // f16
     uint8_t scales[12];
     uint8_t low[kSuperBlock / 2];
@@ -43,7 +43,7 @@ struct BlockQ4_K {
 
 // As Q4_K; q has a fifth bit, in `high`.
 struct BlockQ5_K {
-    static constexpr size_t kElements = kSuperBlock;
+    static constexpr int kElements = kSuperBlock;
     uint16_t scale, least;  // f16
     uint8_t scales[12];
     uint8_t high[kSuperBlock / 8];
@@ -53,7 +53,7 @@ struct BlockQ5_K {
 // Parts of 32: value = (scale * (its scale of 6 bits - 32)) * kIq4Steps[nibble]; in a part low
 // nibbles come first.
 struct BlockIQ4_XS {
-    static constexpr size_t kElements = kSuperBlock;
+    static constexpr int kElements = kSuperBlock;
     uint16_t scale;        // f16
     uint16_t scales_high;  // 2 bits a part
     uint8_t scales_low[kSuperBlock / 64];

@@ -13,8 +13,10 @@ namespace {
 
 // As f32 at most: all that a pass of one row puts out.
 size_t pass_row_bytes(const ModelConfig& config) {
-    const size_t layer = size_t(4 * config.hidden + 2 * config.qkv_columns() +
-                                config.attention_columns() + 3 * config.intermediate);
+    const size_t layer =
+        size_t(4 * config.hidden + 2 * config.qkv_columns() + config.attention_columns() +
+               3 * config.intermediate + config.experts.count +
+               config.experts.chosen * (3 * config.experts.intermediate + config.hidden));
     return sizeof(float) *
            (size_t(config.layers) * layer + size_t(3 * config.hidden + config.vocab));
 }

@@ -11,7 +11,8 @@ namespace {
 std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
     std::string key = config.architecture;
     for (int size : {config.layers, config.hidden, config.intermediate, config.attention.heads,
-                     config.attention.kv_heads, config.attention.head_dim, config.vocab})
+                     config.attention.kv_heads, config.attention.head_dim, config.vocab,
+                     config.experts.count, config.experts.chosen, config.experts.intermediate})
         key += " " + std::to_string(size);
     return key + " " + to_string(types);
 }

@@ -47,26 +47,84 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
     const AttentionShape& attention = config.attention;
     return {.rows = rows,
             .top_k = kMaxTopK,
-            .widest = std::max({2 * config.intermediate, 2 * config.hidden, config.qkv_columns()}),
+            .widest = std::max({2 * config.intermediate, 2 * config.experts.intermediate,
+                                2 * config.hidden, config.qkv_columns()}),
             .vocab = config.vocab,
             .context = slots,
             .heads = attention.heads,
             .queries = attention.heads / attention.kv_heads,
-            .head_dim = attention.head_dim};
+            .head_dim = attention.head_dim,
+            .places = rows * config.experts.chosen};
 }
 
 namespace {
+
+// Where an architecture has windows. What a configuration leaves out is as transformers has it.
+enum class Windows {
+    never,
+    if_told,     // in all layers where 'sliding_window' is set
+    everywhere,  // the same, and where it is not there at all
+    later,       // where 'use_sliding_window' is true, from layer 'max_window_layers' on
+};
+
+int window_size(const Fields& fields, Windows rule) {
+    constexpr const char* kKey = "sliding_window";
+    constexpr int kUnsaid = 4096;
+    if (rule == Windows::never) return 0;
+    if (!fields.boolean("use_sliding_window", rule != Windows::later)) return 0;
+    if (!fields.json().find(kKey) && rule != Windows::if_told) return kUnsaid;
+    return fields.find(kKey) ? fields.integer(kKey, 1, 1 << 24) : 0;
+}
+
+// 'layer_types', which names what each layer has.
+std::vector<int> listed_windows(const Fields& fields, const Json& types, int window, int layers) {
+    const std::string entry = "'layer_types' must hold 'full_attention' or 'sliding_attention'";
+    if (!types.array() || types.array()->size() != size_t(layers))
+        fields.fail(entry + " for each of " + std::to_string(layers) + " layers");
+    std::vector<int> windows;
+    for (const Json& type : *types.array()) {
+        if (!type.string() ||
+            (*type.string() != "full_attention" && *type.string() != "sliding_attention"))
+            fields.fail(entry);
+        const bool slides = *type.string() == "sliding_attention";
+        if (slides && window == 0)
+            fields.fail("'layer_types' has windows, but no 'sliding_window' is in use");
+        windows.push_back(slides ? window : 0);
+    }
+    return windows;
+}
+
+std::vector<int> parse_windows(const Fields& fields, Windows rule, int layers) {
+    const int window = window_size(fields, rule);
+    std::vector<int> windows;
+    if (const Json* types = fields.find("layer_types")) {
+        windows = listed_windows(fields, *types, window, layers);
+    } else {
+        const int first =
+            rule == Windows::later ? fields.integer("max_window_layers", 0, 1 << 16, 28) : 0;
+        for (int i = 0; i < layers; ++i) windows.push_back(i < first ? 0 : window);
+    }
+    const bool any = std::any_of(windows.begin(), windows.end(), [](int w) { return w > 0; });
+    return any ? windows : std::vector<int>{};
+}
+
+// Beyond what the architecture has anyway.
+void parse_biases(const Fields& fields, ModelConfig& config) {
+    if (!config.qkv_bias && fields.boolean("attention_bias", false))
+        config.qkv_bias = config.attention_output_bias = true;
+    config.mlp_bias = fields.boolean("mlp_bias", false);
+}
 
 // What an architecture has that its configuration does not say.
 struct Architecture {
     const char* type;  // model_type
     bool qkv_bias, qk_norm;
-    bool may_have_window;
+    Windows windows;
 };
-constexpr Architecture kArchitectures[] = {{"llama", false, false, false},
-                                           {"mistral", false, false, true},
-                                           {"qwen2", true, false, true},
-                                           {"qwen3", false, true, true}};
+constexpr Architecture kArchitectures[] = {
+    {"llama", false, false, Windows::never},        {"mistral", false, false, Windows::everywhere},
+    {"qwen2", true, false, Windows::later},         {"qwen3", false, true, Windows::later},
+    {"mixtral", false, false, Windows::everywhere}, {"qwen3_moe", false, true, Windows::later}};
 
 const Architecture& architecture_of(const Fields& fields) {
     const std::string type = fields.string("model_type", "missing");
@@ -78,13 +136,6 @@ const Architecture& architecture_of(const Fields& fields) {
     fields.fail("'model_type' is '" + type + "'; implemented are " + known);
 }
 
-// Positions that a row sees are not limited, so a window must be switched off or hold everything.
-void check_window(const Fields& fields, int context) {
-    if (!fields.find("sliding_window") || !fields.boolean("use_sliding_window", true)) return;
-    if (fields.integer("sliding_window", 1, 1 << 24) < context)
-        fields.fail("'sliding_window' is smaller than the context; windows are not implemented");
-}
-
 }  // namespace
 
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
@@ -94,13 +145,13 @@ ModelConfig parse_model_config(const Json& json, const std::string& source) {
     config.architecture = architecture.type;
     config.qkv_bias = architecture.qkv_bias;
     config.qk_norm = architecture.qk_norm;
-    if (architecture.may_have_window) check_window(fields, config.context);
     config.layers = fields.integer("num_hidden_layers", 1, 1024);
+    config.windows = parse_windows(fields, architecture.windows, config.layers);
+    parse_biases(fields, config);
+    if (const ExpertNames* names = find_expert_names(config.architecture))
+        config.experts = parse_experts(fields, *names, config.layers);
     config.tied_embeddings = fields.boolean("tie_word_embeddings", false);
     config.eos_ids = fields.ids("eos_token_id", config.vocab);
-    for (const char* bias : {"attention_bias", "mlp_bias"})
-        if (fields.boolean(bias, false))
-            fields.fail(std::string("'") + bias + "' is true; biases are not implemented");
     return config;
 }
 
@@ -111,7 +162,9 @@ ModelConfig parse_head_config(const Json& json, const std::string& source) {
     ModelConfig config = parse_shape(fields);
     config.architecture = "eagle";
     config.layers = fields.integer("num_hidden_layers", 1, 1, 1);
+    config.windows = parse_windows(fields, Windows::if_told, config.layers);
     config.qkv_bias = fields.boolean("qkv_bias", false);
+    parse_biases(fields, config);
     return config;
 }
 

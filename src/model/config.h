@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "io/model_source.h"
+#include "model/expert_config.h"
 #include "model/rope.h"
 
 namespace aerie {
@@ -23,6 +24,9 @@ struct ModelConfig {
     Rope rope;
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
+    bool attention_output_bias = false, mlp_bias = false;
+    std::vector<int> windows;  // of each layer, as in Attention; empty: none anywhere
+    ExpertConfig experts;      // of the layers that have some
     std::vector<int> eos_ids;  // of config.json
 
     // The tensor that the LM head is made of.
@@ -34,6 +38,7 @@ struct ModelConfig {
     }
     int attention_columns() const { return attention.heads * attention.head_dim; }
     int kv_columns() const { return attention.kv_heads * attention.head_dim; }
+    int window(int layer) const { return windows.empty() ? 0 : windows[size_t(layer)]; }
 };
 
 // What passes of up to `rows` rows over `slots` KV slots ask of a backend.

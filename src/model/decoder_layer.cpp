@@ -9,6 +9,7 @@ void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) 
     plan.add(mixed, DType::F32, rows, config.attention_columns());
     plan.add(gate_up, DType::F32, rows, 2 * config.intermediate);
     plan.add(gated, DType::F32, rows, config.intermediate);
+    experts.add_to(plan, config, rows);
 }
 
 void TargetScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
@@ -34,6 +35,8 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
         bias_ = loader.vector({{prefix + "q_proj.bias", q_rows},
                                {prefix + "k_proj.bias", kv_rows},
                                {prefix + "v_proj.bias", kv_rows}});
+    if (config.attention_output_bias)
+        out_bias_ = loader.vector(prefix + "o_proj.bias", config.hidden);
 }
 
 void SelfAttention::run(Backend& be, const ModelConfig& config, const Activations& scratch,
@@ -45,28 +48,38 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
     if (q_norm_.tensor)
         run("head norm", HeadNorm{qkv, q_norm_, k_norm_, config.attention, config.rms_epsilon});
     run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
-    run("attention", Attention{mixed, qkv, pass.rows, config.attention, pass.kv});
-    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes});
+    run("attention",
+        Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer)});
+    run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
 }
 
-Ffn::Ffn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix) {
+DenseFfn::DenseFfn(const WeightLoader& loader, const ModelConfig& config,
+                   const std::string& prefix) {
     gate_up_ = loader.matrix({{prefix + "gate_proj.weight", config.intermediate},
                               {prefix + "up_proj.weight", config.intermediate}},
                              config.hidden, WeightUse::gated);
     down_ = loader.matrix({{prefix + "down_proj.weight", config.hidden}}, config.intermediate);
+    if (!config.mlp_bias) return;
+    gate_up_bias_ = loader.vector({{prefix + "gate_proj.bias", config.intermediate},
+                                   {prefix + "up_proj.bias", config.intermediate}});
+    down_bias_ = loader.vector(prefix + "down_proj.bias", config.hidden);
 }
 
-void Ffn::run(Backend& be, const Activations& scratch, Tensor x, Tensor input, int layer) const {
+void DenseFfn::run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+                   int layer) const {
     const Tensor gate_up = scratch.gate_up.row_range(0, x.rows);
     const Tensor gated = activation_in(be, scratch.gated, *down_, x.rows);
-    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_}, {"swiglu", layer});
-    be.run(Matmul{x, gated, *down_, Accumulate::yes}, {"down", layer});
+    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_, gate_up_bias_}, {"swiglu", layer});
+    be.run(Matmul{x, gated, *down_, Accumulate::yes, down_bias_}, {"down", layer});
 }
 
 DecoderLayer::DecoderLayer(const WeightLoader& loader, const ModelConfig& config,
-                           const std::string& prefix, bool has_attention_norm)
-    : attention_(loader, config, prefix + "self_attn.", config.hidden),
-      ffn_(loader, config, prefix + "mlp.") {
+                           const std::string& prefix, bool has_attention_norm, bool has_experts)
+    : attention_(loader, config, prefix + "self_attn.", config.hidden) {
+    if (has_experts)
+        ffn_ = std::make_unique<Experts>(loader, config, prefix);
+    else
+        ffn_ = std::make_unique<DenseFfn>(loader, config, prefix + "mlp.");
     ffn_norm_ = loader.vector(prefix + "post_attention_layernorm.weight", config.hidden);
     if (has_attention_norm)
         attention_norm_ = loader.vector(prefix + "input_layernorm.weight", config.hidden);
@@ -76,20 +89,17 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
                        const LayerPass& pass) const {
     const float epsilon = config.rms_epsilon;
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
-    const auto input_of = [&](const Weight& reader) {
-        return activation_in(be, scratch.norm, reader, x.rows);
-    };
 
-    Tensor input = input_of(attention_.reader());
+    Tensor input = activation_in(be, scratch.norm, attention_.reader(), x.rows);
     if (attention_norm_.tensor)
         run("attention norm", RmsNorm{input, x, attention_norm_, epsilon, {&attention_.reader()}});
     else
         run("attention input", Copy{input, x});
     attention_.run(be, config, scratch, x, input, pass);
 
-    input = input_of(ffn_.reader());
-    run("ffn norm", RmsNorm{input, x, ffn_norm_, epsilon, {&ffn_.reader()}});
-    ffn_.run(be, scratch, x, input, pass.layer);
+    input = ffn_->input_in(be, scratch.norm, x.rows);
+    run("ffn norm", RmsNorm{input, x, ffn_norm_, epsilon, ffn_->readers()});
+    ffn_->run(be, scratch, x, input, pass.layer);
 }
 
 }  // namespace aerie

@@ -3,6 +3,7 @@
 
 #include "backend/tensor_plan.h"
 #include "model/config.h"
+#include "model/experts.h"
 #include "model/weights.h"
 
 namespace aerie {
@@ -17,6 +18,7 @@ struct Activations {
     Tensor mixed;    // read by a matmul: [rows, attention_columns]
     Tensor gate_up;  // [rows, 2 * intermediate]
     Tensor gated;    // read by a matmul: [rows, intermediate]
+    ExpertActivations experts;
 };
 
 // What a target needs around its layers.
@@ -49,20 +51,25 @@ class SelfAttention {
 
   private:
     std::unique_ptr<Weight> qkv_, out_;
-    Vector bias_;             // of q, k and v; may be absent
+    Vector bias_, out_bias_;  // of q, k and v, of the output; may be absent
     Vector q_norm_, k_norm_;  // may be absent
 };
 
 // down(silu(gate) * up).
-class Ffn {
+class DenseFfn final : public Ffn {
   public:
     // prefix: "model.layers.3.mlp.".
-    Ffn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
-    const Weight& reader() const { return *gate_up_; }
-    void run(Backend& be, const Activations& scratch, Tensor x, Tensor input, int layer) const;
+    DenseFfn(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
+    Tensor input_in(const Backend& be, Tensor room, int rows) const override {
+        return activation_in(be, room, *gate_up_, rows);
+    }
+    Readers readers() const override { return {gate_up_.get()}; }
+    void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+             int layer) const override;
 
   private:
     std::unique_ptr<Weight> gate_up_, down_;
+    Vector gate_up_bias_, down_bias_;  // may be absent
 };
 
 class DecoderLayer {
@@ -70,7 +77,7 @@ class DecoderLayer {
     // prefix: "model.layers.3." . A layer without attention norm (EAGLE-1/2) feeds x to attention
     // raw.
     DecoderLayer(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
-                 bool has_attention_norm);
+                 bool has_attention_norm, bool has_experts = false);
 
     // x [M, hidden], in place.
     void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
@@ -78,7 +85,7 @@ class DecoderLayer {
 
   private:
     SelfAttention attention_;
-    Ffn ffn_;
+    std::unique_ptr<Ffn> ffn_;
     Vector attention_norm_, ffn_norm_;
 };
 

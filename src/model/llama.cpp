@@ -1,18 +1,25 @@
 // LLaMA: embedding, decoder layers, final norm, LM head.
 #include <algorithm>
 #include <cassert>
+#include <set>
 
 #include "core/error.h"
 #include "model/decoder_layer.h"
+#include "model/synthetic.h"
 #include "model/target.h"
 
 namespace aerie {
 
 namespace {
 
-bool is_qkv_bias(const std::string& name) {
-    return name.ends_with("q_proj.bias") || name.ends_with("k_proj.bias") ||
-           name.ends_with("v_proj.bias");
+// Without a bias that is there the model would say something else.
+void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint) {
+    std::set<std::string> known;
+    for (const TensorShape& tensor : target_tensors(config)) known.insert(tensor.name);
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        if (name.ends_with(".bias") && !known.contains(name))
+            throw Error(checkpoint.folder().string() + ": '" + name +
+                        "' is there, but the configuration asks for no such bias");
 }
 
 class Llama final : public Target {
@@ -21,16 +28,14 @@ class Llama final : public Target {
           std::optional<DType> weights, const TargetLimits& limits)
         : be_(be), checkpoint_(checkpoint) {
         config_ = config;
-        for (const auto& [name, tensor] : checkpoint.tensors())
-            if (name.ends_with(".bias") && !(config.qkv_bias && is_qkv_bias(name)))
-                throw Error(checkpoint.folder().string() + ": '" + name +
-                            "' is there; such biases are not implemented");
+        refuse_other_biases(config, checkpoint);
         const WeightLoader loader(be, checkpoint, weights);
         embedding_ =
             loader.matrix({{"model.embed_tokens.weight", config.vocab}}, config.hidden,
                           config.tied_embeddings ? WeightUse::multiply : WeightUse::lookup);
         for (int i = 0; i < config.layers; ++i)
-            layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true);
+            layers_.emplace_back(loader, config, "model.layers." + std::to_string(i) + ".", true,
+                                 config.experts.in_layer(i));
         final_norm_ = loader.vector("model.norm.weight", config.hidden);
         if (!config.tied_embeddings) lm_head_ = load_lm_head(loader);
         TensorPlan plan;

@@ -17,9 +17,11 @@ struct NamedShape {
     int vocab, context;
     double rope_theta;
     bool tied_embeddings;
+    const char* architecture = "llama";
+    ExpertConfig experts = {};
 };
 
-constexpr NamedShape kShapes[] = {
+const NamedShape kShapes[] = {
     {"aerie-tiny", 256, 704, 6, {4, 2, 64}, 4096, 2048, 1e4, false},
     {"tinyllama-1.1b", 2048, 5632, 22, {32, 4, 64}, 32000, 2048, 1e4, false},
     {"llama-2-7b", 4096, 11008, 32, {32, 32, 128}, 32000, 4096, 1e4, false},
@@ -31,11 +33,35 @@ constexpr NamedShape kShapes[] = {
     {"llama-3.2-1b", 2048, 8192, 16, {32, 8, 64}, 128256, 131072, 5e5, true},
     {"llama-3.2-3b", 3072, 8192, 28, {24, 8, 128}, 128256, 131072, 5e5, true},
     {"llama-3.3-70b", 8192, 28672, 80, {64, 8, 128}, 128256, 131072, 5e5, false},
+    {"mixtral-8x7b",
+     4096,
+     14336,
+     32,
+     {32, 8, 128},
+     32000,
+     32768,
+     1e6,
+     false,
+     "mixtral",
+     {.count = 8, .chosen = 2, .intermediate = 14336, .normalised = true}},
+    {"qwen3-30b-a3b",
+     2048,
+     6144,
+     48,
+     {32, 4, 128},
+     151936,
+     40960,
+     1e6,
+     false,
+     "qwen3_moe",
+     {.count = 128, .chosen = 8, .intermediate = 768, .normalised = true}},
 };
 
 ModelConfig config_of(const NamedShape& shape) {
     ModelConfig config;
-    config.architecture = "llama";
+    config.architecture = shape.architecture;
+    config.experts = shape.experts;
+    config.experts.names = find_expert_names(shape.architecture);
     config.hidden = shape.hidden;
     config.intermediate = shape.intermediate;
     config.layers = shape.layers;
@@ -53,6 +79,8 @@ ModelConfig config_of(const NamedShape& shape) {
 void apply(const ShapeChanges& changes, ModelConfig& config) {
     config.hidden = changes.hidden.value_or(config.hidden);
     config.intermediate = changes.intermediate.value_or(config.intermediate);
+    if (config.experts.count > 0)
+        config.experts.intermediate = changes.intermediate.value_or(config.experts.intermediate);
     config.layers = changes.layers.value_or(config.layers);
     config.vocab = changes.vocab.value_or(config.vocab);
     config.context = changes.context.value_or(config.context);
@@ -94,36 +122,49 @@ ModelConfig head_shape(const ModelConfig& target) {
     ModelConfig head = target;
     head.architecture = "eagle";
     head.layers = 1;
+    head.windows.clear();
+    head.experts = {};
+    head.qk_norm = false;
     return head;
 }
 
 Json sizes_json(const ModelConfig& config) {
-    return Json::Object{{"layers", config.layers},
-                        {"hidden", config.hidden},
-                        {"intermediate", config.intermediate},
-                        {"heads", config.attention.heads},
-                        {"kv_heads", config.attention.kv_heads},
-                        {"head_dim", config.attention.head_dim},
-                        {"vocabulary", config.vocab}};
+    Json json = Json::Object{{"layers", config.layers},
+                             {"hidden", config.hidden},
+                             {"intermediate", config.intermediate},
+                             {"heads", config.attention.heads},
+                             {"kv_heads", config.attention.kv_heads},
+                             {"head_dim", config.attention.head_dim},
+                             {"vocabulary", config.vocab}};
+    if (config.experts.count > 0) {
+        json.set("experts", config.experts.count);
+        json.set("experts_of_a_token", config.experts.chosen);
+        json.set("expert_intermediate", config.experts.intermediate);
+    }
+    return json;
 }
 
 Json config_json(const ModelConfig& config) {
-    return Json::Object{{"architectures", Json::Array{"LlamaForCausalLM"}},
-                        {"model_type", "llama"},
-                        {"hidden_size", config.hidden},
-                        {"intermediate_size", config.intermediate},
-                        {"num_hidden_layers", config.layers},
-                        {"num_attention_heads", config.attention.heads},
-                        {"num_key_value_heads", config.attention.kv_heads},
-                        {"head_dim", config.attention.head_dim},
-                        {"vocab_size", config.vocab},
-                        {"max_position_embeddings", config.context},
-                        {"rms_norm_eps", config.rms_epsilon},
-                        {"rope_theta", config.rope.theta},
-                        {"hidden_act", "silu"},
-                        {"tie_word_embeddings", config.tied_embeddings},
-                        {"bos_token_id", 1},
-                        {"eos_token_id", 2}};
+    const ExpertNames* names = config.experts.count > 0 ? config.experts.names : nullptr;
+    Json json =
+        Json::Object{{"architectures", Json::Array{names ? names->class_name : "LlamaForCausalLM"}},
+                     {"model_type", names ? names->type : "llama"},
+                     {"hidden_size", config.hidden},
+                     {"intermediate_size", config.intermediate},
+                     {"num_hidden_layers", config.layers},
+                     {"num_attention_heads", config.attention.heads},
+                     {"num_key_value_heads", config.attention.kv_heads},
+                     {"head_dim", config.attention.head_dim},
+                     {"vocab_size", config.vocab},
+                     {"max_position_embeddings", config.context},
+                     {"rms_norm_eps", config.rms_epsilon},
+                     {"rope_theta", config.rope.theta},
+                     {"hidden_act", "silu"},
+                     {"tie_word_embeddings", config.tied_embeddings},
+                     {"bos_token_id", 1},
+                     {"eos_token_id", 2}};
+    if (config.experts.count > 0) add_experts(json, config.experts);
+    return json;
 }
 
 }  // namespace aerie

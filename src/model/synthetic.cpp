@@ -17,25 +17,51 @@ constexpr float kDeviation = 0.02f;
 constexpr int kQuantileBits = 12;  // the table stays in the first-level cache
 constexpr int kPerWord = 4;        // values of one random word
 
+void add_dense(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
+    tensors.push_back({prefix + "mlp.gate_proj.weight", {c.intermediate, c.hidden}});
+    tensors.push_back({prefix + "mlp.up_proj.weight", {c.intermediate, c.hidden}});
+    tensors.push_back({prefix + "mlp.down_proj.weight", {c.hidden, c.intermediate}});
+}
+
+void add_experts(std::vector<TensorShape>& tensors, const ModelConfig& c,
+                 const std::string& prefix) {
+    const ExpertConfig& experts = c.experts;
+    const ExpertNames& names = *experts.names;
+    tensors.push_back({prefix + names.router, {experts.count, c.hidden}});
+    tensors.back().is_router = true;
+    const TensorShape of_one[] = {{names.gate, {experts.intermediate, c.hidden}},
+                                  {names.up, {experts.intermediate, c.hidden}},
+                                  {names.down, {c.hidden, experts.intermediate}}};
+    const std::string before = prefix + names.experts;
+    for (int e = 0; e < experts.count; ++e)
+        for (const TensorShape& matrix : of_one)
+            tensors.push_back({before + std::to_string(e) + "." + matrix.name, matrix.shape,
+                               before + matrix.name, experts.count});
+}
+
+// Without what follows attention.
 void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
     const std::vector<TensorShape> layer = {
         {"self_attn.q_proj.weight", {c.attention_columns(), c.hidden}},
         {"self_attn.k_proj.weight", {c.kv_columns(), c.hidden}},
         {"self_attn.v_proj.weight", {c.kv_columns(), c.hidden}},
         {"self_attn.o_proj.weight", {c.hidden, c.attention_columns()}},
-        {"mlp.gate_proj.weight", {c.intermediate, c.hidden}},
-        {"mlp.up_proj.weight", {c.intermediate, c.hidden}},
-        {"mlp.down_proj.weight", {c.hidden, c.intermediate}},
         {"post_attention_layernorm.weight", {c.hidden}}};
     for (const TensorShape& tensor : layer) tensors.push_back({prefix + tensor.name, tensor.shape});
     if (c.qk_norm)
         for (const char* qk : {"q", "k"})
             tensors.push_back(
                 {prefix + "self_attn." + qk + "_norm.weight", {c.attention.head_dim}});
-    if (!c.qkv_bias) return;
-    tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
-    for (const char* kv : {"k", "v"})
-        tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+    if (c.qkv_bias) {
+        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
+        for (const char* kv : {"k", "v"})
+            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+    }
+    if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
+    if (!c.mlp_bias) return;
+    for (const char* part : {"gate", "up"})
+        tensors.push_back({prefix + "mlp." + part + "_proj.bias", {c.intermediate}});
+    tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
 }
 
 // SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbours become independent words.
@@ -69,6 +95,10 @@ std::vector<TensorShape> target_tensors(const ModelConfig& config) {
     for (int i = 0; i < config.layers; ++i) {
         const std::string prefix = "model.layers." + std::to_string(i) + ".";
         add_layer(tensors, config, prefix);
+        if (config.experts.in_layer(i))
+            add_experts(tensors, config, prefix);
+        else
+            add_dense(tensors, config, prefix);
         tensors.push_back({prefix + "input_layernorm.weight", {config.hidden}});
     }
     tensors.push_back({"model.norm.weight", {config.hidden}});
@@ -82,6 +112,7 @@ std::vector<TensorShape> head_tensors(const ModelConfig& config) {
                                         {"fc.weight", {config.hidden, 2 * config.hidden}},
                                         {"fc.bias", {config.hidden}}};
     add_layer(tensors, config, "layers.0.");
+    add_dense(tensors, config, "layers.0.");
     return tensors;
 }
 

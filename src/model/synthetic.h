@@ -15,6 +15,10 @@ namespace aerie {
 struct TensorShape {
     std::string name;
     std::vector<int64_t> shape;
+    // Of an expert: the tensor that may hold those of all, with one dimension more.
+    std::string stack = {};
+    int in_stack = 1;
+    bool is_router = false;
 
     int64_t elements() const;
 };

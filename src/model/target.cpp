@@ -22,7 +22,7 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
     check_limits(wanted, be.capabilities().most, checkpoint.folder().string(),
                  be.capabilities().name);
     be.reserve(wanted);
-    for (const char* llama : {"llama", "mistral", "qwen2", "qwen3"})
+    for (const char* llama : {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"})
         if (config.architecture == llama)
             return make_llama(be, config, checkpoint, weights, limits);
     throw Error("no architecture named '" + config.architecture + "'");

@@ -11,8 +11,7 @@
 
 namespace aerie {
 
-size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as) {
-    const int64_t rows = matrix.shape[0], cols = matrix.shape[1];
+size_t weight_bytes(const std::string& name, int64_t rows, int64_t cols, DType as) {
     const int unit = unit_elements(as);
     if (cols % unit != 0)
         throw Error("'" + name + "' has " + std::to_string(cols) + " columns; " + aerie::name(as) +
@@ -34,21 +33,61 @@ std::string to_string(const WeightTypes& types) {
 std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols,
                                              WeightUse use) const {
     // One stack of matrices is in memory twice, as it is stored and on the device; no more.
-    std::vector<std::unique_ptr<std::byte[]>> data;
-    std::vector<WeightBlock> blocks;
+    std::vector<const NamedTensor*> tensors;
     for (const Part& part : parts) {
+        tensors.push_back(
+            &checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols}));
+        weight_bytes(part.name, part.rows, cols, as_.value_or(tensors.back()->dtype));
+    }
+    Blocks blocks;
+    for (size_t i = 0; i < parts.size(); ++i) add(blocks, *tensors[i], 1, parts[i].rows, cols, as_);
+    return be_.upload_weight(blocks.all, use);
+}
+
+void WeightLoader::add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
+                       std::optional<DType> as) const {
+    const DType stored = as.value_or(tensor.dtype);
+    weight_bytes(tensor.name, rows, cols, stored);  // checks the columns
+    const bool converts = is_quantised(tensor.dtype) && stored != tensor.dtype;
+    const DType type = converts ? DType::F32 : tensor.dtype;
+    blocks.data.push_back(read(tensor, type, stored));
+    const size_t bytes = size_t(rows) * size_bytes(type, size_t(cols));
+    for (int i = 0; i < count; ++i)
+        blocks.all.push_back(
+            {type, stored, blocks.data.back().get() + size_t(i) * bytes, rows, cols});
+}
+
+std::unique_ptr<Weight> WeightLoader::router(const Part& part, int cols) const {
+    const NamedTensor& tensor =
+        checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
+    Blocks blocks;
+    add(blocks, tensor, 1, part.rows, cols, router_type(tensor.dtype));
+    return be_.upload_weight(blocks.all);
+}
+
+void WeightLoader::add_experts(Blocks& blocks, const Stack& stack, int count, int cols) const {
+    const int rows = stack.rows;
+    if (checkpoint_.find(stack.before + stack.after)) {
+        const auto shape = {int64_t(count), int64_t(rows), int64_t(cols)};
+        return add(blocks, checkpoint_.get(stack.before + stack.after, shape), count, rows, cols,
+                   as_);
+    }
+    for (int e = 0; e < count; ++e) {
+        const std::string name = stack.before + std::to_string(e) + "." + stack.after;
         const NamedTensor& tensor =
-            checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
-        const DType stored = as_.value_or(tensor.dtype);
-        weight_bytes(part.name, tensor, stored);  // checks the columns
-        const bool converts = is_quantised(tensor.dtype) && stored != tensor.dtype;
-        blocks.push_back({converts ? DType::F32 : tensor.dtype, stored, nullptr, part.rows, cols});
+            checkpoint_.get(name, std::initializer_list<int64_t>{rows, cols});
+        add(blocks, tensor, 1, rows, cols, as_);
+        if (e > 0 && blocks.all.back().stored != blocks.all[blocks.all.size() - 2].stored)
+            throw Error(checkpoint_.describe(tensor) + " is stored in another type than the " +
+                        "expert before it");
     }
-    for (size_t i = 0; i < parts.size(); ++i) {
-        data.push_back(read(*checkpoint_.find(parts[i].name), blocks[i].dtype, blocks[i].stored));
-        blocks[i].data = data.back().get();
-    }
-    return be_.upload_weight(blocks, use);
+}
+
+std::unique_ptr<Weight> WeightLoader::experts(const std::vector<Stack>& stacks, int count,
+                                              int cols) const {
+    Blocks blocks;
+    for (const Stack& stack : stacks) add_experts(blocks, stack, count, cols);
+    return be_.upload_weight(blocks.all, WeightUse::experts);
 }
 
 std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType type,

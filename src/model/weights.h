@@ -23,7 +23,12 @@ struct Vector {
 
 // Bytes of a matrix of a checkpoint on the device. Throws Error if its columns are no whole units
 // of the type.
-size_t weight_bytes(const std::string& name, const NamedTensor& matrix, DType as);
+size_t weight_bytes(const std::string& name, int64_t rows, int64_t cols, DType as);
+
+// What a router is stored as: it is small, and other numbers would choose other experts.
+inline DType router_type(DType dtype) {
+    return is_float(dtype) ? dtype : DType::F32;
+}
 
 // Bytes of matrices on a device, by the type that they are stored in.
 using WeightTypes = std::map<DType, size_t>;
@@ -44,11 +49,29 @@ class WeightLoader {
     // The parts stacked by rows into one weight [sum of rows, cols].
     std::unique_ptr<Weight> matrix(const std::vector<Part>& parts, int cols,
                                    WeightUse use = WeightUse::multiply) const;
+    // The scores of experts; they are floats, whatever the other matrices become.
+    std::unique_ptr<Weight> router(const Part& part, int cols) const;
+    // Matrices [rows, cols] of the experts 0 .. count - 1, in tensors of their own, named with
+    // their numbers between `before` and `after`, or in one [count, rows, cols], named without.
+    struct Stack {
+        std::string before, after;
+        int rows;
+    };
+    std::unique_ptr<Weight> experts(const std::vector<Stack>& stacks, int count, int cols) const;
     // The parts one after the other, as F32.
     Vector vector(const std::vector<Part>& parts) const;
     Vector vector(const std::string& name, int size) const { return vector({{name, size}}); }
 
   private:
+    // File data of some blocks, until they are uploaded.
+    struct Blocks {
+        std::vector<std::unique_ptr<std::byte[]>> data;
+        std::vector<WeightBlock> all;
+    };
+    // `count` matrices [rows, cols] of a tensor.
+    void add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
+             std::optional<DType> as) const;
+    void add_experts(Blocks& blocks, const Stack& stack, int count, int cols) const;
     // As `type`; it will be stored as `as`.
     std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType type, DType as) const;
 

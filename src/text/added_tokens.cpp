@@ -10,8 +10,11 @@
 namespace aerie {
 namespace {
 
-// Looking for one token at a place takes as many steps as it has bytes.
+// Looking for one token at a place takes as many steps as it has bytes. Those of published
+// tokenizers need two for each byte of a text.
 constexpr size_t kMaxBytes = 256;
+constexpr size_t kFirstSteps = 1 << 20, kStepsPerByte = 32;
+constexpr size_t kMaxAllBytes = size_t(8) << 20;
 
 char32_t last_char(std::string_view text) {
     size_t at = text.size() - 1;
@@ -61,6 +64,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
     std::unordered_set<std::string_view> texts;
     std::unordered_set<int> ids;
     Regex::Room room;
+    size_t all_bytes = 0;
     for (const bool special : {true, false}) {  // of equal spellings special ones come first
         for (size_t i = 0; i < tokens_.size(); ++i) {
             AddedToken& token = tokens_[i];
@@ -75,6 +79,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
             if (token.spelling.size() > 4 * kMaxBytes) {
                 throw Error(shown + " is too long when normalised");
             }
+            all_bytes += token.text.size() + token.spelling.size();
+            if (all_bytes > kMaxAllBytes) throw Error("added tokens of more than 8 MB");
             if (!token.spelling.empty()) table.rows.push_back({token.spelling, i});
         }
     }
@@ -99,13 +105,14 @@ bool AddedTokens::allowed(size_t token, Recognised recognised) const {
 }
 
 const AddedTokens::Table::Row* AddedTokens::longest(const Table& table, std::string_view text,
-                                                    size_t at,
-                                                    const Recognition& recognition) const {
+                                                    size_t at, const Recognition& recognition,
+                                                    size_t& steps) const {
     const Table::Row* best = nullptr;
     const uint8_t lead = uint8_t(text[at]);
     auto low = table.rows.begin() + std::ptrdiff_t(table.first[lead]);
     auto high = table.rows.begin() + std::ptrdiff_t(table.first[lead + size_t(1)]);
     for (size_t depth = 1; low != high; ++depth) {
+        ++steps;
         // All rows from low to high begin with these `depth` bytes of the text.
         for (bool found = false; low != high && low->text.size() == depth; ++low) {
             if (found || !allowed(low->token, recognition.within(at, at + depth))) continue;
@@ -126,11 +133,15 @@ std::vector<AddedTokens::Piece> AddedTokens::cut(std::string_view text, bool nor
                                                  const Recognition& recognition) const {
     const Table& table = normalised ? normalised_ : raw_;
     std::vector<Piece> pieces;
-    size_t done = 0;
+    size_t done = 0, steps = 0;
+    Span space;  // the last white space that was looked through
     const bool none = recognition.by_byte.empty() && recognition.everywhere == Recognised::none;
     const bool looks = !none && !table.rows.empty();
     for (size_t at = 0; looks && at < text.size();) {
-        const Table::Row* row = longest(table, text, at, recognition);
+        const Table::Row* row = longest(table, text, at, recognition, steps);
+        if (steps > kFirstSteps + kStepsPerByte * text.size()) {
+            throw Error("added tokens that cannot be found in time");
+        }
         if (!row) {
             ++at;
             continue;
@@ -140,7 +151,10 @@ std::vector<AddedTokens::Piece> AddedTokens::cut(std::string_view text, bool nor
         const AddedToken& token = tokens_[row->token];
         if (token.single_word && !stands_alone(text, begin, end)) continue;
         if (token.takes_left) begin = std::max(done, space_before(text.substr(0, begin), done));
-        if (token.takes_right) end = space_after(text, end);
+        if (token.takes_right) {
+            if (end < space.begin || end > space.end) space = {end, space_after(text, end)};
+            end = space.end;
+        }
         if (done < begin) pieces.push_back({text.substr(done, begin - done), -1});
         pieces.push_back({text.substr(begin, end - begin), token.id});
         done = std::max(done, end);

@@ -50,7 +50,8 @@ class AddedTokens {
         int token = -1;
     };
     // `text` cut at the tokens, of which the longest counts where several begin. `normalised`:
-    // those of normalised text, else those of raw text.
+    // those of normalised text, else those of raw text. Throws Error, one line that names no file,
+    // if the tokens were made so that looking for them takes too long.
     std::vector<Piece> cut(std::string_view text, bool normalised,
                            const Recognition& recognition) const;
 
@@ -66,9 +67,9 @@ class AddedTokens {
 
         void sort();
     };
-    // The row of the longest token at this place of `text`; nullptr: none.
+    // The row of the longest token at this place of `text`; nullptr: none. Counts its steps.
     const Table::Row* longest(const Table& table, std::string_view text, size_t at,
-                              const Recognition& recognition) const;
+                              const Recognition& recognition, size_t& steps) const;
     bool allowed(size_t token, Recognised recognised) const;
 
     std::vector<AddedToken> tokens_;

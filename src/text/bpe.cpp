@@ -15,6 +15,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kRemembered = 1 << 14;
+constexpr uint32_t kNone = UINT32_MAX;  // in place of a node
 
 uint64_t hash_of(char32_t left, char32_t right) {
     const uint64_t mixed = (uint64_t(left) << 32 | right) * 0x9E3779B97F4A7C15u;
@@ -26,8 +27,11 @@ constexpr auto kLater = [](const auto& a, const auto& b) { return a.order > b.or
 
 }  // namespace
 
-Bpe::Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules)
-    : vocabulary_(std::move(vocabulary)), merges_(std::move(merges)), rules_(rules) {
+Bpe::Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules, std::vector<bool> unused)
+    : vocabulary_(std::move(vocabulary)),
+      merges_(std::move(merges)),
+      rules_(rules),
+      unused_(std::move(unused)) {
     byte_ids_.fill(-1);
     for (size_t code = 0; code < ascii_ids_.size(); ++code) {
         const char character = char(code);
@@ -61,7 +65,9 @@ void Bpe::fill_byte_level() {
 
 // Cutting changes nothing where every character is a symbol of its own, known or as bytes, and
 // merges are of characters alone: then a token that reaches across has both beside each other.
+// What an unused token is joined from may depend on the whole word.
 void Bpe::fill_borders() {
+    if (std::find(unused_.begin(), unused_.end(), true) != unused_.end()) return;
     std::vector<bool> is_byte(size_t(vocabulary_.size()));
     for (const int id : byte_ids_) {
         if (id < 0) return;
@@ -185,34 +191,39 @@ void Bpe::symbols_of(std::string_view part, std::vector<int>& symbols) const {
     if (waits) symbols.push_back(rules_.unknown);
 }
 
+void Bpe::list_symbols(const std::vector<int>& symbols, Room& room) const {
+    const uint32_t count = uint32_t(symbols.size());
+    room.nodes_.resize(count);
+    for (uint32_t i = 0; i < count; ++i) {
+        room.nodes_[i] = {symbols[i], i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1, 1};
+    }
+}
+
+// Puts at the heap's end what joining this node with the next would be; false: they do not join.
+bool Bpe::add_candidate(uint32_t at, Room& room) const {
+    const Room::Node& left = room.nodes_[at];
+    if (left.next == kNone) return false;
+    const Room::Node& right = room.nodes_[left.next];
+    const Merge* merge = merges_.find(left.id, right.id);
+    if (!merge) return false;
+    room.heap_.push_back(
+        {uint64_t(merge->rank) << 32 | at, merge->merged, left.symbols + right.symbols});
+    if (is_unused(merge->merged)) room.joined_from_[merge->merged] = {left.id, right.id};
+    return true;
+}
+
 void Bpe::join(std::vector<int>& symbols, Room& room) const {
-    constexpr uint32_t kNone = UINT32_MAX;
     std::vector<Room::Node>& nodes = room.nodes_;
     std::vector<Room::Candidate>& heap = room.heap_;
-    const uint32_t count = uint32_t(symbols.size());
-    nodes.resize(count);
+    list_symbols(symbols, room);
     heap.clear();
-    for (uint32_t i = 0; i < count; ++i) {
-        nodes[i] = {symbols[i], i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1, 1};
-    }
-    // What joining this node with the next would be.
-    const auto candidate = [&](uint32_t at) -> std::optional<Room::Candidate> {
-        const Room::Node& right = nodes[nodes[at].next];
-        const Merge* merge = merges_.find(nodes[at].id, right.id);
-        if (!merge) return std::nullopt;
-        return Room::Candidate{uint64_t(merge->rank) << 32 | at, merge->merged,
-                               nodes[at].symbols + right.symbols};
-    };
-    const auto push = [&](uint32_t at) {
-        if (const auto found = candidate(at)) {
-            heap.push_back(*found);
-            std::push_heap(heap.begin(), heap.end(), kLater);
-        }
-    };
-    for (uint32_t i = 0; i + 1 < count; ++i) {
-        if (const auto found = candidate(i)) heap.push_back(*found);
-    }
+    room.joined_from_.clear();
+    for (uint32_t at = 0; at < nodes.size(); ++at) add_candidate(at, room);
     std::make_heap(heap.begin(), heap.end(), kLater);
+    const auto push = [&](uint32_t at) {
+        if (at != kNone && add_candidate(at, room))
+            std::push_heap(heap.begin(), heap.end(), kLater);
+    };
     while (!heap.empty()) {
         const Room::Candidate best = heap.front();
         std::pop_heap(heap.begin(), heap.end(), kLater);
@@ -222,18 +233,27 @@ void Bpe::join(std::vector<int>& symbols, Room& room) const {
         if (left.symbols == 0 || left.next == kNone) continue;
         Room::Node& right = nodes[left.next];
         if (left.symbols + right.symbols != best.symbols) continue;
-        left.id = best.merged;
-        left.symbols = best.symbols;
-        left.next = right.next;
+        left = {best.merged, left.previous, right.next, best.symbols};
         right.symbols = 0;
-        if (left.next != kNone) {
-            nodes[left.next].previous = at;
-            push(at);
-        }
-        if (left.previous != kNone) push(left.previous);
+        if (left.next != kNone) nodes[left.next].previous = at;
+        push(left.previous);
+        push(at);
     }
     symbols.clear();
-    for (uint32_t at = 0; at != kNone; at = nodes[at].next) symbols.push_back(nodes[at].id);
+    for (uint32_t at = 0; at != kNone; at = nodes[at].next) {
+        append_used(nodes[at].id, room, symbols);
+    }
+}
+
+// As SentencePiece, a token that no two others were joined to stands for itself.
+void Bpe::append_used(int id, const Room& room, std::vector<int>& symbols) const {
+    const auto found = is_unused(id) ? room.joined_from_.find(id) : room.joined_from_.end();
+    if (found == room.joined_from_.end()) {
+        symbols.push_back(id);
+        return;
+    }
+    append_used(found->second.first, room, symbols);
+    append_used(found->second.second, room, symbols);
 }
 
 }  // namespace aerie

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "text/merges.h"
@@ -26,8 +28,10 @@ class Bpe {
     // own. Remembers short words.
     class Room;
 
-    // Throws Error, one line that names no file.
-    Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules);
+    // `unused`: by id, tokens that only merges pass through (SentencePiece's UNUSED); where one is
+    // left at the end, what it was joined from stands instead. Throws Error, one line that names no
+    // file.
+    Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules, std::vector<bool> unused = {});
 
     const Vocabulary& vocabulary() const { return vocabulary_; }
     const BpeRules& rules() const { return rules_; }
@@ -43,11 +47,16 @@ class Bpe {
     void encode_part(std::string_view part, Room& room, std::vector<int>& ids) const;
     void symbols_of(std::string_view part, std::vector<int>& symbols) const;
     bool append_bytes(std::string_view character, std::vector<int>& symbols) const;
+    void list_symbols(const std::vector<int>& symbols, Room& room) const;
+    bool add_candidate(uint32_t at, Room& room) const;
     void join(std::vector<int>& symbols, Room& room) const;
+    bool is_unused(int id) const { return size_t(id) < unused_.size() && unused_[size_t(id)]; }
+    void append_used(int id, const Room& room, std::vector<int>& symbols) const;
 
     Vocabulary vocabulary_;
     Merges merges_;
     BpeRules rules_;
+    std::vector<bool> unused_;          // by id; empty: none is
     Vocabulary words_;                  // byte-level: the tokens as bytes
     std::array<int, 256> byte_ids_{};   // byte-level or byte fallback; -1: none
     std::array<int, 128> ascii_ids_{};  // of the characters below 128, if not byte-level
@@ -81,6 +90,7 @@ class Bpe::Room {
     std::vector<int> symbols_;
     std::vector<Node> nodes_;
     std::vector<Candidate> heap_;
+    std::unordered_map<int, std::pair<int, int>> joined_from_;  // unused tokens of this word
     std::vector<Remembered> remembered_;  // by hash; a word takes the place of another
 };
 

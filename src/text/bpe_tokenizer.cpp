@@ -10,6 +10,9 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t(64) << 20;
+// Of all tokens as text: a decoder may replace a little by much.
+constexpr size_t kMaxTokenBytes = size_t(64) << 20;
+constexpr size_t kMaxDecoding = size_t(1) << 22;  // tokens times steps of the decoder
 
 }  // namespace
 
@@ -45,12 +48,19 @@ void BpeTokenizer::name_tokens() {
         name.added = uint32_t(i);
         name.is_special = token.special;
     }
+    if (names_.size() * parts_->decoder.steps() > kMaxDecoding) {
+        throw Error("a decoder of " + std::to_string(parts_->decoder.steps()) + " steps for " +
+                    std::to_string(size()) + " tokens");
+    }
+    Regex::Room room;
     for (int id = 0; id < size(); ++id) {
         Name& name = names_[size_t(id)];
         name.is_used = name.is_added || vocabulary.has(id);
         name.begin = uint32_t(bytes_.size());
-        if (name.is_used && !name.is_special) bytes_ += parts_->decoder.bytes(spelling(id));
-        if (bytes_.size() > UINT32_MAX) throw Error("tokens of more than 4 GB");
+        if (name.is_used && !name.is_special) {
+            bytes_ += parts_->decoder.bytes(spelling(id), room);
+        }
+        if (bytes_.size() > kMaxTokenBytes) throw Error("tokens of more than 64 MB when decoded");
         name.size = uint32_t(bytes_.size() - name.begin);
     }
     for (const auto* around : {&parts_->prefix, &parts_->suffix}) {
@@ -136,7 +146,8 @@ std::vector<int> BpeTokenizer::encode(std::string_view text, const Recognition& 
 void BpeTokenizer::encode_raw(std::string_view text, Recognition recognition, Work& work) const {
     std::string own(text);
     if (!parts_->normaliser.empty())
-        own = parts_->normaliser.apply(std::move(own), recognition.by_byte, work.regex_room);
+        own = parts_->normaliser.apply(std::move(own), recognition.by_byte, work.regex_room,
+                                       Normaliser::most_bytes(text.size()));
     bool begins_text = work.begins_text;
     for (const AddedTokens::Piece& piece : parts_->added.cut(own, true, recognition)) {
         if (piece.token >= 0) {

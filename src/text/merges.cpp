@@ -10,8 +10,17 @@
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxProbes = 4096;
-constexpr size_t kMaxPieceBytes = 1024;  // every way to cut one is tried
+constexpr size_t kMaxProbes = 1024;
+// Every way to cut a piece is tried, and its halves are read each time.
+constexpr size_t kMaxPieceBytes = 1024;
+constexpr size_t kMaxBytesRead = size_t(1) << 28;
+
+// Every bit of the pair moves every bit of it.
+uint64_t hash_of(uint64_t pair) {
+    pair = (pair ^ pair >> 32) * 0xD6E8FEB86659FD93u;
+    pair = (pair ^ pair >> 32) * 0xD6E8FEB86659FD93u;
+    return pair ^ pair >> 32;
+}
 
 uint64_t pair_of(int left, int right) {
     return uint64_t(uint32_t(left)) << 32 | uint32_t(right);
@@ -35,8 +44,7 @@ const Merge* Merges::find(int left, int right) const {
 
 size_t Merges::slot_of(uint64_t pair) const {
     const size_t mask = slots_.size() - 1;
-    const uint64_t mixed = pair * 0x9E3779B97F4A7C15u;
-    size_t at = (mixed ^ mixed >> 32) & mask;
+    size_t at = hash_of(pair) & mask;
     for (size_t probes = 0; slots_[at].merge.merged >= 0; at = (at + 1) & mask) {
         if (slots_[at].pair == pair) break;
         if (++probes > kMaxProbes) throw Error("merges that collide in the table of merges");
@@ -63,10 +71,13 @@ Merges merges_by_score(const Vocabulary& vocabulary, std::span<const float> scor
         return id >= 0 && size_t(id) < scores.size() && !std::isnan(scores[size_t(id)]);
     };
     Merges merges;
+    size_t bytes_read = 0;
     for (int id = 0; id < vocabulary.size(); ++id) {
         if (!joins(id)) continue;
         const std::string_view text = vocabulary.text(id);
         if (text.size() > kMaxPieceBytes) throw Error("a token of more than 1,024 bytes");
+        bytes_read += text.size() * text.size();
+        if (bytes_read > kMaxBytesRead) throw Error("too many long tokens to find their merges");
         const auto place = std::lower_bound(descending.begin(), descending.end(),
                                             scores[size_t(id)], std::greater<>());
         const Merge merge{uint32_t(place - descending.begin()), id};

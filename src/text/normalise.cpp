@@ -10,11 +10,7 @@ namespace aerie {
 namespace {
 
 // Replacing may lengthen a text; a few such steps in a row could fill the memory.
-constexpr size_t kMaxBytes = size_t(256) << 20;
-
-void check_size(size_t bytes) {
-    if (bytes > kMaxBytes) throw Error("a text of more than 256 MB after normalisation");
-}
+constexpr size_t kMaxGrowth = 16, kMaxMore = 64 << 10;
 
 char highest(std::string_view labels) {
     return labels.empty() ? char(0) : *std::max_element(labels.begin(), labels.end());
@@ -40,6 +36,14 @@ struct Apply {
     std::string& text;
     std::string& labels;  // empty, or as long as the text
     Regex::Room& room;
+    size_t most_bytes;
+
+    void check_size(size_t bytes) const {
+        if (bytes > most_bytes) {
+            throw Error("a text of more than " + std::to_string(most_bytes) +
+                        " bytes after normalisation");
+        }
+    }
 
     void operator()(NormalForm form) const { apply_form(text, labels, form); }
 
@@ -72,6 +76,7 @@ struct Apply {
             }
             done = span.end;
         }
+        check_size(out.size() + (text.size() - done));
         keep(text.size());
         text = std::move(out);
         labels = std::move(out_labels);
@@ -111,8 +116,13 @@ void find_all(const Pattern& pattern, std::string_view text, Regex::Room& room,
     }
 }
 
-std::string Normaliser::apply(std::string text, std::string& labels, Regex::Room& room) const {
-    for (const Step& step : steps_) std::visit(Apply{text, labels, room}, step);
+size_t Normaliser::most_bytes(size_t bytes) {
+    return kMaxMore + kMaxGrowth * bytes;
+}
+
+std::string Normaliser::apply(std::string text, std::string& labels, Regex::Room& room,
+                              size_t most) const {
+    for (const Step& step : steps_) std::visit(Apply{text, labels, room, most}, step);
     return text;
 }
 

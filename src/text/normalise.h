@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -35,14 +36,21 @@ class Normaliser {
     Normaliser() = default;
     explicit Normaliser(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
-    // `text` is well-formed UTF-8. Throws Error, one line that names no file.
-    std::string apply(std::string text, Regex::Room& room) const {
+    // What a text of so many bytes may become at most.
+    static size_t most_bytes(size_t bytes);
+    // `text` is well-formed UTF-8. There is a label for each byte, or none at all: what is made of
+    // several bytes has their highest. Throws Error, one line that names no file, also if the text
+    // becomes larger than `most`.
+    std::string apply(std::string text, std::string& labels, Regex::Room& room, size_t most) const;
+    // The same without labels.
+    std::string apply(std::string text, Regex::Room& room, size_t most) const {
         std::string no_labels;
-        return apply(std::move(text), no_labels, room);
+        return apply(std::move(text), no_labels, room, most);
     }
-    // The same with a label for each byte, or none at all: what is made of several bytes has their
-    // highest.
-    std::string apply(std::string text, std::string& labels, Regex::Room& room) const;
+    std::string apply(std::string text, Regex::Room& room) const {
+        const size_t most = most_bytes(text.size());
+        return apply(std::move(text), room, most);
+    }
     bool empty() const { return steps_.empty(); }
 
   private:

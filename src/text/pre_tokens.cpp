@@ -8,6 +8,9 @@
 namespace aerie {
 namespace {
 
+// What the words that steps write anew may take.
+constexpr size_t kMaxMore = 64 << 10, kMaxGrowth = 64;
+
 struct Word {
     std::string_view text;
     bool begins_text = false;
@@ -79,6 +82,14 @@ struct Cut {
     std::vector<Span>& found;
     std::deque<std::string>& made;
     Regex::Room& room;
+    size_t& left;  // bytes for words that are made
+
+    std::string_view keep(std::string text) const {
+        const size_t bytes = sizeof(text) + text.size();
+        if (bytes > left) throw Error("a text that grows too much where words are cut");
+        left -= bytes;
+        return made.emplace_back(std::move(text));
+    }
 
     void split(const Word& whole, const Pattern& pattern, Delimiter delimiter,
                bool inverted) const {
@@ -101,18 +112,12 @@ struct Cut {
             words.push_back(word);
             return;
         }
-        made.push_back(' ' + std::string(word.text));
-        words.push_back({made.back(), word.begins_text});
+        words.push_back({keep(' ' + std::string(word.text)), word.begins_text});
     }
 
-    void operator()(const PreTokens::Metaspace& step) const {
-        using Prepend = PreTokens::Metaspace::Prepend;
-        std::string text;
-        const bool begins_so =
-            word.text.starts_with(' ') || word.text.starts_with(step.replacement);
-        const bool prepends =
-            step.prepend == Prepend::always || (step.prepend == Prepend::first && word.begins_text);
-        if (prepends && !begins_so) text = step.replacement;
+    // The word with the replacement in place of spaces, and before it if `prepends`.
+    std::string spelled(const PreTokens::Metaspace& step, bool prepends) const {
+        std::string text = prepends ? step.replacement : "";
         for (const char byte : word.text) {
             if (byte == ' ') {
                 text += step.replacement;
@@ -120,8 +125,17 @@ struct Cut {
                 text += byte;
             }
         }
-        made.push_back(std::move(text));
-        const Word whole{made.back(), word.begins_text};
+        return text;
+    }
+
+    void operator()(const PreTokens::Metaspace& step) const {
+        using Prepend = PreTokens::Metaspace::Prepend;
+        const bool begins_so =
+            word.text.starts_with(' ') || word.text.starts_with(step.replacement);
+        const bool prepends = !begins_so && (step.prepend == Prepend::always ||
+                                             (step.prepend == Prepend::first && word.begins_text));
+        const bool changes = prepends || word.text.find(' ') != std::string_view::npos;
+        const Word whole{changes ? keep(spelled(step, prepends)) : word.text, word.begins_text};
         if (step.splits) {
             split(whole, step.replacement, Delimiter::merged_with_next, false);
         } else {
@@ -137,10 +151,12 @@ std::vector<std::string_view> PreTokens::cut(std::string_view text, bool begins_
                                              Regex::Room& room) const {
     std::vector<Word> words, next;
     std::vector<Span> found;
+    size_t left = kMaxMore + kMaxGrowth * text.size();
+    const Regex::Room::Watch watch(room);
     if (!text.empty()) words.push_back({text, begins_text});
     for (const Step& step : steps_) {
         next.clear();
-        for (const Word& word : words) std::visit(Cut{word, next, found, made, room}, step);
+        for (const Word& word : words) std::visit(Cut{word, next, found, made, room, left}, step);
         words.swap(next);
     }
     std::vector<std::string_view> out;

@@ -5,7 +5,9 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <ctime>
 #include <new>
+#include <optional>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -21,8 +23,10 @@ constexpr size_t kFirstSteps = 10'000, kStepsPerByte = 32;
 constexpr size_t kHeapKilobytes = 64 << 10;
 constexpr size_t kFirstStack = 32 << 10, kMaxStack = 16 << 20;
 // A pattern whose every attempt is cheap may still need one at each byte that looks at all that
-// follows. The steps of single-character loops are not counted, so time is the last resort.
-constexpr double kMaxSeconds = 10;
+// follows. The steps of single-character loops are not counted, so time is the last resort: of the
+// processor, 20 times what splits of published models take.
+constexpr double kFirstSeconds = 0.25, kSecondsPerByte = 0.4e-6;
+constexpr size_t kBytesPerSearch = 2;  // what a search is counted as, however short its text
 // Between two looks at the clock, attempts times bytes are at most this.
 constexpr size_t kBytesBetweenLooks = size_t(1) << 26;
 constexpr size_t kMatchesBetweenLooks = 16;
@@ -38,6 +42,11 @@ using CompileContext = std::unique_ptr<pcre2_compile_context, Freed<pcre2_compil
 using MatchContext = std::unique_ptr<pcre2_match_context, Freed<pcre2_match_context_free>>;
 using MatchData = std::unique_ptr<pcre2_match_data, Freed<pcre2_match_data_free>>;
 using JitStack = std::unique_ptr<pcre2_jit_stack, Freed<pcre2_jit_stack_free>>;
+
+// Of all threads of this program; where the system does not say, those of the clock.
+double processor_seconds_now() {
+    return double(std::clock()) / CLOCKS_PER_SEC;
+}
 
 std::string message_of(int code) {
     PCRE2_UCHAR text[256] = {};
@@ -58,12 +67,47 @@ struct Regex::Room::State {
     MatchData data{pcre2_match_data_create(1, nullptr)};
     JitStack stack{pcre2_jit_stack_create(kFirstStack, kMaxStack, nullptr)};
 
+    // Of all searches that are over; of those that run, since the watch began.
+    size_t bytes = 0;
+    double seconds = 0, processor_seconds = 0;
+    bool is_watched = false;
+    double begun = 0, processor_begun = 0;
+
     State() {
         if (!context || !data) throw std::bad_alloc();
         if (stack) pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
         pcre2_set_heap_limit(context.get(), kHeapKilobytes);
     }
+
+    // The clock is asked first, for that is quick; but other programs may have had the processor.
+    bool is_too_slow() const {
+        const double allowed = kFirstSeconds + kSecondsPerByte * double(bytes);
+        return seconds + steady_seconds() - begun > allowed &&
+               processor_seconds + processor_seconds_now() - processor_begun > allowed;
+    }
 };
+
+Regex::Room::State& Regex::Room::state() {
+    if (!state_) state_ = std::make_unique<State>();
+    return *state_;
+}
+
+Regex::Room::Watch::Watch(Room& room) : state_(&room.state()) {
+    if (state_->is_watched) {
+        state_ = nullptr;
+        return;
+    }
+    state_->is_watched = true;
+    state_->begun = steady_seconds();
+    state_->processor_begun = processor_seconds_now();
+}
+
+Regex::Room::Watch::~Watch() {
+    if (!state_) return;
+    state_->is_watched = false;
+    state_->seconds += steady_seconds() - state_->begun;
+    state_->processor_seconds += processor_seconds_now() - state_->processor_begun;
+}
 
 Regex::Room::Room() = default;
 Regex::Room::Room(Room&&) noexcept = default;
@@ -88,50 +132,74 @@ Regex::Regex(std::string_view pattern) {
     code_ = std::move(code);
 }
 
+// A walk through one text.
+class Regex::Search {
+  public:
+    Search(const Code& code, std::string_view text, Room::State& state)
+        : code_(code), text_(text), state_(state), window_(window_of(text.size())) {
+        const size_t steps = kFirstSteps + kStepsPerByte * text.size();
+        pcre2_set_match_limit(state.context.get(), uint32_t(std::min<size_t>(steps, UINT32_MAX)));
+        state.bytes += kBytesPerSearch + text.size();
+    }
+
+    // The first match that begins in the window from `at` on; if none does, `at` moves behind it.
+    std::optional<Span> next(size_t& at) {
+        const size_t limit = std::min(at + window_, text_.size());
+        pcre2_set_offset_limit(state_.context.get(), limit);
+        const auto search = code_.has_jit && state_.stack ? pcre2_jit_match : pcre2_match;
+        const int result =
+            search(code_.pcre.get(), reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), at,
+                   PCRE2_NO_UTF_CHECK, state_.data.get(), state_.context.get());
+        if (result < 0 && result != PCRE2_ERROR_NOMATCH) fail(message_of(result));
+        if (result < 0 || ++since_look_ == kMatchesBetweenLooks) {
+            since_look_ = 0;
+            if (state_.is_too_slow()) fail("takes too long");
+        }
+        if (result < 0) {
+            at = after(limit);
+            return std::nullopt;
+        }
+        const PCRE2_SIZE* span = pcre2_get_ovector_pointer(state_.data.get());
+        return Span{span[0], span[1]};
+    }
+
+    // Where the character after the one at `at` begins.
+    size_t after(size_t at) const {
+        do ++at;
+        while (at < text_.size() && (uint8_t(text_[at]) & 0xC0) == 0x80);
+        return at;
+    }
+
+  private:
+    static size_t window_of(size_t bytes) {
+        return std::clamp<size_t>(kBytesBetweenLooks / bytes, 64, 1 << 16);
+    }
+    [[noreturn]] void fail(const std::string& why) const {
+        throw Error("pattern " + code_.shown + " on " + std::to_string(text_.size()) +
+                    " bytes: " + why);
+    }
+
+    const Code& code_;
+    std::string_view text_;
+    Room::State& state_;
+    size_t window_, since_look_ = 0;
+};
+
 void Regex::find_all(std::string_view text, Room& room, std::vector<Span>& found) const {
     found.clear();
     if (text.empty()) return;
-    if (!room.state_) room.state_ = std::make_unique<Room::State>();
-    Room::State& state = *room.state_;
-    const size_t steps = kFirstSteps + kStepsPerByte * text.size();
-    pcre2_set_match_limit(state.context.get(), uint32_t(std::min<size_t>(steps, UINT32_MAX)));
-    const size_t window = std::clamp<size_t>(kBytesBetweenLooks / text.size(), 64, 1 << 16);
-    const auto fail = [&](const std::string& why) {
-        throw Error("pattern " + code_->shown + " on " + std::to_string(text.size()) +
-                    " bytes: " + why);
-    };
-    const auto next_char = [&](size_t at) {
-        do ++at;
-        while (at < text.size() && (uint8_t(text[at]) & 0xC0) == 0x80);
-        return at;
-    };
-    const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-    const auto search = code_->has_jit && state.stack ? pcre2_jit_match : pcre2_match;
-    double start = -1;
-    size_t since_look = 0, last_end = std::string_view::npos;
+    const Room::Watch watch(room);
+    Search search(*code_, text, room.state());
+    size_t last_end = std::string_view::npos;
     for (size_t at = 0; at <= text.size();) {
-        const size_t limit = std::min(at + window, text.size());
-        pcre2_set_offset_limit(state.context.get(), limit);
-        const int result = search(code_->pcre.get(), subject, text.size(), at, PCRE2_NO_UTF_CHECK,
-                                  state.data.get(), state.context.get());
-        if (result < 0 && result != PCRE2_ERROR_NOMATCH) fail(message_of(result));
-        if (result < 0 || ++since_look == kMatchesBetweenLooks) {
-            since_look = 0;
-            const double now = steady_seconds();
-            if (start < 0) start = now;
-            if (now - start > kMaxSeconds) fail("takes too long");
-        }
-        if (result < 0) {
-            at = next_char(limit);
+        const std::optional<Span> span = search.next(at);
+        if (!span) continue;
+        if (span->begin == span->end && span->end == last_end) {
+            at = search.after(at);
             continue;
         }
-        const PCRE2_SIZE* span = pcre2_get_ovector_pointer(state.data.get());
-        if (span[0] == span[1] && span[1] == last_end) {
-            at = next_char(at);
-            continue;
-        }
-        found.push_back({span[0], span[1]});
-        at = last_end = span[1];
+        found.push_back(*span);
+        at = last_end = span->end;
     }
 }
 

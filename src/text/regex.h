@@ -17,9 +17,24 @@ struct Span {
 class Regex {
   public:
     // What one caller needs while it searches; a Regex may serve many callers at once, each with
-    // its own.
+    // its own. Counts the time of all its searches.
     class Room {
+        struct State;
+
       public:
+        // Counts while it lives, also what is done between searches; saves looking at the clock in
+        // each of many.
+        class Watch {
+          public:
+            explicit Watch(Room& room);
+            ~Watch();
+            Watch(const Watch&) = delete;
+            Watch& operator=(const Watch&) = delete;
+
+          private:
+            State* state_;  // null: another counts already
+        };
+
         Room();
         Room(Room&&) noexcept;
         Room& operator=(Room&&) noexcept;
@@ -27,8 +42,9 @@ class Regex {
 
       private:
         friend class Regex;
-        struct State;
-        std::unique_ptr<State> state_;
+        State& state();
+
+        std::unique_ptr<State> state_;  // null before the first search
     };
 
     // `pattern` as in tokenizer.json. Throws Error, one line that names no file.
@@ -36,11 +52,12 @@ class Regex {
 
     // All matches from left to right that do not overlap; no empty one where another ends. `text`
     // is well-formed UTF-8. Throws Error if the pattern is too slow for it: more steps than a
-    // number that grows with the text, or ten seconds.
+    // number that grows with the text, or, with all searches in the same room, more time.
     void find_all(std::string_view text, Room& room, std::vector<Span>& found) const;
 
   private:
     struct Code;
+    class Search;
     std::shared_ptr<const Code> code_;
 };
 

@@ -1,6 +1,8 @@
 // The steps of a decoder over a list of tokens.
 #include "text/token_decoder.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/utf8.h"
 #include "text/byte_alphabet.h"
@@ -30,6 +32,8 @@ std::string joined(const std::vector<std::string>& tokens) {
 // One step over all tokens of a text.
 struct Decode {
     std::vector<std::string>& tokens;
+    Regex::Room& room;
+    size_t most_bytes;  // of all tokens together
 
     void operator()(const TokenDecoder::ByteLevel&) const {
         std::string bytes, text;
@@ -64,9 +68,12 @@ struct Decode {
     void operator()(const TokenDecoder::Fuse&) const { tokens = {joined(tokens)}; }
 
     void operator()(const TokenDecoder::Replace& step) const {
-        Regex::Room room;
         const Normaliser replace({Normaliser::Replace{step.pattern, step.content}});
-        for (std::string& token : tokens) token = replace.apply(std::move(token), room);
+        size_t left = most_bytes;
+        for (std::string& token : tokens) {
+            token = replace.apply(std::move(token), room, left);
+            left -= std::min(left, token.size());
+        }
     }
 
     void operator()(const TokenDecoder::Strip& step) const {
@@ -99,11 +106,15 @@ std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
     if (steps_.empty()) {
         for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, separator_);
     }
-    for (const Step& step : steps_) std::visit(Decode{tokens}, step);
+    Regex::Room room;
+    size_t bytes = 0;
+    for (const std::string& token : tokens) bytes += token.size();
+    const Decode decode{tokens, room, Normaliser::most_bytes(bytes)};
+    for (const Step& step : steps_) std::visit(decode, step);
     return joined(tokens);
 }
 
-std::string TokenDecoder::bytes(std::string_view token) const {
+std::string TokenDecoder::bytes(std::string_view token, Regex::Room& room) const {
     std::string text(token);
     if (steps_.empty()) return separator_ + text;
     for (const Step& step : steps_) {
@@ -117,7 +128,7 @@ std::string TokenDecoder::bytes(std::string_view token) const {
             text = replaced(text, metaspace->replacement, " ");
         } else {
             std::vector<std::string> one = {std::move(text)};
-            std::visit(Decode{one}, step);
+            std::visit(Decode{one, room, Normaliser::most_bytes(token.size())}, step);
             text = std::move(one[0]);
         }
     }

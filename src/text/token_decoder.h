@@ -33,12 +33,14 @@ class TokenDecoder {
     // Without steps, `separator` stands between tokens.
     explicit TokenDecoder(std::vector<Step> steps = {}, std::string separator = "");
 
+    size_t steps() const { return steps_.size(); }
+
     // Throws Error, one line that names no file.
     std::string decode(std::vector<std::string> tokens) const;
 
     // What one token adds in the middle of a text, as bytes: the same as decode where its bytes
-    // are well-formed UTF-8, but a character may come in parts.
-    std::string bytes(std::string_view token) const;
+    // are well-formed UTF-8, but a character may come in parts. Throws Error.
+    std::string bytes(std::string_view token, Regex::Room& room) const;
 
     // The first token of a text loses a space.
     bool drops_leading_space() const;

@@ -7,7 +7,18 @@
 namespace aerie {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t(128) << 20;
+// Twice what the largest vocabularies in use take.
+constexpr size_t kMaxFileBytes = size_t(64) << 20;
+constexpr size_t kMaxMerges = size_t(1) << 21;
+constexpr size_t kMaxTokenBytes = size_t(64) << 10;
+constexpr size_t kMaxValues = 600'000;  // beside these lists: eight an added token
+
+void check_token(std::string_view text) {
+    if (text.size() > kMaxTokenBytes) {
+        throw Error("token " + in_quotes(text) + " has more than " +
+                    std::to_string(kMaxTokenBytes) + " bytes");
+    }
+}
 
 // "vocab": tokens and their ids. Another kind of value is remembered only: of which model it is may
 // follow.
@@ -16,7 +27,10 @@ class VocabularyPart : public JsonPart {
     VocabularyPart() : JsonPart("model", "vocab") {}
 
     void open(bool is_array) override { is_wrong = is_wrong || is_array || ++depth_ > 1; }
-    void key(std::string_view name) override { key_ = name; }
+    void key(std::string_view name) override {
+        check_token(name);
+        key_ = name;
+    }
     void integer(int64_t value) override {
         if (is_wrong || depth_ != 1) return other();
         if (value < 0 || value >= Vocabulary::kMaxIds) {
@@ -71,6 +85,10 @@ class MergesPart : public JsonPart {
     }
     void add(std::string_view side) {
         if (side.empty()) refuse();
+        check_token(side);
+        if (sizes_.size() >= 2 * kMaxMerges) {
+            throw Error("more than " + std::to_string(kMaxMerges) + " merges");
+        }
         texts_ += side;
         sizes_.push_back(uint32_t(side.size()));
     }
@@ -154,11 +172,11 @@ BpeTokenizer::Parts parts_of(const Json& root, VocabularyPart& vocabulary, const
 }  // namespace
 
 BpeTokenizer BpeTokenizer::from_json(std::string_view json, const std::string& file) {
-    if (json.size() > kMaxFileBytes) throw Error(file + ": larger than 128 MB");
+    if (json.size() > kMaxFileBytes) throw Error(file + ": larger than 64 MB");
     VocabularyPart vocabulary;
     MergesPart merges;
     JsonPart* const streamed[] = {&vocabulary, &merges};
-    const Json root = Json::parse(json, file, streamed);
+    const Json root = Json::parse(json, file, streamed, kMaxValues);
     const auto parts = [&] {
         try {
             return parts_of(root, vocabulary, merges, file);

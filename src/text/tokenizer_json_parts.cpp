@@ -10,6 +10,18 @@ namespace {
 constexpr std::string_view kByteLevelSplit =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
+// Parts of published files have fewer than ten steps; each is a walk through every text.
+constexpr size_t kMaxSteps = 32;
+constexpr size_t kMaxAdded = 65'536;
+constexpr size_t kMaxPatternBytes = 1024;  // of a plain one, looked for byte by byte
+
+template <typename Steps>
+void check_count(const Steps& steps, const char* what) {
+    if (steps.size() == kMaxSteps) {
+        throw Error(std::string(what) + " of more than " + std::to_string(kMaxSteps) + " steps");
+    }
+}
+
 [[noreturn]] void refuse(const std::string& what, const std::string& value) {
     throw Error(what + " " + in_quotes(value) + " is not supported");
 }
@@ -21,6 +33,7 @@ const Json& member(const Json& part, const char* name) {
 }
 
 void add_normaliser(const Json& part, std::vector<Normaliser::Step>& steps) {
+    check_count(steps, "normalizer");
     const std::string& type = type_of(part, "normalizer");
     if (type == "Sequence") {
         for (const Json& inner : array(part, "normalizers")) add_normaliser(inner, steps);
@@ -61,6 +74,9 @@ PreTokens::Metaspace metaspace(const Json& part) {
     const bool yes = true;
     PreTokens::Metaspace step{string(part, "replacement")};
     if (step.replacement.empty()) throw Error("Metaspace has an empty replacement");
+    std::string_view rest = step.replacement;
+    take_char(rest);
+    if (!rest.empty()) throw Error("Metaspace has a replacement of more than one character");
     step.splits = flag(part, "split", &yes);
     if (part.find("prepend_scheme")) {
         const std::string& scheme = string(part, "prepend_scheme");
@@ -76,6 +92,7 @@ PreTokens::Metaspace metaspace(const Json& part) {
 }
 
 void add_cut(const Json& part, std::vector<PreTokens::Step>& steps, bool& byte_level) {
+    check_count(steps, "pre_tokenizer");
     const std::string& type = type_of(part, "pre_tokenizer");
     if (byte_level) throw Error("pre_tokenizer " + in_quotes(type) + " after ByteLevel");
     if (type == "Sequence") {
@@ -147,6 +164,7 @@ void add_around(const Json& part, Around& around) {
 }
 
 void add_decoder(const Json& part, std::vector<TokenDecoder::Step>& steps) {
+    check_count(steps, "decoder");
     const std::string& type = type_of(part, "decoder");
     if (type == "Sequence") {
         for (const Json& inner : array(part, "decoders")) add_decoder(inner, steps);
@@ -207,7 +225,10 @@ size_t count(const Json& part, const char* name) {
 
 Pattern pattern(const Json& part) {
     const Json& value = member(part, "pattern");
-    if (const Json* text = value.find("String"); text && text->string()) return *text->string();
+    if (const Json* text = value.find("String"); text && text->string()) {
+        if (text->string()->size() > kMaxPatternBytes) throw Error("a pattern of more than 1 KB");
+        return *text->string();
+    }
     if (const Json* regex = value.find("Regex"); regex && regex->string()) {
         return Regex(*regex->string());
     }
@@ -218,6 +239,9 @@ std::vector<AddedToken> added_tokens(const Json* part) {
     std::vector<AddedToken> tokens;
     if (absent(part)) return tokens;
     if (!part->array()) throw Error("added_tokens is no list");
+    if (part->array()->size() > kMaxAdded) {
+        throw Error("more than " + std::to_string(kMaxAdded) + " added tokens");
+    }
     const bool no = false;
     for (const Json& entry : *part->array()) {
         AddedToken token;

@@ -94,17 +94,4 @@ std::string normal_form(std::string_view text, NormalForm form) {
     return out;
 }
 
-void append_char(std::string& text, char32_t code) {
-    if (code < 0x80) {
-        text += char(code);
-        return;
-    }
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
-    constexpr uint8_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
-    text += char(kLead[more] | code >> (6 * more));
-    for (int left = more - 1; left >= 0; --left) {
-        text += char(0x80 | (code >> (6 * left) & 0x3F));
-    }
-}
-
 }  // namespace aerie

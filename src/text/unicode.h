@@ -13,6 +13,4 @@ enum class NormalForm { nfc, nfd, nfkc, nfkd };
 // `text` is well-formed UTF-8. Time grows with n log n. Throws Error.
 std::string normal_form(std::string_view text, NormalForm form);
 
-void append_char(std::string& text, char32_t code);
-
 }  // namespace aerie

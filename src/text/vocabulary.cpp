@@ -10,7 +10,7 @@ namespace aerie {
 namespace {
 
 // A file may be made so that its tokens share their hash; looking them up would take forever.
-constexpr size_t kMaxProbes = 4096;
+constexpr size_t kMaxProbes = 1024;
 constexpr size_t kMaxTextBytes = size_t(1) << 30;
 
 uint64_t hash_of(std::string_view text) {
@@ -20,16 +20,16 @@ uint64_t hash_of(std::string_view text) {
 }  // namespace
 
 void Vocabulary::add(std::string_view text, int id) {
-    const std::string shown = "token " + in_quotes(text);
+    const auto shown = [&] { return "token " + in_quotes(text); };
     if (id < 0 || id >= kMaxIds) {
-        throw Error(shown + " has the id " + std::to_string(id) + ", which is out of range");
+        throw Error(shown() + " has the id " + std::to_string(id) + ", which is out of range");
     }
-    if (has(id)) throw Error(shown + " has the id of " + in_quotes(this->text(id)));
+    if (has(id)) throw Error(shown() + " has the id of " + in_quotes(this->text(id)));
     if (texts_.size() + text.size() > kMaxTextBytes) throw Error("tokens of more than 1 GB");
     if (slots_.size() < 2 * (count_ + 1)) grow();
     const uint64_t hash = hash_of(text);
     Slot& slot = slots_[slot_of(text, hash)];
-    if (slot.id >= 0) throw Error(shown + " is there twice");
+    if (slot.id >= 0) throw Error(shown() + " is there twice");
     slot = {uint32_t(hash >> 32), id};
     if (id >= size()) places_.resize(size_t(id) + 1);
     places_[size_t(id)] = {uint32_t(texts_.size()), uint32_t(text.size()), 1};

@@ -27,6 +27,12 @@ inline std::string test_device() {
     return device ? device : "cpu";
 }
 
+// At most so many tokens of each text; slow devices take few.
+inline int most_tokens(int otherwise) {
+    const char* count = std::getenv("AERIE_TEST_TOKENS");
+    return count ? std::atoi(count) : otherwise;
+}
+
 // Why there is no such device; empty where there is. One that is listed as usable counts as there:
 // that it cannot be opened is then an error.
 inline std::string missing_test_device() {
@@ -75,6 +81,9 @@ class Bundled {
         : Bundled(options, open_device(options.device, {options.threads})) {}
     Bundled(const LoadOptions& options, std::unique_ptr<Backend> backend)
         : Bundled(ModelFiles::open(options), options, std::move(backend)) {}
+    Bundled(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
+        : tokenizer_(load_tokenizer(files)),
+          model_(std::move(files), options, std::move(backend)) {}
 
     using Drafting = Model::Drafting;
     Drafting drafting(const DraftOptions& draft) { return model_.with(draft); }
@@ -108,10 +117,6 @@ class Bundled {
     }
 
   private:
-    Bundled(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
-        : tokenizer_(load_tokenizer(files)),
-          model_(std::move(files), options, std::move(backend)) {}
-
     Tokenizer tokenizer_;
     Model model_;
 };

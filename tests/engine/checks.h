@@ -14,10 +14,13 @@ namespace aerie::test {
 
 using Logits = std::vector<float>;
 
-inline Logits read_logits(Bundled& model, Session& session, int row) {
+inline Logits read_logits(Backend& be, Session& session, int row) {
     Logits logits(size_t(session.logits().cols));
-    model.backend().read(session.logits().row_range(row, 1), logits.data());
+    be.read(session.logits().row_range(row, 1), logits.data());
     return logits;
+}
+inline Logits read_logits(Bundled& model, Session& session, int row) {
+    return read_logits(model.backend(), session, row);
 }
 
 inline bool same_bits(const Logits& a, const Logits& b) {

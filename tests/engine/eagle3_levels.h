@@ -97,7 +97,7 @@ class Eagle3Levels final : public LevelModel {
     int vocab_, taps_;
     std::unique_ptr<Weight> fc_, lm_head_;
     std::optional<SelfAttention> attention_;
-    std::optional<Ffn> ffn_;
+    std::optional<DenseFfn> ffn_;
     Vector input_norm_, hidden_norm_, ffn_norm_, final_norm_, rope_;
     Buffer memory_, id_memory_;
     Activations scratch_;

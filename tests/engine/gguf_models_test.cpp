@@ -1,5 +1,6 @@
-// Models in GGUF files against transformers on the dequantised weights: ids in f32, logits as
-// stored. Run on the files of a folder, which AERIE_TEST_GGUF names.
+// Models in GGUF files against transformers on the dequantised weights: ids in f32, logits with the
+// weights as stored, where activations are rounded to 8 bits. Run on the files of a folder, which
+// AERIE_TEST_GGUF names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ TEST(GgufModels, GoOnAsTransformersDoesInF32) {
 
 TEST(GgufModels, HaveTheirLogitsAsStored) {
     for (const auto& [file, prompts] : files()) {
-        const Loaded loaded(file, {}, DType::F16);
+        const Loaded loaded(file, {}, DType::F32);
         Session& session = *loaded.plain.session;
         double squares = 0, worst = 0;
         int values = 0;

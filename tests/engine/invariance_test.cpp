@@ -4,82 +4,36 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <random>
 #include <tuple>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include "engine/checks.h"
+#include "engine/hidden_path.h"
+#include "engine/reach.h"
 
 namespace aerie::test {
 namespace {
 
-DraftOptions widest() {
-    DraftOptions draft = draft_options("eagle2");
-    draft.tree = {kMaxNodes, kMaxDepth, 2};
-    return draft;
-}
-
-// The tokens of a long golden text, and the logits after each from `first` on by plain decoding.
-struct Plain {
-    std::vector<int> tokens;
-    int first = 0;
-    std::vector<Logits> logits;  // [i]: of position first + i
-
-    std::vector<int> prompt() const { return {tokens.begin(), tokens.begin() + first}; }
-};
-
-Plain decode_plainly(Bundled& model, int first, int count) {
-    Plain plain{long_text(), first, {}};
-    auto drafting = model.drafting(draft_options("none"));
-    Session& session = *drafting.session;
-    session.begin({});
-    session.prefill(plain.prompt());
-    for (int i = 0; i < count; ++i) {
-        const TokenTree root(plain.tokens[size_t(first + i)]);
-        session.verify(root);
-        plain.logits.push_back(read_logits(model, session, 0));
-        session.commit(root, {{0}, plain.tokens[size_t(first + i + 1)]});
-    }
-    return plain;
-}
-
-// A random tree of `nodes` nodes with the true continuation in it: as deep as it gets, at random
-// places. path[d] is the node that holds the true token of depth d.
-struct Hidden {
-    TokenTree tree;
-    std::vector<int> path = {0};
-};
-
-Hidden hide_path(const Plain& plain, int nodes, int vocab, std::mt19937& random) {
-    Hidden hidden{TokenTree(plain.tokens[size_t(plain.first)])};
-    std::vector<int> depth = {0};
-    while (hidden.tree.size() < nodes) {
-        const int deepest = int(hidden.path.size()) - 1;
-        const bool extend =
-            deepest + 1 < int(plain.logits.size()) && deepest < kMaxDepth && random() % 2 == 0;
-        int parent = extend ? hidden.path.back() : int(random() % unsigned(hidden.tree.size()));
-        if (depth[size_t(parent)] == kMaxDepth) parent = 0;
-        const int token = extend ? plain.tokens[size_t(plain.first + deepest + 1)]
-                                 : int(random() % unsigned(vocab));
-        if (extend) hidden.path.push_back(hidden.tree.size());
-        hidden.tree.add(token, parent);
-        depth.push_back(depth[size_t(parent)] + 1);
-    }
-    return hidden;
-}
-
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
 
-// A type, and the tokens before the tree.
-class Trees : public testing::TestWithParam<std::tuple<DType, int>> {};
+Bundled open_bundled(DType type, Reach reach) {
+    const LoadOptions options = bundled_options(type);
+    ModelFiles files = ModelFiles::open(options);
+    change(files, reach);
+    return {std::move(files), options, open_device(options.device)};
+}
+
+// A type, what the rows reach, and the tokens before the tree.
+using TreeCase = std::tuple<DType, Reach, int>;
+class Trees : public testing::TestWithParam<TreeCase> {};
 
 TEST_P(Trees, RowsOfAny) {
-    const auto [type, first] = GetParam();
-    Bundled model(bundled_options(type));
+    const auto [type, reach, first] = GetParam();
+    Bundled model = open_bundled(type, reach);
     std::mt19937 random(11);
-    const Plain plain = decode_plainly(model, first, kMaxDepth + 1);
+    const Plain plain = decode_plainly(model.model(), long_text(), first, kMaxDepth + 1);
     auto drafting = model.drafting(widest());
     Session& session = *drafting.session;
     std::vector<int32_t> pages(size_t(session.kv().layer(0).page_table.cols));
@@ -99,13 +53,22 @@ TEST_P(Trees, RowsOfAny) {
     std::printf("%d rows in trees of 1..64 nodes, permuted pages\n", rows);
 }
 
+std::string name_of(const testing::TestParamInfo<TreeCase>& info) {
+    const auto [type, reach, first] = info.param;
+    return std::string(name(type)) + (reach == Reach::whole ? "" : "_" + std::string(name(reach))) +
+           "_after_" + std::to_string(first);
+}
+
 // 120: the tree straddles a chunk border of attention.
 INSTANTIATE_TEST_SUITE_P(Types, Trees,
-                         testing::Combine(testing::ValuesIn(kTypes), testing::Values(5, 40, 120)),
-                         [](const auto& info) {
-                             return std::string(name(std::get<DType>(info.param))) + "_after_" +
-                                    std::to_string(std::get<int>(info.param));
-                         });
+                         testing::Combine(testing::ValuesIn(kTypes), testing::Values(Reach::whole),
+                                          testing::Values(5, 40, 120)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Reaches, Trees,
+                         testing::Combine(testing::Values(DType::F16, DType::Q8_0, DType::Q4_0),
+                                          testing::Values(Reach::windows, Reach::yarn),
+                                          testing::Values(40, 120)),
+                         name_of);
 
 class Invariance : public testing::TestWithParam<DType> {};
 
@@ -113,7 +76,7 @@ TEST_P(Invariance, KvAfterAcceptanceIsPlains) {
     // Accept hidden paths of random length again and again; the logits stay plain decoding's.
     Bundled model(bundled_options(GetParam()));
     const int first = 30, count = 150;
-    const Plain plain = decode_plainly(model, first, count);
+    const Plain plain = decode_plainly(model.model(), long_text(), first, count);
     auto drafting = model.drafting(widest());
     Session& session = *drafting.session;
     std::mt19937 random(5);

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
-#include "measure/compared_model.h"
-#include "measure/costs.h"
 #include "engine/model.h"
 #include "engine/watched_backend.h"
 #include "io/damage.h"
+#include "measure/compared_model.h"
+#include "measure/costs.h"
 #include "model/shapes.h"
 #include "model/synthetic.h"
 
@@ -79,7 +79,8 @@ struct Size {
 constexpr Size kSizes[] = {{&Limits::rows, "rows"},       {&Limits::top_k, "candidates"},
                            {&Limits::widest, "columns"},  {&Limits::vocab, "vocabulary"},
                            {&Limits::context, "(-c)"},    {&Limits::heads, "attention heads"},
-                           {&Limits::queries, "KV head"}, {&Limits::head_dim, "attention head"}};
+                           {&Limits::queries, "KV head"}, {&Limits::head_dim, "attention head"},
+                           {&Limits::places, "experts"}};
 
 TEST(Limits, OfADeviceAreHeldBeforeAnythingIsWritten) {
     const LoadOptions options = bundled_options();

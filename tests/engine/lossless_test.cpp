@@ -5,6 +5,7 @@
 #include <random>
 
 #include "engine/checks.h"
+#include "engine/reach.h"
 
 namespace aerie::test {
 namespace {
@@ -17,27 +18,26 @@ int prompt_count() {
     return count ? std::atoi(count) : AERIE_LOSSLESS_PROMPTS;
 }
 
-// At most so many tokens of each text; slow devices take few.
-int most_tokens() {
-    const char* count = std::getenv("AERIE_TEST_TOKENS");
-    return count ? std::atoi(count) : kMaxTokens;
-}
-
 struct Case {
     DType type, draft_type;
     float temperature;
+    Reach reach = Reach::whole;
 };
 
 std::string name_of(const Case& one) {
     return std::string(name(one.type)) +
            (one.draft_type == one.type ? "" : "_by_" + std::string(name(one.draft_type))) +
+           (one.reach == Reach::whole ? "" : "_" + std::string(name(one.reach))) +
            (one.temperature > 0 ? "_sampled" : "_greedy");
 }
 
 class Lossless : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
-        model_ = std::make_unique<Bundled>(bundled_options(GetParam().type, GetParam().draft_type));
+        const LoadOptions options = bundled_options(GetParam().type, GetParam().draft_type);
+        ModelFiles files = ModelFiles::open(options);
+        change(files, GetParam().reach);
+        model_ = std::make_unique<Bundled>(std::move(files), options, open_device(options.device));
         prompts_ = sixty_prompts();
         ASSERT_EQ(prompts_.size(), 60u);
         prompts_.resize(size_t(prompt_count()));
@@ -63,7 +63,7 @@ class Lossless : public testing::TestWithParam<Case> {
 
     void expect_equal_to_plain(const std::vector<DraftOptions>& drafters, const Sampling& sampling,
                                int tokens) {
-        tokens = std::min(tokens, most_tokens());
+        tokens = std::min(tokens, most_tokens(kMaxTokens));
         const auto plain = run(draft_options("none"), sampling, tokens);
         for (const DraftOptions& draft : drafters) {
             const auto drafted = run(draft, sampling, tokens);
@@ -135,7 +135,7 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
 TEST_P(Lossless, AutoTreeIsReproducible) {
     const MeasuredCosts costs{{{1, 3e-4}, {8, 5e-4}, {64, 2e-3}}, {{1, 3e-5}, {10, 6e-5}}, true};
     const Request request =
-        model_->request(model_->encode(prompts_[0]), std::min(most_tokens(), 64),
+        model_->request(model_->encode(prompts_[0]), std::min(most_tokens(kMaxTokens), 64),
                         sampling_at(GetParam().temperature, 3));
     std::vector<GenerationResult> runs;
     for (int i = 0; i < 2; ++i) {
@@ -202,6 +202,29 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{DType::Q4_0, DType::Q8_0, 0}, Case{DType::Q4_0, DType::Q4_0, 0.8f}),
     [](const auto& info) { return name_of(info.param); });
 
+// The same through windows and with scaled positions.
+class LosslessReaches : public Lossless {};
+
+TEST_P(LosslessReaches, EveryDrafter) {
+    std::vector<DraftOptions> drafters;
+    for (const std::string kind : {"lookup", "chain", "eagle2"})
+        drafters.push_back(draft_options(kind));
+    drafters.push_back(auto_options());
+    expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), kMaxTokens);
+}
+
+std::vector<Case> reach_cases() {
+    std::vector<Case> cases;
+    for (Reach reach : {Reach::windows, Reach::yarn})
+        for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0})
+            for (float temperature : {0.0f, 0.8f})
+                cases.push_back({type, type, temperature, reach});
+    return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LosslessReaches, testing::ValuesIn(reach_cases()),
+                         [](const auto& info) { return name_of(info.param); });
+
 // Every type of the head beside every type of the target, drafted by two threads against plain
 // decoding by one.
 TEST(Mixes, OfTypesAndThreads) {
@@ -234,7 +257,7 @@ TEST(Mixes, OfTypesAndThreads) {
 // Texts that end at position 700, eleven pages on; slow devices read most of it as the prompt.
 TEST(LongTexts, EqualPlainAtPosition700) {
     constexpr int kEnd = 700;
-    const int tokens = most_tokens() < kMaxTokens ? most_tokens() : 600;
+    const int tokens = std::min(most_tokens(600), 600);
     std::vector<int> prompt = long_text(8);
     ASSERT_GT(prompt.size(), size_t(kEnd));
     prompt.resize(size_t(kEnd - tokens));

@@ -58,23 +58,31 @@ TEST_P(RealModels, HaveTheirLogits) {
     EXPECT_LE(worst, 2e-3);
 }
 
+// Slow devices take few texts.
+int most_texts() {
+    const char* count = std::getenv("AERIE_TEST_PROMPTS");
+    return count ? std::atoi(count) : 100;
+}
+
 TEST_P(RealModels, GoOnAsTransformersDoes) {
     const Json all = real_data("greedy.json");
     int texts = 0;
     for (const Json& entry : *all.find(GetParam())->array()) {
         std::vector<int> want = ints(*entry.find("ids"));
-        want.resize(size_t(entry.find("safe")->number()));
-        if (want.empty()) continue;
+        const size_t safe = size_t(entry.find("safe")->number());
+        want.resize(std::min(safe, size_t(most_tokens(int(safe)))));
+        if (want.empty() || texts == most_texts()) continue;
         EXPECT_EQ(decode(*plain_.session, ints(*entry.find("prompt_ids")), int(want.size())), want)
             << "text " << texts;
         ++texts;
     }
-    EXPECT_GE(texts, 4);
+    EXPECT_GE(texts, std::min(most_texts(), 4));
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, RealModels,
                          testing::Values("llama3", "llama3-tied", "llama-linear", "llama-yarn",
-                                         "qwen2", "qwen3"),
+                                         "mistral-window", "qwen2", "qwen3", "mixtral",
+                                         "qwen3-moe"),
                          [](const auto& info) {
                              std::string name = info.param;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -144,5 +144,65 @@ TEST(Json, TakesALimitOnItsValues) {
     EXPECT_EQ(error_of([] { Json::parse("[1,2,3]", "a", 3); }), "a: more than 3 values");
 }
 
+// Writes down what it is told.
+class Noted : public JsonPart {
+  public:
+    Noted(std::string outer, std::string inner) : JsonPart(std::move(outer), std::move(inner)) {}
+
+    void open(bool is_array) override { all += is_array ? "[" : "{"; }
+    void close() override { all += "!"; }
+    void key(std::string_view name) override { all += std::string(name) + ":"; }
+    void string(std::string_view value) override { all += "'" + std::string(value) + "' "; }
+    void integer(int64_t value) override { all += std::to_string(value) + " "; }
+    void other() override { all += "? "; }
+
+    std::string all;
+};
+
+TEST(JsonPart, IsHandedWhatItNames) {
+    Noted lists("m", "lists"), more("m", "more");
+    JsonPart* const parts[] = {&lists, &more};
+    const Json json = Json::parse(R"({"lists":[1],"m":{"a":2,"lists":{"x":[1,"s",null,2.5,
+        18446744073709551615,{"lists":-3}],"x":true},"b":{"lists":4},"more":5},"n":{"more":6}})",
+                                  "f", parts);
+    EXPECT_EQ(lists.all, "{x:[1 's' ? ? ? {lists:-3 !!x:? !");
+    EXPECT_EQ(more.all, "5 ");
+    EXPECT_EQ(json.dump(), R"({"lists":[1],"m":{"a":2,"lists":null,"b":{"lists":4},"more":null},)"
+                           R"("n":{"more":6}})")
+        << "only members of that member are handed over";
+}
+
+TEST(JsonPart, ItsErrorsNameTheFile) {
+    const auto problem = [](std::string_view text) {
+        JsonPart plain("m", "x");
+        JsonPart* const parts[] = {&plain};
+        return error_of([&] { Json::parse(text, "f.json", parts); });
+    };
+    for (const char* value : {"1", "-1", "1.5", "true", "null", "\"s\"", "[]", "{}", "[[1]]"}) {
+        EXPECT_EQ(problem(std::string(R"({"m":{"x":)") + value + "}}"),
+                  "f.json: x of m: a value of another kind was expected")
+            << value;
+        EXPECT_EQ(problem(std::string(R"({"m":{"y":)") + value + "}}"), "") << value;
+    }
+    EXPECT_EQ(problem(R"({"m":[{"x":1}]})"), "");
+    EXPECT_EQ(problem(R"([{"m":{"x":1}}])"), "");
+}
+
+// The document's own checks hold in a part too.
+TEST(JsonPart, IsReadAsStrictly) {
+    const auto problem = [](const std::string& value) {
+        Noted part("m", "x");
+        JsonPart* const parts[] = {&part};
+        return error_of([&] { Json::parse(R"({"m":{"x":)" + value + "}}", "f", parts); });
+    };
+    EXPECT_EQ(problem("[1,2"), "f: not JSON at byte 15");
+    EXPECT_EQ(problem("1,\"x\":2"), "f: duplicate key 'x'");
+    EXPECT_EQ(problem(std::string(62, '[') + std::string(62, ']')), "");
+    EXPECT_EQ(problem(std::string(63, '[') + std::string(63, ']')), "f: nested deeper than 64");
+    std::string many = "[0";
+    for (int i = 0; i < 1'000'000; ++i) many += ",0";
+    EXPECT_EQ(problem(many + "]"), "") << "they are no values of the document";
+}
+
 }  // namespace
 }  // namespace aerie

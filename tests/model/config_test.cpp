@@ -11,20 +11,26 @@ namespace {
 
 using test::error_of;
 
-// One more member in the configuration of a small model of this type.
-ModelConfig with_member(const char* name, const char* value, const std::string& type = "llama") {
+using Members = std::vector<std::pair<const char*, const char*>>;
+
+// config.json of a small model with these further members.
+Json config_with(const Members& members, const std::string& type, int layers = 1) {
     ModelConfig shape;
     shape.hidden = 32;
     shape.intermediate = 64;
-    shape.layers = 1;
+    shape.layers = layers;
     shape.vocab = 64;
     shape.context = 128;
     shape.attention = {2, 1, 16};
     std::string text = test::config_json(shape);
     text.replace(text.find("llama"), 5, type);
     Json json = Json::parse(text, "config");
-    json.set(name, Json::parse(value, name));
-    return parse_model_config(json, "config.json");
+    for (const auto& [name, value] : members) json.set(name, Json::parse(value, name));
+    return json;
+}
+
+ModelConfig with_member(const char* name, const char* value, const std::string& type = "llama") {
+    return parse_model_config(config_with({{name, value}}, type), "config.json");
 }
 
 TEST(Config, ReadsTheAngleBaseOfEveryRelease) {
@@ -82,12 +88,160 @@ TEST(Config, RefusesScalingThatItDoesNotKnow) {
         }
 }
 
-TEST(Config, RefusesWindowsThatHideAnything) {
-    EXPECT_EQ(with_member("sliding_window", "128", "mistral").architecture, "mistral");
-    EXPECT_NO_THROW(with_member("sliding_window", "null", "mistral"));
-    EXPECT_NO_THROW(with_member("use_sliding_window", "false", "qwen2"));
-    const std::string message = error_of([] { with_member("sliding_window", "24", "mistral"); });
-    EXPECT_NE(message.find("'sliding_window'"), std::string::npos) << message;
+// Of a model of four layers.
+std::vector<int> windows_of(const std::string& type, const Members& members) {
+    return parse_model_config(config_with(members, type, 4), "config.json").windows;
+}
+
+using Lengths = std::vector<int>;
+
+TEST(Config, ReadsWindowsAsEachArchitectureHasThem) {
+    const std::pair<const char*, const char*> window = {"sliding_window", "24"};
+    EXPECT_EQ(windows_of("mistral", {window}), Lengths({24, 24, 24, 24}));
+    EXPECT_EQ(windows_of("mistral", {{"sliding_window", "null"}}), Lengths());
+    EXPECT_EQ(windows_of("mistral", {}), Lengths({4096, 4096, 4096, 4096}));
+    EXPECT_EQ(windows_of("llama", {window}), Lengths());
+    for (const char* qwen : {"qwen2", "qwen3"}) {
+        EXPECT_EQ(windows_of(qwen, {window}), Lengths());
+        EXPECT_EQ(windows_of(qwen, {window, {"use_sliding_window", "false"}}), Lengths());
+        EXPECT_EQ(windows_of(qwen, {window, {"use_sliding_window", "true"}}), Lengths());
+        EXPECT_EQ(
+            windows_of(qwen, {window, {"use_sliding_window", "true"}, {"max_window_layers", "3"}}),
+            Lengths({0, 0, 0, 24}));
+        EXPECT_EQ(windows_of(qwen, {{"use_sliding_window", "true"}, {"max_window_layers", "0"}}),
+                  Lengths({4096, 4096, 4096, 4096}));
+    }
+}
+
+TEST(Config, ReadsWindowsByLayer) {
+    const std::pair<const char*, const char*> window = {"sliding_window", "24"},
+                                              mixed = {"layer_types",
+                                                       R"(["sliding_attention","full_attention",
+                                                       "sliding_attention","full_attention"])"},
+                                              full = {"layer_types",
+                                                      R"(["full_attention","full_attention",
+                                                      "full_attention","full_attention"])"},
+                                              used = {"use_sliding_window", "true"};
+    EXPECT_EQ(windows_of("mistral", {window, mixed}), Lengths({24, 0, 24, 0}));
+    EXPECT_EQ(windows_of("qwen3", {window, used, mixed, {"max_window_layers", "2"}}),
+              Lengths({24, 0, 24, 0}));
+    for (const char* type : {"mistral", "qwen2", "llama"})
+        EXPECT_EQ(windows_of(type, {window, full}), Lengths()) << type;
+    for (const char* type : {"qwen2", "llama"})
+        EXPECT_NE(error_of([&] {
+                      windows_of(type, {window, mixed});
+                  }).find("'sliding_window'"),
+                  std::string::npos)
+            << type;
+}
+
+// A head has windows only where its own file says so.
+TEST(Config, ReadsWindowsAndBiasesOfHeads) {
+    const auto head = [](const char* name, const char* value) {
+        return parse_head_config(config_with({{name, value}}, "mistral"), "config.json");
+    };
+    EXPECT_EQ(head("use_cache", "true").windows, Lengths());
+    EXPECT_EQ(head("sliding_window", "null").windows, Lengths());
+    EXPECT_EQ(head("sliding_window", "24").windows, Lengths({24}));
+    EXPECT_TRUE(head("qkv_bias", "true").qkv_bias);
+    EXPECT_FALSE(head("qkv_bias", "true").attention_output_bias);
+    EXPECT_TRUE(head("attention_bias", "true").attention_output_bias);
+    EXPECT_FALSE(head("qkv_bias", "false").qkv_bias);
+}
+
+TEST(Config, ReadsBiases) {
+    const ModelConfig none = with_member("attention_bias", "false");
+    EXPECT_FALSE(none.qkv_bias || none.attention_output_bias || none.mlp_bias);
+    for (const char* type : {"llama", "qwen3"}) {
+        const ModelConfig attention = with_member("attention_bias", "true", type);
+        EXPECT_TRUE(attention.qkv_bias && attention.attention_output_bias) << type;
+        EXPECT_FALSE(attention.mlp_bias) << type;
+    }
+    // Qwen 2's are always there, but for the output's.
+    const ModelConfig qwen2 = with_member("attention_bias", "true", "qwen2");
+    EXPECT_TRUE(qwen2.qkv_bias && !qwen2.attention_output_bias);
+    const ModelConfig mlp = with_member("mlp_bias", "true");
+    EXPECT_TRUE(mlp.mlp_bias && !mlp.qkv_bias && !mlp.attention_output_bias);
+}
+
+// A small model of experts; members in place of its own, or null where one is to be missing.
+ModelConfig with_experts(const std::string& type, const Json::Object& members = {}) {
+    ModelConfig shape;
+    shape.hidden = 32;
+    shape.intermediate = 64;
+    shape.layers = 4;
+    shape.vocab = 64;
+    shape.context = 128;
+    shape.attention = {2, 1, 16};
+    std::string text = test::config_json(shape);
+    text.replace(text.find("llama"), 5, type);
+    Json json = Json::parse(text, "config");
+    const auto add = [&](const char* name, const Json& value) {
+        for (const auto& [given, other] : members)
+            if (given == name) return;
+        json.set(name, value);
+    };
+    add(type == "mixtral" ? "num_local_experts" : "num_experts", 8);
+    add("num_experts_per_tok", 2);
+    if (type != "mixtral") add("moe_intermediate_size", 48);
+    for (const auto& [name, value] : members) json.set(name, value);
+    return parse_model_config(json, "config.json");
+}
+
+std::vector<int> layers_with_experts(const ModelConfig& config) {
+    std::vector<int> layers;
+    for (int i = 0; i < config.layers; ++i)
+        if (config.experts.in_layer(i)) layers.push_back(i);
+    return layers;
+}
+
+TEST(Config, ReadsExperts) {
+    const ModelConfig mixtral = with_experts("mixtral");
+    EXPECT_EQ(mixtral.experts.count, 8);
+    EXPECT_EQ(mixtral.experts.chosen, 2);
+    EXPECT_EQ(mixtral.experts.intermediate, 64);
+    EXPECT_TRUE(mixtral.experts.normalised);
+    EXPECT_EQ(layers_with_experts(mixtral), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(pass_limits(mixtral, 10, 20).places, 20);
+    const ModelConfig qwen = with_experts("qwen3_moe");
+    EXPECT_EQ(qwen.experts.intermediate, 48);
+    EXPECT_FALSE(qwen.experts.normalised);
+    EXPECT_TRUE(qwen.qk_norm);
+    EXPECT_TRUE(with_experts("qwen3_moe", {{"norm_topk_prob", true}}).experts.normalised);
+}
+
+TEST(Config, ReadsWhichLayersHaveExperts) {
+    const auto layers = [](const Json::Object& members) {
+        return layers_with_experts(with_experts("qwen3_moe", members));
+    };
+    EXPECT_EQ(layers({}), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(layers({{"decoder_sparse_step", 2}}), (std::vector<int>{1, 3}));
+    EXPECT_EQ(layers({{"mlp_only_layers", Json::Array{3, 0}}}), (std::vector<int>{1, 2}));
+    EXPECT_EQ(layers({{"decoder_sparse_step", 2}, {"mlp_only_layers", Json::Array{1, 2}}}),
+              (std::vector<int>{3}));
+    EXPECT_EQ(layers({{"decoder_sparse_step", 9}}), (std::vector<int>{}));
+}
+
+TEST(Config, RefusesExpertsThatContradict) {
+    const auto says = [](const std::string& type, const Json::Object& members, const char* what) {
+        const std::string error = error_of([&] { with_experts(type, members); });
+        EXPECT_NE(error.find("config.json: "), std::string::npos) << what << ": " << error;
+        EXPECT_NE(error.find(what), std::string::npos) << error;
+        EXPECT_EQ(error.find('\n'), std::string::npos);
+    };
+    says("mixtral", {{"num_local_experts", Json()}}, "'num_local_experts' is missing");
+    says("mixtral", {{"num_local_experts", 1025}}, "'num_local_experts' must be");
+    says("mixtral", {{"num_local_experts", 0}}, "'num_local_experts' must be");
+    says("mixtral", {{"num_experts_per_tok", 9}}, "more than the 8 of 'num_local_experts'");
+    says("mixtral", {{"num_experts_per_tok", 0}}, "'num_experts_per_tok' must be");
+    says("qwen3_moe", {{"num_experts", Json()}}, "'num_experts' is missing");
+    says("qwen3_moe", {{"num_experts", 128}, {"num_experts_per_tok", 33}}, "at most 32");
+    says("qwen3_moe", {{"moe_intermediate_size", Json()}}, "'moe_intermediate_size' is missing");
+    says("qwen3_moe", {{"decoder_sparse_step", 0}}, "'decoder_sparse_step'");
+    says("qwen3_moe", {{"norm_topk_prob", 1}}, "'norm_topk_prob'");
+    for (const Json& layers : {Json(4), Json(Json::Array{4}), Json(Json::Array{-1}),
+                               Json(Json::Array{"0"}), Json(Json::Array{0, 0, 0, 0, 0})})
+        says("qwen3_moe", {{"mlp_only_layers", layers}}, "'mlp_only_layers' must be a list");
 }
 
 }  // namespace

@@ -129,8 +129,7 @@ class ChoiceTest : public DeviceTest {
             rules.emplace_back(chooser.filters, chooser.penalties);
             rules.back().text = chooser.text;
             rules.back().noise = chooser.text * kNoiseRows;
-            d.choice.rules.top_k |= chooser.filters.top_k > 0;
-            d.choice.rules.top_p |= chooser.filters.top_p < 1;
+            d.choice.rules.include(chooser.filters);
         }
         d.choice.rules.block = upload(rules);
         if (!c.seen.empty()) {

@@ -38,7 +38,8 @@ void DeviceTest::SetUp() {
                        .widest = 8192,
                        .vocab = 40000,
                        .context = 4096,
-                       .heads = 32});
+                       .heads = 32,
+                       .places = 130 * 8});
 }
 
 Array DeviceTest::upload(const Matrix& values, DType type) {

@@ -158,8 +158,7 @@ class OpResults : OpInputs {
             rules.back().text = i % 3;
         }
         choice.rules.block = blocks(rules);
-        choice.rules.top_k = filters.top_k > 0;
-        choice.rules.top_p = filters.top_p < 1;
+        choice.rules.include(filters);
         const bool noisy = filters.temperature > 0;
         const std::string how = !noisy                               ? ", greedy"
                                 : filters.top_k || filters.top_p < 1 ? ", filtered"

@@ -95,7 +95,8 @@ class LongContextTest : public DeviceTest {
         return table;
     }
 
-    Results take(Backend& be, int length, DType type) {
+    Results take(Backend& be, int length, DType type, int window) {
+        window_ = window;
         be.reserve({.rows = 64,
                     .widest = kColumns,
                     .context = length + 64,
@@ -111,7 +112,7 @@ class LongContextTest : public DeviceTest {
         be.write(block.block, rows.data());
         be.run(RopeAppend{qkv, rope, block, kShape, cache});
         const Tensor out = on(be, Matrix(kRows, kShape.heads * kShape.head_dim));
-        be.run(Attention{out, qkv, block, kShape, cache});
+        be.run(Attention{out, qkv, block, kShape, cache, window_});
         Results results{read(be, out), {}, {}, read(be, qkv)};
         results.quantised = quantised(be, qkv, block, cache);
         results.after_commit = committed(be, length, qkv, rope, cache);
@@ -122,7 +123,7 @@ class LongContextTest : public DeviceTest {
         const int columns = kShape.heads * kShape.head_dim;
         kept_.push_back(be.allocate(dense_bytes(DType::I8G32, kRows, columns)));
         const Tensor out = dense(kept_.back().get(), DType::I8G32, kRows, columns);
-        be.run(Attention{out, qkv, rows, kShape, cache});
+        be.run(Attention{out, qkv, rows, kShape, cache, window_});
         std::vector<BlockI8G32> blocks(size_t(kRows * columns / kGroup));
         be.read(out, blocks.data());
         return blocks;
@@ -143,13 +144,13 @@ class LongContextTest : public DeviceTest {
         be.write(row.block, &next);
         const Tensor out = on(be, Matrix(1, kShape.heads * kShape.head_dim));
         be.run(RopeAppend{qkv.row_range(0, 1), rope, row, kShape, cache});
-        be.run(Attention{out, qkv.row_range(0, 1), row, kShape, cache});
+        be.run(Attention{out, qkv.row_range(0, 1), row, kShape, cache, window_});
         return read(be, out);
     }
 
     // The row that ends the text, in doubles: its history is the cache from the host and the two
     // rows before it.
-    static std::vector<double> last_of_text(const Results& results, int length, DType type) {
+    std::vector<double> last_of_text(const Results& results, int length, DType type) const {
         const int at = kRows - kNodes - 1, q_width = kShape.heads * kShape.head_dim;
         const int pages = (length + 64 + kPageSize - 1) / kPageSize;
         Matrix parts[2];
@@ -168,17 +169,25 @@ class LongContextTest : public DeviceTest {
                 std::copy_n(from, kWidth, parts[part][p]);
             }
         }
-        return reference::attention(results.rotated[at], parts[0], parts[1], kShape);
+        return reference::attention(results.rotated[at], parts[0], parts[1], kShape, window_);
     }
+
+    int window_ = 0;
+};
+
+struct Context {
+    int length, window;
 };
 
 TEST_P(LongContextTest, HasTheBitsOfThePortableKernels) {
     const auto portable = open_cpu_isa("portable", 2);
-    for (int length : {700, 4200, 20000})
+    for (const auto& [length, window] :
+         {Context{700, 0}, {4200, 0}, {20000, 0}, {5000, 24}, {5000, 1000}, {20000, 4096}})
         for (DType type : {DType::F32, DType::F16}) {
-            SCOPED_TRACE(std::to_string(length) + " positions, " + name(type));
-            const Results got = take(*backend_, length, type);
-            const Results want = take(*portable, length, type);
+            SCOPED_TRACE(std::to_string(length) + " positions, window " + std::to_string(window) +
+                         ", " + name(type));
+            const Results got = take(*backend_, length, type, window);
+            const Results want = take(*portable, length, type, window);
             EXPECT_TRUE(same_bits(got.rotated, want.rotated));
             EXPECT_TRUE(same_bits(got.attended, want.attended));
             EXPECT_TRUE(same_bits(got.after_commit, want.after_commit));

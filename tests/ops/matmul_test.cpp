@@ -136,6 +136,37 @@ TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
         }
 }
 
+// The bias is there before the gate is.
+TEST_P(MatmulTest, GatesWithABias) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
+        for (const Shape& shape : {Shape{96, 37}, {416, 32}}) {
+            const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 11);
+            const WeightBlock blocks[] = {
+                {DType::F32, type, values[0], shape.outputs, shape.inner},
+                {DType::F32, type, values[shape.outputs], shape.outputs, shape.inner}};
+            const auto weight = backend_->upload_weight(blocks, WeightUse::gated);
+            const Matrix added = random_matrix(1, 2 * shape.outputs, 16);
+            const Array bias = upload(added);
+            for (int rows : {1, 9, 64}) {
+                SCOPED_TRACE(std::string(name(type)) + ", " + std::to_string(rows) + " rows");
+                const bool quantised = backend_->activation_type(*weight) == DType::I8G32;
+                const Array x = upload(random_matrix(rows, shape.inner, 12),
+                                       quantised ? DType::I8G32 : DType::F32);
+                const Array plain = poisoned(rows, 2 * shape.outputs);
+                backend_->run(Matmul{plain, x, *weight});
+                Matrix sums = download(plain);
+                for (int r = 0; r < rows; ++r)
+                    for (int c = 0; c < sums.cols; ++c) sums[r][c] += added[0][c];
+                const Array want = poisoned(rows, shape.outputs),
+                            got = poisoned(rows, shape.outputs);
+                backend_->run(Swiglu{want, upload(sums)});
+                const Array scratch = poisoned(rows, 2 * shape.outputs);
+                backend_->run(MatmulSwiglu{got, scratch, x, *weight, bias});
+                ASSERT_TRUE(same_bits(download(want), download(got)));
+            }
+        }
+}
+
 // A norm may leave its result in another form, for the next matmul alone: the bits are the same.
 TEST_P(MatmulTest, TakesWhatANormLeaves) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})

@@ -33,8 +33,7 @@ class SampleDistributionTest : public DeviceTest {
         Choice choice;
         choice.logits = logit_array;
         choice.rules = {upload(std::vector{RowChoice(filters, {})})};
-        choice.rules.top_k = filters.top_k > 0;
-        choice.rules.top_p = filters.top_p < 1;
+        choice.rules.include(filters);
         const Rows block = upload(rows);
         std::vector<int> counts(size_t(vocab), 0);
         for (int first = 0; first < draws; first += kRows) {

@@ -54,12 +54,14 @@ Exact rope(const Matrix& qkv, const Matrix& table, const std::vector<int>& posit
 }
 
 std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& values,
-                              const AttentionShape& shape) {
+                              const AttentionShape& shape, int window) {
+    const int first = window > 0 ? std::max(0, keys.rows - window) : 0;
     std::vector<double> out(size_t(shape.heads) * size_t(shape.head_dim));
     for (int head = 0; head < shape.heads; ++head) {
         const int kv_head = head / (shape.heads / shape.kv_heads);
-        std::vector<double> weights(size_t(keys.rows));
-        for (int p = 0; p < keys.rows; ++p) {
+        std::vector<double> weights(size_t(keys.rows), -HUGE_VAL);
+        for (int p = first; p < keys.rows; ++p) {
+            weights[size_t(p)] = 0;
             for (int d = 0; d < shape.head_dim; ++d)
                 weights[size_t(p)] += double(q[head * shape.head_dim + d]) *
                                       double(keys[p][kv_head * shape.head_dim + d]);
@@ -68,7 +70,7 @@ std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& 
         const double top = *std::max_element(weights.begin(), weights.end());
         double total = 0;
         for (double& w : weights) total += w = std::exp(w - top);
-        for (int p = 0; p < keys.rows; ++p)
+        for (int p = first; p < keys.rows; ++p)
             for (int d = 0; d < shape.head_dim; ++d)
                 out[size_t(head * shape.head_dim + d)] +=
                     weights[size_t(p)] / total * values[p][kv_head * shape.head_dim + d];

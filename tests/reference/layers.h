@@ -17,8 +17,8 @@ Exact rope(const Matrix& qkv, const Matrix& table, const std::vector<int>& posit
            const AttentionShape& shape);
 
 // One row q [heads * head_dim] over keys and values [positions, kv_heads * head_dim] in logical
-// order, the last of which is the row's own.
+// order, the last of which is the row's own. With a window only that many of the last ones count.
 std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& values,
-                              const AttentionShape& shape);
+                              const AttentionShape& shape, int window = 0);
 
 }  // namespace aerie::reference

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <ctime>
+#include <random>
 #include <thread>
 
 #include "core/utf8.h"
@@ -12,6 +13,7 @@
 #include "io/input_file.h"
 #include "io/json.h"
 #include "paths.h"
+#include "text/write_model.h"
 
 namespace aerie {
 namespace {
@@ -124,6 +126,55 @@ TEST(BpeScores, EncodeAsSentencePiece) {
         }
     }
     EXPECT_GE(compared, 500u);
+}
+
+// Pieces that are UNUSED are joined and then taken apart again.
+TEST(BpeScores, UnusedPiecesEncodeAsSentencePiece) {
+    const std::vector<test::Piece> pieces = {{"\xE2\x96\x81", -90},
+                                             {"a", -91},
+                                             {"b", -92},
+                                             {"c", -93, test::kUnused},
+                                             {"ab", -1, test::kUnused},
+                                             {"bc", -2},
+                                             {"abc", -3},
+                                             {"cc", -4},
+                                             {"ccb", -5, test::kUnused},
+                                             {"abab", -6, test::kUnused},
+                                             {"aa", -7, test::kUnused},
+                                             {"aaaa", -8},
+                                             {"ba", -9, test::kUnused}};
+    sentencepiece::SentencePieceProcessor library;
+    ASSERT_TRUE(library.LoadFromSerializedProto(test::ModelWriter{.pieces = pieces}.file()).ok());
+    Vocabulary vocabulary;
+    std::vector<float> scores;
+    std::vector<bool> unused;
+    for (int id = 0; id < library.GetPieceSize(); ++id) {
+        const bool joins = !library.IsControl(id) && !library.IsByte(id) && !library.IsUnknown(id);
+        vocabulary.add(library.IdToPiece(id), id);
+        scores.push_back(joins ? library.GetScore(id) : NAN);
+        unused.push_back(library.IsUnused(id));
+    }
+    ASSERT_EQ(std::count(unused.begin(), unused.end(), true), 6);
+    Merges merges = merges_by_score(vocabulary, scores);
+    const BpeRules rules{.byte_fallback = true, .fuse_unknown = true, .unknown = library.unk_id()};
+    const Bpe own(std::move(vocabulary), std::move(merges), rules, unused);
+    Bpe::Room room;
+    std::mt19937 random(4);
+    size_t taken_apart = 0;
+    for (int round = 0; round < 20'000; ++round) {
+        std::string text, spelled = "\xE2\x96\x81";
+        for (size_t i = 1 + random() % 24; i > 0; --i) {
+            const char letter = "aaabbbcd"[random() % 8];
+            text += letter;
+            spelled += letter;
+        }
+        std::vector<int> ids, expected;
+        ASSERT_TRUE(library.Encode(text, &expected).ok());
+        own.encode(spelled, room, ids);
+        ASSERT_EQ(ids, expected) << text;
+        taken_apart += text.find("ab") != text.npos;
+    }
+    EXPECT_GE(taken_apart, 10'000u);
 }
 
 // Of equal scores the leftmost pair joins, whatever the ids say.

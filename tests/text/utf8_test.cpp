@@ -65,6 +65,18 @@ TEST(Utf8, CharactersAreTakenOneByOne) {
     EXPECT_TRUE(text.empty());
 }
 
+TEST(Utf8, CharactersAreAppendedAsTheyAreTaken) {
+    for (char32_t code = 0; code <= 0x10FFFF; ++code) {
+        if (code >= 0xD800 && code < 0xE000) continue;
+        std::string text = "a";
+        append_char(text, code);
+        ASSERT_TRUE(is_utf8(text)) << uint32_t(code);
+        std::string_view rest = std::string_view(text).substr(1);
+        ASSERT_EQ(take_char(rest), code);
+        ASSERT_TRUE(rest.empty());
+    }
+}
+
 TEST(Utf8, PrintableTextHasNothingThatIsObeyed) {
     EXPECT_EQ(printable("a\x1B[2Jb\r\n\x7F"), "a?[2Jb???");
     EXPECT_EQ(printable("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0"), "???\xC2\xA0");

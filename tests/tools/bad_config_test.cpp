@@ -150,6 +150,14 @@ const std::vector<BadCase> kConfigFields = {
     config("RopeScaled", "rope_scaling", R"({"type":"longrope","factor":2.0})"),
     config("RopeOfNewKind", "rope_parameters",
            R"({"rope_type":"llama3","rope_theta":500000.0,"factor":8.0})"),
+    BadCase{.name = "RopeDynamicBeyondItsLength",
+            .says = {"context of 2049", "2048"},
+            .damage =
+                [](const ModelPair& models) {
+                    models.set(kConfig, "rope_scaling", R"({"type":"dynamic","factor":4.0})");
+                },
+            .flags = {"-c", "2049"},
+            .exit_code = 2},
     BadCase{"RopeThetaTwice",
             {kConfig, "'rope_parameters'", "'rope_theta'"},
             [](const ModelPair& models) {
@@ -157,8 +165,17 @@ const std::vector<BadCase> kConfigFields = {
                 models.set(kConfig, "rope_parameters", R"({"rope_theta":500000.0})");
             }},
     config("RopeParametersNumber", "rope_parameters", "1"),
-    config("AttentionBias", "attention_bias", "true"),
-    config("MlpBias", "mlp_bias", "true"),
+    BadCase{"AttentionBias",
+            {"target", "'model.layers.0.self_attn.q_proj.bias'"},
+            [](const ModelPair& models) { models.set(kConfig, "attention_bias", "true"); }},
+    BadCase{"MlpBias",
+            {"target", "'model.layers.0.mlp.gate_proj.bias'"},
+            [](const ModelPair& models) { models.set(kConfig, "mlp_bias", "true"); }},
+    config("MlpBiasNumber", "mlp_bias", "1"),
+    config("LayerTypesString", "layer_types", R"("full_attention")"),
+    config("LayerTypesTooFew", "layer_types", "[]"),
+    config("LayerTypesOther", "layer_types", R"(["linear_attention"])"),
+    config("LayerTypesWithoutWindow", "layer_types", R"(["sliding_attention"])"),
     config("TiedNumber", "tie_word_embeddings", "1"),
     config("EosOutside", "eos_token_id", "4096"),
     config("EosNegative", "eos_token_id", "[-1]"),
@@ -178,7 +195,7 @@ const std::vector<BadCase> kGenerationFields = {
 };
 
 const std::vector<BadCase> kTokenizerFiles = {
-    without("Missing", kTokenizer, {"No such file"}),
+    without("Missing", kTokenizer, {"no tokenizer.json"}),
     text("Empty", kTokenizer, "", {}),
     text("Garbage", kTokenizer, std::string(5000, '\x7F'), {}),
     text("Json", kTokenizer, R"({"model":{}})", {}),
@@ -206,16 +223,16 @@ const std::vector<BadCase> kTokenizerFiles = {
     text("BosUnknown", kTokenizerConfig, R"({"bos_token":"<|begin|>"})", {"'<|begin|>'"}),
     text("BosNumber", kTokenizerConfig, R"({"bos_token":1})", {"bos_token"}),
     text("AddBosString", kTokenizerConfig, R"({"add_bos_token":"true"})", {"add_bos_token"}),
-    BadCase{.name = "ChatTemplateUnknown",
+    BadCase{.name = "ChatTemplateBroken",
             .says = {"tokenizer_config.json", "template"},
             .damage =
                 [](const ModelPair& models) {
                     models.set(kTokenizerConfig, "chat_template",
-                               R"("{% for m in messages %}{{ m }}{% endfor %}")");
+                               R"("{% for m in messages %}{{ m }}")");
                 },
             .flags = {"--chat"}},
     BadCase{.name = "ChatTemplateMissing",
-            .says = {"tokenizer_config.json", "template"},
+            .says = {"no chat template", "--template"},
             .damage =
                 [](const ModelPair& models) { models.set(kTokenizerConfig, "chat_template", ""); },
             .flags = {"--chat"}},

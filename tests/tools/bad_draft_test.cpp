@@ -68,6 +68,8 @@ const std::vector<BadCase> kHeads = {
     field("TwoLayers", "num_hidden_layers", "2", {"'num_hidden_layers' must be 1"}),
     field("Eagle3Fields", "draft_vocab_size", "2048", {"EAGLE-3"}),
     field("QkvBias", "qkv_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
+    field("AttentionBias", "attention_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
+    field("WindowZero", "sliding_window", "0", {"'sliding_window'"}),
     field("Gelu", "hidden_act", R"("gelu")", {"'hidden_act'"}),
     field("OtherHeads", "num_key_value_heads", "2", {"k_proj", "[16, 32]", "[32, 32]"}),
     head("Eagle3", {"--head", kModels + "/aerie-tiny-eagle3"}, {"aerie-tiny-eagle3", "EAGLE-3"}),

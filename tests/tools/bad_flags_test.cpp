@@ -163,8 +163,8 @@ const std::vector<BadCase> kCommands = {
                     return text;
                 }(),
             .exit_code = 2},
-    BadCase{.name = "PromptBeyondTokenizer",
-            .says = {"bytes", "at most"},
+    BadCase{.name = "PromptBeyondContext5MB",
+            .says = {"5242881 tokens", "no room"},
             .command = {"generate", "-m", "target"},
             .input = std::string(5 << 20, 'a'),
             .exit_code = 2},

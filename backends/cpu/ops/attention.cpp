@@ -47,7 +47,10 @@ void CpuBackend::execute(const Attention& op) {
     if (quantised) block = std::min(block, reserved().widest / (heads * columns));
     const int blocks = (qkv.rows + block - 1) / block, parts = shape.kv_heads / heads;
     double positions = 0;
-    for (int r = 0; r < qkv.rows; ++r) positions += row_of(op.rows, r).position + 1;
+    for (int r = 0; r < qkv.rows; ++r) {
+        const int position = row_of(op.rows, r).position;
+        positions += position + 1 - first_seen(position, op.window);
+    }
     const double work = 2 * positions / blocks * heads * columns;
     pool_.run(blocks * parts, work, [&](int first, int last, int thread) {
         for (int i = first; i < last; ++i) {
@@ -55,7 +58,7 @@ void CpuBackend::execute(const Attention& op) {
             const int count = std::min(block, qkv.rows - begin);
             History histories[kMostBlock];
             for (int r = 0; r < count; ++r)
-                histories[r] = history(row_of(op.rows, begin + r), op.kv);
+                histories[r] = history(row_of(op.rows, begin + r), op.kv, op.window);
             const Tensor part =
                 out.row_range(begin, count).col_range(head * columns, heads * columns);
             float* stage = scratch_[size_t(thread)].row;

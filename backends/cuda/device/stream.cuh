@@ -20,11 +20,12 @@ struct MatmulOutput {
     RowOrder order;
     const float* bias;  // may be null
     bool accumulate, gated;
+    const int32_t* places = nullptr;  // row of `out` of each token; null: they follow each other
 
     __device__ void put(int token, int row, float value) const {
         if (token >= out.rows || row >= out.cols) return;
         if (bias) value = value + bias[row];
-        float& place = out[token][row];
+        float& place = out[places ? places[token] : token][row];
         place = accumulate ? place + value : value;
     }
     // The four sums that a lane holds of a tile (see mma in ptx.cuh).

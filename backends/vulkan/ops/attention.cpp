@@ -23,8 +23,9 @@ void VulkanBackend::execute(const Attention& op) {
     const KvLayer& kv = op.kv;
     constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
     const int heads = shape.heads, head_dim = shape.head_dim;
-    const int most_chunks =
-        std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
+    int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
+    if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
+    const uint32_t window = op.window > 0 ? uint32_t(op.window) : UINT32_MAX;
     const int together = is_quantised(out.dtype) && head_dim % kGroup != 0 ? 2 : 1;
     AttentionParams params = {.heads = uint32_t(heads),
                               .group = uint32_t(heads / shape.kv_heads),
@@ -35,6 +36,7 @@ void VulkanBackend::execute(const Attention& op) {
                               .v_stride = stride_words(kv.v),
                               .pages_stride = stride_words(kv.page_table),
                               .most_chunks = uint32_t(most_chunks),
+                              .window = window,
                               .scale = float(1.0 / std::sqrt(double(head_dim)))};
     MergeParams merge = {.heads = uint32_t(heads),
                          .head_dim = uint32_t(head_dim),
@@ -42,7 +44,8 @@ void VulkanBackend::execute(const Attention& op) {
                          .first_row = 0,
                          .units = units(out) * uint32_t(together) / uint32_t(heads),
                          .out_stride = stride_words(out),
-                         .most_chunks = uint32_t(most_chunks)};
+                         .most_chunks = uint32_t(most_chunks),
+                         .window = window};
     for (int first = 0; first < qkv.rows; first += scratch_.attention.rows) {
         const int count = std::min(scratch_.attention.rows, qkv.rows - first);
         const double chunk_work = kAttentionWork * 2.0 * count * heads * head_dim * kPageSize;

@@ -24,6 +24,11 @@ int64_t floor_quotient(int64_t a, int64_t b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
+int64_t floor_remainder(int64_t a, int64_t b) {
+    const int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 int64_t power(int64_t base, int64_t exponent) {
     int64_t result = 1;
     // Each round either ends, or squares a base that soon overflows.
@@ -48,7 +53,7 @@ Value whole_result(std::string_view op, int64_t a, int64_t b, Label label) {
     } else if (op == "//") {
         result = floor_quotient(a, b);
     } else if (op == "%") {
-        result = b == -1 ? 0 : a - floor_quotient(a, b) * b;
+        result = b == -1 ? 0 : floor_remainder(a, b);
     } else if (op == "**" && b >= 0) {
         result = power(a, b);
     } else {
@@ -84,7 +89,9 @@ Value of_numbers(std::string_view op, const Value& a, const Value& b) {
 }
 
 Value sum_of_lists(Workspace& workspace, const List& a, const List& b) {
-    std::vector<Value> items(a.span().begin(), a.span().end());
+    std::vector<Value> items;
+    items.reserve(a.size + size_t(b.size));
+    items.insert(items.end(), a.span().begin(), a.span().end());
     items.insert(items.end(), b.span().begin(), b.span().end());
     return workspace.list(items, a.kind, std::max(a.label, b.label));
 }
@@ -100,6 +107,7 @@ Value repeated(Workspace& workspace, const Value& value, const Value& times) {
     std::vector<Value> items;
     for (int64_t i = 0; i < count && value.list->size > 0; ++i) {
         workspace.touch(value.list->size * sizeof(Value));
+        workspace.add_item(items.size() + value.list->size - 1);
         items.insert(items.end(), value.list->span().begin(), value.list->span().end());
     }
     return workspace.list(items, value.list->kind, std::max(value.list->label, times.label));

@@ -46,7 +46,8 @@ utf8proc_category_t category(char32_t code) {
 
 }  // namespace
 
-size_t char_count(std::string_view text) {
+size_t char_count(Workspace& workspace, std::string_view text) {
+    workspace.touch(text.size());
     size_t count = 0;
     for (const char byte : text) count += (byte & 0xC0) != 0x80 ? 1 : 0;
     return count;
@@ -66,12 +67,6 @@ char32_t last_char(std::string_view text) {
     size_t at = text.size() - 1;
     while ((text[at] & 0xC0) == 0x80) --at;
     return first_char(text.substr(at));
-}
-
-void append_char(std::string& out, char32_t code) {
-    utf8proc_uint8_t bytes[4];
-    const auto size = utf8proc_encode_char(utf8proc_int32_t(code), bytes);
-    out.append(reinterpret_cast<const char*>(bytes), size_t(size));
 }
 
 bool is_space(char32_t code) {

@@ -14,12 +14,11 @@ inline size_t char_size(char first) {
     const auto byte = static_cast<unsigned char>(first);
     return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
-size_t char_count(std::string_view text);
+size_t char_count(Workspace& workspace, std::string_view text);
 // The byte where character `index` begins; the size of the text if it has fewer.
 size_t byte_of_char(std::string_view text, size_t index);
 char32_t first_char(std::string_view text);  // not empty
 char32_t last_char(std::string_view text);   // not empty
-void append_char(std::string& out, char32_t code);
 
 bool is_space(char32_t code);       // str.isspace
 bool is_line_break(char32_t code);  // str.splitlines

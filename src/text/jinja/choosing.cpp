@@ -37,11 +37,12 @@ Value map(const Call& call) {
     const Value* otherwise = named(call, "default");
     const bool by_filter = !attribute || !call.arguments.positional.empty();
     std::vector<Value> results;
+    const Arguments rest = without_first(call.arguments, 1);
+    call.workspace.touch(rest.positional.size() * sizeof(Value));
     for (const Value& item : items_of(call.workspace, call.self)) {
         call.workspace.step();
         if (by_filter) {
-            results.push_back(call.evaluator.apply_filter(name_at(call, 0), item,
-                                                          without_first(call.arguments, 1)));
+            results.push_back(call.evaluator.apply_filter(name_at(call, 0), item, rest));
             continue;
         }
         results.push_back(member_at(call, item, *attribute, otherwise));
@@ -54,6 +55,7 @@ Value chosen(const Call& call, bool wanted, bool by_attribute) {
     const size_t at = by_attribute ? 1 : 0;  // of the test's name
     const bool by_test = call.arguments.positional.size() > at;
     const Arguments rest = by_test ? without_first(call.arguments, at + 1) : Arguments();
+    call.workspace.touch(rest.positional.size() * sizeof(Value));
     std::vector<Value> kept;
     for (const Value& item : items_of(call.workspace, call.self)) {
         call.workspace.step();

@@ -1,6 +1,7 @@
 // Backslashes in the strings of a template, as Python reads them.
 #include <charconv>
 
+#include "core/utf8.h"
 #include "text/jinja/characters.h"
 #include "text/jinja/parser.h"
 

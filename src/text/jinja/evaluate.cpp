@@ -8,6 +8,11 @@
 #include "text/jinja/strings.h"
 
 namespace aerie::jinja {
+namespace {
+
+constexpr size_t kMaxArguments = 255;  // calls inside each other hold theirs
+
+}  // namespace
 
 Value Evaluator::evaluate(const Expression& expression) {
     workspace_.step();
@@ -64,7 +69,7 @@ Value Evaluator::compound(const Expression& expression) {
 
 Value Evaluator::name(std::string_view name) {
     for (const Frame* frame = scope_; frame; frame = frame->parent) {
-        workspace_.touch(1 + frame->names.size());
+        workspace_.touch(kBytesPerName * (1 + frame->names.size()));
         for (const auto& [known, value] : frame->names) {
             if (known == name) return value;
         }
@@ -207,7 +212,6 @@ Value Evaluator::slice(const Step& step, const Value& value) {
     }
     const int64_t by = bounds[2].value_or(1);
     if (value.is(Kind::text)) {
-        workspace_.touch(value.text.size);
         return make_text(jinja::slice(workspace_, value.text, bounds[0], bounds[1], by));
     }
     if (value.is(Kind::undefined)) throw Fault(in_quotes(value.text.view()) + " is undefined");
@@ -216,13 +220,16 @@ Value Evaluator::slice(const Step& step, const Value& value) {
     }
     const List& list = *value.list;
     std::vector<Value> items;
-    for (const size_t at : slice_indices(workspace_, list.size, bounds[0], bounds[1], by)) {
-        items.push_back(list.items[at]);
-    }
+    const SliceRange range = slice_range(list.size, bounds[0], bounds[1], by);
+    items.reserve(range.count);
+    for (size_t i = 0; i < range.count; ++i) items.push_back(list.items[range.at(i)]);
     return workspace_.list(items, list.kind, label);
 }
 
 Arguments Evaluator::arguments(const Step& step) {
+    if (step.arguments.size() > kMaxArguments) {
+        throw Fault("more than " + std::to_string(kMaxArguments) + " arguments");
+    }
     Arguments all;
     for (const Argument& argument : step.arguments) {
         const Value value = evaluate(argument.value[0]);

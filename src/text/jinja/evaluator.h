@@ -14,12 +14,12 @@
 
 namespace aerie::jinja {
 
+constexpr size_t kBytesPerName = 4;  // what comparing a name of a template is counted as
+
 // The names of a template, a loop, a macro or a block; what is not here is in `parent`.
 struct Frame {
     Frame* parent = nullptr;
-    std::vector<std::pair<std::string_view, Value>> names;
-
-    void set(std::string_view name, const Value& value);
+    NamedValues names;
 };
 
 struct Macro {
@@ -71,13 +71,16 @@ class Evaluator {
     Flow execute(const Body& body);
     Flow execute(const Statement& statement);
     Flow for_loop(const Statement& statement);
-    std::vector<Value> loop_items(const Statement& statement, const Value& whole, Frame& frame);
+    std::span<const Value> loop_items(const Statement& statement, const Value& whole, Frame& frame);
     Flow branch(const Statement& statement);
     Flow with(const Statement& statement);
     void filter_block(const Statement& statement);
     void set_block(const Statement& statement);
     void assign(const Expression& target, const Value& value);
-    Frame& new_frame(Frame* parent) { return frames_.emplace_back(Frame{parent, {}}); }
+    Frame& new_frame(Frame* parent) {
+        return frames_.emplace_back(Frame{parent, NamedValues(workspace_.memory())});
+    }
+    void set(Frame& frame, std::string_view name, const Value& value);
     // What the body prints, with a frame of its own.
     Text captured(const Body& body, Frame& frame);
 
@@ -102,11 +105,12 @@ class Evaluator {
     Value loop_attribute(const Loop& loop, std::string_view name);
     Value call(const Value& callee, const Arguments& arguments);
     Value call_macro(const Macro& macro, const Arguments& arguments);
+    void bind(const Macro& macro, const Arguments& arguments, Frame& frame);
 
     Workspace workspace_;
     const std::tm& now_;
-    std::deque<Frame> frames_;
-    std::deque<Namespace> namespaces_;
+    std::pmr::deque<Frame> frames_{workspace_.memory()};
+    std::pmr::deque<Namespace> namespaces_{workspace_.memory()};
     Frame* scope_ = nullptr;
     TextBuilder* out_ = nullptr;
     size_t depth_ = 0;

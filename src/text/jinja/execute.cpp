@@ -12,13 +12,14 @@ constexpr size_t kMaxLevels = 400;
 
 }  // namespace
 
-void Frame::set(std::string_view name, const Value& value) {
-    for (auto& [known, old] : names) {
+void Evaluator::set(Frame& frame, std::string_view name, const Value& value) {
+    workspace_.touch(kBytesPerName * (1 + frame.names.size()));
+    for (auto& [known, old] : frame.names) {
         if (known != name) continue;
         old = value;
         return;
     }
-    names.emplace_back(name, value);
+    frame.names.emplace_back(name, value);
 }
 
 Evaluator::Level::Level(Evaluator& evaluator) : evaluator_(evaluator) {
@@ -65,8 +66,7 @@ Evaluator::Flow Evaluator::execute(const Statement& statement) {
             Value macro;
             macro.kind = Kind::macro;
             macro.macro = workspace_.copy_of(Macro{&statement, scope_});
-            workspace_.touch(scope_->names.size());
-            scope_->set(statement.text, macro);
+            set(*scope_, statement.text, macro);
             return Flow::on;
         }
         case StatementKind::filter:
@@ -83,12 +83,12 @@ Evaluator::Flow Evaluator::execute(const Statement& statement) {
     return Flow::next;
 }
 
-// Those that the loop's condition lets through.
-std::vector<Value> Evaluator::loop_items(const Statement& statement, const Value& whole,
-                                         Frame& frame) {
+// Those that the loop's condition lets through. They may be kept in a namespace, so they live as
+// long as the rendering.
+std::span<const Value> Evaluator::loop_items(const Statement& statement, const Value& whole,
+                                             Frame& frame) {
     const std::span<const Value> all = items_of(workspace_, whole);
-    workspace_.touch(all.size_bytes());
-    if (statement.expressions.size() == 2) return {all.begin(), all.end()};
+    if (statement.expressions.size() == 2) return all;
     std::vector<Value> kept;
     Frame* const outside = std::exchange(scope_, &frame);
     for (const Value& item : all) {
@@ -98,26 +98,24 @@ std::vector<Value> Evaluator::loop_items(const Statement& statement, const Value
         if (is_true(evaluate(statement.expressions[2]))) kept.push_back(item);
     }
     scope_ = outside;
-    return kept;
+    return workspace_.list(kept, ListKind::list, kTemplate).list->span();
 }
 
 Evaluator::Flow Evaluator::for_loop(const Statement& statement) {
     Frame& frame = new_frame(scope_);
     const Value whole = evaluate(statement.expressions[1]);
-    const std::vector<Value> kept = loop_items(statement, whole, frame);
-    if (kept.empty()) return statement.bodies.size() > 1 ? execute(statement.bodies[1]) : Flow::on;
-    // It may be kept in a namespace, so it lives as long as the rendering.
-    const Value items = workspace_.list(kept, ListKind::list, kTemplate);
+    const std::span<const Value> items = loop_items(statement, whole, frame);
+    if (items.empty()) return statement.bodies.size() > 1 ? execute(statement.bodies[1]) : Flow::on;
     Value loop;
     loop.kind = Kind::loop;
-    loop.loop = workspace_.copy_of(Loop{.items = items.list->span(), .label = label_of(whole)});
+    loop.loop = workspace_.copy_of(Loop{.items = items, .label = label_of(whole)});
     Frame* const outside = std::exchange(scope_, &frame);
-    for (size_t i = 0; i < kept.size(); ++i) {
+    for (size_t i = 0; i < items.size(); ++i) {
         workspace_.step();
         loop.loop->at = i;
         frame.names.clear();
-        frame.set("loop", loop);
-        assign(statement.expressions[0], kept[i]);
+        set(frame, "loop", loop);
+        assign(statement.expressions[0], items[i]);
         if (execute(statement.bodies[0]) == Flow::stop) break;
     }
     scope_ = outside;
@@ -170,8 +168,7 @@ void Evaluator::set_block(const Statement& statement) {
 
 void Evaluator::assign(const Expression& target, const Value& value) {
     if (target.kind == ExpressionKind::name) {
-        workspace_.touch(scope_->names.size());
-        return scope_->set(target.text, value);
+        return set(*scope_, target.text, value);
     }
     if (target.kind == ExpressionKind::steps) {
         const Value whole = name(target.parts[0].text);
@@ -180,8 +177,8 @@ void Evaluator::assign(const Expression& target, const Value& value) {
                         ", which is no namespace");
         }
         auto& names = whole.name_space->names;
-        workspace_.touch(names.size());
         for (auto& [known, old] : names) {
+            workspace_.touch(kBytesPerName + known.size());
             if (known != target.steps[0].name) continue;
             old = value;
             return;

@@ -118,7 +118,8 @@ void add_laid_out(TextBuilder& out, Workspace& workspace, const Value& value,
         text = layout.type == 'r' ? to_repr(workspace, value) : to_text(workspace, value);
         if (layout.precision >= 0) text = characters(workspace, text, 0, size_t(layout.precision));
     }
-    const auto missing = std::max<int64_t>(layout.width - int64_t(char_count(text.view())), 0);
+    const auto missing =
+        std::max<int64_t>(layout.width - int64_t(char_count(workspace, text.view())), 0);
     const char align = layout.align ? layout.align : is_numeric ? '>' : '<';
     const int64_t left = align == '>' ? missing : align == '^' ? missing / 2 : 0;
     for (int64_t i = 0; i < left; ++i) out.add(layout.fill);
@@ -220,6 +221,7 @@ Text brace_format(Workspace& workspace, const Text& pattern, std::span<const Val
         }
         if (brace == '}') throw Fault("single '}' in a format");
         const Text name = cursor.until(":}");
+        workspace.touch(4 * named.size());
         Cursor digits(name);
         const int64_t index = name.size == 0 ? int64_t(next++) : digits.number(kMaxWidth, -1);
         const Value* value = nullptr;

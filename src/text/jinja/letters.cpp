@@ -1,6 +1,7 @@
 // Texts character by character: cases, padding, escapes.
 #include <algorithm>
 
+#include "core/utf8.h"
 #include "text/jinja/characters.h"
 #include "text/jinja/strings.h"
 

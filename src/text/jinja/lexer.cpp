@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -13,11 +12,7 @@ namespace aerie::jinja {
 namespace {
 
 constexpr size_t kMaxTokens = 100'000;
-
-bool is_digit_of(char c, int base) {
-    return base == 16 ? std::isxdigit(static_cast<unsigned char>(c)) != 0
-                      : c >= '0' && c < '0' + base;
-}
+constexpr size_t kMaxName = 200;  // comparing two is one step
 
 class Lexer {
   public:
@@ -163,44 +158,11 @@ bool Lexer::tag_end(char kind) {
 }
 
 void Lexer::number() {
-    size_t end = at_;
-    const auto digits = [&](int base) {
-        const size_t begin = end;
-        while (end < source_.size() &&
-               (is_digit_of(source_[end], base) ||
-                (source_[end] == '_' && end > begin && end + 1 < source_.size() &&
-                 is_digit_of(source_[end + 1], base)))) {
-            ++end;
-        }
-        return end > begin;
-    };
-    const std::string_view prefix = rest().substr(0, 2);
-    const char letter = prefix.size() == 2 && prefix[0] == '0' ? char(prefix[1] | 0x20) : '\0';
-    if (letter == 'x' || letter == 'o' || letter == 'b') {
-        end += 2;
-        if (!digits(letter == 'x' ? 16 : letter == 'o' ? 8 : 2)) fail("number without digits");
-        add(TokenKind::integer, source_.substr(at_, end - at_));
-        return move_to(end);
-    }
-    digits(10);
-    bool is_real = false;
-    const auto take_if = [&](size_t skipped) {  // digits after so many characters
-        const size_t begin = end;
-        end += skipped;
-        if (end <= source_.size() && digits(10)) return true;
-        end = begin;
-        return false;
-    };
-    if (at_ == 0 || source_[at_ - 1] != '.') {
-        if (source_.substr(end).starts_with('.')) is_real = take_if(1);
-        const std::string_view more = source_.substr(end).substr(0, 2);
-        if (!more.empty() && (more[0] | 0x20) == 'e') {
-            const bool has_sign = more.size() == 2 && (more[1] == '-' || more[1] == '+');
-            is_real = take_if(has_sign ? 2 : 1) || is_real;
-        }
-    }
-    add(is_real ? TokenKind::real : TokenKind::integer, source_.substr(at_, end - at_));
-    move_to(end);
+    const bool is_member = at_ > 0 && source_[at_ - 1] == '.';
+    const NumberText number = number_text(rest(), is_member);
+    if (number.size == 0) fail("number without digits");
+    add(number.is_real ? TokenKind::real : TokenKind::integer, rest().substr(0, number.size));
+    move_to(at_ + number.size);
 }
 
 void Lexer::string() {
@@ -241,6 +203,7 @@ void Lexer::tag_token() {
         end += char_size(source_[end]);
     }
     if (end == at_) return op();
+    if (end - at_ > kMaxName) fail("name of more than " + std::to_string(kMaxName) + " bytes");
     add(TokenKind::name, source_.substr(at_, end - at_));
     move_to(end);
 }

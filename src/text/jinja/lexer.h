@@ -1,6 +1,7 @@
 // A template's text as tokens; white space around tags is cut here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +38,14 @@ std::string normalised(std::string_view source);
 
 // The last token is `end`; the tokens point into `source`. Throws Error: file, line, what is wrong.
 std::vector<Token> tokens_of(std::string_view source, const std::string& file);
+
+// A number at the beginning of a text, as Python writes them.
+struct NumberText {
+    size_t size = 0;  // bytes; 0: a prefix such as 0x without digits
+    bool is_real = false;
+};
+// `is_member`: it stands after a point, so it ends at the next one. The text begins with a digit.
+NumberText number_text(std::string_view text, bool is_member);
 
 [[noreturn]] void fail_at(const std::string& file, size_t line, const std::string& why);
 

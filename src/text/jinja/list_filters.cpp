@@ -78,7 +78,7 @@ Value batch(const Call& call) {
     }
     if (row.empty()) return list_of(call, all, ListKind::generator);
     while (call.given(1) && !call.given(1)->is(Kind::none) && int64_t(row.size()) < size) {
-        call.workspace.touch(sizeof(Value));
+        call.workspace.add_item(row.size());
         row.push_back(*call.given(1));
     }
     all.push_back(list_of(call, row));
@@ -89,6 +89,7 @@ Value sum(const Call& call) {
     const Value* attribute = call.given(0);
     Value total = call.given(1) ? *call.given(1) : make_integer(0);
     for (const Value& item : items_of(call.workspace, call.self)) {
+        call.workspace.step();
         const bool by_attribute = attribute && !attribute->is(Kind::none);
         const Value part = by_attribute ? member_at(call, item, *attribute) : item;
         total = arithmetic(call.workspace, "+", total, part);

@@ -13,8 +13,10 @@ namespace {
     throw Fault(in_quotes(value.text.view()) + " is undefined");
 }
 
-const Value* in_namespace(const Namespace& names, std::string_view name) {
+// Its names may be as long as any text.
+const Value* in_namespace(Workspace& workspace, const Namespace& names, std::string_view name) {
     for (const auto& [known, value] : names.names) {
+        workspace.touch(kBytesPerName + (known.size() == name.size() ? name.size() : 0));
         if (known == name) return &value;
     }
     return nullptr;
@@ -32,8 +34,7 @@ Value Evaluator::attribute(const Value& value, std::string_view name) {
         return method;
     }
     if (value.is(Kind::name_space)) {
-        workspace_.touch(value.name_space->names.size());
-        const Value* found = in_namespace(*value.name_space, name);
+        const Value* found = in_namespace(workspace_, *value.name_space, name);
         return found ? *found : make_undefined(name);
     }
     if (value.is(Kind::loop)) return loop_attribute(*value.loop, name);
@@ -89,7 +90,7 @@ Value Evaluator::loop_attribute(const Loop& loop, std::string_view name) {
 }
 
 Value Evaluator::new_namespace(const std::vector<Named>& names) {
-    Namespace& made = namespaces_.emplace_back();
+    Namespace& made = namespaces_.emplace_back(Namespace{NamedValues(workspace_.memory())});
     for (const Named& named : names) made.names.emplace_back(named.name, named.value);
     Value value;
     value.kind = Kind::name_space;
@@ -99,6 +100,7 @@ Value Evaluator::new_namespace(const std::vector<Named>& names) {
 
 Value Evaluator::apply_filter(std::string_view name, const Value& value,
                               const Arguments& arguments) {
+    const Level level(*this);  // a filter may apply others
     const Builtin* filter = find_filter(name);
     if (!filter) throw Fault("unknown filter " + in_quotes(name));
     return jinja::run(*filter, *this, value, arguments);
@@ -125,40 +127,47 @@ Value Evaluator::call(const Value& callee, const Arguments& arguments) {
 
 Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
     const Level level(*this);
-    const Statement& statement = *macro.statement;
-    const std::vector<std::string>& names = statement.names;
     if (calls_ == kMaxDepth) {
         throw Fault("macros that call each other deeper than " + std::to_string(kMaxDepth));
     }
+    Frame& frame = new_frame(macro.scope);
+    ++calls_;
+    bind(macro, arguments, frame);
+    const Text text = captured(macro.statement->bodies[0], frame);
+    --calls_;
+    return make_text(text);
+}
+
+// Gives the macro's parameters their values: those of the call, then the defaults.
+void Evaluator::bind(const Macro& macro, const Arguments& arguments, Frame& frame) {
+    const Statement& statement = *macro.statement;
+    const std::vector<std::string>& names = statement.names;
     if (arguments.positional.size() > names.size()) {
         throw Fault("too many arguments for macro " + in_quotes(statement.text));
     }
-    Frame& frame = new_frame(macro.scope);
     for (size_t i = 0; i < arguments.positional.size(); ++i) {
-        frame.set(names[i], arguments.positional[i]);
+        set(frame, names[i], arguments.positional[i]);
     }
     for (const Named& argument : arguments.named) {
+        workspace_.touch(kBytesPerName * names.size());
         const auto known = std::find(names.begin(), names.end(), argument.name);
         if (known == names.end() || size_t(known - names.begin()) < arguments.positional.size()) {
             throw Fault("macro " + in_quotes(statement.text) + " and argument " +
                         in_quotes(argument.name));
         }
-        frame.set(*known, argument.value);
+        set(frame, *known, argument.value);
     }
-    ++calls_;
     const size_t without_default = names.size() - statement.expressions.size();
     Frame* const outside = std::exchange(scope_, &frame);
     for (size_t i = arguments.positional.size(); i < names.size(); ++i) {
+        workspace_.touch(kBytesPerName * frame.names.size());
         const auto is_it = [&](const auto& known) { return known.first == names[i]; };
         if (std::any_of(frame.names.begin(), frame.names.end(), is_it)) continue;
-        frame.set(names[i], i < without_default
-                                ? make_undefined(names[i])
+        set(frame, names[i],
+            i < without_default ? make_undefined(names[i])
                                 : evaluate(statement.expressions[i - without_default]));
     }
     scope_ = outside;
-    const Text text = captured(statement.bodies[0], frame);
-    --calls_;
-    return make_text(text);
 }
 
 }  // namespace aerie::jinja

@@ -11,6 +11,8 @@
 namespace aerie::jinja {
 namespace {
 
+constexpr size_t kBytesPerDigit = 4;  // what reading one is counted as
+
 // Of a text as Python's float() reads it, but for underscores.
 std::optional<double> real_of(std::string_view digits) {
     if (digits.starts_with('+')) digits.remove_prefix(1);
@@ -30,6 +32,7 @@ std::optional<double> real_of(std::string_view digits) {
 
 std::optional<int64_t> whole_of(const Call& call, std::string_view digits, int64_t base) {
     if (base < 2 || base > 36) call.fail("base from 2 to 36");
+    call.workspace.touch(kBytesPerDigit * digits.size());
     std::string without;  // underscores between digits
     for (size_t i = 0; i < digits.size(); ++i) {
         const bool is_between = i > 0 && i + 1 < digits.size() && digits[i - 1] != '_';
@@ -79,6 +82,7 @@ Value as_whole(const Call& call) {
 Value as_real(const Call& call) {
     if (call.self.is_number()) return make_real(call.self.number(), call.self.label);
     if (!call.self.is(Kind::text)) return given_or(call, make_real(0));
+    call.workspace.touch(kBytesPerDigit * call.self.text.size);
     const Text digits = strip(call.workspace, call.self.text, std::nullopt, true, true);
     const std::optional<double> real = real_of(digits.view());
     return real ? make_real(*real, call.self.text.label) : given_or(call, make_real(0));

@@ -65,12 +65,14 @@ int compare_lists(Workspace& workspace, const List& a, const List& b) {
     return sign_of(a.size, b.size);
 }
 
-bool is_hashable(const Value& key) {
+bool is_hashable(Workspace& workspace, const Value& key) {
+    workspace.touch(1);
     if (key.is(Kind::dict)) return false;
     if (!key.is(Kind::list)) return true;
     const std::span<const Value> items = key.list->span();
     return key.list->kind == ListKind::tuple &&
-           std::all_of(items.begin(), items.end(), is_hashable);
+           std::all_of(items.begin(), items.end(),
+                       [&](const Value& item) { return is_hashable(workspace, item); });
 }
 
 }  // namespace
@@ -117,7 +119,7 @@ int compare(Workspace& workspace, const Value& a, const Value& b) {
 }
 
 size_t position_of(Workspace& workspace, const Dict& dict, const Value& key) {
-    if (!is_hashable(key)) throw Fault(std::string(type_name(key)) + " as a key");
+    if (!is_hashable(workspace, key)) throw Fault(std::string(type_name(key)) + " as a key");
     for (size_t i = 0; i < dict.size; ++i) {
         if (equals(workspace, dict.entries[i].key, key)) return i;
     }
@@ -172,7 +174,7 @@ std::span<const Value> items_of(Workspace& workspace, const Value& value) {
         case Kind::text:
             for (size_t at = 0; at < value.text.size;) {
                 const size_t size = char_size(value.text.data[at]);
-                workspace.touch(sizeof(Value));
+                workspace.add_item(items.size());
                 items.push_back(make_text(value.text.part(at, size)));
                 at += size;
             }
@@ -188,8 +190,7 @@ int64_t length_of(Workspace& workspace, const Value& value) {
         case Kind::undefined:
             return 0;
         case Kind::text:
-            workspace.touch(value.text.size);
-            return int64_t(char_count(value.text.view()));
+            return int64_t(char_count(workspace, value.text.view()));
         case Kind::dict:
             return value.dict->size;
         case Kind::loop:

@@ -51,11 +51,16 @@ void repr_items(TextBuilder& out, Workspace& workspace, const List& list) {
 
 void repr_range(TextBuilder& out, Workspace& workspace, const List& list) {
     const int64_t first = list.size > 0 ? list.items[0].integer : 0;
-    const int64_t step = list.size > 1 ? list.items[1].integer - first : 1;
+    int64_t step = 1, length = 0, end = 0;
+    if ((list.size > 1 && __builtin_sub_overflow(list.items[1].integer, first, &step)) ||
+        __builtin_mul_overflow(step, int64_t(list.size), &length) ||
+        __builtin_add_overflow(first, length, &end)) {
+        throw Fault("number of more than 64 bits");
+    }
     out.add("range(", list.label);
     print(out, workspace, make_integer(first, list.label));
     out.add(", ", list.label);
-    print(out, workspace, make_integer(first + step * int64_t(list.size), list.label));
+    print(out, workspace, make_integer(end, list.label));
     if (step != 1) {
         out.add(", ", list.label);
         print(out, workspace, make_integer(step, list.label));

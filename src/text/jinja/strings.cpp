@@ -8,6 +8,8 @@
 namespace aerie::jinja {
 namespace {
 
+constexpr size_t kBytesPerPlace = 8;  // what finding a place is counted as, however near
+
 bool is_stripped(std::string_view character, const std::optional<std::string_view>& chars) {
     if (!chars) return is_space(first_char(character));
     for (size_t at = 0; at < chars->size();) {
@@ -35,7 +37,7 @@ std::vector<Text> split_space(Workspace& workspace, const Text& text, int64_t li
         }
     };
     for (skip(true); at < bytes.size(); skip(true)) {
-        workspace.touch(sizeof(Value));
+        workspace.add_item(parts.size());
         const size_t begin = at;
         if (limit >= 0 && int64_t(parts.size()) == limit) {
             parts.push_back(text.part(begin, bytes.size() - begin));
@@ -51,7 +53,7 @@ std::vector<Text> split_space_from_right(Workspace& workspace, const Text& text,
     std::vector<Text> parts;
     Text rest = strip(workspace, text, std::nullopt, false, true);
     while (rest.size > 0 && int64_t(parts.size()) != limit) {
-        workspace.touch(sizeof(Value));
+        workspace.add_item(parts.size());
         const std::string_view bytes = rest.view();
         size_t begin = bytes.size();
         while (begin > 0 && !is_space(last_char(bytes.substr(0, begin)))) {
@@ -78,14 +80,14 @@ Text strip(Workspace& workspace, const Text& text, std::optional<std::string_vie
     const size_t cost = 1 + (chars ? chars->size() : 0);
     while (left && begin < end) {
         const size_t size = char_size(bytes[begin]);
-        if (!is_stripped(bytes.substr(begin, size), chars)) break;
         workspace.touch(cost);
+        if (!is_stripped(bytes.substr(begin, size), chars)) break;
         begin += size;
     }
     while (right && end > begin) {
         const size_t last = last_begin(bytes, end);
-        if (!is_stripped(bytes.substr(last, end - last), chars)) break;
         workspace.touch(cost);
+        if (!is_stripped(bytes.substr(last, end - last), chars)) break;
         end = last;
     }
     return text.part(begin, end - begin);
@@ -101,7 +103,7 @@ std::vector<Text> split(Workspace& workspace, const Text& text,
     while (limit < 0 || int64_t(parts.size()) < limit) {
         const size_t at = find_text(workspace, text.view(), *separator, begin);
         if (at == std::string_view::npos) break;
-        workspace.touch(sizeof(Value));
+        workspace.add_item(parts.size());
         parts.push_back(text.part(begin, at - begin));
         begin = at + separator->size();
     }
@@ -124,7 +126,7 @@ std::vector<Text> split_from_right(Workspace& workspace, const Text& text,
         const size_t at = rest.rfind(*separator);
         workspace.touch(end - (at == rest.npos ? 0 : at));
         if (at == rest.npos) break;
-        workspace.touch(sizeof(Value));
+        workspace.add_item(parts.size());
         parts.push_back(text.part(at + separator->size(), end - at - separator->size()));
         end = at;
     }
@@ -138,7 +140,7 @@ std::vector<Text> split_lines(Workspace& workspace, const Text& text, bool keep_
     std::vector<Text> lines;
     const std::string_view bytes = text.view();
     for (size_t begin = 0, at = 0; begin < bytes.size(); begin = at) {
-        workspace.touch(sizeof(Value));
+        workspace.add_item(lines.size());
         while (at < bytes.size() && !is_line_break(first_char(bytes.substr(at)))) {
             at += char_size(bytes[at]);
         }
@@ -156,7 +158,6 @@ Text replace(Workspace& workspace, const Text& text, std::string_view old, const
     TextBuilder result(workspace);
     size_t done = 0;  // bytes of `text`
     for (int64_t count = 0; limit < 0 || count < limit; ++count) {
-        workspace.touch(1);
         // Nothing is found before every character, and at the end.
         const bool between = old.empty() && count > 0;
         if (between && done == text.size) break;
@@ -172,12 +173,12 @@ Text replace(Workspace& workspace, const Text& text, std::string_view old, const
 }
 
 int64_t count_of(Workspace& workspace, const Text& text, std::string_view part) {
-    if (part.empty()) return int64_t(char_count(text.view())) + 1;
+    if (part.empty()) return int64_t(char_count(workspace, text.view())) + 1;
     int64_t count = 0;
     for (size_t at = 0;; ++count) {
         at = find_text(workspace, text.view(), part, at);
         if (at == std::string_view::npos) return count;
-        workspace.touch(1);
+        workspace.touch(kBytesPerPlace);
         at += part.size();
     }
 }
@@ -188,8 +189,8 @@ Text characters(Workspace& workspace, const Text& text, size_t begin, size_t end
     return text.part(first, byte_of_char(text.view().substr(first), end - begin));
 }
 
-std::vector<size_t> slice_indices(Workspace& workspace, size_t size, std::optional<int64_t> start,
-                                  std::optional<int64_t> stop, int64_t step) {
+SliceRange slice_range(size_t size, std::optional<int64_t> start, std::optional<int64_t> stop,
+                       int64_t step) {
     if (step == 0) throw Fault("slice with a step of 0");
     const auto count = int64_t(size);
     const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? count : count - 1;
@@ -199,31 +200,31 @@ std::vector<size_t> slice_indices(Workspace& workspace, size_t size, std::option
     };
     const int64_t first = bound(start, step > 0 ? lowest : highest);
     const int64_t end = bound(stop, step > 0 ? highest : lowest);
-    std::vector<size_t> indices;
-    for (int64_t at = first; step > 0 ? at < end : at > end;) {
-        workspace.touch(sizeof(size_t));
-        indices.push_back(size_t(at));
-        // A step beyond the end must not overflow.
-        if (step > 0 ? step >= end - at : step <= end - at) break;
-        at += step;
-    }
-    return indices;
+    const int64_t distance = step > 0 ? end - first : first - end;
+    if (distance <= 0) return {};
+    // Of a step beyond the end there is one, and no other size that overflows.
+    const uint64_t by = step > 0 ? uint64_t(step) : 0 - uint64_t(step);
+    return {first, size_t(uint64_t(distance - 1) / by) + 1, step};
 }
 
 Text slice(Workspace& workspace, const Text& text, std::optional<int64_t> start,
            std::optional<int64_t> stop, int64_t step) {
-    const size_t size = char_count(text.view());
-    const std::vector<size_t> indices = slice_indices(workspace, size, start, stop, step);
-    if (indices.empty()) return text.part(0, 0);
-    if (step == 1) return characters(workspace, text, indices.front(), indices.back() + 1);
-    std::vector<uint32_t> begins;  // of the characters
+    const size_t size = char_count(workspace, text.view());
+    const SliceRange range = slice_range(size, start, stop, step);
+    if (range.count == 0) return text.part(0, 0);
+    if (step == 1) {
+        return characters(workspace, text, range.at(0), range.at(0) + range.count);
+    }
     workspace.touch(size * sizeof(uint32_t));
+    std::pmr::vector<uint32_t> begins(workspace.memory());  // of the characters
+    begins.reserve(size);
     for (size_t at = 0; at < text.size; at += char_size(text.data[at])) {
         begins.push_back(uint32_t(at));
     }
     TextBuilder result(workspace);
-    for (const size_t index : indices) {
-        result.add(text.part(begins[index], char_size(text.data[begins[index]])));
+    for (size_t i = 0; i < range.count; ++i) {
+        const size_t at = begins[range.at(i)];
+        result.add(text.part(at, char_size(text.data[at])));
     }
     return result.text();
 }

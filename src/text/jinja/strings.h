@@ -38,9 +38,15 @@ Text characters(Workspace& workspace, const Text& text, size_t begin, size_t end
 // Every `step`-th character (0: Fault), from and to like Python's slices.
 Text slice(Workspace& workspace, const Text& text, std::optional<int64_t> start,
            std::optional<int64_t> stop, int64_t step);
-// The indices that a slice of a sequence of `size` takes, in order.
-std::vector<size_t> slice_indices(Workspace& workspace, size_t size, std::optional<int64_t> start,
-                                  std::optional<int64_t> stop, int64_t step);
+// What a slice of a sequence of `size` takes, in order.
+struct SliceRange {
+    int64_t first = 0;
+    size_t count = 0;
+    int64_t step = 1;
+    size_t at(size_t i) const { return size_t(first + int64_t(i) * step); }
+};
+SliceRange slice_range(size_t size, std::optional<int64_t> start, std::optional<int64_t> stop,
+                       int64_t step);
 
 // With `left` and `right` times the fill character around it, which counts as the text's.
 Text padded(Workspace& workspace, const Text& text, int64_t left, int64_t right,

@@ -48,8 +48,9 @@ Value escape(const Call& call) {
 
 Value center(const Call& call) {
     const Text text = call.own_text();
-    const int64_t width = std::min(call.whole(0, 80), kMaxWidth + 1);
-    const int64_t missing = std::max<int64_t>(width - int64_t(char_count(text.view())), 0);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 80), 0, kMaxWidth + 1);
+    const int64_t missing =
+        std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     // As Python: an odd one goes to the left if the width is odd too.
     const int64_t left = missing / 2 + (missing & width & 1);
     return make_text(padded(call.workspace, text, left, missing - left, " "));
@@ -79,11 +80,12 @@ Value indent(const Call& call) {
 
 Value truncate(const Call& call) {
     const Text text = call.own_text();
-    const int64_t length = call.whole(0, 255), leeway = call.whole(3, 5);
+    const int64_t length = std::clamp<int64_t>(call.whole(0, 255), -1, kMaxWidth + 1);
+    const int64_t leeway = call.whole(3, 5);
     const Text end = call.text(2, "...");
-    const int64_t room = length - int64_t(char_count(end.view()));
+    const int64_t room = length - int64_t(char_count(call.workspace, end.view()));
     if (room < 0 || leeway < 0) call.fail("shorter than what marks the end");
-    const auto size = int64_t(char_count(text.view()));
+    const auto size = int64_t(char_count(call.workspace, text.view()));
     if (size <= length || size - length <= leeway) return make_text(text);
     Text kept = characters(call.workspace, text, 0, size_t(room));
     if (!call.flag(1, false)) kept = split_from_right(call.workspace, kept, " ", 1)[0];

@@ -126,7 +126,7 @@ int64_t place_of(const Call& call, bool last) {
     }
     if (at == std::string_view::npos) return -1;
     const size_t before = size_t(text.data - call.self.text.data);
-    return int64_t(char_count(call.self.text.view().substr(0, before + at)));
+    return int64_t(char_count(call.workspace, call.self.text.view().substr(0, before + at)));
 }
 
 template <bool kLast, bool kNeeded>
@@ -146,9 +146,10 @@ Value filled(const Call& call, int left) {
     const Text text = call.self.text;
     call.needed(0);
     const Text fill = call.text(1, " ");
-    if (char_count(fill.view()) != 1) call.fail("the fill is one character");
-    const int64_t width = std::min(call.whole(0, 0), kMaxWidth);
-    const int64_t missing = std::max<int64_t>(width - int64_t(char_count(text.view())), 0);
+    if (char_count(call.workspace, fill.view()) != 1) call.fail("the fill is one character");
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxWidth);
+    const int64_t missing =
+        std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     const int64_t before = left == 5 ? missing / 2 + (missing & width & 1) : missing * left / 10;
     return make_text(padded(call.workspace, text, before, missing - before, fill.view()));
 }
@@ -166,8 +167,9 @@ Value to_the_right(const Call& call) {
 Value with_zeros(const Call& call) {
     const Text text = call.self.text;
     call.needed(0);
-    const int64_t width = std::min(call.whole(0, 0), kMaxWidth);
-    const int64_t missing = std::max<int64_t>(width - int64_t(char_count(text.view())), 0);
+    const int64_t width = std::clamp<int64_t>(call.whole(0, 0), 0, kMaxWidth);
+    const int64_t missing =
+        std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     const bool has_sign = text.view().starts_with('-') || text.view().starts_with('+');
     const Text zeros = padded(call.workspace, text_of("", text.label), missing, 0, "0");
     const size_t sign = has_sign ? 1 : 0;

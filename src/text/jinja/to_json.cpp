@@ -104,10 +104,11 @@ void Writer::key(const Value& key) {
 }
 
 void Writer::dict(const Dict& dict) {
-    std::vector<Entry> entries(dict.span().begin(), dict.span().end());
+    std::vector<const Entry*> entries;
+    for (const Entry& entry : dict.span()) entries.push_back(&entry);
     if (style_.sorted) {
-        std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-            return compare(workspace_, a.key, b.key) < 0;
+        std::stable_sort(entries.begin(), entries.end(), [&](const Entry* a, const Entry* b) {
+            return compare(workspace_, a->key, b->key) < 0;
         });
     }
     out_.add("{", dict.label);
@@ -115,9 +116,9 @@ void Writer::dict(const Dict& dict) {
     for (size_t i = 0; i < entries.size(); ++i) {
         if (i > 0) between(style_.comma, dict.label);
         new_line(dict.label);
-        key(entries[i].key);
+        key(entries[i]->key);
         between(style_.colon, dict.label);
-        value(entries[i].value);
+        value(entries[i]->value);
     }
     --level_;
     if (dict.size > 0) new_line(dict.label);

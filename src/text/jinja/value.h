@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -109,8 +110,10 @@ struct Entry {
     Value key, value;
 };
 
+using NamedValues = std::pmr::vector<std::pair<std::string_view, Value>>;
+
 struct Namespace {
-    std::vector<std::pair<std::string_view, Value>> names;
+    NamedValues names;
 };
 
 // The variable `loop`.

@@ -8,6 +8,8 @@
 namespace aerie::jinja {
 namespace {
 
+constexpr size_t kBytesPerAddition = 8;  // what adding a text costs, however short
+
 uint8_t depth_of(const Value& value) {
     return value.is(Kind::list) ? value.list->depth : value.is(Kind::dict) ? value.dict->depth : 0;
 }
@@ -21,13 +23,31 @@ uint8_t one_deeper(size_t depth) {
 
 }  // namespace
 
+void* CountedMemory::do_allocate(size_t bytes, size_t alignment) {
+    if (bytes > kMaxMemory - held_) {
+        throw Fault("takes more than " + std::to_string(kMaxMemory >> 20) + " MB");
+    }
+    void* block = std::pmr::new_delete_resource()->allocate(bytes, alignment);
+    held_ += bytes;
+    return block;
+}
+
+void CountedMemory::do_deallocate(void* block, size_t bytes, size_t alignment) {
+    std::pmr::new_delete_resource()->deallocate(block, bytes, alignment);
+    held_ -= bytes;
+}
+
 void Workspace::run_out() {
     throw Fault("takes more than " + std::to_string(kMaxSteps) + " steps");
 }
 
+void Workspace::too_long() {
+    throw Fault("list of more than " + std::to_string(kMaxItems) + " items");
+}
+
 void* Workspace::allocate(size_t bytes) {
     touch(bytes);
-    return memory_.allocate(bytes);
+    return kept_.allocate(bytes);
 }
 
 Text Workspace::copy(std::string_view bytes, Label label) {
@@ -37,7 +57,7 @@ Text Workspace::copy(std::string_view bytes, Label label) {
     return {data, nullptr, uint32_t(bytes.size()), label};
 }
 
-Text Workspace::copy(std::string_view bytes, const std::vector<Label>& labels, Label highest) {
+Text Workspace::copy(std::string_view bytes, std::span<const Label> labels, Label highest) {
     Text text = copy(bytes, highest);
     if (labels.empty()) return text;
     Label* kept = static_cast<Label*>(allocate(labels.size()));
@@ -47,6 +67,7 @@ Text Workspace::copy(std::string_view bytes, const std::vector<Label>& labels, L
 }
 
 Value Workspace::list(const std::vector<Value>& items, ListKind kind, Label label) {
+    if (items.size() > kMaxItems) too_long();
     List list;
     size_t depth = 0;
     for (const Value& item : items) depth = std::max<size_t>(depth, depth_of(item));
@@ -103,10 +124,19 @@ Value Workspace::dict(const std::vector<Entry>& entries, Label label) {
     return unique_dict(kept, label);
 }
 
+// Room for so many more: doubled, but no more than a text may have.
+template <typename Bytes>
+static void make_room(Bytes& bytes, size_t more) {
+    const size_t size = bytes.size() + more;
+    if (size <= bytes.capacity()) return;
+    bytes.reserve(std::max(size, std::min(2 * bytes.capacity(), kMaxTextBytes)));
+}
+
 void TextBuilder::mark(const Text& text) {
     if (bytes_.empty()) highest_ = text.label;
     const bool is_mixed = text.labels || !labels_.empty() || text.label != highest_;
     if (is_mixed) {
+        make_room(labels_, bytes_.size() - labels_.size() + text.size);
         labels_.resize(bytes_.size(), highest_);  // nothing if they were kept already
         for (size_t i = 0; i < text.size; ++i) labels_.push_back(text.label_at(i));
     }
@@ -114,10 +144,11 @@ void TextBuilder::mark(const Text& text) {
 }
 
 void TextBuilder::add(const Text& text) {
+    workspace_.touch(kBytesPerAddition + text.size);
     if (text.size == 0) return;
-    workspace_.touch(text.size);
     if (bytes_.size() + text.size > kMaxTextBytes) throw Fault("text of more than 4 MB");
     mark(text);
+    make_room(bytes_, text.size);
     bytes_.append(text.view());
 }
 
@@ -126,14 +157,20 @@ Text TextBuilder::text() {
 }
 
 Rendered TextBuilder::rendered() && {
+    size_t count = labels_.empty() ? 0 : 1;
+    for (size_t i = 1; i < labels_.size(); ++i) count += labels_[i] != labels_[i - 1];
+    if (count > kMaxRuns) {
+        throw Fault("more than " + std::to_string(kMaxRuns) + " changes between texts");
+    }
     Rendered result;
+    result.runs.reserve(count);
     for (size_t i = 0; i < bytes_.size();) {
         size_t end = labels_.empty() ? bytes_.size() : i + 1;
         while (end < bytes_.size() && labels_[end] == labels_[i]) ++end;
         result.runs.push_back({labels_.empty() ? highest_ : labels_[i], end - i});
         i = end;
     }
-    result.text = std::move(bytes_);
+    result.text = bytes_;
     return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory_resource>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace aerie::jinja {
 constexpr size_t kMaxSteps = 1'000'000;
 constexpr size_t kBytesPerStep = 128;
 constexpr size_t kMaxTextBytes = 4 << 20;
+constexpr size_t kMaxItems = 200'000;    // of a list
+constexpr size_t kMaxMemory = 32 << 20;  // of all that lives at once
+constexpr size_t kMaxRuns = 1'000'000;   // of a result
 constexpr size_t kMaxDepth = 64;  // of lists and dicts, of calls of macros, of a template's text
 
 // What went wrong, without file and line; Template::render adds them. No other code sees it.
@@ -28,8 +32,26 @@ class Raised : public Fault {
     using Fault::Fault;
 };
 
+// Counts what is taken from it. Throws Fault beyond kMaxMemory.
+class CountedMemory final : public std::pmr::memory_resource {
+    void* do_allocate(size_t bytes, size_t alignment) override;
+    void do_deallocate(void* block, size_t bytes, size_t alignment) override;
+    bool do_is_equal(const memory_resource& other) const noexcept override {
+        return this == &other;
+    }
+
+    size_t held_ = 0;
+};
+
 class Workspace {
   public:
+    Workspace() = default;
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+    // For what ends before the rendering does, or grows.
+    std::pmr::memory_resource* memory() { return &counted_; }
+
     // Throw Fault when the steps are used up.
     void step() { touch(kBytesPerStep); }
     void touch(size_t bytes) {
@@ -38,13 +60,19 @@ class Workspace {
     }
 
     Text copy(std::string_view bytes, Label label);
-    Text copy(std::string_view bytes, const std::vector<Label>& labels, Label highest);
+    Text copy(std::string_view bytes, std::span<const Label> labels, Label highest);
     template <typename T>
     T* copy_of(const T& value) {
         return new (allocate(sizeof(T))) T(value);
     }
 
-    // `label`: of brackets and commas. Throw Fault if that is deeper than kMaxDepth.
+    // Before an item is added to a list in the making that has `count`. Throws Fault if that is
+    // too long.
+    void add_item(size_t count) {
+        touch(sizeof(Value));
+        if (count >= kMaxItems) too_long();
+    }
+    // `label`: of brackets and commas. Throw Fault if that is deeper than kMaxDepth, or too long.
     Value list(const std::vector<Value>& items, ListKind kind, Label label);
     // A later entry of the same key replaces the value of the earlier one.
     Value dict(const std::vector<Entry>& entries, Label label);
@@ -55,15 +83,18 @@ class Workspace {
     void* allocate(size_t bytes);
     Value made(Dict dict);
     [[noreturn]] static void run_out();
+    [[noreturn]] static void too_long();
 
     size_t left_ = kMaxSteps * kBytesPerStep;
-    std::pmr::monotonic_buffer_resource memory_;
+    CountedMemory counted_;
+    std::pmr::monotonic_buffer_resource kept_{&counted_};  // what lives as long as the rendering
 };
 
 // Puts a text together. Throws Fault if it grows past kMaxTextBytes.
 class TextBuilder {
   public:
-    explicit TextBuilder(Workspace& workspace) : workspace_(workspace) {}
+    explicit TextBuilder(Workspace& workspace)
+        : workspace_(workspace), bytes_(workspace.memory()), labels_(workspace.memory()) {}
 
     void add(const Text& text);
     void add(std::string_view bytes, Label label) { add(text_of(bytes, label)); }
@@ -75,8 +106,8 @@ class TextBuilder {
     void mark(const Text& text);
 
     Workspace& workspace_;
-    std::string bytes_;
-    std::vector<Label> labels_;  // of each byte; empty while all are highest_
+    std::pmr::string bytes_;
+    std::pmr::vector<Label> labels_;  // of each byte; empty while all are highest_
     Label highest_ = kTemplate;
 };
 

@@ -69,6 +69,9 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
 inline int __clz(int bits) {
     return std::countl_zero(unsigned(bits));
 }
+inline int __popc(unsigned bits) {
+    return std::popcount(bits);
+}
 inline float __double2float_ru(double value) {
     const float nearest = float(value);
     return double(nearest) < value ? std::nextafter(nearest, HUGE_VALF) : nearest;

@@ -1,0 +1,33 @@
+// A row's products times their weights, choice by choice, then all of it to what is there: an
+// element a thread.
+#include "cuda/backend.h"
+#include "cuda/device/packed.cuh"
+#include "cuda/device/view.cuh"
+#include "cuda/launch.h"
+
+namespace aerie::cuda {
+
+namespace {
+
+constexpr int kThreads = 128;
+
+__global__ void expert_sum_kernel(View<float> out, View<const float> x, View<const float> weights) {
+    const int r = int(blockIdx.y), i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= out.cols) return;
+    const int first = r * weights.cols;
+    float sum = weights[r][0] * x[first][i];
+    for (int choice = 1; choice < weights.cols; ++choice)
+        sum = sum + weights[r][choice] * x[first + choice][i];
+    out[r][i] = out[r][i] + sum;
+}
+
+}  // namespace
+
+template <>
+void CudaBackend::execute(const ExpertSum& op) {
+    const dim3 blocks(unsigned(tiles_of(op.out.cols, kThreads)), unsigned(op.out.rows));
+    launch(expert_sum_kernel, {blocks, dim3(kThreads), *queue_, "expert_sum"}, op.out, op.x,
+           op.weights);
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,42 @@
+// A layer of experts: each row goes through those few that a router chooses for it (Mixtral of
+// Experts, section 2.1; Qwen3, section 2).
+#pragma once
+
+#include "backend/tensor_plan.h"
+#include "model/config.h"
+#include "model/ffn.h"
+#include "model/weights.h"
+
+namespace aerie {
+
+// Scratch of a pass of up to `rows` rows; a row has a place for each expert that it chooses.
+struct ExpertActivations {
+    void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
+    Routing routing_of(int rows, const ExpertConfig& config) const;
+
+    Tensor logits;  // [rows, experts]
+    Routing routing;
+    Tensor input;    // read by a matmul: [rows, hidden]
+    Tensor gate_up;  // [places, 2 * intermediate]
+    Tensor gated;    // read by a matmul: [places, intermediate]
+    Tensor down;     // [places, hidden]
+};
+
+class Experts final : public Ffn {
+  public:
+    // prefix: "model.layers.3.".
+    Experts(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
+    // Router and experts read the same floats.
+    Tensor input_in(const Backend& be, Tensor room, int rows) const override;
+    Readers readers() const override { return {}; }
+    void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
+             int layer) const override;
+
+  private:
+    ExpertConfig config_;
+    std::unique_ptr<Weight> router_;
+    std::unique_ptr<Weight> gate_up_;  // two stacks: gate, and up, of all experts
+    std::unique_ptr<Weight> down_;
+};
+
+}  // namespace aerie

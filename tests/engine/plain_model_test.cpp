@@ -1,0 +1,165 @@
+// Models with every bias, with windows by layer, with scaled positions: against doubles.
+#include "engine/plain_model.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/bundled.h"
+#include "engine/reach.h"
+#include "io/damage.h"
+
+namespace aerie::test {
+namespace {
+
+constexpr int kVocab = 96;
+
+ModelConfig small_config() {
+    ModelConfig config;
+    config.architecture = "llama";
+    config.hidden = 64;
+    config.intermediate = 96;
+    config.layers = 3;
+    config.vocab = kVocab;
+    config.context = 512;
+    config.attention = {4, 2, 16};
+    return config;
+}
+
+std::vector<int> some_tokens(int count) {
+    std::vector<int> tokens;
+    for (int i = 0; i < count; ++i) tokens.push_back((i * i * 7 + i * 31 + 5) % kVocab);
+    return tokens;
+}
+
+Checkpoint tensors_of(const ModelConfig& config) {
+    return lively_checkpoint(target_tensors(config), 5);
+}
+
+// With the tensors of another one.
+Model open_model(const ModelConfig& config, const ModelConfig& stored, DType type = DType::F32) {
+    LoadOptions options;
+    options.weights = type;
+    options.kv = type == DType::F32 ? DType::F32 : DType::F16;
+    options.draft = draft_options("none");
+    ModelFiles files = ModelFiles::random("small", config, options);
+    files.target.tensors = tensors_of(stored);
+    return {std::move(files), options, open_device(test_device())};
+}
+
+// Logits after the text, by plain decoding.
+reference::Matrix logits_of(Model& model, const std::vector<int>& tokens) {
+    auto drafting = model.with(draft_options("none"));
+    drafting.session->begin({});
+    drafting.session->prefill(tokens);
+    reference::Matrix logits(1, kVocab);
+    model.backend().read(drafting.session->logits().row_range(0, 1), logits.data.data());
+    return logits;
+}
+
+reference::Exact last_of(const reference::Exact& all) {
+    reference::Exact last(1, all.cols);
+    std::copy_n(all[all.rows - 1], all.cols, last[0]);
+    return last;
+}
+
+// How far a model is from another one in doubles.
+double distance(const ModelConfig& config, const ModelConfig& other, int count) {
+    const Checkpoint stored = tensors_of(config);
+    Model model = open_model(config, config);
+    const std::vector<int> tokens = some_tokens(count);
+    return nmse(logits_of(model, tokens), last_of(PlainModel(other, stored).logits(tokens)));
+}
+
+constexpr double kSame = 1e-10, kOther = 1e-4;
+
+ModelConfig with_all_biases() {
+    ModelConfig config = small_config();
+    config.qkv_bias = config.attention_output_bias = config.mlp_bias = true;
+    return config;
+}
+
+TEST(PlainModel, BiasesAreAdded) {
+    const ModelConfig all = with_all_biases();
+    for (int count : {1, 9, 70}) {
+        EXPECT_LE(distance(all, all, count), kSame) << count;
+        for (bool ModelConfig::*bias : {&ModelConfig::qkv_bias, &ModelConfig::attention_output_bias,
+                                        &ModelConfig::mlp_bias}) {
+            ModelConfig without = all;
+            without.*bias = false;
+            EXPECT_GE(distance(all, without, count), kOther) << count;
+        }
+    }
+}
+
+TEST(PlainModel, EachBiasMayBeAlone) {
+    for (bool ModelConfig::*bias :
+         {&ModelConfig::qkv_bias, &ModelConfig::attention_output_bias, &ModelConfig::mlp_bias}) {
+        ModelConfig config = small_config();
+        config.*bias = true;
+        EXPECT_LE(distance(config, config, 20), kSame);
+    }
+}
+
+TEST(PlainModel, WindowsHideWhatLiesBeforeThem) {
+    ModelConfig config = small_config();
+    config.windows = {5, 0, 65};
+    for (int count : {5, 66, 150}) EXPECT_LE(distance(config, config, count), kSame) << count;
+    for (size_t layer = 0; layer < config.windows.size(); ++layer) {
+        ModelConfig other = config;
+        other.windows[layer] += 1;
+        EXPECT_GE(distance(config, other, 150), 1e3 * kSame) << layer;
+    }
+}
+
+TEST(PlainModel, YarnScalesPositions) {
+    ModelConfig config = small_config();
+    config.rope.scaling = Rope::Scaling::yarn;
+    config.rope.trained_context = 64;
+    config.rope.factor = 4;
+    config.rope.attention = 1.1386;
+    config.windows = {0, 24, 0};
+    EXPECT_LE(distance(config, config, 150), kSame);
+    ModelConfig plain = config;
+    plain.rope = {};
+    EXPECT_GE(distance(config, plain, 150), kOther);
+}
+
+// What activations in eight bits leave of it.
+TEST(PlainModel, BiasesAreAddedToQuantisedProducts) {
+    const ModelConfig config = with_all_biases();
+    const Checkpoint stored = tensors_of(config);
+    const std::vector<int> tokens = some_tokens(40);
+    const auto want = last_of(PlainModel(config, stored).logits(tokens));
+    for (const auto& [type, most] : {std::pair(DType::F16, 1e-5), {DType::Q8_0, 1e-3}}) {
+        Model model = open_model(config, config, type);
+        EXPECT_LE(nmse(logits_of(model, tokens), want), most) << name(type);
+    }
+}
+
+TEST(PlainModel, BiasesThatNobodyAskedForAreRefused) {
+    ModelConfig config = with_all_biases();
+    const ModelConfig stored = config;
+    config.mlp_bias = false;
+    EXPECT_NE(error_of([&] {
+                  open_model(config, stored);
+              }).find("'model.layers.0.mlp.down_proj.bias' is there"),
+              std::string::npos);
+    config.mlp_bias = true;
+    config.attention_output_bias = false;
+    EXPECT_NE(error_of([&] {
+                  open_model(config, stored);
+              }).find("'model.layers.0.self_attn.o_proj.bias' is there"),
+              std::string::npos);
+}
+
+// A bias that is asked for and not there has a name as well.
+TEST(PlainModel, MissingBiasesAreNamed) {
+    ModelConfig config = small_config();
+    const ModelConfig stored = config;
+    config.mlp_bias = true;
+    EXPECT_NE(
+        error_of([&] { open_model(config, stored); }).find("'model.layers.0.mlp.gate_proj.bias'"),
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace aerie::test
