@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "core/error.h"
+#include "core/platform.h"
 #include "core/utf8.h"
 #include "terminal.h"
 
@@ -38,6 +39,7 @@ int fail(std::string message, int code) {
 
 int main(int argc, char** argv) {
     aerie::prepare_streams_and_signals();
+    aerie::platform::return_freed_memory();
     try {
         return run(argc, argv);
     } catch (const aerie::UsageError& error) {

@@ -69,6 +69,9 @@ int processors();  // that this process may use, at least 1
 std::string processor_name();
 size_t memory_bytes();       // of the machine, or what this process may have of it
 size_t peak_memory_bytes();  // that this process has had
+// From now on the system gets large blocks back as soon as they are freed; what was read from files
+// would else stay beside the weights made of it.
+void return_freed_memory();
 
 std::tm local_time();  // now, by the clock of this place
 

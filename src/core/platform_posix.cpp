@@ -14,6 +14,9 @@
 
 #include "core/platform.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -160,6 +163,13 @@ size_t peak_memory_bytes() {
     rusage usage = {};
     ::getrusage(RUSAGE_SELF, &usage);
     return size_t(usage.ru_maxrss) * 1024;
+}
+
+// glibc keeps blocks below its threshold, which grows up to 32 MiB unless it is set.
+void return_freed_memory() {
+#ifdef __GLIBC__
+    ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
+#endif
 }
 
 std::tm local_time() {

@@ -2,6 +2,8 @@
 #include "model/loading.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace aerie {
@@ -11,7 +13,9 @@ namespace {
 // What a checkpoint has of a tensor that is wanted.
 struct Found {
     const NamedTensor* tensor = nullptr;  // or that of all experts
-    size_t bytes = 0;                     // of its own
+    size_t parts = 1;                     // that it has of them
+
+    size_t bytes() const { return tensor->data.size_bytes / parts; }
 
     bool is_matrix() const {
         return tensor->shape.size() >= 2 &&
@@ -20,10 +24,9 @@ struct Found {
 };
 
 Found find(const Checkpoint& checkpoint, const TensorShape& wanted) {
-    if (const NamedTensor* tensor = checkpoint.find(wanted.name))
-        return {tensor, tensor->data.size_bytes};
+    if (const NamedTensor* tensor = checkpoint.find(wanted.name)) return {tensor};
     const NamedTensor* all = wanted.stack.empty() ? nullptr : checkpoint.find(wanted.stack);
-    return {all, all ? all->data.size_bytes / size_t(wanted.in_stack) : 0};
+    return {all, size_t(std::max(wanted.in_stack, 1))};
 }
 
 // Matrices that are uploaded as one have one name here.
@@ -60,7 +63,7 @@ size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>
     size_t total = 0;
     for (const TensorShape& wanted : tensors)
         if (const Found found = find(checkpoint, wanted); found.tensor && !found.is_matrix())
-            total += size_bytes(DType::F32, elements_in(found.tensor->dtype, found.bytes));
+            total += size_bytes(DType::F32, elements_in(found.tensor->dtype, found.bytes()));
     return total;
 }
 
@@ -70,7 +73,6 @@ size_t sum(const WeightTypes& types) {
     return total;
 }
 
-// What is quantised in another type than the one that is asked for is read as F32.
 size_t read_bytes(const NamedTensor& tensor, std::optional<DType> as) {
     if (!is_quantised(tensor.dtype) || as.value_or(tensor.dtype) == tensor.dtype)
         return tensor.data.size_bytes;
@@ -79,16 +81,25 @@ size_t read_bytes(const NamedTensor& tensor, std::optional<DType> as) {
 
 size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
                      std::optional<DType> as) {
-    std::string stack;
-    size_t read = 0, loaded = 0, most = 0;
+    struct Stack {
+        size_t read = 0, loaded = 0;
+    };
+    std::vector<Stack> stacks;
+    std::map<std::string, size_t> places;
     for (const TensorShape& wanted : tensors) {
         const Found found = find(checkpoint, wanted);
         if (!found.tensor) continue;
-        if (stack != stack_name(wanted)) read = 0;
-        stack = stack_name(wanted);
-        read += read_bytes(*found.tensor, as) / (found.tensor->data.size_bytes / found.bytes);
-        loaded += sum(matrix_bytes(checkpoint, {wanted}, as)) + vector_bytes(checkpoint, {wanted});
-        most = std::max(most, read + loaded);
+        const auto [place, is_new] = places.emplace(stack_name(wanted), stacks.size());
+        if (is_new) stacks.emplace_back();
+        Stack& stack = stacks[place->second];
+        stack.read += read_bytes(*found.tensor, as) / found.parts;
+        stack.loaded +=
+            sum(matrix_bytes(checkpoint, {wanted}, as)) + vector_bytes(checkpoint, {wanted});
+    }
+    size_t loaded = 0, most = 0;
+    for (const Stack& stack : stacks) {
+        loaded += stack.loaded;
+        most = std::max(most, stack.read + loaded);
     }
     return most;
 }
