@@ -195,7 +195,9 @@ const std::vector<BadCase> kGenerationFields = {
 };
 
 const std::vector<BadCase> kTokenizerFiles = {
-    without("Missing", kTokenizer, {"no tokenizer.json"}),
+    BadCase{"Missing",
+            {"target", "no tokenizer.json and no tokenizer.model"},
+            [](const ModelPair& models) { models.remove(kTokenizer); }},
     text("Empty", kTokenizer, "", {}),
     text("Garbage", kTokenizer, std::string(5000, '\x7F'), {}),
     text("Json", kTokenizer, R"({"model":{}})", {}),
