@@ -140,10 +140,10 @@ OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
         .basePipelineHandle = VK_NULL_HANDLE,
         .basePipelineIndex = 0};
     VkPipeline pipeline;
-    threads_.acquire();
+    threads_.take();
     const VkResult result =
         device_->vk.vkCreateComputePipelines(device_->handle, cache_, 1, &info, nullptr, &pipeline);
-    threads_.release();
+    threads_.give();
     ++compiled_;
     check(device_->name(), result, "vkCreateComputePipelines");
     return {*device_, pipeline};

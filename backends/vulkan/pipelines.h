@@ -7,10 +7,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <future>
 #include <map>
 #include <memory>
-#include <semaphore>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,30 @@ struct Kernel {
         const int order = std::string_view(shader).compare(other.shader);
         return order ? order < 0 : constants < other.constants;
     }
+};
+
+// So many at a time. A std::counting_semaphore of GCC 12 may sleep for ever (its PR 104928).
+class Places {
+  public:
+    explicit Places(unsigned count) : free_(count) {}
+
+    void take() {
+        std::unique_lock lock(guard_);
+        freed_.wait(lock, [this] { return free_ > 0; });
+        --free_;
+    }
+    void give() {
+        {
+            const std::lock_guard lock(guard_);
+            ++free_;
+        }
+        freed_.notify_one();
+    }
+
+  private:
+    std::mutex guard_;
+    std::condition_variable freed_;
+    unsigned free_;
 };
 
 class Pipelines {
@@ -67,8 +92,8 @@ class Pipelines {
     size_t saved_ = 0;                             // pipelines that the file has
     std::chrono::steady_clock::time_point asked_;  // for the last one that was not there
     std::map<std::string, OwnedModule> modules_;
-    std::counting_semaphore<> threads_;  // that may compile
-    std::atomic<size_t> compiled_ = 0;   // or failed
+    Places threads_;                    // that may compile
+    std::atomic<size_t> compiled_ = 0;  // or failed
     std::map<Kernel, Compiling> pipelines_;
 };
 
