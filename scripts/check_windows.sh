@@ -20,7 +20,7 @@ isa_flags() {
   esac
 }
 
-mapfile -t sources < <(ls src/{core,backend,io,text}/*.cpp backends/cpu/*.cpp backends/cpu/ops/*.cpp backends/vulkan/*.cpp \
+mapfile -t sources < <(ls src/{core,backend,io,text,text/jinja}/*.cpp backends/cpu/*.cpp backends/cpu/ops/*.cpp backends/vulkan/*.cpp \
   backends/vulkan/ops/*.cpp | grep -v _posix.cpp)
 [ ${#sources[@]} -gt 80 ] || { echo "check_windows: only ${#sources[@]} sources found" >&2; exit 1; }
 jobs=()

@@ -18,8 +18,6 @@ struct CutRow {
     bool ignore_merges = false, nfc = false, adds_bos = false;
 };
 
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -32,7 +30,7 @@ constexpr std::string_view kTekken =
     R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 constexpr std::array kCuts{
-    CutRow{"gpt-2", kGpt2},
+    CutRow{"gpt-2", kGpt2Split},
     CutRow{"llama-bpe", kLlama3, true, false, true},
     CutRow{"llama3", kLlama3, true, false, true},
     CutRow{"llama-v3", kLlama3, true, false, true},
@@ -127,19 +125,12 @@ const CutRow& Reader::cut() const {
 Merges Reader::merges(const Vocabulary& vocabulary) const {
     const GgufValue& list = metadata_.strings("tokenizer.ggml.merges");
     Merges merges;
-    const auto id_of = [&](std::string_view text) {
-        const int id = vocabulary.id_of(text);
-        if (id < 0) throw Error("a merge names " + in_quotes(text) + ", which is no token");
-        return id;
-    };
+    std::string whole;
     for (size_t rank = 0; rank < list.size(); ++rank) {
-        const std::string_view pair = list.string(rank);
-        const size_t space = pair.find(' ');
-        if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)
-            throw Error("merge " + std::to_string(rank) + " is no pair of tokens");
-        const std::string_view left = pair.substr(0, space), right = pair.substr(space + 1);
-        const int whole = id_of(std::string(left) + std::string(right));
-        merges.add(id_of(left), id_of(right), {uint32_t(rank), whole});
+        const auto sides = sides_of(list.string(rank));
+        if (!sides) throw Error("merge " + std::to_string(rank) + " is no pair of tokens");
+        whole.assign(sides->first).append(sides->second);
+        merges.add(vocabulary, whole, sides->first.size(), uint32_t(rank));
     }
     return merges;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace aerie {
 namespace {
@@ -58,6 +59,23 @@ void Merges::grow() {
     for (const Slot& slot : old) {
         if (slot.merge.merged >= 0) slots_[slot_of(slot.pair)] = slot;
     }
+}
+
+void Merges::add(const Vocabulary& vocabulary, std::string_view whole, size_t left_bytes,
+                 uint32_t rank) {
+    const auto id_of = [&](std::string_view text) {
+        const int id = vocabulary.id_of(text);
+        if (id < 0) throw Error("a merge names " + in_quotes(text) + ", which is no token");
+        return id;
+    };
+    const int merged = id_of(whole), left = id_of(whole.substr(0, left_bytes));
+    add(left, id_of(whole.substr(left_bytes)), {rank, merged});
+}
+
+std::optional<std::pair<std::string_view, std::string_view>> sides_of(std::string_view merge) {
+    const size_t space = merge.find(' ');
+    if (space == merge.npos || merge.find(' ', space + 1) != merge.npos) return std::nullopt;
+    return std::pair(merge.substr(0, space), merge.substr(space + 1));
 }
 
 Merges merges_by_score(const Vocabulary& vocabulary, std::span<const float> scores) {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/vocabulary.h"
@@ -19,6 +22,10 @@ class Merges {
     // A later merge of the same two takes the place of the first. Tokens are not negative. Throws
     // Error, one line that names no file, if the pairs were made to collide.
     void add(int left, int right, Merge merge);
+    // The merge that makes the token `whole` of its first `left_bytes` and the rest. Throws Error
+    // also if one of the three is no token.
+    void add(const Vocabulary& vocabulary, std::string_view whole, size_t left_bytes,
+             uint32_t rank);
     const Merge* find(int left, int right) const;  // nullptr: they do not join
 
     // Calls each(left, right, merge) for all of them, in no order.
@@ -41,6 +48,9 @@ class Merges {
     std::vector<Slot> slots_;  // a power of two, at most half full
     size_t count_ = 0;
 };
+
+// The two sides of "a b", as files write a merge; nothing unless there is one space.
+std::optional<std::pair<std::string_view, std::string_view>> sides_of(std::string_view merge);
 
 // The merges of a vocabulary that gives scores instead (SentencePiece's BPE): any two tokens whose
 // texts together are a token join, the highest score first. `scores` has one for each id, NaN for

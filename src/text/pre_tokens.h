@@ -12,6 +12,10 @@
 
 namespace aerie {
 
+// GPT-2's split, which ByteLevel of tokenizer.json brings along.
+constexpr std::string_view kGpt2Split =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 // What becomes of the matches of a split.
 enum class Delimiter { isolated, removed, merged_with_previous, merged_with_next, contiguous };
 

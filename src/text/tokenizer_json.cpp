@@ -65,10 +65,10 @@ class MergesPart : public JsonPart {
     }
     void string(std::string_view value) override {
         if (depth_ == 1) {
-            const size_t space = value.find(' ');
-            if (space == value.npos || value.find(' ', space + 1) != value.npos) refuse();
-            add(value.substr(0, space));
-            add(value.substr(space + 1));
+            const auto sides = sides_of(value);
+            if (!sides) refuse();
+            add(sides->first);
+            add(sides->second);
         } else if (depth_ == 2 && ++sides_ <= 2) {
             add(value);
         } else {
@@ -101,19 +101,11 @@ class MergesPart : public JsonPart {
 Merges MergesPart::merges(const Vocabulary& vocabulary) const {
     Merges merges;
     size_t at = 0;
-    const auto id_of = [&](size_t bytes) {
-        const std::string_view text = std::string_view(texts_).substr(at, bytes);
-        const int id = vocabulary.id_of(text);
-        if (id < 0) throw Error("a merge names " + in_quotes(text) + ", which is no token");
-        return id;
-    };
     for (size_t i = 0; i < sizes_.size(); i += 2) {
-        const int whole = id_of(sizes_[i] + size_t(sizes_[i + 1]));
-        const int left = id_of(sizes_[i]);
-        at += sizes_[i];
-        const int right = id_of(sizes_[i + 1]);
-        at += sizes_[i + 1];
-        merges.add(left, right, {uint32_t(i / 2), whole});
+        const size_t bytes = sizes_[i] + size_t(sizes_[i + 1]);
+        merges.add(vocabulary, std::string_view(texts_).substr(at, bytes), sizes_[i],
+                   uint32_t(i / 2));
+        at += bytes;
     }
     return merges;
 }

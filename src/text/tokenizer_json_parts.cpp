@@ -6,10 +6,6 @@
 namespace aerie::tokenizer_json {
 namespace {
 
-// GPT-2's split, which ByteLevel brings along.
-constexpr std::string_view kByteLevelSplit =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 // Parts of published files have fewer than ten steps; each is a walk through every text.
 constexpr size_t kMaxSteps = 32;
 constexpr size_t kMaxAdded = 65'536;
@@ -110,7 +106,7 @@ void add_cut(const Json& part, std::vector<PreTokens::Step>& steps, bool& byte_l
         const bool yes = true;
         if (flag(part, "add_prefix_space")) steps.emplace_back(PreTokens::PrefixSpace{});
         if (flag(part, "use_regex", &yes)) {
-            steps.emplace_back(PreTokens::Split{Regex(kByteLevelSplit)});
+            steps.emplace_back(PreTokens::Split{Regex(kGpt2Split)});
         }
         byte_level = true;
     } else {
