@@ -14,6 +14,7 @@ int run_info(const InfoOptions& options);
 int run_devices(const DevicesOptions& options);
 int run_perplexity(const PerplexityOptions& options);
 int run_synth(const SynthOptions& options);
+int run_convert(const ConvertOptions& options);
 int run_bench(const BenchOptions& options);
 int run_compare(const CompareOptions& options);
 

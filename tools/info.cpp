@@ -32,7 +32,6 @@ std::vector<Line> memory_lines(const MemoryPlan& plan) {
         {"kv_cache", "KV cache", plan.kv_cache},
         {"scratch", "activations, head cache, scratch", plan.scratch},
         {"program", "program, tokenizer", plan.program},
-        {"loading", "files while loading", plan.loading},
         {"total", "total", plan.total()}};
 }
 

@@ -21,6 +21,7 @@ int run(int argc, char** argv) {
     if (line.devices) return aerie::run_devices(*line.devices);
     if (line.perplexity) return aerie::run_perplexity(*line.perplexity);
     if (line.synth) return aerie::run_synth(*line.synth);
+    if (line.convert) return aerie::run_convert(*line.convert);
     if (line.bench) return aerie::run_bench(*line.bench);
     if (line.compare) return aerie::run_compare(*line.compare);
     aerie::print(line.text);

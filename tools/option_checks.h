@@ -17,6 +17,11 @@ namespace aerie {
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
+inline const Choices<DType> kWeightTypes = {{"f32", DType::F32},
+                                            {"f16", DType::F16},
+                                            {"bf16", DType::BF16},
+                                            {"q8_0", DType::Q8_0},
+                                            {"q4_0", DType::Q4_0}};
 inline constexpr const char* kModelHelp =
     "folder, .gguf file, bundled name, or org/name in the Hugging Face cache (default: aerie-tiny)";
 
@@ -106,6 +111,7 @@ void add_render(CLI::App& app, RenderOptions& options);
 // The commands that measure; they are in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);
 void add_synth(CLI::App& app, SynthOptions& options);
+void add_convert(CLI::App& app, ConvertOptions& options);
 void add_bench(CLI::App& app, BenchOptions& options);
 void add_compare(CLI::App& app, CompareOptions& options);
 

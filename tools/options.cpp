@@ -12,11 +12,6 @@ namespace aerie {
 
 namespace {
 
-const Choices<DType> kWeightTypes = {{"f32", DType::F32},
-                                     {"f16", DType::F16},
-                                     {"bf16", DType::BF16},
-                                     {"q8_0", DType::Q8_0},
-                                     {"q4_0", DType::Q4_0}};
 const Choices<DType> kKvTypes = {{"f32", DType::F32}, {"f16", DType::F16}};
 const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
@@ -232,6 +227,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     DevicesOptions devices;
     PerplexityOptions perplexity;
     SynthOptions synth;
+    ConvertOptions convert;
     BenchOptions bench;
     CompareOptions compare;
     CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
@@ -254,6 +250,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     CLI::App* synth_app =
         app.add_subcommand("synth", "Write a random-weight model of a given shape, and its head");
     add_synth(*synth_app, synth);
+    CLI::App* convert_app = app.add_subcommand("convert", "Write a model as one GGUF file");
+    add_convert(*convert_app, convert);
     CLI::App* bench_app = app.add_subcommand("bench", "How fast a model runs here");
     add_bench(*bench_app, bench);
     CLI::App* compare_app =
@@ -291,6 +289,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     if (*devices_app) line.devices = devices;
     if (*perplexity_app) line.perplexity = std::move(perplexity);
     if (*synth_app) line.synth = std::move(synth);
+    if (*convert_app) line.convert = std::move(convert);
     if (*bench_app) line.bench = std::move(bench);
     if (*compare_app) line.compare = std::move(compare);
     return line;

@@ -73,6 +73,13 @@ struct SynthOptions {
     bool quiet = false;
 };
 
+struct ConvertOptions {
+    std::optional<std::string> model;
+    std::string output;            // a GGUF file
+    std::optional<DType> weights;  // unset: as they are
+    bool quiet = false;
+};
+
 struct BenchOptions {
     ModelOptions model;
     std::optional<std::string> like;  // a shape of random weights in place of a model
@@ -116,6 +123,7 @@ struct CommandLine {
     std::optional<DevicesOptions> devices;
     std::optional<PerplexityOptions> perplexity;
     std::optional<SynthOptions> synth;
+    std::optional<ConvertOptions> convert;
     std::optional<BenchOptions> bench;
     std::optional<CompareOptions> compare;
 };

@@ -81,6 +81,16 @@ void add_synth(CLI::App& app, SynthOptions& options) {
     add_shape_changes(app, options.changes);
 }
 
+void add_convert(CLI::App& app, ConvertOptions& options) {
+    app.add_option("model,-m,--model", options.model, kModelHelp)->type_name("MODEL");
+    app.add_option("-o,--output", options.output, "file to make")
+        ->required()
+        ->type_name("FILE.gguf");
+    add_choice(app, "--weights", options.weights, kWeightTypes,
+               "type of the matrices (default: as they are)");
+    app.add_flag("-q,--quiet", options.quiet, "print warnings alone");
+}
+
 void add_bench(CLI::App& app, BenchOptions& options) {
     app.option_defaults()->group("What is measured");
     CLI::Option* model =

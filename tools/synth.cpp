@@ -6,6 +6,7 @@
 #include "core/partial.h"
 #include "io/safetensors_writer.h"
 #include "model/synthetic.h"
+#include "place.h"
 #include "terminal.h"
 #include "text/tokenizer.h"
 
@@ -24,28 +25,6 @@ std::vector<NamedTensor> described(const std::vector<TensorShape>& shapes, DType
     std::vector<NamedTensor> tensors;
     for (const TensorShape& shape : shapes) tensors.push_back({shape.name, type, shape.shape, {}});
     return tensors;
-}
-
-// The existing folder that `path` will lie in.
-fs::path parent_folder(const fs::path& path) {
-    std::error_code ignored;
-    fs::path parent = fs::absolute(path).lexically_normal().parent_path();
-    while (!fs::is_directory(parent, ignored) && parent.has_relative_path())
-        parent = parent.parent_path();
-    return parent;
-}
-
-void check_place(const fs::path& folder, size_t bytes) {
-    std::error_code ignored;
-    for (const fs::path& path : {folder, fs::path(folder.string() + "-eagle")})
-        if (fs::exists(fs::symlink_status(path, ignored)))
-            throw Error(path.string() + ": exists already; nothing is overwritten");
-    std::error_code error;
-    const fs::space_info space = fs::space(parent_folder(folder), error);
-    constexpr size_t kSmallFiles = 8 << 20;
-    if (!error && space.available < bytes + kSmallFiles)
-        throw Error(folder.string() + ": " + std::to_string((bytes + kSmallFiles) >> 20) +
-                    " MiB needed, " + std::to_string(space.available >> 20) + " MiB free");
 }
 
 // The bundled tokenizer serves any vocabulary that it fits into; further ids have no text.
@@ -95,7 +74,8 @@ int run_synth(const SynthOptions& options) {
     const std::string given = fs::path(options.folder).lexically_normal().string();
     const fs::path folder = given.substr(0, given.find_last_not_of('/') + 1);
     if (folder.empty()) throw UsageError("--output is empty");
-    check_place(folder, data_bytes(target_parts) + data_bytes(head_parts));
+    check_place({folder, folder.string() + "-eagle"},
+                data_bytes(target_parts) + data_bytes(head_parts));
 
     end_cleanly_on_signals();
     ProgressLine progress(options.quiet);

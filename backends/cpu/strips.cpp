@@ -70,14 +70,11 @@ size_t strip_bytes(DType type, int cols) {
 RowPacker::RowPacker(DType as, int cols, const Kernels& kernels)
     : as_(as), kernels_(kernels), values_(size_t(cols)), packed_(size_bytes(as, size_t(cols))) {}
 
-void RowPacker::read_floats(const WeightBlock& from, int index) {
-    const size_t cols = values_.size();
-    const std::byte* data =
-        static_cast<const std::byte*>(from.data) + size_t(index) * size_bytes(from.dtype, cols);
-    if (is_quantised(from.dtype))
-        unpack(values_.data(), data, from.dtype, int(cols));
+void RowPacker::read_floats(const std::byte* row, DType from) {
+    if (is_quantised(from))
+        unpack(values_.data(), row, from, int(values_.size()));
     else
-        kernels_.convert(values_.data(), Float::F32, data, float_type(from.dtype), cols);
+        kernels_.convert(values_.data(), Float::F32, row, float_type(from), values_.size());
 }
 
 template <class Element>
@@ -89,22 +86,24 @@ void RowPacker::pack_elements(std::byte* strip, int lane) {
 }
 
 template <class Block>
-void RowPacker::pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index) {
-    const size_t groups = values_.size() / kGroup;
+void RowPacker::pack_groups(std::byte* strip, int lane, const std::byte* row, DType from) {
     const Quant type = quant_type(as_);
-    const Block* blocks = static_cast<const Block*>(from.data) + size_t(index) * groups;
-    if (from.dtype != as_) {
-        read_floats(from, index);
+    if (from != as_) {
+        read_floats(row, from);
         kernels_.pack_weights(packed_.data(), type, values_.data(), int(values_.size()));
-        blocks = reinterpret_cast<const Block*>(packed_.data());
+        row = packed_.data();
     }
-    for (size_t g = 0; g < groups; ++g) put_group(strip + g * panel_bytes(type), lane, blocks[g]);
+    for (size_t g = 0; g < values_.size() / kGroup; ++g) {
+        Block block;
+        std::memcpy(&block, row + g * sizeof(block), sizeof(block));
+        put_group(strip + g * panel_bytes(type), lane, block);
+    }
 }
 
-void RowPacker::pack(std::byte* strip, int lane, const WeightBlock& from, int index) {
-    if (as_ == DType::Q8_0) return pack_groups<BlockQ8_0>(strip, lane, from, index);
-    if (as_ == DType::Q4_0) return pack_groups<BlockQ4_0>(strip, lane, from, index);
-    read_floats(from, index);
+void RowPacker::pack(std::byte* strip, int lane, const std::byte* row, DType from) {
+    if (as_ == DType::Q8_0) return pack_groups<BlockQ8_0>(strip, lane, row, from);
+    if (as_ == DType::Q4_0) return pack_groups<BlockQ4_0>(strip, lane, row, from);
+    read_floats(row, from);
     size_bytes(as_) == 4 ? pack_elements<uint32_t>(strip, lane)
                          : pack_elements<uint16_t>(strip, lane);
 }

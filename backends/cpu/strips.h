@@ -23,15 +23,15 @@ class RowPacker {
   public:
     RowPacker(DType as, int cols, const Kernels& kernels);
 
-    // Row `index` of `from` becomes row `lane` of the strip.
-    void pack(std::byte* strip, int lane, const WeightBlock& from, int index);
+    // `row` of type `from`, at any alignment, becomes row `lane` of the strip.
+    void pack(std::byte* strip, int lane, const std::byte* row, DType from);
 
   private:
-    void read_floats(const WeightBlock& from, int index);
+    void read_floats(const std::byte* row, DType from);
     template <class Element>
     void pack_elements(std::byte* strip, int lane);
     template <class Block>
-    void pack_groups(std::byte* strip, int lane, const WeightBlock& from, int index);
+    void pack_groups(std::byte* strip, int lane, const std::byte* row, DType from);
 
     DType as_;
     const Kernels& kernels_;

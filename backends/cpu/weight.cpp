@@ -35,18 +35,19 @@ CpuSegment::CpuSegment(const WeightSegment& segment, std::span<const WeightBlock
     for (const WeightBlock& from : blocks) is_kept = is_kept && from.dtype == dtype();
     assert(is_kept || lies_in_strips(dtype()));
     if (!lies_in_strips(dtype()) || (is_kept && use == WeightUse::lookup && is_float(dtype())))
-        copy_rows(blocks, arena);
+        copy_rows(blocks, pool, arena);
     else
         pack_strips(blocks, kernels, pool, arena);
 }
 
-void CpuSegment::copy_rows(std::span<const WeightBlock> blocks, WeightArena& arena) {
+void CpuSegment::copy_rows(std::span<const WeightBlock> blocks, Pool& pool, WeightArena& arena) {
     rows_ = arena.allocate(dense_bytes(dtype(), rows(), cols_));
     std::byte* to = rows_.get();
     for (const WeightBlock& from : blocks) {
-        const size_t bytes = dense_bytes(dtype(), from.rows, cols_);
-        std::memcpy(to, from.data, bytes);
-        to += bytes;
+        pool.run(from.rows, double(cols_), [&](int first, int last, int) {
+            from.copy(first, last - first, to + dense_bytes(dtype(), first, cols_));
+        });
+        to += dense_bytes(dtype(), from.rows, cols_);
     }
 }
 
@@ -58,14 +59,18 @@ void CpuSegment::pack_strips(std::span<const WeightBlock> blocks, const Kernels&
     strips_ = arena.allocate(size_t(strips) * bytes);
     pool.run(strips, double(cols_) * kStripRows, [&](int first, int last, int) {
         RowPacker packer(dtype(), cols_, kernels);
+        std::vector<std::byte> room;
         for (int s = first; s < last; ++s) {
             const int in_matrix = s % strips_each * kStripRows;
             const WeightBlock* from = blocks.data();
-            int from_row = s / strips_each * matrix_rows_ + in_matrix;  // within `from`
-            const int count = std::min(kStripRows, matrix_rows_ - in_matrix);
-            for (int lane = 0; lane < count; ++lane, ++from_row) {
-                for (; from_row >= from->rows; ++from) from_row -= from->rows;
-                packer.pack(strips_.get() + size_t(s) * bytes, lane, *from, from_row);
+            int row = s / strips_each * matrix_rows_ + in_matrix;  // within `from`
+            const int lanes = std::min(kStripRows, matrix_rows_ - in_matrix);
+            for (int lane = 0, count = 0; lane < lanes; row += count) {
+                for (; row >= from->rows; ++from) row -= from->rows;
+                count = std::min(lanes - lane, from->rows - row);
+                const std::byte* data = from->read(row, count, room);
+                for (int i = 0; i < count; ++i, ++lane, data += from->row_bytes())
+                    packer.pack(strips_.get() + size_t(s) * bytes, lane, data, from->dtype);
             }
         }
     });

@@ -51,7 +51,7 @@ class CpuSegment {
     void read_row(float* out, int index, const Kernels& kernels) const;
 
   private:
-    void copy_rows(std::span<const WeightBlock> blocks, WeightArena& arena);
+    void copy_rows(std::span<const WeightBlock> blocks, Pool& pool, WeightArena& arena);
     void pack_strips(std::span<const WeightBlock> blocks, const Kernels& kernels, Pool& pool,
                      WeightArena& arena);
 

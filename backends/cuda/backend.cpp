@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <vector>
 
 #include "cuda/check.h"
 #include "cuda/code.h"
@@ -99,20 +100,20 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
         widest = std::max(widest, size_bytes(block.dtype, cols));
     const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(weight->rows));
     const CudaMemory staging(staged_rows * widest, queue_);
+    std::vector<std::byte> room;
     for (const CudaSegment& part : weight->parts()) {
         int row = 0;
         std::byte* to = part.data;
         for (const WeightBlock& block : blocks_of(blocks, part.place)) {
-            const size_t row_bytes = size_bytes(block.dtype, cols);
-            const std::byte* data = static_cast<const std::byte*>(block.data);
             for (int first = 0; first < block.rows; first += int(staged_rows)) {
                 const int count = std::min(int(staged_rows), block.rows - first);
-                queue_->upload(staging.data(), data + size_t(first) * row_bytes,
-                               size_t(count) * row_bytes);
+                queue_->upload(staging.data(), block.read(first, count, room),
+                               size_t(count) * block.row_bytes());
                 pack_rows({staging.data(), block.dtype, to, part.place.dtype, row, count, part.cols,
                            part.order},
                           *queue_);
                 row += count;
+                if (block.source) sync();  // before the next rows are read into `room`
             }
             if (use != WeightUse::experts) continue;
             to += part.matrix_bytes;

@@ -2,8 +2,23 @@
 #include "backend/weight.h"
 
 #include <cassert>
+#include <cstring>
 
 namespace aerie {
+
+const std::byte* WeightBlock::read(int first, int count, std::vector<std::byte>& room) const {
+    const size_t begin = size_t(first) * row_bytes();
+    if (data) return static_cast<const std::byte*>(data) + begin;
+    room.resize(size_t(count) * row_bytes());
+    source->read(first, count, room.data());
+    return room.data();
+}
+
+void WeightBlock::copy(int first, int count, std::byte* out) const {
+    if (!data) return source->read(first, count, out);
+    std::memcpy(out, static_cast<const std::byte*>(data) + size_t(first) * row_bytes(),
+                size_t(count) * row_bytes());
+}
 
 Weight::Weight(std::span<const WeightBlock> blocks, WeightUse use)
     : cols(blocks.front().cols), matrix_rows(use == WeightUse::experts ? blocks.front().rows : 0) {

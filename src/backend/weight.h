@@ -2,12 +2,21 @@
 // of.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
 #include "core/dtype.h"
 
 namespace aerie {
+
+// Rows of a matrix that are read as they are stored, so that a file is never in memory twice.
+class RowSource {
+  public:
+    virtual ~RowSource() = default;
+    // Rows [first, first + count), contiguous. Several threads call it at once. Throws Error.
+    virtual void read(int first, int count, std::byte* out) const = 0;
+};
 
 // Host data of some rows of a weight, [rows, cols], contiguous. q, k and v arrive as three blocks.
 struct WeightBlock {
@@ -16,6 +25,12 @@ struct WeightBlock {
     const void* data = nullptr;  // any alignment; not used after upload_weight
     int rows = 0;
     int cols = 0;
+    const RowSource* source = nullptr;  // of the data where `data` is null
+
+    size_t row_bytes() const { return size_bytes(dtype, size_t(cols)); }
+    // Some of the rows, in memory: where they are, or read into `room`.
+    const std::byte* read(int first, int count, std::vector<std::byte>& room) const;
+    void copy(int first, int count, std::byte* out) const;
 };
 
 // lookup: by embed only. gated: two blocks of equal rows, gate and up, that matmul_swiglu reads.

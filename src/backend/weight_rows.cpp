@@ -1,6 +1,7 @@
 // Through f32, unless the type is kept.
 #include "backend/weight_rows.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -40,34 +41,47 @@ void convert_all(std::vector<std::byte>& to, const std::vector<float>& values, C
 }  // namespace
 
 WeightRows::WeightRows(std::span<const WeightBlock> blocks)
-    : blocks_(blocks),
-      stored_(blocks.front().stored),
-      values_(size_t(cols())),
-      packed_(size_bytes(stored_, size_t(cols()))) {}
+    : blocks_(blocks), converter_(blocks.front().stored, blocks.front().cols) {}
 
 const std::byte* WeightRows::row(int index) {
-    const FloatEnvironment environment;
     const WeightBlock* block = blocks_.data();
     for (; index >= block->rows; ++block) index -= block->rows;
-    const std::byte* data = static_cast<const std::byte*>(block->data) +
-                            size_t(index) * size_bytes(block->dtype, size_t(cols()));
-    if (block->dtype == stored_) return data;
-    read_floats(*block, data);
+    return converter_.convert(find(*block, index), block->dtype);
+}
+
+const std::byte* WeightRows::find(const WeightBlock& block, int index) {
+    constexpr size_t kAheadBytes = size_t(4) << 20;
+    if (&block != ahead_ || index < first_ || index >= last_) {
+        const size_t most = std::max<size_t>(kAheadBytes / block.row_bytes(), 1);
+        ahead_ = &block;
+        first_ = index;
+        last_ = index + int(std::min(most, size_t(block.rows - index)));
+        rows_ = block.read(first_, last_ - first_, room_);
+    }
+    return rows_ + size_t(index - first_) * block.row_bytes();
+}
+
+RowConverter::RowConverter(DType to, int cols)
+    : to_(to), values_(size_t(cols)), packed_(size_bytes(to, size_t(cols))) {}
+
+const std::byte* RowConverter::convert(const std::byte* row, DType from) {
+    if (from == to_) return row;
+    const FloatEnvironment environment;
+    read_floats(row, from);
     pack();
     return packed_.data();
 }
 
-void WeightRows::read_floats(const WeightBlock& block, const std::byte* data) {
-    if (is_quantised(block.dtype))
-        return unpack(values_.data(), data, block.dtype, int(values_.size()));
+void RowConverter::read_floats(const std::byte* row, DType from) {
+    if (is_quantised(from)) return unpack(values_.data(), row, from, int(values_.size()));
     for (size_t i = 0; i < values_.size(); ++i)
-        values_[i] = block.dtype == DType::F32   ? element<float>(data, i)
-                     : block.dtype == DType::F16 ? f16_to_f32(element<uint16_t>(data, i))
-                                                 : bf16_to_f32(element<uint16_t>(data, i));
+        values_[i] = from == DType::F32   ? element<float>(row, i)
+                     : from == DType::F16 ? f16_to_f32(element<uint16_t>(row, i))
+                                          : bf16_to_f32(element<uint16_t>(row, i));
 }
 
-void WeightRows::pack() {
-    switch (stored_) {
+void RowConverter::pack() {
+    switch (to_) {
         case DType::F16:
             return convert_all<uint16_t>(packed_, values_, f32_to_f16);
         case DType::BF16:

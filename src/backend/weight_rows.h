@@ -8,6 +8,23 @@
 
 namespace aerie {
 
+// One row after the other into another type, through f32.
+class RowConverter {
+  public:
+    RowConverter(DType to, int cols);
+
+    // `row` at any alignment; it itself if it is of this type, else good until the next call.
+    const std::byte* convert(const std::byte* row, DType from);
+
+  private:
+    void read_floats(const std::byte* row, DType from);
+    void pack();
+
+    DType to_;
+    std::vector<float> values_;
+    std::vector<std::byte> packed_;
+};
+
 class WeightRows {
   public:
     // The blocks of one segment; they outlive this.
@@ -19,13 +36,15 @@ class WeightRows {
     const std::byte* row(int index);
 
   private:
-    void read_floats(const WeightBlock& block, const std::byte* data);
-    void pack();
+    const std::byte* find(const WeightBlock& block, int index);
 
     std::span<const WeightBlock> blocks_;
-    DType stored_;
-    std::vector<float> values_;
-    std::vector<std::byte> packed_;
+    RowConverter converter_;
+    // Rows of a block that were read together.
+    const WeightBlock* ahead_ = nullptr;
+    int first_ = 0, last_ = 0;
+    const std::byte* rows_ = nullptr;
+    std::vector<std::byte> room_;
 };
 
 }  // namespace aerie

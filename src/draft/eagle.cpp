@@ -49,9 +49,6 @@ DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
     if (type != plan.lm_head_type)
         bytes.types[type] += dense_bytes(type, plan.target.vocab, plan.target.hidden);
     bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
-    bytes.loading = loading_bytes(tensors, shapes, plan.weights);
-    if (type != plan.lm_head_type)
-        bytes.loading = std::max(bytes.loading, bytes.weights + plan.lm_head_bytes);
     EagleScratch scratch;
     TensorPlan rooms;
     scratch.add_to(rooms, head, reach.rows(plan.pass_rows));

@@ -21,7 +21,6 @@ struct DraftPlan {
     const ModelConfig* head = nullptr;    // its configuration
     std::optional<DType> weights;         // unset: as stored
     DType lm_head_type = DType::F32;      // that the target's LM head is stored in
-    size_t lm_head_bytes = 0;             // what reading it again takes
     DType kv = DType::F16;
     int context = 0;    // most positions of a text
     int pass_rows = 0;  // most rows that observe is given
@@ -30,8 +29,7 @@ struct DraftPlan {
 
 struct DraftBytes {
     size_t weights = 0, scratch = 0;
-    WeightTypes types;   // what of the weights are matrices
-    size_t loading = 0;  // the most while weights are loaded, they included
+    WeightTypes types;  // what of the weights are matrices
 };
 
 // Weights on a device, shared by all drafters that are made of them.

@@ -7,6 +7,33 @@
 
 namespace aerie {
 
+namespace {
+
+// Tells how much of a model is loaded, for as long as this lives.
+class LoadProgress {
+  public:
+    LoadProgress(ModelSource& source, const LoadOptions& options) : tensors_(source.tensors) {
+        if (!options.on_progress) return;
+        const std::string what = "loading " + source.path.string();
+        const size_t all = tensors_.size_bytes();
+        options.on_progress(what);
+        tensors_.on_loaded = [=, done = size_t(0),
+                              show = options.on_progress](size_t bytes) mutable {
+            done += bytes;
+            show(what + ": " + std::to_string(done >> 20) + " of " + std::to_string(all >> 20) +
+                 " MiB");
+        };
+    }
+    ~LoadProgress() { tensors_.on_loaded = nullptr; }
+    LoadProgress(const LoadProgress&) = delete;
+    LoadProgress& operator=(const LoadProgress&) = delete;
+
+  private:
+    Checkpoint& tensors_;
+};
+
+}  // namespace
+
 Model::Model(ModelFiles files, const LoadOptions& options)
     : Model(std::move(files), options,
             open_device(options.device, {.threads = options.threads,
@@ -17,7 +44,7 @@ Model::Model(ModelFiles files, const LoadOptions& options)
 Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
     : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
     files_.reserve(options_, *backend_);
-    if (options.on_progress) options.on_progress("loading " + files_.target.path.string());
+    const LoadProgress progress(files_.target, options);
     target_ = make_target(*backend_, files_.config, files_.target.tensors, options.weights,
                           target_limits(limits()));
 }
@@ -31,7 +58,7 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
     if (method.load) {
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.load];
         if (!weights) {
-            if (options_.on_progress) options_.on_progress("loading " + files_.head->path.string());
+            const LoadProgress progress(*files_.head, options_);
             weights = load_draft_weights(source);
         }
         source.weights = weights;

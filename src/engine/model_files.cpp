@@ -99,7 +99,6 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .head = head_config ? &*head_config : nullptr,
             .weights = draft_weights,
             .lm_head_type = options.weights.value_or(stored),
-            .lm_head_bytes = lm_head ? read_bytes(*lm_head, draft_weights) : 0,
             .kv = limits.kv,
             .context = limits.context,
             .pass_rows = limits.pass_rows(),
@@ -128,17 +127,13 @@ MemoryPlan ModelFiles::plan(const LoadOptions& options, const Backend& backend) 
     plan.scratch = batch_bytes(config, limits, reach) +
                    target_scratch_bytes(config, target_limits(limits)) +
                    backend.scratch_bytes(this->limits(options, backend.capabilities()));
-    size_t loading = loading_bytes(target.tensors, tensors, options.weights);
     if (method.bytes) {
         const DraftBytes draft = method.bytes(draft_plan(options.draft, options, limits));
         plan.head_types = draft.types;
         plan.head_weights = draft.weights;
         plan.scratch += draft.scratch;
-        loading = std::max(loading, plan.target_weights + draft.loading);
     }
     plan.program = program_bytes(target, config);
-    const size_t loaded = plan.total() - plan.program;
-    plan.loading = loading > loaded ? loading - loaded : 0;
     return plan;
 }
 

@@ -39,11 +39,8 @@ struct MemoryPlan {
     size_t kv_cache = 0;                   // of the target
     size_t scratch = 0;  // activations, logits, the head's buffers and cache, thread scratch
     size_t program = 0;  // code, tokenizer and allocator
-    size_t loading = 0;  // file data while weights are packed, beyond all that comes later
 
-    size_t total() const {
-        return target_weights + head_weights + kv_cache + scratch + program + loading;
-    }
+    size_t total() const { return target_weights + head_weights + kv_cache + scratch + program; }
 };
 
 struct ModelFiles {

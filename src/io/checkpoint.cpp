@@ -139,16 +139,28 @@ std::string Checkpoint::describe(const NamedTensor& tensor) const {
     return path.string() + ": tensor " + in_quotes(tensor.name);
 }
 
-std::unique_ptr<std::byte[]> Checkpoint::read(const NamedTensor& tensor, DType as) const {
+const InputFile& Checkpoint::file_of(const NamedTensor& tensor) const {
+    return *files_[file_of_.at(tensor.name)].bytes;
+}
+
+void Checkpoint::read(const NamedTensor& tensor, DType as, size_t first,
+                      std::span<std::byte> out) const {
     assert(as == tensor.dtype || (is_quantised(tensor.dtype) && as == DType::F32));
-    const size_t bytes = aerie::size_bytes(as, elements_in(tensor.dtype, tensor.data.size_bytes));
-    auto data = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    const std::span out(data.get(), bytes);
-    if (fill_)
-        fill_(tensor, as, out);
-    else
-        read_tensor(*files_[file_of_.at(tensor.name)].bytes, tensor, out, describe(tensor));
+    if (fill_) return fill_(tensor, as, first, out);
+    const size_t from = aerie::size_bytes(tensor.dtype, first);
+    assert(as == tensor.dtype && from + out.size() <= tensor.data.size_bytes);
+    file_of(tensor).read(tensor.data.begin + from, out);
+}
+
+std::unique_ptr<std::byte[]> Checkpoint::read(const NamedTensor& tensor) const {
+    check(tensor);
+    auto data = std::make_unique_for_overwrite<std::byte[]>(tensor.data.size_bytes);
+    read(tensor, tensor.dtype, 0, {data.get(), tensor.data.size_bytes});
     return data;
+}
+
+void Checkpoint::check(const NamedTensor& tensor) const {
+    if (!fill_) check_tensor(file_of(tensor), tensor, describe(tensor));
 }
 
 FileTypes Checkpoint::file_types() const {

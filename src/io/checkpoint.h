@@ -26,9 +26,10 @@ class Checkpoint {
     // found twice, or listed in the index and absent from its shard, is refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
 
-    // Tensors that are made when they are read: `fill` gives the data of one, in a type that
-    // `read` takes. `name` stands for the folder.
-    using Fill = std::function<void(const NamedTensor&, DType as, std::span<std::byte> out)>;
+    // Tensors that are made when they are read: `fill` does what `read` does. `name` stands for
+    // the folder.
+    using Fill =
+        std::function<void(const NamedTensor&, DType as, size_t first, std::span<std::byte> out)>;
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
                                 Fill fill, FileTypes types = {});
 
@@ -36,16 +37,21 @@ class Checkpoint {
     // Throws Error naming file, tensor and both shapes unless it is there with this shape and holds
     // weights.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
-    // The data of one of the tensors, in memory of its own: in its type, or of one that is
-    // quantised the values before that (F32). Throws Error naming the file if that has become
-    // shorter, or has a checksum that differs.
-    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType as) const;
-    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const {
-        return read(tensor, tensor.dtype);
-    }
+    // Elements of one of the tensors from `first` on, whole rows: in its type, or of one that is
+    // quantised the values before that (F32). Several threads may read at once. Throws Error naming
+    // the file if that has become shorter.
+    void read(const NamedTensor& tensor, DType as, size_t first, std::span<std::byte> out) const;
+    // All of it, in memory of its own, its checksum looked at.
+    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const;
+    // Throws Error naming the file if the tensor has a checksum that differs.
+    void check(const NamedTensor& tensor) const;
 
     // "folder/model.safetensors: tensor 'name'", for errors.
     std::string describe(const NamedTensor& tensor) const;
+
+    // Called with the bytes of tensors that a device has taken, from the thread that loads; may be
+    // empty.
+    std::function<void(size_t)> on_loaded;
 
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
@@ -57,6 +63,7 @@ class Checkpoint {
         std::string name;
         std::unique_ptr<const InputFile> bytes;
     };
+    const InputFile& file_of(const NamedTensor& tensor) const;
     using Reader = std::vector<NamedTensor>(const ByteSource&, const std::string& file);
     std::vector<NamedTensor> read_file(const std::string& name, Reader* read);
     void read_shards(const std::string& index, Reader* read);

@@ -2,31 +2,17 @@
 #include "io/gguf_config.h"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "io/gguf_keys.h"
 
 namespace aerie {
 
 namespace {
-
-// What a key is called on both sides; in GGUF it follows the architecture's name.
-struct KeyRow {
-    const char *gguf, *hugging_face;
-};
-constexpr std::array kIntegers{
-    KeyRow{"embedding_length", "hidden_size"},
-    KeyRow{"block_count", "num_hidden_layers"},
-    KeyRow{"context_length", "max_position_embeddings"},
-    KeyRow{"attention.head_count", "num_attention_heads"},
-    KeyRow{"attention.head_count_kv", "num_key_value_heads"},
-    KeyRow{"attention.key_length", "head_dim"},
-    KeyRow{"attention.sliding_window", "sliding_window"},
-    KeyRow{"expert_used_count", "num_experts_per_tok"},
-};
 
 class Keys {
   public:
@@ -45,6 +31,9 @@ class Keys {
     }
     double number(const std::string& key, double fallback) const {
         return find(key) ? number(key) : fallback;
+    }
+    bool boolean(const std::string& key, bool fallback) const {
+        return find(key) ? metadata_.boolean(prefix_ + key) : fallback;
     }
     [[noreturn]] void fail(const std::string& key, const std::string& why) const {
         throw Error(metadata_.file() + ": " + in_quotes(prefix_ + key) + " " + why);
@@ -74,8 +63,9 @@ std::vector<float> factors_of(const Gguf& gguf) {
 // YaRN's attention factor is made of its own part and the factor's.
 Json yarn(const Keys& keys, double factor) {
     Json scaling = Json::Object{{"rope_type", "yarn"}, {"factor", factor}};
-    for (const auto& [gguf, hugging_face] : {KeyRow{"rope.scaling.yarn_beta_fast", "beta_fast"},
-                                             KeyRow{"rope.scaling.yarn_beta_slow", "beta_slow"}})
+    for (const auto& [gguf, hugging_face] :
+         {GgufKeyRow{"rope.scaling.yarn_beta_fast", "beta_fast"},
+          GgufKeyRow{"rope.scaling.yarn_beta_slow", "beta_slow"}})
         if (keys.find(gguf)) scaling.set(hugging_face, keys.number(gguf));
     double own = keys.number("rope.scaling.attn_factor", 1);
     own = keys.number("rope.scaling.yarn_attn_factor", own);
@@ -137,7 +127,39 @@ void add_experts(Json& config, const Keys& keys, GgufArchitecture architecture) 
     config.set("intermediate_size", keys.integer("feed_forward_length", own));
     config.set("moe_intermediate_size", own);
     config.set("num_experts", experts);
-    config.set("norm_topk_prob", true);  // what every program that reads such files does
+    // Without the key, what every program that reads such files does.
+    config.set("norm_topk_prob", keys.boolean("expert_weights_norm", true));
+    Json::Array dense;
+    for (const GgufTensor& tensor : keys.gguf().tensors()) {
+        constexpr std::string_view kBefore = "blk.", kAfter = ".ffn_gate.weight";
+        std::string_view name = tensor.name;
+        if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) continue;
+        name = name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
+        int layer = -1;
+        std::from_chars(name.data(), name.data() + name.size(), layer);
+        if (layer >= 0) dense.emplace_back(layer);
+    }
+    if (!dense.empty()) config.set("mlp_only_layers", std::move(dense));
+}
+
+// Which layers have the window; all of them unless the file says.
+void add_windows(Json& config, const Keys& keys) {
+    constexpr const char* kPattern = "attention.sliding_window_pattern";
+    if (!keys.find("attention.sliding_window")) {
+        // None, whatever the architecture has where config.json says nothing.
+        config.set("sliding_window", Json());
+        return;
+    }
+    config.set("use_sliding_window", true);
+    config.set("max_window_layers", 0);
+    const GgufValue* pattern = keys.find(kPattern);
+    if (!pattern) return;
+    if (!pattern->is_array() || pattern->type() != GgufType::Bool)
+        keys.fail(kPattern, "is no array of booleans; that is not implemented");
+    Json::Array types;
+    for (size_t i = 0; i < pattern->size(); ++i)
+        types.emplace_back(pattern->boolean(i) ? "sliding_attention" : "full_attention");
+    config.set("layer_types", std::move(types));
 }
 
 }  // namespace
@@ -169,10 +191,9 @@ Json gguf_config(const Gguf& gguf) {
     const GgufArchitecture architecture = architecture_of(gguf);
     const Keys keys(gguf);
     Json config = Json::Object{{"model_type", model_type(keys, architecture)}};
-    for (const KeyRow& row : kIntegers)
+    for (const GgufKeyRow& row : kGgufIntegers)
         if (keys.find(row.gguf)) config.set(row.hugging_face, keys.integer(row.gguf));
-    // Without it there is none, whatever the architecture has where config.json says nothing.
-    if (!keys.find("attention.sliding_window")) config.set("sliding_window", Json());
+    add_windows(config, keys);
     const int64_t key_length = keys.integer("attention.key_length", 0);
     for (const char* same : {"attention.value_length", "rope.dimension_count"})
         if (key_length > 0 && keys.integer(same, key_length) != key_length)

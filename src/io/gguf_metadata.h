@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,18 @@ class GgufValue {
     // lengths beyond the file's end are refused. `what` names the value. Throws Error.
     static GgufValue read(GgufCursor& cursor, const std::string& what);
 
+    // One that is to be written.
+    static GgufValue of(uint32_t value);
+    static GgufValue of(float value);
+    static GgufValue of(bool value);
+    static GgufValue of(std::string_view value);
+    static GgufValue list(std::span<const int32_t> values);
+    static GgufValue list(std::span<const float> values);
+    static GgufValue list(std::span<const bool> values);
+    static GgufValue list(const std::vector<std::string_view>& values);
+    // Appends what stands in a file: the type and the value.
+    void write(std::string& out) const;
+
     GgufType type() const { return type_; }  // of the elements, if it is an array
     bool is_array() const { return is_array_; }
     bool is_integers() const;  // of any size
@@ -52,6 +65,8 @@ class GgufValue {
     bool boolean(size_t i = 0) const;
 
   private:
+    template <class T>
+    static GgufValue plain(GgufType type, bool is_array, std::span<const T> values);
     void read_elements(GgufCursor& cursor, const std::string& what);
     uint64_t raw(size_t i) const;
 

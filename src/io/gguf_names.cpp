@@ -13,7 +13,7 @@ constexpr unsigned bit(GgufArchitecture architecture) {
 constexpr unsigned kLlama = bit(GgufArchitecture::Llama), kQwen2 = bit(GgufArchitecture::Qwen2),
                    kQwen3 = bit(GgufArchitecture::Qwen3),
                    kQwen3Moe = bit(GgufArchitecture::Qwen3Moe),
-                   kAll = kLlama | kQwen2 | kQwen3 | kQwen3Moe, kDense = kAll & ~kQwen3Moe;
+                   kAll = kLlama | kQwen2 | kQwen3 | kQwen3Moe;
 
 struct ArchitectureRow {
     std::string_view name;
@@ -34,7 +34,7 @@ constexpr std::array kNames{
     NameRow{"token_embd", "model.embed_tokens"},
     NameRow{"output_norm", "model.norm"},
     NameRow{"output", "lm_head"},
-    NameRow{"rope_freqs", "", kLlama},
+    NameRow{"rope_freqs", ""},
     NameRow{"blk.#.attn_norm", "model.layers.#.input_layernorm"},
     NameRow{"blk.#.attn_q", "model.layers.#.self_attn.q_proj", kAll, true},
     NameRow{"blk.#.attn_k", "model.layers.#.self_attn.k_proj", kAll, true},
@@ -43,9 +43,9 @@ constexpr std::array kNames{
     NameRow{"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm", kQwen3 | kQwen3Moe},
     NameRow{"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm", kQwen3 | kQwen3Moe},
     NameRow{"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
-    NameRow{"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj", kDense, true},
-    NameRow{"blk.#.ffn_up", "model.layers.#.mlp.up_proj", kDense, true},
-    NameRow{"blk.#.ffn_down", "model.layers.#.mlp.down_proj", kDense, true},
+    NameRow{"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj", kAll, true},
+    NameRow{"blk.#.ffn_up", "model.layers.#.mlp.up_proj", kAll, true},
+    NameRow{"blk.#.ffn_down", "model.layers.#.mlp.down_proj", kAll, true},
     // Experts, stacked; the first files of Mixtral had one tensor each.
     NameRow{"blk.#.ffn_gate_inp", "model.layers.#.block_sparse_moe.gate", kLlama},
     NameRow{"blk.#.ffn_gate_exps", "model.layers.#.block_sparse_moe.experts.*.w1", kLlama},
@@ -110,6 +110,22 @@ GgufName filled(const NameRow& row, const Numbers& numbers, std::string_view end
     return result;
 }
 
+// The tensor's name without .weight or .bias; empty: it has neither.
+std::string_view stem_of(std::string_view name) {
+    const size_t dot = std::min(name.rfind('.'), name.size());
+    const std::string_view ending = name.substr(dot);
+    return ending == ".weight" || ending == ".bias" ? name.substr(0, dot) : std::string_view();
+}
+
+bool fits(const NameRow& row, GgufArchitecture architecture, std::string_view ending) {
+    return (row.architectures & bit(architecture)) && (ending != ".bias" || row.has_bias);
+}
+
+bool is_rotary(const NameRow& row, GgufArchitecture architecture) {
+    return architecture == GgufArchitecture::Llama &&
+           (row.gguf == "blk.#.attn_q" || row.gguf == "blk.#.attn_k");
+}
+
 }  // namespace
 
 std::optional<GgufArchitecture> find_architecture(std::string_view name) {
@@ -119,21 +135,39 @@ std::optional<GgufArchitecture> find_architecture(std::string_view name) {
 }
 
 std::optional<GgufName> hugging_face_name(GgufArchitecture architecture, std::string_view name) {
-    const size_t dot = std::min(name.rfind('.'), name.size());
-    const std::string_view ending = name.substr(dot), stem = name.substr(0, dot);
-    if (ending != ".weight" && ending != ".bias") return std::nullopt;
+    const std::string_view stem = stem_of(name), ending = name.substr(stem.size());
     for (const NameRow& row : kNames) {
         Numbers numbers;
-        if (!(row.architectures & bit(architecture)) || (ending == ".bias" && !row.has_bias) ||
-            !matches(row.gguf, stem, numbers))
+        if (stem.empty() || !fits(row, architecture, ending) || !matches(row.gguf, stem, numbers))
             continue;
         if (row.hugging_face.empty()) return GgufName{GgufRole::Factors, "", ""};
         GgufName result = filled(row, numbers, ending);
-        const bool is_rotary = row.gguf == "blk.#.attn_q" || row.gguf == "blk.#.attn_k";
-        if (architecture == GgufArchitecture::Llama && is_rotary) result.role = GgufRole::Rotary;
+        if (is_rotary(row, architecture)) result.role = GgufRole::Rotary;
         return result;
     }
     return std::nullopt;
+}
+
+std::optional<GgufPlace> gguf_place(GgufArchitecture architecture, std::string_view name) {
+    const std::string_view stem = stem_of(name), ending = name.substr(stem.size());
+    for (const NameRow& row : kNames) {
+        Numbers numbers;
+        if (stem.empty() || !fits(row, architecture, ending) ||
+            !matches(row.hugging_face, stem, numbers))
+            continue;
+        GgufPlace place{.name = "", .is_rotary = is_rotary(row, architecture)};
+        for (const char c : row.gguf) place.name += c == '#' ? numbers.layer : std::string(1, c);
+        place.name += ending;
+        if (!numbers.expert.empty()) place.expert = std::stoi(numbers.expert);
+        return place;
+    }
+    return std::nullopt;
+}
+
+std::string_view name(GgufArchitecture architecture) {
+    for (const ArchitectureRow& row : kArchitectures)
+        if (row.architecture == architecture) return row.name;
+    return "";
 }
 
 }  // namespace aerie

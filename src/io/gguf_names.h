@@ -29,4 +29,15 @@ struct GgufName {
 // What Hugging Face calls the tensor `name`; nothing: the architecture has no such tensor.
 std::optional<GgufName> hugging_face_name(GgufArchitecture architecture, std::string_view name);
 
+// The other way round; of an expert the name of the stack, and which of it.
+struct GgufPlace {
+    std::string name;
+    bool is_rotary = false;
+    int expert = -1;  // -1: none
+};
+std::optional<GgufPlace> gguf_place(GgufArchitecture architecture, std::string_view name);
+
+// general.architecture.
+std::string_view name(GgufArchitecture architecture);
+
 }  // namespace aerie

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 
 namespace aerie {
 
@@ -16,10 +15,10 @@ inline size_t row_in_pairs(size_t row, size_t head_dim) {
     const size_t head = row / head_dim, in_head = row % head_dim, half = head_dim / 2;
     return head * head_dim + in_head % half * 2 + in_head / half;
 }
-
-// Copies whole rows, of any element type: a weight's of row_bytes each, or the elements of a bias.
-// `pairs` and `halves` have the same size, whole heads, and do not overlap. Throws Error otherwise.
-void halves_from_pairs(std::span<const std::byte> pairs, std::span<std::byte> halves,
-                       size_t head_dim, size_t row_bytes);
+// The other way round.
+inline size_t row_in_halves(size_t row, size_t head_dim) {
+    const size_t head = row / head_dim, in_head = row % head_dim;
+    return head * head_dim + in_head / 2 + in_head % 2 * (head_dim / 2);
+}
 
 }  // namespace aerie

@@ -2,6 +2,7 @@
 #include "io/gguf_weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "core/error.h"
@@ -24,6 +25,7 @@ struct Place {
     int64_t rows() const { return tensor.shape.front(); }
     int64_t elements() const { return tensor.rows() * tensor.row_elements(); }
     size_t bytes_as(DType type) const { return size_bytes(type, size_t(elements())); }
+    size_t row_bytes() const { return tensor.data.size_bytes / size_t(rows()); }
 };
 
 class GgufWeights {
@@ -32,12 +34,13 @@ class GgufWeights {
 
     void add(const GgufTensor& tensor, GgufArchitecture architecture, int head_dim);
     std::vector<NamedTensor> tensors() const;
-    void read(const std::string& name, DType as, std::span<std::byte> out) const;
+    void read(const std::string& name, DType as, size_t first, std::span<std::byte> out) const;
 
   private:
     void place(const std::string& name, Place at);
     void read_rows(const Place& place, int64_t first, int64_t count, DType as,
                    std::span<std::byte> out) const;
+    void read_blocks(const Place& place, int64_t first, int64_t count, std::byte* out) const;
 
     std::shared_ptr<const Gguf> gguf_;
     std::map<std::string, Place> places_;  // by our names
@@ -78,33 +81,49 @@ std::vector<NamedTensor> GgufWeights::tensors() const {
     return tensors;
 }
 
-void GgufWeights::read(const std::string& name, DType as, std::span<std::byte> out) const {
+void GgufWeights::read(const std::string& name, DType as, size_t first,
+                       std::span<std::byte> out) const {
     constexpr int64_t kChunkElements = 1 << 18;
     const Place& place = places_.at(name);
-    const int64_t rows = place.rows(), row_elements = place.elements() / rows;
-    const int64_t head = std::max(place.head_dim, 1);
-    const int64_t grain = std::max<int64_t>(kChunkElements / (row_elements * head), 1) * head;
-    const int64_t row_bytes = int64_t(out.size()) / rows;
-    share(rows, grain, [&](int64_t first, int64_t last) {
-        for (int64_t row = first; row < last; row += grain) {
-            const int64_t count = std::min(grain, last - row);
-            read_rows(place, row, count, as,
-                      out.subspan(size_t(row * row_bytes), size_t(count * row_bytes)));
+    const int64_t row_elements = place.elements() / place.rows();
+    const size_t row_bytes = size_bytes(as, size_t(row_elements));
+    const int64_t first_row = int64_t(first) / row_elements;
+    const int64_t grain = std::max<int64_t>(kChunkElements / row_elements, 1);
+    share(int64_t(out.size() / row_bytes), grain, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; row += grain) {
+            const int64_t count = std::min(grain, end - row);
+            read_rows(place, first_row + row, count, as,
+                      out.subspan(size_t(row) * row_bytes, size_t(count) * row_bytes));
         }
     });
 }
 
 void GgufWeights::read_rows(const Place& place, int64_t first, int64_t count, DType as,
                             std::span<std::byte> out) const {
-    const size_t row_bytes = place.tensor.data.size_bytes / size_t(place.rows());
-    std::vector<std::byte> blocks(size_t(count) * row_bytes);
-    gguf_->read(place.tensor, size_t(first) * row_bytes, blocks);
-    if (place.head_dim > 0) {
-        std::vector<std::byte> halves(blocks.size());
-        halves_from_pairs(blocks, halves, size_t(place.head_dim), row_bytes);
-        blocks.swap(halves);
-    }
+    std::vector<std::byte> blocks(size_t(count) * place.row_bytes());
+    read_blocks(place, first, count, blocks.data());
     convert(place.tensor.type, blocks, as, out, gguf_->describe(place.tensor));
+}
+
+// Rows in our order. Those of half a head lie in the file with the other half's between them.
+void GgufWeights::read_blocks(const Place& place, int64_t first, int64_t count,
+                              std::byte* out) const {
+    const size_t row_bytes = place.row_bytes();
+    if (place.head_dim == 0)
+        return gguf_->read(place.tensor, size_t(first) * row_bytes,
+                           {out, size_t(count) * row_bytes});
+    const int64_t half = place.head_dim / 2;
+    std::vector<std::byte> pairs;
+    while (count > 0) {
+        const int64_t together = std::min(count, half - first % half);
+        const size_t begin = row_in_pairs(size_t(first), size_t(place.head_dim));
+        pairs.resize(size_t(2 * together - 1) * row_bytes);
+        gguf_->read(place.tensor, begin * row_bytes, pairs);
+        for (int64_t i = 0; i < together; ++i, out += row_bytes)
+            std::memcpy(out, &pairs[size_t(2 * i) * row_bytes], row_bytes);
+        first += together;
+        count -= together;
+    }
 }
 
 }  // namespace
@@ -118,8 +137,9 @@ Checkpoint gguf_weights(const std::filesystem::path& path, std::shared_ptr<const
         weights->add(tensor, architecture, head_dim);
         file_types[name(tensor.type)] += tensor.data.size_bytes;
     }
-    const auto fill = [weights](const NamedTensor& tensor, DType as, std::span<std::byte> out) {
-        weights->read(tensor.name, as, out);
+    const auto fill = [weights](const NamedTensor& tensor, DType as, size_t first,
+                                std::span<std::byte> out) {
+        weights->read(tensor.name, as, first, out);
     };
     return Checkpoint::generated(path.string(), weights->tensors(), fill, std::move(file_types));
 }

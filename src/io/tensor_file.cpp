@@ -11,15 +11,14 @@ namespace {
 
 constexpr size_t kMaxDims = 8;
 
-// Continues a checksum over bytes of the file that nobody keeps.
-uint32_t crc_of_range(const ByteSource& file, size_t begin, size_t end, uint32_t crc) {
+uint32_t crc_of(const ByteSource& file, const FileRange& range) {
     constexpr size_t kBlockBytes = 1 << 20;
-    std::vector<std::byte> block(std::min(kBlockBytes, end - begin));
-    while (begin < end) {
-        const std::span part = std::span(block).first(std::min(block.size(), end - begin));
-        file.read(begin, part);
-        crc = crc32(crc, part);
-        begin += part.size();
+    std::vector<std::byte> block(std::min(kBlockBytes, range.size_bytes));
+    uint32_t crc = 0;
+    for (size_t at = range.begin; at < range.end(); at += block.size()) {
+        block.resize(std::min(block.size(), range.end() - at));
+        file.read(at, block);
+        crc = crc32(crc, block);
     }
     return crc;
 }
@@ -35,14 +34,10 @@ std::string shape_text(std::span<const int64_t> shape) {
     return text + "]";
 }
 
-void read_tensor(const ByteSource& file, const NamedTensor& tensor, std::span<std::byte> out,
-                 const std::string& what) {
-    file.read(tensor.data.begin, out);
-    const auto& [all, expected] = tensor.checked;
-    if (expected == 0) return;
-    uint32_t crc = crc_of_range(file, all.begin, tensor.data.begin, 0);
-    crc = crc_of_range(file, tensor.data.end(), all.end(), crc32(crc, out));
-    if (crc != expected) throw Error(what + " is damaged: its checksum differs");
+void check_tensor(const ByteSource& file, const NamedTensor& tensor, const std::string& what) {
+    const auto& [range, expected] = tensor.checked;
+    if (expected != 0 && crc_of(file, range) != expected)
+        throw Error(what + " is damaged: its checksum differs");
 }
 
 std::string read_checked(const ByteSource& file, const CheckedRange& part,

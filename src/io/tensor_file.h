@@ -35,9 +35,8 @@ struct NamedTensor {
     std::string shape_text() const { return aerie::shape_text(shape); }
 };
 
-// The data of a tensor. Throws Error (naming `what`) if the checksum is another one.
-void read_tensor(const ByteSource& file, const NamedTensor& tensor, std::span<std::byte> out,
-                 const std::string& what);
+// Throws Error (naming `what`) if the checksum of a tensor that has one is another one.
+void check_tensor(const ByteSource& file, const NamedTensor& tensor, const std::string& what);
 
 // A small part of a file. Errors as above.
 std::string read_checked(const ByteSource& file, const CheckedRange& part, const std::string& what);

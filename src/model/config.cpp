@@ -118,13 +118,17 @@ void parse_biases(const Fields& fields, ModelConfig& config) {
 // What an architecture has that its configuration does not say.
 struct Architecture {
     const char* type;  // model_type
+    const char* class_name;
     bool qkv_bias, qk_norm;
     Windows windows;
 };
 constexpr Architecture kArchitectures[] = {
-    {"llama", false, false, Windows::never},        {"mistral", false, false, Windows::everywhere},
-    {"qwen2", true, false, Windows::later},         {"qwen3", false, true, Windows::later},
-    {"mixtral", false, false, Windows::everywhere}, {"qwen3_moe", false, true, Windows::later}};
+    {"llama", "LlamaForCausalLM", false, false, Windows::never},
+    {"mistral", "MistralForCausalLM", false, false, Windows::everywhere},
+    {"qwen2", "Qwen2ForCausalLM", true, false, Windows::later},
+    {"qwen3", "Qwen3ForCausalLM", false, true, Windows::later},
+    {"mixtral", "MixtralForCausalLM", false, false, Windows::everywhere},
+    {"qwen3_moe", "Qwen3MoeForCausalLM", false, true, Windows::later}};
 
 const Architecture& architecture_of(const Fields& fields) {
     const std::string type = fields.string("model_type", "missing");
@@ -137,6 +141,12 @@ const Architecture& architecture_of(const Fields& fields) {
 }
 
 }  // namespace
+
+const char* class_name(const std::string& model_type) {
+    for (const Architecture& one : kArchitectures)
+        if (model_type == one.type) return one.class_name;
+    return "LlamaForCausalLM";
+}
 
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
     const Fields fields(json, source);

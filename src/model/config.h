@@ -44,6 +44,9 @@ struct ModelConfig {
 // What passes of up to `rows` rows over `slots` KV slots ask of a backend.
 Limits pass_limits(const ModelConfig& config, int rows, int slots);
 
+// What transformers calls the model of such a config.json: "LlamaForCausalLM".
+const char* class_name(const std::string& model_type);
+
 // A target's config.json. `source` names the file in errors. Throws Error for anything that is
 // missing, out of range, contradictory or not implemented.
 ModelConfig parse_model_config(const Json& json, const std::string& source);

@@ -11,7 +11,6 @@ namespace {
 
 constexpr ExpertNames kExpertNames[] = {
     {.type = "mixtral",
-     .class_name = "MixtralForCausalLM",
      .count = "num_local_experts",
      .intermediate = "intermediate_size",
      .normalised = nullptr,
@@ -22,7 +21,6 @@ constexpr ExpertNames kExpertNames[] = {
      .up = "w3.weight",
      .down = "w2.weight"},
     {.type = "qwen3_moe",
-     .class_name = "Qwen3MoeForCausalLM",
      .count = "num_experts",
      .intermediate = "moe_intermediate_size",
      .normalised = "norm_topk_prob",

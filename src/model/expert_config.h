@@ -10,8 +10,7 @@ namespace aerie {
 
 // An architecture whose layers may have experts: fields of config.json, and tensors of a layer.
 struct ExpertNames {
-    const char* type;        // model_type
-    const char* class_name;  // as in "architectures"
+    const char* type;  // model_type
     const char *count, *intermediate;
     const char* normalised;  // null: always
     bool some_are_dense;     // whether decoder_sparse_step and mlp_only_layers say which layers

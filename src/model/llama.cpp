@@ -1,7 +1,6 @@
 // LLaMA: embedding, decoder layers, final norm, LM head.
 #include <algorithm>
 #include <cassert>
-#include <set>
 
 #include "core/error.h"
 #include "model/decoder_layer.h"
@@ -11,16 +10,6 @@
 namespace aerie {
 
 namespace {
-
-// Without a bias that is there the model would say something else.
-void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint) {
-    std::set<std::string> known;
-    for (const TensorShape& tensor : target_tensors(config)) known.insert(tensor.name);
-    for (const auto& [name, tensor] : checkpoint.tensors())
-        if (name.ends_with(".bias") && !known.contains(name))
-            throw Error(checkpoint.folder().string() + ": '" + name +
-                        "' is there, but the configuration asks for no such bias");
-}
 
 class Llama final : public Target {
   public:

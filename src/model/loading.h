@@ -16,12 +16,4 @@ size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>
 
 size_t sum(const WeightTypes& types);
 
-// What reading a tensor to store it as `as` takes.
-size_t read_bytes(const NamedTensor& tensor, std::optional<DType> as);
-
-// The most that is in memory while they are loaded in this order: what is read, and what is on the
-// device by then.
-size_t loading_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
-                     std::optional<DType> as);
-
 }  // namespace aerie

@@ -138,8 +138,12 @@ void parse_scaling(Rope& rope, const Fields& fields, int context) {
 
 }  // namespace
 
+double Rope::plain_frequency(int pair, int head_dim) const {
+    return 1.0 / std::pow(theta, 2.0 * pair / head_dim);
+}
+
 double Rope::frequency(int pair, int head_dim) const {
-    const double plain = 1.0 / std::pow(theta, 2.0 * pair / head_dim);
+    const double plain = plain_frequency(pair, head_dim);
     switch (scaling) {
         case Scaling::linear:
             return plain / factor;
@@ -175,6 +179,49 @@ Rope parse_rope(const Fields& fields, int context) {
     if (rope.scaling == Rope::Scaling::yarn && rope.theta <= 1)
         fields.fail("'rope_theta' must be above 1 for yarn");
     return rope;
+}
+
+Json rope_json(const Rope& rope) {
+    Json json = Json::Object{{"factor", rope.factor}};
+    const auto trained = [&] {
+        json.set("original_max_position_embeddings", rope.trained_context);
+    };
+    switch (rope.scaling) {
+        case Rope::Scaling::none:
+            return {};
+        case Rope::Scaling::linear:
+            json.set("rope_type", "linear");
+            break;
+        case Rope::Scaling::llama3:
+            json.set("rope_type", "llama3");
+            json.set("low_freq_factor", rope.low);
+            json.set("high_freq_factor", rope.high);
+            trained();
+            break;
+        case Rope::Scaling::yarn:
+            json.set("rope_type", "yarn");
+            json.set("beta_fast", rope.fast);
+            json.set("beta_slow", rope.slow);
+            json.set("truncate", !rope.exact);
+            json.set("attention_factor", rope.attention);
+            trained();
+            break;
+        case Rope::Scaling::factors:
+            return Json::Object{{"rope_type", "factors"},
+                                {"factors", Json::Array(rope.factors.begin(), rope.factors.end())}};
+    }
+    return json;
+}
+
+Rope with_factors(const Rope& rope, int head_dim) {
+    const FloatEnvironment environment;
+    Rope made;
+    made.theta = rope.theta;
+    made.scaling = Rope::Scaling::factors;
+    for (int pair = 0; pair < head_dim / 2; ++pair)
+        made.factors.push_back(
+            float(made.plain_frequency(pair, head_dim) / rope.frequency(pair, head_dim)));
+    return made;
 }
 
 Vector make_rope_table(Backend& be, int positions, int head_dim, const Rope& rope) {

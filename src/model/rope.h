@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/tensor_plan.h"
+#include "io/json.h"
 
 namespace aerie {
 
@@ -34,11 +35,18 @@ struct Rope {
     std::vector<float> factors;  // head_dim / 2
 
     double frequency(int pair, int head_dim) const;
+    double plain_frequency(int pair, int head_dim) const;  // not scaled
 };
 
 // Of config.json, in the spellings of all releases; `context`: positions that the model takes.
 // Throws Error naming the field.
 Rope parse_rope(const Fields& fields, int context);
+
+// As rope_scaling of a config.json says it; null: nothing is scaled.
+Json rope_json(const Rope& rope);
+
+// The same frequencies with a factor for each pair, as GGUF says what it has no other words for.
+Rope with_factors(const Rope& rope, int head_dim);
 
 // RoPE table F32 [positions, head_dim]: cosines of the angles, then sines. Frequencies and angles
 // are rounded to f32 as the training frameworks do.

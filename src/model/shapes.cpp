@@ -144,25 +144,48 @@ Json sizes_json(const ModelConfig& config) {
     return json;
 }
 
+namespace {
+
+void add_windows(Json& json, const ModelConfig& config) {
+    Json::Array types;
+    int widest = 0;
+    for (const int window : config.windows) {
+        types.emplace_back(window > 0 ? "sliding_attention" : "full_attention");
+        widest = std::max(widest, window);
+    }
+    json.set("sliding_window", widest > 0 ? Json(widest) : Json());
+    if (widest == 0) return;
+    json.set("use_sliding_window", true);
+    json.set("layer_types", std::move(types));
+}
+
+}  // namespace
+
 Json config_json(const ModelConfig& config) {
-    const ExpertNames* names = config.experts.count > 0 ? config.experts.names : nullptr;
-    Json json =
-        Json::Object{{"architectures", Json::Array{names ? names->class_name : "LlamaForCausalLM"}},
-                     {"model_type", names ? names->type : "llama"},
-                     {"hidden_size", config.hidden},
-                     {"intermediate_size", config.intermediate},
-                     {"num_hidden_layers", config.layers},
-                     {"num_attention_heads", config.attention.heads},
-                     {"num_key_value_heads", config.attention.kv_heads},
-                     {"head_dim", config.attention.head_dim},
-                     {"vocab_size", config.vocab},
-                     {"max_position_embeddings", config.context},
-                     {"rms_norm_eps", config.rms_epsilon},
-                     {"rope_theta", config.rope.theta},
-                     {"hidden_act", "silu"},
-                     {"tie_word_embeddings", config.tied_embeddings},
-                     {"bos_token_id", 1},
-                     {"eos_token_id", 2}};
+    const bool is_head = config.architecture == "eagle";
+    const std::string type = is_head ? "llama" : config.architecture;
+    Json json = Json::Object{{"architectures", Json::Array{class_name(type)}},
+                             {"model_type", type},
+                             {"hidden_size", config.hidden},
+                             {"intermediate_size", config.intermediate},
+                             {"num_hidden_layers", config.layers},
+                             {"num_attention_heads", config.attention.heads},
+                             {"num_key_value_heads", config.attention.kv_heads},
+                             {"head_dim", config.attention.head_dim},
+                             {"vocab_size", config.vocab},
+                             {"max_position_embeddings", config.context},
+                             {"rms_norm_eps", config.rms_epsilon},
+                             {"rope_theta", config.rope.theta},
+                             {"hidden_act", "silu"},
+                             {"tie_word_embeddings", config.tied_embeddings},
+                             {"attention_bias", config.attention_output_bias},
+                             {"mlp_bias", config.mlp_bias},
+                             {"bos_token_id", 1},
+                             {"eos_token_id", 2}};
+    if (is_head && config.qkv_bias) json.set("qkv_bias", true);
+    if (Json scaling = rope_json(config.rope); !scaling.is_null())
+        json.set("rope_scaling", std::move(scaling));
+    add_windows(json, config);
     if (config.experts.count > 0) add_experts(json, config.experts);
     return json;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -116,6 +117,15 @@ std::vector<TensorShape> head_tensors(const ModelConfig& config) {
     return tensors;
 }
 
+void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint) {
+    std::set<std::string> known;
+    for (const TensorShape& tensor : target_tensors(config)) known.insert(tensor.name);
+    for (const auto& [name, tensor] : checkpoint.tensors())
+        if (name.ends_with(".bias") && !known.contains(name))
+            throw Error(checkpoint.folder().string() + ": '" + name +
+                        "' is there, but the configuration asks for no such bias");
+}
+
 RandomWeights::RandomWeights(DType type, uint64_t seed) : type_(type), seed_(seed) {
     for (int i = 0; i < 1 << kQuantileBits; ++i) {
         const double probability = (i + 0.5) / (1 << kQuantileBits);
@@ -142,17 +152,20 @@ void RandomWeights::fill(const std::string& name, int64_t first, std::span<std::
 template <class T>
 void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64_t first,
                             std::span<std::byte> out) const {
-    constexpr int64_t kGrain = 1 << 20;
+    constexpr int64_t kGrain = 1 << 18;  // words
     constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
     const T* table = quantiles.data();
-    share(int64_t(out.size() / sizeof(T)), kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i += kPerWord) {
-            const uint64_t word = mix(key + kGolden * uint64_t((first + i) / kPerWord + 1));
+    const int64_t last = first + int64_t(out.size() / sizeof(T)), first_word = first / kPerWord;
+    share((last + kPerWord - 1) / kPerWord - first_word, kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = first_word + begin; i < first_word + end; ++i) {
+            const uint64_t word = mix(key + kGolden * uint64_t(i + 1));
             T values[kPerWord];
             for (int lane = 0; lane < kPerWord; ++lane)
                 values[lane] = table[(word >> (16 * lane)) & ((1 << kQuantileBits) - 1)];
-            std::memcpy(&out[size_t(i) * sizeof(T)], values,
-                        sizeof(T) * size_t(std::min<int64_t>(kPerWord, end - i)));
+            const int64_t from = std::max(i * kPerWord, first),
+                          to = std::min((i + 1) * kPerWord, last);
+            std::memcpy(&out[size_t(from - first) * sizeof(T)], values + from % kPerWord,
+                        sizeof(T) * size_t(to - from));
         }
     });
 }
@@ -164,8 +177,9 @@ Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorSh
         named.push_back(
             {tensor.name, type, tensor.shape, {0, checked_bytes(tensor.shape, type, tensor.name)}});
     const auto fill = [weights = RandomWeights(type, seed)](const NamedTensor& tensor, DType,
+                                                            size_t first,
                                                             std::span<std::byte> out) {
-        weights.fill(tensor.name, 0, out);
+        weights.fill(tensor.name, int64_t(first), out);
     };
     return Checkpoint::generated(name, std::move(named), fill);
 }

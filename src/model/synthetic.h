@@ -27,13 +27,17 @@ struct TensorShape {
 std::vector<TensorShape> target_tensors(const ModelConfig& config);
 std::vector<TensorShape> head_tensors(const ModelConfig& config);
 
+// Throws Error if a target's files have a bias that its configuration does not ask for: without it
+// the model would say something else.
+void refuse_other_biases(const ModelConfig& config, const Checkpoint& checkpoint);
+
 // Matrices hold N(0, 0.02), norm weights are 1: activations stay near 1 in every layer.
 class RandomWeights {
   public:
     RandomWeights(DType type, uint64_t seed);  // F32, F16 or BF16
 
     DType type() const { return type_; }
-    // Values [first, first + n) of the tensor `name`; first is a multiple of 4. Uses every core.
+    // Values [first, first + n) of the tensor `name`. Uses every core.
     void fill(const std::string& name, int64_t first, std::span<std::byte> out) const;
 
   private:

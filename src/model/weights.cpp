@@ -6,8 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/finite.h"
-#include "core/float_environment.h"
+#include "model/tensor_rows.h"
 
 namespace aerie {
 
@@ -32,7 +31,7 @@ std::string to_string(const WeightTypes& types) {
 
 std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols,
                                              WeightUse use) const {
-    // One stack of matrices is in memory twice, as it is stored and on the device; no more.
+    // All is looked for before anything is read.
     std::vector<const NamedTensor*> tensors;
     for (const Part& part : parts) {
         tensors.push_back(
@@ -41,20 +40,27 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     }
     Blocks blocks;
     for (size_t i = 0; i < parts.size(); ++i) add(blocks, *tensors[i], 1, parts[i].rows, cols, as_);
-    return be_.upload_weight(blocks.all, use);
+    return upload(blocks, use);
 }
 
 void WeightLoader::add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
                        std::optional<DType> as) const {
     const DType stored = as.value_or(tensor.dtype);
     weight_bytes(tensor.name, rows, cols, stored);  // checks the columns
-    const bool converts = is_quantised(tensor.dtype) && stored != tensor.dtype;
-    const DType type = converts ? DType::F32 : tensor.dtype;
-    blocks.data.push_back(read(tensor, type, stored));
-    const size_t bytes = size_t(rows) * size_bytes(type, size_t(cols));
-    for (int i = 0; i < count; ++i)
-        blocks.all.push_back(
-            {type, stored, blocks.data.back().get() + size_t(i) * bytes, rows, cols});
+    checkpoint_.check(tensor);
+    blocks.file_bytes += tensor.data.size_bytes;
+    for (int i = 0; i < count; ++i) {
+        const MatrixPlace place{size_t(i) * size_t(rows) * size_t(cols), cols};
+        auto source = std::make_unique<const TensorRows>(checkpoint_, tensor, stored, place);
+        blocks.all.push_back({source->type(), stored, nullptr, rows, cols, source.get()});
+        blocks.sources.push_back(std::move(source));
+    }
+}
+
+std::unique_ptr<Weight> WeightLoader::upload(const Blocks& blocks, WeightUse use) const {
+    auto weight = be_.upload_weight(blocks.all, use);
+    if (checkpoint_.on_loaded) checkpoint_.on_loaded(blocks.file_bytes);
+    return weight;
 }
 
 std::unique_ptr<Weight> WeightLoader::router(const Part& part, int cols) const {
@@ -62,7 +68,7 @@ std::unique_ptr<Weight> WeightLoader::router(const Part& part, int cols) const {
         checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
     Blocks blocks;
     add(blocks, tensor, 1, part.rows, cols, router_type(tensor.dtype));
-    return be_.upload_weight(blocks.all);
+    return upload(blocks, WeightUse::multiply);
 }
 
 void WeightLoader::add_experts(Blocks& blocks, const Stack& stack, int count, int cols) const {
@@ -87,17 +93,7 @@ std::unique_ptr<Weight> WeightLoader::experts(const std::vector<Stack>& stacks, 
                                               int cols) const {
     Blocks blocks;
     for (const Stack& stack : stacks) add_experts(blocks, stack, count, cols);
-    return be_.upload_weight(blocks.all, WeightUse::experts);
-}
-
-std::unique_ptr<std::byte[]> WeightLoader::read(const NamedTensor& tensor, DType type,
-                                                DType as) const {
-    auto data = checkpoint_.read(tensor, type);
-    const size_t bytes = size_bytes(type, elements_in(tensor.dtype, tensor.data.size_bytes));
-    if (!all_finite({data.get(), bytes}, type, as))
-        throw Error(checkpoint_.describe(tensor) + " holds NaN, infinity or what is beyond " +
-                    aerie::name(as) + "; its weights are damaged");
-    return data;
+    return upload(blocks, WeightUse::experts);
 }
 
 Vector WeightLoader::vector(const std::vector<Part>& parts) const {
@@ -108,7 +104,9 @@ Vector WeightLoader::vector(const std::vector<Part>& parts) const {
         if (!is_float(tensor.dtype))
             throw Error(checkpoint_.describe(tensor) + " is " + aerie::name(tensor.dtype) +
                         ", expected f32, f16 or bf16");
-        const auto data = read(tensor, tensor.dtype, DType::F32);
+        const auto data = checkpoint_.read(tensor);
+        check_finite(checkpoint_, tensor, {data.get(), tensor.data.size_bytes}, tensor.dtype,
+                     DType::F32);
         for (int i = 0; i < part.rows; ++i) {
             float value = 0;
             uint16_t half = 0;

@@ -63,17 +63,17 @@ class WeightLoader {
     Vector vector(const std::string& name, int size) const { return vector({{name, size}}); }
 
   private:
-    // File data of some blocks, until they are uploaded.
+    // Of one weight, until it is uploaded.
     struct Blocks {
-        std::vector<std::unique_ptr<std::byte[]>> data;
+        std::vector<std::unique_ptr<const RowSource>> sources;
         std::vector<WeightBlock> all;
+        size_t file_bytes = 0;
     };
     // `count` matrices [rows, cols] of a tensor.
     void add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
              std::optional<DType> as) const;
     void add_experts(Blocks& blocks, const Stack& stack, int count, int cols) const;
-    // As `type`; it will be stored as `as`.
-    std::unique_ptr<std::byte[]> read(const NamedTensor& tensor, DType type, DType as) const;
+    std::unique_ptr<Weight> upload(const Blocks& blocks, WeightUse use) const;
 
     Backend& be_;
     const Checkpoint& checkpoint_;

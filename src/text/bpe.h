@@ -34,6 +34,7 @@ class Bpe {
     Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules, std::vector<bool> unused = {});
 
     const Vocabulary& vocabulary() const { return vocabulary_; }
+    const Merges& merges() const { return merges_; }
     const BpeRules& rules() const { return rules_; }
 
     // Appends the tokens of a word, which is well-formed UTF-8 of less than 4 GB. Time grows with

@@ -33,6 +33,8 @@ class BpeTokenizer {
     // an error that names it; truncation and padding are not looked at. Throws Error.
     static BpeTokenizer from_json(std::string_view json, const std::string& file);
 
+    const Parts& parts() const { return *parts_; }
+
     int size() const { return int(names_.size()); }  // the highest id + 1; there may be gaps
     int id_of(std::string_view text) const;          // of a token as the file spells it; -1: none
     std::string_view text(int id) const;  // as the file spells it; empty for an unknown id

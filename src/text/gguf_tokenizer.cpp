@@ -178,6 +178,13 @@ BpeTokenizer Reader::byte_level() const {
 
 }  // namespace
 
+std::string_view find_cut(std::string_view split, bool ignore_merges, bool nfc) {
+    for (const CutRow& row : kCuts)
+        if (row.split == split && row.ignore_merges == ignore_merges && row.nfc == nfc)
+            return row.name;
+    return "";
+}
+
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata) {
     const Reader reader(metadata);
     const std::string_view model = metadata.string("tokenizer.ggml.model");

@@ -17,4 +17,8 @@ struct GgufTokenizer {
 // what is not in the table.
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata);
 
+// tokenizer.ggml.pre of a byte-level vocabulary whose text is cut by this expression; empty: there
+// is none in our table.
+std::string_view find_cut(std::string_view split, bool ignore_merges, bool nfc);
+
 }  // namespace aerie

@@ -52,6 +52,7 @@ class Normaliser {
         return apply(std::move(text), room, most);
     }
     bool empty() const { return steps_.empty(); }
+    const std::vector<Step>& steps() const { return steps_; }
 
   private:
     std::vector<Step> steps_;  // in order

@@ -40,6 +40,8 @@ class PreTokens {
     PreTokens() = default;
     explicit PreTokens(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
+    const std::vector<Step>& steps() const { return steps_; }
+
     // The words of `text` in order; none is empty. `begins_text`: nothing stands before it. They
     // point into `text` and `made`. Throws Error, one line that names no file.
     std::vector<std::string_view> cut(std::string_view text, bool begins_text,

@@ -59,7 +59,7 @@ std::string message_of(int code) {
 struct Regex::Code {
     std::unique_ptr<pcre2_code, Freed<pcre2_code_free>> pcre;
     bool has_jit = false;
-    std::string shown;  // of the pattern
+    std::string pattern, shown;
 };
 
 struct Regex::Room::State {
@@ -120,6 +120,7 @@ Regex::Regex(std::string_view pattern) {
     if (!context) throw std::bad_alloc();
     pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
     auto code = std::make_shared<Code>();
+    code->pattern = pattern;
     code->shown = in_quotes(pattern);
     int error = 0;
     PCRE2_SIZE place = 0;
@@ -130,6 +131,10 @@ Regex::Regex(std::string_view pattern) {
     if (!code->pcre) throw Error("pattern " + code->shown + ": " + message_of(error));
     code->has_jit = pcre2_jit_compile(code->pcre.get(), PCRE2_JIT_COMPLETE) == 0;
     code_ = std::move(code);
+}
+
+const std::string& Regex::pattern() const {
+    return code_->pattern;
 }
 
 // A walk through one text.

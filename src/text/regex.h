@@ -49,6 +49,7 @@ class Regex {
 
     // `pattern` as in tokenizer.json. Throws Error, one line that names no file.
     explicit Regex(std::string_view pattern);
+    const std::string& pattern() const;
 
     // All matches from left to right that do not overlap; no empty one where another ends. `text`
     // is well-formed UTF-8. Throws Error if the pattern is too slow for it: more steps than a

@@ -109,8 +109,9 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
     draft.on_level = [&](std::span<Candidate> table, int first, int last) {
         for (int i = first; ruin && i < last; ++i) table[size_t(i)].token = 7 + i % 10;
     };
-    const MeasuredCosts cheap{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-5}, {10, 2e-5}}};
-    const MeasuredCosts dear{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-4}, {10, 2e-4}}};
+    // Frozen: what the clock of a busy machine says decides nothing here.
+    const MeasuredCosts cheap{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-5}, {10, 2e-5}}, true};
+    const MeasuredCosts dear{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-4}, {10, 2e-4}}, true};
     auto none = model_->drafting(draft_options("none")), chosen = model_->drafting(draft);
     for (size_t i = 0; i < prompts_.size(); ++i)
         for (int part : {0, 1, 2}) {

@@ -18,8 +18,9 @@ inline Checkpoint lively_checkpoint(const std::vector<TensorShape>& tensors, uin
                          tensor.shape,
                          {0, checked_bytes(tensor.shape, DType::F32, tensor.name)}});
     const auto fill = [weights = RandomWeights(DType::F32, seed)](const NamedTensor& tensor, DType,
+                                                                  size_t first,
                                                                   std::span<std::byte> out) {
-        weights.fill(tensor.name, 0, out);
+        weights.fill(tensor.name, int64_t(first), out);
         const bool bias = tensor.name.ends_with(".bias");
         for (size_t i = 0; !tensor.name.ends_with("norm.weight") && i < out.size(); i += 4) {
             float value = 0;

@@ -27,7 +27,9 @@ class MemorySource final : public ByteSource {
 // The data of a tensor of this file, its checksum compared.
 inline std::string data_of(std::string_view file, const NamedTensor& tensor) {
     std::string data(tensor.data.size_bytes, '\0');
-    read_tensor(MemorySource(file), tensor, std::as_writable_bytes(std::span(data)), "tensor");
+    const MemorySource source(file);
+    check_tensor(source, tensor, "tensor");
+    source.read(tensor.data.begin, std::as_writable_bytes(std::span(data)));
     return data;
 }
 

@@ -1,0 +1,79 @@
+// Values of GGUF metadata on their way into a file.
+#include <array>
+#include <cstring>
+
+#include "io/gguf_metadata.h"
+
+namespace aerie {
+namespace {
+
+void append(std::string& out, uint64_t value, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) out += char(uint8_t(value >> (8 * i)));
+}
+
+}  // namespace
+
+template <class T>
+GgufValue GgufValue::plain(GgufType type, bool is_array, std::span<const T> values) {
+    GgufValue value;
+    value.type_ = type;
+    value.is_array_ = is_array;
+    value.size_ = values.size();
+    for (const T& element : values) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, &element, sizeof(element));
+        append(value.bytes_, bits, sizeof(element));
+    }
+    return value;
+}
+
+GgufValue GgufValue::of(uint32_t value) {
+    return plain(GgufType::U32, false, std::span<const uint32_t>(&value, 1));
+}
+GgufValue GgufValue::of(float value) {
+    return plain(GgufType::F32, false, std::span<const float>(&value, 1));
+}
+GgufValue GgufValue::of(bool value) {
+    return plain(GgufType::Bool, false, std::span<const bool>(&value, 1));
+}
+GgufValue GgufValue::of(std::string_view value) {
+    GgufValue made = list({value});
+    made.is_array_ = false;
+    return made;
+}
+GgufValue GgufValue::list(std::span<const int32_t> values) {
+    return plain(GgufType::I32, true, values);
+}
+GgufValue GgufValue::list(std::span<const float> values) {
+    return plain(GgufType::F32, true, values);
+}
+GgufValue GgufValue::list(std::span<const bool> values) {
+    return plain(GgufType::Bool, true, values);
+}
+GgufValue GgufValue::list(const std::vector<std::string_view>& values) {
+    GgufValue made;
+    made.type_ = GgufType::String;
+    made.is_array_ = true;
+    made.size_ = values.size();
+    for (const std::string_view value : values) {
+        made.bytes_ += value;
+        made.ends_.push_back(uint32_t(made.bytes_.size()));
+    }
+    return made;
+}
+
+void GgufValue::write(std::string& out) const {
+    if (is_array_) append(out, uint64_t(GgufType::Array), 4);
+    append(out, uint64_t(type_), 4);
+    if (is_array_) append(out, size_, 8);
+    if (!is_strings()) {
+        out += bytes_;
+        return;
+    }
+    for (size_t i = 0; i < size_; ++i) {
+        append(out, string(i).size(), 8);
+        out += string(i);
+    }
+}
+
+}  // namespace aerie

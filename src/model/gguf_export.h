@@ -1,0 +1,56 @@
+// A model as it goes into a GGUF file: its tensors by the names that llama.cpp gives them, and its
+// configuration.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/gguf_names.h"
+#include "io/gguf_writer.h"
+#include "io/model_source.h"
+#include "model/config.h"
+#include "model/synthetic.h"
+#include "model/tensor_rows.h"
+
+namespace aerie {
+
+class GgufExport {
+  public:
+    // Matrices are stored as `weights`, or as they are; routers and vectors as F32. `source`
+    // outlives this. Throws Error for what is missing, does not fit, or cannot be said in GGUF.
+    GgufExport(const ModelSource& source, std::optional<DType> weights);
+
+    const GgufMetadata& metadata() const { return metadata_; }
+    GgufMetadata& metadata() { return metadata_; }
+    const std::vector<GgufTensor>& tensors() const { return tensors_; }
+    GgufRows rows() const;
+    size_t data_bytes() const;  // of the tensors' data
+    // What other programs do not read of it: one line each.
+    const std::vector<std::string>& warnings() const { return warnings_; }
+
+  private:
+    // A tensor of the file: the matrices that it is stacked of, all of one shape.
+    struct Stack {
+        std::vector<TensorRows> parts;
+        DType stored = DType::F32;
+        int rows = 0, cols = 0;  // of each
+        bool is_rotary = false;
+    };
+    void add(const TensorShape& wanted, std::optional<DType> weights);
+    void add_factors();
+    void describe(const ModelSource& source);
+    void read(size_t index, int64_t first, int64_t count, std::span<std::byte> out) const;
+    void read_part(const Stack& stack, int64_t first, int64_t count,
+                   std::span<std::byte> out) const;
+
+    const Checkpoint& checkpoint_;
+    ModelConfig config_;
+    GgufArchitecture architecture_;
+    GgufMetadata metadata_;
+    std::vector<GgufTensor> tensors_;
+    std::vector<Stack> stacks_;  // of each tensor; without parts: RoPE's factors
+    std::vector<std::string> warnings_;
+};
+
+}  // namespace aerie
