@@ -108,6 +108,9 @@ TEST(Shapes, HaveTheParametersOfTheirModels) {
     EXPECT_EQ(billions("llama-3.2-1b"), 1.236);
     EXPECT_EQ(billions("llama-3.2-3b"), 3.213);
     EXPECT_EQ(billions("llama-3.3-70b"), 70.554);
+    EXPECT_EQ(billions("mistral-7b"), 7.248);
+    EXPECT_EQ(billions("qwen2.5-7b"), 7.616);
+    EXPECT_EQ(billions("qwen3-8b"), 8.191);
     EXPECT_EQ(billions("mixtral-8x7b"), 46.703);
     EXPECT_EQ(billions("qwen3-30b-a3b"), 30.532);
 }
