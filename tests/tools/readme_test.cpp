@@ -67,7 +67,7 @@ TEST(Readme, CommandsWork) {
         EXPECT_FALSE(outcome.out.empty() && outcome.err.empty()) << shown;
     }
     for (const char* name :
-         {"generate", "info", "devices", "perplexity", "bench", "synth", "compare"})
+         {"generate", "info", "devices", "perplexity", "bench", "synth", "convert", "compare"})
         EXPECT_TRUE(std::any_of(commands.begin(), commands.end(),
                                 [&](const auto& command) { return command.front() == name; }))
             << "README.md shows no " << name;
