@@ -91,7 +91,7 @@ void RowConverter::pack() {
         case DType::Q4_0:
             return pack_blocks(packed_, values_, pack_q4_0);
         default:
-            assert(stored_ == DType::F32);
+            assert(to_ == DType::F32);
             std::memcpy(packed_.data(), values_.data(), packed_.size());
     }
 }
