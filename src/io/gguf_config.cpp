@@ -156,6 +156,9 @@ void add_windows(Json& config, const Keys& keys) {
     if (!pattern) return;
     if (!pattern->is_array() || pattern->type() != GgufType::Bool)
         keys.fail(kPattern, "is no array of booleans; that is not implemented");
+    constexpr size_t kMost = 1 << 16;
+    if (pattern->size() > kMost || int64_t(pattern->size()) != keys.integer("block_count"))
+        keys.fail(kPattern, "has not one entry for each layer");
     Json::Array types;
     for (size_t i = 0; i < pattern->size(); ++i)
         types.emplace_back(pattern->boolean(i) ? "sliding_attention" : "full_attention");

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "io/damage.h"
+#include "io/gguf_config.h"
 #include "io/gguf_golden.h"
 #include "io/memory_source.h"
 #include "io/write_gguf.h"
@@ -191,6 +192,31 @@ TEST(Gguf, SaysThatAFileHasBecomeShorter) {
     fs::resize_file(path, fs::file_size(path) - 1);
     const std::string message = error_of([&] { test::values_of(model, model.tensors()[0]); });
     EXPECT_NE(message.find("has become shorter"), std::string::npos) << message;
+}
+
+// Which layers have the window: all of them, or those that the file says.
+TEST(GgufConfig, WindowsMayBeOfSomeLayers) {
+    const auto config = [](const char* type, size_t count) {
+        const TestFolder folder;
+        GgufWriter file;
+        file.string("general.architecture", "qwen3").u32("qwen3.block_count", 2);
+        for (const char* key : {"embedding_length", "context_length", "attention.head_count",
+                                "feed_forward_length", "attention.sliding_window"})
+            file.u32(std::string("qwen3.") + key, 64);
+        file.number("qwen3.attention.layer_norm_rms_epsilon", 6, 0, 4);
+        const std::string pattern(count, '\1');
+        if (count > 0)
+            file.array("qwen3.attention.sliding_window_pattern", *type == 'b' ? 7 : 0, count,
+                       pattern);
+        file.tensor({.name = "token_embd.weight", .dims = {1, 1}, .data = "1234"});
+        return gguf_config(Gguf::open(folder.write("m.gguf", file.file())));
+    };
+    EXPECT_EQ(config("bool", 0).find("layer_types"), nullptr);
+    EXPECT_EQ(config("bool", 2).find("layer_types")->array()->size(), 2u);
+    for (const size_t count : {1, 3, 1 << 20})
+        EXPECT_NE(error_of([&] { config("bool", count); }).find("one entry for each layer"),
+                  std::string::npos);
+    EXPECT_NE(error_of([&] { config("u8", 2); }).find("no array of booleans"), std::string::npos);
 }
 
 }  // namespace
