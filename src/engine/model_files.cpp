@@ -31,10 +31,10 @@ std::optional<DType> draft_type(const ModelConfig& head, const LoadOptions& opti
 }
 
 // Measured: resident bytes of the program and its libraries before a model, those of a tokenizer
-// for each token (128,256 with 280,147 merges: 32 MB; 151,665 with 151,387: 33 MB; 32,000 scored
+// for each token (128,256 with 280,147 merges: 32 MB; 151,665 with 151,387: 24 MB; 32,000 scored
 // ones: 9 MB), and those of a GGUF file's metadata for each byte of its texts.
 constexpr size_t kProgramBytes = 6 << 20;
-constexpr size_t kTokenBytes = 256;
+constexpr size_t kTokenBytes = 200;
 constexpr size_t kTextFactor = 2;
 
 size_t program_bytes(const ModelSource& source, const ModelConfig& config) {

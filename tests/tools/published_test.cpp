@@ -126,16 +126,21 @@ void expect_sizes(const Json& said, const Json& row, const Json& made, int64_t l
     EXPECT_EQ(bytes, number(made, "bytes"));
 }
 
-// A token, and as much memory as was said, within a tenth.
-void expect_token(const std::vector<std::string>& flags, const Json& info,
-                  const std::string& what) {
+// Tokens, and as much memory as was said, within a tenth: the context is filled, so that nothing is
+// set aside and never touched.
+void expect_tokens(const std::vector<std::string>& flags, const Json& info,
+                   const std::string& what) {
+    constexpr int kPrompt = 100, kTokens = 20;
     const double predicted = info.find("memory_bytes")->find("total")->number();
-    const Outcome outcome =
-        run(with({"generate", "--json", "-q", "-n", "1", "--ignore-eos", "-p", "eat tea"}, flags));
+    std::string prompt = "5";
+    for (int id = 6; id < 5 + kPrompt; ++id) prompt += "," + std::to_string(id);
+    const Outcome outcome = run(with({"generate", "--json", "-q", "-n", std::to_string(kTokens),
+                                      "--ignore-eos", "--prompt-ids", prompt},
+                                     flags));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const Json result = Json::parse(outcome.out, "stdout");
     ASSERT_TRUE(result.find("ids") && result.find("ids")->array()) << outcome.out;
-    EXPECT_EQ(result.find("ids")->array()->size(), 1u);
+    EXPECT_EQ(result.find("ids")->array()->size(), size_t(kTokens));
     std::printf("%-48s predicted %7.1f MB, peak %7.1f MB (%+.1f %%), %.1f s of processor\n",
                 what.c_str(), predicted / kMB, double(outcome.peak_bytes) / kMB,
                 100 * (double(outcome.peak_bytes) / predicted - 1), outcome.cpu_seconds);
@@ -191,7 +196,7 @@ TEST_P(Targets, OfHuggingFaceRun) {
     const Json& said = *info.find("target");
     EXPECT_EQ(text(said, "architecture"), text(*row.find("config"), "model_type"));
     expect_sizes(said, row, made, kLayers);
-    expect_token(flags, info, text(row, "name"));
+    expect_tokens(flags, info, text(row, "name"));
 }
 
 TEST_P(Targets, OfGgufRun) {
@@ -209,7 +214,7 @@ TEST_P(Targets, OfGgufRun) {
     // Such files do not tell the two apart.
     EXPECT_EQ(text(*info.find("target"), "architecture"), type == "mistral" ? "llama" : type);
     expect_sizes(*info.find("target"), row, made, kLayers);
-    expect_token(flags, info, text(row, "name") + ".gguf");
+    expect_tokens(flags, info, text(row, "name") + ".gguf");
 }
 
 TEST_P(Heads, DraftForTheirTargets) {
@@ -222,13 +227,13 @@ TEST_P(Heads, DraftForTheirTargets) {
     const Json made = copies.write(row, "model-eagle", "head");
     const std::string model = copies.path("model");
     if (const std::string why = unknown_architecture(model); !why.empty()) GTEST_SKIP() << why;
-    const auto flags = with({"-m", model, "--draft", "eagle2"}, kContext);
+    const auto flags = with({"-m", model, "--draft", "eagle2", "--tree", "60,6,10"}, kContext);
     const Json info = info_of(flags);
     ASSERT_FALSE(info.is_null());
     const Json& said = *info.find("head");
     EXPECT_EQ(text(said, "architecture"), "eagle");
     expect_sizes(said, row, made, 1);
-    expect_token(flags, info, text(row, "name"));
+    expect_tokens(flags, info, text(row, "name"));
 }
 
 // What was published of their sizes: millions of parameters, the embedding apart.
