@@ -1,17 +1,10 @@
 // Values of GGUF metadata on their way into a file.
-#include <array>
 #include <cstring>
 
+#include "io/gguf_bytes.h"
 #include "io/gguf_metadata.h"
 
 namespace aerie {
-namespace {
-
-void append(std::string& out, uint64_t value, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i) out += char(uint8_t(value >> (8 * i)));
-}
-
-}  // namespace
 
 template <class T>
 GgufValue GgufValue::plain(GgufType type, bool is_array, std::span<const T> values) {
@@ -22,7 +15,7 @@ GgufValue GgufValue::plain(GgufType type, bool is_array, std::span<const T> valu
     for (const T& element : values) {
         uint64_t bits = 0;
         std::memcpy(&bits, &element, sizeof(element));
-        append(value.bytes_, bits, sizeof(element));
+        append_number(value.bytes_, bits, sizeof(element));
     }
     return value;
 }
@@ -63,17 +56,14 @@ GgufValue GgufValue::list(const std::vector<std::string_view>& values) {
 }
 
 void GgufValue::write(std::string& out) const {
-    if (is_array_) append(out, uint64_t(GgufType::Array), 4);
-    append(out, uint64_t(type_), 4);
-    if (is_array_) append(out, size_, 8);
+    if (is_array_) append_number(out, uint64_t(GgufType::Array), 4);
+    append_number(out, uint64_t(type_), 4);
+    if (is_array_) append_number(out, size_, 8);
     if (!is_strings()) {
         out += bytes_;
         return;
     }
-    for (size_t i = 0; i < size_; ++i) {
-        append(out, string(i).size(), 8);
-        out += string(i);
-    }
+    for (size_t i = 0; i < size_; ++i) append_text(out, string(i));
 }
 
 }  // namespace aerie

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/share.h"
+#include "io/gguf_bytes.h"
 
 namespace aerie {
 namespace {
@@ -14,33 +15,24 @@ size_t aligned(size_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-void append(std::string& out, uint64_t value, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i) out += char(uint8_t(value >> (8 * i)));
-}
-
-void append(std::string& out, std::string_view text) {
-    append(out, text.size(), 8);
-    out += text;
-}
-
 std::string header_of(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) {
     constexpr uint32_t kVersion = 3;
     std::string header = "GGUF";
-    append(header, kVersion, 4);
-    append(header, tensors.size(), 8);
-    append(header, metadata.values().size(), 8);
+    append_number(header, kVersion, 4);
+    append_number(header, tensors.size(), 8);
+    append_number(header, metadata.values().size(), 8);
     for (const auto& [key, value] : metadata.values()) {
-        append(header, key);
+        append_text(header, key);
         value.write(header);
     }
     size_t offset = 0;
     for (const GgufTensor& tensor : tensors) {
-        append(header, tensor.name);
-        append(header, tensor.shape.size(), 4);
+        append_text(header, tensor.name);
+        append_number(header, tensor.shape.size(), 4);
         for (auto dim = tensor.shape.rbegin(); dim != tensor.shape.rend(); ++dim)
-            append(header, uint64_t(*dim), 8);
-        append(header, uint64_t(tensor.type), 4);
-        append(header, offset, 8);
+            append_number(header, uint64_t(*dim), 8);
+        append_number(header, uint64_t(tensor.type), 4);
+        append_number(header, offset, 8);
         offset += aligned(gguf_bytes(tensor));
     }
     header.resize(aligned(header.size()), '\0');

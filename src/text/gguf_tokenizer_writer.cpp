@@ -25,7 +25,7 @@ class Description {
 
     void scored(const ScoredPieces* pieces);
     void byte_level();
-    void tokens(std::vector<PieceType> types);
+    void tokens(const std::vector<PieceType>& types);
     void ends(std::span<const int> ends);
     std::vector<std::string> check() const;
 
@@ -73,7 +73,7 @@ std::vector<PieceType> Description::types() const {
 }
 
 // Ids without a token get one that nothing becomes, as llama.cpp's converter has it.
-void Description::tokens(std::vector<PieceType> types) {
+void Description::tokens(const std::vector<PieceType>& types) {
     std::vector<std::string> made(vocab_);
     std::vector<std::string_view> texts;
     for (size_t i = 0; i < vocab_; ++i) {
@@ -81,7 +81,6 @@ void Description::tokens(std::vector<PieceType> types) {
         if (!texts.back().empty()) continue;
         made[i] = "[PAD" + std::to_string(i) + "]";
         texts.back() = made[i];
-        types[i] = PieceType::unused;
     }
     set_list("tokens", texts);
     std::vector<int32_t> numbers;
@@ -112,7 +111,7 @@ void Description::scored(const ScoredPieces* pieces) {
         });
         set("add_space_prefix", tokenizer_.drops_leading_space());
     }
-    tokens(std::move(all));
+    tokens(all);
     set_list("scores", std::span<const float>(scores));
     const int unknown = bpe_.parts().bpe.rules().unknown;
     if (unknown >= 0) set("unknown_token_id", uint32_t(unknown));
