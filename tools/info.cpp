@@ -100,6 +100,17 @@ std::string ffn_of(const ModelConfig& config) {
                   experts.chosen);
 }
 
+// What an EAGLE-3 head reads and says; empty for all others.
+std::string taps_of(const ModelConfig& config) {
+    if (!config.eagle3) return "";
+    std::string layers;
+    for (const int tap : config.eagle3->taps)
+        layers += (layers.empty() ? "" : ", ") + std::to_string(tap);
+    return format("         reads the inputs of layers %s (%s), says %d tokens\n",
+                  layers.empty() ? "2, n/2, n-3" : layers.c_str(), config.eagle3->taps_rule.c_str(),
+                  config.eagle3->vocab);
+}
+
 std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
     return format("%-8s ", role) + source.path.string() + "\n" +
@@ -109,7 +120,7 @@ std::string model_lines(const char* role, const ModelConfig& config, const Model
            format("         hidden %d, %s, %d heads of %d (%d for KV), vocabulary %d\n",
                   config.hidden, ffn_of(config).c_str(), config.attention.heads,
                   config.attention.head_dim, config.attention.kv_heads, config.vocab) +
-           "         in the file: " + file_types(checkpoint) + "\n";
+           taps_of(config) + "         in the file: " + file_types(checkpoint) + "\n";
 }
 
 // What the model's chat template makes of two turns, and what stood in the way.

@@ -11,6 +11,7 @@
 #include "core/utf8.h"
 #include "io/model_folder.h"
 #include "io/model_source.h"
+#include "model/heads.h"
 
 namespace fs = std::filesystem;
 
@@ -71,14 +72,25 @@ fs::path cache_folder() {
     return cache.empty() ? cache : cache / "aerie";
 }
 
-// "MODEL-eagle" beside the target, a folder or MODEL.gguf, if it is there.
-fs::path head_beside(const fs::path& model) {
+// "MODEL-eagle" or "MODEL-eagle3" beside the target, a folder or MODEL.gguf, if it is there: the
+// one that the method is named after first.
+fs::path head_beside(const fs::path& model, const std::optional<std::string>& method) {
     fs::path target_path = model.lexically_normal();
     if (is_gguf(target_path)) target_path.replace_extension();
     const std::string target = target_path.string();
-    const fs::path beside(target.substr(0, target.find_last_not_of('/') + 1) + "-eagle");
+    const std::string stem = target.substr(0, target.find_last_not_of('/') + 1);
+    std::vector<std::string> endings = {"-eagle", "-eagle3"};
+    if (method == "eagle3") endings = {"-eagle3"};
+    if (method == "eagle2") endings = {"-eagle"};
     std::error_code ignored;
-    return fs::is_directory(beside, ignored) ? beside : fs::path();
+    for (const std::string& ending : endings)
+        if (fs::is_directory(stem + ending, ignored)) return stem + ending;
+    return {};
+}
+
+HeadKind kind_of(const fs::path& head) {
+    if (head.empty()) return HeadKind::none;
+    return is_eagle3_head(head) ? HeadKind::eagle3 : HeadKind::eagle;
 }
 
 }  // namespace
@@ -107,7 +119,7 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     runtime.profile = options.profile;
     runtime.draft = options.drafting;
     runtime.cache = cache_folder();
-    runtime.draft.method = options.draft.value_or(default_draft_method(true).name);
+    runtime.draft.method = options.draft.value_or(default_draft_method(HeadKind::eagle).name);
     return runtime;
 }
 
@@ -119,8 +131,8 @@ LoadOptions locate(const ModelOptions& options) {
     LoadOptions runtime = locate_nothing(options);
     runtime.model = locate_model(options.model);
     const auto head = options.head ? options.head : variable("AERIE_HEAD");
-    runtime.head = head ? find_model(*head) : head_beside(runtime.model);
-    runtime.draft.method = options.draft.value_or(default_draft_method(!runtime.head.empty()).name);
+    runtime.head = head ? find_model(*head) : head_beside(runtime.model, options.draft);
+    runtime.draft.method = options.draft.value_or(default_draft_method(kind_of(runtime.head)).name);
     if (draft_method(runtime.draft.method).needs == DraftNeeds::head && runtime.head.empty())
         throw UsageError("--draft " + runtime.draft.method + " needs an EAGLE head: --head FOLDER");
     return runtime;

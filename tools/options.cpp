@@ -17,8 +17,10 @@ const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
 
 std::string draft_help() {
-    std::string help = "what guesses tokens (default: " + default_draft_method(true).name +
-                       " if there is a head, else " + default_draft_method(false).name + ").";
+    std::string help =
+        "what guesses tokens (default: " + default_draft_method(HeadKind::eagle).name + " or " +
+        default_draft_method(HeadKind::eagle3).name + ", as the head is, else " +
+        default_draft_method(HeadKind::none).name + ").";
     for (const DraftMethod& method : draft_methods())
         help += " " + method.name + ": " + method.help + ".";
     return help;
@@ -188,8 +190,18 @@ void add_type_options(CLI::App& app, ModelOptions& options) {
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head,
-                   "EAGLE-1/2 head: a folder (default: MODEL-eagle beside MODEL, if it is there)")
+                   "EAGLE head: a folder; its kind is seen in its files (default: MODEL-eagle or "
+                   "MODEL-eagle3 beside MODEL, if it is there)")
         ->type_name("MODEL");
+    app.add_option("--head-taps", options.drafting.head_taps,
+                   "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 1024).description(""))
+        ->type_name("N,N,N");
+    app.add_option("--head-rope-theta", options.drafting.head_theta,
+                   "base of the head's RoPE (default: as its files say, else 10000)")
+        ->check(CLI::Range(1.0, 1e12).description(""))
+        ->type_name("X");
     add_choice(
         app, "--draft-weights", options.draft_weights, kWeightTypes,
         "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");

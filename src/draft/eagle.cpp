@@ -1,10 +1,11 @@
-// Loading a head, running it, and the rows of the methods that draft with one.
+// Loading a head and running it.
 #include "draft/eagle.h"
 
 #include <algorithm>
 #include <set>
 
 #include "core/error.h"
+#include "draft/head.h"
 #include "model/loading.h"
 #include "model/synthetic.h"
 
@@ -24,19 +25,12 @@ void refuse_unknown_tensors(const ModelConfig& config, const Checkpoint& checkpo
 }
 
 // The feature is what the LM head reads.
-Taps taps_of(const ModelConfig& target) {
-    return {target.layers};
+Taps taps_of(const DraftPlan& plan) {
+    return {plan.target.layers};
 }
 
 KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
     return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
-}
-
-// The type that the target's LM head has where a head drafts with it: `weights`, or that of the
-// head's own fc.
-DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
-    const NamedTensor* fc = head.find("fc.weight");
-    return weights.value_or(fc ? fc->dtype : DType::F32);
 }
 
 DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
@@ -59,18 +53,17 @@ DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
     return bytes;
 }
 
-}  // namespace
-
-void check_head_fits(const ModelConfig& head, const ModelConfig& target,
-                     const std::string& folder) {
+void check_fits(const DraftPlan& plan) {
     const auto check = [&](const char* what, int have, int want) {
         if (have != want)
-            throw Error(folder + ": this head has " + what + " " + std::to_string(have) +
-                        ", the target has " + std::to_string(want));
+            throw Error(plan.source->path.string() + ": this head has " + what + " " +
+                        std::to_string(have) + ", the target has " + std::to_string(want));
     };
-    check("hidden size", head.hidden, target.hidden);
-    check("vocabulary size", head.vocab, target.vocab);
+    check("hidden size", plan.head->hidden, plan.target.hidden);
+    check("vocabulary size", plan.head->vocab, plan.target.vocab);
 }
+
+}  // namespace
 
 void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
     layer.add_to(plan, config, rows);
@@ -123,33 +116,19 @@ void EagleLevels::logits(Tensor out, Tensor state, int) {
     be_.run(Matmul{out, input, head}, "logits");
 }
 
-DraftMethod eagle_method(const char* name, const char* help,
-                         Growth (*growth)(const DraftOptions&)) {
-    const auto reach = [growth](const DraftPlan& plan) { return reach_of(growth(plan.options)); };
-    DraftMethod method;
-    method.name = name;
-    method.help = help;
-    method.needs = DraftNeeds::head;
-    method.reach = [growth](const DraftOptions& options, const ModelConfig& target) {
-        const GrownReach reach = reach_of(growth(options));
-        return DraftReach{reach.nodes, reach.levels, taps_of(target)};
-    };
-    method.check = [](const DraftPlan& plan) {
-        check_head_fits(*plan.head, plan.target, plan.source->path.string());
-    };
-    method.limits = [reach](const DraftPlan& plan) {
-        const GrownReach most = reach(plan);
-        return pass_limits(*plan.head, most.rows(plan.pass_rows), most.slots(plan.context));
-    };
-    method.bytes = [reach](const DraftPlan& plan) { return eagle_bytes(plan, reach(plan)); };
-    method.load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+const DraftHead kEagleHead = {
+    .kind = "EAGLE-1/2",
+    .taps = taps_of,
+    .check = check_fits,
+    .limits =
+        [](const DraftPlan& plan, const GrownReach& reach) {
+            return pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
+        },
+    .bytes = eagle_bytes,
+    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<EagleWeights>(source);
-    };
-    method.make = [growth, reach](const DraftSource& source) {
-        return make_grown(source, {std::make_unique<EagleLevels>(source, reach(source.plan)),
-                                   taps_of(source.plan.target), growth(source.plan.options)});
-    };
-    return method;
-}
+    },
+    .levels = [](const DraftSource& source, const GrownReach& reach)
+        -> std::unique_ptr<LevelModel> { return std::make_unique<EagleLevels>(source, reach); }};
 
 }  // namespace aerie

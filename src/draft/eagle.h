@@ -64,10 +64,4 @@ class EagleLevels final : public LevelModel {
     KvPool kv_;
 };
 
-// The row of a method that grows such trees with an EAGLE-1/2 head.
-DraftMethod eagle_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&));
-
-// Throws Error, naming `folder`, if a head of this shape cannot draft for the target.
-void check_head_fits(const ModelConfig& head, const ModelConfig& target, const std::string& folder);
-
 }  // namespace aerie

@@ -55,9 +55,7 @@ DraftMethod lookup_method() {
     DraftMethod method;
     method.name = "lookup";
     method.help = "what followed the same words earlier in the text; needs no head";
-    method.reach = [](const DraftOptions& options, const ModelConfig&) {
-        return Lookup(options.chain_length).reach();
-    };
+    method.reach = [](const DraftPlan& plan) { return Lookup(plan.options.chain_length).reach(); };
     method.make = [](const DraftSource& source) {
         return std::make_unique<Lookup>(source.plan.options.chain_length);
     };

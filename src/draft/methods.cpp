@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/float_environment.h"
 #include "core/utf8.h"
-#include "draft/eagle.h"
+#include "draft/head.h"
 
 namespace aerie {
 
@@ -26,9 +26,10 @@ std::span<const DraftMethod> draft_methods() {
     static const std::vector<DraftMethod> methods = {
         none_method(),
         lookup_method(),
-        eagle_method("chain", "the head's likeliest token, again and again", chain_growth),
-        eagle_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth),
-        replayed(eagle_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth)),
+        head_method("chain", "the head's likeliest token, again and again", chain_growth),
+        head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth),
+        replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth)),
+        head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, &kEagle3Head),
     };
     return methods;
 }
@@ -39,8 +40,10 @@ const DraftMethod& draft_method(const std::string& name) {
     throw UsageError("no drafter is called " + in_quotes(name));
 }
 
-const DraftMethod& default_draft_method(bool has_head) {
-    return draft_method(has_head ? "eagle2" : kNoDrafts);
+const DraftMethod& default_draft_method(HeadKind head) {
+    return draft_method(head == HeadKind::eagle3  ? "eagle3"
+                        : head == HeadKind::eagle ? "eagle2"
+                                                  : kNoDrafts);
 }
 
 namespace {

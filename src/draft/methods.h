@@ -52,9 +52,9 @@ struct DraftMethod {
     std::string help;  // ends the sentence "--draft name: "
     DraftNeeds needs = DraftNeeds::nothing;
     bool is_replayed = false;  // whether `aerie bench` can measure it with recorded acceptance
-    std::function<DraftReach(const DraftOptions&, const ModelConfig& target)> reach;
+    std::function<DraftReach(const DraftPlan&)> reach;
     // Throws Error, unless what lies there can draft for this target. Null: nothing to check.
-    void (*check)(const DraftPlan& plan) = nullptr;
+    std::function<void(const DraftPlan&)> check;
     // What it asks of a backend, and what it allocates there. Empty: nothing.
     std::function<Limits(const DraftPlan&)> limits;
     std::function<DraftBytes(const DraftPlan&)> bytes;
@@ -69,7 +69,8 @@ std::span<const DraftMethod> draft_methods();
 // Throws UsageError for a name that is none.
 const DraftMethod& draft_method(const std::string& name);
 // What drafts where nothing is asked for.
-const DraftMethod& default_draft_method(bool has_head);
+enum class HeadKind { none, eagle, eagle3 };
+const DraftMethod& default_draft_method(HeadKind head);
 
 // Both check and reserve what the row asks for first; a drafter without weights loads them. Both
 // throw Error.

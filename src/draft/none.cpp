@@ -24,7 +24,7 @@ DraftMethod none_method() {
     DraftMethod method;
     method.name = kNoDrafts;
     method.help = "nothing: plain decoding";
-    method.reach = [](const DraftOptions&, const ModelConfig&) { return DraftReach{}; };
+    method.reach = [](const DraftPlan&) { return DraftReach{}; };
     method.is_replayed = true;
     method.make = [](const DraftSource&) { return make_none(); };
     return method;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "model/heads.h"
 #include "model/loading.h"
 #include "model/shapes.h"
 
@@ -47,6 +48,15 @@ bool needs_head(const DraftOptions& draft) {
     return draft_method(draft.method).needs == DraftNeeds::head;
 }
 
+// What the user knows better than the file.
+void apply_choices(const DraftOptions& draft, ModelConfig& head) {
+    if (draft.head_theta) head.rope.theta = *draft.head_theta;
+    if (draft.head_taps.empty()) return;
+    if (!head.eagle3) throw UsageError("--head-taps is for EAGLE-3 heads");
+    head.eagle3->taps = draft.head_taps;
+    head.eagle3->taps_rule = "--head-taps";
+}
+
 ModelSource random_source(const std::string& name, const ModelConfig& config,
                           const std::vector<TensorShape>& tensors, std::optional<DType> type) {
     constexpr uint64_t kSeed = 1;
@@ -66,8 +76,9 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.config = target_config(files.target);
     files.context = choose_context(options.context, files.config);
     if (!needs_head(options.draft)) return files;
-    files.head = open_model(options.head);
+    files.head = open_head(options.head);
     files.head_config = aerie::head_config(*files.head);
+    apply_choices(options.draft, *files.head_config);
     files.draft_weights = draft_type(*files.head_config, options);
     const BatchLimits limits = files.limits(options);
     draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
@@ -118,7 +129,7 @@ WeightTypes ModelFiles::draft_types(const LoadOptions& options) const {
 MemoryPlan ModelFiles::plan(const LoadOptions& options, const Backend& backend) const {
     const BatchLimits limits = this->limits(options);
     const DraftMethod& method = draft_method(options.draft.method);
-    const DraftReach reach = method.reach(options.draft, config);
+    const DraftReach reach = method.reach(draft_plan(options.draft, options, limits));
     const std::vector<TensorShape> tensors = target_tensors(config);
     MemoryPlan plan;
     plan.target_types = target_types(options);

@@ -112,6 +112,17 @@ void Checkpoint::add(NamedTensor tensor) {
     tensors_.emplace(std::move(name), std::move(tensor));
 }
 
+bool Checkpoint::rename(const std::string& from, const std::string& to) {
+    if (fill_ || !tensors_.contains(from) || tensors_.contains(to)) return false;
+    auto tensor = tensors_.extract(from);
+    tensor.key() = tensor.mapped().name = to;
+    tensors_.insert(std::move(tensor));
+    auto file = file_of_.extract(from);
+    file.key() = to;
+    file_of_.insert(std::move(file));
+    return true;
+}
+
 const NamedTensor* Checkpoint::find(const std::string& name) const {
     const auto found = tensors_.find(name);
     return found == tensors_.end() ? nullptr : &found->second;

@@ -33,6 +33,9 @@ class Checkpoint {
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
                                 Fill fill, FileTypes types = {});
 
+    // A tensor under another name. False, and nothing is done, if there is none or that is taken.
+    bool rename(const std::string& from, const std::string& to);
+
     const NamedTensor* find(const std::string& name) const;  // nullptr if absent
     // Throws Error naming file, tensor and both shapes unless it is there with this shape and holds
     // weights.

@@ -166,15 +166,19 @@ ModelConfig parse_model_config(const Json& json, const std::string& source) {
 }
 
 ModelConfig parse_head_config(const Json& json, const std::string& source) {
-    const Fields fields(json, source);
-    if (fields.find("draft_vocab_size") || fields.find("eagle_aux_hidden_state_layer_ids"))
-        fields.fail("this is an EAGLE-3 head; only EAGLE-1/2 heads are implemented");
+    constexpr const char* kLayer = "transformer_layer_config";  // of speculators
+    const Fields all(json, source);
+    const Fields fields = all.find(kLayer) ? all.object(kLayer) : all;
     ModelConfig config = parse_shape(fields);
     config.architecture = "eagle";
     config.layers = fields.integer("num_hidden_layers", 1, 1, 1);
     config.windows = parse_windows(fields, Windows::if_told, config.layers);
     config.qkv_bias = fields.boolean("qkv_bias", false);
     parse_biases(fields, config);
+    if (is_eagle3(all)) {
+        config.architecture = "eagle3";
+        config.eagle3 = parse_eagle3(all, config.hidden, config.vocab);
+    }
     return config;
 }
 
@@ -193,10 +197,6 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& so
 
 ModelConfig target_config(const ModelSource& source) {
     return parse_model_config(source.config.json, source.config.file);
-}
-
-ModelConfig head_config(const ModelSource& source) {
-    return parse_head_config(source.config.json, source.config.file);
 }
 
 GenerationConfig generation_config(const ModelSource& source) {

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "io/model_source.h"
+#include "model/eagle3_shape.h"
 #include "model/expert_config.h"
 #include "model/rope.h"
 
@@ -25,9 +26,10 @@ struct ModelConfig {
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
     bool attention_output_bias = false, mlp_bias = false;
-    std::vector<int> windows;  // of each layer, as in Attention; empty: none anywhere
-    ExpertConfig experts;      // of the layers that have some
-    std::vector<int> eos_ids;  // of config.json
+    std::vector<int> windows;           // of each layer, as in Attention; empty: none anywhere
+    ExpertConfig experts;               // of the layers that have some
+    std::vector<int> eos_ids;           // of config.json
+    std::optional<Eagle3Shape> eagle3;  // of an EAGLE-3 head
 
     // The tensor that the LM head is made of.
     const char* lm_head_name() const {
@@ -52,7 +54,7 @@ const char* class_name(const std::string& model_type);
 ModelConfig parse_model_config(const Json& json, const std::string& source);
 
 // An EAGLE head's config.json: one layer, no architecture name needed, defaults of eagle.md
-// section 1.
+// section 1. An EAGLE-3 head is known by its fields.
 ModelConfig parse_head_config(const Json& json, const std::string& source);
 
 // generation_config.json. The sampling defaults count only where it says do_sample: true.
@@ -66,7 +68,6 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& so
 
 // The same of a model's files.
 ModelConfig target_config(const ModelSource& source);
-ModelConfig head_config(const ModelSource& source);
 GenerationConfig generation_config(const ModelSource& source);
 
 }  // namespace aerie

@@ -108,7 +108,32 @@ std::vector<TensorShape> target_tensors(const ModelConfig& config) {
     return tensors;
 }
 
+namespace {
+
+std::vector<TensorShape> eagle3_tensors(const ModelConfig& c) {
+    const Eagle3Shape& shape = *c.eagle3;
+    const std::string layer = "midlayer.", attention = layer + "self_attn.";
+    std::vector<TensorShape> tensors = {
+        {"embed_tokens.weight", {c.vocab, c.hidden}},
+        {"fc.weight", {c.hidden, int64_t(shape.tap_count()) * shape.target_hidden}},
+        {attention + "q_proj.weight", {c.attention_columns(), 2 * c.hidden}},
+        {attention + "k_proj.weight", {c.kv_columns(), 2 * c.hidden}},
+        {attention + "v_proj.weight", {c.kv_columns(), 2 * c.hidden}},
+        {attention + "o_proj.weight", {c.hidden, c.attention_columns()}},
+        {"lm_head.weight", {shape.vocab, c.hidden}}};
+    add_dense(tensors, c, layer);
+    for (const char* norm : {"input_layernorm", "hidden_norm", "post_attention_layernorm"})
+        tensors.push_back({layer + norm + ".weight", {c.hidden}});
+    if (shape.norms_output) tensors.push_back({"norm.weight", {c.hidden}});
+    for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
+        tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {shape.target_hidden}});
+    return tensors;
+}
+
+}  // namespace
+
 std::vector<TensorShape> head_tensors(const ModelConfig& config) {
+    if (config.eagle3) return eagle3_tensors(config);
     std::vector<TensorShape> tensors = {{"embed_tokens.weight", {config.vocab, config.hidden}},
                                         {"fc.weight", {config.hidden, 2 * config.hidden}},
                                         {"fc.bias", {config.hidden}}};

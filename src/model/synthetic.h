@@ -23,7 +23,8 @@ struct TensorShape {
     int64_t elements() const;
 };
 
-// The tensors of a target and of its EAGLE-1/2 head, under the names that are published.
+// The tensors of a target and of an EAGLE head for it, under the names that are published. An
+// EAGLE-3 head's d2t and t2d, which hold no weights, are not among them.
 std::vector<TensorShape> target_tensors(const ModelConfig& config);
 std::vector<TensorShape> head_tensors(const ModelConfig& config);
 

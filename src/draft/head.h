@@ -1,0 +1,35 @@
+// A kind of draft head: what the methods that grow trees with one need of it.
+#pragma once
+
+#include "draft/grown.h"
+
+namespace aerie {
+
+struct DraftHead {
+    const char* kind;  // for people
+    Taps (*taps)(const DraftPlan&);
+    // Throws Error unless it can draft for this target.
+    void (*check)(const DraftPlan&);
+    Limits (*limits)(const DraftPlan&, const GrownReach&);
+    DraftBytes (*bytes)(const DraftPlan&, const GrownReach&);
+    std::shared_ptr<const DraftWeights> (*load)(const DraftSource&);
+    std::unique_ptr<LevelModel> (*levels)(const DraftSource&, const GrownReach&);
+};
+
+// EAGLE-1/2: one decoder layer that extrapolates the target's features (EAGLE section 4.1).
+extern const DraftHead kEagleHead;
+// EAGLE-3: one layer over three of the target's hidden states, with an LM head of its own.
+extern const DraftHead kEagle3Head;
+
+// Of the plan's head.
+const DraftHead& head_of(const DraftPlan& plan);
+
+// The row of a method that grows such trees with a head; of any kind, or of `only` one.
+DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
+                        const DraftHead* only = nullptr);
+
+// The type that an LM head of the target has where a head drafts with it: `weights`, or that of the
+// head's own fc.
+DType lm_head_type(const Checkpoint& head, std::optional<DType> weights);
+
+}  // namespace aerie

@@ -1,0 +1,57 @@
+// One place that knows the spellings.
+#include "model/heads.h"
+
+#include <vector>
+
+#include "core/error.h"
+#include "io/model_folder.h"
+
+namespace aerie {
+
+namespace {
+
+struct Spelling {
+    const char *theirs, *ours;
+};
+// Begins of names. SpecForge's exports for Hugging Face put "model." before all; speculators and
+// vLLM call the layer by its number.
+constexpr Spelling kEagle3Names[] = {{"model.", ""}, {"layers.0.", "midlayer."}};
+
+void rename_tensors(Checkpoint& tensors) {
+    for (const Spelling& spelling : kEagle3Names) {
+        const std::string theirs = spelling.theirs;
+        std::vector<std::string> names;
+        for (const auto& [name, tensor] : tensors.tensors())
+            if (name.starts_with(theirs)) names.push_back(name);
+        for (const std::string& name : names) {
+            const std::string ours = spelling.ours + name.substr(theirs.size());
+            if (!tensors.rename(name, ours))
+                throw Error(tensors.folder().string() + ": both '" + name + "' and '" + ours + "'");
+        }
+    }
+}
+
+}  // namespace
+
+ModelSource open_head(const std::filesystem::path& path) {
+    ModelSource source = open_model(path);
+    if (is_eagle3(Fields(source.config.json, source.config.file))) rename_tensors(source.tensors);
+    return source;
+}
+
+ModelConfig head_config(const ModelSource& source) {
+    ModelConfig config = parse_head_config(source.config.json, source.config.file);
+    if (config.eagle3) config.eagle3->norms_taps = source.tensors.find("fc_norm.0.weight");
+    return config;
+}
+
+bool is_eagle3_head(const std::filesystem::path& folder) {
+    try {
+        const std::optional<Json> json = read_json_in_folder(folder, "config.json");
+        return json && json->object() && is_eagle3(Fields(*json, "config.json"));
+    } catch (const Error&) {
+        return false;  // who opens it will say why
+    }
+}
+
+}  // namespace aerie

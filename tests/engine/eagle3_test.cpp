@@ -1,0 +1,181 @@
+// EAGLE-3 heads: the bundled one against its golden trees and tau, in every spelling that is
+// published, and texts that it does not change.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "engine/checks.h"
+#include "engine/first_trees.h"
+#include "io/damage.h"
+#include "tools/write_model.h"
+
+namespace aerie::test {
+namespace {
+
+const std::filesystem::path kHead = models_dir() / "aerie-tiny-eagle3";
+
+LoadOptions options_of(DType type, const std::filesystem::path& head = kHead) {
+    LoadOptions options = bundled_options(type);
+    options.head = head;
+    options.draft.method = "eagle3";
+    return options;
+}
+
+DraftOptions plain_tree() {
+    DraftOptions options = draft_options("eagle3");
+    options.proposals = Proposals::plain;
+    return options;
+}
+
+TEST(Eagle3, FirstTrees) {
+    Bundled model(options_of(DType::F32));
+    std::vector<Candidate> table;
+    DraftOptions options = plain_tree();
+    options.on_level = [&](std::span<Candidate> all, int, int) {
+        table.assign(all.begin(), all.end());
+    };
+    auto drafting = model.drafting(options);
+    EXPECT_EQ(first_trees_finding(*drafting.session, "eagle3", table), "");
+}
+
+TEST(Eagle3, Tau) {
+    Bundled model(options_of(DType::F32));
+    auto drafting = model.drafting(plain_tree());
+    const GoldenRun run = run_golden(model, "eagle3", *drafting.session);
+    EXPECT_EQ(golden_finding(run), "");
+    const double want = read_data("tau.json").find("eagle3")->find("all")->number();
+    const double tau = run.all.at("all").value();
+    std::printf("tau %.4f, reference %.4f\n", tau, want);
+    EXPECT_NEAR(tau / want, 1, kTauTolerance);
+}
+
+// A copy of the bundled head, changed.
+class Copies : public testing::Test {
+  protected:
+    using Rename = std::function<std::string(const std::string&)>;
+    std::filesystem::path copy(const std::string& folder, const Json& config,
+                               const Rename& rename = {}) const {
+        std::vector<Stored> tensors = tensors_;
+        for (Stored& tensor : tensors)
+            if (rename && tensor.name.find('.') != std::string::npos)
+                tensor.name = rename(tensor.name);
+        folder_.write(folder + "/config.json", config.dump());
+        folder_.write(folder + "/model.safetensors", safetensors_of(tensors));
+        return folder_.path() / folder;
+    }
+    Json config() const {
+        return Json::parse(read_text(kHead / "config.json", 1 << 16), "config.json");
+    }
+    // The first trees of three prompts, with the values of all candidates.
+    static std::string trees(const std::filesystem::path& head,
+                             DraftOptions options = plain_tree()) {
+        LoadOptions wanted = options_of(DType::F32, head);
+        wanted.draft = options;
+        Bundled model(wanted);
+        std::string text;
+        options.on_level = [&](std::span<Candidate> all, int first, int last) {
+            for (int i = first; i < last; ++i)
+                text += std::to_string(all[size_t(i)].token) + " " +
+                        std::to_string(all[size_t(i)].value) + "\n";
+        };
+        auto drafting = model.drafting(options);
+        for (int i : {0, 1, 2}) {
+            drafting.session->begin({});
+            drafting.session->prefill(model.encode(sixty_prompts()[size_t(i)]));
+            for (const int token : drafting.session->propose().tokens)
+                text += std::to_string(token) + " ";
+        }
+        return text;
+    }
+
+    const std::vector<Stored> tensors_ = Stored::all_of(kHead);
+    const TestFolder folder_;
+};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    return at == text.npos ? text : text.replace(at, from.size(), to);
+}
+
+// SpecForge's export for Hugging Face, speculators' layer names and nested configuration, taps
+// inside of eagle_config, and the same taps as inputs.
+TEST_F(Copies, EverySpellingGivesTheSameTrees) {
+    const std::string want = trees(kHead);
+    ASSERT_FALSE(want.empty());
+    EXPECT_EQ(
+        trees(copy("model", config(), [](const std::string& name) { return "model." + name; })),
+        want);
+    const auto by_number = [](const std::string& name) {
+        return replaced(name, "midlayer.", "layers.0.");
+    };
+    EXPECT_EQ(trees(copy("numbered", config(), by_number)), want);
+    const Json plain = config();
+    Json nested = Json::Object{{"speculators_model_type", "eagle3"},
+                               {"draft_vocab_size", 2048},
+                               {"transformer_layer_config", plain},
+                               {"eagle_aux_hidden_state_layer_ids", Json::Array{2, 3, 5}}};
+    EXPECT_EQ(trees(copy("speculators", nested, by_number)), want);
+    Json inner{Json::Object{}};
+    for (const auto& [key, value] : *plain.object())
+        if (key != "eagle_aux_hidden_state_layer_ids") inner.set(key, value);
+    inner.set("eagle_config",
+              Json::Object{{"eagle_aux_hidden_state_layer_ids", Json::Array{2, 3, 5}}});
+    EXPECT_EQ(trees(copy("inner", inner)), want);
+}
+
+// What a reader may get wrong can be seen.
+TEST_F(Copies, MistakesGiveOtherTrees) {
+    const std::string want = trees(kHead);
+    DraftOptions taps = plain_tree();
+    taps.head_taps = {1, 2, 4};
+    EXPECT_NE(trees(kHead, taps), want);
+    taps.head_taps = {2, 3, 5};
+    EXPECT_EQ(trees(kHead, taps), want);
+    DraftOptions theta = plain_tree();
+    theta.head_theta = 5e5;
+    EXPECT_NE(trees(kHead, theta), want);
+    Json residual = config();
+    residual.set("norm_before_residual", true);
+    EXPECT_NE(trees(copy("residual", residual)), want);
+}
+
+class Eagle3Texts : public testing::TestWithParam<std::tuple<DType, float>> {};
+
+// Trees that grow, chains, EAGLE-1's tree, and those that are chosen.
+TEST_P(Eagle3Texts, AreThoseOfPlainDecoding) {
+    const auto [type, temperature] = GetParam();
+    Bundled model(options_of(type));
+    const auto plain = model.drafting(draft_options("none"));
+    const char* count = std::getenv("AERIE_TEST_PROMPTS");
+    const size_t prompts = std::min<size_t>(count ? size_t(std::atoi(count)) : 10, 40);
+    DraftOptions chosen = draft_options("eagle3");
+    chosen.tree.reset();
+    for (DraftOptions draft : {draft_options("eagle3"), draft_options("chain"),
+                               draft_options("eagle1"), draft_options("eagle2"), chosen}) {
+        const auto drafting = model.drafting(draft);
+        double tokens = 0, cycles = 0;
+        for (size_t i = 0; i < prompts; ++i) {
+            Request request = model.request(model.encode(sixty_prompts()[i]), most_tokens(64),
+                                            sampling_at(temperature, 1000 + i));
+            request.eos_ids.clear();
+            const GenerationResult got = model.run(*drafting.session, request);
+            EXPECT_EQ(got.ids, model.run(*plain.session, request).ids) << draft.method;
+            tokens += got.stats.cycle_tokens;
+            cycles += got.stats.cycles;
+        }
+        std::printf("%s at %.1f with %s%s: tau %.3f\n", name(type), double(temperature),
+                    draft.method.c_str(), draft.tree ? "" : " (auto)", tokens / cycles);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Eagle3Texts,
+                         testing::Combine(testing::Values(DType::F16, DType::Q8_0, DType::Q4_0),
+                                          testing::Values(0.0f, 0.8f)),
+                         [](const auto& info) {
+                             return std::string(name(std::get<0>(info.param))) +
+                                    (std::get<1>(info.param) > 0 ? "_sampled" : "_greedy");
+                         });
+
+}  // namespace
+}  // namespace aerie::test
