@@ -130,7 +130,6 @@ struct TopKParams {
     ChoiceParams choice;
     uint slices, noisy, wanted, width;  // k, and how many are ranked
     uint has_map, ids_stride, log_probs_stride;
-    float inverse_softness;
 };
 
 struct ProbsParams {

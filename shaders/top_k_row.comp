@@ -21,6 +21,7 @@ READS(5, uint, rules);
 
 shared float log_total;  // of exp((value - best) / softness)
 
+float inverse_softness;
 uint from;  // where the row's part of `partial` begins
 
 uvec2 item(uint i) {
@@ -48,7 +49,7 @@ float total_of_slices() {
 float total_of_best() {
     precise float total = 0.0;
     for (uint i = 0u; i < p.width && best_items[i].x > kLowestKey; ++i) {
-        precise float scaled = below_best(best_items[i].x) * p.inverse_softness;
+        precise float scaled = below_best(best_items[i].x) * inverse_softness;
         total = total + exp_of(scaled);
     }
     return total;
@@ -60,6 +61,7 @@ void main() {
     if (noisy) {
         uint rule = at[5] + row * p.choice.rules_stride;
         noisy = uintBitsToFloat(rules[rule + kRuleScale]) != 0.0;
+        inverse_softness = uintBitsToFloat(rules[rule + kRuleInverseSoftness]);
     }
     from = at[2] + row * p.slices * (2u * p.width + 2u);
     find_best(p.width, p.slices * p.width);
@@ -70,7 +72,7 @@ void main() {
     uvec2 own = best_items[t];
     ids[at[0] + row * p.ids_stride + t] = p.has_map != 0u ? id_map[at[4] + own.y] : int(own.y);
     precise float below = below_best(own.x);
-    if (noisy) below = below * p.inverse_softness;
+    if (noisy) below = below * inverse_softness;
     precise float log_prob = below - log_total;
     if (!sound) log_prob = kNan;  // the best is infinite
     if (own.x <= kLowestKey) log_prob = -kInfinity;

@@ -129,7 +129,6 @@ struct TopKView {
     View<const float> logits;
     RulesView rules;
     const float* noise;  // by target id; null: rank by logit
-    float softness;
     const int32_t* id_map;  // null: identity
     View<int32_t> ids;
     View<float> log_probs;
@@ -224,7 +223,7 @@ __global__ void top_k_merge_kernel(TopKView step) {
     while (count<width&& float(values[count])> - infinity()) ++count;
     double softness = 1, total = 0;
     if (noisy) {
-        softness = step.softness;
+        softness = step.rules.of(r).softness.value;
         if (count > 0) total = log_sum_exp(values, count, softness);
     } else {
         row = row_of(row.x, row.vocab, {}, best[0]);
@@ -273,7 +272,6 @@ void CudaBackend::execute(const TopK& step) {
         const TopKView view{logits,
                             rules,
                             step.noise ? row<const float>(step.noise, 0) : nullptr,
-                            step.softness,
                             ids_of(step.choice),
                             step.ids.row_range(first, logits.rows),
                             step.log_probs.row_range(first, logits.rows),

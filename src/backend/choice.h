@@ -3,6 +3,7 @@
 // together.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -32,6 +33,15 @@ struct Penalties {
 // has it.
 constexpr int32_t kPutOut = 2, kInPrompt = 1;
 
+// By what the differences of ranked candidates are divided before they count as log-probabilities
+// (eagle.md section 10): small trusts them more.
+struct Softness {
+    Softness() = default;
+    explicit Softness(float by) : value(by), inverse(float(1 / double(by))) {}
+
+    float value = 1, inverse = 1;
+};
+
 // How the token after a row is chosen.
 struct RowChoice {
     RowChoice() = default;
@@ -48,9 +58,11 @@ struct RowChoice {
     float repetition = 1, frequency = 0, presence = 0;
     int32_t text = 0;   // its row of Rules::seen
     int32_t noise = 0;  // row of the noise that belongs to depth 0
-    int32_t unused[3] = {};
+    Softness softness;  // of candidates that are ranked with noise
+    int32_t unused = 0;
 };
 constexpr int kRowChoiceInts = sizeof(RowChoice) / sizeof(int32_t);
+constexpr int kSoftnessInt = offsetof(RowChoice, softness) / sizeof(int32_t);
 
 // The logit of a token that the row's text has seen, as its word says.
 constexpr float penalised(float logit, const RowChoice& rule, int32_t seen) {

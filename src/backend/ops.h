@@ -177,14 +177,14 @@ struct Noise {
 
 // The k best candidates of each row. Without noise, or at temperature 0: of the logits after
 // penalties and mask, log_probs = log_softmax over the whole row. With noise: z = processed logit /
-// temperature + noise, and log_probs = log_softmax(z / softness) over the max(k, 10) best.
+// temperature + noise, and log_probs = log_softmax(z / softness) over the max(k, 10) best; softness
+// is the row's, of choice.rules.
 struct TopK {
     static constexpr const char* kName = "top_k";
-    Tensor ids;          // out: I32 [rows, k], target ids, best first, ties to the lowest draft id
-    Tensor log_probs;    // out: F32 [rows, k]
-    Choice choice;       // with noise: as the target's tokens are chosen
-    Tensor noise = {};   // F32 [1, target vocab], the same for all rows; absent: rank by logit
-    float softness = 1;  // with noise: log_probs = log_softmax(best z / softness)
+    Tensor ids;         // out: I32 [rows, k], target ids, best first, ties to the lowest draft id
+    Tensor log_probs;   // out: F32 [rows, k]
+    Choice choice;      // with noise: as the target's tokens are chosen
+    Tensor noise = {};  // F32 [1, target vocab], the same for all rows; absent: rank by logit
     void check(const Backend& be) const;
 };
 

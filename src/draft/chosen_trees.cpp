@@ -83,6 +83,7 @@ class ChosenTrees final : public GrownDrafter, CostAware {
         TimedPolicy timed(policy, clock_, missed);
         catch_up(request, kWindow);
         const std::span<const Candidate> table = grow(timed, most_.top_k, request);
+        if (request.noise) static_cast<State&>(request.state).softness.ranked(table);
         return tree_of(table, policy.kept(), request.tokens.back());
     }
 
@@ -90,6 +91,7 @@ class ChosenTrees final : public GrownDrafter, CostAware {
         TreePolicy& policy = policy_of(verified.state);
         policy.costs().saw_verify(verified.tree.size(), verified.seconds);
         policy.learn(verified.tree, verified.accepted, verified.next);
+        static_cast<State&>(verified.state).softness.learn(verified);
     }
 
     CostAware* cost_aware() override { return this; }

@@ -48,6 +48,7 @@ struct DraftRequest {
     DraftState& state;
     std::span<const int> tokens;  // the whole text; the last token is the root
     Rules rules = {};             // the target's, one row
+    float temperature = 0;        // the target's
     NoiseRows* noise = nullptr;   // absent at temperature 0
 };
 

@@ -18,7 +18,13 @@ class DynamicTrees final : public GrownDrafter {
     TokenTree propose(const DraftRequest& request) override {
         if (options_.shape_policy) set_shape(options_.shape_policy());
         const std::span<const Candidate> table = expand(expansion_, request);
+        if (expansion_.top_k > 1 && request.noise)
+            static_cast<State&>(request.state).softness.ranked(table);
         return tree_of(table, choose(table), request.tokens.back());
+    }
+
+    void learn(const Verified& verified) override {
+        static_cast<State&>(verified.state).softness.learn(verified);
     }
 
   private:

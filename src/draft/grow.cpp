@@ -254,7 +254,6 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int
         step.choice.rules = request.rules;
         if (request.noise) step.noise = request.noise->rows(be_, level + 1).row_range(level, 1);
     }
-    step.softness = kCoupledSoftness;
     step.choice.id_map = model_.target_ids();
     step.ids = dense_prefix(scratch_.ids, rows, k);
     step.log_probs = dense_prefix(scratch_.log_probs, rows, k);

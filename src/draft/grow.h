@@ -14,10 +14,6 @@
 
 namespace aerie {
 
-// Confidence of coupled proposals: log-softmax of the best perturbed values over this (eagle.md
-// section 10).
-constexpr float kCoupledSoftness = 0.7f;
-
 // One level of head passes: which candidates of the level before are run.
 struct Level {
     int width = 0;

@@ -79,11 +79,17 @@ std::unique_ptr<DraftState> GrownDrafter::begin() {
     return make_state(model_->kv().begin(), nullptr);
 }
 
+GrownDrafter::State::State(const GrownDrafter& of, KvPages held)
+    : drafter(of), pages(std::move(held)) {
+    softness.begin(of.reach_.grow.candidates);
+}
+
 int GrownDrafter::State::positions() const {
     return drafter.model_->feature_columns() > 0 ? read + waiting : INT_MAX;
 }
 
 void GrownDrafter::State::truncate(int positions) {
+    if (positions == 0) softness.begin(drafter.reach_.grow.candidates);
     // The newest row that stays has the newest token that stays.
     const int rows = std::max(0, positions - drafter.model_->token_lead());
     waiting = std::clamp(rows - read, 0, waiting);
@@ -96,6 +102,7 @@ std::unique_ptr<DraftState> GrownDrafter::State::fork(int positions) const {
     const int rows = std::clamp(positions - drafter.model_->token_lead(), first, read);
     auto other = drafter.make_state(pages.fork(rows - first), this);
     other->first = first;
+    other->softness = softness;
     other->read = first + (rows - first) / kPageSize * kPageSize;
     return other;
 }
@@ -177,15 +184,25 @@ TextEnd GrownDrafter::text_end(State& state) {
     return {t.states.row_range(row, 1), {t.rows.row_range(row, 1)}, state.last};
 }
 
+// To the row by which candidates are ranked.
+void GrownDrafter::tell_softness(const DraftRequest& request) {
+    if (!request.noise || !request.rules.block) return;
+    const Softness softness(static_cast<const State&>(request.state).softness.value(request.temperature));
+    be_.write(request.rules.block.col_range(kSoftnessInt, sizeof(softness) / sizeof(int32_t)),
+              &softness);
+}
+
 std::span<const Candidate> GrownDrafter::expand(const Expansion& expansion,
                                                 const DraftRequest& request) {
     catch_up(request);
+    tell_softness(request);
     return grower_.expand(expansion, text_end(static_cast<State&>(request.state)), request);
 }
 
 std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
                                               const DraftRequest& request) {
     catch_up(request);
+    tell_softness(request);
     return grower_.grow(policy, top_k, text_end(static_cast<State&>(request.state)), request);
 }
 

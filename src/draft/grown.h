@@ -7,6 +7,7 @@
 
 #include "draft/grow.h"
 #include "draft/methods.h"
+#include "draft/softness.h"
 
 namespace aerie {
 
@@ -69,7 +70,7 @@ class GrownDrafter : public Drafter {
   protected:
     // Of one text. Positions count from `first`, where the model's own text begins.
     struct State : DraftState {
-        State(const GrownDrafter& of, KvPages held) : drafter(of), pages(std::move(held)) {}
+        State(const GrownDrafter& of, KvPages held);
 
         int positions() const override;
         void truncate(int positions) override;
@@ -77,9 +78,10 @@ class GrownDrafter : public Drafter {
 
         const GrownDrafter& drafter;
         KvPages pages;
-        int first = 0, read = 0;  // positions in [first, read) have been run
-        int waiting = 0;          // those behind them, from the backlog's first row on
-        Row last;                 // of the last pass
+        int first = 0, read = 0;   // positions in [first, read) have been run
+        int waiting = 0;           // those behind them, from the backlog's first row on
+        Row last;                  // of the last pass
+        LearnedSoftness softness;  // of coupled proposals
     };
 
     // What begin and fork make.
@@ -96,6 +98,7 @@ class GrownDrafter : public Drafter {
     void catch_up(const DraftRequest& request, int window = INT_MAX);
 
   private:
+    void tell_softness(const DraftRequest& request);
     void make_room(State& state, const Observed& observed);
     int keep_newest(State& state, int count);
     void read(State& state, std::span<const int> tokens, int count, int backlog_row);

@@ -81,8 +81,9 @@ void Batch::propose(std::span<Cycle> cycles) {
         Sequence& text = *cycle.text;
         NoiseRows& noise = tensors_of(text).noise;
         noise.begin(text.sampling().seed, text.committed() + 1);
-        DraftRequest request{text.draft(), text.tokens(), rules_of(text)};
-        if (text.sampling().filters.temperature > 0) request.noise = &noise;
+        DraftRequest request{text.draft(), text.tokens(), rules_of(text),
+                             text.sampling().filters.temperature};
+        if (request.temperature > 0) request.noise = &noise;
         cycle.tree = drafter_.propose(request);
     }
 }

@@ -22,6 +22,7 @@ struct Chooser {
     Filters filters;
     Penalties penalties = {};
     int text = 0;
+    float softness = 1;
 };
 
 // Random rows with everything that may be done to them.
@@ -111,6 +112,7 @@ inline Case random_case(unsigned seed) {
             c.parents.push_back(r == 0 ? -1 : below(r));
             c.tokens.push_back(below(vocab));
         }
+    for (Chooser& rule : c.rules) rule.softness = 0.3f + 1.5f * unit(generator);
     return c;
 }
 
@@ -129,6 +131,7 @@ class ChoiceTest : public DeviceTest {
             rules.emplace_back(chooser.filters, chooser.penalties);
             rules.back().text = chooser.text;
             rules.back().noise = chooser.text * kNoiseRows;
+            rules.back().softness = Softness(chooser.softness);
             d.choice.rules.include(chooser.filters);
         }
         d.choice.rules.block = upload(rules);
@@ -183,12 +186,11 @@ class ChoiceTest : public DeviceTest {
         Indices ids;
         Matrix log_probs;
     };
-    Best run_top_k(const Case& c, int k, const Matrix* noise_row = nullptr, float softness = 1,
+    Best run_top_k(const Case& c, int k, const Matrix* noise_row = nullptr,
                    const Indices* id_map = nullptr) {
         const OnDevice d = place(c);
         TopK step;
         step.choice = d.choice;
-        step.softness = softness;
         Array noise_array, map_array;
         if (noise_row) step.noise = noise_array = upload(*noise_row);
         if (id_map) step.choice.id_map = map_array = upload(*id_map);
@@ -201,11 +203,11 @@ class ChoiceTest : public DeviceTest {
 
     // Of one row, with the ids of its candidates; `what` for messages.
     void expect_noisy_best(const Best& got, int r, const std::vector<float>& edited,
-                           const Filters& filters, const std::vector<float>& noise, float softness,
+                           const Chooser& rule, const std::vector<float>& noise,
                            const std::string& what) {
-        const std::vector<double> p = reference::probs(edited, filters);
+        const std::vector<double> p = reference::probs(edited, rule.filters);
         if (!std::isfinite(edited[size_t(reference::argmax(p))])) return;  // nothing to weigh
-        const auto want = reference::top_k_noisy(p, noise, softness, got.ids.cols);
+        const auto want = reference::top_k_noisy(p, noise, rule.softness, got.ids.cols);
         for (int i = 0; i < got.ids.cols; ++i) {
             const double log_prob = size_t(i) < want.size() ? want[size_t(i)].log_prob : -HUGE_VAL;
             if (!std::isfinite(log_prob)) {

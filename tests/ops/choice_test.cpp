@@ -84,13 +84,12 @@ TEST_P(ChoiceTest, TopKWithNoiseMatchesEnumeration) {
     for (unsigned seed = 60000; seed < 63000; seed += GetParam().step) {
         Case c = random_case(seed);
         const int k = 1 + int(seed % unsigned(std::min(c.logits.cols, kMaxTopK)));
-        const float softness = seed % 2 ? 1.0f : 0.7f;
         Matrix noise_row(1, c.logits.cols);
         for (int i = 0; i < c.logits.cols; ++i) noise_row[0][i] = gumbel(seed, 5, i);
-        const Best got = run_top_k(c, k, &noise_row, softness);
+        const Best got = run_top_k(c, k, &noise_row);
         for (int r = 0; r < c.logits.rows; ++r)
-            if (const Filters& filters = c.rule(r).filters; filters.temperature > 0)
-                expect_noisy_best(got, r, c.edited(r), filters, noise_row.data, softness,
+            if (const Chooser& rule = c.rule(r); rule.filters.temperature > 0)
+                expect_noisy_best(got, r, c.edited(r), rule, noise_row.data,
                                   "case " + std::to_string(seed));
     }
 }
@@ -118,23 +117,23 @@ TEST_P(ChoiceTest, ReducedVocabulariesMeetNoisePenaltiesAndMaskByTargetId) {
         for (int r = 0; r < all.logits.rows; ++r)
             for (int i = 0; i < vocab; ++i)
                 draft.logits[r][i] = all.logits[r][target_ids[size_t(i)]];
-        const Best got = run_top_k(draft, k, &noise_row, 0.7f, &id_map);
+        const Best got = run_top_k(draft, k, &noise_row, &id_map);
         for (int r = 0; r < all.logits.rows; ++r) {
             const std::string what = "case " + std::to_string(seed) + " row " + std::to_string(r);
             const std::vector<float> whole = all.edited(r);
             std::vector<float> edited;
             for (int id : target_ids) edited.push_back(whole[size_t(id)]);
-            const Filters& filters = all.rule(r).filters;
-            if (filters.temperature == 0) {
+            const Chooser& rule = all.rule(r);
+            if (rule.filters.temperature == 0) {
                 const int best = reference::argmax({edited.begin(), edited.end()});
                 if (best >= 0) {
                     EXPECT_EQ(got.ids[r][0], target_ids[size_t(best)]) << what;
                 }
                 continue;
             }
-            expect_noisy_best(got, r, edited, filters, noise, 0.7f, what);
-            const auto want =
-                reference::top_k_noisy(reference::probs(edited, filters), noise, 0.7, k);
+            expect_noisy_best(got, r, edited, rule, noise, what);
+            const auto want = reference::top_k_noisy(reference::probs(edited, rule.filters), noise,
+                                                     rule.softness, k);
             for (size_t i = 0; i + 1 < want.size(); ++i) {
                 const bool is_apart = want[i].log_prob > want[i + 1].log_prob + 1e-3 &&
                                       (i == 0 || want[i - 1].log_prob > want[i].log_prob + 1e-3);

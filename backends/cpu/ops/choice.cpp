@@ -133,7 +133,7 @@ Ranking rank_noisy(const Kernels& kernels, const TopK& step, int index, int k,
     const int width = std::min(std::max(k, kSoftmaxWidth), row.vocab);
     best.count = kernels.best(best.ids, best.values, width, z, row.vocab);
     complete(best, k, z, row.vocab);
-    ranking.softness = step.softness;
+    ranking.softness = row.rule.softness.value;
     ranking.total = log_sum_exp(best.values, best.count, ranking.softness);
     return ranking;
 }

@@ -59,13 +59,13 @@ void VulkanBackend::execute(const TopK& step) {
                                    .width = uint32_t(width),
                                    .has_map = bool(map),
                                    .ids_stride = stride_words(step.ids),
-                                   .log_probs_stride = stride_words(step.log_probs),
-                                   .inverse_softness = float(1 / double(step.softness))};
+                                   .log_probs_stride = stride_words(step.log_probs)};
         const Tensor found = block.parts(2 * uint32_t(width) + 2);
-        block.run("top_k_slice", params,
-                  {writes(found), reads(block.logits), reads(block.tops()), reads(block.cuts()),
-                   reads_or(step.noise, block.logits), reads(block.rules), reads_or(map, block.logits)},
-                  {block.slices(), uint32_t(block.rows)}, 20);
+        block.run(
+            "top_k_slice", params,
+            {writes(found), reads(block.logits), reads(block.tops()), reads(block.cuts()),
+             reads_or(step.noise, block.logits), reads(block.rules), reads_or(map, block.logits)},
+            {block.slices(), uint32_t(block.rows)}, 20);
         block.run("top_k_row", params,
                   {writes(step.ids.row_range(first, block.rows)),
                    writes(step.log_probs.row_range(first, block.rows)), reads(found),
