@@ -97,6 +97,21 @@ void print_statistics(const GenerationResult& result, const std::string& method,
     std::fputs(color ? "\033[0m" : "", stderr);
 }
 
+// A head that guesses badly is mostly not the one that was meant, or not read as it was trained.
+void warn_of_bad_head(const Stats& stats, const ModelFiles& files) {
+    constexpr int kEnough = 200;
+    constexpr double kLeast = 0.15;
+    const int drafts = stats.cycles - stats.plain_cycles;
+    const int right = stats.accepted_by_depth.empty() ? 0 : stats.accepted_by_depth[0];
+    if (!files.head || drafts < kEnough || right >= kLeast * drafts) return;
+    std::fprintf(stderr,
+                 "aerie: only %.0f%% of %d drafts began with the right token: check %sthe head's "
+                 "RoPE base (--head-rope-theta), the chat template (--chat), and whether the head "
+                 "was made for this model and not for another fine-tune of it\n",
+                 100.0 * right / drafts, drafts,
+                 files.head_config->eagle3 ? "the layers that it reads (--head-taps), " : "");
+}
+
 template <typename T>
 Json::Array json_list(const std::vector<T>& values) {
     return Json::Array(values.begin(), values.end());
@@ -201,7 +216,10 @@ int run_generate(const GenerateOptions& options) {
     progress.clear();
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
-    if (!options.quiet) print_statistics(result, load_options.draft.method, request.sampling);
+    if (!options.quiet) {
+        print_statistics(result, load_options.draft.method, request.sampling);
+        warn_of_bad_head(result.stats, model.files());
+    }
     if (options.model.profile) print_op_times(model.backend());
     if (result.finish == FinishReason::cancelled) return interrupted();
     costs.review();

@@ -182,6 +182,9 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
                         const std::vector<Line>& memory) {
     std::string table = model_lines("target", files.config, files.target);
     if (files.head_config) table += model_lines("head", *files.head_config, *files.head);
+    if (!files.draft_ids.empty())
+        table +=
+            format("         says %zu of %d tokens\n", files.draft_ids.size(), files.config.vocab);
     table += tokenizer ? tokenizer_lines(*tokenizer) : "tokens   no tokenizer\n";
     table += format("memory   on %s with a context of %d (model: %d)\n",
                     backend.capabilities().name.c_str(), files.context, files.config.context);

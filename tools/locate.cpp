@@ -118,6 +118,7 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     runtime.kv = options.kv;
     runtime.profile = options.profile;
     runtime.draft = options.drafting;
+    runtime.head_options = options.head_options;
     runtime.cache = cache_folder();
     runtime.draft.method = options.draft.value_or(default_draft_method(HeadKind::eagle).name);
     return runtime;

@@ -193,15 +193,21 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
                    "EAGLE head: a folder; its kind is seen in its files (default: MODEL-eagle or "
                    "MODEL-eagle3 beside MODEL, if it is there)")
         ->type_name("MODEL");
-    app.add_option("--head-taps", options.drafting.head_taps,
+    app.add_option("--head-taps", options.head_options.taps,
                    "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
         ->delimiter(',')
         ->check(CLI::Range(0, 1024).description(""))
         ->type_name("N,N,N");
-    app.add_option("--head-rope-theta", options.drafting.head_theta,
+    app.add_option("--head-rope-theta", options.head_options.theta,
                    "base of the head's RoPE (default: as its files say, else 10000)")
         ->check(CLI::Range(1.0, 1e12).description(""))
         ->type_name("X");
+    add_whole(app, "--draft-vocab", options.head_options.vocab, Range{2, 1 << 24},
+              "tokens that an EAGLE-1/2 head may guess: the first ones, or the most frequent with "
+              "--token-counts; fewer are faster (default: all)");
+    app.add_option("--token-counts", options.head_options.token_counts,
+                   "how often tokens occur, as `aerie tokenize --counts` writes it")
+        ->type_name("FILE");
     add_choice(
         app, "--draft-weights", options.draft_weights, kWeightTypes,
         "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "draft/methods.h"
+#include "engine/model_files.h"
 #include "engine/sampling.h"
 #include "model/shapes.h"
 
@@ -24,6 +24,7 @@ struct ModelOptions {
     DType kv = DType::F16;
     bool profile = false;
     DraftOptions drafting;  // all but the method
+    HeadOptions head_options;
 };
 
 struct ChatOptions {
@@ -103,7 +104,7 @@ struct CompareOptions {
 
 struct TokenizeOptions {
     std::optional<std::string> model, prompt, prompt_file, strings, decode;
-    bool no_special = false, json = false;
+    bool no_special = false, counts = false, json = false;
 };
 
 struct RenderOptions {

@@ -84,6 +84,8 @@ void add_tokenize(CLI::App& app, TokenizeOptions& options) {
     app.add_option("--strings", options.strings, "JSON list of texts")->type_name("FILE");
     app.add_option("--decode", options.decode, "JSON list of lists of ids, to be made text")
         ->type_name("FILE");
+    app.add_flag("--counts", options.counts,
+                 "how often each token occurs, for --token-counts: lines of id and count");
     app.add_flag("--no-special", options.no_special,
                  "special tokens in the texts, such as <s>, are plain text");
     app.add_flag("--json", options.json, "print one JSON object");

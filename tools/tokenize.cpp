@@ -6,6 +6,7 @@
 #include "core/utf8.h"
 #include "format.h"
 #include "io/json.h"
+#include "model/draft_vocabulary.h"
 #include "terminal.h"
 #include "text/tokenizer.h"
 
@@ -70,6 +71,17 @@ std::string table(const BpeTokenizer& tokenizer, const std::vector<int>& ids) {
     return lines;
 }
 
+int print_counts(const Tokenizer& tokenizer, const TokenizeOptions& options) {
+    if (options.decode || options.json)
+        throw UsageError("--counts is of texts, and has no other form");
+    const Recognised recognised = options.no_special ? Recognised::none : Recognised::all;
+    std::vector<uint64_t> counts(size_t(tokenizer.size()));
+    for (const std::string& text : texts_of(options))
+        for (const int id : tokenizer.bpe().encode(text, recognised)) ++counts[size_t(id)];
+    print(token_counts_text(counts));
+    return 0;
+}
+
 }  // namespace
 
 int run_tokenize(const TokenizeOptions& options) {
@@ -78,6 +90,7 @@ int run_tokenize(const TokenizeOptions& options) {
     if (inputs > 1) throw UsageError("--prompt, --file, --strings and --decode exclude each other");
     const Tokenizer tokenizer = Tokenizer::load(locate_model(options.model));
     const BpeTokenizer& rules = tokenizer.bpe();
+    if (options.counts) return print_counts(tokenizer, options);
     Json::Array results;
     if (options.decode) {
         for (const std::vector<int>& ids : read_lists(*options.decode)) {

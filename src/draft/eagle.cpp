@@ -29,6 +29,11 @@ Taps taps_of(const DraftPlan& plan) {
     return {plan.target.layers};
 }
 
+// Of its logits.
+int vocab_of(const DraftPlan& plan) {
+    return plan.head_ids.empty() ? plan.head->vocab : int(plan.head_ids.size());
+}
+
 KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
     return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
 }
@@ -40,8 +45,9 @@ DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
     const DType type = lm_head_type(tensors, plan.weights);
     DraftBytes bytes;
     bytes.types = matrix_bytes(tensors, shapes, plan.weights);
-    if (type != plan.lm_head_type)
-        bytes.types[type] += dense_bytes(type, plan.target.vocab, plan.target.hidden);
+    const int vocab = vocab_of(plan);
+    if (!plan.head_ids.empty() || type != plan.lm_head_type)
+        bytes.types[type] += dense_bytes(type, vocab, plan.target.hidden);
     bytes.weights = sum(bytes.types) + vector_bytes(tensors, shapes);
     EagleScratch scratch;
     TensorPlan rooms;
@@ -49,7 +55,8 @@ DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
     bytes.scratch =
         rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
-        grown_bytes(plan, reach, head.hidden, head.hidden, head.vocab);
+        dense_bytes(DType::I32, 1, int(plan.head_ids.size())) +
+        grown_bytes(plan, reach, head.hidden, head.hidden, vocab);
     return bytes;
 }
 
@@ -84,7 +91,10 @@ EagleWeights::EagleWeights(const DraftSource& source) {
     if (tensors.find("fc.bias")) fc_bias = loader.vector("fc.bias", config.hidden);
     layer = std::make_unique<DecoderLayer>(loader, config, "layers.0.", false);
     const DType type = lm_head_type(tensors, source.plan.weights);
-    if (!source.target.lm_head().is_stored_as(type)) own_lm_head = source.target.copy_lm_head(type);
+    const std::span<const int32_t> ids = source.plan.head_ids;
+    if (!ids.empty() || !source.target.lm_head().is_stored_as(type))
+        own_lm_head = source.target.copy_lm_head(type, ids);
+    target_ids = TargetIds(source.backend, ids);
 }
 
 EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)

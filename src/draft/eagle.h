@@ -2,7 +2,7 @@
 // (EAGLE section 4.1; eagle.md sections 1 and 2).
 #pragma once
 
-#include "draft/grown.h"
+#include "draft/head.h"
 #include "model/decoder_layer.h"
 
 namespace aerie {
@@ -20,8 +20,9 @@ struct EagleWeights final : DraftWeights {
     std::unique_ptr<Weight> fc;         // [hidden, 2 hidden]
     Vector fc_bias;                     // may be absent
     std::unique_ptr<DecoderLayer> layer;
-    std::unique_ptr<Weight>
-        own_lm_head;  // the target's, stored as lm_head_type says; absent: its own
+    // The target's, stored as lm_head_type says, or the rows of `target_ids`; absent: its own.
+    std::unique_ptr<Weight> own_lm_head;
+    TargetIds target_ids;
 };
 
 struct EagleScratch {
@@ -42,7 +43,8 @@ class EagleLevels final : public LevelModel {
     int token_lead() const override { return 1; }
     int state_columns() const override { return config_.hidden; }
     int feature_columns() const override { return config_.hidden; }
-    int vocab() const override { return config_.vocab; }
+    int vocab() const override { return weights_->lm_head(target_).rows; }
+    Tensor target_ids() const override { return weights_->target_ids; }
     KvPool& kv() override { return kv_; }
 
     void read(Tensor state, Tensor features, Rows rows) override { run(state, features, rows); }

@@ -116,8 +116,7 @@ struct Weights final : DraftWeights {
     Vector input_norm, hidden_norm, ffn_norm;
     Vector output_norm;             // may be absent
     std::vector<Vector> tap_norms;  // none, or one for each tap
-    Buffer id_memory;
-    Tensor target_ids;  // I32 [1, draft vocab]; absent: the same
+    TargetIds target_ids;
 };
 
 Weights::Weights(const DraftSource& source) {
@@ -125,7 +124,7 @@ Weights::Weights(const DraftSource& source) {
     const Eagle3Shape& shape = *head.eagle3;
     const Checkpoint& tensors = source.plan.source->tensors;
     refuse_unknown_tensors(head, tensors);
-    const std::vector<int32_t> ids = target_ids_of(head, tensors);
+    target_ids = TargetIds(source.backend, target_ids_of(head, tensors));
     const WeightLoader loader(source.backend, tensors, source.plan.weights);
     if (tensors.find("embed_tokens.weight"))
         embedding =
@@ -145,10 +144,6 @@ Weights::Weights(const DraftSource& source) {
         lm_head = loader.matrix({{"lm_head.weight", shape.vocab}}, head.hidden);
     else if (!source.target.lm_head().is_stored_as(type))
         lm_head = source.target.copy_lm_head(type);
-    if (ids.empty()) return;
-    id_memory = source.backend.allocate(dense_bytes(DType::I32, 1, shape.vocab));
-    target_ids = dense(id_memory.get(), DType::I32, 1, shape.vocab);
-    source.backend.write(target_ids, ids.data());
 }
 
 struct Scratch {

@@ -9,6 +9,13 @@ const DraftHead& head_of(const DraftPlan& plan) {
     return plan.head->eagle3 ? kEagle3Head : kEagleHead;
 }
 
+TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
+    if (ids.empty()) return;
+    memory_ = be.allocate(dense_bytes(DType::I32, 1, int(ids.size())));
+    tensor_ = dense(memory_.get(), DType::I32, 1, int(ids.size()));
+    be.write(tensor_, ids.data());
+}
+
 DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
     const NamedTensor* fc = head.find("fc.weight");
     return weights.value_or(fc ? fc->dtype : DType::F32);

@@ -28,6 +28,19 @@ const DraftHead& head_of(const DraftPlan& plan);
 DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
                         const DraftHead* only = nullptr);
 
+// Target ids of a head's own on a device; absent where they are the same.
+class TargetIds {
+  public:
+    TargetIds() = default;
+    TargetIds(Backend& be, std::span<const int32_t> ids);
+
+    operator Tensor() const { return tensor_; }  // I32 [1, ids]
+
+  private:
+    Buffer memory_;
+    Tensor tensor_;
+};
+
 // The type that an LM head of the target has where a head drafts with it: `weights`, or that of the
 // head's own fc.
 DType lm_head_type(const Checkpoint& head, std::optional<DType> weights);

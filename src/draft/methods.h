@@ -17,10 +17,11 @@ namespace aerie {
 struct DraftPlan {
     const DraftOptions& options;
     const ModelConfig& target;
-    const ModelSource* source = nullptr;  // of the head; absent where none is needed
-    const ModelConfig* head = nullptr;    // its configuration
-    std::optional<DType> weights;         // unset: as stored
-    DType lm_head_type = DType::F32;      // that the target's LM head is stored in
+    const ModelSource* source = nullptr;     // of the head; absent where none is needed
+    const ModelConfig* head = nullptr;       // its configuration
+    std::span<const int32_t> head_ids = {};  // tokens that an EAGLE-1/2 head may say; empty: all
+    std::optional<DType> weights;            // unset: as stored
+    DType lm_head_type = DType::F32;         // that the target's LM head is stored in
     DType kv = DType::F16;
     int context = 0;    // most positions of a text
     int pass_rows = 0;  // most rows that observe is given

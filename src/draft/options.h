@@ -25,10 +25,6 @@ struct DraftOptions {
     std::optional<TreeShape> tree;                  // of grown trees; unset: chosen by measurement
     TreePaths static_tree = default_static_tree();  // of EAGLE-1
     Proposals proposals = Proposals::coupled;
-    // Of the head, where its file is wrong or silent: layers whose inputs an EAGLE-3 head reads,
-    // and the base of its RoPE.
-    std::vector<int> head_taps;
-    std::optional<double> head_theta;
     bool use_value = true;  // ablations of EAGLE-2, Table 3
     bool rerank = true;
     // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`,

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "model/draft_vocabulary.h"
 #include "model/heads.h"
 #include "model/loading.h"
 #include "model/shapes.h"
@@ -49,12 +50,40 @@ bool needs_head(const DraftOptions& draft) {
 }
 
 // What the user knows better than the file.
-void apply_choices(const DraftOptions& draft, ModelConfig& head) {
-    if (draft.head_theta) head.rope.theta = *draft.head_theta;
-    if (draft.head_taps.empty()) return;
+void apply_options(const HeadOptions& options, ModelConfig& head) {
+    if (options.theta) head.rope.theta = *options.theta;
+    if (options.taps.empty()) return;
     if (!head.eagle3) throw UsageError("--head-taps is for EAGLE-3 heads");
-    head.eagle3->taps = draft.head_taps;
+    head.eagle3->taps = options.taps;
     head.eagle3->taps_rule = "--head-taps";
+}
+
+// A vocabulary begins with what was merged first, but for letters, which may stand anywhere.
+void add_letters(const Tokenizer& tokenizer, std::vector<int>& ids) {
+    for (int id = 0; id < tokenizer.size(); ++id) {
+        const std::string text = tokenizer.bpe().decode({id}, false);
+        if (text.size() == 1 && static_cast<unsigned char>(text[0]) < 0x80) ids.push_back(id);
+    }
+}
+
+// A head that never says how a text ends would draft beyond every end.
+std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFiles& files) {
+    if (options.vocab == 0) {
+        if (!options.token_counts.empty()) throw UsageError("--token-counts needs --draft-vocab");
+        return {};
+    }
+    if (files.head_config->eagle3)
+        throw UsageError("--draft-vocab is for EAGLE-1/2 heads; an EAGLE-3 head has its own");
+    const int vocab = files.config.vocab;
+    if (options.vocab > vocab)
+        throw UsageError("--draft-vocab " + std::to_string(options.vocab) +
+                         ": the model has no more than " + std::to_string(vocab) + " tokens");
+    std::vector<uint64_t> counts;
+    if (!options.token_counts.empty()) counts = read_token_counts(options.token_counts, vocab);
+    std::vector<int> always = generation_config(files.target).eos_ids;
+    if (always.empty()) always = files.config.eos_ids;
+    if (counts.empty()) add_letters(load_tokenizer(files), always);
+    return draft_vocabulary(options.vocab, vocab, always, counts);
 }
 
 ModelSource random_source(const std::string& name, const ModelConfig& config,
@@ -78,7 +107,8 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     if (!needs_head(options.draft)) return files;
     files.head = open_head(options.head);
     files.head_config = aerie::head_config(*files.head);
-    apply_choices(options.draft, *files.head_config);
+    apply_options(options.head_options, *files.head_config);
+    files.draft_ids = choose_draft_ids(options.head_options, files);
     files.draft_weights = draft_type(*files.head_config, options);
     const BatchLimits limits = files.limits(options);
     draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
@@ -108,6 +138,7 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .target = config,
             .source = head ? &*head : nullptr,
             .head = head_config ? &*head_config : nullptr,
+            .head_ids = draft_ids,
             .weights = draft_weights,
             .lm_head_type = options.weights.value_or(stored),
             .kv = limits.kv,

@@ -16,11 +16,21 @@ namespace aerie {
 
 constexpr int kDefaultContext = 4096;  // or the model's, if that is smaller
 
+// What the user knows of a head better than its files.
+struct HeadOptions {
+    std::vector<int> taps = {};  // layers whose inputs an EAGLE-3 head reads; empty: as they say
+    std::optional<double> theta = {};  // base of its RoPE
+    // Tokens that an EAGLE-1/2 head may say, 0: all; counts of tokens that choose them, if any.
+    int vocab = 0;
+    std::filesystem::path token_counts = {};
+};
+
 struct LoadOptions {
-    std::string device;                  // "": the best
-    int threads = 0;                     // CPU; 0: one per core
-    std::filesystem::path model;         // resolved folders
-    std::filesystem::path head;          // for methods that need one
+    std::string device;           // "": the best
+    int threads = 0;              // CPU; 0: one per core
+    std::filesystem::path model;  // resolved folders
+    std::filesystem::path head;   // for methods that need one
+    HeadOptions head_options;
     std::optional<DType> weights;        // unset: as stored
     std::optional<DType> draft_weights;  // of the head and its LM head; unset: see ModelFiles
     DType kv = DType::F16;
@@ -52,6 +62,7 @@ struct ModelFiles {
     // What the head drafts with: Q8_0, or Q4_0 beside a Q4_0 target, where its shape allows it; it
     // never changes the output.
     std::optional<DType> draft_weights;
+    std::vector<int32_t> draft_ids;  // tokens that an EAGLE-1/2 head may say; empty: all
 
     // Throws Error or UsageError.
     static ModelFiles open(const LoadOptions& options);

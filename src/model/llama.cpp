@@ -47,8 +47,10 @@ class Llama final : public Target {
         if (pass.logits.rows > 0) read_out(pass, normed);
     }
 
-    std::unique_ptr<Weight> copy_lm_head(DType as) const override {
-        return load_lm_head({be_, checkpoint_, as});
+    std::unique_ptr<Weight> copy_lm_head(DType as, std::span<const int32_t> rows) const override {
+        const WeightLoader loader(be_, checkpoint_, as);
+        if (rows.empty()) return load_lm_head(loader);
+        return loader.chosen_rows({config_.lm_head_name(), config_.vocab}, rows, config_.hidden);
     }
 
   private:

@@ -40,8 +40,9 @@ class Target {
   public:
     virtual ~Target() = default;
     virtual void forward(const TargetPass& pass) = 0;
-    // The LM head once more, in another type, for who drafts with it.
-    virtual std::unique_ptr<Weight> copy_lm_head(DType as) const = 0;
+    // The LM head once more, in another type, for who drafts with it; or those of its rows.
+    virtual std::unique_ptr<Weight> copy_lm_head(DType as,
+                                                 std::span<const int32_t> rows = {}) const = 0;
 
     const ModelConfig& config() const { return config_; }
     const Weight& embedding() const { return *embedding_; }

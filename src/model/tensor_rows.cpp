@@ -23,8 +23,16 @@ TensorRows::TensorRows(const Checkpoint& checkpoint, const NamedTensor& tensor, 
 
 void TensorRows::read(int first, int count, std::byte* out) const {
     const size_t cols = size_t(place_.cols);
-    const std::span rows(out, size_t(count) * size_bytes(type_, cols));
-    checkpoint_.read(tensor_, type_, place_.first + size_t(first) * cols, rows);
+    const size_t row_bytes = size_bytes(type_, cols);
+    const std::span rows(out, size_t(count) * row_bytes);
+    if (place_.rows.empty()) {
+        checkpoint_.read(tensor_, type_, place_.first + size_t(first) * cols, rows);
+    } else {
+        for (int i = 0; i < count; ++i)
+            checkpoint_.read(tensor_, type_,
+                             place_.first + size_t(place_.rows[size_t(first + i)]) * cols,
+                             rows.subspan(size_t(i) * row_bytes, row_bytes));
+    }
     check_finite(checkpoint_, tensor_, rows, type_, stored_);
 }
 

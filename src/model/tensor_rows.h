@@ -15,6 +15,8 @@ void check_finite(const Checkpoint& checkpoint, const NamedTensor& tensor,
 struct MatrixPlace {
     size_t first;
     int cols;
+    std::span<const int32_t> rows =
+        {};  // it has these of the tensor's rows; empty: all that follow
 };
 
 // Checkpoint and tensor outlive it.

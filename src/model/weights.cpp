@@ -63,6 +63,18 @@ std::unique_ptr<Weight> WeightLoader::upload(const Blocks& blocks, WeightUse use
     return weight;
 }
 
+std::unique_ptr<Weight> WeightLoader::chosen_rows(const Part& part, std::span<const int32_t> rows,
+                                                  int cols) const {
+    const NamedTensor& tensor =
+        checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
+    const DType stored = as_.value_or(tensor.dtype);
+    weight_bytes(part.name, part.rows, cols, stored);  // checks the columns
+    checkpoint_.check(tensor);
+    const TensorRows source(checkpoint_, tensor, stored, {0, cols, rows});
+    const WeightBlock block{source.type(), stored, nullptr, int(rows.size()), cols, &source};
+    return be_.upload_weight({&block, 1}, WeightUse::multiply);
+}
+
 std::unique_ptr<Weight> WeightLoader::router(const Part& part, int cols) const {
     const NamedTensor& tensor =
         checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});

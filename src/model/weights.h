@@ -49,6 +49,9 @@ class WeightLoader {
     // The parts stacked by rows into one weight [sum of rows, cols].
     std::unique_ptr<Weight> matrix(const std::vector<Part>& parts, int cols,
                                    WeightUse use = WeightUse::multiply) const;
+    // These rows of a part.
+    std::unique_ptr<Weight> chosen_rows(const Part& part, std::span<const int32_t> rows,
+                                        int cols) const;
     // The scores of experts; they are floats, whatever the other matrices become.
     std::unique_ptr<Weight> router(const Part& part, int cols) const;
     // Matrices [rows, cols] of the experts 0 .. count - 1, in tensors of their own, named with

@@ -1,8 +1,7 @@
-// EAGLE-3 heads: the bundled one against its golden trees and tau, in every spelling that is
-// published, and texts that it does not change.
+// EAGLE-3 heads: the bundled one against its golden trees and tau, and in every spelling that is
+// published.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 
 #include "engine/checks.h"
@@ -68,10 +67,10 @@ class Copies : public testing::Test {
         return Json::parse(read_text(kHead / "config.json", 1 << 16), "config.json");
     }
     // The first trees of three prompts, with the values of all candidates.
-    static std::string trees(const std::filesystem::path& head,
-                             DraftOptions options = plain_tree()) {
+    static std::string trees(const std::filesystem::path& head, HeadOptions choices = {}) {
         LoadOptions wanted = options_of(DType::F32, head);
-        wanted.draft = options;
+        wanted.head_options = std::move(choices);
+        DraftOptions options = plain_tree();
         Bundled model(wanted);
         std::string text;
         options.on_level = [&](std::span<Candidate> all, int first, int last) {
@@ -127,55 +126,13 @@ TEST_F(Copies, EverySpellingGivesTheSameTrees) {
 // What a reader may get wrong can be seen.
 TEST_F(Copies, MistakesGiveOtherTrees) {
     const std::string want = trees(kHead);
-    DraftOptions taps = plain_tree();
-    taps.head_taps = {1, 2, 4};
-    EXPECT_NE(trees(kHead, taps), want);
-    taps.head_taps = {2, 3, 5};
-    EXPECT_EQ(trees(kHead, taps), want);
-    DraftOptions theta = plain_tree();
-    theta.head_theta = 5e5;
-    EXPECT_NE(trees(kHead, theta), want);
+    EXPECT_NE(trees(kHead, {.taps = {1, 2, 4}}), want);
+    EXPECT_EQ(trees(kHead, {.taps = {2, 3, 5}}), want);
+    EXPECT_NE(trees(kHead, {.theta = 5e5}), want);
     Json residual = config();
     residual.set("norm_before_residual", true);
     EXPECT_NE(trees(copy("residual", residual)), want);
 }
-
-class Eagle3Texts : public testing::TestWithParam<std::tuple<DType, float>> {};
-
-// Trees that grow, chains, EAGLE-1's tree, and those that are chosen.
-TEST_P(Eagle3Texts, AreThoseOfPlainDecoding) {
-    const auto [type, temperature] = GetParam();
-    Bundled model(options_of(type));
-    const auto plain = model.drafting(draft_options("none"));
-    const char* count = std::getenv("AERIE_TEST_PROMPTS");
-    const size_t prompts = std::min<size_t>(count ? size_t(std::atoi(count)) : 10, 40);
-    DraftOptions chosen = draft_options("eagle3");
-    chosen.tree.reset();
-    for (DraftOptions draft : {draft_options("eagle3"), draft_options("chain"),
-                               draft_options("eagle1"), draft_options("eagle2"), chosen}) {
-        const auto drafting = model.drafting(draft);
-        double tokens = 0, cycles = 0;
-        for (size_t i = 0; i < prompts; ++i) {
-            Request request = model.request(model.encode(sixty_prompts()[i]), most_tokens(64),
-                                            sampling_at(temperature, 1000 + i));
-            request.eos_ids.clear();
-            const GenerationResult got = model.run(*drafting.session, request);
-            EXPECT_EQ(got.ids, model.run(*plain.session, request).ids) << draft.method;
-            tokens += got.stats.cycle_tokens;
-            cycles += got.stats.cycles;
-        }
-        std::printf("%s at %.1f with %s%s: tau %.3f\n", name(type), double(temperature),
-                    draft.method.c_str(), draft.tree ? "" : " (auto)", tokens / cycles);
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(Types, Eagle3Texts,
-                         testing::Combine(testing::Values(DType::F16, DType::Q8_0, DType::Q4_0),
-                                          testing::Values(0.0f, 0.8f)),
-                         [](const auto& info) {
-                             return std::string(name(std::get<0>(info.param))) +
-                                    (std::get<1>(info.param) > 0 ? "_sampled" : "_greedy");
-                         });
 
 }  // namespace
 }  // namespace aerie::test
