@@ -40,6 +40,20 @@ void add_experts(std::vector<TensorShape>& tensors, const ModelConfig& c,
                                before + matrix.name, experts.count});
 }
 
+void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
+                const std::string& prefix) {
+    if (c.qkv_bias) {
+        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
+        for (const char* kv : {"k", "v"})
+            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+    }
+    if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
+    if (!c.mlp_bias) return;
+    for (const char* part : {"gate", "up"})
+        tensors.push_back({prefix + "mlp." + part + "_proj.bias", {c.intermediate}});
+    tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
+}
+
 // Without what follows attention.
 void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
     const std::vector<TensorShape> layer = {
@@ -53,16 +67,7 @@ void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const st
         for (const char* qk : {"q", "k"})
             tensors.push_back(
                 {prefix + "self_attn." + qk + "_norm.weight", {c.attention.head_dim}});
-    if (c.qkv_bias) {
-        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
-        for (const char* kv : {"k", "v"})
-            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
-    }
-    if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
-    if (!c.mlp_bias) return;
-    for (const char* part : {"gate", "up"})
-        tensors.push_back({prefix + "mlp." + part + "_proj.bias", {c.intermediate}});
-    tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
+    add_biases(tensors, c, prefix);
 }
 
 // SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbours become independent words.
@@ -121,6 +126,7 @@ std::vector<TensorShape> eagle3_tensors(const ModelConfig& c) {
         {attention + "v_proj.weight", {c.kv_columns(), 2 * c.hidden}},
         {attention + "o_proj.weight", {c.hidden, c.attention_columns()}},
         {"lm_head.weight", {shape.vocab, c.hidden}}};
+    add_biases(tensors, c, layer);
     add_dense(tensors, c, layer);
     for (const char* norm : {"input_layernorm", "hidden_norm", "post_attention_layernorm"})
         tensors.push_back({layer + norm + ".weight", {c.hidden}});
