@@ -105,8 +105,9 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
                                                    random_type(options.weights), kRandomSeed));
     if (!needs_head(options.draft)) return files;
     const bool is_eagle3 = random_kind(options.draft) == HeadKind::eagle3;
-    const ModelConfig& head =
+    ModelConfig& head =
         files.head_config.emplace(is_eagle3 ? eagle3_head_shape(config) : head_shape(config));
+    apply_choices(options.draft, head);
     files.draft_weights = draft_type(head, options);
     const std::string head_name = name + (is_eagle3 ? "-eagle3 (random)" : "-eagle (random)");
     files.head =
