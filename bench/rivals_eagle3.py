@@ -11,7 +11,10 @@ is kept, and taken as it is the next time).
 Random weights take the same time as real ones, but nothing that they draft is accepted. So a cycle of theirs, n passes of
 the head and one of the target over n + 1 rows, is timed as it is, between tokens of one answer; the tokens it is worth are
 those that a chain of n has in our record (bench/README.md), and their speed is the best over all n. What they would do after
-acceptance, run the head over the accepted tokens again, is not counted against them. Ours: `aerie bench --draft eagle3`."""
+acceptance, run the head over the accepted tokens again, is not counted against them. Ours: `aerie bench --draft eagle3`.
+
+Only for a machine that does nothing else: llama.cpp's threads wait for each other at every op, and figures taken beside a load
+are many times too slow. The load is printed before each round."""
 import argparse
 import json
 import os
