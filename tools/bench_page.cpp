@@ -28,10 +28,11 @@ std::string tiles(const BenchReport& report) {
     std::string html = "<div class=tiles>\n";
     html += tile(short_number(report.plain_tokens_per_second) + " tok/s", "plain decoding");
     for (const CycleTimes& cycle : report.result.cycles)
-        html += tile(short_number(cycle.speedup.median()) + " ×",
-                     format("EAGLE-2, tree %s: %s tok/s at τ = %.2f%s", cycle.tree.c_str(),
-                            short_number(report.tokens_per_second(cycle)).c_str(), cycle.tau,
-                            report.tau_is_rescaled ? " (rescaled)" : ""));
+        html +=
+            tile(short_number(cycle.speedup.median()) + " ×",
+                 format("%s, tree %s: %s tok/s at τ = %.2f%s", report.head.c_str(),
+                        cycle.tree.c_str(), short_number(report.tokens_per_second(cycle)).c_str(),
+                        cycle.tau, report.tau_is_rescaled ? " (rescaled)" : ""));
     html += tile(format("%.0f %%", 100 * report.result.read_share.median()),
                  format("of the read bandwidth: plain decoding streams %.1f of %.1f GB/s",
                         report.streamed_gb_per_s, report.read_gb_per_s));

@@ -46,7 +46,10 @@ BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measur
     description = caps.description;
     threads = caps.threads;
     weights = to_string(model.weights());
-    if (plan.acceptance) draft_weights = to_string(model.draft_weights());
+    if (plan.acceptance) {
+        draft_weights = to_string(model.draft_weights());
+        head = model.files().head_config->eagle3 ? "EAGLE-3" : "EAGLE-2";
+    }
     tau_is_rescaled = plan.tau.has_value();
     kv = aerie::name(model.options().kv);
     prompt_tokens = plan.prompt_tokens;
@@ -102,6 +105,7 @@ Json bench_json(const BenchReport& report) {
                            {"passes", std::move(passes)}});
     const bool drafts = !report.draft_weights.empty();
     json.set("draft_weights", drafts ? Json(report.draft_weights) : Json());
+    json.set("head", drafts ? Json(report.head) : Json());
     json.set("draft_level_seconds", drafts ? Json(result.draft_level.median()) : Json());
     json.set("draft_level", spread(result.draft_level));
     json.set("acceptance", drafts ? Json(RecordedDrafts::kSchema) : Json());
@@ -145,12 +149,13 @@ std::string bench_table(const BenchReport& report) {
                             counts.bytes_read);
     for (const CycleTimes& cycle : result.cycles)
         table += format(
-            "EAGLE-2, tree %s: tau %.2f%s, %.1f nodes, %.1f ms a cycle (draft %.1f, verify %.1f), "
+            "%s, tree %s: tau %.2f%s, %.1f nodes, %.1f ms a cycle (draft %.1f, verify %.1f), "
             "%.2f tokens/s: %.2f x plain (%.2f-%.2f)\n",
-            cycle.tree.c_str(), cycle.tau, report.tau_is_rescaled ? " (rescaled)" : "",
-            cycle.tree_nodes, cycle.seconds.median() * 1e3, cycle.draft.median() * 1e3,
-            cycle.verify.median() * 1e3, report.tokens_per_second(cycle), cycle.speedup.median(),
-            cycle.speedup.min(), cycle.speedup.max());
+            report.head.c_str(), cycle.tree.c_str(), cycle.tau,
+            report.tau_is_rescaled ? " (rescaled)" : "", cycle.tree_nodes,
+            cycle.seconds.median() * 1e3, cycle.draft.median() * 1e3, cycle.verify.median() * 1e3,
+            report.tokens_per_second(cycle), cycle.speedup.median(), cycle.speedup.min(),
+            cycle.speedup.max());
     return table;
 }
 

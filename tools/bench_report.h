@@ -13,7 +13,8 @@ struct BenchReport {
     BenchReport(Model& model, const BenchPlan& plan, BenchResult measured);
 
     ModelConfig config;
-    std::string name, device, description, weights, draft_weights, kv;
+    std::string name, device, description, weights, kv;
+    std::string draft_weights, head;  // empty: nothing is drafted; the head's kind
     int threads = 0, prompt_tokens = 0;
     size_t pass_bytes = 0, peak_memory_bytes = 0;
     bool tau_is_rescaled = false;

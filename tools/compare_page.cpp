@@ -98,7 +98,7 @@ std::string device_tiles(const CompareReport& report, const ComparedDevice& devi
     html += tile(format("%zu of %zu", equal, device.texts.size()), "greedy texts equal");
     if (report.comparison.drafts)
         html += tile(format("%.2f", acceptance(device).tau()),
-                     format("tokens a cycle, EAGLE-2 tree %s; %.2f on ", report.tree.c_str(),
+                     format("tokens a cycle, tree %s; %.2f on ", report.tree.c_str(),
                             acceptance(report.reference()).tau()) +
                          escaped(report.reference().name));
     return html + "</div>\n";

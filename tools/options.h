@@ -69,6 +69,7 @@ struct SynthOptions {
     std::string like;  // name of a shape
     ShapeChanges changes;
     std::string folder;
+    HeadKind head = HeadKind::eagle;
     DType weights = DType::F16;
     uint64_t seed = 1;
     bool quiet = false;

@@ -10,6 +10,8 @@ namespace {
 const Choices<DType> kStoredTypes = {
     {"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}};
 
+const Choices<HeadKind> kHeadKinds = {{"eagle", HeadKind::eagle}, {"eagle3", HeadKind::eagle3}};
+
 std::string shapes_help() {
     std::string names;
     for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
@@ -70,11 +72,12 @@ void add_synth(CLI::App& app, SynthOptions& options) {
         ->required()
         ->type_name("SHAPE");
     app.add_option("-o,--output", options.folder,
-                   "folder to make; its EAGLE head goes to FOLDER-eagle")
+                   "folder to make; its EAGLE head goes to FOLDER-eagle or FOLDER-eagle3")
         ->required()
         ->type_name("FOLDER");
     add_choice(app, "--weights", options.weights, kStoredTypes,
                "type of the weights (default: f16)");
+    add_choice(app, "--head", options.head, kHeadKinds, "kind of the head (default: eagle)");
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
               "same seed, same weights (default: 1)");
     app.add_flag("-q,--quiet", options.quiet, "print nothing");

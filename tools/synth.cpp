@@ -27,6 +27,21 @@ std::vector<NamedTensor> described(const std::vector<TensorShape>& shapes, DType
     return tensors;
 }
 
+// A model, or its head.
+struct Part {
+    std::string folder;
+    ModelConfig config;
+    std::vector<NamedTensor> tensors;
+};
+
+Part head_of(const Part& target, const SynthOptions& options) {
+    const bool is_eagle3 = options.head == HeadKind::eagle3;
+    const ModelConfig config =
+        is_eagle3 ? eagle3_head_shape(target.config) : head_shape(target.config);
+    return {target.folder + (is_eagle3 ? "-eagle3" : "-eagle"), config,
+            published_tensors(config, options.weights)};
+}
+
 // The bundled tokenizer serves any vocabulary that it fits into; further ids have no text.
 bool copy_tokenizer(const fs::path& to, int vocab) {
     ModelOptions bundled;
@@ -43,16 +58,16 @@ class Writer {
     Writer(const SynthOptions& options, ProgressLine& progress)
         : weights_(options.weights, options.seed), progress_(progress) {}
 
-    void write(const fs::path& folder, const ModelConfig& config,
-               const std::vector<NamedTensor>& tensors) {
+    void write(const fs::path& folder, const Part& part) {
         size_t done = 0;
-        const size_t all = data_bytes(tensors);
-        write_text(folder / "config.json", config_json(config).dump() + "\n");
-        write_safetensors(folder, tensors, kShardBytes,
+        const size_t all = data_bytes(part.tensors);
+        write_text(folder / "config.json", config_json(part.config).dump() + "\n");
+        write_safetensors(folder, part.tensors, kShardBytes,
                           [&](const NamedTensor& tensor, size_t offset, std::span<std::byte> out) {
                               if (interrupted()) throw Interrupted();
-                              weights_.fill(tensor.name, int64_t(offset / size_bytes(tensor.dtype)),
-                                            out);
+                              const auto first = int64_t(offset / size_bytes(tensor.dtype));
+                              if (!fill_ids(part.config, tensor, first, out))
+                                  weights_.fill(tensor.name, first, out);
                               done += out.size();
                               progress_.show("writing " + folder.stem().string() + ": " +
                                              std::to_string(done >> 20) + " of " +
@@ -69,38 +84,37 @@ class Writer {
 
 int run_synth(const SynthOptions& options) {
     const ModelConfig config = model_shape(options.like, options.changes);
-    const auto target_parts = described(target_tensors(config), options.weights);
-    const auto head_parts = described(head_tensors(head_shape(config)), options.weights);
     const std::string given = fs::path(options.folder).lexically_normal().string();
-    const fs::path folder = given.substr(0, given.find_last_not_of('/') + 1);
-    if (folder.empty()) throw UsageError("--output is empty");
-    check_place({folder, folder.string() + "-eagle"},
-                data_bytes(target_parts) + data_bytes(head_parts));
+    const Part target{given.substr(0, given.find_last_not_of('/') + 1), config,
+                      described(target_tensors(config), options.weights)};
+    if (target.folder.empty()) throw UsageError("--output is empty");
+    const Part head = head_of(target, options);
+    const size_t bytes = data_bytes(target.tensors) + data_bytes(head.tensors);
+    check_place({target.folder, head.folder}, bytes);
 
     end_cleanly_on_signals();
     ProgressLine progress(options.quiet);
     Writer writer(options, progress);
     std::error_code ignored;  // where there is no parent, the folder says so
-    fs::create_directories(fs::absolute(folder).parent_path(), ignored);
-    Partial target(folder, Partial::Kind::folder);
-    Partial head(folder.string() + "-eagle", Partial::Kind::folder);
+    fs::create_directories(fs::absolute(target.folder).parent_path(), ignored);
+    Partial made(target.folder, Partial::Kind::folder);
+    Partial made_head(head.folder, Partial::Kind::folder);
     bool speaks = false;
     try {
-        writer.write(head.path(), head_shape(config), head_parts);
-        writer.write(target.path(), config, target_parts);
-        write_text(target.path() / "generation_config.json",
+        writer.write(made_head.path(), head);
+        writer.write(made.path(), target);
+        write_text(made.path() / "generation_config.json",
                    "{\"bos_token_id\": 1, \"eos_token_id\": 2}\n");
-        speaks = copy_tokenizer(target.path(), config.vocab);
+        speaks = copy_tokenizer(made.path(), config.vocab);
     } catch (const Interrupted&) {
         return interrupted();
     }
-    head.finish();
-    target.finish();
+    made_head.finish();
+    made.finish();
     progress.clear();
     if (!options.quiet)
-        print(folder.string() + " and " + folder.string() + "-eagle: " + options.like + ", " +
-              std::to_string((data_bytes(target_parts) + data_bytes(head_parts)) >> 20) + " MiB " +
-              name(options.weights) +
+        print(target.folder + " and " + head.folder + ": " + options.like + ", " +
+              std::to_string(bytes >> 20) + " MiB " + name(options.weights) +
               (speaks ? "\n"
                       : "; no tokenizer: the bundled one has more pieces than this vocabulary\n"));
     return 0;

@@ -29,7 +29,8 @@ std::span<const DraftMethod> draft_methods() {
         head_method("chain", "the head's likeliest token, again and again", chain_growth),
         head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth),
         replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth)),
-        head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, &kEagle3Head),
+        replayed(
+            head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, &kEagle3Head)),
     };
     return methods;
 }

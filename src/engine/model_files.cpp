@@ -82,19 +82,28 @@ std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFil
     if (!options.token_counts.empty()) counts = read_token_counts(options.token_counts, vocab);
     std::vector<int> always = generation_config(files.target).eos_ids;
     if (always.empty()) always = files.config.eos_ids;
-    if (counts.empty()) add_letters(load_tokenizer(files), always);
+    if (counts.empty() && files.target.tokenizer) add_letters(load_tokenizer(files), always);
     return draft_vocabulary(options.vocab, vocab, always, counts);
 }
 
-ModelSource random_source(const std::string& name, const ModelConfig& config,
-                          const std::vector<TensorShape>& tensors, std::optional<DType> type) {
-    constexpr uint64_t kSeed = 1;
-    const bool as_it_is = type && is_float(*type);
+constexpr uint64_t kRandomSeed = 1;
+
+DType random_type(std::optional<DType> asked) {
+    return asked && is_float(*asked) ? *asked : DType::F16;
+}
+
+ModelSource random_source(const std::string& name, const ModelConfig& config, Checkpoint tensors) {
     ModelSource source;
     source.path = name;
     source.config = {config_json(config), name};
-    source.tensors = random_checkpoint(name, tensors, as_it_is ? *type : DType::F16, kSeed);
+    source.tensors = std::move(tensors);
     return source;
+}
+
+// Of the kind that the method is named after.
+HeadKind random_kind(const DraftOptions& draft) {
+    return draft.method == default_draft_method(HeadKind::eagle3).name ? HeadKind::eagle3
+                                                                       : HeadKind::eagle;
 }
 
 }  // namespace
@@ -120,13 +129,21 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
     ModelFiles files;
     files.config = config;
     files.context = choose_context(options.context, config);
-    files.target =
-        random_source(name + " (random)", config, target_tensors(config), options.weights);
+    const std::string target = name + " (random)";
+    files.target = random_source(target, config,
+                                 random_checkpoint(target, target_tensors(config),
+                                                   random_type(options.weights), kRandomSeed));
     if (!needs_head(options.draft)) return files;
-    files.head_config = head_shape(config);
-    files.draft_weights = draft_type(*files.head_config, options);
-    files.head = random_source(name + "-eagle (random)", *files.head_config,
-                               head_tensors(*files.head_config), files.draft_weights);
+    const bool is_eagle3 = random_kind(options.draft) == HeadKind::eagle3;
+    ModelConfig& head =
+        files.head_config.emplace(is_eagle3 ? eagle3_head_shape(config) : head_shape(config));
+    apply_options(options.head_options, head);
+    files.draft_ids = choose_draft_ids(options.head_options, files);
+    files.draft_weights = draft_type(head, options);
+    const std::string head_name = name + (is_eagle3 ? "-eagle3 (random)" : "-eagle (random)");
+    files.head =
+        random_source(head_name, head,
+                      random_head(head_name, head, random_type(files.draft_weights), kRandomSeed));
     return files;
 }
 

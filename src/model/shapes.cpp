@@ -131,6 +131,19 @@ ModelConfig head_shape(const ModelConfig& target) {
     return head;
 }
 
+ModelConfig eagle3_head_shape(const ModelConfig& target) {
+    constexpr int kVocab = 32000;
+    ModelConfig head = head_shape(target);
+    head.architecture = "eagle3";
+    head.rope = {};
+    head.tied_embeddings = false;
+    head.qkv_bias = head.attention_output_bias = head.mlp_bias = false;
+    head.eagle3.emplace();
+    head.eagle3->vocab = std::min(kVocab, target.vocab);
+    head.eagle3->target_hidden = target.hidden;
+    return head;
+}
+
 Json sizes_json(const ModelConfig& config) {
     Json json = Json::Object{{"layers", config.layers},
                              {"hidden", config.hidden},
@@ -162,12 +175,23 @@ void add_windows(Json& json, const ModelConfig& config) {
     json.set("layer_types", std::move(types));
 }
 
+void add_eagle3(Json& json, const Eagle3Shape& shape) {
+    json.set("draft_vocab_size", shape.vocab);
+    json.set("target_hidden_size", shape.target_hidden);
+    json.set("norm_before_residual", shape.norms_residual);
+    json.set("norm_output", shape.norms_output);
+    if (!shape.taps.empty())
+        json.set("eagle_aux_hidden_state_layer_ids",
+                 Json::Array(shape.taps.begin(), shape.taps.end()));
+}
+
 }  // namespace
 
 Json config_json(const ModelConfig& config) {
-    const bool is_head = config.architecture == "eagle";
+    const bool is_head = config.architecture == "eagle" || config.eagle3;
     const std::string type = is_head ? "llama" : config.architecture;
-    Json json = Json::Object{{"architectures", Json::Array{class_name(type)}},
+    const char* name = config.eagle3 ? "LlamaForCausalLMEagle3" : class_name(type);
+    Json json = Json::Object{{"architectures", Json::Array{name}},
                              {"model_type", type},
                              {"hidden_size", config.hidden},
                              {"intermediate_size", config.intermediate},
@@ -190,6 +214,7 @@ Json config_json(const ModelConfig& config) {
         json.set("rope_scaling", std::move(scaling));
     add_windows(json, config);
     if (config.experts.count > 0) add_experts(json, config.experts);
+    if (config.eagle3) add_eagle3(json, *config.eagle3);
     return json;
 }
 

@@ -20,8 +20,11 @@ struct ShapeChanges {
 // have are a UsageError.
 ModelConfig model_shape(const std::string& name, const ShapeChanges& changes = {});
 
-// An EAGLE-1/2 head's configuration for this target: one of its layers.
+// The configuration of an EAGLE-1/2 head for this target: one of its layers.
 ModelConfig head_shape(const ModelConfig& target);
+// Of an EAGLE-3 head as they are trained: as wide, positions by a base of 10,000, and logits of the
+// 32,000 tokens that are most frequent.
+ModelConfig eagle3_head_shape(const ModelConfig& target);
 
 // Its sizes, as reports name them.
 Json sizes_json(const ModelConfig& config);

@@ -40,6 +40,20 @@ void add_experts(std::vector<TensorShape>& tensors, const ModelConfig& c,
                                before + matrix.name, experts.count});
 }
 
+void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
+                const std::string& prefix) {
+    if (c.qkv_bias) {
+        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
+        for (const char* kv : {"k", "v"})
+            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+    }
+    if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
+    if (!c.mlp_bias) return;
+    for (const char* part : {"gate", "up"})
+        tensors.push_back({prefix + "mlp." + part + "_proj.bias", {c.intermediate}});
+    tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
+}
+
 // Without what follows attention.
 void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
     const std::vector<TensorShape> layer = {
@@ -53,16 +67,7 @@ void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const st
         for (const char* qk : {"q", "k"})
             tensors.push_back(
                 {prefix + "self_attn." + qk + "_norm.weight", {c.attention.head_dim}});
-    if (c.qkv_bias) {
-        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
-        for (const char* kv : {"k", "v"})
-            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
-    }
-    if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
-    if (!c.mlp_bias) return;
-    for (const char* part : {"gate", "up"})
-        tensors.push_back({prefix + "mlp." + part + "_proj.bias", {c.intermediate}});
-    tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
+    add_biases(tensors, c, prefix);
 }
 
 // SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbours become independent words.
@@ -121,6 +126,7 @@ std::vector<TensorShape> eagle3_tensors(const ModelConfig& c) {
         {attention + "v_proj.weight", {c.kv_columns(), 2 * c.hidden}},
         {attention + "o_proj.weight", {c.hidden, c.attention_columns()}},
         {"lm_head.weight", {shape.vocab, c.hidden}}};
+    add_biases(tensors, c, layer);
     add_dense(tensors, c, layer);
     for (const char* norm : {"input_layernorm", "hidden_norm", "post_attention_layernorm"})
         tensors.push_back({layer + norm + ".weight", {c.hidden}});
@@ -195,12 +201,72 @@ void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64
     });
 }
 
+namespace {
+
+NamedTensor described(const std::string& name, DType type, const std::vector<int64_t>& shape) {
+    return {name, type, shape, {0, checked_bytes(shape, type, name)}};
+}
+
+// The target's id of one of the head's.
+int64_t spread(const ModelConfig& head, int64_t id) {
+    return id * head.vocab / head.eagle3->vocab;
+}
+
+int64_t offset_of(const ModelConfig& head, int64_t id) {
+    return spread(head, id) - id;
+}
+
+bool is_member(const ModelConfig& head, int64_t target_id) {
+    const int64_t vocab = head.eagle3->vocab;
+    const int64_t id = (target_id * vocab + head.vocab - 1) / head.vocab;  // the first not below it
+    return id < vocab && spread(head, id) == target_id;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> published_tensors(const ModelConfig& head, DType type) {
+    std::vector<NamedTensor> tensors;
+    for (const TensorShape& tensor : head_tensors(head))
+        if (!head.eagle3 || tensor.name != "embed_tokens.weight")
+            tensors.push_back(described(tensor.name, type, tensor.shape));
+    if (!head.eagle3 || head.eagle3->vocab == head.vocab) return tensors;
+    tensors.push_back(described("d2t", DType::I64, {head.eagle3->vocab}));
+    tensors.push_back(described("t2d", DType::Bool, {head.vocab}));
+    return tensors;
+}
+
+bool fill_ids(const ModelConfig& head, const NamedTensor& tensor, int64_t first,
+              std::span<std::byte> out) {
+    if (tensor.name != "d2t" && tensor.name != "t2d") return false;
+    const size_t size = size_bytes(tensor.dtype);
+    for (size_t i = 0; i < out.size() / size; ++i) {
+        const int64_t id = first + int64_t(i);
+        if (tensor.name == "d2t") {
+            const int64_t offset = offset_of(head, id);
+            std::memcpy(&out[i * size], &offset, size);
+        } else {
+            out[i] = std::byte(is_member(head, id));
+        }
+    }
+    return true;
+}
+
+Checkpoint random_head(const std::string& name, const ModelConfig& head, DType type,
+                       uint64_t seed) {
+    const auto fill = [head, weights = RandomWeights(type, seed)](const NamedTensor& tensor, DType,
+                                                                  size_t first,
+                                                                  std::span<std::byte> out) {
+        if (!fill_ids(head, tensor, int64_t(first), out))
+            weights.fill(tensor.name, int64_t(first), out);
+    };
+    return Checkpoint::generated(name, published_tensors(head, type), fill);
+}
+
 Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
                              DType type, uint64_t seed) {
     std::vector<NamedTensor> named;
     for (const TensorShape& tensor : tensors)
-        named.push_back(
-            {tensor.name, type, tensor.shape, {0, checked_bytes(tensor.shape, type, tensor.name)}});
+        named.push_back(described(tensor.name, type, tensor.shape));
     const auto fill = [weights = RandomWeights(type, seed)](const NamedTensor& tensor, DType,
                                                             size_t first,
                                                             std::span<std::byte> out) {

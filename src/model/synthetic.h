@@ -56,4 +56,14 @@ class RandomWeights {
 Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
                              DType type, uint64_t seed);
 
+// What the files of a head of random weights hold: of an EAGLE-3 head no embedding, which is its
+// target's, but d2t and t2d where its vocabulary is a part of that.
+std::vector<NamedTensor> published_tensors(const ModelConfig& head, DType type);
+// Elements [first, ...) of d2t or t2d: ids spread evenly over the target's. False: the tensor is
+// neither.
+bool fill_ids(const ModelConfig& head, const NamedTensor& tensor, int64_t first,
+              std::span<std::byte> out);
+// A checkpoint of them that lies in no file.
+Checkpoint random_head(const std::string& name, const ModelConfig& head, DType type, uint64_t seed);
+
 }  // namespace aerie

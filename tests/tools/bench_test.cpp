@@ -129,10 +129,25 @@ TEST(Bench, MeasuresAShapeWithoutFiles) {
     EXPECT_EQ(field(paper, "tau_is_rescaled"), "true");
 }
 
+// A level of it reads a quarter of the LM head: its vocabulary is the smaller one.
+TEST(Bench, MeasuresEagle3WithoutFiles) {
+    const std::vector<std::string> flags = {"--like",    "aerie-tiny", "--layers", "4",
+                                            "--vocab",   "128000",     "--tree",   "60,6,10",
+                                            "--weights", "q8_0"};
+    const Json json = measured(with(flags, {"--draft", "eagle3"}));
+    expect_schema(json);
+    EXPECT_EQ(field(json, "head"), "\"EAGLE-3\"");
+    EXPECT_NEAR(number(paper_cycle(json), "tau"), 5.68, 0.06) << "as recorded";
+    EXPECT_EQ(number(paper_cycle(json), "tree_nodes"), 60);
+    const Json other = measured(with(flags, {"--draft", "eagle2"}));
+    EXPECT_EQ(field(other, "head"), "\"EAGLE-2\"");
+    EXPECT_LT(number(json, "draft_level_seconds"), number(other, "draft_level_seconds"));
+}
+
 TEST(Bench, WithoutAHeadHasNoCycle) {
     const Json json = measured({"--like", "aerie-tiny", "--draft", "none"});
     expect_schema(json);
-    for (const char* key : {"draft_weights", "draft_level_seconds", "acceptance", "cycle"})
+    for (const char* key : {"draft_weights", "head", "draft_level_seconds", "acceptance", "cycle"})
         EXPECT_EQ(field(json, key), "null") << key;
     EXPECT_TRUE(json.find("cycles")->array()->empty());
 }

@@ -38,6 +38,25 @@ TEST(Synth, WritesAModelAndItsHead) {
               field(generated(with(flags, {"--draft", "none"}), here), "ids"));
 }
 
+// Of a vocabulary that the head has a part of.
+TEST(Synth, WritesAnEagle3Head) {
+    const TestFolder folder;
+    const Surroundings here{.folder = folder.path()};
+    const Outcome made = run(with(kSmall, {"--vocab", "40000", "--head", "eagle3"}), here);
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_NE(made.out.find("made and made-eagle3"), std::string::npos) << made.out;
+    EXPECT_EQ(entries(folder), 2u);
+    const Checkpoint head = Checkpoint::open(folder.path() / "made-eagle3");
+    ASSERT_TRUE(head.find("d2t"));
+    EXPECT_EQ(head.find("d2t")->shape, std::vector<int64_t>{32000});
+    EXPECT_EQ(head.find("t2d")->shape, std::vector<int64_t>{40000});
+    const std::vector<std::string> flags = {"-m", "made", "-p", "The", "-n", "9"};
+    const Json drafted = generated(with(flags, {"--tree", "20,3,5", "--draft", "eagle3"}), here);
+    EXPECT_EQ(field(drafted, "ids"),
+              field(generated(with(flags, {"--draft", "none"}), here), "ids"));
+    EXPECT_EQ(field(*drafted.find("stats"), "mean_nodes"), "20.0");
+}
+
 TEST(Synth, SameSeedSameWeights) {
     const TestFolder folder;
     const Surroundings here{.folder = folder.path()};
