@@ -53,7 +53,9 @@ void check_fits(const DraftPlan& plan) {
     const bool can_share =
         shape.vocab == plan.target.vocab && plan.head->hidden == plan.target.hidden;
     if (!has_own_lm_head(tensors) && !can_share)
-        throw Error(folder + ": no 'lm_head.weight', and the target's does not fit");
+        throw Error(folder +
+                    ": an EAGLE-3 head without 'lm_head.weight', and the target's does "
+                    "not fit");
 }
 
 // The last two are the target's own, which training with speculators may leave beside the head.
