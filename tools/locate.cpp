@@ -72,19 +72,21 @@ fs::path cache_folder() {
     return cache.empty() ? cache : cache / "aerie";
 }
 
-// "MODEL-eagle" or "MODEL-eagle3" beside the target, a folder or MODEL.gguf, if it is there: the
-// one that the method is named after first.
+// "MODEL-eagle" or "MODEL-eagle3" beside the target, a folder or MODEL.gguf, if it is there, or
+// "MODEL-eagle3.gguf": the one that the method is named after first.
 fs::path head_beside(const fs::path& model, const std::optional<std::string>& method) {
     fs::path target_path = model.lexically_normal();
     if (is_gguf(target_path)) target_path.replace_extension();
     const std::string target = target_path.string();
     const std::string stem = target.substr(0, target.find_last_not_of('/') + 1);
-    std::vector<std::string> endings = {"-eagle", "-eagle3"};
-    if (method == "eagle3") endings = {"-eagle3"};
+    std::vector<std::string> endings = {"-eagle", "-eagle3", "-eagle3.gguf"};
+    if (method == "eagle3") endings = {"-eagle3", "-eagle3.gguf"};
     if (method == "eagle2") endings = {"-eagle"};
     std::error_code ignored;
     for (const std::string& ending : endings)
-        if (fs::is_directory(stem + ending, ignored)) return stem + ending;
+        if (is_gguf(ending) ? fs::is_regular_file(stem + ending, ignored)
+                            : fs::is_directory(stem + ending, ignored))
+            return stem + ending;
     return {};
 }
 

@@ -190,8 +190,8 @@ void add_type_options(CLI::App& app, ModelOptions& options) {
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head,
-                   "EAGLE head: a folder; its kind is seen in its files (default: MODEL-eagle or "
-                   "MODEL-eagle3 beside MODEL, if it is there)")
+                   "EAGLE head: a folder or a .gguf file; its kind is seen in its files (default: "
+                   "MODEL-eagle, MODEL-eagle3 or MODEL-eagle3.gguf beside MODEL, if it is there)")
         ->type_name("MODEL");
     app.add_option("--head-taps", options.head_options.taps,
                    "layers whose inputs an EAGLE-3 head reads (default: as its files say)")

@@ -1,7 +1,7 @@
 // The EAGLE-3 head (eagle.md sections 1 and 2): fc over hidden states of three layers, one decoder
 // layer whose attention reads the token's embedding beside that, a norm and an LM head of its own,
-// often over a part of the vocabulary. A node's state is the layer's output before the norm, and
-// goes straight into its children's pass.
+// often over a part of the vocabulary. A node's state is the layer's output, before the norm (after
+// it in EAGLE-3.1), and goes straight into its children's pass.
 #include <cstring>
 #include <optional>
 #include <set>
@@ -53,56 +53,81 @@ void check_fits(const DraftPlan& plan) {
     const bool can_share =
         shape.vocab == plan.target.vocab && plan.head->hidden == plan.target.hidden;
     if (!has_own_lm_head(tensors) && !can_share)
-        throw Error(folder + ": no 'lm_head.weight', and the target's does not fit");
+        throw Error(folder +
+                    ": an EAGLE-3 head without 'lm_head.weight', and the target's does "
+                    "not fit");
 }
 
+// The last two are the target's own, which training with speculators may leave beside the head.
 void refuse_unknown_tensors(const ModelConfig& head, const Checkpoint& tensors) {
-    std::set<std::string> known = {"d2t", "t2d"};
+    std::set<std::string> known = {"d2t", "t2d", "verifier_lm_head.weight", "verifier_norm.weight"};
     for (const TensorShape& tensor : head_tensors(head)) known.insert(tensor.name);
     for (const auto& [name, tensor] : tensors.tensors())
         if (!known.count(name))
             throw Error(tensors.describe(tensor) + " is no part of an EAGLE-3 head");
 }
 
-// The target's id of each of the head's; empty: they are the same. d2t says how much larger it is,
-// t2d which ones there are.
+// d2t: how much larger the target's id of each of the head's is.
+std::vector<int64_t> read_offsets(const Checkpoint& tensors, const NamedTensor& d2t, int vocab) {
+    const std::string what = tensors.describe(d2t);
+    const bool is_short = d2t.dtype == DType::I32;
+    if ((!is_short && d2t.dtype != DType::I64) || d2t.shape != std::vector<int64_t>{vocab})
+        throw Error(what + " is " + name(d2t.dtype) + " " + d2t.shape_text() + ", expected i64 [" +
+                    std::to_string(vocab) + "]");
+    const auto bytes = tensors.read(d2t);
+    std::vector<int64_t> offsets(static_cast<size_t>(vocab));
+    for (size_t i = 0; i < offsets.size(); ++i) {
+        int32_t value = 0;
+        if (is_short) {
+            std::memcpy(&value, bytes.get() + i * sizeof(value), sizeof(value));
+            offsets[i] = value;
+        } else {
+            std::memcpy(&offsets[i], bytes.get() + i * sizeof(int64_t), sizeof(int64_t));
+        }
+    }
+    return offsets;
+}
+
+// t2d: which of the target's ids there are.
+void check_members(const Checkpoint& tensors, const std::vector<bool>& taken) {
+    const NamedTensor* members = tensors.find("t2d");
+    if (!members) return;
+    const std::string what = tensors.describe(*members);
+    if (members->dtype != DType::Bool || members->shape != std::vector{int64_t(taken.size())})
+        throw Error(what + " is " + name(members->dtype) + " " + members->shape_text() +
+                    ", expected bool [" + std::to_string(taken.size()) + "]");
+    const auto flags = tensors.read(*members);
+    for (size_t id = 0; id < taken.size(); ++id)
+        if ((flags[id] != std::byte(0)) != taken[id])
+            throw Error(what + " and 'd2t' disagree about token " + std::to_string(id));
+}
+
+// The target's id of each of the head's; empty: they are the same.
 std::vector<int32_t> target_ids_of(const ModelConfig& head, const Checkpoint& tensors) {
     const int vocab = head.eagle3->vocab;
-    const NamedTensor* offsets = tensors.find("d2t");
-    if (!offsets || vocab == head.vocab) {
+    const NamedTensor* d2t = tensors.find("d2t");
+    if (!d2t) {
         if (vocab == head.vocab) return {};
         throw Error(tensors.folder().string() + ": no tensor 'd2t', and a draft vocabulary of " +
                     std::to_string(vocab) + " of " + std::to_string(head.vocab));
     }
-    const std::string what = tensors.describe(*offsets);
-    if (offsets->dtype != DType::I64 || offsets->shape != std::vector<int64_t>{vocab})
-        throw Error(what + " is " + name(offsets->dtype) + " " + offsets->shape_text() +
-                    ", expected i64 [" + std::to_string(vocab) + "]");
-    const auto bytes = tensors.read(*offsets);
+    const std::vector<int64_t> offsets = read_offsets(tensors, *d2t, vocab);
     std::vector<int32_t> ids;
     std::vector<bool> taken(size_t(head.vocab));
+    bool is_same = vocab == head.vocab;
     for (int i = 0; i < vocab; ++i) {
-        int64_t offset = 0;
-        std::memcpy(&offset, bytes.get() + size_t(i) * sizeof(offset), sizeof(offset));
+        const int64_t offset = offsets[size_t(i)];
         const bool fits = offset >= -i && offset < int64_t(head.vocab) - i;
         if (!fits || taken[size_t(i + offset)])
-            throw Error(what + ": entry " + std::to_string(i) + " is " + std::to_string(offset) +
+            throw Error(tensors.describe(*d2t) + ": entry " + std::to_string(i) + " is " +
+                        std::to_string(offset) +
                         (fits ? ", a token that another has" : ", which leads to no token"));
         taken[size_t(i + offset)] = true;
         ids.push_back(int32_t(i + offset));
+        is_same &= offset == 0;
     }
-    if (const NamedTensor* members = tensors.find("t2d")) {
-        if (members->dtype != DType::Bool || members->shape != std::vector<int64_t>{head.vocab})
-            throw Error(tensors.describe(*members) + " is " + name(members->dtype) + " " +
-                        members->shape_text() + ", expected bool [" + std::to_string(head.vocab) +
-                        "]");
-        const auto flags = tensors.read(*members);
-        for (int id = 0; id < head.vocab; ++id)
-            if ((flags[size_t(id)] != std::byte(0)) != taken[size_t(id)])
-                throw Error(tensors.describe(*members) + " and 'd2t' disagree about token " +
-                            std::to_string(id));
-    }
-    return ids;
+    check_members(tensors, taken);
+    return is_same ? std::vector<int32_t>() : ids;
 }
 
 struct Weights final : DraftWeights {
@@ -113,9 +138,9 @@ struct Weights final : DraftWeights {
     std::unique_ptr<Weight> lm_head;    // [draft vocab, hidden]; absent: the target's
     std::optional<SelfAttention> attention;
     std::optional<DenseFfn> ffn;
-    Vector input_norm, hidden_norm, ffn_norm;
-    Vector output_norm;             // may be absent
+    Vector input_norm, hidden_norm, ffn_norm, output_norm;
     std::vector<Vector> tap_norms;  // none, or one for each tap
+    Vector features_norm;           // of all taps; may be absent
     TargetIds target_ids;
 };
 
@@ -135,10 +160,12 @@ Weights::Weights(const DraftSource& source) {
     input_norm = loader.vector(kLayer + "input_layernorm.weight", head.hidden);
     hidden_norm = loader.vector(kLayer + "hidden_norm.weight", head.hidden);
     ffn_norm = loader.vector(kLayer + "post_attention_layernorm.weight", head.hidden);
-    if (shape.norms_output) output_norm = loader.vector("norm.weight", head.hidden);
+    output_norm = loader.vector("norm.weight", head.hidden);
     for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
         tap_norms.push_back(
             loader.vector("fc_norm." + std::to_string(i) + ".weight", shape.target_hidden));
+    if (shape.norms_features)
+        features_norm = loader.vector("input_norm.weight", feature_columns_of(head));
     const DType type = lm_head_type(tensors, source.plan.weights);
     if (has_own_lm_head(tensors))
         lm_head = loader.matrix({{"lm_head.weight", shape.vocab}}, head.hidden);
@@ -217,8 +244,10 @@ class Levels final : public LevelModel {
 };
 
 Tensor Levels::normed_taps(Tensor features) {
-    if (weights_->tap_norms.empty()) return features;
+    const bool one_norm = bool(weights_->features_norm.tensor);
+    if (weights_->tap_norms.empty() && !one_norm) return features;
     const Tensor taps = scratch_.taps.row_range(0, features.rows);
+    if (one_norm) be_.run(norm(taps, features, weights_->features_norm), "features norm");
     const int columns = config_.eagle3->target_hidden;
     for (int i = 0; i < int(weights_->tap_norms.size()); ++i)
         be_.run(norm(taps.col_range(i * columns, columns), features.col_range(i * columns, columns),
@@ -252,12 +281,16 @@ void Levels::run(Tensor x, Rows rows) {
         RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->readers()},
         "ffn norm");
     weights_->ffn->run(be_, scratch_.layer, x, ffn_input, 0);
+    if (!config_.eagle3->norms_state) return;
+    const Tensor output = scratch_.output.row_range(0, m);
+    be_.run(norm(output, x, weights_->output_norm), "output norm");
+    be_.run(Copy{x, output}, "normed state");
 }
 
 void Levels::logits(Tensor out, Tensor state, int) {
     const Weight& head = weights_->lm_head ? *weights_->lm_head : target_.lm_head();
     Tensor output = state;
-    if (weights_->output_norm.tensor) {
+    if (!config_.eagle3->norms_state) {
         output = scratch_.output.row_range(0, state.rows);
         be_.run(norm(output, state, weights_->output_norm), "output norm");
     }

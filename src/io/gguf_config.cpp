@@ -35,6 +35,9 @@ class Keys {
     bool boolean(const std::string& key, bool fallback) const {
         return find(key) ? metadata_.boolean(prefix_ + key) : fallback;
     }
+    const GgufValue& integers(const std::string& key) const {
+        return metadata_.integers(prefix_ + key);
+    }
     [[noreturn]] void fail(const std::string& key, const std::string& why) const {
         throw Error(metadata_.file() + ": " + in_quotes(prefix_ + key) + " " + why);
     }
@@ -109,6 +112,8 @@ const char* model_type(const Keys& keys, GgufArchitecture architecture) {
             return "qwen3";
         case GgufArchitecture::Qwen3Moe:
             return "qwen3_moe";
+        case GgufArchitecture::Eagle3:
+            return "eagle3";
         case GgufArchitecture::Llama:
             break;
     }
@@ -165,6 +170,32 @@ void add_windows(Json& config, const Keys& keys) {
     config.set("layer_types", std::move(types));
 }
 
+int64_t rows_of(const Gguf& gguf, const char* tensor) {
+    const GgufTensor* found = gguf.find(tensor);
+    if (!found) throw Error(gguf.metadata().file() + ": no tensor " + in_quotes(tensor));
+    return found->shape.front();
+}
+
+// What an EAGLE-3 head has beside its layer. Its embedding and LM head may be the target's.
+void add_head(Json& config, const Keys& keys) {
+    constexpr size_t kMostTaps = 64;  // more are too many for any reader
+    config.set("architectures", Json::Array{"LlamaForCausalLMEagle3"});
+    config.set("vocab_size", keys.integer("vocab_size"));
+    for (const char* rows : {"output.weight", "d2t"})
+        if (keys.has(rows) && !config.find("draft_vocab_size"))
+            config.set("draft_vocab_size", rows_of(keys.gguf(), rows));
+    if (keys.find("target_hidden_size"))
+        config.set("target_hidden_size", keys.integer("target_hidden_size"));
+    for (const char* norm : {"norm_before_residual", "norm_before_fc"})
+        config.set(norm, keys.boolean(norm, false));
+    if (!keys.find("target_layers")) return;
+    const GgufValue& layers = keys.integers("target_layers");
+    Json::Array taps;
+    for (size_t i = 0; i < std::min(layers.size(), kMostTaps); ++i)
+        taps.emplace_back(layers.integer(i).value_or(-1));
+    config.set("eagle_aux_hidden_state_layer_ids", std::move(taps));
+}
+
 }  // namespace
 
 GgufArchitecture architecture_of(const Gguf& gguf) {
@@ -173,7 +204,7 @@ GgufArchitecture architecture_of(const Gguf& gguf) {
     const std::optional<GgufArchitecture> found = find_architecture(name);
     if (!found)
         throw Error(metadata.file() + ": the architecture is " + in_quotes(std::string(name)) +
-                    "; implemented are llama, qwen2, qwen3 and qwen3moe");
+                    "; implemented are llama, qwen2, qwen3, qwen3moe, and eagle3 for heads");
     return *found;
 }
 
@@ -206,9 +237,10 @@ Json gguf_config(const Gguf& gguf) {
     config.set("rope_theta", keys.number("rope.freq_base", 10000));
     if (Json scaling = scaling_of(keys); !scaling.is_null())
         config.set("rope_scaling", std::move(scaling));
-    const GgufTensor* table = gguf.find("token_embd.weight");
-    if (!table) throw Error(gguf.metadata().file() + ": no tensor 'token_embd.weight'");
-    config.set("vocab_size", table->shape.front());
+    if (architecture == GgufArchitecture::Eagle3)
+        add_head(config, keys);
+    else
+        config.set("vocab_size", rows_of(gguf, "token_embd.weight"));
     config.set("tie_word_embeddings", !keys.has("output.weight"));
     // Qwen 2 always has those of q, k and v.
     if (keys.has("blk.0.attn_output.bias")) config.set("attention_bias", true);

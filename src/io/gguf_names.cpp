@@ -13,16 +13,18 @@ constexpr unsigned bit(GgufArchitecture architecture) {
 constexpr unsigned kLlama = bit(GgufArchitecture::Llama), kQwen2 = bit(GgufArchitecture::Qwen2),
                    kQwen3 = bit(GgufArchitecture::Qwen3),
                    kQwen3Moe = bit(GgufArchitecture::Qwen3Moe),
+                   kEagle3 = bit(GgufArchitecture::Eagle3),
                    kAll = kLlama | kQwen2 | kQwen3 | kQwen3Moe;
 
 struct ArchitectureRow {
     std::string_view name;
     GgufArchitecture architecture;
 };
-constexpr std::array<ArchitectureRow, 4> kArchitectures{{{"llama", GgufArchitecture::Llama},
+constexpr std::array<ArchitectureRow, 5> kArchitectures{{{"llama", GgufArchitecture::Llama},
                                                          {"qwen2", GgufArchitecture::Qwen2},
                                                          {"qwen3", GgufArchitecture::Qwen3},
-                                                         {"qwen3moe", GgufArchitecture::Qwen3Moe}}};
+                                                         {"qwen3moe", GgufArchitecture::Qwen3Moe},
+                                                         {"eagle3", GgufArchitecture::Eagle3}}};
 
 // Without .weight or .bias, which both names end in.
 struct NameRow {
@@ -58,7 +60,26 @@ constexpr std::array kNames{
     NameRow{"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.*.gate_proj", kQwen3Moe},
     NameRow{"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.*.down_proj", kQwen3Moe},
     NameRow{"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.*.up_proj", kQwen3Moe},
+    // EAGLE-3 heads, with the names of eagle.md.
+    NameRow{"token_embd", "embed_tokens", kEagle3},
+    NameRow{"fc", "fc", kEagle3},
+    NameRow{"enc.output_norm", "input_norm", kEagle3},
+    NameRow{"output_norm", "norm", kEagle3},
+    NameRow{"output", "lm_head", kEagle3},
+    NameRow{"rope_freqs", "", kEagle3},
+    NameRow{"blk.0.attn_norm", "midlayer.input_layernorm", kEagle3},
+    NameRow{"blk.0.attn_norm_2", "midlayer.hidden_norm", kEagle3},
+    NameRow{"blk.0.attn_q", "midlayer.self_attn.q_proj", kEagle3, true},
+    NameRow{"blk.0.attn_k", "midlayer.self_attn.k_proj", kEagle3, true},
+    NameRow{"blk.0.attn_v", "midlayer.self_attn.v_proj", kEagle3, true},
+    NameRow{"blk.0.attn_output", "midlayer.self_attn.o_proj", kEagle3, true},
+    NameRow{"blk.0.ffn_norm", "midlayer.post_attention_layernorm", kEagle3},
+    NameRow{"blk.0.ffn_gate", "midlayer.mlp.gate_proj", kEagle3, true},
+    NameRow{"blk.0.ffn_up", "midlayer.mlp.up_proj", kEagle3, true},
+    NameRow{"blk.0.ffn_down", "midlayer.mlp.down_proj", kEagle3, true},
 };
+
+constexpr std::string_view kIds = "d2t";  // here and there
 
 // The numbers in a name, as they stand there.
 struct Numbers {
@@ -122,8 +143,8 @@ bool fits(const NameRow& row, GgufArchitecture architecture, std::string_view en
 }
 
 bool is_rotary(const NameRow& row, GgufArchitecture architecture) {
-    return architecture == GgufArchitecture::Llama &&
-           (row.gguf == "blk.#.attn_q" || row.gguf == "blk.#.attn_k");
+    return (bit(architecture) & (kLlama | kEagle3)) &&
+           (row.gguf.ends_with(".attn_q") || row.gguf.ends_with(".attn_k"));
 }
 
 }  // namespace
@@ -135,6 +156,8 @@ std::optional<GgufArchitecture> find_architecture(std::string_view name) {
 }
 
 std::optional<GgufName> hugging_face_name(GgufArchitecture architecture, std::string_view name) {
+    if (architecture == GgufArchitecture::Eagle3 && name == kIds)
+        return GgufName{GgufRole::Ids, std::string(kIds), ""};
     const std::string_view stem = stem_of(name), ending = name.substr(stem.size());
     for (const NameRow& row : kNames) {
         Numbers numbers;

@@ -7,14 +7,16 @@
 
 namespace aerie {
 
-// Those of general.architecture whose tensors we know. "llama" is Mistral and Mixtral too.
-enum class GgufArchitecture { Llama, Qwen2, Qwen3, Qwen3Moe };
+// Those of general.architecture whose tensors we know. "llama" is Mistral and Mixtral too; the last
+// is a draft head.
+enum class GgufArchitecture { Llama, Qwen2, Qwen3, Qwen3Moe, Eagle3 };
 std::optional<GgufArchitecture> find_architecture(std::string_view name);
 
 enum class GgufRole {
     Weight,   // one tensor here and there
     Rotary,   // the same, but its rows are to be put in our order: io/gguf_rotary.h
     Experts,  // shape [experts, ...]: each of the parts is one tensor there
+    Ids,      // the target's id of each of a head's; there it says how much larger each is
     Factors,  // rope_freqs: what RoPE's frequencies are divided by; there it is in config.json
 };
 

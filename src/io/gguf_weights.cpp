@@ -20,6 +20,7 @@ namespace {
 struct Place {
     GgufTensor tensor;
     int head_dim = 0;  // of rows that have to be put in order; 0: they are
+    bool is_ids = false;
 
     // Rows of a matrix, elements of a vector.
     int64_t rows() const { return tensor.shape.front(); }
@@ -40,6 +41,7 @@ class GgufWeights {
     void place(const std::string& name, Place at);
     void read_rows(const Place& place, int64_t first, int64_t count, DType as,
                    std::span<std::byte> out) const;
+    void read_offsets(const Place& place, size_t first, std::span<std::byte> out) const;
     void read_blocks(const Place& place, int64_t first, int64_t count, std::byte* out) const;
 
     std::shared_ptr<const Gguf> gguf_;
@@ -50,6 +52,8 @@ void GgufWeights::add(const GgufTensor& tensor, GgufArchitecture architecture, i
     const std::string what = gguf_->describe(tensor);
     const std::optional<GgufName> name = hugging_face_name(architecture, tensor.name);
     if (!name) throw Error(what + " is none of this architecture");
+    if (name->role == GgufRole::Ids && tensor.type == GgmlType::I64)
+        return place(name->name, {.tensor = tensor, .is_ids = true});
     if (!row_of(tensor.type).decode)
         throw Error(what + " is " + aerie::name(tensor.type) + ", which holds no weights");
     if (name->role == GgufRole::Factors) return;
@@ -75,7 +79,7 @@ void GgufWeights::place(const std::string& name, Place at) {
 std::vector<NamedTensor> GgufWeights::tensors() const {
     std::vector<NamedTensor> tensors;
     for (const auto& [name, place] : places_) {
-        const DType type = runs_as(place.tensor.type);
+        const DType type = place.is_ids ? DType::I64 : runs_as(place.tensor.type);
         tensors.push_back({name, type, place.tensor.shape, {0, place.bytes_as(type)}});
     }
     return tensors;
@@ -85,6 +89,7 @@ void GgufWeights::read(const std::string& name, DType as, size_t first,
                        std::span<std::byte> out) const {
     constexpr int64_t kChunkElements = 1 << 18;
     const Place& place = places_.at(name);
+    if (place.is_ids) return read_offsets(place, first, out);
     const int64_t row_elements = place.elements() / place.rows();
     const size_t row_bytes = size_bytes(as, size_t(row_elements));
     const int64_t first_row = int64_t(first) / row_elements;
@@ -96,6 +101,17 @@ void GgufWeights::read(const std::string& name, DType as, size_t first,
                       out.subspan(size_t(row) * row_bytes, size_t(count) * row_bytes));
         }
     });
+}
+
+// Ids, less their places. What is no id may wrap around: it is none afterwards either.
+void GgufWeights::read_offsets(const Place& place, size_t first, std::span<std::byte> out) const {
+    gguf_->read(place.tensor, first * sizeof(uint64_t), out);
+    for (size_t at = 0; at < out.size(); at += sizeof(uint64_t), ++first) {
+        uint64_t id = 0;
+        std::memcpy(&id, &out[at], sizeof(id));
+        id -= first;
+        std::memcpy(&out[at], &id, sizeof(id));
+    }
 }
 
 void GgufWeights::read_rows(const Place& place, int64_t first, int64_t count, DType as,

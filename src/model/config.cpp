@@ -171,7 +171,8 @@ ModelConfig parse_head_config(const Json& json, const std::string& source) {
     const Fields fields = all.find(kLayer) ? all.object(kLayer) : all;
     ModelConfig config = parse_shape(fields);
     config.architecture = "eagle";
-    config.layers = fields.integer("num_hidden_layers", 1, 1, 1);
+    // An EAGLE-3 head is one layer, whatever is written there: some have the target's number.
+    config.layers = is_eagle3(all) ? 1 : fields.integer("num_hidden_layers", 1, 1, 1);
     config.windows = parse_windows(fields, Windows::if_told, config.layers);
     config.qkv_bias = fields.boolean("qkv_bias", false);
     parse_biases(fields, config);

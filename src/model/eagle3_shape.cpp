@@ -37,7 +37,7 @@ std::vector<int> layer_ids(const Fields& fields, const Json& list) {
 }  // namespace
 
 bool is_eagle3(const Fields& fields) {
-    for (const char* key : {"draft_vocab_size", "eagle_config", kTaps})
+    for (const char* key : {"draft_vocab_size", "truncated_vocab_size", "eagle_config", kTaps})
         if (fields.find(key)) return true;
     if (fields.string("speculators_model_type", "") == "eagle3") return true;
     const Json* classes = fields.find("architectures");
@@ -49,10 +49,16 @@ bool is_eagle3(const Fields& fields) {
 
 Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab) {
     Eagle3Shape shape;
-    shape.vocab = fields.integer("draft_vocab_size", 2, vocab, vocab);
+    const char* vocab_key =
+        fields.find("truncated_vocab_size") ? "truncated_vocab_size" : "draft_vocab_size";
+    shape.vocab = fields.integer(vocab_key, 2, vocab, vocab);
     shape.target_hidden = fields.integer("target_hidden_size", 16, 1 << 16, hidden);
+    shape.norms_taps = fields.boolean("fc_norm", false);
+    shape.norms_features = fields.boolean("norm_before_fc", false);
     shape.norms_residual = fields.boolean("norm_before_residual", false);
-    shape.norms_output = fields.boolean("norm_output", true);
+    shape.norms_state = fields.boolean("norm_output", false);
+    const Json* inner = fields.find("eagle_config");
+    if (inner && !inner->object()) fields.fail("'eagle_config' must be an object");
     const Json* taps = find_taps(fields);
     if (!taps) {
         shape.taps_rule = "the usual layers";

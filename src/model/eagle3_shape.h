@@ -16,8 +16,9 @@ struct Eagle3Shape {
     std::vector<int> taps;
     std::string taps_rule;
     bool norms_taps = false;      // fc_norm: each tap by a norm of its own
+    bool norms_features = false;  // norm_before_fc: all taps together by one
     bool norms_residual = false;  // norm_before_residual: the layer adds to what its norm gives
-    bool norms_output = true;     // before the LM head
+    bool norms_state = false;     // norm_output: children read what the LM head does, normed
 
     int tap_count() const { return taps.empty() ? 3 : int(taps.size()); }
 };

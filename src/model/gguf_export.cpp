@@ -72,7 +72,7 @@ void GgufExport::add(const TensorShape& wanted, std::optional<DType> weights) {
     const int rows = int(wanted.shape[0]), cols = is_matrix ? int(wanted.shape[1]) : 1;
     const DType stored =
         is_matrix && !wanted.is_router ? weights.value_or(tensor.dtype) : DType::F32;
-    weight_bytes(wanted.name, rows, cols, stored);
+    weight_bytes(checkpoint_.describe(tensor), rows, cols, stored);
     if (place->expert < 1) {
         std::vector<int64_t> whole = wanted.shape;
         if (place->expert == 0) whole.insert(whole.begin(), wanted.in_stack);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "io/gguf_config.h"
 #include "io/model_folder.h"
 
 namespace aerie {
@@ -41,13 +42,21 @@ ModelSource open_head(const std::filesystem::path& path) {
 
 ModelConfig head_config(const ModelSource& source) {
     ModelConfig config = parse_head_config(source.config.json, source.config.file);
-    if (config.eagle3) config.eagle3->norms_taps = source.tensors.find("fc_norm.0.weight");
+    if (!config.eagle3) return config;
+    Eagle3Shape& shape = *config.eagle3;
+    const auto has = [&](const char* tensor) { return source.tensors.find(tensor) != nullptr; };
+    shape.norms_taps |= has("fc_norm.0.weight");
+    shape.norms_features |= has("input_norm.weight");
+    config.qk_norm = has("midlayer.self_attn.q_norm.weight");
+    if (shape.norms_taps && shape.norms_features)
+        throw Error(source.path.string() + ": both 'fc_norm' and 'input_norm'");
     return config;
 }
 
-bool is_eagle3_head(const std::filesystem::path& folder) {
+bool is_eagle3_head(const std::filesystem::path& path) {
     try {
-        const std::optional<Json> json = read_json_in_folder(folder, "config.json");
+        if (is_gguf(path)) return architecture_of(Gguf::open(path)) == GgufArchitecture::Eagle3;
+        const std::optional<Json> json = read_json_in_folder(path, "config.json");
         return json && json->object() && is_eagle3(Fields(*json, "config.json"));
     } catch (const Error&) {
         return false;  // who opens it will say why

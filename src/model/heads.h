@@ -13,7 +13,7 @@ ModelSource open_head(const std::filesystem::path& path);
 // The head's config.json, and what the tensors say beside it.
 ModelConfig head_config(const ModelSource& source);
 
-// Whether a folder's config.json is that of an EAGLE-3 head; false where none can be read.
-bool is_eagle3_head(const std::filesystem::path& folder);
+// Whether a folder or a GGUF file says that it is an EAGLE-3 head; false where none can be read.
+bool is_eagle3_head(const std::filesystem::path& path);
 
 }  // namespace aerie

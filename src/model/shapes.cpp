@@ -179,7 +179,8 @@ void add_eagle3(Json& json, const Eagle3Shape& shape) {
     json.set("draft_vocab_size", shape.vocab);
     json.set("target_hidden_size", shape.target_hidden);
     json.set("norm_before_residual", shape.norms_residual);
-    json.set("norm_output", shape.norms_output);
+    json.set("norm_before_fc", shape.norms_features);
+    json.set("norm_output", shape.norms_state);
     if (!shape.taps.empty())
         json.set("eagle_aux_hidden_state_layer_ids",
                  Json::Array(shape.taps.begin(), shape.taps.end()));

@@ -54,12 +54,13 @@ void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
     tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
 }
 
-// Without what follows attention.
-void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
+// Without what follows attention, whose input has so many columns.
+void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix,
+               int input) {
     const std::vector<TensorShape> layer = {
-        {"self_attn.q_proj.weight", {c.attention_columns(), c.hidden}},
-        {"self_attn.k_proj.weight", {c.kv_columns(), c.hidden}},
-        {"self_attn.v_proj.weight", {c.kv_columns(), c.hidden}},
+        {"self_attn.q_proj.weight", {c.attention_columns(), input}},
+        {"self_attn.k_proj.weight", {c.kv_columns(), input}},
+        {"self_attn.v_proj.weight", {c.kv_columns(), input}},
         {"self_attn.o_proj.weight", {c.hidden, c.attention_columns()}},
         {"post_attention_layernorm.weight", {c.hidden}}};
     for (const TensorShape& tensor : layer) tensors.push_back({prefix + tensor.name, tensor.shape});
@@ -100,7 +101,7 @@ std::vector<TensorShape> target_tensors(const ModelConfig& config) {
         {"model.embed_tokens.weight", {config.vocab, config.hidden}}};
     for (int i = 0; i < config.layers; ++i) {
         const std::string prefix = "model.layers." + std::to_string(i) + ".";
-        add_layer(tensors, config, prefix);
+        add_layer(tensors, config, prefix, config.hidden);
         if (config.experts.in_layer(i))
             add_experts(tensors, config, prefix);
         else
@@ -117,20 +118,17 @@ namespace {
 
 std::vector<TensorShape> eagle3_tensors(const ModelConfig& c) {
     const Eagle3Shape& shape = *c.eagle3;
-    const std::string layer = "midlayer.", attention = layer + "self_attn.";
-    std::vector<TensorShape> tensors = {
-        {"embed_tokens.weight", {c.vocab, c.hidden}},
-        {"fc.weight", {c.hidden, int64_t(shape.tap_count()) * shape.target_hidden}},
-        {attention + "q_proj.weight", {c.attention_columns(), 2 * c.hidden}},
-        {attention + "k_proj.weight", {c.kv_columns(), 2 * c.hidden}},
-        {attention + "v_proj.weight", {c.kv_columns(), 2 * c.hidden}},
-        {attention + "o_proj.weight", {c.hidden, c.attention_columns()}},
-        {"lm_head.weight", {shape.vocab, c.hidden}}};
-    add_biases(tensors, c, layer);
+    const std::string layer = "midlayer.";
+    const int64_t features = int64_t(shape.tap_count()) * shape.target_hidden;
+    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {c.vocab, c.hidden}},
+                                        {"fc.weight", {c.hidden, features}},
+                                        {"lm_head.weight", {shape.vocab, c.hidden}}};
+    add_layer(tensors, c, layer, 2 * c.hidden);
     add_dense(tensors, c, layer);
-    for (const char* norm : {"input_layernorm", "hidden_norm", "post_attention_layernorm"})
+    for (const char* norm : {"input_layernorm", "hidden_norm"})
         tensors.push_back({layer + norm + ".weight", {c.hidden}});
-    if (shape.norms_output) tensors.push_back({"norm.weight", {c.hidden}});
+    if (shape.norms_features) tensors.push_back({"input_norm.weight", {features}});
+    tensors.push_back({"norm.weight", {c.hidden}});
     for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
         tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {shape.target_hidden}});
     return tensors;
@@ -143,7 +141,7 @@ std::vector<TensorShape> head_tensors(const ModelConfig& config) {
     std::vector<TensorShape> tensors = {{"embed_tokens.weight", {config.vocab, config.hidden}},
                                         {"fc.weight", {config.hidden, 2 * config.hidden}},
                                         {"fc.bias", {config.hidden}}};
-    add_layer(tensors, config, "layers.0.");
+    add_layer(tensors, config, "layers.0.", config.hidden);
     add_dense(tensors, config, "layers.0.");
     return tensors;
 }

@@ -13,7 +13,7 @@ namespace aerie {
 size_t weight_bytes(const std::string& name, int64_t rows, int64_t cols, DType as) {
     const int unit = unit_elements(as);
     if (cols % unit != 0)
-        throw Error("'" + name + "' has " + std::to_string(cols) + " columns; " + aerie::name(as) +
+        throw Error(name + " has " + std::to_string(cols) + " columns; " + aerie::name(as) +
                     " needs a multiple of " + std::to_string(unit));
     return size_t(rows) * size_bytes(as, size_t(cols));
 }
@@ -36,7 +36,8 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
     for (const Part& part : parts) {
         tensors.push_back(
             &checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols}));
-        weight_bytes(part.name, part.rows, cols, as_.value_or(tensors.back()->dtype));
+        weight_bytes(checkpoint_.describe(*tensors.back()), part.rows, cols,
+                     as_.value_or(tensors.back()->dtype));
     }
     Blocks blocks;
     for (size_t i = 0; i < parts.size(); ++i) add(blocks, *tensors[i], 1, parts[i].rows, cols, as_);
@@ -46,7 +47,7 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
 void WeightLoader::add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
                        std::optional<DType> as) const {
     const DType stored = as.value_or(tensor.dtype);
-    weight_bytes(tensor.name, rows, cols, stored);  // checks the columns
+    weight_bytes(checkpoint_.describe(tensor), rows, cols, stored);  // checks the columns
     checkpoint_.check(tensor);
     blocks.file_bytes += tensor.data.size_bytes;
     for (int i = 0; i < count; ++i) {

@@ -24,7 +24,8 @@ struct Form {
     int head_dim = 0;  // 0: not said
     std::vector<int> taps = {2, 3, 5};
     int vocab = 320;  // of its logits
-    bool norms_taps = false, norms_output = true, norms_residual = false;
+    bool norms_taps = false, norms_features = false, norms_residual = false, feeds_normed = false;
+    bool qk_norm = false;
     bool own_embedding = false, own_lm_head = true;
     bool qkv_bias = false, all_biases = false;
     double theta = 10000;
@@ -45,7 +46,8 @@ inline Json config_of(const Form& form) {
                                {"draft_vocab_size", form.vocab},
                                {"target_hidden_size", kTargetHidden},
                                {"rope_theta", form.theta},
-                               {"norm_output", form.norms_output},
+                               {"norm_output", form.feeds_normed},
+                               {"norm_before_fc", form.norms_features},
                                {"norm_before_residual", form.norms_residual},
                                {"qkv_bias", form.qkv_bias},
                                {"attention_bias", form.all_biases},
@@ -86,6 +88,8 @@ inline void add_layer(Tensors& tensors, const Form& form,
     tensors[mlp + "down_proj.weight"] = matrix(hidden, form.intermediate);
     for (const char* norm : {"input_layernorm", "hidden_norm", "post_attention_layernorm"})
         tensors[layer + norm + ".weight"] = vector(hidden, 1);
+    for (const char* part : {"q_norm", "k_norm"})
+        if (form.qk_norm) tensors[attention + part + ".weight"] = vector(form.size_of_head(), 1);
     if (!form.all_biases) return;
     tensors[attention + "o_proj.bias"] = vector(hidden, 0);
     for (const char* part : {"gate_proj", "up_proj"})
@@ -110,7 +114,8 @@ inline Tensors random_tensors(const Form& form) {
     for (int i = 0; form.norms_taps && i < taps; ++i)
         tensors["fc_norm." + std::to_string(i) + ".weight"] = vector(kTargetHidden, 1);
     add_layer(tensors, form, matrix, vector);
-    if (form.norms_output) tensors["norm.weight"] = vector(form.hidden, 1);
+    if (form.norms_features) tensors["input_norm.weight"] = vector(taps * kTargetHidden, 1);
+    tensors["norm.weight"] = vector(form.hidden, 1);
     if (form.own_lm_head) tensors["lm_head.weight"] = matrix(form.vocab, form.hidden);
     if (form.own_embedding) tensors["embed_tokens.weight"] = matrix(kTargetVocab, form.hidden);
     return tensors;
@@ -197,7 +202,11 @@ inline Eagle3 reference_of(const Form& form, const Tensors& tensors) {
     head.heads = form.heads;
     head.kv_heads = form.kv_heads;
     head.epsilon = 1e-5;
+    head.features_norm = tensor("input_norm.weight");
+    head.q_norm = tensor(layer + "self_attn.q_norm.weight");
+    head.k_norm = tensor(layer + "self_attn.k_norm.weight");
     head.adds_to_normed = form.norms_residual;
+    head.feeds_normed = form.feeds_normed;
     return head;
 }
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "engine/checks.h"
 #include "engine/first_trees.h"
 #include "io/damage.h"
+#include "io/gguf_head.h"
+#include "model/heads.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {
@@ -121,6 +124,49 @@ TEST_F(Copies, EverySpellingGivesTheSameTrees) {
     inner.set("eagle_config",
               Json::Object{{"eagle_aux_hidden_state_layer_ids", Json::Array{2, 3, 5}}});
     EXPECT_EQ(trees(copy("inner", inner)), want);
+}
+
+// The same head in a file of llama.cpp's, in both types, also of its tools where one is named:
+// heads of the same type draft the same.
+TEST_F(Copies, GgufFilesGiveTheSameTrees) {
+    const std::string want = trees(kHead);
+    for (const DType type : {DType::F32, DType::F16}) {
+        const auto file = folder_.write(std::string(name(type)) + ".gguf",
+                                        gguf_head(config(), tensors_, type).file());
+        EXPECT_TRUE(is_eagle3_head(file));
+        EXPECT_EQ(trees(file), want) << name(type);
+    }
+    if (const char* converted = std::getenv("AERIE_TEST_GGUF_HEAD")) {
+        EXPECT_EQ(trees(converted), want);
+    }
+}
+
+// EAGLE-3.1, and a norm of all taps: with weights of one they change what is drafted.
+TEST_F(Copies, NormsAreApplied) {
+    const std::string want = trees(kHead);
+    std::set<std::string> seen = {want};
+    Json fed_back = config();
+    fed_back.set("norm_output", true);
+    EXPECT_TRUE(seen.insert(trees(copy("fed_back", fed_back))).second);
+    std::vector<Stored> with_norm = tensors_;
+    Stored norm{"input_norm.weight", {768}, DType::F32, {}};
+    for (int i = 0; i < 768; ++i) norm.data += little_endian(0x3f800000, 4);
+    with_norm.push_back(norm);
+    folder_.write("features/config.json", config().dump());
+    folder_.write("features/model.safetensors", safetensors_of(with_norm));
+    EXPECT_TRUE(seen.insert(trees(folder_.path() / "features")).second);
+    // The same in a GGUF file.
+    const auto file =
+        folder_.write("features.gguf", gguf_head(config(), with_norm, DType::F16).file());
+    EXPECT_FALSE(seen.insert(trees(file)).second);
+    for (const int tap : {0, 1, 2}) {
+        if (tap > 0) with_norm.push_back(norm);
+        with_norm.back().name = "fc_norm." + std::to_string(tap) + ".weight";
+        with_norm.back().shape = {256};
+        with_norm.back().data.resize(256 * sizeof(float));
+    }
+    folder_.write("features/model.safetensors", safetensors_of(with_norm));
+    EXPECT_TRUE(seen.insert(trees(folder_.path() / "features")).second);
 }
 
 // What a reader may get wrong can be seen.

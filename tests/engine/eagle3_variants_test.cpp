@@ -143,7 +143,7 @@ Form with_everything() {
     form.head_dim = 48;
     form.taps = {0, 2, 3, 6};
     form.norms_taps = form.norms_residual = form.own_embedding = form.all_biases = true;
-    form.norms_output = false;
+    form.feeds_normed = form.qk_norm = true;
     return llama3_scaled(form);
 }
 
@@ -153,8 +153,9 @@ TEST_F(Eagle3Variants, Original) {
 
 TEST_F(Eagle3Variants, Norms) {
     expect_alike("fc_norm", {.norms_taps = true});
-    expect_alike("no output norm", {.norms_output = false});
-    expect_alike("fc_norm, no output norm", {.norms_taps = true, .norms_output = false});
+    expect_alike("norm_output", {.feeds_normed = true});
+    expect_alike("EAGLE-3.1", {.norms_taps = true, .feeds_normed = true});
+    expect_alike("norm_before_fc", {.norms_features = true});
     expect_alike("normed residual", {.norms_residual = true});
 }
 
@@ -176,6 +177,7 @@ TEST_F(Eagle3Variants, Attention) {
     expect_alike("one kv head", {.heads = 8, .kv_heads = 1});
     expect_alike("larger heads", {.heads = 4, .kv_heads = 2, .head_dim = 96});
     expect_alike("smaller heads", {.heads = 3, .kv_heads = 3, .head_dim = 32});
+    expect_alike("norms of q and k", {.qk_norm = true});
     expect_alike("q, k, v biases", {.qkv_bias = true});
     expect_alike("every bias", {.all_biases = true});
 }
@@ -251,8 +253,12 @@ TEST_F(Eagle3Mistakes, OfWeightsAreSeen) {
 
 TEST_F(Eagle3Mistakes, OfWhatIsOptionalAreSeen) {
     begin({});
-    expect_seen("no output norm", [](Eagle3& head) { head.output_norm = {}; });
+    expect_seen("normed states", [](Eagle3& head) { head.feeds_normed = true; });
+    begin({.norms_features = true});
+    expect_seen("no norm of the taps", [](Eagle3& head) { head.features_norm = {}; });
     begin(with_everything());
+    expect_seen("states that are not normed", [](Eagle3& head) { head.feeds_normed = false; });
+    expect_seen("no norm of q", [](Eagle3& head) { head.q_norm = {}; });
     expect_seen("no tap norms", [](Eagle3& head) { head.tap_norms.clear(); });
     expect_seen("tap norms changed places",
                 [](Eagle3& head) { std::swap(head.tap_norms[0], head.tap_norms[1]); });

@@ -139,7 +139,7 @@ TEST(Shapes, OfHeadsAreReadAsTheyWereWritten) {
     for (const std::vector<int>& taps : {std::vector<int>{}, {2, 18, 33}}) {
         head.eagle3->taps = taps;
         head.eagle3->norms_residual = !head.eagle3->norms_residual;
-        head.eagle3->norms_output = !head.eagle3->norms_output;
+        head.eagle3->norms_state = !head.eagle3->norms_state;
         const Json json = Json::parse(config_json(head).dump(), "head");
         const ModelConfig read = parse_head_config(json, "head");
         ASSERT_TRUE(read.eagle3);
@@ -147,7 +147,7 @@ TEST(Shapes, OfHeadsAreReadAsTheyWereWritten) {
         EXPECT_EQ(read.eagle3->target_hidden, 4096);
         EXPECT_EQ(read.eagle3->taps, taps);
         EXPECT_EQ(read.eagle3->norms_residual, head.eagle3->norms_residual);
-        EXPECT_EQ(read.eagle3->norms_output, head.eagle3->norms_output);
+        EXPECT_EQ(read.eagle3->norms_state, head.eagle3->norms_state);
         EXPECT_EQ(read.vocab, 151936);
         EXPECT_EQ(read.attention.kv_heads, 8);
         EXPECT_EQ(read.rope.theta, 1e4);

@@ -122,13 +122,13 @@ inline void write_toy_model(const std::filesystem::path& folder, const ModelConf
     const std::filesystem::path head = folder.string() + "-eagle";
     for (const auto& path : {folder, head}) std::filesystem::create_directories(path);
     write_text(folder / "config.json", config_json(config));
-    write_random_safetensors(folder / "model.safetensors", target_tensors(config), dtype, deviation,
-                             seed);
+    write_random_safetensors(folder / "model.safetensors", test::target_tensors(config), dtype,
+                             deviation, seed);
     ModelConfig one_layer = config;
     one_layer.layers = 1;
     write_text(head / "config.json", config_json(one_layer));
-    write_random_safetensors(head / "model.safetensors", head_tensors(config), dtype, deviation,
-                             seed + 1);
+    write_random_safetensors(head / "model.safetensors", test::head_tensors(config), dtype,
+                             deviation, seed + 1);
 }
 
 }  // namespace aerie::test

@@ -23,26 +23,38 @@ import tokens
 
 LAYERS = 2
 BLOCK = 65521  # values that are repeated: a prime, so that no two rows are alike
+# Of an EAGLE-3 head: how much larger the target's id of each of its tokens is, and which ids there are.
+IDS = {"d2t": "i64", "t2d": "bool"}
+IDS_STORED = {"i64": ("I64", 8, "LongStorage"), "bool": ("BOOL", 1, "BoolStorage")}
 FLOATS = {"f32": ("F32", 4, "FloatStorage"), "f16": ("F16", 2, "HalfStorage"), "bf16": ("BF16", 2, "BFloat16Storage")}
 SIZES = ("hidden_size", "intermediate_size", "moe_intermediate_size", "head_dim", "embedding_length",
          "feed_forward_length", "key_length", "value_length", "dimension_count")
 
 
+def stored(name, dtype):
+    """Name, size and class of the type that a tensor is stored in."""
+    return IDS_STORED[IDS[name]] if name in IDS else FLOATS[dtype]
+
+
 def scaled(config, cut, layers):
     config = dict(config)
     for key, value in config.items():
-        if key.endswith(SIZES):
+        if isinstance(value, dict):
+            config[key] = scaled(value, cut, layers)
+        elif key.endswith(SIZES) and value:
             config[key] = value // cut
-        if key.endswith(("num_hidden_layers", "block_count")):
-            config[key] = layers
+        elif key.endswith(("num_hidden_layers", "block_count")):
+            config[key] = layers or value
     return config
 
 
 def symbols(config):
+    config = config | config.get("transformer_layer_config", {})
     heads = config["num_attention_heads"]
     size = config.get("head_dim") or config["hidden_size"] // heads
     experts = config.get("num_local_experts") or config.get("num_experts", 0)
-    return {"V": config["vocab_size"], "H": config["hidden_size"], "2H": 2 * config["hidden_size"],
+    taps = 3 * (config.get("target_hidden_size") or config["hidden_size"])
+    return {"V": config["vocab_size"], "W": config.get("draft_vocab_size", 0), "T": taps, "H": config["hidden_size"], "2H": 2 * config["hidden_size"],
             "I": config["intermediate_size"], "Q": heads * size, "D": size, "R": size // 2, "E": experts,
             "K": (config.get("num_key_value_heads") or heads) * size, "M": config.get("moe_intermediate_size", 0)}
 
@@ -68,6 +80,7 @@ class Noise:
     def __init__(self):
         self.blocks = {}
         self.draw = random.Random(2)
+        self.vocabularies = (0, 0)  # of the target and of its head
 
     def block(self, kind):
         if kind not in self.blocks:
@@ -86,7 +99,20 @@ class Noise:
             one.append(bytes(data))
         return b"".join(one)
 
+    def write_ids(self, out, name, vocab, draft_vocab):
+        ids = [i * vocab // draft_vocab for i in range(draft_vocab)]
+        if name == "d2t":
+            out.write(struct.pack(f"<{len(ids)}q", *(target - i for i, target in enumerate(ids))))
+        else:
+            members = bytearray(vocab)
+            for target in ids:
+                members[target] = 1
+            out.write(members)
+
     def write(self, out, name, kind, size):
+        if name in IDS:
+            self.write_ids(out, name, *self.vocabularies)
+            return
         if name.endswith("norm.weight") or "rope_freqs" in name:
             out.write(as_bytes([1.0], kind) * (size // FLOATS[kind][1]))
             return
@@ -102,8 +128,8 @@ GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14}
 
 def write_safetensors(file, tensors, dtype, noise):
     header, offset = {"__metadata__": {"format": "pt"}}, 0
-    kind, size, _ = FLOATS[dtype]
     for name, dims in tensors:
+        kind, size, _ = stored(name, dtype)
         end = offset + size * math.prod(dims)
         header[name] = {"dtype": kind, "shape": dims, "data_offsets": [offset, end]}
         offset = end
@@ -112,7 +138,7 @@ def write_safetensors(file, tensors, dtype, noise):
     with file.open("wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         for name, dims in tensors:
-            noise.write(out, name, dtype, size * math.prod(dims))
+            noise.write(out, name, dtype, stored(name, dtype)[1] * math.prod(dims))
 
 
 def write_shards(folder, tensors, dtype, files, noise):
@@ -147,11 +173,13 @@ class Pickler(pickle.Pickler):
         return value.id if isinstance(value, Storage) else None
 
 
-def torch_modules(storage):
-    """What a pickle of torch names, without torch."""
+def torch_modules(storages):
+    """What a pickle of torch names, without torch; the classes of storages by their names."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     torch._utils = utils
-    setattr(torch, storage, type(storage, (), {"__module__": "torch"}))
+    classes = {storage: type(storage, (), {"__module__": "torch"}) for storage in storages}
+    for storage, made in classes.items():
+        setattr(torch, storage, made)
 
     def _rebuild_tensor_v2(*_):
         raise NotImplementedError
@@ -160,20 +188,20 @@ def torch_modules(storage):
     _rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
     utils._rebuild_tensor_v2 = _rebuild_tensor_v2
     sys.modules |= {"torch": torch, "torch._utils": utils}
-    return getattr(torch, storage)
+    return classes
 
 
 def write_torch(file, tensors, dtype, noise):
-    _, size, storage = FLOATS[dtype]
-    kind = torch_modules(storage)
+    classes = torch_modules({stored(name, dtype)[2] for name, _ in tensors})
     state = collections.OrderedDict(
-        (name, Tensor(Storage(i, kind, math.prod(dims)), dims)) for i, (name, dims) in enumerate(tensors))
+        (name, Tensor(Storage(i, classes[stored(name, dtype)[2]], math.prod(dims)), dims))
+        for i, (name, dims) in enumerate(tensors))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         with archive.open("pytorch_model/data.pkl", "w") as out:
             Pickler(out, 2).dump(state)
         for i, (name, dims) in enumerate(tensors):
             with archive.open(f"pytorch_model/data/{i}", "w", force_zip64=True) as out:
-                noise.write(out, name, dtype, size * math.prod(dims))
+                noise.write(out, name, dtype, stored(name, dtype)[1] * math.prod(dims))
         archive.writestr("pytorch_model/version", "3\n")
 
 
@@ -259,16 +287,19 @@ def main():
     table = json.loads(args.table.read_text(encoding="utf-8"))
     rows = {row["name"]: row for row in table["heads" if args.format == "head" else "targets"]}
     row, noise = rows[args.name], Noise()
-    layers = 1 if args.format == "head" else LAYERS
+    layers = None if args.format == "head" else LAYERS
     config = scaled(row["config"], args.cut, layers)
     layout = table["layouts"][row["gguf"]["layout"] if args.format == "gguf" else row["layout"]]
-    tensors = list(tensors_of(layout, symbols(config), layers))
+    sizes = symbols(config)
+    noise.vocabularies = (sizes["V"], sizes["W"])
+    tensors = list(tensors_of(layout, sizes, layers or 1))
     tied = config.get("tie_word_embeddings")
     absent = ["lm_head.weight", "output.weight"] if tied else []
     absent += ["fc.bias"] if not row.get("fc_bias", True) else []
+    absent += row.get("absent", [])
     tensors = [tensor for tensor in tensors if tensor[0] not in absent]
     parameters = sum(math.prod(dims) for name, dims in tensors if "rope_freqs" not in name)
-    total = parameters * FLOATS[row["dtype"]][1]
+    total = sum(math.prod(dims) * stored(name, row["dtype"])[1] for name, dims in tensors)
     if args.format == "gguf":
         keys = scaled(row["gguf"]["keys"], args.cut, LAYERS)
         keys |= gguf_tokenizer(table["tokenizers"][row["tokenizer"]], config["vocab_size"])

@@ -57,6 +57,15 @@ double stretched(double frequency, const RopeScaling& scaling) {
     return kept * frequency + (1 - kept) * frequency / scaling.factor;
 }
 
+// Each head by itself, where there is such a norm.
+void norm_heads(Vector& x, const Exact& weight, double epsilon) {
+    for (size_t first = 0; weight.cols > 0 && first < x.size(); first += size_t(weight.cols)) {
+        const auto head = x.begin() + long(first);
+        const Vector out = normed(Vector(head, head + weight.cols), weight, epsilon);
+        std::copy(out.begin(), out.end(), head);
+    }
+}
+
 }  // namespace
 
 std::vector<double> rope_frequencies(double theta, int head_dim, const RopeScaling& scaling) {
@@ -81,6 +90,8 @@ Exact Eagle3Run::read(const Exact& taps, const std::vector<Row>& rows) {
                 normed(Vector(tap, tap + columns), head_.tap_norms[i], head_.epsilon);
             std::copy(normal.begin(), normal.end(), tap);
         }
+        if (head_.features_norm.cols > 0)
+            tapped = normed(tapped, head_.features_norm, head_.epsilon);
         const Vector state = run(product(head_.fc, tapped), rows[size_t(m)]);
         std::copy(state.begin(), state.end(), states[m]);
     }
@@ -100,7 +111,7 @@ Exact Eagle3Run::logits(const Exact& states) const {
     Exact out(states.rows, head_.lm_head.rows);
     for (int m = 0; m < states.rows; ++m) {
         Vector state = row_of(states, m);
-        if (head_.output_norm.cols > 0) state = normed(state, head_.output_norm, head_.epsilon);
+        if (!head_.feeds_normed) state = normed(state, head_.output_norm, head_.epsilon);
         const Vector logits = product(head_.lm_head, state);
         std::copy(logits.begin(), logits.end(), out[m]);
     }
@@ -119,12 +130,14 @@ Vector Eagle3Run::run(const Vector& state, const Row& row) {
     const Vector up = product(head_.up, mlp_input, head_.up_bias);
     for (size_t i = 0; i < gated.size(); ++i) gated[i] *= up[i] / (1 + std::exp(-gated[i]));
     add(out, product(head_.down, gated, head_.down_bias));
-    return out;
+    return head_.feeds_normed ? normed(out, head_.output_norm, head_.epsilon) : out;
 }
 
 Vector Eagle3Run::attend(const Vector& input, const Row& row) {
     const size_t dim = 2 * head_.frequencies.size();
     Vector q = product(head_.q, input, head_.q_bias), k = product(head_.k, input, head_.k_bias);
+    norm_heads(q, head_.q_norm, head_.epsilon);
+    norm_heads(k, head_.k_norm, head_.epsilon);
     rotate(q, head_.frequencies, row.position);
     rotate(k, head_.frequencies, row.position);
     std::vector<int> seen = row.seen;

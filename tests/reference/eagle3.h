@@ -20,10 +20,13 @@ struct Eagle3 {
     Exact q_bias, k_bias, v_bias, o_bias, gate_bias, up_bias, down_bias;
     Exact input_norm, hidden_norm, ffn_norm, output_norm;
     std::vector<Exact> tap_norms;     // fc_norm
+    Exact features_norm;              // of all taps together
+    Exact q_norm, k_norm;             // of each attention head
     std::vector<double> frequencies;  // half as many as a head has elements
     int heads = 0, kv_heads = 0;
     double epsilon = 1e-6;
     bool adds_to_normed = false;  // norm_before_residual
+    bool feeds_normed = false;    // norm_output of EAGLE-3.1: states are what the LM head reads
 };
 
 // Rows of one text and its drafts, in passes; keeps their keys and values.
@@ -35,8 +38,8 @@ class Eagle3Run {
         int token = 0, position = 0;
         std::vector<int> seen;  // rows run before, by number from 0 on; itself it sees anyway
     };
-    // States before the output norm: over the target's hidden states side by side, or over those
-    // of the rows' parents.
+    // States, before the output norm unless normed ones are fed: over the target's hidden states
+    // side by side, or over those of the rows' parents.
     Exact read(const Exact& taps, const std::vector<Row>& rows);
     Exact forward(const Exact& parents, const std::vector<Row>& rows);
     Exact logits(const Exact& states) const;

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "io/damage.h"
+#include "io/gguf_head.h"
+#include "io/input_file.h"
 #include "paths.h"
 #include "tools/write_model.h"
 
@@ -74,6 +76,27 @@ TEST(FindModel, HeadsAreOptional) {
     const Surroundings around{.variables = {{"AERIE_HEAD", kModels + "/aerie-tiny-eagle"}}};
     const Json drafted = generated(with({"-m", lonely, "--tree", "8,3,4"}, kFlags), around);
     EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
+}
+
+TEST(FindModel, HeadsInGgufFilesBesideTheModel) {
+    const TestFolder folder;
+    const std::string lonely = copy_without_weights("aerie-tiny", folder.path() / "lonely");
+    fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", lonely);
+    const fs::path head = fs::path(kModels) / "aerie-tiny-eagle3";
+    const Json config = Json::parse(read_text(head / "config.json", 1 << 16), "config.json");
+    folder.write("lonely-eagle3.gguf", gguf_head(config, Stored::all_of(head), DType::F16).file());
+    for (const std::vector<std::string>& draft :
+         {std::vector<std::string>{}, {"--draft", "eagle3"}}) {
+        const Json drafted =
+            generated(with(with({"-m", lonely, "--tree", "8,3,4"}, kFlags), draft));
+        EXPECT_EQ(field(drafted, "ids"), bundled_ids());
+        EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
+    }
+    // It is no model by itself.
+    const Outcome outcome = run({"info", "-m", lonely + "-eagle3.gguf"});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_NE(outcome.err.find("lonely-eagle3.gguf: 'model_type' is 'eagle3'"), std::string::npos)
+        << outcome.err;
 }
 
 TEST(GenerationConfig, CountsOnlyIfItAsksForSamplingAndNoFlagIsGiven) {
