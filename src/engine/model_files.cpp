@@ -5,9 +5,11 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "model/heads.h"
 #include "model/loading.h"
 #include "model/shapes.h"
+#include "text/same_tokens.h"
 
 namespace aerie {
 
@@ -22,12 +24,18 @@ int choose_context(int asked, const ModelConfig& config) {
     return asked;
 }
 
+bool is_quantised_model(const ModelConfig& config, const Checkpoint& tensors) {
+    const WeightTypes types = matrix_bytes(tensors, target_tensors(config), std::nullopt);
+    return std::any_of(types.begin(), types.end(),
+                       [](const auto& of_type) { return is_quantised(of_type.first); });
+}
+
 std::optional<DType> draft_type(const ModelConfig& head, const LoadOptions& options) {
     if (options.draft_weights) return options.draft_weights;
     const DType type = options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
     const int unit = unit_elements(type);
     const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
-                      head.attention_columns() % unit == 0;
+                      head.attention_columns() % unit == 0 && head.experts.intermediate % unit == 0;
     return fits ? std::optional(type) : std::nullopt;
 }
 
@@ -45,7 +53,26 @@ size_t program_bytes(const ModelSource& source, const ModelConfig& config) {
 }
 
 bool needs_head(const DraftOptions& draft) {
-    return draft_method(draft.method).needs == DraftNeeds::head;
+    return draft_method(draft.method).needs != DraftNeeds::nothing;
+}
+
+Tokenizer tokenizer_of(const ModelSource& source) {
+    // Looking for it again says what is missing.
+    return source.tokenizer ? Tokenizer::load(*source.tokenizer) : Tokenizer::load(source.path);
+}
+
+// Ids are handed from one model to the other. Models of random weights may have no tokenizer.
+void check_same_tokens(const ModelFiles& files) {
+    const ModelSource& drafts = *files.head;
+    const int vocab = files.config.vocab, drafted = files.head_config->vocab;
+    if (!drafts.tokenizer && !files.target.tokenizer && vocab == drafted) return;
+    const auto difference = first_difference(tokenizer_of(files.target), tokenizer_of(drafts),
+                                             std::min(vocab, drafted));
+    if (difference)
+        throw Error(drafts.path.string() + ": this model cannot draft for " +
+                    files.target.path.string() + ": token " + std::to_string(difference->id) +
+                    " is " + in_quotes(difference->second) + ", the target's is " +
+                    in_quotes(difference->first));
 }
 
 // What the user knows better than the file.
@@ -82,6 +109,11 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.draft_weights = draft_type(*files.head_config, options);
     const BatchLimits limits = files.limits(options);
     draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
+    if (head_kind(*files.head) == HeadKind::language_model) {
+        check_same_tokens(files);
+        if (!options.draft_weights && is_quantised_model(*files.head_config, files.head->tensors))
+            files.draft_weights.reset();
+    }
     return files;
 }
 
@@ -196,9 +228,7 @@ void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
 }
 
 Tokenizer load_tokenizer(const ModelFiles& files) {
-    // Looking for it again says what is missing.
-    Tokenizer tokenizer = files.target.tokenizer ? Tokenizer::load(*files.target.tokenizer)
-                                                 : Tokenizer::load(files.target.path);
+    Tokenizer tokenizer = tokenizer_of(files.target);
     if (tokenizer.size() > files.config.vocab)
         throw Error(files.target.path.string() + ": the tokenizer has " +
                     std::to_string(tokenizer.size()) + " pieces, the model " +

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "io/model_folder.h"
 
 namespace aerie {
 
@@ -33,25 +32,32 @@ void rename_tensors(Checkpoint& tensors) {
 
 }  // namespace
 
+HeadKind head_kind(const ModelSource& source) {
+    if (is_eagle3(Fields(source.config.json, source.config.file))) return HeadKind::eagle3;
+    for (const char* name : {"model.embed_tokens.weight", "model.norm.weight"})
+        if (source.tensors.find(name)) return HeadKind::language_model;
+    return HeadKind::eagle;
+}
+
+HeadKind head_kind(const std::filesystem::path& path) {
+    try {
+        return head_kind(open_model(path));
+    } catch (const Error&) {
+        return HeadKind::eagle;
+    }
+}
+
 ModelSource open_head(const std::filesystem::path& path) {
     ModelSource source = open_model(path);
-    if (is_eagle3(Fields(source.config.json, source.config.file))) rename_tensors(source.tensors);
+    if (head_kind(source) == HeadKind::eagle3) rename_tensors(source.tensors);
     return source;
 }
 
 ModelConfig head_config(const ModelSource& source) {
+    if (head_kind(source) == HeadKind::language_model) return target_config(source);
     ModelConfig config = parse_head_config(source.config.json, source.config.file);
     if (config.eagle3) config.eagle3->norms_taps = source.tensors.find("fc_norm.0.weight");
     return config;
-}
-
-bool is_eagle3_head(const std::filesystem::path& folder) {
-    try {
-        const std::optional<Json> json = read_json_in_folder(folder, "config.json");
-        return json && json->object() && is_eagle3(Fields(*json, "config.json"));
-    } catch (const Error&) {
-        return false;  // who opens it will say why
-    }
 }
 
 }  // namespace aerie
