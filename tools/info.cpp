@@ -28,10 +28,10 @@ std::string with_types(const std::string& label, const WeightTypes& types) {
 
 // How what drafts is called.
 struct DrafterName {
-    const char *key, *weights_key, *role;
+    const char *key, *weights_key, *role, *cache;
 };
-constexpr DrafterName kHeadName{"head", "head_weights", "head"};
-constexpr DrafterName kModelName{"draft_model", "draft_model_weights", "draft model"};
+constexpr DrafterName kHeadName{"head", "head_weights", "head", "head"};
+constexpr DrafterName kModelName{"draft_model", "draft_model_weights", "draft model", "draft"};
 
 const DrafterName& drafter_name(const ModelFiles& files) {
     const bool is_model = files.head && head_kind(*files.head) == HeadKind::language_model;
@@ -44,7 +44,7 @@ std::vector<Line> memory_lines(const MemoryPlan& plan, const DrafterName& drafte
         {"target_weights", with_types("target weights", plan.target_types), plan.target_weights},
         {drafter.weights_key, with_types(role + " weights", plan.head_types), plan.head_weights},
         {"kv_cache", "KV cache", plan.kv_cache},
-        {"scratch", "activations, " + role + " cache, scratch", plan.scratch},
+        {"scratch", "activations, " + std::string(drafter.cache) + " cache, scratch", plan.scratch},
         {"program", "program, tokenizer", plan.program},
         {"total", "total", plan.total()}};
 }
