@@ -1,72 +1,13 @@
 // A smaller language model that drafts: texts stay those of plain decoding whatever its shape, its
-// vocabulary and its types; what it needs is what was planned; other tokens are refused.
+// vocabulary and its types; other tokens are refused.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "engine/checks.h"
-#include "engine/together.h"
-#include "engine/watched_backend.h"
+#include "engine/draft_model.h"
 #include "io/damage.h"
-#include "measure/costs.h"
-#include "model/loading.h"
-#include "model/shapes.h"
-#include "model/synthetic.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {
 namespace {
-
-LoadOptions options_of(DType type, DType draft_type) {
-    LoadOptions options = bundled_options(type, draft_type);
-    options.head = options.model;
-    options.draft.method = "model";
-    return options;
-}
-
-// Two layers with the bundled model's tokens, and some ids more or less.
-ModelConfig small_shape(int vocab, const char* like = "aerie-tiny") {
-    ShapeChanges small;
-    small.hidden = small.intermediate = 64;
-    small.layers = small.heads = 2;
-    small.kv_heads = 1;
-    small.head_dim = 32;
-    small.vocab = vocab;
-    ModelConfig config = model_shape(like, small);
-    if (config.experts.count > 0) config.experts.intermediate = 32;
-    return config;
-}
-
-// The bundled target beside a model of random weights; without a shape, beside itself.
-ModelFiles files_with(const LoadOptions& options, const ModelConfig* drafts) {
-    ModelFiles files = ModelFiles::open(options);
-    if (!drafts) return files;
-    files.head_config = *drafts;
-    files.head->path = "random";
-    files.head->tensors = random_checkpoint("random", target_tensors(*drafts), DType::F16, 1);
-    return files;
-}
-
-Bundled model_with(const LoadOptions& options, const ModelConfig* drafts) {
-    return {files_with(options, drafts), options, open_device(options.device)};
-}
-
-DraftOptions tree_of_shape(std::optional<TreeShape> shape) {
-    DraftOptions draft = draft_options("model");
-    draft.tree = shape;
-    return draft;
-}
-
-const DraftOptions kTrees[] = {tree_of_shape(TreeShape{6, 5, 1}),
-                               tree_of_shape(TreeShape{16, 4, 3}), tree_of_shape({})};
-
-// Ids at both ends of the vocabulary come first, then words.
-std::vector<int> prompt_of(Bundled& model, size_t i) {
-    std::vector<int> ids = {1, 4095, 4001};
-    const std::vector<int> words = model.encode(sixty_prompts()[i]);
-    ids.insert(ids.end(), words.begin() + 1, words.end());
-    return ids;
-}
 
 size_t prompt_count(size_t otherwise) {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
@@ -190,132 +131,6 @@ TEST(DraftModel, DraftsChainsToo) {
     chain.chain_length = 3;
     const Decoded decoded = run_texts(model, chain, 0.8f, 2);
     EXPECT_EQ(decoded.cycles, decoded.fewest);
-}
-
-// As what was planned says; what a drafter takes is told apart from the weights.
-TEST(DraftModel, TakesTheMemoryThatIsPlanned) {
-    const ModelConfig same = small_shape(4096), wide = small_shape(4200),
-                      narrow = small_shape(4000), mixtral = small_shape(4096, "mixtral-8x7b");
-    for (const ModelConfig* shape : {&same, &wide, &narrow, &mixtral})
-        for (const DraftOptions& draft : kTrees) {
-            LoadOptions options = options_of(DType::F16, DType::Q8_0);
-            options.draft = draft;
-            options.context = 300;
-            auto device = std::make_unique<WatchedBackend>("cpu");
-            WatchedBackend& watched = *device;
-            Bundled model(files_with(options, shape), options, std::move(device));
-            const size_t before = watched.allocated.size();
-            const auto drafter = model.model().drafter(draft, model.limits());
-            const size_t taken = std::accumulate(watched.allocated.begin() + ptrdiff_t(before),
-                                                 watched.allocated.end(), size_t(0));
-            const ModelFiles& files = model.model().files();
-            const DraftBytes planned =
-                draft_method("model").bytes(files.draft_plan(draft, options, model.limits()));
-            EXPECT_EQ(taken, planned.scratch + planned.weights - sum(planned.types));
-            const MemoryPlan plan = files.plan(options, model.backend());
-            EXPECT_EQ(plan.head_weights, planned.weights);
-            EXPECT_EQ(plan.head_types.count(DType::Q8_0), 1u);
-            EXPECT_GT(plan.scratch, planned.scratch);
-        }
-}
-
-// Where drafting was too dear for a while, the text is read when it pays again.
-TEST(DraftModel, ReadsWhatItMissed) {
-    Bundled model = model_with(options_of(DType::F16, DType::F16), nullptr);
-    const auto drafting = model.drafting(tree_of_shape({}));
-    CostAware& costs = *drafting.drafter->cost_aware();
-    const MeasuredCosts dear = {{{1, 0.01}, {64, 0.02}}, {{1, 0.5}, {10, 0.5}}, true};
-    const MeasuredCosts cheap = {{{1, 0.01}, {64, 0.02}}, {{1, 0.0001}, {10, 0.0001}}, true};
-    Session& session = *drafting.session;
-    const auto cycles = [&](int count) {
-        int nodes = 0, accepted = 0;
-        for (int i = 0; i < count; ++i) {
-            const TokenTree tree = session.propose();
-            const Path path = accept(tree, session.verify(tree));
-            session.commit(tree, path);
-            nodes += tree.size() - 1;
-            accepted += int(path.nodes.size()) - 1;
-        }
-        return std::pair(nodes, accepted);
-    };
-    costs.set_costs(dear);
-    session.begin({});
-    session.prefill(prompt_of(model, 5));
-    EXPECT_EQ(cycles(100).first, 0);
-    costs.set_costs(cheap);
-    const auto [nodes, accepted] = cycles(20);
-    EXPECT_GT(nodes, 20);
-    EXPECT_GT(accepted, 20);
-    const auto plain = model.drafting(draft_options("none"));
-    const std::vector<int> want = decode(*plain.session, prompt_of(model, 5), 120);
-    const auto tokens = session.text().tokens();
-    EXPECT_TRUE(std::equal(want.begin(), want.end(),
-                           tokens.begin() + ptrdiff_t(prompt_of(model, 5).size())));
-}
-
-TEST(DraftModel, ItsCostsAreMeasured) {
-    const ModelConfig shape = small_shape(4000);
-    Bundled model = model_with(options_of(DType::Q8_0, DType::Q8_0), &shape);
-    const auto drafting = model.drafting(tree_of_shape({}));
-    const MeasuredCosts costs =
-        measure_costs(*drafting.session, *drafting.drafter->cost_aware(), 0.9);
-    EXPECT_GT(costs.level.size(), 2u);
-    EXPECT_LT(costs.level.front().seconds, costs.verify.front().seconds);
-}
-
-// Each of two texts in one batch has a text of its own, and so have forks and texts that are cut.
-TEST(DraftModel, KnowsTextsApart) {
-    const ModelConfig narrow = small_shape(4000);
-    for (const ModelConfig* shape : {static_cast<const ModelConfig*>(nullptr), &narrow}) {
-        Bundled model = model_with(options_of(DType::F16, DType::F16), shape);
-        for (const DraftOptions& draft : kTrees) {
-            Together both(model, "model", draft);
-            std::vector<std::vector<int>> want;
-            const auto plain = model.drafting(draft_options("none"));
-            for (size_t i : {0, 1}) {
-                const Sampling sampling = sampling_at(i == 0 ? 0 : 0.8f, 7);
-                want.push_back(prompt_of(model, i));
-                for (int id : decode(*plain.session, want.back(), 100, sampling))
-                    want.back().push_back(id);
-                both.texts[i].begin(sampling);
-                both.texts[i].append(prompt_of(model, i));
-                both.batch->prefill(both.texts[i]);
-            }
-            const auto check = [&](size_t i, const char* what) {
-                const size_t count = std::min(both.texts[i].tokens().size(), want[i].size());
-                EXPECT_TRUE(std::equal(want[i].begin(), want[i].begin() + ptrdiff_t(count),
-                                       both.texts[i].tokens().begin()))
-                    << what;
-            };
-            int accepted = 0;
-            for (int cycle = 0; cycle < 20; ++cycle) {
-                both.batch->propose(both.cycles);
-                both.batch->verify(both.cycles);
-                for (Cycle& one : both.cycles) {
-                    one.path = accept(one.tree, one.choices);
-                    accepted += int(one.path.nodes.size()) - 1;
-                }
-                both.batch->commit(both.cycles);
-            }
-            for (size_t i : {0, 1}) check(i, "together");
-            if (!shape && draft.tree && draft.tree->top_k == 1) {
-                EXPECT_EQ(accepted, 2 * 20 * draft.tree->levels);
-            }
-            extend(*both.batch, both.texts[1], want[1].size());
-            for (const size_t cut : {want[0].size() - 90, size_t(64), size_t(65)}) {
-                both.texts.erase(both.texts.begin());
-                both.texts.push_back(both.texts[0].fork(int(cut)));
-                std::swap(both.texts[0], both.texts[1]);
-                both.batch->prefill(both.texts[0]);
-                extend(*both.batch, both.texts[0], want[1].size());
-                EXPECT_EQ(first_tokens(both.texts[0], want[1].size()), want[1]) << "fork " << cut;
-                both.texts[1].truncate(int(cut));
-                both.batch->prefill(both.texts[1]);
-                extend(*both.batch, both.texts[1], want[1].size());
-                EXPECT_EQ(first_tokens(both.texts[1], want[1].size()), want[1]) << "cut " << cut;
-            }
-        }
-    }
 }
 
 // A copy of the bundled model, whose tokenizer a test changes.
