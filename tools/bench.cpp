@@ -12,8 +12,19 @@ namespace {
 // Room for the prompt, what is decoded after it, and a tree.
 constexpr int kDecodedTokens = 384;
 
+// The acceptance that is replayed was recorded with heads.
+LoadOptions located(const BenchOptions& options) {
+    if (options.like) return locate_nothing(options.model);
+    LoadOptions runtime = locate(options.model);
+    if (draft_method(runtime.draft.method).needs != DraftNeeds::language_model) return runtime;
+    if (options.model.head)
+        throw UsageError(runtime.head.string() + ": a language model; aerie bench takes a head");
+    runtime.draft.method = kNoDrafts;
+    return runtime;
+}
+
 Model load(const BenchOptions& options, ProgressLine& progress) {
-    LoadOptions runtime = options.like ? locate_nothing(options.model) : locate(options.model);
+    LoadOptions runtime = located(options);
     runtime.context = options.prompt_tokens + kDecodedTokens;
     runtime.on_progress = [&](const std::string& stage) { progress.show(stage); };
     if (!options.like) return Model(ModelFiles::open(runtime), runtime);

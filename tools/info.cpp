@@ -7,6 +7,7 @@
 #include "core/utf8.h"
 #include "format.h"
 #include "io/json.h"
+#include "model/heads.h"
 #include "model/shapes.h"
 #include "terminal.h"
 #include "text/chat_template.h"
@@ -25,12 +26,25 @@ std::string with_types(const std::string& label, const WeightTypes& types) {
     return types.empty() ? label : label + ", " + to_string(types);
 }
 
-std::vector<Line> memory_lines(const MemoryPlan& plan) {
+// How what drafts is called.
+struct DrafterName {
+    const char *key, *weights_key, *role, *cache;
+};
+constexpr DrafterName kHeadName{"head", "head_weights", "head", "head"};
+constexpr DrafterName kModelName{"draft_model", "draft_model_weights", "draft model", "draft"};
+
+const DrafterName& drafter_name(const ModelFiles& files) {
+    const bool is_model = files.head && head_kind(*files.head) == HeadKind::language_model;
+    return is_model ? kModelName : kHeadName;
+}
+
+std::vector<Line> memory_lines(const MemoryPlan& plan, const DrafterName& drafter) {
+    const std::string role = drafter.role;
     return {
         {"target_weights", with_types("target weights", plan.target_types), plan.target_weights},
-        {"head_weights", with_types("head weights", plan.head_types), plan.head_weights},
+        {drafter.weights_key, with_types(role + " weights", plan.head_types), plan.head_weights},
         {"kv_cache", "KV cache", plan.kv_cache},
-        {"scratch", "activations, head cache, scratch", plan.scratch},
+        {"scratch", "activations, " + std::string(drafter.cache) + " cache, scratch", plan.scratch},
         {"program", "program, tokenizer", plan.program},
         {"total", "total", plan.total()}};
 }
@@ -181,7 +195,8 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
                         const std::optional<Tokenizer>& tokenizer,
                         const std::vector<Line>& memory) {
     std::string table = model_lines("target", files.config, files.target);
-    if (files.head_config) table += model_lines("head", *files.head_config, *files.head);
+    if (files.head_config)
+        table += model_lines(drafter_name(files).role, *files.head_config, *files.head);
     if (!files.draft_ids.empty())
         table +=
             format("         says %zu of %d tokens\n", files.draft_ids.size(), files.config.vocab);
@@ -203,7 +218,8 @@ int run_info(const InfoOptions& options) {
     if (files.target.tokenizer) tokenizer = load_tokenizer(files);
     const auto backend = open_device(runtime.device, {runtime.threads});
     const MemoryPlan plan = files.plan(runtime, *backend);
-    const std::vector<Line> memory = memory_lines(plan);
+    const DrafterName& drafter = drafter_name(files);
+    const std::vector<Line> memory = memory_lines(plan, drafter);
     const int largest = files.largest_context(runtime, *backend);
     if (options.json) {
         Json::Object bytes;
@@ -213,7 +229,7 @@ int run_info(const InfoOptions& options) {
                                  {"context", files.context},
                                  {"largest_context", largest},
                                  {"target", model_json(files.config, files.target)}});
-        if (files.head_config) result.set("head", model_json(*files.head_config, *files.head));
+        if (files.head_config) result.set(drafter.key, model_json(*files.head_config, *files.head));
         if (tokenizer) result.set("tokenizer", tokenizer_json(*tokenizer));
         Json::Array fitting;
         for (const Capabilities& device : list_devices())
@@ -221,7 +237,7 @@ int run_info(const InfoOptions& options) {
         result.set("fits", std::move(fitting));
         result.set("memory_bytes", std::move(bytes));
         result.set("matrix_bytes", Json::Object{{"target", types_json(plan.target_types)},
-                                                {"head", types_json(plan.head_types)}});
+                                                {drafter.key, types_json(plan.head_types)}});
         print(result.dump() + "\n");
         return 0;
     }

@@ -72,27 +72,32 @@ fs::path cache_folder() {
     return cache.empty() ? cache : cache / "aerie";
 }
 
-// "MODEL-eagle" or "MODEL-eagle3" beside the target, a folder or MODEL.gguf, if it is there, or
-// "MODEL-eagle3.gguf": the one that the method is named after first.
+// "MODEL-eagle", "MODEL-eagle3" or "MODEL-draft" beside the target, MODEL or MODEL.gguf, a folder
+// or a .gguf file itself, if it is there: the first that the method may be meant for.
 fs::path head_beside(const fs::path& model, const std::optional<std::string>& method) {
     fs::path target_path = model.lexically_normal();
     if (is_gguf(target_path)) target_path.replace_extension();
     const std::string target = target_path.string();
     const std::string stem = target.substr(0, target.find_last_not_of('/') + 1);
-    std::vector<std::string> endings = {"-eagle", "-eagle3", "-eagle3.gguf"};
-    if (method == "eagle3") endings = {"-eagle3", "-eagle3.gguf"};
+    std::vector<std::string> endings = {"-eagle", "-eagle3", "-draft"};
+    if (method == "model") endings = {"-draft"};
+    if (method == "eagle3") endings = {"-eagle3"};
     if (method == "eagle2") endings = {"-eagle"};
+    if (method == "eagle1") endings = {"-eagle", "-eagle3"};
     std::error_code ignored;
-    for (const std::string& ending : endings)
-        if (is_gguf(ending) ? fs::is_regular_file(stem + ending, ignored)
-                            : fs::is_directory(stem + ending, ignored))
-            return stem + ending;
+    for (const std::string& ending : endings) {
+        if (fs::is_directory(stem + ending, ignored)) return stem + ending;
+        const fs::path file = stem + ending + ".gguf";
+        if (fs::is_regular_file(file, ignored)) return file;
+    }
     return {};
 }
 
-HeadKind kind_of(const fs::path& head) {
-    if (head.empty()) return HeadKind::none;
-    return is_eagle3_head(head) ? HeadKind::eagle3 : HeadKind::eagle;
+// What there must be for it, and the flag that names it.
+std::string missing_for(const DraftMethod& method) {
+    return "--draft " + method.name + " needs " +
+           (method.needs == DraftNeeds::head ? "an EAGLE head: --head FOLDER"
+                                             : "a smaller model of the same tokens: -md MODEL");
 }
 
 }  // namespace
@@ -135,9 +140,11 @@ LoadOptions locate(const ModelOptions& options) {
     runtime.model = locate_model(options.model);
     const auto head = options.head ? options.head : variable("AERIE_HEAD");
     runtime.head = head ? find_model(*head) : head_beside(runtime.model, options.draft);
-    runtime.draft.method = options.draft.value_or(default_draft_method(kind_of(runtime.head)).name);
-    if (draft_method(runtime.draft.method).needs == DraftNeeds::head && runtime.head.empty())
-        throw UsageError("--draft " + runtime.draft.method + " needs an EAGLE head: --head FOLDER");
+    const HeadKind kind = runtime.head.empty() ? HeadKind::none : head_kind(runtime.head);
+    runtime.draft.method = options.draft.value_or(default_draft_method(kind).name);
+    const DraftMethod& method = draft_method(runtime.draft.method);
+    if (method.needs != DraftNeeds::nothing && kind == HeadKind::none)
+        throw UsageError(missing_for(method));
     return runtime;
 }
 

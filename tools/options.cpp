@@ -18,8 +18,9 @@ const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
 
 std::string draft_help() {
     std::string help =
-        "what guesses tokens (default: " + default_draft_method(HeadKind::eagle).name + " or " +
-        default_draft_method(HeadKind::eagle3).name + ", as the head is, else " +
+        "what guesses tokens (default: " + default_draft_method(HeadKind::eagle).name + ", " +
+        default_draft_method(HeadKind::eagle3).name + " or " +
+        default_draft_method(HeadKind::language_model).name + ", as --head is, else " +
         default_draft_method(HeadKind::none).name + ").";
     for (const DraftMethod& method : draft_methods())
         help += " " + method.name + ": " + method.help + ".";
@@ -190,8 +191,9 @@ void add_type_options(CLI::App& app, ModelOptions& options) {
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head,
-                   "EAGLE head: a folder or a .gguf file; its kind is seen in its files (default: "
-                   "MODEL-eagle, MODEL-eagle3 or MODEL-eagle3.gguf beside MODEL, if it is there)")
+                   "what drafts: an EAGLE head, or a smaller model of the same tokens (-md in "
+                   "llama.cpp); which one is seen in its files (default: MODEL-eagle, MODEL-eagle3 "
+                   "or MODEL-draft beside MODEL, if it is there)")
         ->type_name("MODEL");
     app.add_option("--head-taps", options.head_options.taps,
                    "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
@@ -208,16 +210,16 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--token-counts", options.head_options.token_counts,
                    "how often tokens occur, as `aerie tokenize --counts` writes it")
         ->type_name("FILE");
-    add_choice(
-        app, "--draft-weights", options.draft_weights, kWeightTypes,
-        "type of the head's weights and LM head (default: q8_0, or the target's if smaller)");
+    add_choice(app, "--draft-weights", options.draft_weights, kWeightTypes,
+               "type of the weights that draft (default: q8_0, or the target's if smaller)");
 }
 
 void add_tree_option(CLI::App& app, ModelOptions& options) {
     DraftOptions& drafting = options.drafting;
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "tree of --draft eagle2. auto (default): chosen in each cycle by what it costs on this "
+           "tree of --draft eagle2, eagle3 and model. auto (default): chosen in each cycle by what "
+           "it costs on this "
            "device and how much was accepted; none where none pays. N,L,K: always N nodes with the "
            "root, L levels, top K (60,6,10 in the paper)")
         ->type_name("auto|N,L,K");

@@ -78,8 +78,9 @@ class ChosenTrees final : public GrownDrafter, CostAware {
 
     TokenTree propose(const DraftRequest& request) override {
         TreePolicy& policy = policy_of(request.state);
-        const int missed = std::min(backlog(request), kWindow);
-        if (!policy.begin(missed)) return TokenTree(request.tokens.back());
+        const int missed = to_read(request, kWindow);
+        // A long read of a language model is an investment into the whole rest of the text.
+        if (!policy.begin(std::min(missed, kWindow))) return TokenTree(request.tokens.back());
         TimedPolicy timed(policy, clock_, missed);
         catch_up(request, kWindow);
         const std::span<const Candidate> table = grow(timed, most_.top_k, request);

@@ -127,7 +127,8 @@ void EagleLevels::logits(Tensor out, Tensor state, int) {
 }
 
 const DraftHead kEagleHead = {
-    .kind = "EAGLE-1/2",
+    .kind = "an EAGLE-1/2 head",
+    .needs = DraftNeeds::head,
     .taps = taps_of,
     .check = check_fits,
     .limits =

@@ -328,7 +328,8 @@ DraftBytes bytes_of(const DraftPlan& plan, const GrownReach& reach) {
 }  // namespace
 
 const DraftHead kEagle3Head = {
-    .kind = "EAGLE-3",
+    .kind = "an EAGLE-3 head",
+    .needs = DraftNeeds::head,
     .taps = taps_of,
     .check = check_fits,
     .limits = limits_of,

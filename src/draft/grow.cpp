@@ -235,7 +235,8 @@ Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
         const int number = frontier[size_t(i)], parent = number / top_k;
         parents.push_back(parent);
         next.push_back(child_row(rows_[size_t(parent)], from_text,
-                                 table_[size_t(first + number)].token, next_slot + i));
+                                 model_.token_of(table_[size_t(first + number)].token),
+                                 next_slot + i));
     }
     rows_ = next;
     const Rows rows{scratch_.rows[0].row_range(0, width)};

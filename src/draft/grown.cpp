@@ -144,6 +144,11 @@ int GrownDrafter::backlog(const DraftRequest& request) const {
     return int(request.tokens.size()) - model_->token_lead() - state.read;
 }
 
+int GrownDrafter::to_read(const DraftRequest& request, int window) const {
+    const int waiting = static_cast<const State&>(request.state).waiting;
+    return backlog(request) - std::max(0, waiting - window);
+}
+
 void GrownDrafter::catch_up(const DraftRequest& request, int window) {
     State& state = static_cast<State&>(request.state);
     const int first = state.waiting > window ? keep_newest(state, window) : 0;
@@ -164,8 +169,9 @@ void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count
     state.pages.hold(state.read - state.first + count);
     rows_.clear();
     for (int i = 0; i < count; ++i)
-        rows_.push_back(causal_row(tokens[size_t(state.read + i + model_->token_lead())],
-                                   state.read + i - state.first, state.pages.sequence()));
+        rows_.push_back(
+            causal_row(model_->token_of(tokens[size_t(state.read + i + model_->token_lead())]),
+                       state.read + i - state.first, state.pages.sequence()));
     // The newest comes to stand where it always does: recordings name its place.
     const int first = pass_rows_ - count;
     const Rows block{t.rows.row_range(first, count)};

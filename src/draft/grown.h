@@ -93,9 +93,12 @@ class GrownDrafter : public Drafter {
     std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const DraftRequest& request);
     // Positions that the model misses.
     int backlog(const DraftRequest& request) const;
-    // Runs the model over them. With more than `window` of them it forgets what it knew and begins
-    // anew that far back: proposals may get worse, the cost stays bounded.
+    // Runs the model over them. With more than `window` features waiting it forgets what it knew
+    // and begins anew that far back: proposals may get worse, the cost stays bounded. A language
+    // model needs no features and forgets nothing: it reads each token of a text once.
     void catch_up(const DraftRequest& request, int window = INT_MAX);
+    // The positions that this runs.
+    int to_read(const DraftRequest& request, int window) const;
 
   private:
     void tell_softness(const DraftRequest& request);

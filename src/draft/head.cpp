@@ -1,12 +1,15 @@
 // Which head a plan has, and the rows of the methods that draft with one.
 #include "draft/head.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace aerie {
 
 const DraftHead& head_of(const DraftPlan& plan) {
-    return plan.head->eagle3 ? kEagle3Head : kEagleHead;
+    if (plan.head->eagle3) return kEagle3Head;
+    return plan.head->architecture == "eagle" ? kEagleHead : kDraftModel;
 }
 
 TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
@@ -16,28 +19,40 @@ TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
     be.write(tensor_, ids.data());
 }
 
+namespace {
+
+void check_kind(const DraftPlan& plan, const char* method,
+                const std::vector<const DraftHead*>& kinds) {
+    const DraftHead& head = head_of(plan);
+    if (std::find(kinds.begin(), kinds.end(), &head) != kinds.end()) return;
+    std::string wanted;
+    for (const DraftHead* kind : kinds)
+        wanted += (wanted.empty() ? "" : " or ") + std::string(kind->kind);
+    throw Error(plan.source->path.string() + ": " + head.kind + "; --draft " + method + " needs " +
+                wanted);
+}
+
+}  // namespace
+
 DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
     const NamedTensor* fc = head.find("fc.weight");
     return weights.value_or(fc ? fc->dtype : DType::F32);
 }
 
 DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
-                        const DraftHead* only) {
+                        std::vector<const DraftHead*> kinds) {
     const auto reach = [growth](const DraftPlan& plan) { return reach_of(growth(plan.options)); };
     DraftMethod method;
     method.name = name;
     method.help = help;
-    method.needs = DraftNeeds::head;
+    method.needs = kinds.front()->needs;
     method.reach = [reach](const DraftPlan& plan) {
         const GrownReach most = reach(plan);
         return DraftReach{most.nodes, most.levels, head_of(plan).taps(plan)};
     };
-    method.check = [only, name](const DraftPlan& plan) {
-        const DraftHead& head = head_of(plan);
-        if (only && only != &head)
-            throw Error(plan.source->path.string() + ": an " + head.kind + " head; --draft " +
-                        name + " needs an " + only->kind + " head");
-        head.check(plan);
+    method.check = [kinds = std::move(kinds), name](const DraftPlan& plan) {
+        check_kind(plan, name, kinds);
+        head_of(plan).check(plan);
     };
     method.limits = [reach](const DraftPlan& plan) {
         return head_of(plan).limits(plan, reach(plan));

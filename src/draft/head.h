@@ -1,12 +1,15 @@
-// A kind of draft head: what the methods that grow trees with one need of it.
+// What drafts, by its kind: what the methods that grow trees with it need of it.
 #pragma once
+
+#include <vector>
 
 #include "draft/grown.h"
 
 namespace aerie {
 
 struct DraftHead {
-    const char* kind;  // for people
+    const char* kind;  // for people: "an EAGLE-3 head"
+    DraftNeeds needs;
     Taps (*taps)(const DraftPlan&);
     // Throws Error unless it can draft for this target.
     void (*check)(const DraftPlan&);
@@ -20,13 +23,15 @@ struct DraftHead {
 extern const DraftHead kEagleHead;
 // EAGLE-3: one layer over three of the target's hidden states, with an LM head of its own.
 extern const DraftHead kEagle3Head;
+// A smaller language model, whole.
+extern const DraftHead kDraftModel;
 
 // Of the plan's head.
 const DraftHead& head_of(const DraftPlan& plan);
 
-// The row of a method that grows such trees with a head; of any kind, or of `only` one.
+// The row of a method that grows such trees with a head of one of these kinds.
 DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
-                        const DraftHead* only = nullptr);
+                        std::vector<const DraftHead*> kinds);
 
 // Target ids of a head's own on a device; absent where they are the same.
 class TargetIds {

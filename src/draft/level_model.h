@@ -21,6 +21,8 @@ class LevelModel {
     virtual int vocab() const = 0;            // columns of its logits
     // I32 [1, vocab]: the target's id of each of its own; absent: the same ids.
     virtual Tensor target_ids() const { return {}; }
+    // What it reads for a token of the target.
+    virtual int token_of(int token) const { return token; }
     virtual KvPool& kv() = 0;
 
     // Rows of the text over the target's true features [M, feature_columns]: their states [M,

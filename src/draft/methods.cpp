@@ -26,11 +26,16 @@ std::span<const DraftMethod> draft_methods() {
     static const std::vector<DraftMethod> methods = {
         none_method(),
         lookup_method(),
-        head_method("chain", "the head's likeliest token, again and again", chain_growth),
-        head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth),
-        replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth)),
-        replayed(
-            head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, &kEagle3Head)),
+        head_method("chain", "the likeliest token of a head or a smaller model, again and again",
+                    chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel}),
+        head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth,
+                    {&kEagleHead, &kEagle3Head}),
+        replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth,
+                             {&kEagleHead, &kEagle3Head})),
+        replayed(head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth,
+                             {&kEagle3Head})),
+        head_method("model", "the same with a smaller model of the same tokens", dynamic_growth,
+                    {&kDraftModel}),
     };
     return methods;
 }
@@ -42,9 +47,17 @@ const DraftMethod& draft_method(const std::string& name) {
 }
 
 const DraftMethod& default_draft_method(HeadKind head) {
-    return draft_method(head == HeadKind::eagle3  ? "eagle3"
-                        : head == HeadKind::eagle ? "eagle2"
-                                                  : kNoDrafts);
+    switch (head) {
+        case HeadKind::eagle:
+            return draft_method("eagle2");
+        case HeadKind::eagle3:
+            return draft_method("eagle3");
+        case HeadKind::language_model:
+            return draft_method("model");
+        case HeadKind::none:
+            break;
+    }
+    return draft_method(kNoDrafts);
 }
 
 namespace {

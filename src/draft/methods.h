@@ -10,6 +10,7 @@
 #include "draft/drafter.h"
 #include "draft/options.h"
 #include "io/model_source.h"
+#include "model/heads.h"
 
 namespace aerie {
 
@@ -17,7 +18,7 @@ namespace aerie {
 struct DraftPlan {
     const DraftOptions& options;
     const ModelConfig& target;
-    const ModelSource* source = nullptr;     // of the head; absent where none is needed
+    const ModelSource* source = nullptr;     // of what drafts; absent where none is needed
     const ModelConfig* head = nullptr;       // its configuration
     std::span<const int32_t> head_ids = {};  // tokens that an EAGLE-1/2 head may say; empty: all
     std::optional<DType> weights;            // unset: as stored
@@ -46,7 +47,7 @@ struct DraftSource {
     std::shared_ptr<const DraftWeights> weights;  // what the row's `load` made
 };
 
-enum class DraftNeeds { nothing, head };
+enum class DraftNeeds { nothing, head, language_model };
 
 struct DraftMethod {
     std::string name;
@@ -70,7 +71,6 @@ std::span<const DraftMethod> draft_methods();
 // Throws UsageError for a name that is none.
 const DraftMethod& draft_method(const std::string& name);
 // What drafts where nothing is asked for.
-enum class HeadKind { none, eagle, eagle3 };
 const DraftMethod& default_draft_method(HeadKind head);
 
 // Both check and reserve what the row asks for first; a drafter without weights loads them. Both

@@ -51,15 +51,17 @@ Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backe
 
 std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const BatchLimits& limits) {
     const DraftMethod& method = draft_method(options.method);
-    if (method.needs == DraftNeeds::head && !files_.head)
-        throw UsageError("--draft " + method.name + " needs a head");
+    if (method.needs != DraftNeeds::nothing && !files_.head)
+        throw UsageError("--draft " + method.name + " needs a head or a draft model");
     const DraftPlan plan = files_.draft_plan(options, options_, limits);
     DraftSource source{*backend_, *target_, plan, nullptr};
     if (method.load) {
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.load];
         if (!weights) {
             const LoadProgress progress(*files_.head, options_);
-            weights = load_draft_weights(source);
+            // For whatever drafter comes next.
+            const DraftPlan whole = files_.draft_plan(options, options_, this->limits());
+            weights = load_draft_weights({*backend_, *target_, whole, nullptr});
         }
         source.weights = weights;
     }

@@ -6,9 +6,11 @@
 
 #include "core/error.h"
 #include "model/draft_vocabulary.h"
+#include "core/utf8.h"
 #include "model/heads.h"
 #include "model/loading.h"
 #include "model/shapes.h"
+#include "text/same_tokens.h"
 
 namespace aerie {
 
@@ -23,12 +25,18 @@ int choose_context(int asked, const ModelConfig& config) {
     return asked;
 }
 
+bool is_quantised_model(const ModelConfig& config, const Checkpoint& tensors) {
+    const WeightTypes types = matrix_bytes(tensors, target_tensors(config), std::nullopt);
+    return std::any_of(types.begin(), types.end(),
+                       [](const auto& of_type) { return is_quantised(of_type.first); });
+}
+
 std::optional<DType> draft_type(const ModelConfig& head, const LoadOptions& options) {
     if (options.draft_weights) return options.draft_weights;
     const DType type = options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
     const int unit = unit_elements(type);
     const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
-                      head.attention_columns() % unit == 0;
+                      head.attention_columns() % unit == 0 && head.experts.intermediate % unit == 0;
     return fits ? std::optional(type) : std::nullopt;
 }
 
@@ -46,7 +54,26 @@ size_t program_bytes(const ModelSource& source, const ModelConfig& config) {
 }
 
 bool needs_head(const DraftOptions& draft) {
-    return draft_method(draft.method).needs == DraftNeeds::head;
+    return draft_method(draft.method).needs != DraftNeeds::nothing;
+}
+
+Tokenizer tokenizer_of(const ModelSource& source) {
+    // Looking for it again says what is missing.
+    return source.tokenizer ? Tokenizer::load(*source.tokenizer) : Tokenizer::load(source.path);
+}
+
+// Ids are handed from one model to the other. Models of random weights may have no tokenizer.
+void check_same_tokens(const ModelFiles& files) {
+    const ModelSource& drafts = *files.head;
+    const int vocab = files.config.vocab, drafted = files.head_config->vocab;
+    if (!drafts.tokenizer && !files.target.tokenizer && vocab == drafted) return;
+    const auto difference = first_difference(tokenizer_of(files.target), tokenizer_of(drafts),
+                                             std::min(vocab, drafted));
+    if (difference)
+        throw Error(drafts.path.string() + ": this model cannot draft for " +
+                    files.target.path.string() + ": token " + std::to_string(difference->id) +
+                    " is " + in_quotes(difference->second) + ", the target's is " +
+                    in_quotes(difference->first));
 }
 
 // What the user knows better than the file.
@@ -72,8 +99,8 @@ std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFil
         if (!options.token_counts.empty()) throw UsageError("--token-counts needs --draft-vocab");
         return {};
     }
-    if (files.head_config->eagle3)
-        throw UsageError("--draft-vocab is for EAGLE-1/2 heads; an EAGLE-3 head has its own");
+    if (head_kind(*files.head) != HeadKind::eagle)
+        throw UsageError("--draft-vocab is for EAGLE-1/2 heads");
     const int vocab = files.config.vocab;
     if (options.vocab > vocab)
         throw UsageError("--draft-vocab " + std::to_string(options.vocab) +
@@ -121,6 +148,11 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.draft_weights = draft_type(*files.head_config, options);
     const BatchLimits limits = files.limits(options);
     draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
+    if (head_kind(*files.head) == HeadKind::language_model) {
+        check_same_tokens(files);
+        if (!options.draft_weights && is_quantised_model(*files.head_config, files.head->tensors))
+            files.draft_weights.reset();
+    }
     return files;
 }
 
@@ -244,9 +276,7 @@ void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
 }
 
 Tokenizer load_tokenizer(const ModelFiles& files) {
-    // Looking for it again says what is missing.
-    Tokenizer tokenizer = files.target.tokenizer ? Tokenizer::load(*files.target.tokenizer)
-                                                 : Tokenizer::load(files.target.path);
+    Tokenizer tokenizer = tokenizer_of(files.target);
     if (tokenizer.size() > files.config.vocab)
         throw Error(files.target.path.string() + ": the tokenizer has " +
                     std::to_string(tokenizer.size()) + " pieces, the model " +

@@ -29,10 +29,10 @@ struct LoadOptions {
     std::string device;           // "": the best
     int threads = 0;              // CPU; 0: one per core
     std::filesystem::path model;  // resolved folders
-    std::filesystem::path head;   // for methods that need one
+    std::filesystem::path head;   // what drafts, for methods that need one
     HeadOptions head_options;
     std::optional<DType> weights;        // unset: as stored
-    std::optional<DType> draft_weights;  // of the head and its LM head; unset: see ModelFiles
+    std::optional<DType> draft_weights;  // of what drafts; unset: see ModelFiles
     DType kv = DType::F16;
     int context = 0;  // 0: kDefaultContext
     int prefill_rows = kPrefillRows;
@@ -60,7 +60,7 @@ struct ModelFiles {
     std::optional<ModelConfig> head_config;
     int context = 0;
     // What the head drafts with: Q8_0, or Q4_0 beside a Q4_0 target, where its shape allows it; it
-    // never changes the output.
+    // never changes the output. A language model that is quantised in its file stays as it is.
     std::optional<DType> draft_weights;
     std::vector<int32_t> draft_ids;  // tokens that an EAGLE-1/2 head may say; empty: all
 

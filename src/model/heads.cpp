@@ -4,8 +4,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "io/gguf_config.h"
-#include "io/model_folder.h"
 
 namespace aerie {
 
@@ -34,13 +32,29 @@ void rename_tensors(Checkpoint& tensors) {
 
 }  // namespace
 
+HeadKind head_kind(const ModelSource& source) {
+    if (is_eagle3(Fields(source.config.json, source.config.file))) return HeadKind::eagle3;
+    for (const char* name : {"model.embed_tokens.weight", "model.norm.weight"})
+        if (source.tensors.find(name)) return HeadKind::language_model;
+    return HeadKind::eagle;
+}
+
+HeadKind head_kind(const std::filesystem::path& path) {
+    try {
+        return head_kind(open_model(path));
+    } catch (const Error&) {
+        return HeadKind::eagle;
+    }
+}
+
 ModelSource open_head(const std::filesystem::path& path) {
     ModelSource source = open_model(path);
-    if (is_eagle3(Fields(source.config.json, source.config.file))) rename_tensors(source.tensors);
+    if (head_kind(source) == HeadKind::eagle3) rename_tensors(source.tensors);
     return source;
 }
 
 ModelConfig head_config(const ModelSource& source) {
+    if (head_kind(source) == HeadKind::language_model) return target_config(source);
     ModelConfig config = parse_head_config(source.config.json, source.config.file);
     if (!config.eagle3) return config;
     Eagle3Shape& shape = *config.eagle3;
@@ -51,16 +65,6 @@ ModelConfig head_config(const ModelSource& source) {
     if (shape.norms_taps && shape.norms_features)
         throw Error(source.path.string() + ": both 'fc_norm' and 'input_norm'");
     return config;
-}
-
-bool is_eagle3_head(const std::filesystem::path& path) {
-    try {
-        if (is_gguf(path)) return architecture_of(Gguf::open(path)) == GgufArchitecture::Eagle3;
-        const std::optional<Json> json = read_json_in_folder(path, "config.json");
-        return json && json->object() && is_eagle3(Fields(*json, "config.json"));
-    } catch (const Error&) {
-        return false;  // who opens it will say why
-    }
 }
 
 }  // namespace aerie

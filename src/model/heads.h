@@ -1,4 +1,4 @@
-// Draft heads as they lie on disk, whoever exported them.
+// What drafts for a target, as it lies on disk, whoever exported it.
 #pragma once
 
 #include "io/model_source.h"
@@ -6,14 +6,19 @@
 
 namespace aerie {
 
-// As open_model, with the names that eagle.md gives the tensors: what is known of exports that
+enum class HeadKind { none, eagle, eagle3, language_model };
+
+// An EAGLE-3 head by its configuration, a whole language model by its tensors, else an EAGLE-1/2
+// head.
+HeadKind head_kind(const ModelSource& source);
+// The same of what can be opened; else EAGLE-1/2: who opens it will say why.
+HeadKind head_kind(const std::filesystem::path& path);
+
+// As open_model, with the names that eagle.md gives a head's tensors: what is known of exports that
 // call them otherwise is undone. Throws Error.
 ModelSource open_head(const std::filesystem::path& path);
 
-// The head's config.json, and what the tensors say beside it.
+// The config.json of a head or a language model, and what a head's tensors say beside it.
 ModelConfig head_config(const ModelSource& source);
-
-// Whether a folder or a GGUF file says that it is an EAGLE-3 head; false where none can be read.
-bool is_eagle3_head(const std::filesystem::path& path);
 
 }  // namespace aerie

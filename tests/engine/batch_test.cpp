@@ -6,6 +6,7 @@
 
 #include "engine/bundled.h"
 #include "engine/checks.h"
+#include "engine/together.h"
 #include "engine/watched_backend.h"
 
 namespace aerie::test {
@@ -22,28 +23,6 @@ Sampling cold_and_hot(int text) {
     if (text == 1) sampling.filters.top_k = 40;
     return sampling;
 }
-
-// Two texts of different temperature and seed through the same passes.
-struct Together {
-    explicit Together(Bundled& model, const std::string& method, DraftOptions draft)
-        : limits(model.limits()) {
-        draft.method = method;
-        limits.texts = 2;
-        drafter = model.model().drafter(draft, limits);
-        const ModelConfig& config = model.target().config();
-        kv = std::make_unique<KvPool>(model.backend(), kv_shape(config, limits, drafter->reach()));
-        batch = std::make_unique<Batch>(model.backend(), model.target(), *kv, *drafter, limits);
-        for (int i = 0; i < 2; ++i) texts.emplace_back(*kv, *drafter, config.vocab, limits.context);
-        for (int i = 0; i < 2; ++i) cycles.emplace_back().text = &texts[size_t(i)];
-    }
-
-    BatchLimits limits;
-    std::unique_ptr<Drafter> drafter;
-    std::unique_ptr<KvPool> kv;
-    std::unique_ptr<Batch> batch;
-    std::vector<Sequence> texts;
-    std::vector<Cycle> cycles;
-};
 
 TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
     Bundled model(bundled_options(DType::F16));
@@ -119,22 +98,6 @@ TEST(Batch, AHeadIsLoadedOnceForTenSessions) {
     const std::vector<int> prompt = prompt_of(model, 0);
     const std::vector<int> want = decode(*sessions[0].session, prompt, 12);
     for (auto& drafting : sessions) EXPECT_EQ(decode(*drafting.session, prompt, 12), want);
-}
-
-// Puts out tokens until the text has this length.
-void extend(Batch& batch, Sequence& text, size_t length) {
-    Cycle cycle;
-    cycle.text = &text;
-    while (text.tokens().size() < length) {
-        batch.propose({&cycle, 1});
-        batch.verify({&cycle, 1});
-        cycle.path = accept(cycle.tree, cycle.choices);
-        batch.commit({&cycle, 1});
-    }
-}
-
-std::vector<int> first_tokens(const Sequence& text, size_t count) {
-    return {text.tokens().begin(), text.tokens().begin() + ptrdiff_t(count)};
 }
 
 // A text that was cut or forked goes on as one that was never longer, and shares what it can.

@@ -133,7 +133,7 @@ TEST_F(Copies, GgufFilesGiveTheSameTrees) {
     for (const DType type : {DType::F32, DType::F16}) {
         const auto file = folder_.write(std::string(name(type)) + ".gguf",
                                         gguf_head(config(), tensors_, type).file());
-        EXPECT_TRUE(is_eagle3_head(file));
+        EXPECT_EQ(head_kind(file), HeadKind::eagle3);
         EXPECT_EQ(trees(file), want) << name(type);
     }
     if (const char* converted = std::getenv("AERIE_TEST_GGUF_HEAD")) {

@@ -1,4 +1,5 @@
 // Heads that do not fit their target, and tree files that are no trees.
+#include "io/input_file.h"
 #include "io/write_files.h"
 #include "paths.h"
 #include "tools/bad_case.h"
@@ -66,7 +67,7 @@ const std::vector<BadCase> kHeads = {
     field("WrongHiddenSize", "hidden_size", "64", {"hidden size 64", "32"}),
     field("WrongVocabulary", "vocab_size", "5000", {"vocabulary size 5000", "4096"}),
     field("TwoLayers", "num_hidden_layers", "2", {"'num_hidden_layers' must be 1"}),
-    field("Eagle3Fields", "draft_vocab_size", "2048", {"'lm_head.weight'"}),
+    field("Eagle3Fields", "draft_vocab_size", "2048", {"no 'lm_head.weight'"}),
     field("QkvBias", "qkv_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
     field("AttentionBias", "attention_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
     field("WindowZero", "sliding_window", "0", {"'sliding_window'"}),
@@ -75,7 +76,6 @@ const std::vector<BadCase> kHeads = {
     head("Eagle3", {"--head", kModels + "/aerie-tiny-eagle3"},
          {"aerie-tiny-eagle3", "hidden size 256"}),
     head("OfAnotherTarget", {"--head", kModels + "/aerie-tiny-eagle"}, {"hidden size 256", "32"}),
-    head("IsTarget", {"--head", "target"}, {"target", "model.embed_tokens.weight"}),
     head("VocabularyLargerThanTheModels", {"--draft-vocab", "5000"}, {"--draft-vocab 5000", "4096"},
          2),
     head("VocabularyOfOne", {"--draft-vocab", "1"}, {"--draft-vocab"}, 2),
@@ -86,6 +86,34 @@ const std::vector<BadCase> kHeads = {
     head("VocabularyOfAnEagle3Head",
          {"--draft-vocab", "100", "--head", kModels + "/aerie-tiny-eagle3"}, {"EAGLE-1/2"}, 2),
     head("TapsOfAnEagleHead", {"--head-taps", "1,2,3"}, {"--head-taps", "EAGLE-3"}, 2),
+    head("IsTarget", {"--head", "target", "--draft", "eagle2"},
+         {"target: a language model", "--draft eagle2 needs an EAGLE-1/2 head"}),
+    head("IsNoModel", {"--draft", "model", "--head", "target-eagle"},
+         {"target-eagle: an EAGLE-1/2 head", "--draft model needs a language model"}),
+    head("NoModelBeside", {"--draft", "model"}, {"--draft model", "-md MODEL"}, 2),
+    BadCase{.name = "OtherTokens",
+            .says = {"small: ", "target: token 0 is '!', the target's is '<unk>'"},
+            .damage =
+                [](const ModelPair& models) {
+                    models.write("small/config.json", models.read(kConfig));
+                    models.write("small/model.safetensors", models.read(kWeights));
+                    models.write("small/tokenizer.json",
+                                 read_text(test_data_dir() / "tokenizers/qwen2.json", 1 << 24));
+                },
+            .flags = {"-md", "small"}},
+    BadCase{.name = "SmallModelDamaged",
+            .says = {"small", "model.norm.weight"},
+            .damage =
+                [](const ModelPair& models) {
+                    for (const char* file : {"config.json", "tokenizer.model"})
+                        models.write(std::string("small/") + file,
+                                     models.read(std::string("target/") + file));
+                    std::string weights = models.read(kWeights);
+                    const std::string from = "model.norm.weight", to = "model.nOrm.weight";
+                    models.write("small/model.safetensors",
+                                 weights.replace(weights.find(from), from.size(), to));
+                },
+            .flags = {"-md", "small"}},
     head("Missing", {"--head", "absent"}, {"'absent'"}),
     head("IsFile", {"--head", "target/config.json"}, {"'target/config.json'"}),
     BadCase{.name = "NoneBeside",

@@ -97,6 +97,45 @@ TEST(FindModel, HeadsInGgufFilesBesideTheModel) {
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_NE(outcome.err.find("lonely-eagle3.gguf: 'model_type' is 'eagle3'"), std::string::npos)
         << outcome.err;
+// The target as its own draft model: all that a chain drafts is accepted.
+TEST(FindModel, DraftModels) {
+    const TestFolder folder;
+    const auto copy = [&](const char* name) {
+        const fs::path made = copy_without_weights("aerie-tiny", folder.path() / name);
+        fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", made);
+        return made.string();
+    };
+    const std::string target = copy("lonely");
+    const Surroundings here{.folder = folder.path()};
+    const auto cycles = [&](const std::vector<std::string>& flags, const Surroundings& around) {
+        const Json json = generated(
+            with(with({"-m", target, "--tree", "4,3,1", "--draft-weights", "f16"}, flags), kFlags),
+            around);
+        EXPECT_EQ(field(json, "ids"), bundled_ids());
+        return field(*json.find("stats"), "cycles");
+    };
+    for (const char* flag : {"--head", "-md", "--model-draft"})
+        EXPECT_EQ(cycles({flag, "aerie-tiny"}, here), "3") << flag;
+    EXPECT_EQ(cycles({"-md", "aerie-tiny", "--draft", "chain", "--chain-length", "3"}, here), "3");
+    EXPECT_EQ(cycles({}, {.folder = folder.path(), .variables = {{"AERIE_HEAD", "aerie-tiny"}}}),
+              "3");
+    EXPECT_EQ(cycles({}, here), "11") << "none is beside it yet";
+    EXPECT_EQ(run({"convert", "-m", "aerie-tiny", "-o", "lonely-draft.gguf", "-q"}, here).exit_code,
+              0);
+    EXPECT_EQ(cycles({}, here), "3");
+    fs::remove(folder.path() / "lonely-draft.gguf");
+    copy("lonely-draft");
+    EXPECT_EQ(cycles({}, here), "3");
+    EXPECT_EQ(cycles({"--draft", "model"}, here), "3");
+
+    const std::vector<std::string> info = {"info", target, "-c", "512"};
+    const Json json = Json::parse(run(with(info, {"--json"}), here).out, "stdout");
+    EXPECT_EQ(field(*json.find("draft_model"), "layers"), "6");
+    EXPECT_GT(json.find("memory_bytes")->find("draft_model_weights")->number(), 1e6);
+    EXPECT_NE(field(*json.find("matrix_bytes"), "draft_model").find("q8_0"), std::string::npos);
+    const std::string text = run(info, here).out;
+    EXPECT_NE(text.find("draft model " + target + "-draft\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("draft model weights, q8_0"), std::string::npos) << text;
 }
 
 TEST(GenerationConfig, CountsOnlyIfItAsksForSamplingAndNoFlagIsGiven) {
