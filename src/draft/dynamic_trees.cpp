@@ -18,7 +18,7 @@ class DynamicTrees final : public GrownDrafter {
     TokenTree propose(const DraftRequest& request) override {
         if (options_.shape_policy) set_shape(options_.shape_policy());
         const std::span<const Candidate> table = expand(expansion_, request);
-        return tree_of(table, choose(table), request.tokens.back());
+        return tree(table, choose(table), request);
     }
 
   private:

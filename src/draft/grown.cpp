@@ -189,6 +189,12 @@ std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
     return grower_.grow(policy, top_k, text_end(static_cast<State&>(request.state)), request);
 }
 
+TokenTree GrownDrafter::tree(std::span<const Candidate> table, const NodeList& kept,
+                             const DraftRequest& request) {
+    NodeList* entries = request.drawn ? &request.drawn->entries : nullptr;
+    return tree_of(table, kept, request.tokens.back(), entries);
+}
+
 std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts) {
     if (parts.growth.paths) return make_static_trees(source, std::move(parts));
     return parts.growth.is_chosen ? make_chosen_trees(source, std::move(parts))

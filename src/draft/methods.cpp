@@ -20,14 +20,20 @@ DraftMethod replayed(DraftMethod method) {
     return method;
 }
 
+// The shape of its trees does not hang on what is drafted.
+DraftMethod drawn(DraftMethod method) {
+    method.is_drawn = true;
+    return method;
+}
+
 }  // namespace
 
 std::span<const DraftMethod> draft_methods() {
     static const std::vector<DraftMethod> methods = {
         none_method(),
         lookup_method(),
-        head_method("chain", "the head's likeliest token, again and again", chain_growth),
-        head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth),
+        drawn(head_method("chain", "the head's likeliest token, again and again", chain_growth)),
+        drawn(head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth)),
         replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth)),
         head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, &kEagle3Head),
     };
@@ -40,6 +46,19 @@ const DraftMethod& draft_method(const std::string& name) {
     throw UsageError("no drafter is called " + in_quotes(name));
 }
 
+void check_draft_options(const DraftOptions& options) {
+    const DraftMethod& method = draft_method(options.method);
+    if (options.accept == AcceptRule::keyed) return;
+    if (!method.is_drawn)
+        throw UsageError(
+            "--accept p/q keeps the distribution only of drafts that are drawn from "
+            "it: --draft chain or eagle1, not " +
+            method.name);
+    // Trees that are chosen by what is in them.
+    if (options.tree || options.shape_policy || options.on_level)
+        throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
+}
+
 const DraftMethod& default_draft_method(HeadKind head) {
     return draft_method(head == HeadKind::eagle3  ? "eagle3"
                         : head == HeadKind::eagle ? "eagle2"
@@ -49,6 +68,7 @@ const DraftMethod& default_draft_method(HeadKind head) {
 namespace {
 
 const DraftMethod& checked_method(const DraftSource& source) {
+    check_draft_options(source.plan.options);
     const DraftMethod& method = draft_method(source.plan.options.method);
     if (method.check) method.check(source.plan);
     if (method.limits) {

@@ -71,6 +71,7 @@ ModelSource random_source(const std::string& name, const ModelConfig& config,
 }  // namespace
 
 ModelFiles ModelFiles::open(const LoadOptions& options) {
+    check_draft_options(options.draft);
     ModelFiles files;
     files.target = open_model(options.model);
     files.config = target_config(files.target);
