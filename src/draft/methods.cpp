@@ -49,11 +49,15 @@ const DraftMethod& draft_method(const std::string& name) {
 void check_draft_options(const DraftOptions& options) {
     const DraftMethod& method = draft_method(options.method);
     if (options.accept == AcceptRule::keyed) return;
-    if (!method.is_drawn)
+    if (!method.is_drawn) {
+        std::string names;
+        for (const DraftMethod& other : draft_methods())
+            if (other.is_drawn) names += (names.empty() ? "" : " or ") + other.name;
         throw UsageError(
-            "--accept p/q keeps the distribution only of drafts that are drawn from "
-            "it: --draft chain or eagle1, not " +
-            method.name);
+            "--accept p/q keeps the distribution only where drafts are drawn at random: "
+            "with --draft " +
+            names + ", not " + method.name);
+    }
     // Trees that are chosen by what is in them.
     if (options.tree || options.shape_policy || options.on_level)
         throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");

@@ -42,7 +42,7 @@ TEST(Drawn, AcceptsManyAndRepeatsItself) {
         for (const Sampling& sampling :
              {sampling_at(0.8f, 5), sampling_at(1, 5), with_everything(5)}) {
             int tokens = 0, cycles = 0;
-            for (size_t i = 0; i < 8; ++i) {
+            for (size_t i = 0; i < 4; ++i) {
                 const Request request = model.request(model.encode(prompts[i]), 48, sampling);
                 const GenerationResult result = model.run(*drafting.session, request);
                 tokens += result.stats.cycle_tokens;
@@ -120,7 +120,7 @@ TEST(Drawn, AnotherTreeIsNoDraw) {
 
 // Frequencies of each of the first tokens against those of plain decoding.
 TEST(Drawn, TokensAreAsFrequentAsInPlainTexts) {
-    constexpr int kRuns = 400, kTokens = 4;
+    constexpr int kRuns = 200, kTokens = 4;
     Bundled model(options_of(kDrawings[1]));
     const std::vector<int> prompt = model.encode(sixty_prompts()[0]);
     std::vector<std::map<int, std::array<int, 2>>> counts(kTokens);
