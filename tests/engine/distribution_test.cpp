@@ -161,7 +161,7 @@ std::vector<double> joint(Toy& toy, const Sampling& sampling) {
 
 const Sampling kSamplings[] = {{{1, 0, 1, 0}, {}, 0},
                                {{0.7f, 6, 0.9f, 0.02f}, {}, 0},
-                               {{1.6f, 8, 0.97f, 0}, {1.3f, 0.4f, 0.2f}, 0}};
+                               {{3, 8, 1, 0.02f}, {1.3f, 0.4f, 0.2f}, 0}};
 
 struct Drafted {
     const char* method;
