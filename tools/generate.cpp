@@ -73,6 +73,17 @@ Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& mod
     return sampling;
 }
 
+// Of the drafter, as statistics name it.
+std::string drafter_name(const DraftOptions& draft) {
+    return draft.method + (draft.accept == AcceptRule::ratio ? " with p/q" : "");
+}
+
+void check_comparison(const GenerateOptions& options, const Sampling& sampling) {
+    if (options.compare_plain && sampling.filters.temperature > 0 &&
+        options.model.drafting.accept == AcceptRule::ratio)
+        throw UsageError("--compare-plain is for equal texts: --accept p/q gives another one");
+}
+
 void print_statistics(const GenerationResult& result, const std::string& method,
                       const Sampling& sampling) {
     const Stats& stats = result.stats;
@@ -192,6 +203,7 @@ int run_generate(const GenerateOptions& options) {
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
+    check_comparison(options, sampling_of(options, generation_config(files.target)));
     const Tokenizer tokenizer = load_tokenizer(files);
     Model model(std::move(files), load_options);
     Model::Drafting drafting = model.with(load_options.draft);
@@ -217,7 +229,7 @@ int run_generate(const GenerateOptions& options) {
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) {
-        print_statistics(result, load_options.draft.method, request.sampling);
+        print_statistics(result, drafter_name(load_options.draft), request.sampling);
         warn_of_bad_head(result.stats, model.files());
     }
     if (options.model.profile) print_op_times(model.backend());

@@ -15,6 +15,7 @@ namespace {
 const Choices<DType> kKvTypes = {{"f32", DType::F32}, {"f16", DType::F16}};
 const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
+const Choices<AcceptRule> kAcceptRules = {{"keyed", AcceptRule::keyed}, {"p/q", AcceptRule::ratio}};
 
 std::string draft_help() {
     std::string help =
@@ -28,7 +29,7 @@ std::string draft_help() {
 }
 
 void add_draft_options(CLI::App& app, ModelOptions& options) {
-    app.option_defaults()->group("Drafting (never changes the text)");
+    app.option_defaults()->group("Drafting (never changes the text, but for --accept p/q)");
     DraftOptions& drafting = options.drafting;
     const auto any = [](const DraftMethod&) { return true; };
     add_choice(app, "--draft", options.draft, draft_choices(any), draft_help());
@@ -43,6 +44,10 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
         ->type_name("FILE");
     add_choice(app, "--proposals", drafting.proposals, kProposals,
                "guesses ranked with the sampling noise (coupled, default) or without");
+    add_choice(app, "--accept", drafting.accept, kAcceptRules,
+               "with --temp: guesses taken where the same seed gives them without drafting (keyed, "
+               "default), or drawn and taken with probability p/q: another text of the same "
+               "distribution, with --draft chain or eagle1");
     app.add_flag_callback(
         "--no-value", [&drafting] { drafting.use_value = false; },
         "experiment: eagle2 ranks nodes by their own probability, not their path's");

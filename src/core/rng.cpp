@@ -64,4 +64,9 @@ float gumbel(uint64_t seed, int position, int token) {
     return gumbel_of(words[(token / 16) % 4]);
 }
 
+double uniform(uint64_t seed, int position, Purpose purpose, int index) {
+    const auto words = philox(seed, {uint32_t(index), uint32_t(position), uint32_t(purpose), 0});
+    return double((uint64_t(words[0]) << 32 | words[1]) >> 11) * 0x1p-53;
+}
+
 }  // namespace aerie

@@ -19,4 +19,10 @@ float gumbel(uint64_t seed, int position, int token);
 // value everywhere (all 2^32 words were checked).
 float gumbel_of(uint32_t word);
 
+// What numbers are for that are no noise of a position; each use has its own.
+enum class Purpose : uint32_t { draft = 1, accept = 2 };
+
+// A number of [0, 1) with 53 bits: of counter {index, position, purpose, 0}, which no noise has.
+double uniform(uint64_t seed, int position, Purpose purpose, int index);
+
 }  // namespace aerie

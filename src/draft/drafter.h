@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "draft/cycle_costs.h"
+#include "draft/drawn.h"
 #include "draft/noise_rows.h"
 #include "draft/tree.h"
 #include "model/target.h"
@@ -43,13 +44,15 @@ struct Observed {
     bool is_prompt = false;  // a piece of a prompt; prepare follows the last one
 };
 
-// What a proposal may use. The output never depends on it (architecture.md, idea 3).
+// What a proposal may use. The output never depends on it (architecture.md, idea 3), but where
+// drafts are drawn.
 struct DraftRequest {
     DraftState& state;
     std::span<const int> tokens;  // the whole text; the last token is the root
     Rules rules = {};             // the target's, one row
     float temperature = 0;        // the target's
     NoiseRows* noise = nullptr;   // absent at temperature 0
+    Drawn* drawn = nullptr;       // the same; filled by a drafter that draws
 };
 
 // What became of the newest proposal.

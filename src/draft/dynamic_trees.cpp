@@ -20,7 +20,7 @@ class DynamicTrees final : public GrownDrafter {
         const std::span<const Candidate> table = expand(expansion_, request);
         if (expansion_.top_k > 1 && request.noise)
             static_cast<State&>(request.state).softness.ranked(table);
-        return tree_of(table, choose(table), request.tokens.back());
+        return tree(table, choose(table), request);
     }
 
     void learn(const Verified& verified) override {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 namespace aerie {
 
@@ -47,8 +48,10 @@ Expansion dynamic_expansion(const TreeShape& shape, bool sum_values) {
     return expansion;
 }
 
-TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending) {
+TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending,
+                  NodeList* entries) {
     TokenTree tree(pending);
+    if (entries) *entries = {-1};
     NodeList node_of;  // of each kept entry; -1: dropped
     for (int index : kept) {
         const Candidate& candidate = table[size_t(index)];
@@ -59,8 +62,11 @@ TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pe
             const bool there = place != end && *place == candidate.parent;
             parent = there ? node_of[size_t(place - kept.begin())] : -1;
         }
+        if (!(candidate.value > -std::numeric_limits<float>::infinity())) parent = -1;
         node_of.push_back(parent < 0 ? -1 : tree.size());
-        if (parent >= 0) tree.add(candidate.token, parent);
+        if (parent < 0) continue;
+        tree.add(candidate.token, parent);
+        if (entries) entries->push_back(index);
     }
     return tree;
 }
@@ -113,6 +119,7 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     : be_(be),
       model_(model),
       proposals_(options.proposals),
+      draws_(options.accept == AcceptRule::ratio),
       sum_values_(options.use_value),
       on_level_(options.on_level) {
     TensorPlan plan;
@@ -121,14 +128,20 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     table_.reserve(size_t(limits.candidates));
     ids_.resize(size_t(limits.width) * size_t(limits.top_k));
     log_probs_.resize(ids_.size());
+    if (!draws_) return;
+    logits_.resize(size_t(model.vocab()));
+    const Tensor ids = model.target_ids();
+    target_ids_.resize(size_t(ids.cols));
+    if (ids) be.read(ids, target_ids_.data());
 }
 
 std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const TextEnd& end,
                                               const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
-    if (proposals_ == Proposals::coupled && request.noise)
+    const bool drawn = draws(request);
+    if (proposals_ == Proposals::coupled && request.noise && !drawn)
         request.noise->rows(be_, int(levels) + 1);  // all at once
-    if (on_level_) {
+    if (on_level_ || drawn) {
         KnownLevels policy(expansion);
         return grow(policy, expansion.top_k, end, request);
     }
@@ -184,8 +197,17 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
     rows_ = {end.row};
     Tensor states = end.state;
     Frontier frontier;
+    std::optional<KeyedChance> chance;
+    if (draws(request))
+        chance.emplace(request.drawn->seed, request.drawn->position, Purpose::draft);
     for (int level = 0, first = -1;; ++level) {
-        rank(states, request, level, top_k);
+        if (chance) {
+            model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
+            draw(frontier, first, top_k, *request.drawn, *chance);
+        } else {
+            rank(states, request, level, top_k);
+            read_ranked(top_k);
+        }
         first = append_level(frontier, first, top_k);
         if (on_level_) on_level_(table_, first, int(table_.size()));
         frontier.clear();
@@ -206,12 +228,17 @@ Tensor TreeGrower::run(Tensor states, Rows rows, int level) {
     return out;
 }
 
-// Reads the candidates of the level just ranked, the children of `frontier` of the level that
-// begins at `first` (-1: of the root), into the table; returns where they begin.
+// The candidates of the level just ranked.
+void TreeGrower::read_ranked(int k) {
+    const int count = int(rows_.size());
+    be_.read(dense_prefix(scratch_.ids, count, k), ids_.data());
+    be_.read(dense_prefix(scratch_.log_probs, count, k), log_probs_.data());
+}
+
+// Puts the candidates of a level, the children of `frontier` of the level that begins at `first`
+// (-1: of the root), into the table; returns where they begin.
 int TreeGrower::append_level(const Frontier& frontier, int first, int top_k) {
     const int count = int(rows_.size()), begin = int(table_.size());
-    be_.read(dense_prefix(scratch_.ids, count, top_k), ids_.data());
-    be_.read(dense_prefix(scratch_.log_probs, count, top_k), log_probs_.data());
     for (int i = 0; i < count * top_k; ++i) {
         Candidate candidate{ids_[size_t(i)], -1, log_probs_[size_t(i)], log_probs_[size_t(i)]};
         if (first >= 0) {

@@ -33,7 +33,10 @@ std::vector<int> level_offsets(const Expansion& expansion);
 Expansion dynamic_expansion(const TreeShape& shape, bool sum_values);
 
 // The `kept` table entries (ascending) as a tree; one whose parent is not kept is dropped.
-TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending);
+// So is one that cannot be chosen (value -inf or NaN). `entries`: which of the table each node is,
+// -1 for the root; may be absent.
+TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending,
+                  NodeList* entries = nullptr);
 
 // The `count` entries of [first, last) with the best value, at most kMaxNodes; ties to the lowest
 // index; entries that cannot be chosen (value -inf or NaN) never. Ascending.
@@ -98,14 +101,18 @@ class TreeGrower {
                     const DraftRequest& request) const;
     void rank(Tensor states, const DraftRequest& request, int level, int k);
     Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
+    bool draws(const DraftRequest& request) const { return draws_ && request.drawn; }
+    void draw(const Frontier& frontier, int first, int k, Drawn& drawn, Chance& chance);
+    PathTokens path_of(int entry) const;
     Tensor run(Tensor states, Rows rows, int level);
+    void read_ranked(int k);
     int append_level(const Frontier& frontier, int first, int top_k);
     Rows extend(const Frontier& frontier, int first, int top_k);
 
     Backend& be_;
     LevelModel& model_;
     Proposals proposals_;
-    bool sum_values_;
+    bool draws_, sum_values_;
     LevelHook on_level_;
     ReplayKeys replays_;
     Buffer memory_;
@@ -115,6 +122,8 @@ class TreeGrower {
     FixedVector<Row, kMaxFrontier> rows_;
     std::vector<int32_t> ids_;
     std::vector<float> log_probs_;
+    std::vector<float> logits_;        // of one row; only where candidates are drawn
+    std::vector<int32_t> target_ids_;  // the same; empty: the model has the target's
 };
 
 }  // namespace aerie

@@ -193,7 +193,8 @@ TextEnd GrownDrafter::text_end(State& state) {
 // To the row by which candidates are ranked.
 void GrownDrafter::tell_softness(const DraftRequest& request) {
     if (!request.noise || !request.rules.block) return;
-    const Softness softness(static_cast<const State&>(request.state).softness.value(request.temperature));
+    const Softness softness(
+        static_cast<const State&>(request.state).softness.value(request.temperature));
     be_.write(request.rules.block.col_range(kSoftnessInt, sizeof(softness) / sizeof(int32_t)),
               &softness);
 }
@@ -210,6 +211,12 @@ std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
     catch_up(request);
     tell_softness(request);
     return grower_.grow(policy, top_k, text_end(static_cast<State&>(request.state)), request);
+}
+
+TokenTree GrownDrafter::tree(std::span<const Candidate> table, const NodeList& kept,
+                             const DraftRequest& request) {
+    NodeList* entries = request.drawn ? &request.drawn->entries : nullptr;
+    return tree_of(table, kept, request.tokens.back(), entries);
 }
 
 std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts) {

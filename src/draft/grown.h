@@ -91,6 +91,9 @@ class GrownDrafter : public Drafter {
 
     std::span<const Candidate> expand(const Expansion& expansion, const DraftRequest& request);
     std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const DraftRequest& request);
+    // What is proposed: tree_of.
+    static TokenTree tree(std::span<const Candidate> table, const NodeList& kept,
+                          const DraftRequest& request);
     // Positions that the model misses.
     int backlog(const DraftRequest& request) const;
     // Runs the model over them. With more than `window` features waiting it forgets what it knew

@@ -20,20 +20,27 @@ DraftMethod replayed(DraftMethod method) {
     return method;
 }
 
+// The shape of its trees does not hang on what is drafted.
+DraftMethod drawn(DraftMethod method) {
+    method.is_drawn = true;
+    return method;
+}
+
 }  // namespace
 
 std::span<const DraftMethod> draft_methods() {
     static const std::vector<DraftMethod> methods = {
         none_method(),
         lookup_method(),
-        head_method("chain", "the likeliest token of a head or a smaller model, again and again",
-                    chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel}),
-        head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth,
-                    {&kEagleHead, &kEagle3Head}),
+        drawn(head_method("chain",
+                          "the likeliest token of a head or a smaller model, again and again",
+                          chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel})),
+        drawn(head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth,
+                          {&kEagleHead, &kEagle3Head})),
         replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth,
                              {&kEagleHead, &kEagle3Head})),
-        replayed(head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth,
-                             {&kEagle3Head})),
+        replayed(
+            head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, {&kEagle3Head})),
         head_method("model", "the same with a smaller model of the same tokens", dynamic_growth,
                     {&kDraftModel}),
     };
@@ -44,6 +51,23 @@ const DraftMethod& draft_method(const std::string& name) {
     for (const DraftMethod& method : draft_methods())
         if (method.name == name) return method;
     throw UsageError("no drafter is called " + in_quotes(name));
+}
+
+void check_draft_options(const DraftOptions& options) {
+    const DraftMethod& method = draft_method(options.method);
+    if (options.accept == AcceptRule::keyed) return;
+    if (!method.is_drawn) {
+        std::string names;
+        for (const DraftMethod& other : draft_methods())
+            if (other.is_drawn) names += (names.empty() ? "" : " or ") + other.name;
+        throw UsageError(
+            "--accept p/q keeps the distribution only where drafts are drawn at random: "
+            "with --draft " +
+            names + ", not " + method.name);
+    }
+    // Trees that are chosen by what is in them.
+    if (options.tree || options.shape_policy || options.on_level)
+        throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
 }
 
 const DraftMethod& default_draft_method(HeadKind head) {
@@ -63,6 +87,7 @@ const DraftMethod& default_draft_method(HeadKind head) {
 namespace {
 
 const DraftMethod& checked_method(const DraftSource& source) {
+    check_draft_options(source.plan.options);
     const DraftMethod& method = draft_method(source.plan.options.method);
     if (method.check) method.check(source.plan);
     if (method.limits) {

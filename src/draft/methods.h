@@ -54,6 +54,7 @@ struct DraftMethod {
     std::string help;  // ends the sentence "--draft name: "
     DraftNeeds needs = DraftNeeds::nothing;
     bool is_replayed = false;  // whether `aerie bench` can measure it with recorded acceptance
+    bool is_drawn = false;     // whether its drafts can be drawn, as AcceptRule::ratio wants
     std::function<DraftReach(const DraftPlan&)> reach;
     // Throws Error, unless what lies there can draft for this target. Null: nothing to check.
     std::function<void(const DraftPlan&)> check;
@@ -70,6 +71,8 @@ constexpr const char* kNoDrafts = "none";  // plain decoding
 std::span<const DraftMethod> draft_methods();
 // Throws UsageError for a name that is none.
 const DraftMethod& draft_method(const std::string& name);
+// Throws UsageError where what is asked for does not go together.
+void check_draft_options(const DraftOptions& options);
 // What drafts where nothing is asked for.
 const DraftMethod& default_draft_method(HeadKind head);
 

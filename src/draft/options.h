@@ -19,12 +19,18 @@ using LevelHook = std::function<void(std::span<Candidate> table, int first, int 
 // How candidates are ranked at temperature > 0 (eagle.md section 10). Output is the same.
 enum class Proposals { coupled, plain };
 
+// How drafts are accepted at temperature > 0. keyed: where they are what the target chooses with
+// its position's noise; the text is that of plain decoding. ratio: drawn from q, with probability
+// min(1, p / q) (Leviathan et al. 2023, SpecInfer); the text is another one of its distribution.
+enum class AcceptRule { keyed, ratio };
+
 struct DraftOptions {
     std::string method = "none";  // a row of draft/methods.h
     int chain_length = 5;
     std::optional<TreeShape> tree;                  // of grown trees; unset: chosen by measurement
     TreePaths static_tree = default_static_tree();  // of EAGLE-1
     Proposals proposals = Proposals::coupled;
+    AcceptRule accept = AcceptRule::keyed;
     bool use_value = true;  // ablations of EAGLE-2, Table 3
     bool rerank = true;
     // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`,

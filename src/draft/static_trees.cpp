@@ -63,7 +63,7 @@ class StaticTrees final : public GrownDrafter {
           plan_(plan_static(source.plan.options.static_tree)) {}
 
     TokenTree propose(const DraftRequest& request) override {
-        return tree_of(expand(plan_.expansion, request), plan_.kept, request.tokens.back());
+        return tree(expand(plan_.expansion, request), plan_.kept, request);
     }
 
   private:

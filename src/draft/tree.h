@@ -17,6 +17,9 @@ using NodeList = FixedVector<int, kMaxNodes>;
 template <typename T>
 using DepthList = FixedVector<T, kMaxDepth + 1>;
 
+// Tokens of a path below the root.
+using PathTokens = FixedVector<int, kMaxDepth>;
+
 // Tokens and parents, parents first. Node 0 is the root: the pending token, with parent -1.
 struct TokenTree {
     NodeList tokens;
@@ -27,6 +30,9 @@ struct TokenTree {
     void add(int token, int parent) {
         tokens.push_back(token);
         parents.push_back(parent);
+    }
+    friend bool operator==(const TokenTree& a, const TokenTree& b) {
+        return a.tokens == b.tokens && a.parents == b.parents;
     }
 };
 

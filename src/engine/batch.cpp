@@ -83,7 +83,14 @@ void Batch::propose(std::span<Cycle> cycles) {
         noise.begin(text.sampling().seed, text.committed() + 1);
         DraftRequest request{text.draft(), text.tokens(), rules_of(text),
                              text.sampling().filters.temperature};
-        if (request.temperature > 0) request.noise = &noise;
+        cycle.drawn.clear();
+        if (request.temperature > 0) {
+            cycle.drawn.rule = text.rule();
+            cycle.drawn.seed = text.sampling().seed;
+            cycle.drawn.position = text.committed() + 1;
+            request.noise = &noise;
+            request.drawn = &cycle.drawn;
+        }
         cycle.tree = drafter_.propose(request);
     }
 }
@@ -156,6 +163,7 @@ void Batch::commit(Cycle& cycle, int first) {
     drafter_.learn(
         {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
     text.commit(int(nodes.size()));
+    cycle.drawn.clear();
     cycle.turn = turn;
 }
 
@@ -220,8 +228,18 @@ Tensor Batch::rule_rows(std::span<const Cycle> cycles) {
     return block;
 }
 
-// The target's choices after all nodes of these trees, which the newest pass was of.
+// The target's choices after the nodes of these trees, which the newest pass was of.
 void Batch::choose(std::span<Cycle> cycles) {
+    const auto is_drawn = [](const Cycle& cycle) { return cycle.drawn.any(); };
+    if (!std::all_of(cycles.begin(), cycles.end(), is_drawn)) choose_by_noise(cycles);
+    int first = 0;
+    for (Cycle& cycle : cycles) {
+        if (is_drawn(cycle)) choose_by_ratio(cycle, first);
+        first += cycle.tree.size();
+    }
+}
+
+void Batch::choose_by_noise(std::span<Cycle> cycles) {
     Rules rules;
     bool with_noise = false;
     for (const Cycle& cycle : cycles) {
@@ -254,8 +272,7 @@ std::span<const int> Batch::sample(int first, int count, const Rules& rules, boo
     const std::span<int> choices = std::span(choices_).first(size_t(count));
     be_.read(step.ids, choices.data());
     for (int choice : choices)
-        if (choice < 0)
-            throw Error("the model computed NaN for every token; its weights are damaged");
+        if (choice < 0) throw Error(kOnlyNan);
     return choices;
 }
 

@@ -14,6 +14,8 @@
 
 namespace aerie {
 
+constexpr const char* kOnlyNan = "the model computed NaN for every token; its weights are damaged";
+
 constexpr int kPrefillRows = 128;  // rows of a prefill pass; any number gives the same bits
 
 struct BatchLimits {
@@ -37,7 +39,8 @@ struct Turn {
 struct Cycle {
     Sequence* text = nullptr;
     TokenTree tree{0};
-    NodeList choices;  // the target's, after each node
+    Drawn drawn;       // what the tree was drawn from, if it was
+    NodeList choices;  // the target's, after each node; of a tree that was drawn, on the way taken
     Path path;
     Turn turn;
 };
@@ -100,6 +103,8 @@ class Batch {
     Rules rules_of(Sequence& text);
     Tensor rule_rows(std::span<const Cycle> cycles);
     void choose(std::span<Cycle> cycles);
+    void choose_by_noise(std::span<Cycle> cycles);
+    void choose_by_ratio(Cycle& cycle, int first);
     std::span<const int> sample(int first, int count, const Rules& rules, bool with_noise);
     static bool is_in_place(std::span<const int> nodes);
     void compact(std::span<const Cycle> cycles);
@@ -122,7 +127,7 @@ class Batch {
     std::vector<RowChoice> rules_;
     std::vector<int> choices_;   // the newest
     std::vector<KvMove> moves_;  // of the newest commit
-    std::vector<float> logits_;  // of one row, for read_logprobs
+    std::vector<float> logits_;  // of one row, as the host reads it
     int first_scored_ = 0;       // row of the newest pass whose logits are the first
     PhaseSeconds seconds_;
     double verify_seconds_ = 0;  // of the newest target pass and its choices

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "model/draft_vocabulary.h"
 #include "core/utf8.h"
+#include "model/draft_vocabulary.h"
 #include "model/heads.h"
 #include "model/loading.h"
 #include "model/shapes.h"
@@ -136,6 +136,7 @@ HeadKind random_kind(const DraftOptions& draft) {
 }  // namespace
 
 ModelFiles ModelFiles::open(const LoadOptions& options) {
+    check_draft_options(options.draft);
     ModelFiles files;
     files.target = open_model(options.model);
     files.config = target_config(files.target);

@@ -29,6 +29,7 @@ class SeenTokens {
     void add(std::span<const int> tokens, bool are_output);
     // Brings a row of Rules::seen up to date that was written for this text before, or is new.
     void write_to(Backend& be, Tensor row);
+    std::span<const int32_t> words() const { return words_; }
 
   private:
     std::vector<int32_t> words_;  // of each token, as the device has them

@@ -44,6 +44,12 @@ void Sequence::add(std::span<const int> tokens, bool are_output) {
     seen_.add(tokens, are_output);
 }
 
+TextRule Sequence::rule() const {
+    TextRule rule{{sampling_.filters, sampling_.penalties}};
+    if (sampling_.penalties.any()) rule.seen = seen_.words();
+    return rule;
+}
+
 void Sequence::truncate(int length) {
     draft_->truncate(length);
     committed_ = std::min(pages_.truncate(kept(length)), draft_->positions());

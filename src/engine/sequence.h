@@ -35,6 +35,7 @@ class Sequence {
     int committed() const { return committed_; }  // positions in the KV cache
     int pending() const { return tokens_.back(); }
     const Sampling& sampling() const { return sampling_; }
+    TextRule rule() const;  // how its tokens are chosen; refers to this text
     bool with_logprobs() const { return with_logprobs_; }
     SeenTokens& seen() { return seen_; }
     KvPages& pages() { return pages_; }

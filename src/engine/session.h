@@ -33,6 +33,7 @@ class Session {
     }
     // The token that the target chooses after each node; the tree may be any.
     const NodeList& verify(const TokenTree& tree) {
+        if (!(tree == cycle_.tree)) cycle_.drawn.clear();
         cycle_.tree = tree;
         batch_.verify({&cycle_, 1});
         return cycle_.choices;

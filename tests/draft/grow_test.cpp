@@ -37,6 +37,15 @@ TEST(TreeOf, NumbersNodesAndDropsOrphans) {
     EXPECT_EQ(whole.parents, (std::vector<int>{-1, 0, 0, 2, 3}));
 }
 
+TEST(TreeOf, HasNothingThatCannotBeChosenAndKnowsItsEntries) {
+    const std::vector<Candidate> table = {
+        {10, -1, 0, 0}, {0, -1, kNever, 0}, {20, 0, 0, 0}, {21, 0, kNever, 0}, {30, 1, 0, 0}};
+    NodeList entries;
+    const TokenTree tree = tree_of(table, {0, 1, 2, 3, 4}, 5, &entries);
+    EXPECT_EQ(tree.tokens, (std::vector<int>{5, 10, 20}));
+    EXPECT_EQ(entries, (std::vector<int>{-1, 0, 2}));
+}
+
 // A parent's value is never below its child's and its index is lower, so the best nodes are closed.
 TEST(TreeOf, BestNodesAreClosedUnderParents) {
     std::mt19937 random(3);

@@ -24,11 +24,19 @@ Sampling cold_and_hot(int text) {
     return sampling;
 }
 
+std::vector<DraftOptions> all_drafts() {
+    std::vector<DraftOptions> drafts;
+    for (const char* method : kMethods) drafts.push_back(draft_options(method));
+    for (const char* method : {"chain", "eagle1"}) drafts.push_back(drawn_options(method));
+    return drafts;
+}
+
 TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
     Bundled model(bundled_options(DType::F16));
-    for (const std::string method : kMethods) {
-        Together both(model, method, draft_options(method));
-        const auto alone = model.drafting(draft_options(method));
+    for (const DraftOptions& draft : all_drafts()) {
+        const std::string& method = draft.method;
+        Together both(model, method, draft);
+        const auto alone = model.drafting(draft);
         std::vector<std::vector<int>> want;
         std::vector<std::vector<Logits>> logits(2);  // of the first cycle's rows
         for (int i = 0; i < 2; ++i) {

@@ -129,6 +129,14 @@ inline DraftOptions draft_options(const std::string& method) {
     return options;
 }
 
+// Accepted with p / q.
+inline DraftOptions drawn_options(const std::string& method) {
+    DraftOptions options;
+    options.method = method;
+    options.accept = AcceptRule::ratio;
+    return options;
+}
+
 // eagle2 with trees chosen by measurement; nothing is measured beforehand.
 inline DraftOptions auto_options() {
     DraftOptions options;

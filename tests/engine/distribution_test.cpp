@@ -12,6 +12,7 @@
 #include <random>
 
 #include "backend/registry.h"
+#include "engine/g_test.h"
 #include "engine/model.h"
 #include "model/toy_model.h"
 #include "reference/choices.h"
@@ -25,36 +26,6 @@ const std::vector<int> kPrompt = {1, 7, 3};
 int run_count() {
     const char* runs = std::getenv("AERIE_TEST_RUNS");
     return runs ? std::atoi(runs) : 20000;
-}
-
-// Upper tail of the chi-square distribution, by Wilson and Hilferty.
-double chi_square_tail(double statistic, double freedom) {
-    const double scale = 2 / (9 * freedom);
-    const double z = (std::cbrt(statistic / freedom) - (1 - scale)) / std::sqrt(scale);
-    return 0.5 * std::erfc(z / std::sqrt(2.0));
-}
-
-// p-value of counts against probabilities.
-double g_test(const std::vector<int>& counts, const std::vector<double>& truth, int runs) {
-    double statistic = 0, pooled_count = 0, pooled_truth = 0;
-    int cells = 0;
-    const auto add = [&](double count, double expected) {
-        if (count > 0) statistic += 2 * count * std::log(count / expected);
-        ++cells;
-    };
-    for (size_t i = 0; i < counts.size(); ++i) {
-        if (truth[i] == 0) {
-            EXPECT_EQ(counts[i], 0) << "an impossible text was put out";
-        }
-        if (truth[i] * runs >= 5) {
-            add(counts[i], truth[i] * runs);
-        } else {
-            pooled_count += counts[i];
-            pooled_truth += truth[i] * runs;
-        }
-    }
-    if (pooled_truth > 0) add(pooled_count, pooled_truth);
-    return chi_square_tail(statistic, cells - 1);
 }
 
 class Toy {
@@ -87,11 +58,12 @@ class Toy {
         std::filesystem::remove_all(head_folder_);
     }
 
-    Model::Drafting drafting(const std::string& method) {
+    Model::Drafting drafting(const std::string& method, AcceptRule accept) {
         DraftOptions options;
         options.method = method;
+        options.accept = accept;
         options.chain_length = 2;
-        options.tree = {7, 3, 3};
+        if (accept == AcceptRule::keyed) options.tree = {7, 3, 3};
         options.static_tree = {{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}};
         return model_->with(options);
     }
@@ -110,14 +82,21 @@ class Toy {
     }
 
     // Probabilities of the next token after `text`, in double precision from the target's logits.
-    std::vector<double> truth(const std::vector<int>& text, const Filters& filters) {
+    std::vector<double> truth(const std::vector<int>& text, const Sampling& sampling) {
         const Model::Drafting none = model_->with(make_none());
         Session& session = *none.session;
         session.begin({});
         session.prefill(text);
         std::vector<float> logits(kVocab);
         model_->backend().read(session.logits().row_range(0, 1), logits.data());
-        return reference::probs(logits, filters);
+        std::vector<reference::Seen> seen(kVocab);
+        for (size_t i = 0; i < text.size(); ++i)
+            if (i < kPrompt.size())
+                seen[size_t(text[i])].in_prompt = true;
+            else
+                ++seen[size_t(text[i])].put_out;
+        return reference::probs(reference::edited_logits(logits, sampling.penalties, seen, {}),
+                                sampling.filters);
     }
 
   private:
@@ -161,17 +140,17 @@ std::string biased_views(const std::vector<int>& counts, const std::vector<doubl
     return found;
 }
 
-std::vector<double> joint(Toy& toy, const Filters& filters) {
+std::vector<double> joint(Toy& toy, const Sampling& sampling) {
     std::vector<double> result(kVocab * kVocab * kVocab);
-    const std::vector<double> first = toy.truth(kPrompt, filters);
+    const std::vector<double> first = toy.truth(kPrompt, sampling);
     for (int a = 0; a < kVocab; ++a) {
         std::vector<int> text = kPrompt;
         text.push_back(a);
-        const std::vector<double> second = toy.truth(text, filters);
+        const std::vector<double> second = toy.truth(text, sampling);
         text.push_back(0);
         for (int b = 0; b < kVocab; ++b) {
             text.back() = b;
-            const std::vector<double> third = toy.truth(text, filters);
+            const std::vector<double> third = toy.truth(text, sampling);
             for (int c = 0; c < kVocab; ++c)
                 result[size_t(cell(a, b, c))] =
                     first[size_t(a)] * second[size_t(b)] * third[size_t(c)];
@@ -180,26 +159,41 @@ std::vector<double> joint(Toy& toy, const Filters& filters) {
     return result;
 }
 
+const Sampling kSamplings[] = {{{1, 0, 1, 0}, {}, 0},
+                               {{0.7f, 6, 0.9f, 0.02f}, {}, 0},
+                               {{3, 8, 1, 0.02f}, {1.3f, 0.4f, 0.2f}, 0}};
+
+struct Drafted {
+    const char* method;
+    AcceptRule accept = AcceptRule::keyed;
+};
+constexpr Drafted kDrafted[] = {{"none"},
+                                {"lookup"},
+                                {"chain"},
+                                {"eagle1"},
+                                {"eagle2"},
+                                {"chain", AcceptRule::ratio},
+                                {"eagle1", AcceptRule::ratio}};
+
 TEST(Distribution, JointOfThreeTokensByEveryDrafter) {
     Toy toy;
     const int runs = run_count();
-    for (const Filters& filters : {Filters{1, 0, 1, 0}, Filters{0.7f, 6, 0.9f, 0.02f}}) {
-        const std::vector<double> truth = joint(toy, filters);
+    for (Sampling sampling : kSamplings) {
+        const std::vector<double> truth = joint(toy, sampling);
         EXPECT_NEAR(std::accumulate(truth.begin(), truth.end(), 0.0), 1, 1e-6);
-        for (const std::string method : {"none", "lookup", "chain", "eagle1", "eagle2"}) {
-            const auto drafting = toy.drafting(method);
+        for (const Drafted& drafted : kDrafted) {
+            const auto drafting = toy.drafting(drafted.method, drafted.accept);
             Session& session = *drafting.session;
             std::vector<int> counts(truth.size());
             double cycles = 0;
             for (int run = 0; run < runs; ++run) {
-                Sampling sampling;
-                sampling.filters = filters;
                 sampling.seed = uint64_t(run);
                 const std::vector<int> ids = toy.generate(session, sampling, cycles);
                 ++counts[size_t(cell(ids[0], ids[1], ids[2]))];
             }
-            std::printf("T %.1f, drafter %s: %d runs, %.2f cycles each, p of the joint = %.3g\n",
-                        double(filters.temperature), method.c_str(), runs, cycles / runs,
+            std::printf("T %.1f, drafter %s%s: %d runs, %.2f cycles each, p of the joint = %.3g\n",
+                        double(sampling.filters.temperature), drafted.method,
+                        drafted.accept == AcceptRule::ratio ? " with p/q" : "", runs, cycles / runs,
                         g_test(counts, truth, runs));
             EXPECT_EQ(biased_views(counts, truth, runs), "");
         }
@@ -228,8 +222,8 @@ std::vector<int> draw_biased(const std::vector<double>& truth, int position, dou
 TEST(Distribution, PowerOfTheTest) {
     Toy toy;
     std::mt19937_64 random(3);
-    for (const Filters& filters : {Filters{1, 0, 1, 0}, Filters{0.7f, 6, 0.9f, 0.02f}}) {
-        const std::vector<double> truth = joint(toy, filters);
+    for (const Sampling& sampling : kSamplings) {
+        const std::vector<double> truth = joint(toy, sampling);
         for (const auto& [runs, bias] : {std::pair(400000, 0.02), {20000, 0.08}})
             for (int draw = 0; draw < 6; ++draw) {
                 EXPECT_EQ(biased_views(draw_biased(truth, 0, 0, runs, random), truth, runs), "");

@@ -1,0 +1,32 @@
+// Choices after trees that were drawn, made on the host.
+#include "core/error.h"
+#include "engine/batch.h"
+#include "engine/ratio.h"
+
+namespace aerie {
+
+namespace {
+
+// From below the root to a node, its own included.
+PathTokens path_tokens(const TokenTree& tree, int node) {
+    PathTokens path;
+    for (; node > 0; node = tree.parents[size_t(node)]) path.push_back(tree.tokens[size_t(node)]);
+    return path;
+}
+
+}  // namespace
+
+// `first`: of the cycle's rows in the pass.
+void Batch::choose_by_ratio(Cycle& cycle, int first) {
+    const Drawn& drawn = cycle.drawn;
+    const auto target = [&](int node) {
+        be_.read(t_.logits.row_range(first + node, 1), logits_.data());
+        Distribution p = processed(logits_, drawn.rule, path_tokens(cycle.tree, node));
+        if (p.empty()) throw Error(kOnlyNan);
+        return p;
+    };
+    KeyedChance chance(drawn.seed, drawn.position, Purpose::accept);
+    cycle.choices = choices_by_ratio(cycle.tree, drawn, target, chance);
+}
+
+}  // namespace aerie
