@@ -97,6 +97,8 @@ TEST(FindModel, HeadsInGgufFilesBesideTheModel) {
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_NE(outcome.err.find("lonely-eagle3.gguf: 'model_type' is 'eagle3'"), std::string::npos)
         << outcome.err;
+}
+
 // The target as its own draft model: all that a chain drafts is accepted.
 TEST(FindModel, DraftModels) {
     const TestFolder folder;
