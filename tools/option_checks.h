@@ -93,7 +93,9 @@ void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Va
 void add_type_options(CLI::App& app, ModelOptions& options);
 // The same and --device.
 void add_device_options(CLI::App& app, ModelOptions& options);
-// --head, --draft-weights.
+// All that says what drafts, and how.
+void add_draft_options(CLI::App& app, ModelOptions& options);
+// Of them what names a head and how it is read; --tree.
 void add_head_options(CLI::App& app, ModelOptions& options);
 void add_tree_option(CLI::App& app, ModelOptions& options);
 // Names of some drafters.

@@ -8,45 +8,12 @@
 
 #include "backend/replay_keys.h"
 #include "backend/tensor_plan.h"
+#include "draft/candidates.h"
 #include "draft/drafter.h"
 #include "draft/level_model.h"
 #include "draft/options.h"
 
 namespace aerie {
-
-// One level of head passes: which candidates of the level before are run.
-struct Level {
-    int width = 0;
-    std::vector<int32_t> selection;  // their numbers within that level; empty: the best `width`
-};
-
-struct Expansion {
-    int top_k = 0;              // candidates of each row
-    std::vector<Level> levels;  // after the first: the root's candidates need no choice
-    bool sum_values = true;
-};
-
-// Where each level's candidates begin in the table; one more entry than levels of candidates.
-std::vector<int> level_offsets(const Expansion& expansion);
-
-// Levels of the best top_k nodes each, as EAGLE-2 grows them.
-Expansion dynamic_expansion(const TreeShape& shape, bool sum_values);
-
-// The `kept` table entries (ascending) as a tree; one whose parent is not kept is dropped.
-// So is one that cannot be chosen (value -inf or NaN). `entries`: which of the table each node is,
-// -1 for the root; may be absent.
-TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending,
-                  NodeList* entries = nullptr);
-
-// The `count` entries of [first, last) with the best value, at most kMaxNodes; ties to the lowest
-// index; entries that cannot be chosen (value -inf or NaN) never. Ascending.
-NodeList best_entries(std::span<const Candidate> table, int first, int last, int count);
-
-// Numbers of candidates within their level.
-using Frontier = FixedVector<int32_t, kMaxFrontier>;
-
-// The `width` best candidates of table[first ..], best first; in the order of best_entries.
-void best_frontier(std::span<const Candidate> table, int first, int width, Frontier& frontier);
 
 // Decides on the host how a tree grows.
 class FrontierPolicy {

@@ -1,0 +1,106 @@
+// Flags of what drafts, and how.
+#include "option_checks.h"
+
+namespace aerie {
+
+namespace {
+
+const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
+                                       {"plain", Proposals::plain}};
+const Choices<AcceptRule> kAcceptRules = {{"keyed", AcceptRule::keyed}, {"p/q", AcceptRule::ratio}};
+
+std::string draft_help() {
+    std::string help =
+        "what guesses tokens (default: " + default_draft_method(HeadKind::eagle).name + ", " +
+        default_draft_method(HeadKind::eagle3).name + " or " +
+        default_draft_method(HeadKind::language_model).name + ", as --head is, else " +
+        default_draft_method(HeadKind::none).name + ").";
+    for (const DraftMethod& method : draft_methods())
+        help += " " + method.name + ": " + method.help + ".";
+    return help;
+}
+
+}  // namespace
+
+std::optional<TreeShape> parse_tree(const std::string& text) {
+    if (text == "auto") return std::nullopt;
+    TreeShape shape;
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.nodes, &shape.levels, &shape.top_k,
+                    &rest) != 3)
+        refuse("--tree", "auto or N,L,K such as 60,6,10", text);
+    check_tree_shape(shape);
+    return shape;
+}
+
+void add_head_options(CLI::App& app, ModelOptions& options) {
+    app.add_option("--head,--model-draft", options.head,
+                   "what drafts: an EAGLE head, or a smaller model of the same tokens (-md in "
+                   "llama.cpp); which one is seen in its files (default: MODEL-eagle, MODEL-eagle3 "
+                   "or MODEL-draft beside MODEL, if it is there)")
+        ->type_name("MODEL");
+    app.add_option("--head-taps", options.head_options.taps,
+                   "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 1024).description(""))
+        ->type_name("N,N,N");
+    app.add_option("--head-rope-theta", options.head_options.theta,
+                   "base of the head's RoPE (default: as its files say, else 10000)")
+        ->check(CLI::Range(1.0, 1e12).description(""))
+        ->type_name("X");
+    add_whole(app, "--draft-vocab", options.head_options.vocab, Range{2, 1 << 24},
+              "tokens that an EAGLE-1/2 head may guess: the first ones, or the most frequent with "
+              "--token-counts; fewer are faster (default: all)");
+    app.add_option("--token-counts", options.head_options.token_counts,
+                   "how often tokens occur, as `aerie tokenize --counts` writes it")
+        ->type_name("FILE");
+    add_choice(app, "--draft-weights", options.draft_weights, kWeightTypes,
+               "type of the weights that draft (default: q8_0, or the target's if smaller)");
+}
+
+void add_tree_option(CLI::App& app, ModelOptions& options) {
+    DraftOptions& drafting = options.drafting;
+    app.add_option_function<std::string>(
+           "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
+           "tree of --draft eagle2, eagle3 and model. auto (default): chosen in each cycle by what "
+           "it costs on this device and how much was accepted; none where none pays. N,L,K: always "
+           "N nodes with the root, L levels, top K (60,6,10 in the paper)")
+        ->type_name("auto|N,L,K");
+}
+
+Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&)) {
+    Choices<std::string> choices;
+    for (const DraftMethod& method : draft_methods())
+        if (wanted(method)) choices.emplace_back(method.name, method.name);
+    return choices;
+}
+
+void add_draft_options(CLI::App& app, ModelOptions& options) {
+    app.option_defaults()->group("Drafting (never changes the text, but for --accept p/q)");
+    DraftOptions& drafting = options.drafting;
+    const auto any = [](const DraftMethod&) { return true; };
+    add_choice(app, "--draft", options.draft, draft_choices(any), draft_help());
+    add_head_options(app, options);
+    add_tree_option(app, options);
+    add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
+              "tokens that --draft chain and lookup guess (default: 5)");
+    app.add_option_function<std::string>(
+           "--tree-file",
+           [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
+           "tree of --draft eagle1: JSON list of paths of child ranks (default: EAGLE's own)")
+        ->type_name("FILE");
+    add_choice(app, "--proposals", drafting.proposals, kProposals,
+               "guesses ranked with the sampling noise (coupled, default) or without");
+    add_choice(app, "--accept", drafting.accept, kAcceptRules,
+               "with --temp: guesses taken where the same seed gives them without drafting (keyed, "
+               "default), or drawn and taken with probability p/q: another text of the same "
+               "distribution, with --draft chain or eagle1");
+    app.add_flag_callback(
+        "--no-value", [&drafting] { drafting.use_value = false; },
+        "experiment: eagle2 ranks nodes by their own probability, not their path's");
+    app.add_flag_callback(
+        "--no-rerank", [&drafting] { drafting.rerank = false; },
+        "experiment: eagle2 verifies the best K of each level, not the best of all");
+}
+
+}  // namespace aerie
