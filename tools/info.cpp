@@ -120,9 +120,8 @@ std::string taps_of(const ModelConfig& config) {
     std::string layers;
     for (const int tap : config.eagle3->taps)
         layers += (layers.empty() ? "" : ", ") + std::to_string(tap);
-    return format("         reads the inputs of layers %s (%s), says %d tokens\n",
-                  layers.empty() ? "2, n/2, n-3" : layers.c_str(), config.eagle3->taps_rule.c_str(),
-                  config.eagle3->vocab);
+    return format("         reads the inputs of layers %s (%s), says %d tokens\n", layers.c_str(),
+                  config.eagle3->taps_rule.c_str(), config.eagle3->vocab);
 }
 
 std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "model/draft_vocabulary.h"
 #include "model/heads.h"
 #include "model/loading.h"
 #include "model/shapes.h"
@@ -76,43 +75,6 @@ void check_same_tokens(const ModelFiles& files) {
                     in_quotes(difference->first));
 }
 
-// What the user knows better than the file.
-void apply_options(const HeadOptions& options, ModelConfig& head) {
-    if (options.theta) head.rope.theta = *options.theta;
-    if (options.taps.empty()) return;
-    if (!head.eagle3) throw UsageError("--head-taps is for EAGLE-3 heads");
-    head.eagle3->taps = options.taps;
-    head.eagle3->taps_rule = "--head-taps";
-}
-
-// A vocabulary begins with what was merged first, but for letters, which may stand anywhere.
-void add_letters(const Tokenizer& tokenizer, std::vector<int>& ids) {
-    for (int id = 0; id < tokenizer.size(); ++id) {
-        const std::string text = tokenizer.bpe().decode({id}, false);
-        if (text.size() == 1 && static_cast<unsigned char>(text[0]) < 0x80) ids.push_back(id);
-    }
-}
-
-// A head that never says how a text ends would draft beyond every end.
-std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFiles& files) {
-    if (options.vocab == 0) {
-        if (!options.token_counts.empty()) throw UsageError("--token-counts needs --draft-vocab");
-        return {};
-    }
-    if (head_kind(*files.head) != HeadKind::eagle)
-        throw UsageError("--draft-vocab is for EAGLE-1/2 heads");
-    const int vocab = files.config.vocab;
-    if (options.vocab > vocab)
-        throw UsageError("--draft-vocab " + std::to_string(options.vocab) +
-                         ": the model has no more than " + std::to_string(vocab) + " tokens");
-    std::vector<uint64_t> counts;
-    if (!options.token_counts.empty()) counts = read_token_counts(options.token_counts, vocab);
-    std::vector<int> always = generation_config(files.target).eos_ids;
-    if (always.empty()) always = files.config.eos_ids;
-    if (counts.empty() && files.target.tokenizer) add_letters(load_tokenizer(files), always);
-    return draft_vocabulary(options.vocab, vocab, always, counts);
-}
-
 constexpr uint64_t kRandomSeed = 1;
 
 DType random_type(std::optional<DType> asked) {
@@ -144,7 +106,7 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     if (!needs_head(options.draft)) return files;
     files.head = open_head(options.head);
     files.head_config = aerie::head_config(*files.head);
-    apply_options(options.head_options, *files.head_config);
+    apply_options(options.head_options, files.config, *files.head_config);
     files.draft_ids = choose_draft_ids(options.head_options, files);
     files.draft_weights = draft_type(*files.head_config, options);
     const BatchLimits limits = files.limits(options);
@@ -170,7 +132,7 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
     const bool is_eagle3 = random_kind(options.draft) == HeadKind::eagle3;
     ModelConfig& head =
         files.head_config.emplace(is_eagle3 ? eagle3_head_shape(config) : head_shape(config));
-    apply_options(options.head_options, head);
+    apply_options(options.head_options, config, head);
     files.draft_ids = choose_draft_ids(options.head_options, files);
     files.draft_weights = draft_type(head, options);
     const std::string head_name = name + (is_eagle3 ? "-eagle3 (random)" : "-eagle (random)");

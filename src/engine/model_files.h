@@ -9,21 +9,13 @@
 
 #include "draft/methods.h"
 #include "engine/batch.h"
+#include "engine/head_options.h"
 #include "io/model_source.h"
 #include "text/tokenizer.h"
 
 namespace aerie {
 
 constexpr int kDefaultContext = 4096;  // or the model's, if that is smaller
-
-// What the user knows of a head better than its files.
-struct HeadOptions {
-    std::vector<int> taps = {};  // layers whose inputs an EAGLE-3 head reads; empty: as they say
-    std::optional<double> theta = {};  // base of its RoPE
-    // Tokens that an EAGLE-1/2 head may say, 0: all; counts of tokens that choose them, if any.
-    int vocab = 0;
-    std::filesystem::path token_counts = {};
-};
 
 struct LoadOptions {
     std::string device;           // "": the best

@@ -74,7 +74,9 @@ Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab) {
 }
 
 std::vector<int> usual_taps(int layers) {
-    return {std::min(2, layers), layers / 2, std::max(layers - 3, layers / 2)};
+    std::vector<int> taps = {std::min(2, layers), layers / 2, std::max(layers - 3, layers / 2)};
+    std::sort(taps.begin(), taps.end());  // of very few layers
+    return taps;
 }
 
 }  // namespace aerie

@@ -67,7 +67,7 @@ const std::vector<BadCase> kHeads = {
     field("WrongHiddenSize", "hidden_size", "64", {"hidden size 64", "32"}),
     field("WrongVocabulary", "vocab_size", "5000", {"vocabulary size 5000", "4096"}),
     field("TwoLayers", "num_hidden_layers", "2", {"'num_hidden_layers' must be 1"}),
-    field("Eagle3Fields", "draft_vocab_size", "2048", {"no 'lm_head.weight'"}),
+    field("Eagle3Fields", "draft_vocab_size", "2048", {"EAGLE-3", "'lm_head.weight'"}),
     field("QkvBias", "qkv_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
     field("AttentionBias", "attention_bias", "true", {"'layers.0.self_attn.q_proj.bias'"}),
     field("WindowZero", "sliding_window", "0", {"'sliding_window'"}),

@@ -1,0 +1,53 @@
+// The user's word counts for more than the files'.
+#include "engine/head_options.h"
+
+#include "core/error.h"
+#include "engine/model_files.h"
+#include "model/draft_vocabulary.h"
+
+namespace aerie {
+
+namespace {
+
+// A vocabulary begins with what was merged first, but for letters, which may stand anywhere.
+void add_letters(const Tokenizer& tokenizer, std::vector<int>& ids) {
+    for (int id = 0; id < tokenizer.size(); ++id) {
+        const std::string text = tokenizer.bpe().decode({id}, false);
+        if (text.size() == 1 && static_cast<unsigned char>(text[0]) < 0x80) ids.push_back(id);
+    }
+}
+
+}  // namespace
+
+void apply_options(const HeadOptions& options, const ModelConfig& target, ModelConfig& head) {
+    if (options.theta) head.rope.theta = *options.theta;
+    if (options.taps.empty()) {
+        if (head.eagle3 && head.eagle3->taps.empty()) head.eagle3->taps = usual_taps(target.layers);
+        return;
+    }
+    if (!head.eagle3) throw UsageError("--head-taps is for EAGLE-3 heads");
+    head.eagle3->taps = options.taps;
+    head.eagle3->taps_rule = "--head-taps";
+}
+
+// A head that never says how a text ends would draft beyond every end.
+std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFiles& files) {
+    if (options.vocab == 0) {
+        if (!options.token_counts.empty()) throw UsageError("--token-counts needs --draft-vocab");
+        return {};
+    }
+    if (files.head_config->eagle3 || files.head_config->architecture != "eagle")
+        throw UsageError("--draft-vocab is for EAGLE-1/2 heads");
+    const int vocab = files.config.vocab;
+    if (options.vocab > vocab)
+        throw UsageError("--draft-vocab " + std::to_string(options.vocab) +
+                         ": the model has no more than " + std::to_string(vocab) + " tokens");
+    std::vector<uint64_t> counts;
+    if (!options.token_counts.empty()) counts = read_token_counts(options.token_counts, vocab);
+    std::vector<int> always = generation_config(files.target).eos_ids;
+    if (always.empty()) always = files.config.eos_ids;
+    if (counts.empty() && files.target.tokenizer) add_letters(load_tokenizer(files), always);
+    return draft_vocabulary(options.vocab, vocab, always, counts);
+}
+
+}  // namespace aerie
