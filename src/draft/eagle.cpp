@@ -34,10 +34,6 @@ int vocab_of(const DraftPlan& plan) {
     return plan.head_ids.empty() ? plan.head->vocab : int(plan.head_ids.size());
 }
 
-KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
-    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
-}
-
 DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
     const ModelConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;

@@ -79,10 +79,6 @@ struct Scratch {
     Tensor taps_input, pair_input, head_input;  // read by matmuls
 };
 
-KvShape kv_of(const DraftPlan& plan, const GrownReach& reach) {
-    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
-}
-
 class Levels final : public LevelModel {
   public:
     Levels(const DraftSource& source, const GrownReach& reach)
@@ -92,7 +88,7 @@ class Levels final : public LevelModel {
           weights_(std::static_pointer_cast<const Weights>(source.weights)),
           rope_(make_rope_table(be_, reach.positions(source.plan.context),
                                 config_.attention.head_dim, config_.rope)),
-          kv_(be_, kv_of(source.plan, reach)) {
+          kv_(be_, head_kv(source.plan, reach)) {
         TensorPlan plan;
         scratch_.add_to(plan, config_, reach.rows(source.plan.pass_rows));
         memory_ = plan.allocate(be_);
@@ -204,7 +200,7 @@ DraftBytes bytes_of(const DraftPlan& plan, const GrownReach& reach) {
     TensorPlan rooms;
     scratch.add_to(rooms, head, reach.rows(plan.pass_rows));
     bytes.scratch =
-        rooms.size_bytes() + kv_of(plan, reach).size_bytes() +
+        rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         dense_bytes(DType::I32, 1, head.eagle3->vocab) +
         grown_bytes(plan, reach, head.hidden, eagle3_features(head), head.eagle3->vocab);

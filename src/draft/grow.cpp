@@ -3,10 +3,7 @@
 #include "draft/grow.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
-#include <numeric>
 #include <optional>
 
 namespace aerie {

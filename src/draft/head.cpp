@@ -19,6 +19,10 @@ TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
     be.write(tensor_, ids.data());
 }
 
+KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
+    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
+}
+
 namespace {
 
 void check_kind(const DraftPlan& plan, const char* method,

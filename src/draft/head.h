@@ -46,6 +46,9 @@ class TargetIds {
     Tensor tensor_;
 };
 
+// Keys and values of an EAGLE head's one layer.
+KvShape head_kv(const DraftPlan& plan, const GrownReach& reach);
+
 // The type that an LM head of the target has where a head drafts with it: `weights`, or that of the
 // head's own fc.
 DType lm_head_type(const Checkpoint& head, std::optional<DType> weights);
