@@ -33,7 +33,7 @@ std::unique_ptr<Backend> open_cuda_device(const std::string& device, const Devic
 std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
                                             const DeviceOptions& options) {
     vulkan::DeviceChoices choices;
-    choices.cache = options.cache;
+    choices.cache = options.cache.string();
     choices.profile = options.profile;
     choices.on_progress = options.on_progress;
     return open_vulkan(device, choices);

@@ -1,35 +1,53 @@
 #!/usr/bin/env bash
-# Compiles for Windows what is meant to run there, with x86_64-w64-mingw32 (posix threads): every source of src/core,
-# src/backend, src/io, src/text, backends/cpu (all its instruction sets) and backends/vulkan. Nothing is linked or run.
+# Builds the library and the examples for Windows with x86_64-w64-mingw32 (posix threads), and runs them under Wine. What
+# the library links comes from Debian's sources (fetch_source.sh), headers that are the same on every system from this
+# one. Needs what setup.sh --windows installs, and build/aerie, whose texts they are held against.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-compiler=x86_64-w64-mingw32-g++-posix
-command -v $compiler >/dev/null || {
-  echo "check_windows: needs $compiler (g++-mingw-w64-x86-64-posix)" >&2
+build=$PWD/build-windows
+prefix=$build/prefix
+
+fail() {
+  echo "check_windows: $*" >&2
   exit 1
 }
-# Headers of libraries that are the same on every system come last: the system's own must not be found.
-flags=(-std=c++20 -O0 -c -o /dev/null -Wall -Wextra -Werror -Wno-unused-parameter -Isrc -Ibackends -Ishaders -DVK_NO_PROTOTYPES -idirafter /usr/include)
-# As in backends/cpu/CMakeLists.txt.
-isa_flags() {
-  case $1 in
-    avx2) echo -mavx2 -mfma -mf16c ;;
-    avxvnni) echo -mavx2 -mfma -mf16c -mavxvnni ;;
-    avx512) echo -mavx512f -mavx512bw -mavx512vnni -mavx2 -mfma -mf16c -Wno-uninitialized -Wno-maybe-uninitialized ;;
-  esac
+for program in x86_64-w64-mingw32-g++-posix wine; do
+  command -v $program >/dev/null || fail "needs $program: scripts/setup.sh --windows"
+done
+[ -x build/aerie ] || fail "needs build/aerie: scripts/test.sh"
+
+# configured FOLDER SOURCE OPTION...
+configured() {
+  local folder=$1 source=$2
+  shift 2
+  cmake -S "$source" -B "$folder" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/mingw.cmake" -DCMAKE_BUILD_TYPE=Release "$@"
 }
 
-mapfile -t sources < <(ls src/{core,backend,io,text,text/jinja}/*.cpp backends/cpu/*.cpp backends/cpu/ops/*.cpp backends/vulkan/*.cpp \
-  backends/vulkan/ops/*.cpp | grep -v _posix.cpp)
-[ ${#sources[@]} -gt 80 ] || { echo "check_windows: only ${#sources[@]} sources found" >&2; exit 1; }
-jobs=()
-for source in "${sources[@]}"; do
-  if grep -q AERIE_ISA "$source"; then
-    for isa in portable avx2 avxvnni avx512; do jobs+=("-DAERIE_ISA=$isa $(isa_flags $isa) $source"); done
-  else
-    jobs+=("$source")
-  fi
-done
-printf '%s\n' "${jobs[@]}" | xargs -P "$(nproc)" -d '\n' -I{} sh -c "$compiler ${flags[*]} {} || { echo 'check_windows: {}' >&2; exit 255; }"
-echo "${#jobs[@]} sources compile for Windows"
+# with_source NAME OPTION...: a library of Debian's, built into the prefix once.
+with_source() {
+  local name=$1 reason cache=${XDG_CACHE_HOME:-$HOME/.cache}
+  shift
+  [ ! -f "$build/$name/done" ] || return 0
+  reason=$(scripts/fetch_source.sh 12 "$name") || fail "no source of $name ($reason)"
+  configured "$build/$name" "$cache/aerie/debian12/source/$name" -DCMAKE_INSTALL_PREFIX="$prefix" -DBUILD_SHARED_LIBS=OFF \
+    -DCMAKE_C_COMPILER_LAUNCHER="$(command -v ccache || true)" "$@"
+  cmake --build "$build/$name" --target install >"$build/$name/log" || fail "$(tail -3 "$build/$name/log")"
+  touch "$build/$name/done"
+}
+with_source pcre2 -DPCRE2_SUPPORT_JIT=ON -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF
+with_source utf8proc
+# Their headers ask whether they are part of a DLL.
+sed -i '/^Cflags:/s/:.*/: -I${includedir} -DPCRE2_STATIC -DUTF8PROC_STATIC/' "$prefix"/lib/pkgconfig/*.pc
+dpkg-query -L nlohmann-json3-dev libvulkan-dev libvulkan-volk-dev |
+  sed -nE 's#^/usr/((include|share/cmake)/.*[.](h|hpp|c|cmake))$#\1#p' | (cd /usr && xargs cp --parents -t "$prefix")
+
+export PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
+configured "$build" . -DCMAKE_FIND_ROOT_PATH="$prefix" -DCMAKE_INSTALL_PREFIX=/aerie -DAERIE_TESTS=OFF -DAERIE_WERROR=ON
+grep -q '^AERIE_VULKAN:.*=ON' "$build/CMakeCache.txt" || fail 'the Vulkan backend is left out'
+cmake --build "$build" --target aerie_shared aerie_static
+cmake --install "$build" --prefix "$build/installed" >/dev/null
+configured "$build/programs" tests/windows -DCMAKE_FIND_ROOT_PATH="$build/installed;$prefix" \
+  -DCMAKE_PREFIX_PATH="$build/installed"
+cmake --build "$build/programs"
+python3 tests/windows/windows_test.py "$build/installed" "$build/programs" "$build/run" build/aerie

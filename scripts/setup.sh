@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# Installs what building aerie needs on Debian 12 or Ubuntu (22.04 or newer); with --tests also what its tests need:
-# a Vulkan driver for CPUs and Khronos' validation layers; with --windows also the compiler of check_windows.sh. Does
-# nothing where all is there. apt's sources stay as they are: what the system's suites lack is unpacked beside the
-# system, without root (fetch_debian.sh).
+# Installs what building aerie needs on Debian 12 or Ubuntu (22.04 or newer), and for each group that is named what more
+# it needs:
+#   --tests     the tests: a Vulkan driver for CPUs, Khronos' validation layers
+#   --windows   check_windows.sh: a compiler for Windows, Wine, sources of the libraries that libaerie.dll is made with
+#   --web       the tests of the chat page and with OpenAI's client: a browser, Node.js, npm packages
+#   --desktop   examples/desktop and its test: Qt 6, a screen in memory
+#   --replicas  the test of examples/replicas: HAProxy
+#   --package   check_package.sh and check_abi.sh
+# Does nothing where all is there. apt's sources stay as they are: what the system's suites lack is unpacked beside the
+# system, without root (fetch_debian.sh, fetch_source.sh).
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -34,6 +40,12 @@ unpack() {
   reason=$("$here/fetch_debian.sh" "$1" "$2" "$3") || echo "setup: no $3 of Debian $1 ($reason): $4" >&2
 }
 
+# node_modules FOLDER: what its lockfile names.
+node_modules() {
+  [ -d "$here/../$1/node_modules" ] || npm --prefix "$here/../$1" ci --ignore-scripts --no-audit --no-fund >&2 ||
+    fail "npm could not install what $1 needs"
+}
+
 knows_cooperative_matrices() {
   local probe status=0
   probe=$(mktemp --suffix=.comp)
@@ -52,18 +64,45 @@ has_driver() {
 }
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
-  libpcre2-dev libutf8proc-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
-if [ "${1:-}" = --tests ]; then
-  packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools)
-  is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
-fi
-[ "${1:-}" != --windows ] || packages+=(g++-mingw-w64-x86-64-posix)
+  libpcre2-dev libutf8proc-dev libedit-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
+tests='' web='' windows=''
+for group in "$@"; do
+  case $group in
+    --tests)
+      tests=yes
+      packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools tmux)
+      is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
+      ;;
+    --windows)
+      windows=yes
+      packages+=(gcc-mingw-w64-x86-64-posix g++-mingw-w64-x86-64-posix wine wine64)
+      ;;
+    --web)
+      web=yes
+      packages+=(chromium)
+      command -v npm >/dev/null || packages+=(nodejs npm)
+      ;;
+    --desktop) packages+=(qt6-base-dev xvfb xauth fonts-dejavu-core) ;;
+    --replicas) packages+=(haproxy) ;;
+    --package) packages+=(dpkg-dev debhelper fakeroot lintian groff-base abigail-tools) ;;
+    *) fail "$group is no group; see the head of $0" ;;
+  esac
+done
 install_missing "${packages[@]}"
 
 knows_cooperative_matrices ||
   unpack 13 glslang glslang-tools 'the build leaves out the shaders for cooperative matrices'
-if [ "${1:-}" = --tests ]; then
+if [ "$tests" ]; then
   ! is_debian_12 || has_driver || unpack 12 mesa mesa-vulkan-drivers 'tests on a Vulkan device are skipped'
   # One that has cooperative matrices; only their tests run on it.
   unpack 13 mesa mesa-vulkan-drivers 'the tests of cooperative matrices are skipped'
+fi
+if [ "$windows" ]; then
+  for name in pcre2 utf8proc; do
+    reason=$("$here/fetch_source.sh" 12 "$name") || fail "no source of $name ($reason)"
+  done
+fi
+if [ "$web" ]; then
+  node_modules tests/page
+  node_modules tests/node
 fi

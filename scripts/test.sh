@@ -4,13 +4,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-rest='quick|long'
+rest='simt'
 if [ "${1:-}" = --all ]; then
-  rest=quick
+  rest='simt|long'
   shift
 fi
 scripts/setup.sh --tests
 cmake --preset release -DAERIE_TESTS=ON "$@"
 cmake --build --preset release
 ctest --test-dir build --output-on-failure -j "$(nproc)" -L quick
-ctest --test-dir build --output-on-failure -j "$(nproc)" -LE "$rest"
+ctest --test-dir build --output-on-failure -j "$(nproc)" -L "$rest"

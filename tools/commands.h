@@ -3,11 +3,13 @@
 #pragma once
 
 #include "engine/model_files.h"
+#include "engine/sampling.h"
 #include "options.h"
 
 namespace aerie {
 
 int run_generate(const GenerateOptions& options);
+int run_chat(const ChatOptions& options);
 int run_tokenize(const TokenizeOptions& options);
 int run_render(const RenderOptions& options);
 int run_info(const InfoOptions& options);
@@ -17,6 +19,11 @@ int run_synth(const SynthOptions& options);
 int run_convert(const ConvertOptions& options);
 int run_bench(const BenchOptions& options);
 int run_compare(const CompareOptions& options);
+int run_serve(const ServeOptions& options);
+
+// Flags as they are; where none is given, the model's own defaults if it asks for sampling. Throws
+// UsageError.
+Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& model);
 
 // Finds target and head folders and settles how to draft. A flag counts before its variable
 // (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or

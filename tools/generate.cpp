@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <random>
 
 #include "commands.h"
 #include "core/error.h"
@@ -29,7 +27,8 @@ std::optional<std::string> read_prompt(const GenerateOptions& options) {
 }
 
 // The messages of the file, then the prompt; what the model is told first stands in front.
-Conversation conversation_of(const ChatOptions& chat, const std::optional<std::string>& prompt) {
+Conversation conversation_of(const ConversationOptions& chat,
+                             const std::optional<std::string>& prompt) {
     Conversation conversation;
     if (chat.messages) conversation = read_conversation(read_input(*chat.messages), *chat.messages);
     if (chat.system) conversation.put_first("system", *chat.system);
@@ -52,27 +51,6 @@ std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& o
         tokenizer, render_chat({read_input(file), file}, tokenizer.named_tokens(), conversation));
 }
 
-// Flags as they are; where none is given, the model's own defaults if it asks for sampling.
-Sampling sampling_of(const GenerateOptions& options, const GenerationConfig& model) {
-    const bool flags = options.temperature || options.top_k || options.top_p || options.min_p ||
-                       options.repetition_penalty || options.frequency_penalty ||
-                       options.presence_penalty;
-    const bool defaults = !flags && model.do_sample;
-    Sampling sampling;
-    sampling.filters.temperature =
-        float(options.temperature.value_or(defaults ? model.temperature.value_or(1) : 0));
-    sampling.filters.top_k = options.top_k.value_or(defaults ? model.top_k.value_or(0) : 0);
-    sampling.filters.top_p = float(options.top_p.value_or(defaults ? model.top_p.value_or(1) : 1));
-    sampling.filters.min_p = float(options.min_p.value_or(0));
-    sampling.penalties.repetition = float(
-        options.repetition_penalty.value_or(defaults ? model.repetition_penalty.value_or(1) : 1));
-    sampling.penalties.frequency = float(options.frequency_penalty.value_or(0));
-    sampling.penalties.presence = float(options.presence_penalty.value_or(0));
-    sampling.seed = options.seed ? *options.seed : std::random_device()();
-    check_sampling(sampling);
-    return sampling;
-}
-
 // Of the drafter, as statistics name it.
 std::string drafter_name(const DraftOptions& draft) {
     return draft.method + (draft.accept == AcceptRule::ratio ? " with p/q" : "");
@@ -87,7 +65,7 @@ void check_comparison(const GenerateOptions& options, const Sampling& sampling) 
 void print_statistics(const GenerationResult& result, const std::string& method,
                       const Sampling& sampling) {
     const Stats& stats = result.stats;
-    const bool color = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
+    const bool color = has_colors(stderr);
     std::fputs(color ? "\033[2m" : "", stderr);
     std::fprintf(stderr, "%zu tokens, %.1f tokens/s, prompt read in %.3f s (finished: %s)\n",
                  result.ids.size(), stats.tokens_per_second(), stats.prefill_seconds,
@@ -149,9 +127,9 @@ Json result_json(const GenerationResult& result, const Request& request) {
                            {"ids", json_list(result.ids)},
                            {"text", result.text},
                            {"finish_reason", aerie::name(result.finish)},
-                           {"seed", request.sampling.seed},
+                           {"seed", request.answer.sampling.seed},
                            {"stats", statistics_json(result.stats)}});
-    if (request.with_logprobs)
+    if (request.answer.with_logprobs)
         json.set("logprobs", Json::Array(result.logprobs.begin(), result.logprobs.end()));
     return json;
 }
@@ -197,13 +175,13 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
 
 int run_generate(const GenerateOptions& options) {
     // What is cheap to refuse comes before what takes time to load.
-    sampling_of(options, {});
+    sampling_of(options.sampling, {});
     LoadOptions load_options = locate(options.model);
     const std::optional<std::string> prompt = read_prompt(options);
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
-    check_comparison(options, sampling_of(options, generation_config(files.target)));
+    check_comparison(options, sampling_of(options.sampling, generation_config(files.target)));
     const Tokenizer tokenizer = load_tokenizer(files);
     Model model(std::move(files), load_options);
     Model::Drafting drafting = model.with(load_options.draft);
@@ -211,11 +189,12 @@ int run_generate(const GenerateOptions& options) {
 
     Request request;
     request.prompt = prompt_ids(tokenizer, options, prompt);
-    request.sampling = sampling_of(options, generation_config(model.files().target));
+    request.answer.sampling =
+        sampling_of(options.sampling, generation_config(model.files().target));
     request.max_tokens = options.max_tokens;
     if (!options.ignore_eos) request.eos_ids = eos_ids(model.files(), tokenizer);
     request.stops = options.stops;
-    request.with_logprobs = options.logprobs;
+    request.answer.with_logprobs = options.logprobs;
     request.cancelled = interrupted;
     if (!options.json)
         request.on_text = [&](const std::string& text) {
@@ -229,7 +208,7 @@ int run_generate(const GenerateOptions& options) {
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) {
-        print_statistics(result, drafter_name(load_options.draft), request.sampling);
+        print_statistics(result, drafter_name(load_options.draft), request.answer.sampling);
         warn_of_bad_head(result.stats, model.files());
     }
     if (options.model.profile) print_op_times(model.backend());

@@ -1,4 +1,4 @@
-// Where models are found: a path, a bundled model, the Hugging Face cache.
+// What flags do not say: the environment, and defaults.
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -8,45 +8,13 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
-#include "core/utf8.h"
-#include "io/model_folder.h"
-#include "io/model_source.h"
-#include "model/heads.h"
+#include "talk/locate.h"
 
 namespace fs = std::filesystem;
 
 namespace aerie {
 
 namespace {
-
-std::vector<fs::path> model_roots() {
-    std::vector<fs::path> roots;
-    if (const char* models = std::getenv("AERIE_MODELS"); models && *models)
-        roots.emplace_back(models);
-    roots.emplace_back("models");
-    std::error_code ignored;
-    if (const fs::path program = platform::program(); !program.empty()) {
-        roots.push_back(program.parent_path() / "models");
-        roots.push_back(program.parent_path().parent_path() / "share" / "aerie" / "models");
-    }
-    roots.emplace_back(AERIE_SOURCE_MODELS);
-    return roots;
-}
-
-// A plain name may be that of a bundled model; everything else is a path or org/name.
-fs::path find_model(const std::string& name) {
-    if (name.empty()) throw UsageError("the model's name is empty");
-    std::error_code ignored;
-    if (fs::exists(name, ignored) && !fs::is_directory(name, ignored)) {
-        if (!is_gguf(name)) throw Error(in_quotes(name) + ": neither a folder nor a .gguf file");
-        return name;
-    }
-    if (fs::is_directory(name, ignored) || name.find('/') != std::string::npos)
-        return resolve_model_folder(name);
-    for (const fs::path& root : model_roots())
-        if (fs::is_directory(root / name, ignored)) return root / name;
-    throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
-}
 
 // Unset and empty are the same.
 std::optional<std::string> variable(const char* name) {
@@ -66,38 +34,14 @@ int threads_of(const ModelOptions& options) {
     return threads;
 }
 
-// Ours in the user's; empty where that is not known.
-fs::path cache_folder() {
-    const fs::path cache = platform::cache_folder();
-    return cache.empty() ? cache : cache / "aerie";
+// One more place to look for models by name.
+std::vector<fs::path> model_folders() {
+    const auto models = variable("AERIE_MODELS");
+    return models ? std::vector<fs::path>{*models} : std::vector<fs::path>{};
 }
 
-// "MODEL-eagle", "MODEL-eagle3" or "MODEL-draft" beside the target, MODEL or MODEL.gguf, a folder
-// or a .gguf file itself, if it is there: the first that the method may be meant for.
-fs::path head_beside(const fs::path& model, const std::optional<std::string>& method) {
-    fs::path target_path = model.lexically_normal();
-    if (is_gguf(target_path)) target_path.replace_extension();
-    const std::string target = target_path.string();
-    const std::string stem = target.substr(0, target.find_last_not_of('/') + 1);
-    std::vector<std::string> endings = {"-eagle", "-eagle3", "-draft"};
-    if (method == "model") endings = {"-draft"};
-    if (method == "eagle3") endings = {"-eagle3"};
-    if (method == "eagle2") endings = {"-eagle"};
-    if (method == "eagle1") endings = {"-eagle", "-eagle3"};
-    std::error_code ignored;
-    for (const std::string& ending : endings) {
-        if (fs::is_directory(stem + ending, ignored)) return stem + ending;
-        const fs::path file = stem + ending + ".gguf";
-        if (fs::is_regular_file(file, ignored)) return file;
-    }
-    return {};
-}
-
-// What there must be for it, and the flag that names it.
-std::string missing_for(const DraftMethod& method) {
-    return "--draft " + method.name + " needs " +
-           (method.needs == DraftNeeds::head ? "an EAGLE head: --head FOLDER"
-                                             : "a smaller model of the same tokens: -md MODEL");
+std::string model_name(const std::optional<std::string>& name) {
+    return name ? *name : variable("AERIE_MODEL").value_or("aerie-tiny");
 }
 
 }  // namespace
@@ -106,12 +50,13 @@ fs::path find_acceptance() {
     constexpr const char* kName = "acceptance.txt";
     std::vector<fs::path> folders;
     std::error_code ignored;
-    if (const fs::path program = platform::program(); !program.empty())
+    if (const fs::path program = platform::program(); !program.empty()) {
         folders.push_back(program.parent_path().parent_path() / "share" / "aerie");
-    folders.emplace_back(AERIE_SOURCE_BENCH_DATA);
+        folders.push_back(program.parent_path());  // as in a build folder
+    }
     for (const fs::path& folder : folders)
         if (fs::exists(folder / kName, ignored)) return folder / kName;
-    throw Error((folders.front() / kName).string() +
+    throw Error((folders.empty() ? fs::path(kName) : folders.front() / kName).string() +
                 ": missing; without it only --draft none can be measured");
 }
 
@@ -126,25 +71,22 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     runtime.profile = options.profile;
     runtime.draft = options.drafting;
     runtime.head_options = options.head_options;
-    runtime.cache = cache_folder();
+    runtime.cache = default_cache();
     runtime.draft.method = options.draft.value_or(default_draft_method(HeadKind::eagle).name);
     return runtime;
 }
 
 fs::path locate_model(const std::optional<std::string>& name) {
-    return find_model(name ? *name : variable("AERIE_MODEL").value_or("aerie-tiny"));
+    return find_model(model_name(name), model_folders());
 }
 
 LoadOptions locate(const ModelOptions& options) {
     LoadOptions runtime = locate_nothing(options);
-    runtime.model = locate_model(options.model);
-    const auto head = options.head ? options.head : variable("AERIE_HEAD");
-    runtime.head = head ? find_model(*head) : head_beside(runtime.model, options.draft);
-    const HeadKind kind = runtime.head.empty() ? HeadKind::none : head_kind(runtime.head);
-    runtime.draft.method = options.draft.value_or(default_draft_method(kind).name);
-    const DraftMethod& method = draft_method(runtime.draft.method);
-    if (method.needs != DraftNeeds::nothing && kind == HeadKind::none)
-        throw UsageError(missing_for(method));
+    locate({.model = model_name(options.model),
+            .head = options.head ? options.head : variable("AERIE_HEAD"),
+            .draft = options.draft,
+            .folders = model_folders()},
+           runtime);
     return runtime;
 }
 

@@ -1,5 +1,4 @@
 // The `aerie` program: one line of error on stderr, and its exit code.
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
@@ -7,7 +6,6 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
-#include "core/utf8.h"
 #include "terminal.h"
 
 namespace {
@@ -15,6 +13,7 @@ namespace {
 int run(int argc, char** argv) {
     const aerie::CommandLine line = aerie::parse_command_line(argc, argv);
     if (line.generate) return aerie::run_generate(*line.generate);
+    if (line.chat) return aerie::run_chat(*line.chat);
     if (line.tokenize) return aerie::run_tokenize(*line.tokenize);
     if (line.render) return aerie::run_render(*line.render);
     if (line.info) return aerie::run_info(*line.info);
@@ -24,15 +23,13 @@ int run(int argc, char** argv) {
     if (line.convert) return aerie::run_convert(*line.convert);
     if (line.bench) return aerie::run_bench(*line.bench);
     if (line.compare) return aerie::run_compare(*line.compare);
+    if (line.serve) return aerie::run_serve(*line.serve);
     aerie::print(line.text);
     return 0;
 }
 
-// Messages quote files and arguments, which may hold anything; the user gets one line.
-int fail(std::string message, int code) {
-    constexpr size_t kMaxBytes = 2000;
-    if (message.size() > kMaxBytes) message = message.substr(0, kMaxBytes) + "...";
-    std::fprintf(stderr, "aerie: %s\n", aerie::printable(message).c_str());
+int fail(const std::string& message, int code) {
+    aerie::tell_error(message);
     return code;
 }
 

@@ -106,9 +106,17 @@ std::optional<TreeShape> parse_tree(const std::string& text);
 // Prompts, conversations and what becomes of them; they are in options_text.cpp.
 void add_prompt(CLI::App& app, std::optional<std::string>& prompt,
                 std::optional<std::string>& file);
-void add_chat(CLI::App& app, GenerateOptions& options);
+void add_conversation(CLI::App& app, GenerateOptions& options);
 void add_tokenize(CLI::App& app, TokenizeOptions& options);
 void add_render(CLI::App& app, RenderOptions& options);
+
+// What a command that writes text by a model takes: how tokens are chosen; context, device, types
+// and drafting.
+void add_sampling_options(CLI::App& app, SamplingOptions& options);
+void add_model_options(CLI::App& app, ModelOptions& options);
+
+void add_chat(CLI::App& app, ChatOptions& options);    // in options_chat.cpp
+void add_serve(CLI::App& app, ServeOptions& options);  // in options_serve.cpp
 
 // The commands that measure; they are in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);

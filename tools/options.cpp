@@ -13,44 +13,11 @@ namespace aerie {
 namespace {
 
 const Choices<DType> kKvTypes = {{"f32", DType::F32}, {"f16", DType::F16}};
-void add_model_options(CLI::App& app, ModelOptions& options) {
-    app.option_defaults()->group("Model, device and memory");
-    add_whole(app, "-c,--ctx-size", options.context, Range{2, 1 << 24},
-              "tokens of prompt and answer (default: the model's, at most 4096)");
-    add_device_options(app, options);
-    add_draft_options(app, options);
-}
-
-void add_sampling_options(CLI::App& app, GenerateOptions& options) {
-    app.option_defaults()->group("Sampling");
-    const auto add_number = [&](const char* flags, auto& value, const char* type,
-                                const char* help) {
-        app.add_option(flags, value, help)->check(number())->type_name(type);
-    };
-    add_number("--temp,--temperature", options.temperature, "T",
-               "0 takes the likeliest token (default)");
-    add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
-              "keep the K likeliest (default: 0, off)")
-        ->type_name("K");
-    add_number("--top-p", options.top_p, "P",
-               "keep the likeliest whose probabilities sum to P (default: 1, off)");
-    add_number("--min-p", options.min_p, "P",
-               "keep those at least P times as likely as the best (default: 0, off)");
-    add_number("--repeat-penalty,--repetition-penalty", options.repetition_penalty, "X",
-               "weakens tokens that are in the prompt or the answer (default: 1, off)");
-    add_number("--frequency-penalty", options.frequency_penalty, "X",
-               "taken off a token's logit for each time it is in the answer (default: 0)");
-    add_number("--presence-penalty", options.presence_penalty, "X",
-               "taken off a token's logit if it is in the answer (default: 0)");
-    add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
-              "same seed, same text (default: a random one, which is shown)");
-}
-
 void add_generate(CLI::App& app, GenerateOptions& options) {
     app.option_defaults()->group("Input");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
     add_prompt(app, options.prompt, options.prompt_file);
-    add_chat(app, options);
+    add_conversation(app, options);
     app.option_defaults()->group("Output");
     add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
               "most tokens (default: -1, to the end of the context)");
@@ -63,7 +30,7 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     app.add_flag("-q,--quiet", options.quiet, "no progress and no statistics on stderr");
     app.add_flag("--compare-plain", options.compare_plain,
                  "then decode again without drafting: same tokens? how much faster?");
-    add_sampling_options(app, options);
+    add_sampling_options(app, options.sampling);
     add_model_options(app, options.model);
 }
 
@@ -124,6 +91,39 @@ void check_together(const GenerateOptions& options) {
 
 }  // namespace
 
+void add_model_options(CLI::App& app, ModelOptions& options) {
+    app.option_defaults()->group("Model, device and memory");
+    add_whole(app, "-c,--ctx-size", options.context, Range{2, 1 << 24},
+              "tokens of prompt and answer (default: the model's, at most 4096)");
+    add_device_options(app, options);
+    add_draft_options(app, options);
+}
+
+void add_sampling_options(CLI::App& app, SamplingOptions& options) {
+    app.option_defaults()->group("Sampling");
+    const auto add_number = [&](const char* flags, auto& value, const char* type,
+                                const char* help) {
+        app.add_option(flags, value, help)->check(number())->type_name(type);
+    };
+    add_number("--temp,--temperature", options.temperature, "T",
+               "0 takes the likeliest token (default)");
+    add_whole(app, "--top-k", options.top_k, Range{0, INT_MAX},
+              "keep the K likeliest (default: 0, off)")
+        ->type_name("K");
+    add_number("--top-p", options.top_p, "P",
+               "keep the likeliest whose probabilities sum to P (default: 1, off)");
+    add_number("--min-p", options.min_p, "P",
+               "keep those at least P times as likely as the best (default: 0, off)");
+    add_number("--repeat-penalty,--repetition-penalty", options.repetition_penalty, "X",
+               "weakens tokens that are in the prompt or the answer (default: 1, off)");
+    add_number("--frequency-penalty", options.frequency_penalty, "X",
+               "taken off a token's logit for each time it is in the answer (default: 0)");
+    add_number("--presence-penalty", options.presence_penalty, "X",
+               "taken off a token's logit if it is in the answer (default: 0)");
+    add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
+              "same seed, same text (default: a random one, which is shown)");
+}
+
 void add_device_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--device", options.device, "see `aerie devices` (default: the best)")
         ->type_name("NAME");
@@ -149,6 +149,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     app.require_subcommand(0, 1);
     CommandLine line;
     GenerateOptions generate;
+    ChatOptions chat;
     TokenizeOptions tokenize;
     RenderOptions render;
     InfoOptions info;
@@ -160,6 +161,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     CompareOptions compare;
     CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
     add_generate(*generate_app, generate);
+    CLI::App* chat_app = app.add_subcommand("chat", "Talk to a model, turn by turn");
+    add_chat(*chat_app, chat);
     CLI::App* tokenize_app = app.add_subcommand("tokenize", "Text as the model's tokens, and back");
     add_tokenize(*tokenize_app, tokenize);
     CLI::App* render_app =
@@ -186,6 +189,10 @@ CommandLine parse_command_line(int argc, char** argv) {
         app.add_subcommand("compare", "Whether two devices or more compute the same");
     add_compare(*compare_app, compare);
 
+    ServeOptions serve;
+    CLI::App* serve_app = app.add_subcommand("serve", "Answer over HTTP, as OpenAI's API does");
+    add_serve(*serve_app, serve);
+
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
         "AERIE_DEVICE\n"
@@ -211,6 +218,7 @@ CommandLine parse_command_line(int argc, char** argv) {
                          (given.empty() ? "" : given.front()->get_name() + " ") + "--help)");
     }
     if (*generate_app) line.generate = std::move(generate);
+    if (*chat_app) line.chat = std::move(chat);
     if (*tokenize_app) line.tokenize = std::move(tokenize);
     if (*render_app) line.render = std::move(render);
     if (*info_app) line.info = std::move(info);
@@ -220,6 +228,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     if (*convert_app) line.convert = std::move(convert);
     if (*bench_app) line.bench = std::move(bench);
     if (*compare_app) line.compare = std::move(compare);
+    if (*serve_app) line.serve = std::move(serve);
     return line;
 }
 

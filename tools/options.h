@@ -27,26 +27,40 @@ struct ModelOptions {
     HeadOptions head_options;
 };
 
-struct ChatOptions {
+// What makes a conversation of a prompt.
+struct ConversationOptions {
     bool on = false;
     std::optional<std::string> system, messages, chat_template;  // each means `on`
 
     bool wanted() const { return on || system || messages || chat_template; }
 };
 
-struct GenerateOptions {
-    ModelOptions model;
-    std::optional<std::string> prompt, prompt_file;  // "-": stdin
-    std::optional<std::vector<int>> prompt_ids;
-    ChatOptions chat;
-    bool no_special = false, ignore_eos = false;
-    int max_tokens = -1;
+// Unset: the model's own.
+struct SamplingOptions {
     std::optional<double> temperature, top_p, min_p;
     std::optional<double> repetition_penalty, frequency_penalty, presence_penalty;
     std::optional<int> top_k;
     std::optional<uint64_t> seed;
+};
+
+struct GenerateOptions {
+    ModelOptions model;
+    std::optional<std::string> prompt, prompt_file;  // "-": stdin
+    std::optional<std::vector<int>> prompt_ids;
+    ConversationOptions chat;
+    bool no_special = false, ignore_eos = false;
+    int max_tokens = -1;
+    SamplingOptions sampling;
     std::vector<std::string> stops;
     bool logprobs = false, json = false, quiet = false, compare_plain = false;
+};
+
+struct ChatOptions {
+    ModelOptions model;
+    std::optional<std::string> system, chat_template;
+    int max_tokens = -1;  // of an answer
+    SamplingOptions sampling;
+    bool stats = false, shade = false;
 };
 
 struct InfoOptions {
@@ -103,6 +117,16 @@ struct CompareOptions {
     bool json = false, quiet = false;
 };
 
+struct ServeOptions {
+    ModelOptions model;
+    std::string host = "127.0.0.1";
+    int port = 8080;
+    std::optional<std::string> api_key, alias;
+    int parallel = 4, keep = 4, drain_seconds = 30;
+    std::vector<std::string> hosts, origins;  // further ones that are let in
+    bool quiet = false;
+};
+
 struct TokenizeOptions {
     std::optional<std::string> model, prompt, prompt_file, strings, decode;
     bool no_special = false, counts = false, json = false;
@@ -119,6 +143,7 @@ struct RenderOptions {
 struct CommandLine {
     std::string text;  // help or the version, to be shown
     std::optional<GenerateOptions> generate;
+    std::optional<ChatOptions> chat;
     std::optional<TokenizeOptions> tokenize;
     std::optional<RenderOptions> render;
     std::optional<InfoOptions> info;
@@ -128,6 +153,7 @@ struct CommandLine {
     std::optional<ConvertOptions> convert;
     std::optional<BenchOptions> bench;
     std::optional<CompareOptions> compare;
+    std::optional<ServeOptions> serve;
 };
 
 // Throws UsageError.

@@ -53,8 +53,8 @@ void add_prompt(CLI::App& app, std::optional<std::string>& prompt,
     app.add_option("-f,--file", file, "file with the prompt; - is stdin")->type_name("FILE");
 }
 
-void add_chat(CLI::App& app, GenerateOptions& options) {
-    ChatOptions& chat = options.chat;
+void add_conversation(CLI::App& app, GenerateOptions& options) {
+    ConversationOptions& chat = options.chat;
     app.add_flag("--chat", chat.on, "wrap the prompt in the model's chat template");
     app.add_option("--system", chat.system, "with --chat: what the model is told first")
         ->type_name("TEXT");

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <system_error>
 
 #include "core/error.h"
@@ -24,11 +26,16 @@ constexpr char kClearLine[] = "\r\033[K";
 
 // Read in a signal handler, so all of them are free of locks.
 std::atomic<bool> ends_cleanly = false, line_shown = false;
+std::atomic<bool> notes_interrupts = false, interrupt = false;
 std::atomic<int> noted_signal = 0;
 
 bool pipe_was_ignored = false;
 
 void on_signal(int signal) {
+    if (signal == SIGINT && notes_interrupts) {
+        interrupt = true;
+        return;
+    }
     int none = 0;
     if (ends_cleanly && noted_signal.compare_exchange_strong(none, signal)) return;
     if (line_shown) (void)!::write(STDERR_FILENO, kClearLine, sizeof(kClearLine) - 1);
@@ -42,11 +49,6 @@ void handle(int signal) {
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
-}
-
-// The text as it is safe to show where `stream` is a terminal, else as it is.
-std::string shown_on(std::FILE* stream, const std::string& text) {
-    return ::isatty(::fileno(stream)) ? printable(text, "\n\t", "\xEF\xBF\xBD") : text;
 }
 
 std::string read_all(std::FILE* file, const std::string& name) {
@@ -77,6 +79,18 @@ void end_cleanly_on_signals() {
     ends_cleanly = true;
 }
 
+void note_interrupts() {
+    notes_interrupts = true;
+}
+
+bool interrupt_noted() {
+    return interrupt;
+}
+
+void forget_interrupt() {
+    interrupt = false;
+}
+
 int interrupted() {
     const int signal = noted_signal.load();
     return signal == 0 ? 0 : 128 + signal;
@@ -101,19 +115,44 @@ void ProgressLine::clear() {
     shown_ = line_shown = false;
 }
 
+std::string shown_on(std::FILE* stream, const std::string& text) {
+    return ::isatty(::fileno(stream)) ? printable(text, "\n\t", "\xEF\xBF\xBD") : text;
+}
+
+bool has_colors(std::FILE* stream) {
+    const char* kind = std::getenv("TERM");
+    return ::isatty(::fileno(stream)) && !std::getenv("NO_COLOR") &&
+           !(kind && std::string_view(kind) == "dumb");
+}
+
 void print(const std::string& text) {
-    const std::string shown = shown_on(stdout, text);
-    if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
+    print_bytes(shown_on(stdout, text));
+}
+
+void print_bytes(const std::string& bytes) {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() &&
         std::fflush(stdout) == 0)
         return;
     const int error = errno;
     const std::string why = "stdout: " + std::generic_category().message(error);
     if (error == EPIPE) throw ReaderGone(why);
-    throw Error(why);
+    throw OutputError(why);
 }
 
 void tell(const std::string& text) {
     std::fputs(shown_on(stderr, text).c_str(), stderr);
+}
+
+void tell_note(const std::string& line) {
+    const bool dim = has_colors(stderr);
+    std::fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", shown_on(stderr, line).c_str(),
+                 dim ? "\033[0m" : "");
+}
+
+void tell_error(std::string message) {
+    constexpr size_t kMaxBytes = 2000;
+    if (message.size() > kMaxBytes) message = message.substr(0, kMaxBytes) + "...";
+    std::fprintf(stderr, "aerie: %s\n", printable(message).c_str());
 }
 
 void print_op_times(Backend& backend) {

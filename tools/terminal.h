@@ -1,6 +1,7 @@
 // What the commands share towards the user: progress, output, input, signals.
 #pragma once
 
+#include <cstdio>
 #include <string>
 
 #include "backend/backend.h"
@@ -19,9 +20,18 @@ void end_cleanly_on_signals();
 // 0, or the exit code of the signal that was noted.
 int interrupted();
 
-// The reader of stdout has gone: nothing to say, and nobody to say it to.
-struct ReaderGone : Error {
+// From here on Ctrl-C ends nothing: it is noted, for the command to stop what it is at.
+void note_interrupts();
+bool interrupt_noted();  // since the last call of
+void forget_interrupt();
+
+// What the command puts out cannot be written.
+struct OutputError : Error {
     using Error::Error;
+};
+// The reader of stdout has gone: nothing to say, and nobody to say it to.
+struct ReaderGone : OutputError {
+    using OutputError::OutputError;
 };
 // Ends the program by SIGPIPE, as those do that never asked; returns if that is ignored here.
 void end_by_broken_pipe();
@@ -40,11 +50,22 @@ class ProgressLine {
     bool shown_;
 };
 
+// The text as it is safe to show where `stream` is a terminal, else as it is.
+std::string shown_on(std::FILE* stream, const std::string& text);
+// A terminal that shows colours, for a user who wants to see them (NO_COLOR).
+bool has_colors(std::FILE* stream);
+
 // To stdout, at once: on a terminal without characters that it would obey, elsewhere every byte.
-// Throws Error where the disk is full, ReaderGone.
+// Throws OutputError where the disk is full, ReaderGone.
 void print(const std::string& text);
+// Every byte of what is safe.
+void print_bytes(const std::string& bytes);
 // To stderr, likewise; that it cannot be written is no error.
 void tell(const std::string& text);
+// A line beside the matter, dim where there are colours.
+void tell_note(const std::string& line);
+// A line of error. Messages quote files and arguments, which may hold anything.
+void tell_error(std::string message);
 
 // A table of times by op on stderr, the longest first; says so where the device cannot tell.
 void print_op_times(Backend& backend);

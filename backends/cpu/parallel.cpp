@@ -29,7 +29,7 @@ uint32_t wait_while(const std::atomic<uint32_t>& value, uint32_t old, int spins)
         pause();
     }
     for (;;) {
-        value.wait(old, std::memory_order_acquire);
+        platform::sleep_while(value, old);
         const uint32_t now = value.load(std::memory_order_acquire);
         if (now != old) return now;
     }
@@ -61,7 +61,7 @@ Pool::~Pool() {
 void Pool::stop() {
     stopping_.store(true);
     calls_.fetch_add(1);
-    calls_.notify_all();
+    platform::wake_all(calls_);
     for (std::thread& worker : workers_) worker.join();
 }
 
@@ -71,7 +71,7 @@ void Pool::share(int parts, Job job) {
     const uint64_t number = (unclaimed_.load(std::memory_order_relaxed) >> 32) + 1;
     unclaimed_.store(number << 32 | uint64_t(parts), std::memory_order_release);
     calls_.fetch_add(1);
-    calls_.notify_all();
+    platform::wake_all(calls_);
     take_parts(0);
     for (uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
         wait_while(unfinished_, left, spins_);
@@ -94,7 +94,7 @@ void Pool::take_parts(int thread) {
                                               std::memory_order_acquire))
             continue;
         run_part(int(seen & kParts) - 1, thread);
-        if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_one();
+        if (unfinished_.fetch_sub(1) == 1) platform::wake_one(unfinished_);
         seen = unclaimed_.load(std::memory_order_acquire);
     }
 }

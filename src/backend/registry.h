@@ -1,6 +1,7 @@
 // Which devices this binary can use. The only place (besides CMake) that names backends.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -12,9 +13,9 @@
 namespace aerie {
 
 struct DeviceOptions {
-    int threads = 0;         // CPU: 0 means one per core
-    std::string cache = {};  // folder for what a GPU's driver compiles; empty: not kept
-    bool profile = false;    // measure each op; slower
+    int threads = 0;                   // CPU: 0 means one per core
+    std::filesystem::path cache = {};  // folder for what a GPU's driver compiles; empty: not kept
+    bool profile = false;              // measure each op; slower
     // Of work that takes long.
     std::function<void(const std::string&)> on_progress = {};
 };

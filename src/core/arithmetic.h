@@ -7,6 +7,10 @@
 
 namespace aerie {
 
+// Another one where the same weights and ids give other bits than they did: what was computed and
+// saved before is of no use then.
+constexpr int kArithmeticVersion = 1;
+
 // 1 / x of a positive, normal x below 2^125, within 2 units in the last place. Newton's method.
 float reciprocal(float x);
 

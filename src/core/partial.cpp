@@ -51,7 +51,8 @@ Partial::Partial(const fs::path& place, Kind kind) : place_(place), kind_(kind) 
     constexpr int kTries = 8;
     remove_abandoned_beside(place);
     for (int tries = 0; tries < kTries; ++tries) {
-        path_ = place.string() + kMark + random_digits();
+        path_ = place;
+        path_ += kMark + random_digits();
         const int error = platform::make_claimed(path_, kind == Kind::folder, handle_);
         if (error == 0) return;
         if (error != EEXIST && error != EAGAIN) fail(error);

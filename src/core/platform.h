@@ -2,12 +2,14 @@
 // platform_windows.cpp.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace aerie::platform {
@@ -73,9 +75,21 @@ size_t peak_memory_bytes();  // that this process has had
 // would else stay beside the weights made of it.
 void return_freed_memory();
 
+// Sleeps while the value is `old`; may wake for nothing. Who changes the value wakes those that
+// sleep.
+void sleep_while(const std::atomic<uint32_t>& value, uint32_t old);
+void wake_one(std::atomic<uint32_t>& value);
+void wake_all(std::atomic<uint32_t>& value);
+
+std::filesystem::path path_of(std::string_view utf8);
+
 std::tm local_time();  // now, by the clock of this place
 
-std::filesystem::path program();       // this program's file; empty: not known
+std::filesystem::path program();  // this program's file; empty: not known
+std::filesystem::path library();  // the file that this code lies in: a library's, or the program's
 std::filesystem::path cache_folder();  // of the user, for all programs; empty: not known
+std::filesystem::path home_folder();   // of the user; empty: not known
+// The path that an environment variable holds; empty: there is none.
+std::filesystem::path path_variable(const std::string& name);
 
 }  // namespace aerie::platform

@@ -1,4 +1,5 @@
 // Linux, and what other systems have in common with it.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -34,11 +35,6 @@ int descriptor(const Handle& handle) {
 // 0, or why the bytes may not be on the disk. Some file systems cannot say, and answer EINVAL.
 int flush_descriptor(int file) {
     return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno;
-}
-
-fs::path variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
 }
 
 }  // namespace
@@ -172,6 +168,18 @@ void return_freed_memory() {
 #endif
 }
 
+void sleep_while(const std::atomic<uint32_t>& value, uint32_t old) {
+    value.wait(old, std::memory_order_acquire);
+}
+
+void wake_one(std::atomic<uint32_t>& value) {
+    value.notify_one();
+}
+
+void wake_all(std::atomic<uint32_t>& value) {
+    value.notify_all();
+}
+
 std::tm local_time() {
     const std::time_t now = std::time(nullptr);
     std::tm shown = {};
@@ -179,17 +187,37 @@ std::tm local_time() {
     return shown;
 }
 
+fs::path path_of(std::string_view utf8) {
+    return fs::path(utf8);
+}
+
 fs::path program() {
     std::error_code ignored;
     return fs::read_symlink("/proc/self/exe", ignored);
 }
 
+fs::path library() {
+    Dl_info info = {};
+    if (::dladdr(reinterpret_cast<const void*>(&library), &info) == 0 || !info.dli_fname) return {};
+    std::error_code ignored;
+    return fs::canonical(info.dli_fname, ignored);
+}
+
 // $XDG_CACHE_HOME or ~/.cache.
 fs::path cache_folder() {
-    const fs::path cache = variable("XDG_CACHE_HOME");
+    const fs::path cache = path_variable("XDG_CACHE_HOME");
     if (cache.is_absolute()) return cache;  // others are invalid, says the specification
-    const fs::path home = variable("HOME");
+    const fs::path home = home_folder();
     return home.is_absolute() ? home / ".cache" : fs::path();
+}
+
+fs::path home_folder() {
+    return path_variable("HOME");
+}
+
+fs::path path_variable(const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value ? value : "";
 }
 
 }  // namespace aerie::platform

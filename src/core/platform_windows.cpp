@@ -1,4 +1,4 @@
-// Windows, from 8 on. Compiled in CI; nobody has run it yet.
+// Windows, from 8 on. CI runs it under Wine.
 #define WIN32_LEAN_AND_MEAN
 #define NOMINMAX
 #define PSAPI_VERSION 2
@@ -178,6 +178,21 @@ size_t peak_memory_bytes() {
 
 void return_freed_memory() {}  // it does
 
+// Not std::atomic's own wait: where it has no futex, that of g++ 12 misses a call between its look
+// at the value and its sleep (its PR 104928).
+void sleep_while(const std::atomic<uint32_t>& value, uint32_t old) {
+    static_assert(sizeof(value) == sizeof(old));
+    ::WaitOnAddress(const_cast<std::atomic<uint32_t>*>(&value), &old, sizeof(old), INFINITE);
+}
+
+void wake_one(std::atomic<uint32_t>& value) {
+    ::WakeByAddressSingle(&value);
+}
+
+void wake_all(std::atomic<uint32_t>& value) {
+    ::WakeByAddressAll(&value);
+}
+
 std::tm local_time() {
     const std::time_t now = std::time(nullptr);
     std::tm shown = {};
@@ -185,15 +200,44 @@ std::tm local_time() {
     return shown;
 }
 
-fs::path program() {
+fs::path path_of(std::string_view utf8) {
+    return fs::path(std::u8string(utf8.begin(), utf8.end()));
+}
+
+namespace {
+
+// Of nothing: the program.
+fs::path file_of(HMODULE module) {
     wchar_t path[32768];
-    const DWORD length = ::GetModuleFileNameW(nullptr, path, DWORD(std::size(path)));
+    const DWORD length = ::GetModuleFileNameW(module, path, DWORD(std::size(path)));
     return fs::path(path, path + length);
 }
 
+}  // namespace
+
+fs::path program() {
+    return file_of(nullptr);
+}
+
+fs::path library() {
+    HMODULE module = nullptr;
+    const DWORD how =
+        GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    if (!::GetModuleHandleExW(how, reinterpret_cast<const wchar_t*>(&library), &module)) return {};
+    return file_of(module);
+}
+
 fs::path cache_folder() {
-    const wchar_t* local = ::_wgetenv(L"LOCALAPPDATA");
-    return local ? local : L"";
+    return path_variable("LOCALAPPDATA");
+}
+
+fs::path home_folder() {
+    return path_variable("USERPROFILE");
+}
+
+fs::path path_variable(const std::string& name) {
+    const wchar_t* value = ::_wgetenv(path_of(name).c_str());
+    return value ? value : L"";
 }
 
 }  // namespace aerie::platform

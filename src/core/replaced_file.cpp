@@ -23,15 +23,19 @@ ReplacedFile::ReplacedFile(const fs::path& path) : path_(path) {
 }
 
 void ReplacedFile::commit(std::string_view bytes) const {
-    if (!is_regular_) return write_directly(bytes);
+    commit([&](const Write& write) { write(bytes); });
+}
+
+void ReplacedFile::commit(const std::function<void(const Write&)>& produce) const {
+    if (!is_regular_) return write_directly(produce);
     Partial partial(path_, Partial::Kind::file);
-    partial.write(bytes);
+    produce([&](std::string_view bytes) { partial.write(bytes); });
     partial.finish();
 }
 
-void ReplacedFile::write_directly(std::string_view bytes) const {
+void ReplacedFile::write_directly(const std::function<void(const Write&)>& produce) const {
     std::ofstream stream(path_, std::ios::binary | std::ios::trunc);
-    stream << bytes;
+    produce([&](std::string_view bytes) { stream << bytes; });
     if (!stream.flush()) fail(errno);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string_view>
 
 namespace aerie {
@@ -14,10 +15,13 @@ class ReplacedFile {
     explicit ReplacedFile(const std::filesystem::path& path);
 
     void commit(std::string_view bytes) const;  // throws Error
+    // Bytes that come in pieces: `produce` calls what it is given with each.
+    using Write = std::function<void(std::string_view)>;
+    void commit(const std::function<void(const Write&)>& produce) const;
 
   private:
     [[noreturn]] void fail(int error) const;
-    void write_directly(std::string_view bytes) const;
+    void write_directly(const std::function<void(const Write&)>& produce) const;
 
     std::filesystem::path path_;
     bool is_regular_ = true;

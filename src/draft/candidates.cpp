@@ -23,6 +23,7 @@ Expansion dynamic_expansion(const TreeShape& shape, bool sum_values) {
 TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending,
                   NodeList* entries) {
     TokenTree tree(pending);
+    tree.values = {0};
     if (entries) *entries = {-1};
     NodeList node_of;  // of each kept entry; -1: dropped
     for (int index : kept) {
@@ -38,6 +39,7 @@ TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pe
         node_of.push_back(parent < 0 ? -1 : tree.size());
         if (parent < 0) continue;
         tree.add(candidate.token, parent);
+        tree.values.push_back(candidate.value);
         if (entries) entries->push_back(index);
     }
     return tree;

@@ -116,6 +116,14 @@ class ChosenTrees final : public GrownDrafter, CostAware {
             if (positions == 0) policy.begin_text();
             State::truncate(positions);
         }
+        void save(SaveSink& to) const override {
+            State::save(to);
+            policy.save(to);
+        }
+        void load(SaveSource& from) override {
+            State::load(from);
+            policy.load(from);
+        }
 
         TreePolicy policy;
     };

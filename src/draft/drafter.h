@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backend/backend.h"
+#include "core/saved.h"
 #include "draft/cycle_costs.h"
 #include "draft/drawn.h"
 #include "draft/noise_rows.h"
@@ -32,6 +33,10 @@ class DraftState {
     virtual void truncate(int positions) = 0;
     // Of another text that begins with the same `positions` tokens. It may know less of them.
     virtual std::unique_ptr<DraftState> fork(int positions) const = 0;
+    // To a file, and in the place of a new text's from one that the same drafter wrote. Throw
+    // Error.
+    virtual void save(SaveSink& to) const = 0;
+    virtual void load(SaveSource& from) = 0;
 };
 
 // True features of the positions first, first + 1, ... of a text; in order and without gaps.

@@ -107,6 +107,25 @@ std::unique_ptr<DraftState> GrownDrafter::State::fork(int positions) const {
     return other;
 }
 
+void GrownDrafter::State::save(SaveSink& to) const {
+    for (int count : {first, read, waiting}) to.value(int32_t(count));
+    pages.save(to, read - first);
+    const Tensor backlog = drafter.tensors_[size_t(pages.sequence())].backlog;
+    save_rows(drafter.be_, backlog.row_range(0, waiting), to);
+    softness.save(to);
+}
+
+void GrownDrafter::State::load(SaveSource& from) {
+    const Tensor backlog = drafter.tensors_[size_t(pages.sequence())].backlog;
+    const int slots = pages.most_slots() - drafter.reach_.draft_slots;
+    first = from.value<int32_t>(0, INT_MAX / 2, "where the drafts begin");
+    read = from.value<int32_t>(first, first + slots, "what the drafter knows");
+    waiting = from.value<int32_t>(0, backlog.rows, "what the drafter has not read");
+    pages.load(from, read - first);
+    load_rows(drafter.be_, backlog.row_range(0, waiting), from);
+    softness.load(from);
+}
+
 void GrownDrafter::observe(const Observed& observed) {
     const int count = observed.features.rows;
     State& state = static_cast<State&>(observed.state);

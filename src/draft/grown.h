@@ -75,6 +75,8 @@ class GrownDrafter : public Drafter {
         int positions() const override;
         void truncate(int positions) override;
         std::unique_ptr<DraftState> fork(int positions) const override;
+        void save(SaveSink& to) const override;
+        void load(SaveSource& from) override;
 
         const GrownDrafter& drafter;
         KvPages pages;

@@ -98,4 +98,17 @@ void LearnedSoftness::learn(const Verified& verified) {
         if (cost(index) < cost(in_use_)) in_use_ = index;
 }
 
+void LearnedSoftness::save(SaveSink& to) const {
+    for (double loss : loss_) to.value(loss);
+    to.value(int32_t(in_use_));
+}
+
+void LearnedSoftness::load(SaveSource& from) {
+    constexpr double kMostLoss = 1e15;
+    for (double& loss : loss_) loss = from.value(0.0, kMostLoss, "what drafts have taught");
+    in_use_ = from.value<int32_t>(0, kValues - 1, "the softness in use");
+    table_.clear();
+    total_ = {};
+}
+
 }  // namespace aerie

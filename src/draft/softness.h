@@ -31,6 +31,9 @@ class LearnedSoftness {
     };
     const Losses& losses() const { return total_; }
 
+    void save(SaveSink& to) const;
+    void load(SaveSource& from);  // throws Error
+
   private:
     static constexpr int kValues = 21, kFirst = kValues / 2;
 

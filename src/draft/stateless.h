@@ -17,6 +17,8 @@ class StatelessDrafter : public Drafter {
         int positions() const override { return INT_MAX; }
         void truncate(int) override {}
         std::unique_ptr<DraftState> fork(int) const override { return std::make_unique<State>(); }
+        void save(SaveSink&) const override {}
+        void load(SaveSource&) override {}
     };
 };
 

@@ -17,6 +17,12 @@ NodeList depths(const TokenTree& tree) {
     return depth;
 }
 
+PathTokens path_tokens(const TokenTree& tree, int node) {
+    PathTokens path;
+    for (; node > 0; node = tree.parents[size_t(node)]) path.push_back(tree.tokens[size_t(node)]);
+    return path;
+}
+
 FixedVector<Row, kMaxNodes> verify_rows(const TokenTree& tree, int prefix) {
     FixedVector<Row, kMaxNodes> rows;
     rows.resize(tree.tokens.size());

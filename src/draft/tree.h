@@ -24,6 +24,9 @@ using PathTokens = FixedVector<int, kMaxDepth>;
 struct TokenTree {
     NodeList tokens;
     NodeList parents;
+    // What the drafter gives for each node: the log-probability of its path, 0 for the root. Empty
+    // where it has no opinion.
+    FixedVector<float, kMaxNodes> values;
 
     explicit TokenTree(int pending) : tokens{pending}, parents{-1} {}
     int size() const { return int(tokens.size()); }
@@ -37,6 +40,8 @@ struct TokenTree {
 };
 
 NodeList depths(const TokenTree& tree);  // of each node; the root has 0
+// From a node up to the one below the root.
+PathTokens path_tokens(const TokenTree& tree, int node);
 
 // The rows of a verify pass over `prefix` committed positions: node i at slot prefix + i, seeing
 // its ancestors by logical order.

@@ -258,4 +258,37 @@ void TreePolicy::settle(double tokens, double cost) {
     drafting_ = false;
 }
 
+// No number of a text's lessons is larger.
+constexpr double kMostLesson = 1e12;
+
+// All that a text has taught, in the order of files, each with the least that it can be.
+template <typename Self, typename Visit>
+void TreePolicy::each_lesson(Self& self, const Visit& visit) {
+    const auto estimates = [&](auto& list) {
+        for (auto& estimate : list) {
+            visit(estimate.sum, 0);
+            visit(estimate.weight, 0);
+        }
+    };
+    estimates(self.truth_);
+    for (auto& list : self.confidence_) estimates(list);
+    for (auto* number : {&self.tokens_, &self.time_, &self.share_}) visit(*number, 0);
+    visit(self.rate_, 1);
+    visit(self.trust_, -kMostLesson);
+    visit(self.balance_, -kMostLesson);
+}
+
+void TreePolicy::save(SaveSink& to) const {
+    each_lesson(*this, [&](double number, double) { to.value(number); });
+    to.value(int32_t(was_plain_));
+}
+
+void TreePolicy::load(SaveSource& from) {
+    begin_text();
+    each_lesson(*this, [&](double& number, double least) {
+        number = from.value(least, kMostLesson, "what drafts have taught");
+    });
+    was_plain_ = from.value<int32_t>(0, 1, "the last cycle") == 1;
+}
+
 }  // namespace aerie

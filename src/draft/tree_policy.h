@@ -45,6 +45,9 @@ class TreePolicy final : public FrontierPolicy {
     // that the target chose after the last of them.
     void learn(const TokenTree& tree, std::span<const int> accepted, int next);
 
+    void save(SaveSink& to) const;
+    void load(SaveSource& from);  // throws Error
+
     double balance() const { return balance_; }  // what drafting may lose before it must stop
 
   private:
@@ -59,6 +62,8 @@ class TreePolicy final : public FrontierPolicy {
     void offer(int entry);
     NodeList likeliest() const;
     int best_count(const NodeList& entries) const;
+    template <typename Self, typename Visit>
+    static void each_lesson(Self& self, const Visit& visit);
     double row_cost(int nodes) const;
     double expected(int depth, int rank) const;
     double gain_below(double probability, int depth) const;

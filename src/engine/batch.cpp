@@ -2,7 +2,6 @@
 #include "engine/batch.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 #include "core/float_environment.h"
@@ -63,14 +62,16 @@ Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
     tensors_of(text).noise.begin(text.sampling().seed, length);
     const bool with_noise = text.sampling().filters.temperature > 0;
     if (with_noise) tensors_of(text).noise.rows(be_, 1);
-    const int pending = sample(count - 1, 1, rules_of(text), with_noise)[0];
+    unedited_.clear();
+    edit_logits(text, text.tokens(), 0);
+    Turn turn{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
     const int root = 0;
-    Turn turn{{pending}, read_logprobs(text, {&root, 1}, 0, {&pending, 1})};
+    read_logprobs(text, {&root, 1}, 0, turn);
     text.put_out(turn.tokens);
     observe(text, first, t_.features.row_range(0, count), true);
     text.commit(count);
     Stopwatch watch(limits_.clock, seconds_.draft);
-    drafter_.prepare({text.draft(), text.tokens()});
+    if (text.answer().drafts) drafter_.prepare({text.draft(), text.tokens()});
     return turn;
 }
 
@@ -79,11 +80,13 @@ void Batch::propose(std::span<Cycle> cycles) {
     Stopwatch watch(limits_.clock, seconds_.draft);
     for (Cycle& cycle : cycles) {
         Sequence& text = *cycle.text;
+        cycle.drawn.clear();
         NoiseRows& noise = tensors_of(text).noise;
         noise.begin(text.sampling().seed, text.committed() + 1);
+        cycle.tree = TokenTree(text.pending());
+        if (!text.answer().drafts) continue;
         DraftRequest request{text.draft(), text.tokens(), rules_of(text),
                              text.sampling().filters.temperature};
-        cycle.drawn.clear();
         if (request.temperature > 0) {
             cycle.drawn.rule = text.rule();
             cycle.drawn.seed = text.sampling().seed;
@@ -113,6 +116,7 @@ void Batch::verify(std::span<Cycle> cycles) {
         forward(rows_, int(rows_.size()));
     }
     Stopwatch watch(limits_.clock, seconds_.sample);
+    edit_logits(cycles);
     choose(cycles);
     verify_seconds_ = seconds_.target() - before;
 }
@@ -155,16 +159,17 @@ void Batch::commit(Cycle& cycle, int first) {
     Turn turn;
     for (int node : nodes.subspan(1)) turn.tokens.push_back(cycle.tree.tokens[size_t(node)]);
     turn.tokens.push_back(cycle.path.next);
-    turn.logprobs = read_logprobs(text, nodes, first, turn.tokens);
+    read_logprobs(text, nodes, first, turn);
 
     const int position = text.committed();
     text.put_out(turn.tokens);
     observe(text, position, features_of(text, nodes, first), false);
-    drafter_.learn(
-        {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
+    if (text.answer().drafts)
+        drafter_.learn(
+            {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
     text.commit(int(nodes.size()));
     cycle.drawn.clear();
-    cycle.turn = turn;
+    cycle.turn = std::move(turn);
 }
 
 // Those that the pass computed for these nodes, in one tensor.
@@ -276,21 +281,8 @@ std::span<const int> Batch::sample(int first, int count, const Rules& rules, boo
     return choices;
 }
 
-DepthList<float> Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
-                                      std::span<const int> tokens) {
-    DepthList<float> logprobs;
-    if (!text.with_logprobs()) return logprobs;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-        be_.read(t_.logits.row_range(first + nodes[i], 1), logits_.data());
-        const double logprob = log_probability(logits_, tokens[i]);
-        if (std::isnan(logprob))
-            throw Error("the model computed NaN or infinity; its weights are damaged");
-        logprobs.push_back(float(logprob));
-    }
-    return logprobs;
-}
-
 void Batch::observe(Sequence& text, int first, Tensor features, bool is_prompt) {
+    if (!text.answer().drafts) return;  // it is shown them when it is asked again
     Stopwatch watch(limits_.clock, seconds_.draft);
     drafter_.observe({text.draft(), text.tokens(), first, features, is_prompt});
 }

@@ -22,8 +22,11 @@ struct BatchLimits {
     int context = 0;  // most tokens of prompt and output of a text together
     DType kv = DType::F16;
     int prefill_rows = kPrefillRows;
-    int texts = 1;  // at a time
+    int texts = 1;  // in one pass
+    int kept = 0;   // that there are, passed at a time or not; 0: as many
     Clock clock = steady_seconds;
+
+    int sequences() const { return std::max(texts, kept); }
 
     int pass_rows() const { return std::max(prefill_rows, texts * kMaxNodes); }
 };
@@ -33,6 +36,7 @@ struct BatchLimits {
 struct Turn {
     DepthList<int> tokens;
     DepthList<float> logprobs;
+    std::vector<TokenLogprob> alternatives;  // the same number in the place of each token
 };
 
 // What a cycle makes of one text.
@@ -102,6 +106,9 @@ class Batch {
     void begin_choices(Sequence& text);
     Rules rules_of(Sequence& text);
     Tensor rule_rows(std::span<const Cycle> cycles);
+    void edit_logits(std::span<const Cycle> cycles);
+    void edit_logits(const Sequence& text, std::span<const int> tokens, int row);
+    std::span<const float> raw_logits(int row);
     void choose(std::span<Cycle> cycles);
     void choose_by_noise(std::span<Cycle> cycles);
     void choose_by_ratio(Cycle& cycle, int first);
@@ -111,8 +118,7 @@ class Batch {
     void commit(Cycle& cycle, int first);
     Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
     void observe(Sequence& text, int first, Tensor features, bool is_prompt);
-    DepthList<float> read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
-                                   std::span<const int> tokens);
+    void read_logprobs(const Sequence& text, std::span<const int> nodes, int first, Turn& turn);
 
     Backend& be_;
     Target& target_;
@@ -128,7 +134,10 @@ class Batch {
     std::vector<int> choices_;   // the newest
     std::vector<KvMove> moves_;  // of the newest commit
     std::vector<float> logits_;  // of one row, as the host reads it
-    int first_scored_ = 0;       // row of the newest pass whose logits are the first
+    // [row of logits]: what the model said, where a text edits it and wants logprobs; else empty.
+    std::vector<std::vector<float>> unedited_;
+    std::vector<int> edited_text_;  // as an edit is shown it
+    int first_scored_ = 0;          // row of the newest pass whose logits are the first
     PhaseSeconds seconds_;
     double verify_seconds_ = 0;  // of the newest target pass and its choices
 };

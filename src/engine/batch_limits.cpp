@@ -7,7 +7,7 @@ namespace aerie {
 
 KvShape kv_shape(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach) {
     return {config.layers, config.kv_columns(), limits.kv, limits.context + reach.nodes,
-            limits.texts};
+            limits.sequences()};
 }
 
 TargetLimits target_limits(const BatchLimits& limits) {
@@ -35,10 +35,10 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(logits, DType::F32, nodes, config.vocab);
     plan.add(ids, DType::I32, 1, nodes);
     plan.add(rules, DType::I32, nodes, kRowChoiceInts);
-    plan.add(seen, DType::I32, limits.texts, config.vocab);
-    plan.add(noise, DType::F32, limits.texts * depths, config.vocab);
+    plan.add(seen, DType::I32, limits.sequences(), config.vocab);
+    plan.add(noise, DType::F32, limits.sequences() * depths, config.vocab);
     plan.add(moves, DType::I32, limits.texts * depths, kKvMoveInts);
-    texts.resize(size_t(limits.texts));
+    texts.resize(size_t(limits.sequences()));
     for (OfText& text : texts) {
         plan.add(text.accepted_features, DType::F32, depths, feature_columns);
         plan.add(text.index, DType::I32, 1, depths);

@@ -5,17 +5,6 @@
 
 namespace aerie {
 
-namespace {
-
-// From below the root to a node, its own included.
-PathTokens path_tokens(const TokenTree& tree, int node) {
-    PathTokens path;
-    for (; node > 0; node = tree.parents[size_t(node)]) path.push_back(tree.tokens[size_t(node)]);
-    return path;
-}
-
-}  // namespace
-
 // `first`: of the cycle's rows in the pass.
 void Batch::choose_by_ratio(Cycle& cycle, int first) {
     const Drawn& drawn = cycle.drawn;

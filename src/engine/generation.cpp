@@ -17,29 +17,38 @@ const char* name(FinishReason reason) {
     return "?";
 }
 
-Generation::Generation(Session& session, const Tokenizer& tokenizer, const Request& request)
-    : session_(session), request_(request), stream_(tokenizer, request.stops) {
-    const int room = session.context() - int(request.prompt.size());
+Generation::Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer,
+                       const Request& request)
+    : batch_(batch), request_(request), stream_(tokenizer, request.stops) {
+    const int room = batch.limits().context - int(request.prompt.size());
     max_tokens_ = request.max_tokens < 0 ? room : std::min(room, request.max_tokens);
-    session.begin(request.sampling, request.with_logprobs);
+    cycle_.text = &text;
+    result_.reused = text.begin(request.prompt, request.answer);
 }
 
+Generation::Generation(Session& session, const Tokenizer& tokenizer, const Request& request)
+    : Generation((session.begin(request.answer), session.batch()), session.text(), tokenizer,
+                 request) {}
+
 bool Generation::step() {
-    if (request_.max_tokens == 0) return false;
+    if (has_ended_ || request_.max_tokens == 0) return false;
     const double start = steady_seconds();
     if (!has_begun_) {
         has_begun_ = true;
-        const bool more = take(session_.prefill(request_.prompt, request_.cancelled));
-        prefill_ = session_.seconds();
+        cycle_.turn = batch_.prefill(*cycle_.text, request_.cancelled);
+        const bool more = take(cycle_.turn);
         result_.stats.prefill_seconds = steady_seconds() - start;
         return more;
     }
-    const size_t before = result_.ids.size();
-    const TokenTree& tree = session_.propose();
-    const Path path = accept(tree, session_.verify(tree));
-    const bool more = take(session_.commit(tree, path));
-    count_cycle(tree, path, int(result_.ids.size() - before));
-    count_time(start);
+    const PhaseSeconds before = batch_.seconds();
+    const size_t ids_before = result_.ids.size();
+    batch_.propose({&cycle_, 1});
+    batch_.verify({&cycle_, 1});
+    cycle_.path = accept(cycle_.tree, cycle_.choices);
+    batch_.commit({&cycle_, 1});
+    const bool more = take(cycle_.turn);
+    count_cycle(int(result_.ids.size() - ids_before));
+    count_time(start, before);
     return more;
 }
 
@@ -47,19 +56,28 @@ bool Generation::step() {
 bool Generation::take(const Turn& turn) {
     if (turn.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
     for (size_t i = 0; i < turn.tokens.size(); ++i)
-        if (!push(turn.tokens[i], turn.logprobs.empty() ? nullptr : &turn.logprobs[i]))
-            return false;
+        if (!push(turn, i)) return false;
     if (request_.cancelled && request_.cancelled()) return end(FinishReason::cancelled);
     return true;
 }
 
-bool Generation::push(int token, const float* logprob) {
+// The turn's i-th token.
+bool Generation::push(const Turn& turn, size_t i) {
+    const int token = turn.tokens[i];
+    const bool is_drafted = i + 1 < turn.tokens.size();
+    result_.origins.push_back(result_.ids.empty() ? Origin{Origin::Kind::after_prompt}
+                              : is_drafted        ? Origin{Origin::Kind::from_draft, int(i) + 1}
+                                                  : Origin{Origin::Kind::from_target});
     result_.ids.push_back(token);
-    if (logprob) result_.logprobs.push_back(*logprob);
+    if (!turn.logprobs.empty()) result_.logprobs.push_back(turn.logprobs[i]);
+    const size_t others = turn.alternatives.size() / turn.tokens.size();
+    const auto first = turn.alternatives.begin() + ptrdiff_t(i * others);
+    result_.alternatives.insert(result_.alternatives.end(), first, first + ptrdiff_t(others));
     if (std::count(request_.eos_ids.begin(), request_.eos_ids.end(), token))
         return end(FinishReason::stop);
     say(stream_.push(token));
     if (stream_.stopped()) {
+        has_ended_ = true;
         result_.finish = FinishReason::stop;
         return false;
     }
@@ -67,6 +85,7 @@ bool Generation::push(int token, const float* logprob) {
 }
 
 bool Generation::end(FinishReason reason) {
+    has_ended_ = true;
     result_.finish = reason;
     say(stream_.finish());
     return false;
@@ -77,26 +96,28 @@ void Generation::say(const std::string& text) {
     if (request_.on_text && !text.empty()) request_.on_text(text);
 }
 
-// Books what a cycle put out: `emitted` tokens, the last of which may be the target's bonus token.
-void Generation::count_cycle(const TokenTree& tree, const Path& path, int emitted) {
+// Books what the newest cycle put out: `emitted` tokens, the last of which may be the target's
+// bonus token.
+void Generation::count_cycle(int emitted) {
     Stats& stats = result_.stats;
     ++stats.cycles;
-    stats.plain_cycles += tree.size() == 1;
-    stats.cycle_nodes += tree.size();
+    stats.plain_cycles += cycle_.tree.size() == 1;
+    stats.cycle_nodes += cycle_.tree.size();
     stats.cycle_tokens += emitted;
-    const int accepted = std::min(int(path.nodes.size()) - 1, emitted);
+    const int accepted = std::min(int(cycle_.path.nodes.size()) - 1, emitted);
     if (int(stats.accepted_by_depth.size()) < accepted)
         stats.accepted_by_depth.resize(size_t(accepted));
     for (int depth = 0; depth < accepted; ++depth) ++stats.accepted_by_depth[size_t(depth)];
 }
 
-void Generation::count_time(double since) {
+// Other texts may have had their turns in the batch between two cycles.
+void Generation::count_time(double since, const PhaseSeconds& before) {
     Stats& stats = result_.stats;
+    const PhaseSeconds& now = batch_.seconds();
     stats.decode_seconds += steady_seconds() - since;
-    const PhaseSeconds& total = session_.seconds();
-    stats.draft_seconds = total.draft - prefill_.draft;
-    stats.verify_seconds = total.verify - prefill_.verify;
-    stats.sample_seconds = total.sample - prefill_.sample;
+    stats.draft_seconds += now.draft - before.draft;
+    stats.verify_seconds += now.verify - before.verify;
+    stats.sample_seconds += now.sample - before.sample;
     stats.host_seconds =
         stats.decode_seconds - stats.draft_seconds - stats.verify_seconds - stats.sample_seconds;
 }

@@ -13,11 +13,10 @@ namespace aerie {
 
 struct Request {
     std::vector<int> prompt;
-    Sampling sampling;
+    AnswerOptions answer;
     int max_tokens = -1;             // -1: to the end of the context
     std::vector<int> eos_ids;        // any of these ends the text
     std::vector<std::string> stops;  // so does any of these in it
-    bool with_logprobs = false;
     // Called with text as it becomes final; whole UTF-8 characters. May be empty.
     std::function<void(const std::string&)> on_text;
     std::function<bool()> cancelled;  // asked at least once a cycle. May be empty.
@@ -44,10 +43,20 @@ struct Stats {
     }
 };
 
+// Where a token comes from. Who chose it is always the target.
+struct Origin {
+    enum class Kind { after_prompt, from_draft, from_target };
+    Kind kind = Kind::from_target;
+    int depth = 0;  // in the tree, of one from a draft
+};
+
 struct GenerationResult {
     std::vector<int> ids;         // includes the EOS or the token that completed a stop string
     std::string text;             // neither of them
+    std::vector<Origin> origins;  // of ids
     std::vector<float> logprobs;  // of ids, if asked for
+    std::vector<TokenLogprob> alternatives;  // the same number in the place of each of ids
+    int reused = 0;                          // positions of the prompt that were not run again
     FinishReason finish = FinishReason::length;
     Stats stats;
 };
@@ -55,8 +64,10 @@ struct GenerationResult {
 // An answer in the making. What ends a text is decided here: EOS, stop strings, limits, cancelling.
 class Generation {
   public:
-    // A new text in this session, which must outlive it. Throws UsageError (prompt, sampling
-    // values).
+    // Of a text that goes on with this prompt, as far as it is not this prompt already. Text and
+    // batch must outlive it. Throws UsageError (prompt, sampling values).
+    Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer, const Request& request);
+    // A new text in this session.
     Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
 
     // The prompt at first, then a cycle. False once the text has ended. Throws Error (device,
@@ -64,21 +75,24 @@ class Generation {
     bool step();
     // So far. Text is final up to here; it ends with a whole character.
     const GenerationResult& result() const { return result_; }
+    // The newest one: its tree, what the target chose after each node, and the path taken. Of the
+    // prompt's own step a bare root.
+    const Cycle& cycle() const { return cycle_; }
 
   private:
     bool take(const Turn& turn);
-    bool push(int token, const float* logprob);
+    bool push(const Turn& turn, size_t i);
     bool end(FinishReason reason);
     void say(const std::string& text);
-    void count_cycle(const TokenTree& tree, const Path& path, int emitted);
-    void count_time(double since);
+    void count_cycle(int emitted);
+    void count_time(double since, const PhaseSeconds& before);
 
-    Session& session_;
+    Batch& batch_;
     Request request_;
     TextStream stream_;
     int max_tokens_ = 0;
-    bool has_begun_ = false;
-    PhaseSeconds prefill_;
+    bool has_begun_ = false, has_ended_ = false;
+    Cycle cycle_;
     GenerationResult result_;
 };
 

@@ -156,7 +156,7 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .kv = limits.kv,
             .context = limits.context,
             .pass_rows = limits.pass_rows(),
-            .texts = limits.texts};
+            .texts = limits.sequences()};
 }
 
 WeightTypes ModelFiles::target_types(const LoadOptions& options) const {

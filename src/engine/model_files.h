@@ -28,6 +28,7 @@ struct LoadOptions {
     DType kv = DType::F16;
     int context = 0;  // 0: kDefaultContext
     int prefill_rows = kPrefillRows;
+    int sequences = 1;  // texts that there may be; each has room for a whole context
     DraftOptions draft;
     bool profile = false;         // the device times each op
     std::filesystem::path cache;  // for measured costs; empty: nothing is kept
@@ -64,7 +65,7 @@ struct ModelFiles {
                              const LoadOptions& options);
 
     BatchLimits limits(const LoadOptions& options) const {
-        return {context, options.kv, options.prefill_rows};
+        return {context, options.kv, options.prefill_rows, 1, options.sequences};
     }
     // Of a drafter over these files; refers to them and to `draft`.
     DraftPlan draft_plan(const DraftOptions& draft, const LoadOptions& options,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "core/error.h"
@@ -39,6 +40,21 @@ double log_probability(std::span<const float> logits, int token) {
     double sum = 0;
     for (float logit : logits) sum += std::exp(double(logit) - top);
     return double(logits[size_t(token)]) - top - std::log(sum);
+}
+
+std::vector<TokenLogprob> likeliest(std::span<const float> logits, int count) {
+    if (count == 0) return {};
+    std::vector<int> all(logits.size()), ids(std::min(logits.size(), size_t(count)));
+    std::iota(all.begin(), all.end(), 0);
+    std::partial_sort_copy(all.begin(), all.end(), ids.begin(), ids.end(), [&](int a, int b) {
+        const float x = logits[size_t(a)], y = logits[size_t(b)];
+        return x > y || (x == y && a < b);
+    });
+    std::vector<TokenLogprob> best;
+    // The sum over all tokens is taken once.
+    const double total = double(logits[size_t(ids[0])]) - log_probability(logits, ids[0]);
+    for (int id : ids) best.push_back({id, float(double(logits[size_t(id)]) - total)});
+    return best;
 }
 
 void SeenTokens::reset(int vocab) {

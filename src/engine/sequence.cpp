@@ -16,26 +16,53 @@ Sequence::Sequence(KvPool& kv, Drafter& drafter, int vocab, int context)
     is_output_.reserve(tokens_.capacity());
 }
 
-void Sequence::begin(const Sampling& sampling, bool with_logprobs) {
-    check_sampling(sampling);
-    sampling_ = sampling;
-    with_logprobs_ = with_logprobs;
+void Sequence::begin(const AnswerOptions& answer) {
+    check_sampling(answer.sampling);
+    answer_ = answer;
     tokens_.clear();
     is_output_.clear();
+    seen_.reset(vocab_);
+    forget();
+}
+
+void Sequence::forget() {
     committed_ = 0;
     pages_.truncate(0);
     draft_->truncate(0);
-    seen_.reset(vocab_);
+}
+
+int Sequence::begin(std::span<const int> prompt, const AnswerOptions& answer) {
+    check_sampling(answer.sampling);
+    check_prompt(prompt, 0);
+    answer_ = answer;
+    const auto [end, ignored] =
+        std::mismatch(tokens_.begin(), tokens_.end(), prompt.begin(), prompt.end());
+    const int alike = int(end - tokens_.begin());
+    // What was put out before is part of the prompt now.
+    is_output_.assign(tokens_.size(), false);
+    if (alike < int(tokens_.size())) {
+        truncate(alike);
+    } else {
+        recount();
+        let_draft_follow();
+    }
+    add(prompt.subspan(size_t(alike)), false);
+    return std::min(committed_, int(prompt.size()) - 1);
 }
 
 void Sequence::append(std::span<const int> tokens) {
+    check_prompt(tokens, tokens_.size());
+    add(tokens, false);
+}
+
+// Behind so many tokens that are there.
+void Sequence::check_prompt(std::span<const int> tokens, size_t before) const {
     if (tokens.empty()) throw UsageError("the prompt is empty");
-    if (tokens_.size() + tokens.size() >= size_t(context_))
-        throw UsageError("the prompt has " + std::to_string(tokens_.size() + tokens.size()) +
+    if (before + tokens.size() >= size_t(context_))
+        throw UsageError("the prompt has " + std::to_string(before + tokens.size()) +
                          " tokens; a context of " + std::to_string(context_) +
                          " has no room for it and an answer");
     check_tokens(tokens, vocab_);
-    add(tokens, false);
 }
 
 void Sequence::add(std::span<const int> tokens, bool are_output) {
@@ -45,17 +72,23 @@ void Sequence::add(std::span<const int> tokens, bool are_output) {
 }
 
 TextRule Sequence::rule() const {
-    TextRule rule{{sampling_.filters, sampling_.penalties}};
-    if (sampling_.penalties.any()) rule.seen = seen_.words();
+    TextRule rule{{sampling().filters, sampling().penalties}};
+    if (sampling().penalties.any()) rule.seen = seen_.words();
     return rule;
 }
 
 void Sequence::truncate(int length) {
     draft_->truncate(length);
-    committed_ = std::min(pages_.truncate(kept(length)), draft_->positions());
+    committed_ = pages_.truncate(kept(length));
+    let_draft_follow();
     tokens_.resize(size_t(length));
     is_output_.resize(size_t(length));
     recount();
+}
+
+// Positions that the drafter has not seen are run again: it needs their features.
+void Sequence::let_draft_follow() {
+    if (answer_.drafts) committed_ = std::min(committed_, draft_->positions());
 }
 
 Sequence Sequence::fork(int length) const {
@@ -65,16 +98,34 @@ Sequence Sequence::fork(int length) const {
 Sequence::Sequence(const Sequence& other, int length)
     : vocab_(other.vocab_),
       context_(other.context_),
-      sampling_(other.sampling_),
-      with_logprobs_(other.with_logprobs_),
+      answer_(other.answer_),
       pages_(other.pages_.fork(other.kept(length))),
       draft_(other.draft_->fork(length)) {
     tokens_.reserve(other.tokens_.capacity());
     tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + length);
     is_output_.reserve(tokens_.capacity());
     is_output_.assign(other.is_output_.begin(), other.is_output_.begin() + length);
-    committed_ = std::min(pages_.slots(), draft_->positions());
+    committed_ = pages_.slots();
+    let_draft_follow();
     recount();
+}
+
+void Sequence::restore(std::span<const int> tokens) {
+    begin({});
+    add(tokens, false);
+}
+
+void Sequence::save_computed(SaveSink& to) const {
+    to.value(int32_t(committed_));
+    pages_.save(to, committed_);
+}
+
+void Sequence::load_computed(SaveSource& from) {
+    const int most = std::max(0, int(tokens_.size()) - 1);
+    committed_ = 0;
+    const int count = from.value<int32_t>(0, most, "the number of computed positions");
+    pages_.load(from, count);
+    committed_ = count;
 }
 
 // What the tokens that are there say.

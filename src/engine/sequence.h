@@ -18,11 +18,17 @@ class Sequence {
     // Throws Error if either has no room for another one.
     Sequence(KvPool& kv, Drafter& drafter, int vocab, int context);
     // A new text in the place of this one. Throws UsageError for values out of range.
-    void begin(const Sampling& sampling, bool with_logprobs = false);
+    void begin(const AnswerOptions& answer);
+    // The text becomes this prompt, for an answer that is like that of a new text; what was
+    // computed for tokens that it begins with alike is kept. Returns the positions that need not be
+    // run again. Throws UsageError; the text is then as it was.
+    int begin(std::span<const int> prompt, const AnswerOptions& answer);
 
     // The text goes on with these: a prompt, or what a user says next. Throws UsageError unless
     // all of them are the model's and the context has room for them and an answer.
     void append(std::span<const int> tokens);
+    // What was computed for the text is dropped, and computed again when it is needed.
+    void forget();
     // Cuts the text to its first tokens. What follows is read and chosen as if it had never been
     // longer.
     void truncate(int length);
@@ -30,13 +36,22 @@ class Sequence {
     // them.
     Sequence fork(int length) const;
 
+    // A new text that holds these tokens, which are the model's; none of them is computed.
+    void restore(std::span<const int> tokens);
+    // What is computed of the text, and what the drafter knows of it, to a file and from one that
+    // a text of the same tokens wrote. Throw Error.
+    void save_computed(SaveSink& to) const;
+    void load_computed(SaveSource& from);
+    void save_draft(SaveSink& to) const { draft_->save(to); }
+    void load_draft(SaveSource& from) { draft_->load(from); }
+
     // Prompt first. Once it was read, the last one is pending: chosen, but not in the cache.
     std::span<const int> tokens() const { return tokens_; }
     int committed() const { return committed_; }  // positions in the KV cache
     int pending() const { return tokens_.back(); }
-    const Sampling& sampling() const { return sampling_; }
+    const AnswerOptions& answer() const { return answer_; }
+    const Sampling& sampling() const { return answer_.sampling; }
     TextRule rule() const;  // how its tokens are chosen; refers to this text
-    bool with_logprobs() const { return with_logprobs_; }
     SeenTokens& seen() { return seen_; }
     KvPages& pages() { return pages_; }
     DraftState& draft() { return *draft_; }
@@ -49,13 +64,14 @@ class Sequence {
   private:
     Sequence(const Sequence& other, int length);
     void add(std::span<const int> tokens, bool are_output);
+    void check_prompt(std::span<const int> tokens, size_t before) const;
     void recount();
+    void let_draft_follow();
     // Of the committed positions, those that a text cut to this length need not run again.
     int kept(int length) const { return std::clamp(length - 1, 0, committed_); }
 
     int vocab_, context_;
-    Sampling sampling_;
-    bool with_logprobs_ = false;
+    AnswerOptions answer_;
     std::vector<int> tokens_;
     std::vector<bool> is_output_;  // of each token; else it was given
     SeenTokens seen_;

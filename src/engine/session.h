@@ -17,8 +17,8 @@ class Session {
     Session& operator=(const Session&) = delete;
 
     // A new text; forgets the former one.
-    void begin(const Sampling& sampling, bool with_logprobs = false) {
-        text_.begin(sampling, with_logprobs);
+    void begin(const AnswerOptions& answer) {
+        text_.begin(answer);
         batch_.reset_seconds();
     }
     // The target reads what is appended to the text and picks the pending token; see Batch.
@@ -49,6 +49,7 @@ class Session {
     int committed() const { return text_.committed(); }  // positions in the KV cache
     const PhaseSeconds& seconds() const { return batch_.seconds(); }
     KvPool& kv() { return kv_; }
+    Batch& batch() { return batch_; }
     Sequence& text() { return text_; }
     Tensor logits() const { return batch_.logits(); }
     Tensor features() const { return batch_.features(); }

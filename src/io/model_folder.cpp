@@ -2,10 +2,10 @@
 #include "io/model_folder.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/platform.h"
 #include "core/utf8.h"
 #include "io/input_file.h"
 
@@ -17,14 +17,15 @@ namespace fs = std::filesystem;
 bool is_plain_name(const std::string& name) {
     return !name.empty() && name.size() <= 255 && name != "." && name != ".." && is_utf8(name) &&
            std::none_of(name.begin(), name.end(), [](unsigned char c) {
-               return c < 0x20 || c == 0x7F || c == '/' || c == '\\';
+               return c < 0x20 || c == 0x7F || c == '/' || c == '\\' || c == ':';
            });
 }
 
 fs::path resolved(const fs::path& path) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
-    if (error) throw Error(path.string() + ": " + error.message());
+    if (error)  // not in the system's own words, which may be in a code page
+        throw Error(path.string() + ": " + error.default_error_condition().message());
     return real;
 }
 
@@ -37,13 +38,11 @@ bool is_cache_link(const fs::path& folder, const fs::path& file) {
 }
 
 fs::path cache_folder() {
-    const auto variable = [](const char* name) {
-        const char* value = std::getenv(name);
-        return fs::path(value ? value : "");
-    };
-    if (const fs::path cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
-    if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
-    return variable("HOME") / ".cache" / "huggingface" / "hub";
+    if (const fs::path cache = platform::path_variable("HF_HUB_CACHE"); !cache.empty())
+        return cache;
+    if (const fs::path home = platform::path_variable("HF_HOME"); !home.empty())
+        return home / "hub";
+    return platform::home_folder() / ".cache" / "huggingface" / "hub";
 }
 
 // The snapshot that refs/main names; empty if the cache does not have the model.

@@ -28,20 +28,23 @@ std::string cost_key(Model& model) {
 
 }  // namespace
 
-LearnedCosts::LearnedCosts(Model& model, Model::Drafting& drafting)
-    : drafter_(drafting.drafter->cost_aware()) {
-    CostAware* drafter = drafting.drafter->cost_aware();
-    if (!drafter) return;
+LearnedCosts::LearnedCosts(Model& model, Model::Drafting& drafting) {
+    if (CostAware* drafter = drafting.drafter->cost_aware())
+        *this = LearnedCosts(model, *drafter, *drafting.session);
+}
+
+LearnedCosts::LearnedCosts(Model& model, CostAware& drafter, Session& session)
+    : drafter_(&drafter) {
     const LoadOptions& options = model.options();
     const std::string key = cost_key(model);
     if (!options.cache.empty()) file_ = cost_file(options.cache, key);
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     if (!costs) {
         if (options.on_progress) options.on_progress("measuring this device");
-        costs = measure_costs(*drafting.session, *drafter, kMeasureSeconds);
+        costs = measure_costs(session, drafter, kMeasureSeconds);
         if (!options.cache.empty()) write_costs(options.cache, key, *costs);
     }
-    drafter->set_costs(*costs);
+    drafter.set_costs(*costs);
 }
 
 void LearnedCosts::review() const {

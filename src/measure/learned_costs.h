@@ -10,14 +10,18 @@ namespace aerie {
 
 class LearnedCosts {
   public:
-    // Gives the drafter its costs, if it wants any. The session forgets its text.
+    // Of a drafter that wants none.
+    LearnedCosts() = default;
+    // Gives the drafter its costs. The session, which is one with it, forgets its text.
+    LearnedCosts(Model& model, CostAware& drafter, Session& session);
+    // The same, if the drafter wants any.
     LearnedCosts(Model& model, Model::Drafting& drafting);
     // After the work: where its timings say that the cached costs were far off, as after a
     // measurement on a busy machine, the next start measures again.
     void review() const;
 
   private:
-    const CostAware* drafter_;
+    const CostAware* drafter_ = nullptr;
     std::filesystem::path file_;  // empty: nothing is kept
 };
 

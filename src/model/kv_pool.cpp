@@ -1,6 +1,7 @@
 // One allocation a layer; pages are numbers, and who holds them is counted on the host.
 #include "model/kv_pool.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -34,9 +35,9 @@ KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(
 KvPages KvPool::begin() {
     if (idle_.empty())
         throw Error("no room for another text beside " + std::to_string(page_table_.rows));
-    const int sequence = idle_.back();
+    KvPages pages(*this, idle_.back());  // may find no memory
     idle_.pop_back();
-    return KvPages(*this, sequence);
+    return pages;
 }
 
 void KvPool::order_free_pages(std::span<const int32_t> pages) {
@@ -111,6 +112,46 @@ KvPages KvPages::fork(int slots) const {
         pool_->be_.write(pool_->page_table_.row_range(other.sequence_, 1).col_range(0, shared),
                          other.pages_.data());
     return other;
+}
+
+int KvPages::most_slots() const {
+    return pool_->pages_of_sequence_ * kPageSize;
+}
+
+// Keys and values below `slots`, page by page.
+void KvPages::each_run(int slots, const std::function<void(Tensor)>& visit) const {
+    for (int i = 0; i < pool_->layers(); ++i) {
+        const KvLayer layer = pool_->layer(i);
+        for (int slot = 0; slot < slots; slot += kPageSize) {
+            const int row = pages_[size_t(slot / kPageSize)] * kPageSize;
+            for (const Tensor& part : {layer.k, layer.v})
+                visit(part.row_range(row, std::min(kPageSize, slots - slot)));
+        }
+    }
+}
+
+void KvPages::save(SaveSink& to, int slots) const {
+    each_run(slots, [&](Tensor rows) { save_rows(pool_->be_, rows, to); });
+}
+
+void KvPages::load(SaveSource& from, int slots) {
+    truncate(0);
+    hold(slots);
+    each_run(slots, [&](Tensor rows) { load_rows(pool_->be_, rows, from); });
+}
+
+void save_rows(Backend& be, Tensor rows, SaveSink& to) {
+    if (rows.rows == 0 || rows.cols == 0) return;
+    std::vector<std::byte> bytes(dense_bytes(rows.dtype, rows.rows, rows.cols));
+    be.read(rows, bytes.data());
+    to.write(bytes);
+}
+
+void load_rows(Backend& be, Tensor rows, SaveSource& from) {
+    if (rows.rows == 0 || rows.cols == 0) return;
+    std::vector<std::byte> bytes(dense_bytes(rows.dtype, rows.rows, rows.cols));
+    from.read(bytes);
+    be.write(rows, bytes.data());
 }
 
 }  // namespace aerie

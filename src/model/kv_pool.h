@@ -2,10 +2,12 @@
 // pages as it grows; sequences that begin alike share whole pages.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
+#include "core/saved.h"
 
 namespace aerie {
 
@@ -21,6 +23,10 @@ struct KvShape {
 };
 
 class KvPages;
+
+// Dense rows of a device, to a file and back.
+void save_rows(Backend& be, Tensor rows, SaveSink& to);
+void load_rows(Backend& be, Tensor rows, SaveSource& from);
 
 // Never gives memory back: devices keep recordings that name it.
 class KvPool {
@@ -75,9 +81,16 @@ class KvPages {
     // A new sequence that shares the whole pages below `slots`.
     KvPages fork(int slots) const;
 
+    int most_slots() const;
+    // What was written below `slots`, of all layers, to a file and from one that had the same shape
+    // and type. Throw Error.
+    void save(SaveSink& to, int slots) const;
+    void load(SaveSource& from, int slots);
+
   private:
     friend class KvPool;
     KvPages(KvPool& pool, int sequence);
+    void each_run(int slots, const std::function<void(Tensor)>& visit) const;
     void add(int32_t page);
     void close();
 

@@ -103,7 +103,9 @@ TEST(Allocation, NoneInTheDecodeLoop) {
                     sampling.filters.top_k = 50;
                     sampling.filters.top_p = 0.95f;
                 }
-                session.begin(sampling, true);
+                AnswerOptions answer = sampling;
+                answer.with_logprobs = true;
+                session.begin(answer);
                 session.prefill(model.encode(sixty_prompts()[2]));
                 run_cycles(session, kWarmUp);
                 allocations = 0;

@@ -107,7 +107,7 @@ class Bundled {
         Request request;
         request.prompt = std::move(prompt);
         request.max_tokens = max_tokens;
-        request.sampling = sampling;
+        request.answer.sampling = sampling;
         request.eos_ids = {tokenizer_.eos()};
         return request;
     }

@@ -60,7 +60,7 @@ inline BitsRun run_for_bits(Bundled& model) {
     session.verify(tree);
     for (int i = 0; i < tree.size(); ++i) run.logits.push_back(read_logits(model, session, i));
     Request request = model.request(model.encode(sixty_prompts()[3]), 10, sampling_at(0.8f, 3));
-    request.sampling.filters.top_k = 40;
+    request.answer.sampling.filters.top_k = 40;
     run.ids = model.run(session, request).ids;
     return run;
 }

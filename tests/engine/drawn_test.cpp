@@ -50,7 +50,7 @@ TEST(Drawn, AcceptsManyAndRepeatsItself) {
                 if (i > 0) continue;
                 EXPECT_EQ(model.run(*drafting.session, request).ids, result.ids);
                 Request other = request;
-                ++other.sampling.seed;
+                ++other.answer.sampling.seed;
                 EXPECT_NE(model.run(*drafting.session, other).ids, result.ids);
             }
             std::printf("%s, T %.1f, top-k %d: tau %.2f\n", drawing.name,

@@ -73,10 +73,12 @@ TEST(Faults, LogprobsOfNanAreAnError) {
             for (int r = 0; r < out.rows; ++r)
                 watched.write(out.row_range(r, 1).col_range(place, 1), &nan);
         });
-        plain.session->begin({}, true);
+        AnswerOptions answer;
+        answer.with_logprobs = true;
+        plain.session->begin(answer);
         const std::string error = error_of([&] { plain.session->prefill(kPrompt); });
         EXPECT_NE(error.find("weights are damaged"), std::string::npos) << error;
-        plain.session->begin({}, false);
+        plain.session->begin({});
         EXPECT_EQ(plain.session->prefill(kPrompt).tokens.size(), 1u);
     }
 }

@@ -19,7 +19,7 @@ class Stops : public testing::Test {
         prompt_ = model_.encode(sixty_prompts()[3]);
         request_ = model_.request(prompt_, 40, sampling_at(0, 0));
         request_.eos_ids.clear();
-        request_.with_logprobs = true;
+        request_.answer.with_logprobs = true;
         full_ = model_.run(*drafting_[0].session, request_);
         ASSERT_EQ(full_.ids.size(), 40u);
     }

@@ -111,6 +111,32 @@ std::vector<std::string> text_stream_seeds() {
     return {"hello, world. stop", "\xE2\x82\xAC\xFF\xE2\x82xx\xE2\x82\xAC", "aaaaaaab"};
 }
 
+std::vector<std::string> http_request_seeds() {
+    const std::string chat =
+        R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"n":2,"seed":1,)"
+        R"("stop":["x"],"logit_bias":{"5":-1.5},"logprobs":true,"top_logprobs":3,"stream":true,)"
+        R"("stream_options":{"include_usage":true},"max_completion_tokens":9,"min_p":0.1})";
+    const std::string text =
+        R"({"prompt":[1,2,3],"temperature":0.5,"top_p":0.9,"top_k":4,"max_tokens":5,"logprobs":2,)"
+        R"("repetition_penalty":1.1,"frequency_penalty":1,"presence_penalty":-1,"draft":false})";
+    const auto post = [](const std::string& path, const std::string& body) {
+        return "POST " + path +
+               " HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1\r\nAuthorization: "
+               "Bearer k\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: " +
+               std::to_string(body.size()) + "\r\n\r\n" + body;
+    };
+    return {chat,
+            text,
+            post("/v1/chat/completions", chat),
+            post("/v1/completions", text),
+            post("/tokenize", R"({"content":"a","add_special":true})"),
+            "GET /v1/models/m?x=1 HTTP/1.1\r\nhost: localhost:1\r\nauthorization: bearer k\r\n"
+            "Expect: 100-continue\r\nX: a\r\n b\r\n\r\n",
+            "POST /tokenize HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer k\r\n"
+            "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "f;x=y\r\n{\"content\":\"a\"}\r\n0\r\n\r\n"};
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -124,4 +150,5 @@ int main(int count, char** arguments) {
     write(folder / "tokenizer_json", tokenizer_json_seeds());
     write(folder / "small_files", small_file_seeds());
     write(folder / "text_stream", text_stream_seeds());
+    write(folder / "http_request", http_request_seeds());
 }

@@ -98,6 +98,9 @@ TEST(ModelFolder, FilesLieInTheFolderOrTheCachesBlobs) {
     fs::create_symlink(blob, cache.folder.path() / "plain" / "link");
     EXPECT_NE(error_of([&] { file_in_folder(cache.folder.path() / "plain", "link"); }), "");
     const fs::path other = cache.hub / "models--org--other" / "snapshots" / "abc";
+    // On Windows that would be a drive, or a second stream of a file.
+    cache.folder.write("plain/c:file", "x");
+    EXPECT_NE(error_of([&] { file_in_folder(cache.folder.path() / "plain", "c:file"); }), "");
     fs::create_directories(other);
     fs::create_symlink(blob, other / "link");
     EXPECT_NE(error_of([&] { file_in_folder(other, "link"); }), "");

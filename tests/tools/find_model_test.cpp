@@ -54,10 +54,12 @@ TEST(FindModel, ByFlagThenVariableThenDefault) {
     fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", other);
     const Surroundings around{.folder = folder.path(), .variables = {{"AERIE_MODEL", other}}};
     EXPECT_EQ(found({}, around), other);
-    EXPECT_EQ(found({"-m", "aerie-tiny"}, around), kModels + "/aerie-tiny");
+    // Beside the program, where a link in the build folder leads to them.
+    const fs::path bundled = kModels + "/aerie-tiny";
+    EXPECT_TRUE(fs::equivalent(found({"-m", "aerie-tiny"}, around), bundled));
     EXPECT_EQ(found({"other"}, around), "other");
-    EXPECT_EQ(found({}, {.folder = folder.path(), .variables = {{"AERIE_MODEL", ""}}}),
-              kModels + "/aerie-tiny");
+    EXPECT_TRUE(fs::equivalent(
+        found({}, {.folder = folder.path(), .variables = {{"AERIE_MODEL", ""}}}), bundled));
     EXPECT_EQ(found({"other"}, {.variables = {{"AERIE_MODELS", folder.path().string()}}}), other);
 }
 

@@ -37,6 +37,8 @@ std::string contents(std::FILE* file) {
     // What the program remembers of this device is not the user's.
     ::setenv("XDG_CACHE_HOME",
              (std::filesystem::temp_directory_path() / "aerie_test_cache").c_str(), 1);
+    ::setenv("XDG_STATE_HOME",
+             (std::filesystem::temp_directory_path() / "aerie_test_state").c_str(), 1);
     for (const auto& [name, value] : surroundings.variables)
         ::setenv(name.c_str(), value.c_str(), 1);
     if (!surroundings.folder.empty() && ::chdir(surroundings.folder.c_str()) != 0)
@@ -58,6 +60,10 @@ double seconds(const timeval& time) {
 }
 
 }  // namespace
+
+std::filesystem::path program_file() {
+    return AERIE_PROGRAM;
+}
 
 Program::Program(const std::vector<std::string>& arguments, const Surroundings& surroundings)
     : in_(std::tmpfile()), out_(std::tmpfile()), err_(std::tmpfile()) {

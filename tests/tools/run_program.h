@@ -50,6 +50,8 @@ class Program {
     pid_t id_ = 0;
 };
 
+std::filesystem::path program_file();
+
 inline Outcome run(const std::vector<std::string>& arguments,
                    const Surroundings& surroundings = {}) {
     return Program(arguments, surroundings).wait();

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Unpacks the source of a package of Debian 12 or 13 below the user's cache: fetch_source.sh RELEASE NAME makes
+# ~/.cache/aerie/debianRELEASE/source/NAME, with Debian's patches. apt has checked what is unpacked. Does nothing where
+# it is there; where it cannot, says why in one line on stdout. Needs apt and dpkg-dev, not root.
+set -euo pipefail
+release=$1 name=$2
+root=${XDG_CACHE_HOME:-$HOME/.cache}/aerie/debian$release/source
+[ ! -d "$root/$name" ] || exit 0
+
+mkdir -p "$root"
+work=$(mktemp -d "$root/.$name.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/own_apt.sh"
+command -v dpkg-source >/dev/null || fail 'no dpkg-source here'
+# Not of the suites of updates: their older sources are gone while lists still name them.
+start_apt deb-src "$(codename_of "$release")"
+echo "unpacking the source of $name into $root" >&2
+cd "$work"
+apt source --download-only "$name"
+dpkg-source --no-check -x ./*.dsc tree >>log 2>&1 || fail "$(tail -1 log)"
+mv "$work/tree" "$root/$name"

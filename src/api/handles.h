@@ -1,0 +1,117 @@
+// What stands behind the handles.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "api/border.h"
+#include "talk/talk.h"
+
+namespace aerie::api {
+
+// Who listens; a model may live longer than its context.
+class Log {
+  public:
+    void set(aerie_log_callback callback, void* user) {
+        const std::lock_guard lock(mutex_);
+        callback_ = callback;
+        user_ = user;
+    }
+    void say(aerie_log_level level, const std::string& line) {
+        const std::lock_guard lock(mutex_);
+        if (callback_) callback_(user_, level, line.c_str());
+    }
+
+  private:
+    std::mutex mutex_;
+    aerie_log_callback callback_ = nullptr;
+    void* user_ = nullptr;
+};
+
+// A device as the header shows it.
+struct ListedDevice {
+    Capabilities device;
+    std::string details;
+    bool is_best = false;
+};
+
+// A model, as long as a handle or a session has it.
+struct OpenModel {
+    OpenModel(const LoadOptions& options, std::shared_ptr<Log> listener)
+        : model(options), log(std::move(listener)) {}
+    ~OpenModel() {
+        try {
+            model.review_costs();
+        } catch (...) {  // it is only about the next start
+        }
+    }
+    OpenModel(const OpenModel&) = delete;
+    OpenModel& operator=(const OpenModel&) = delete;
+
+    SharedModel model;
+    std::shared_ptr<Log> log;
+};
+
+inline std::shared_ptr<SharedModel> shared(const std::shared_ptr<OpenModel>& open) {
+    return {open, &open->model};
+}
+
+// Where several threads may fail at a time.
+class ThreadsMessages {
+  public:
+    explicit ThreadsMessages(HandleKind kind) : kind_(kind), id_(new_owner()) {}
+    Message& of_this_thread() const noexcept {
+        ThreadMessage& of_thread = thread_message(kind_);
+        of_thread.owner = id_;
+        return of_thread.message;
+    }
+    const char* text() const noexcept {
+        const ThreadMessage& of_thread = thread_message(kind_);
+        return of_thread.owner == id_ ? of_thread.message.text() : "";
+    }
+
+  private:
+    HandleKind kind_;
+    uint64_t id_;
+};
+
+}  // namespace aerie::api
+
+struct aerie_context {
+    aerie::api::Message& message() const noexcept { return messages.of_this_thread(); }
+
+    aerie::api::ThreadsMessages messages{aerie::api::HandleKind::context};
+    std::shared_ptr<aerie::api::Log> log = std::make_shared<aerie::api::Log>();
+    std::mutex listing;
+    std::optional<std::vector<aerie::api::ListedDevice>> devices;  // once they were asked for
+};
+
+struct aerie_model {
+    explicit aerie_model(std::shared_ptr<aerie::api::OpenModel> model) : open(std::move(model)) {}
+    aerie::api::Message& message() const noexcept { return messages.of_this_thread(); }
+    const aerie::SharedModel& model() const { return open->model; }
+
+    aerie::api::ThreadsMessages messages{aerie::api::HandleKind::model};
+    std::shared_ptr<aerie::api::OpenModel> open;
+    std::string path = {}, head = {};  // as the header shows them
+    bool has_chat_template = false;
+};
+
+struct aerie_session {
+    aerie_session(std::shared_ptr<aerie::api::OpenModel> model, std::unique_ptr<aerie::Talk> own)
+        : open(std::move(model)), talk(std::move(own)) {}
+    aerie::api::Message& message() noexcept { return last_message; }
+
+    aerie::api::Message last_message;
+    std::shared_ptr<aerie::api::OpenModel> open;
+    std::unique_ptr<aerie::Talk> talk;
+    // Of the newest answer.
+    aerie_finish finish = AERIE_FINISH_NONE;
+    size_t prompt_tokens = 0;
+    uint64_t seed = 0;
+    bool asked_logprobs = false;
+    size_t alternatives_each = 0;
+    std::vector<aerie_token_logprob> alternatives;
+};

@@ -1,0 +1,82 @@
+// Structs of other versions of the header: what the caller does not know is zero.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "api/aerie.h"
+#include "core/error.h"
+
+namespace aerie::api {
+
+// Throws UsageError unless it may be the size of a struct.
+size_t checked_size(const void* given, const char* type);
+
+// As this version has it. Throws UsageError also where the caller set what this version does not
+// know.
+template <class Struct>
+Struct read_struct(const Struct* given, const char* type) {
+    const size_t size = checked_size(given, type);
+    Struct own;
+    std::memset(&own, 0, sizeof(own));
+    std::memcpy(&own, given, std::min(size, sizeof(own)));
+    const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+    if (size > sizeof(own) &&
+        std::any_of(bytes + sizeof(own), bytes + size, [](int b) { return b; }))
+        throw UsageError(std::string(type) +
+                         " holds what this version of the library does not know");
+    own.size = sizeof(own);
+    return own;
+}
+
+// As far as the caller knows it; what it knows beyond this version is zero.
+template <class Struct>
+void write_struct(Struct* out, const Struct& value, const char* type) {
+    const size_t size = checked_size(out, type);
+    auto* bytes = reinterpret_cast<unsigned char*>(out);
+    const auto* from = reinterpret_cast<const unsigned char*>(&value);
+    const size_t known = std::min(size, sizeof(value));
+    std::memcpy(bytes + sizeof(size_t), from + sizeof(size_t), known - sizeof(size_t));
+    std::memset(bytes + known, 0, size - known);
+}
+
+// Throws UsageError naming what is null.
+template <class T>
+T& given(T* pointer, const char* what) {
+    if (!pointer) throw UsageError(std::string(what) + " is null");
+    return *pointer;
+}
+// A list, which may be null if it is empty.
+template <class T>
+std::span<const T> given_list(const T* first, size_t count, const char* what) {
+    if (count > 0) given(first, what);
+    return {first, count};
+}
+// A text of so many bytes, or up to its NUL.
+std::string_view given_text(const char* text, size_t bytes, const char* what);
+
+// Memory that the caller gives back with aerie_free.
+struct FreeGiven {
+    void operator()(void* memory) const { ::operator delete(memory); }
+};
+template <class T>
+using Given = std::unique_ptr<T, FreeGiven>;
+
+template <class T>
+Given<T> to_give(std::span<const T> values, size_t zeros_behind = 0) {
+    const size_t count = values.size() + zeros_behind;
+    Given<T> made(static_cast<T*>(::operator new(std::max<size_t>(count, 1) * sizeof(T))));
+    std::copy(values.begin(), values.end(), made.get());
+    std::fill_n(made.get() + values.size(), zeros_behind, T());
+    return made;
+}
+inline Given<char> to_give(std::string_view text) {
+    return to_give(std::span<const char>(text.data(), text.size()), 1);
+}
+
+}  // namespace aerie::api

@@ -1,0 +1,63 @@
+// Logits that the host sees: what is told of a choice, and what a caller changes before one.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/error.h"
+#include "engine/batch.h"
+
+namespace aerie {
+
+// `first`: of the nodes' rows in the newest pass whose logits there are.
+void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first, Turn& turn) {
+    if (!text.answer().with_logprobs) return;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const std::span<const float> logits = raw_logits(first + nodes[i]);
+        const double logprob = log_probability(logits, turn.tokens[i]);
+        if (std::isnan(logprob))
+            throw Error("the model computed NaN or infinity; its weights are damaged");
+        turn.logprobs.push_back(float(logprob));
+        for (const TokenLogprob& other : likeliest(logits, text.answer().alternatives))
+            turn.alternatives.push_back(other);
+    }
+}
+
+// What the model said in a row, valid until the next one is asked for.
+std::span<const float> Batch::raw_logits(int row) {
+    if (size_t(row) < unedited_.size() && !unedited_[size_t(row)].empty())
+        return unedited_[size_t(row)];
+    be_.read(t_.logits.row_range(row, 1), logits_.data());
+    return logits_;
+}
+
+void Batch::edit_logits(std::span<const Cycle> cycles) {
+    unedited_.clear();
+    int first = 0;
+    for (const Cycle& cycle : cycles) {
+        const bool edits = bool(cycle.text->answer().edit_logits);
+        for (int node = 0; edits && node < cycle.tree.size(); ++node) {
+            const std::span<const int> text = cycle.text->tokens();
+            edited_text_.assign(text.begin(), text.end());
+            const PathTokens path = path_tokens(cycle.tree, node);
+            std::reverse_copy(path.begin(), path.end(), std::back_inserter(edited_text_));
+            edit_logits(*cycle.text, edited_text_, first + node);
+        }
+        first += cycle.tree.size();
+    }
+}
+
+// Of the row behind these tokens.
+void Batch::edit_logits(const Sequence& text, std::span<const int> tokens, int row) {
+    const AnswerOptions& answer = text.answer();
+    if (!answer.edit_logits) return;
+    const Tensor logits = t_.logits.row_range(row, 1);
+    be_.read(logits, logits_.data());
+    if (answer.with_logprobs) {
+        unedited_.resize(std::max(unedited_.size(), size_t(row) + 1));
+        unedited_[size_t(row)] = logits_;
+    }
+    answer.edit_logits(tokens, logits_);
+    be_.write(logits, logits_.data());
+}
+
+}  // namespace aerie

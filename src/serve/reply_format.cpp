@@ -1,0 +1,143 @@
+#include "serve/reply_format.h"
+
+#include <chrono>
+#include <random>
+
+namespace aerie {
+
+namespace {
+
+std::string new_id(const std::string& prefix) {
+    static constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    std::random_device random;
+    std::string id = prefix;
+    for (int i = 0; i < 24; ++i) id += kDigits[random() % 36];
+    return id;
+}
+
+int64_t unix_time() {
+    using std::chrono::system_clock;
+    return system_clock::to_time_t(system_clock::now());
+}
+
+// Those that were cancelled for other reasons than a client that is gone ran out of time.
+const char* reason(FinishReason finish) {
+    return finish == FinishReason::stop ? "stop" : "length";
+}
+
+void add_if_there(Json& to, const char* name, const Json& value) {
+    if (!value.is_null()) to.set(name, value);
+}
+
+}  // namespace
+
+ReplyFormat::ReplyFormat(const CompletionRequest& request, const std::string& model)
+    : is_chat_(request.is_chat),
+      tells_usage_(request.include_usage),
+      model_(model),
+      id_(new_id(request.is_chat ? "chatcmpl-" : "cmpl-")),
+      created_(unix_time()) {}
+
+Json ReplyFormat::head(bool is_part) const {
+    const char* object = !is_chat_ ? "text_completion"
+                         : is_part ? "chat.completion.chunk"
+                                   : "chat.completion";
+    return Json::Object{{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
+}
+
+std::string ReplyFormat::event(Json choices, const Json& usage) const {
+    Json json = head(true);
+    json.set("choices", std::move(choices));
+    if (tells_usage_) json.set("usage", usage);
+    return event_of(json);
+}
+
+std::string ReplyFormat::first(int choice) const {
+    if (!is_chat_) return "";
+    return event(
+        Json::Array{Json::Object{
+            {"index", choice},
+            {"delta", Json::Object{{"role", "assistant"}, {"content", ""}, {"refusal", Json()}}},
+            {"logprobs", Json()},
+            {"finish_reason", Json()}}},
+        {});
+}
+
+std::string ReplyFormat::part(int choice, const Json& logprobs, const Told::News& news,
+                              const Json& aerie) const {
+    Json json(Json::Object{{"index", choice}});
+    if (is_chat_)
+        json.set("delta", Json::Object{{"content", news.text}});
+    else
+        json.set("text", news.text);
+    json.set("logprobs", logprobs);
+    json.set("finish_reason", Json());
+    add_if_there(json, "aerie", aerie);
+    return event(Json::Array{std::move(json)}, {});
+}
+
+std::string ReplyFormat::last(int choice, FinishReason finish, const Json& aerie) const {
+    Json json(Json::Object{{"index", choice}});
+    if (is_chat_)
+        json.set("delta", Json::Object{});
+    else
+        json.set("text", "");
+    json.set("logprobs", Json());
+    json.set("finish_reason", reason(finish));
+    add_if_there(json, "aerie", aerie);
+    return event(Json::Array{std::move(json)}, {});
+}
+
+std::string ReplyFormat::usage(const Json& usage) const {
+    return event(Json::Array{}, usage);
+}
+
+Json ReplyFormat::choice(int choice, const GenerationResult& result, const Json& logprobs,
+                         const Json& aerie) const {
+    Json json(Json::Object{{"index", choice}});
+    if (is_chat_)
+        json.set(
+            "message",
+            Json::Object{{"role", "assistant"}, {"content", result.text}, {"refusal", Json()}});
+    else
+        json.set("text", result.text);
+    json.set("logprobs", logprobs);
+    json.set("finish_reason", reason(result.finish));
+    add_if_there(json, "aerie", aerie);
+    return json;
+}
+
+std::string ReplyFormat::whole(Json::Array choices, const Json& usage) const {
+    Json json = head(false);
+    json.set("choices", std::move(choices));
+    json.set("usage", usage);
+    return json.dump();
+}
+
+Json Usage::json() const {
+    return Json::Object{{"prompt_tokens", prompt},
+                        {"completion_tokens", completion},
+                        {"total_tokens", prompt + completion},
+                        {"prompt_tokens_details", Json::Object{{"cached_tokens", reused}}}};
+}
+
+Json aerie_member(uint64_t seed, const GenerationResult& result, const std::string& drafter) {
+    const Stats& stats = result.stats;
+    return Json::Object{{"seed", seed},
+                        {"draft", drafter},
+                        {"tokens", int64_t(result.ids.size())},
+                        {"cycles", stats.cycles},
+                        {"tau", stats.tau()},
+                        {"tokens_per_second", stats.tokens_per_second()},
+                        {"prefill_seconds", stats.prefill_seconds},
+                        {"decode_seconds", stats.decode_seconds},
+                        {"reused", result.reused},
+                        {"accepted_by_depth", Json::Array(stats.accepted_by_depth.begin(),
+                                                          stats.accepted_by_depth.end())}};
+}
+
+std::string event_of(const Json& json) {
+    return "data: " + json.dump() + "\n\n";
+}
+
+}  // namespace aerie

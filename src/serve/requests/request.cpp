@@ -1,0 +1,239 @@
+#include "serve/requests/request.h"
+
+#include <charconv>
+#include <climits>
+
+#include "core/utf8.h"
+#include "serve/requests/problem.h"
+#include "serve/requests/request_fields.h"
+
+namespace aerie {
+
+namespace {
+
+constexpr int kMaxChoices = 8, kMaxMessages = 10'000, kMaxTokens = 1 << 24;
+constexpr size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxBiases = 1024;
+
+// What tells the service of the caller and not of the answer.
+void ignore_bookkeeping(RequestFields& fields) {
+    fields.ignore({"user", "metadata", "safety_identifier", "prompt_cache_key",
+                   "prompt_cache_retention", "service_tier"});
+    fields.only("store", false);
+}
+
+std::string stop_of(const Json& value) {
+    const std::string* text = value.string();
+    if (!text || text->empty() || text->size() > kMaxStopBytes)
+        throw bad_request(
+            "stop must be strings of 1 to " + std::to_string(kMaxStopBytes) + " bytes", "stop");
+    return *text;
+}
+
+std::vector<std::string> stops_of(const Json* value) {
+    std::vector<std::string> stops;
+    if (!value) return stops;
+    if (!value->array()) return {stop_of(*value)};
+    if (value->array()->size() > kMaxStops)
+        throw bad_request("stop has more than " + std::to_string(kMaxStops) + " strings", "stop");
+    for (const Json& stop : *value->array()) stops.push_back(stop_of(stop));
+    return stops;
+}
+
+int token_of(const std::string& text) {
+    int token = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, token);
+    if (error != std::errc() || rest != end || token < 0)
+        throw bad_request("the keys of logit_bias are ids of tokens", "logit_bias");
+    return token;
+}
+
+std::vector<std::pair<int, float>> biases_of(const Json* value) {
+    std::vector<std::pair<int, float>> biases;
+    if (!value) return biases;
+    RequestFields fields(*value, "logit_bias");
+    if (value->object()->size() > kMaxBiases)
+        throw bad_request("logit_bias has more than " + std::to_string(kMaxBiases) + " tokens",
+                          "logit_bias");
+    for (const auto& [token, bias] : *value->object())
+        if (const auto by = fields.number(token, -100, 100))
+            biases.emplace_back(token_of(token), *by);
+    return biases;
+}
+
+std::optional<int> to_int(const std::optional<int64_t>& value) {
+    return value ? std::optional(int(*value)) : std::nullopt;
+}
+
+// What both kinds of completions have.
+void read_options(RequestFields& fields, CompletionRequest& request) {
+    request.model = fields.text("model").value_or("");
+    request.choices = int(fields.whole("n", 1, kMaxChoices).value_or(1));
+    if (const auto seed = fields.whole("seed", 0, INT64_MAX)) request.seed = uint64_t(*seed);
+    request.max_tokens = to_int(fields.whole("max_tokens", 1, kMaxTokens));
+    request.temperature = fields.number("temperature", 0, 2);
+    request.top_p = fields.number("top_p", 0, 1);
+    request.min_p = fields.number("min_p", 0, 1);
+    request.top_k = to_int(fields.whole("top_k", 0, 1 << 20));
+    request.repetition_penalty = fields.number("repetition_penalty", 0.01, 100);
+    request.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
+    request.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
+    request.stops = stops_of(fields.take("stop"));
+    request.logit_bias = biases_of(fields.take("logit_bias"));
+    request.stream = fields.flag("stream").value_or(false);
+    request.drafts = fields.flag("draft").value_or(true);
+    request.provenance = fields.flag("provenance").value_or(false);
+    request.ignores_eos = fields.flag("ignore_eos").value_or(false);
+    if (const Json* options = fields.take("stream_options")) {
+        if (!request.stream)
+            throw bad_request("stream_options are for stream: true", "stream_options");
+        RequestFields streaming(*options, "stream_options");
+        request.include_usage = streaming.flag("include_usage").value_or(false);
+        streaming.only("include_obfuscation", false);
+        streaming.finish();
+    }
+    ignore_bookkeeping(fields);
+}
+
+// A string, or a list of parts that are text.
+std::string content_of(const Json* value, const std::string& path) {
+    if (value && value->string()) return *value->string();
+    if (!value || !value->array())
+        throw bad_request(path + " must be a string or a list of texts", path, "invalid_type");
+    std::string text;
+    for (size_t i = 0; i < value->array()->size(); ++i) {
+        RequestFields part((*value->array())[i], path + "[" + std::to_string(i) + "]");
+        if (part.text("type").value_or("") != "text")
+            throw not_supported(part.path("type") + ": only text is supported", part.path("type"));
+        text += part.text("text").value_or("");
+        part.finish();
+    }
+    return text;
+}
+
+Json message_of(const Json& value, const std::string& path) {
+    RequestFields fields(value, path);
+    std::string role = fields.text("role").value_or("");
+    if (role == "developer") role = "system";
+    if (role == "tool" || role == "function")
+        throw not_supported(fields.path("role") + ": tools are not supported", fields.path("role"));
+    if (role != "system" && role != "user" && role != "assistant")
+        throw bad_request(fields.path("role") + " must be system, developer, user or assistant",
+                          fields.path("role"));
+    std::string content = content_of(fields.take("content"), fields.path("content"));
+    fields.finish();
+    return Json::Object{{"role", std::move(role)}, {"content", std::move(content)}};
+}
+
+Json messages_of(const Json* value) {
+    if (!value) throw bad_request("messages are missing", "messages", "missing_required_parameter");
+    if (!value->array() || value->array()->empty() || value->array()->size() > kMaxMessages)
+        throw bad_request("messages must be a list of 1 to " + std::to_string(kMaxMessages),
+                          "messages");
+    Json::Array messages;
+    for (size_t i = 0; i < value->array()->size(); ++i)
+        messages.push_back(message_of((*value->array())[i], "messages[" + std::to_string(i) + "]"));
+    return messages;
+}
+
+// Text, ids, or a list of one of them.
+std::variant<std::string, std::vector<int>> prompt_of(const Json* value) {
+    if (!value) throw bad_request("the prompt is missing", "prompt", "missing_required_parameter");
+    if (value->string()) return *value->string();
+    const auto wrong = [] {
+        return bad_request("prompt must be a string or a list of token ids", "prompt",
+                           "invalid_type");
+    };
+    if (!value->array() || value->array()->empty()) throw wrong();
+    const Json& first = value->array()->front();
+    if (first.string() || first.array()) {
+        if (value->array()->size() > 1)
+            throw not_supported("several prompts in a request are not supported: send one each",
+                                "prompt");
+        if (first.array() && (first.array()->empty() || first.array()->front().array()))
+            throw wrong();
+        return prompt_of(&first);
+    }
+    std::vector<int> ids;
+    for (const Json& element : *value->array()) {
+        int64_t id = 0;
+        if (!element.integer(id) || id < 0 || id > INT_MAX) throw wrong();
+        ids.push_back(int(id));
+    }
+    return ids;
+}
+
+// The one format is text.
+void check_format(const Json* format) {
+    if (!format) return;
+    RequestFields fields(*format, "response_format");
+    if (fields.text("type").value_or("") != "text")
+        throw not_supported("response_format: only text is supported", "response_format");
+    fields.finish();
+}
+
+}  // namespace
+
+CompletionRequest parse_chat_request(std::string_view json) {
+    const Json body = parse_body(json);
+    RequestFields fields(body, "");
+    CompletionRequest request;
+    request.is_chat = true;
+    request.messages = messages_of(fields.take("messages"));
+    read_options(fields, request);
+    if (const auto most = fields.whole("max_completion_tokens", 1, kMaxTokens)) {
+        if (request.max_tokens)
+            throw bad_request("max_tokens and max_completion_tokens exclude each other",
+                              "max_completion_tokens");
+        request.max_tokens = int(*most);
+    }
+    request.with_logprobs = fields.flag("logprobs").value_or(false);
+    if (const auto top = fields.whole("top_logprobs", 0, 20)) {
+        if (!request.with_logprobs)
+            throw bad_request("top_logprobs are for logprobs: true", "top_logprobs");
+        request.alternatives = int(*top);
+    }
+    request.join = fields.flag("join").value_or(false);
+    check_format(fields.take("response_format"));
+    fields.only("modalities", Json::Array{"text"});
+    fields.only("tool_choice", "none");
+    fields.finish();
+    return request;
+}
+
+CompletionRequest parse_completion_request(std::string_view json) {
+    constexpr int kDefaultTokens = 16;  // OpenAI's
+    const Json body = parse_body(json);
+    RequestFields fields(body, "");
+    CompletionRequest request;
+    request.prompt = prompt_of(fields.take("prompt"));
+    read_options(fields, request);
+    if (!request.max_tokens) request.max_tokens = kDefaultTokens;
+    if (const auto top = fields.whole("logprobs", 0, 20)) {
+        request.with_logprobs = true;
+        request.alternatives = int(*top);
+    }
+    fields.only("echo", false);
+    fields.only("best_of", 1);
+    fields.only("suffix", "");
+    fields.finish();
+    return request;
+}
+
+TokenizeRequest parse_tokenize_request(std::string_view json) {
+    const Json body = parse_body(json);
+    RequestFields fields(body, "");
+    TokenizeRequest request;
+    request.model = fields.text("model").value_or("");
+    const Json* messages = fields.take("messages");
+    const auto content = fields.text("content");
+    if (bool(messages) == bool(content))
+        throw bad_request("give content or messages", "content", "missing_required_parameter");
+    if (messages) request.messages = messages_of(messages);
+    request.content = content.value_or("");
+    request.from_start = fields.flag("add_special").value_or(false);
+    fields.finish();
+    return request;
+}
+
+}  // namespace aerie

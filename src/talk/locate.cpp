@@ -1,0 +1,98 @@
+#include "talk/locate.h"
+
+#include <system_error>
+
+#include "core/error.h"
+#include "core/platform.h"
+#include "core/utf8.h"
+#include "io/model_folder.h"
+#include "io/model_source.h"
+#include "model/heads.h"
+
+namespace fs = std::filesystem;
+
+namespace aerie {
+
+namespace {
+
+// Beside the program, beside the library that this is part of, and where they were installed to.
+std::vector<fs::path> model_roots(std::span<const fs::path> first) {
+    std::vector<fs::path> roots(first.begin(), first.end());
+    roots.emplace_back("models");
+    if (const fs::path program = platform::program(); !program.empty()) {
+        roots.push_back(program.parent_path() / "models");
+        roots.push_back(program.parent_path().parent_path() / "share" / "aerie" / "models");
+    }
+    if (const fs::path library = platform::library(); !library.empty()) {
+        roots.push_back(library.parent_path() / "models");
+        roots.push_back((library.parent_path() / AERIE_MODELS_FROM_LIBRARY).lexically_normal());
+    }
+    roots.emplace_back(AERIE_INSTALLED_MODELS);
+    return roots;
+}
+
+// "MODEL-eagle", "MODEL-eagle3" or "MODEL-draft" beside the target, MODEL or MODEL.gguf, a folder
+// or a .gguf file itself, if it is there: the first that the method may be meant for.
+fs::path head_beside(const fs::path& model, const std::optional<std::string>& method) {
+    fs::path target_path = model.lexically_normal();
+    if (is_gguf(target_path)) target_path.replace_extension();
+    if (!target_path.has_filename()) target_path = target_path.parent_path();
+    std::vector<std::string> endings = {"-eagle", "-eagle3", "-draft"};
+    if (method == "model") endings = {"-draft"};
+    if (method == "eagle3") endings = {"-eagle3"};
+    if (method == "eagle2") endings = {"-eagle"};
+    if (method == "eagle1") endings = {"-eagle", "-eagle3"};
+    std::error_code ignored;
+    for (const std::string& ending : endings) {
+        fs::path beside = target_path;
+        beside += ending;
+        if (fs::is_directory(beside, ignored)) return beside;
+        beside += ".gguf";
+        if (fs::is_regular_file(beside, ignored)) return beside;
+    }
+    return {};
+}
+
+// What there must be for it, and the flag that names it.
+std::string missing_for(const DraftMethod& method) {
+    return "--draft " + method.name + " needs " +
+           (method.needs == DraftNeeds::head ? "an EAGLE head: --head FOLDER"
+                                             : "a smaller model of the same tokens: -md MODEL");
+}
+
+}  // namespace
+
+// A plain name may be that of a bundled model; everything else is a path or org/name.
+fs::path find_model(const std::string& name, std::span<const fs::path> folders) {
+    if (name.empty()) throw UsageError("the model's name is empty");
+    if (!is_utf8(name)) throw UsageError(in_quotes(name) + ": a model's name is UTF-8");
+    const fs::path path = platform::path_of(name);
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return path;
+    if (fs::exists(path, ignored)) {
+        if (!is_gguf(path)) throw Error(in_quotes(name) + ": neither a folder nor a .gguf file");
+        return path;
+    }
+    if (name.find('/') != std::string::npos) return resolve_model_folder(name);
+    for (const fs::path& root : model_roots(folders))
+        if (fs::is_directory(root / path, ignored)) return root / path;
+    throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
+}
+
+void locate(const WantedModel& wanted, LoadOptions& options) {
+    options.model = find_model(wanted.model, wanted.folders);
+    options.head = wanted.head ? find_model(*wanted.head, wanted.folders)
+                               : head_beside(options.model, wanted.draft);
+    const HeadKind kind = options.head.empty() ? HeadKind::none : head_kind(options.head);
+    options.draft.method = wanted.draft.value_or(default_draft_method(kind).name);
+    const DraftMethod& method = draft_method(options.draft.method);
+    if (method.needs != DraftNeeds::nothing && kind == HeadKind::none)
+        throw UsageError(missing_for(method));
+}
+
+fs::path default_cache() {
+    const fs::path cache = platform::cache_folder();
+    return cache.empty() ? cache : cache / "aerie";
+}
+
+}  // namespace aerie

@@ -1,0 +1,34 @@
+// Where models are found: a path, a bundled model, the Hugging Face cache; and what drafts for one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/model_files.h"
+
+namespace aerie {
+
+// A model by name. Names are UTF-8.
+struct WantedModel {
+    std::string model;
+    std::optional<std::string> head;   // unset: what lies beside the model
+    std::optional<std::string> draft;  // a row of draft/methods.h; unset: what suits the head
+    std::vector<std::filesystem::path> folders;  // of models, looked through before all others
+};
+
+// A folder or a file: by its path, by the name of a model in one of the folders or a bundled one,
+// or by org/name in the Hugging Face cache. Throws Error, UsageError.
+std::filesystem::path find_model(const std::string& name,
+                                 std::span<const std::filesystem::path> folders);
+
+// Into the options: model, head and how to draft. Throws Error, UsageError.
+void locate(const WantedModel& wanted, LoadOptions& options);
+
+// Where measured costs and the like are kept for this user, where nothing else is asked for. Empty:
+// not known.
+std::filesystem::path default_cache();
+
+}  // namespace aerie

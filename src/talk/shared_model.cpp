@@ -1,0 +1,48 @@
+#include "talk/shared_model.h"
+
+namespace aerie {
+
+namespace {
+
+// What costs are measured with: the least that a pass of any tree needs.
+LearnedCosts learn_costs(Model& model, Drafter& drafter, BatchLimits limits) {
+    limits.kept = 1;
+    limits.context = std::min(limits.context, 2 * kMaxNodes);
+    if (!drafter.cost_aware()) return {};
+    Session session(model.backend(), model.target(), drafter, limits);
+    return LearnedCosts(model, *drafter.cost_aware(), session);
+}
+
+}  // namespace
+
+SharedModel::SharedModel(const LoadOptions& options)
+    : SharedModel(ModelFiles::open(options), options) {}
+
+SharedModel::SharedModel(ModelFiles files, const LoadOptions& options)
+    : SharedModel(std::make_unique<Model>(std::move(files), options)) {}
+
+SharedModel::SharedModel(const LoadOptions& options, std::unique_ptr<Backend> backend)
+    : SharedModel(std::make_unique<Model>(ModelFiles::open(options), options, std::move(backend))) {
+}
+
+SharedModel::SharedModel(std::unique_ptr<Model> model)
+    : model_(std::move(model)),
+      tokenizer_(load_tokenizer(model_->files())),
+      eos_ids_(aerie::eos_ids(model_->files(), tokenizer_)),
+      device_(model_->backend().capabilities()),
+      limits_(model_->limits()),
+      drafter_(model_->drafter(options().draft, limits_)),
+      costs_(learn_costs(*model_, *drafter_, limits_)),
+      kv_(model_->backend(), kv_shape(model_->files().config, limits_, drafter_->reach())),
+      batch_(model_->backend(), model_->target(), kv_, *drafter_, limits_) {}
+
+const Identity& SharedModel::identity() const {
+    std::call_once(identified_, [this] { identity_ = identity_of(files(), options(), device_); });
+    return identity_;
+}
+
+Sequence SharedModel::make_text() {
+    return Sequence(kv_, *drafter_, model_->files().config.vocab, limits_.context);
+}
+
+}  // namespace aerie

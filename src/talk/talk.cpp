@@ -1,0 +1,109 @@
+// Whoever touches pages or the device has the turn.
+#include "talk/talk.h"
+
+#include "core/error.h"
+#include "text/common_text.h"
+
+namespace aerie {
+
+namespace {
+
+Sequence new_text(SharedModel& model) {
+    const std::lock_guard turn(model.turns());
+    return model.make_text();
+}
+
+}  // namespace
+
+Talk::Talk(std::shared_ptr<SharedModel> model)
+    : model_(std::move(model)), text_(new_text(*model_)) {
+    text_->begin({});
+}
+
+Talk::Talk(std::shared_ptr<SharedModel> model, Sequence text)
+    : model_(std::move(model)), text_(std::move(text)) {}
+
+Talk::~Talk() {
+    const std::lock_guard turn(model_->turns());
+    text_.reset();
+}
+
+std::vector<int> Talk::joined(std::span<const int> prompt) const {
+    const CommonText common = common_text(model_->tokenizer().bpe(), ids(), prompt);
+    std::vector<int> all(ids().begin(), ids().begin() + ptrdiff_t(common.first));
+    all.insert(all.end(), prompt.begin() + ptrdiff_t(common.second), prompt.end());
+    return all;
+}
+
+std::vector<int> Talk::joined(const Conversation& conversation) const {
+    const Tokenizer& tokenizer = model_->tokenizer();
+    return joined(encode_chat(tokenizer, render_chat(tokenizer, conversation)));
+}
+
+void Talk::begin(const Request& request) {
+    const std::lock_guard turn(model_->turns());
+    end_answer();
+    cancelled_ = false;
+    Request own = request;
+    own.cancelled = [this, asked = request.cancelled] {
+        // Asked between the passes of a prompt, among other times: a long one keeps nobody waiting.
+        if (answer_->result().ids.empty()) model_->turns().give_way();
+        return cancelled_ || (asked && asked());
+    };
+    answer_.emplace(model_->batch(), *text_, model_->tokenizer(), own);
+    prompt_length_ = int(request.prompt.size());
+    is_answering_ = true;
+}
+
+bool Talk::step() {
+    if (!answer_) throw UsageError("no answer was begun");
+    if (!is_answering_) return false;
+    const std::lock_guard turn(model_->turns());
+    try {
+        if (answer_->step()) return true;
+    } catch (...) {
+        text_->forget();  // what the device still has of it is not known
+        end_answer();
+        throw;
+    }
+    end_answer();
+    return false;
+}
+
+const Generation& Talk::answer() const {
+    if (!answer_) throw UsageError("no answer was begun");
+    return *answer_;
+}
+
+// The last cycle may have chosen tokens beyond the end.
+void Talk::end_answer() {
+    if (!std::exchange(is_answering_, false)) return;
+    const int length = prompt_length_ + int(answer_->result().ids.size());
+    if (length < int(ids().size())) text_->truncate(length);
+}
+
+void Talk::rewind(int length) {
+    if (length < 0 || length > int(ids().size()))
+        throw UsageError("the text has " + std::to_string(ids().size()) + " tokens, not " +
+                         std::to_string(length));
+    const std::lock_guard turn(model_->turns());
+    end_answer();
+    text_->truncate(length);
+}
+
+std::unique_ptr<Talk> Talk::fork(int length) const {
+    if (length < 0 || length > int(ids().size()))
+        throw UsageError("the text has " + std::to_string(ids().size()) + " tokens, not " +
+                         std::to_string(length));
+    const std::lock_guard turn(model_->turns());
+    return std::unique_ptr<Talk>(new Talk(model_, text_->fork(length)));
+}
+
+const GenerationResult& answer(Talk& talk, const Request& request) {
+    talk.begin(request);
+    while (talk.step()) {
+    }
+    return talk.answer().result();
+}
+
+}  // namespace aerie

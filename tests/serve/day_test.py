@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""AERIE_TEST_REQUESTS requests of all kinds, eight clients at once: nothing grows, nothing is left behind."""
+import itertools
+import os
+import random
+import threading
+
+from running import Server, main
+
+REQUESTS = int(os.environ.get("AERIE_TEST_REQUESTS", "2000"))
+WARM = 0.1
+PROMPTS = ["Once upon a time", "The quick brown fox", "In the beginning there was a long sentence that is worth sharing"]
+
+
+def one(server, number):
+    chance = random.Random(number)
+    body = {"prompt": chance.choice(PROMPTS) + " " + "x" * chance.randrange(40), "max_tokens": chance.randrange(1, 9),
+            "temperature": chance.choice([0, 1]), "seed": number}
+    kind = chance.randrange(20)
+    if kind == 0:
+        assert server.refused("/v1/completions", {**body, "n": 0})[0] == 400
+    elif kind == 1:
+        with server.raw(server.request_bytes("/v1/completions", {**body, "stream": True, "max_tokens": 200})) as sock:
+            sock.recv(chance.randrange(1, 2000))
+    elif kind == 2:
+        server.post("/v1/completions", {**body, "n": 3, "logprobs": 5})
+    elif kind == 3:
+        assert server.ask("GET", "/nowhere")[0] == 404
+    elif kind < 9:
+        server.post("/v1/completions", body)
+    elif kind < 14:
+        server.stream("/v1/completions", {**body, "stop": ["e"], "provenance": True})
+    else:
+        chat = {name: value for name, value in body.items() if name != "prompt"}
+        server.post("/v1/chat/completions", {**chat, "messages": [{"role": "user", "content": body["prompt"]}]})
+
+
+def run(server, numbers, count):
+    wrong, taken = [], itertools.islice(numbers, count)
+    lock = threading.Lock()
+
+    def work():
+        while not wrong:
+            with lock:
+                number = next(taken, None)
+            if number is None:
+                return
+            try:
+                one(server, number)
+            except Exception as error:  # whatever it is, it is told
+                wrong.append((number, error))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+    server.wait_idle()
+
+
+def fill(server):
+    """Every talk as long as it can be, so that all memory of the cache was touched."""
+    def one_of(number):
+        server.post("/v1/completions", {"prompt": [300 + number] * 100, "max_tokens": 500, "logit_bias": {"2": -100}})
+
+    threads = [threading.Thread(target=one_of, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_nothing_grows():
+    with Server("-c", "512", "--parallel", "4", "--keep", "4") as server:
+        numbers = itertools.count()
+        fill(server)
+        run(server, numbers, int(WARM * REQUESTS))
+        before = server.status_of()
+        run(server, numbers, REQUESTS - int(WARM * REQUESTS))
+        after = server.status_of()
+        grown = after["bytes"] - before["bytes"]
+        assert grown <= 1 << 20, (before, after)
+        assert after["files"] == before["files"] and after["threads"] == before["threads"], (before, after)
+        assert server.end() == 0
+        return f"{REQUESTS} requests, {grown / 1024:.0f} KiB more"
+
+
+main([test_nothing_grows])

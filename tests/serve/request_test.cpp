@@ -1,0 +1,245 @@
+// Requests as clients write them, and what of them is refused.
+#include "serve/requests/request.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/requests/problem.h"
+
+namespace aerie {
+namespace {
+
+std::string chat_with(const std::string& members) {
+    const std::string comma = members.empty() ? "" : ",";
+    return R"({"messages":[{"role":"user","content":"hi"}])" + comma + members + "}";
+}
+
+std::string prompt_with(const std::string& members) {
+    const std::string comma = members.empty() ? "" : ",";
+    return R"({"prompt":"hi")" + comma + members + "}";
+}
+
+struct Refused {
+    int status = 0;
+    std::string param, code;
+};
+
+template <typename Parse>
+Refused refusal(const Parse& parse, const std::string& json) {
+    try {
+        parse(json);
+    } catch (const Problem& problem) {
+        EXPECT_EQ(std::string(problem.what()).find('\n'), std::string::npos);
+        return {problem.status, problem.param, problem.code};
+    }
+    return {};
+}
+
+TEST(ChatRequest, DefaultsAreOpenAis) {
+    const CompletionRequest request = parse_chat_request(chat_with(""));
+    EXPECT_TRUE(request.is_chat);
+    EXPECT_EQ(request.choices, 1);
+    EXPECT_FALSE(request.seed || request.max_tokens || request.temperature || request.top_k);
+    EXPECT_FALSE(request.stream || request.with_logprobs || request.provenance || request.join);
+    EXPECT_TRUE(request.drafts && !request.ignores_eos);
+    EXPECT_EQ(request.messages.dump(), R"([{"role":"user","content":"hi"}])");
+}
+
+TEST(ChatRequest, ReadsEveryOption) {
+    const CompletionRequest request = parse_chat_request(chat_with(
+        R"("model":"m","n":3,"seed":7,"max_completion_tokens":9,"temperature":0.5,"top_p":0.25,)"
+        R"("top_k":4,"min_p":0.125,"repetition_penalty":1.5,"frequency_penalty":-2,)"
+        R"("presence_penalty":2,"stop":["a","b"],"logit_bias":{"5":-100,"6":1.5},"logprobs":true,)"
+        R"("top_logprobs":20,"stream":true,"stream_options":{"include_usage":true},"draft":false,)"
+        R"("provenance":true,"join":true,"ignore_eos":true,"user":"u",)"
+        R"("response_format":{"type":"text"},)"
+        R"("tool_choice":"none","modalities":["text"],"store":false)"));
+    EXPECT_EQ(request.model, "m");
+    EXPECT_EQ(request.choices, 3);
+    EXPECT_EQ(request.seed, 7u);
+    EXPECT_EQ(request.max_tokens, 9);
+    EXPECT_EQ(request.temperature, 0.5f);
+    EXPECT_EQ(request.top_p, 0.25f);
+    EXPECT_EQ(request.top_k, 4);
+    EXPECT_EQ(request.min_p, 0.125f);
+    EXPECT_EQ(request.repetition_penalty, 1.5f);
+    EXPECT_EQ(request.frequency_penalty, -2);
+    EXPECT_EQ(request.presence_penalty, 2);
+    EXPECT_EQ(request.stops, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(request.logit_bias, (std::vector<std::pair<int, float>>{{5, -100}, {6, 1.5f}}));
+    EXPECT_TRUE(request.with_logprobs && request.stream && request.include_usage);
+    EXPECT_TRUE(request.provenance && request.join && !request.drafts && request.ignores_eos);
+    EXPECT_EQ(request.alternatives, 20);
+}
+
+TEST(ChatRequest, NullIsAbsent) {
+    const CompletionRequest request = parse_chat_request(
+        chat_with(R"("seed":null,"stop":null,"tools":null,"temperature":null,"whatever":null)"));
+    EXPECT_FALSE(request.seed || request.temperature);
+    EXPECT_TRUE(request.stops.empty());
+}
+
+TEST(ChatRequest, PartsOfTextAreOneText) {
+    const CompletionRequest request = parse_chat_request(
+        R"({"messages":[{"role":"developer","content":[{"type":"text","text":"a"},)"
+        R"({"type":"text","text":"b"}]},{"role":"user","content":"c"}]})");
+    EXPECT_EQ(request.messages.dump(),
+              R"([{"role":"system","content":"ab"},{"role":"user","content":"c"}])");
+}
+
+// The member, and what the refusal names.
+using Case = std::pair<const char*, const char*>;
+
+constexpr Case kBadOfBoth[] = {
+    {R"("n":0)", "n"},
+    {R"("n":9)", "n"},
+    {R"("n":1.5)", "n"},
+    {R"("n":"1")", "n"},
+    {R"("n":99999999999999999999)", "n"},
+    {R"("seed":-1)", "seed"},
+    {R"("seed":9223372036854775808)", "seed"},
+    {R"("max_tokens":0)", "max_tokens"},
+    {R"("max_tokens":-5)", "max_tokens"},
+    {R"("max_tokens":99999999)", "max_tokens"},
+    {R"("temperature":2.01)", "temperature"},
+    {R"("temperature":-0.1)", "temperature"},
+    {R"("temperature":"hot")", "temperature"},
+    {R"("temperature":1e999)", ""},
+    {R"("top_p":1.1)", "top_p"},
+    {R"("min_p":-1)", "min_p"},
+    {R"("top_k":-1)", "top_k"},
+    {R"("repetition_penalty":0)", "repetition_penalty"},
+    {R"("frequency_penalty":2.5)", "frequency_penalty"},
+    {R"("presence_penalty":-3)", "presence_penalty"},
+    {R"("stop":"")", "stop"},
+    {R"("stop":[1])", "stop"},
+    {R"("stop":["1","2","3","4","5","6","7","8","9","a","b","c","d","e","f","g","h"])", "stop"},
+    {R"("logit_bias":[])", "logit_bias"},
+    {R"("logit_bias":{"x":1})", "logit_bias"},
+    {R"("logit_bias":{"-1":1})", "logit_bias"},
+    {R"("logit_bias":{"1":101})", "logit_bias.1"},
+    {R"("stream":1)", "stream"},
+    {R"("stream_options":{"include_usage":true})", "stream_options"},
+    {R"("stream":true,"stream_options":{"x":1})", "stream_options.x"},
+    {R"("draft":"no")", "draft"},
+    {R"("model":5)", "model"},
+    {R"("store":true)", "store"},
+    {R"("n_discard":-1)", "n_discard"},
+    {R"("grammar":"x")", "grammar"}};
+
+TEST(Requests, BothKindsRefuseWhatIsOutOfRange) {
+    for (const auto& [members, param] : kBadOfBoth) {
+        const Refused chat = refusal(parse_chat_request, chat_with(members));
+        const Refused text = refusal(parse_completion_request, prompt_with(members));
+        EXPECT_EQ(chat.status, 400) << members;
+        EXPECT_EQ(text.status, 400) << members;
+        EXPECT_EQ(chat.param, param) << members;
+        EXPECT_EQ(text.param, param) << members;
+    }
+}
+
+TEST(ChatRequest, RefusesWhatIsNotImplemented) {
+    constexpr Case kCases[] = {
+        {R"("tools":[])", "tools"},
+        {R"("functions":[])", "functions"},
+        {R"("function_call":"auto")", "function_call"},
+        {R"("tool_choice":"auto")", "tool_choice"},
+        {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
+        {R"("response_format":{"type":"json_object"})", "response_format"},
+        {R"("audio":{"voice":"x"})", "audio"},
+        {R"("modalities":["text","audio"])", "modalities"},
+        {R"("prediction":{"type":"content","content":"x"})", "prediction"},
+        {R"("reasoning_effort":"high")", "reasoning_effort"},
+        {R"("web_search_options":{})", "web_search_options"},
+        {R"("verbosity":"low")", "verbosity"}};
+    for (const auto& [members, param] : kCases) {
+        const Refused refused = refusal(parse_chat_request, chat_with(members));
+        EXPECT_EQ(refused.status, 400) << members;
+        EXPECT_EQ(refused.code, "unsupported_parameter") << members;
+        EXPECT_EQ(refused.param, param) << members;
+    }
+}
+
+TEST(ChatRequest, RefusesMessagesThatAreNone) {
+    const Case cases[] = {
+        {R"({})", "messages"},
+        {R"({"messages":[]})", "messages"},
+        {R"({"messages":"hi"})", "messages"},
+        {R"({"messages":[1]})", "messages[0]"},
+        {R"({"messages":[{"content":"x"}]})", "messages[0].role"},
+        {R"({"messages":[{"role":"tool","content":"x"}]})", "messages[0].role"},
+        {R"({"messages":[{"role":"robot","content":"x"}]})", "messages[0].role"},
+        {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
+        {R"({"messages":[{"role":"user","content":5}]})", "messages[0].content"},
+        {R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]})",
+         "messages[0].content[0].type"},
+        {R"({"messages":[{"role":"assistant","content":"x","tool_calls":[]}]})",
+         "messages[0].tool_calls"}};
+    for (const auto& [json, param] : cases) {
+        const Refused refused = refusal(parse_chat_request, json);
+        EXPECT_EQ(refused.status, 400) << json;
+        EXPECT_EQ(refused.param, param) << json;
+    }
+    EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("top_logprobs":3)")).param, "top_logprobs");
+    EXPECT_EQ(refusal(parse_chat_request, chat_with(R"("logprobs":true,"top_logprobs":21)")).param,
+              "top_logprobs");
+    EXPECT_EQ(
+        refusal(parse_chat_request, chat_with(R"("max_tokens":1,"max_completion_tokens":1)")).param,
+        "max_completion_tokens");
+}
+
+TEST(Requests, WhatIsNoObjectOrTooDeepIsRefused) {
+    for (const std::string json :
+         {"", "[]", "1", "{", "{\"a\":1,\"a\":2}", "nul", "\xEF\xBB\xBF{}"})
+        EXPECT_EQ(refusal(parse_chat_request, json).status, 400) << json;
+    const std::string deep = "{\"metadata\":" + std::string(64, '[') + std::string(64, ']') + "}";
+    EXPECT_EQ(refusal(parse_chat_request, deep).code, "invalid_json");
+    std::string many = "{\"metadata\":[1";
+    for (int i = 0; i < 400'000; ++i) many += ",1";
+    EXPECT_EQ(refusal(parse_chat_request, many + "]}").code, "invalid_json");
+}
+
+TEST(CompletionRequest, TakesTextOrIds) {
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(R"({"prompt":"x"})").prompt), "x");
+    EXPECT_EQ(std::get<std::string>(parse_completion_request(R"({"prompt":["x"]})").prompt), "x");
+    const std::vector<int> ids = {1, 2};
+    EXPECT_EQ(std::get<1>(parse_completion_request(R"({"prompt":[1,2]})").prompt), ids);
+    EXPECT_EQ(std::get<1>(parse_completion_request(R"({"prompt":[[1,2]]})").prompt), ids);
+    EXPECT_EQ(parse_completion_request(R"({"prompt":"x"})").max_tokens, 16);
+    const CompletionRequest scored = parse_completion_request(R"({"prompt":"x","logprobs":0})");
+    EXPECT_TRUE(scored.with_logprobs);
+    EXPECT_EQ(scored.alternatives, 0);
+}
+
+TEST(CompletionRequest, RefusesOtherPrompts) {
+    for (const char* prompt : {"5", "[]", "[[]]", "[[[1]]]", "[1,\"x\"]", "[-1]", "[1.5]",
+                               "[4294967296]", "{}", "[\"a\",\"b\"]"}) {
+        const auto json = "{\"prompt\":" + std::string(prompt) + "}";
+        EXPECT_EQ(refusal(parse_completion_request, json).param, "prompt") << json;
+    }
+    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("echo":true)")).param, "echo");
+    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("best_of":2)")).param, "best_of");
+    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("suffix":"x")")).param, "suffix");
+    EXPECT_EQ(refusal(parse_completion_request, prompt_with(R"("logprobs":21)")).param, "logprobs");
+}
+
+TEST(TokenizeRequest, WantsOneText) {
+    EXPECT_EQ(parse_tokenize_request(R"({"content":"a"})").content, "a");
+    EXPECT_TRUE(parse_tokenize_request(R"({"content":"","add_special":true})").from_start);
+    EXPECT_EQ(refusal(parse_tokenize_request, "{}").param, "content");
+    EXPECT_EQ(refusal(parse_tokenize_request,
+                      R"({"content":"a","messages":[{"role":"user","content":"b"}]})")
+                  .param,
+              "content");
+}
+
+TEST(Problem, IsOpenAisError) {
+    EXPECT_EQ(Problem(429, "queue_full", "later").json(),
+              R"({"error":{"message":"later","type":"rate_limit_error","param":null,)"
+              R"("code":"queue_full"}})");
+    EXPECT_EQ(bad_request("no", "n").json(),
+              R"({"error":{"message":"no","type":"invalid_request_error","param":"n",)"
+              R"("code":"invalid_value"}})");
+}
+
+}  // namespace
+}  // namespace aerie

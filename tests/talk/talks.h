@@ -1,0 +1,63 @@
+// Talks over the bundled model.
+#pragma once
+
+#include "engine/bundled.h"
+#include "talk/talk.h"
+
+namespace aerie::test {
+
+inline LoadOptions talk_options(const DraftOptions& draft, int sequences = 4) {
+    LoadOptions options = bundled_options(DType::Q8_0);
+    options.draft = draft;
+    options.sequences = sequences;
+    options.context = 512;
+    return options;
+}
+
+inline std::shared_ptr<SharedModel> shared_model(const DraftOptions& draft, int sequences = 4) {
+    return std::make_shared<SharedModel>(talk_options(draft, sequences));
+}
+
+inline Request request_of(std::vector<int> prompt, int max_tokens, float temperature = 0) {
+    Request request;
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.answer.sampling.filters.temperature = temperature;
+    request.answer.sampling.seed = 11;
+    request.answer.with_logprobs = true;
+    return request;
+}
+
+// By its method; "auto" is eagle2 with trees that are chosen by costs which no clock moves, and
+// "model" is drafted for by the target itself.
+inline std::shared_ptr<SharedModel> shared_model_of(const std::string& method) {
+    LoadOptions options = talk_options(method == "auto" ? auto_options() : draft_options(method));
+    if (method == "eagle3") options.head = models_dir() / "aerie-tiny-eagle3";
+    if (method == "model") options.head = options.model;
+    const auto model = std::make_shared<SharedModel>(options);
+    if (method == "auto")
+        model->drafter().cost_aware()->set_costs(
+            {{{1, 3e-4}, {8, 5e-4}, {64, 2e-3}}, {{1, 3e-5}, {10, 6e-5}}, true});
+    return model;
+}
+
+// A prompt as a user has it.
+inline std::vector<int> ids_of(const SharedModel& model, const std::string& text) {
+    return model.tokenizer().encode_from_start(text);
+}
+
+inline std::vector<int> copy_of(std::span<const int> ids) {
+    return {ids.begin(), ids.end()};
+}
+
+// What must not depend on what a talk held before.
+inline void expect_same(const GenerationResult& got, const GenerationResult& want) {
+    EXPECT_EQ(got.ids, want.ids);
+    EXPECT_EQ(got.text, want.text);
+    EXPECT_EQ(got.logprobs, want.logprobs);
+    EXPECT_EQ(got.stats.cycles, want.stats.cycles);
+    EXPECT_EQ(got.stats.cycle_nodes, want.stats.cycle_nodes);
+    EXPECT_EQ(got.stats.accepted_by_depth, want.stats.accepted_by_depth);
+}
+
+}  // namespace aerie::test

@@ -1,0 +1,183 @@
+// `aerie chat` on a terminal, typed to.
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "io/damage.h"
+#include "io/input_file.h"
+#include "paths.h"
+#include "tools/generated.h"
+#include "tools/tmux.h"
+
+namespace aerie::test {
+namespace {
+
+const std::string kMessage = "What is 3 times 14?";
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+class ChatTerminal : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (!Tmux::is_here()) GTEST_SKIP() << "SKIPPED: no tmux here";
+    }
+
+    // The program with these flags, in a terminal; its state lies in the test's folder.
+    std::string command(const std::vector<std::string>& flags, const std::string& before = "") {
+        const std::string folder = quoted(folder_.path().string());
+        std::string line = "cd " + folder + " && exec env AERIE_DEVICE=cpu HOME=" + folder +
+                           " XDG_STATE_HOME=" + folder + " XDG_CACHE_HOME=" + folder + " " +
+                           before + " " + quoted(program_file().string()) + " chat";
+        for (const std::string& flag : flags) line += " " + quoted(flag);
+        return line;
+    }
+
+    const TestFolder folder_;
+};
+
+TEST_F(ChatTerminal, DoesAllThatItsCommandsSay) {
+    const std::string answer =
+        text_of(generated({"--chat", "-p", kMessage, "-n", "24", "--draft", "eagle2"}));
+    const Tmux terminal(folder_.path(), command({"-n", "24", "--draft", "eagle2"}));
+    terminal.wait_for_prompt();
+    EXPECT_TRUE(has(terminal.shown(), "aerie-tiny on cpu, drafts by eagle2; /help"));
+    const auto enter = [&](const std::string& line, const std::string& then) {
+        terminal.enter(line);
+        terminal.wait_for(then);
+        terminal.wait_for_prompt();
+    };
+    enter(kMessage, answer.substr(0, answer.find('\n')));
+    terminal.wait_for("(ended: 24 tokens, as -n says)");
+    terminal.wait_for_prompt();
+    enter("/stats on", "(figures on)");
+    enter("/draft off", "(drafting off)");
+    enter("And then?", "tau 1.00, first token after");
+    enter("/retry", "(greedy: the same text again");
+    enter("/undo", "(taken away: 'And then?')");
+    enter("/draft", "(drafting on)");
+    enter("/system Be brief.", "aerie: this model is told nothing first");
+    enter("/save talk", "(stored: talk and talk.json)");
+    const std::string stored = read_text(folder_.path() / "talk.json", 1 << 16);
+    EXPECT_EQ(stored, Json(Json::Array{Json::Object{{"role", "user"}, {"content", kMessage}},
+                                       Json::Object{{"role", "assistant"}, {"content", answer}}})
+                              .dump() +
+                          "\n");
+    enter("/load talk", "(turns of talk.json: 1)");
+    enter("/shade", "(shading on)");
+    enter("/nothing", "'/nothing' is no command");
+    enter("/help", "/retry ");
+    terminal.enter("/exit");
+    terminal.wait_until("the end", [&] { return terminal.has_ended(); });
+    EXPECT_EQ(terminal.exit_code(), 0) << terminal.shown();
+}
+
+TEST_F(ChatTerminal, EditsLinesAndRemembersThem) {
+    const Tmux terminal(folder_.path(), command({"-n", "4"}));
+    terminal.wait_for_prompt();
+    terminal.type("/hepl");
+    terminal.key("BSpace");
+    terminal.key("BSpace");
+    terminal.enter("lp");
+    terminal.wait_for("/retry ");
+    terminal.wait_for_prompt();
+    terminal.type("/undo but not now");
+    terminal.key("C-c");
+    terminal.wait_for_prompt();
+    terminal.enter("\"\"\"");
+    terminal.wait_until("the next line", [&] { return terminal.last_line() == "."; });
+    terminal.type("half of it");
+    terminal.key("C-c");
+    terminal.wait_for_prompt();
+    EXPECT_FALSE(has(terminal.shown(), "aerie: /undo")) << terminal.shown();
+    terminal.type("s\xC3\xBC\xC3\x9F");  // and the two letters away again
+    terminal.key("BSpace");
+    terminal.key("BSpace");
+    terminal.key("BSpace");
+    terminal.wait_for_prompt();
+    terminal.key("Up");
+    terminal.key("Up");
+    terminal.wait_until("the line of before", [&] { return terminal.last_line() == "> /help"; });
+    terminal.key("C-c");
+    terminal.wait_for_prompt();
+    terminal.key("C-d");
+    terminal.wait_until("the end", [&] { return terminal.has_ended(); });
+    EXPECT_EQ(terminal.exit_code(), 0) << terminal.shown();
+
+    const std::filesystem::path history = folder_.path() / "aerie" / "chat_history";
+    EXPECT_EQ(read_text(history, 1 << 16), "/help\n\"\"\"\n");
+    struct stat info = {};
+    ASSERT_EQ(::stat(history.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+// Of a model that says 2,000 tokens in tens of seconds.
+TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
+    const std::string model = (folder_.path() / "slow").string();
+    ASSERT_EQ(run({"synth", "--like", "aerie-tiny", "--hidden", "768", "--heads", "12",
+                   "--intermediate", "2048", "-o", model, "-q"})
+                  .exit_code,
+              0);
+    const Tmux terminal(folder_.path(),
+                        command({"-m", model, "--draft", "none", "-t", "1", "--stats"}));
+    terminal.wait_for_prompt();
+    for (const char* message : {"One", "Two"}) {
+        const size_t before = terminal.shown().size();
+        terminal.enter(message);
+        terminal.wait_until("some of it", [&] { return terminal.shown().size() > before + 40; });
+        terminal.key("C-c");
+        terminal.wait_until("its end", [&] { return terminal.last_line() == ">"; });
+        EXPECT_TRUE(has(terminal.shown().substr(before), "(stopped)")) << terminal.shown();
+        EXPECT_FALSE(has(terminal.shown(), "is full")) << terminal.shown();
+    }
+    terminal.enter("/undo");
+    terminal.wait_for("(taken away: 'Two')");
+    EXPECT_FALSE(terminal.has_ended());
+    terminal.key("C-d");
+    terminal.wait_until("the end", [&] { return terminal.has_ended(); });
+    EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+TEST_F(ChatTerminal, ShadesDraftedTokensUnlessColoursAreUnwanted) {
+    const std::string answer = text_of(generated({"--chat", "-p", kMessage, "-n", "24"}));
+    const std::vector<std::string> flags = {"-n",     "24",      "--draft", "eagle2",
+                                            "--tree", "60,6,10", "--shade"};
+    for (const bool wanted : {true, false}) {
+        const Tmux terminal(folder_.path(), command(flags, wanted ? "" : "NO_COLOR=1"));
+        terminal.wait_for_prompt();
+        terminal.enter(kMessage);
+        terminal.wait_for("(ended: ");
+        EXPECT_TRUE(has(terminal.shown(), answer.substr(0, answer.find('\n')))) << terminal.shown();
+        EXPECT_EQ(has(terminal.shown(true), "\x1b[36m"), wanted) << terminal.shown(true);
+    }
+}
+
+TEST_F(ChatTerminal, FollowsItsWindow) {
+    const Tmux terminal(folder_.path(), command({"-n", "4"}));
+    terminal.wait_for_prompt();
+    terminal.type("/undo");
+    terminal.resize(60, 20);
+    terminal.wait_until("the line again", [&] { return terminal.last_line() == "> /undo"; });
+    terminal.key("Enter");
+    terminal.wait_for("aerie: /undo: there is no message yet");
+}
+
+TEST_F(ChatTerminal, LeavesTheTerminalAsItWas) {
+    const Tmux terminal(folder_.path(),
+                        "cd " + quoted(folder_.path().string()) + " && PS1='$ ' exec sh");
+    terminal.enter("sh -c " + quoted("echo $$ >pid; " + command({"-n", "4"})) +
+                   "; echo code $?; stty -a");
+    terminal.wait_for_prompt();
+    const int id = std::atoi(read_text(folder_.path() / "pid", 16).c_str());
+    ASSERT_GT(id, 1);
+    ::kill(id, SIGTERM);
+    terminal.wait_for("code 143");
+    terminal.wait_for("icanon");
+    EXPECT_FALSE(has(terminal.shown(), "-icanon")) << terminal.shown();
+    EXPECT_FALSE(has(terminal.shown(), "-echo ")) << terminal.shown();
+    EXPECT_TRUE(has(terminal.shown(), "intr = ^C")) << terminal.shown();
+}
+
+}  // namespace
+}  // namespace aerie::test

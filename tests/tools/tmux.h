@@ -1,0 +1,108 @@
+// A program in a terminal of its own, driven by keys: tmux, with a server for each test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace aerie::test {
+
+// As a word of a shell's command.
+inline std::string quoted(const std::string& text) {
+    std::string word = "'";
+    for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return word + "'";
+}
+
+// What a command prints; its errors too.
+inline std::string output_of(const std::string& command) {
+    std::string text;
+    std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+    if (!pipe) return text;
+    char block[4096];
+    while (const size_t got = std::fread(block, 1, sizeof(block), pipe)) text.append(block, got);
+    ::pclose(pipe);
+    return text;
+}
+
+class Tmux {
+  public:
+    static bool is_here() { return output_of("tmux -V").starts_with("tmux "); }
+
+    // The server's socket lies in the folder. Pane of 160 columns and 50 lines.
+    Tmux(const std::filesystem::path& folder, const std::string& command)
+        : tmux_("env -u TMUX tmux -S " +
+                quoted((folder / ("tmux" + std::to_string(next_server()))).string()) +
+                " -f /dev/null ") {
+        output_of(tmux_ + "new-session -d -x 160 -y 50 " + quoted(command));
+        output_of(tmux_ + "set-option -g remain-on-exit on");
+    }
+    ~Tmux() { output_of(tmux_ + "kill-server"); }
+    Tmux(const Tmux&) = delete;
+    Tmux& operator=(const Tmux&) = delete;
+
+    void type(const std::string& text) const {
+        output_of(tmux_ + "send-keys -l -- " + quoted(text));
+    }
+    void key(const std::string& name) const { output_of(tmux_ + "send-keys " + name); }
+    void enter(const std::string& line) const {
+        type(line);
+        key("Enter");
+    }
+    void resize(int columns, int rows) const {
+        output_of(tmux_ + "resize-window -x " + std::to_string(columns) + " -y " +
+                  std::to_string(rows));
+    }
+
+    // What it shows, lines joined that were wrapped; with its colours if asked.
+    std::string shown(bool with_colours = false) const {
+        return output_of(tmux_ + "capture-pane -p -J -S - " + (with_colours ? "-e" : ""));
+    }
+    // Without blanks at the end.
+    std::string last_line() const {
+        std::string text = shown();
+        text.erase(text.find_last_not_of(" \n") + 1);
+        return text.substr(text.rfind('\n') + 1);
+    }
+    bool has_ended() const {
+        return output_of(tmux_ + "display-message -p '#{pane_dead}'").starts_with("1");
+    }
+    int exit_code() const {
+        return std::atoi(output_of(tmux_ + "display-message -p '#{pane_dead_status}'").c_str());
+    }
+
+    // Until it is so; fails the test after a minute.
+    template <typename Condition>
+    void wait_until(const std::string& what, Condition condition) const {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        do {
+            if (condition()) return;
+            ::usleep(100'000);
+        } while (std::chrono::steady_clock::now() < end);
+        ADD_FAILURE() << "not seen: " << what << "\n" << shown();
+    }
+    void wait_for(const std::string& text) const {
+        wait_until(text, [&] { return shown().find(text) != std::string::npos; });
+    }
+    // The program waits for a line.
+    void wait_for_prompt() const {
+        wait_until("a prompt", [&] { return last_line() == ">"; });
+    }
+
+  private:
+    // One that is about to end may still be at its socket.
+    static int next_server() {
+        static int number = 0;
+        return ++number;
+    }
+
+    std::string tmux_;
+};
+
+}  // namespace aerie::test

@@ -1,0 +1,160 @@
+#include "answerer.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/platform.h"
+#include "shading.h"
+#include "terminal.h"
+
+namespace aerie {
+
+namespace {
+
+// Few enough that nobody wonders what the program is at.
+constexpr int kSoonRead = 64;
+
+std::string whole(int count, const char* what) {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Answerer::Answerer(std::shared_ptr<SharedModel> model, const NamedText& chat_template)
+    : model_(std::move(model)), template_(chat_template), talk_(std::make_unique<Talk>(model_)) {}
+
+void Answerer::answer(Dialogue& dialogue, const AnswerSettings& settings) {
+    Request request;
+    request.prompt = prompt_with_room(dialogue, settings.max_tokens);
+    request.answer.sampling = settings.sampling;
+    request.answer.drafts = settings.drafts;
+    request.max_tokens = settings.max_tokens;
+    request.eos_ids = model_->eos_ids();
+    request.cancelled = [] { return interrupt_noted() || interrupted(); };
+    forget_interrupt();
+    run(request, settings);
+    const GenerationResult& result = talk_->answer().result();
+    if (!result.ids.empty()) dialogue.turns.back().answer = result.text;
+    note_end(request, settings.on_terminal);
+    if (settings.stats) show_stats(request);
+}
+
+std::string Answerer::load(const std::filesystem::path& file) {
+    talk_.reset();  // there is room for one
+    std::string note;
+    try {
+        talk_ = Talk::load(model_, file, note);
+    } catch (...) {
+        talk_ = std::make_unique<Talk>(model_);
+        throw;
+    }
+    return note;
+}
+
+std::vector<int> Answerer::ids(const Dialogue& dialogue) const {
+    return encode_chat(model_->tokenizer(), rendered(template_, model_->tokenizer(), dialogue));
+}
+
+// Dropping means to read all that is left anew: half of the context is made free at once, so that
+// it happens once in many turns.
+std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) const {
+    const int context = model_->context();
+    const int least = std::max(1, max_tokens < 0 ? context / 8 : std::min(max_tokens, context / 8));
+    const auto joined = [this](const Dialogue& turns) { return talk_->joined(ids(turns)); };
+    std::vector<int> prompt = joined(dialogue);
+    if (int(prompt.size()) + least <= context) return prompt;
+    const int dropped = drop_oldest(
+        dialogue, context / 2, [&](const Dialogue& turns) { return int(joined(turns).size()); });
+    if (dropped > 0) {
+        tell_note("(the context of " + std::to_string(context) + " tokens is full: the " +
+                  (dropped == 1 ? "oldest turn is" : "oldest " + whole(dropped, "turn") + " are") +
+                  " dropped)");
+        prompt = joined(dialogue);
+    }
+    if (int(prompt.size()) >= context)
+        throw UsageError("the message has no room: with what stands before it, it has " +
+                         whole(int(prompt.size()), "token") + ", and the context " +
+                         std::to_string(context) + " (see -c)");
+    return prompt;
+}
+
+// on_text is called while a token is taken up: the newest origin is that of the token which made
+// the text whole.
+void Answerer::run(const Request& request, const AnswerSettings& settings) {
+    Shading shading(settings.shade && has_colors(stdout));
+    ProgressLine progress(!settings.on_terminal);
+    Request shown = request;
+    shown.on_text = [&](const std::string& text) {
+        progress.clear();
+        const Origin& origin = talk_->answer().result().origins.back();
+        print_bytes(shading.put(shown_on(stdout, text), origin.kind == Origin::Kind::from_draft));
+    };
+    talk_->begin(shown);
+    const int fresh = int(request.prompt.size()) - talk_->answer().result().reused;
+    if (fresh > kSoonRead) progress.show("reading " + whole(fresh, "token"));
+    try {
+        while (talk_->step()) {
+        }
+    } catch (const OutputError&) {
+        throw;
+    } catch (...) {
+        print_bytes(shading.end());
+        throw;
+    }
+    progress.clear();
+    print_bytes(shading.end() + "\n");
+}
+
+// Where -n ends an answer, only who sees it asks why.
+void Answerer::note_end(const Request& request, bool on_terminal) const {
+    const GenerationResult& result = talk_->answer().result();
+    if (result.finish == FinishReason::cancelled) tell_note("(stopped)");
+    if (result.finish != FinishReason::length) return;
+    const bool is_full = int(request.prompt.size() + result.ids.size()) >= model_->context();
+    if (is_full)
+        tell_note("(ended: the context of " + std::to_string(model_->context()) +
+                  " tokens is full)");
+    else if (on_terminal)
+        tell_note("(ended: " + whole(request.max_tokens, "token") + ", as -n says)");
+}
+
+void Answerer::show_stats(const Request& request) const {
+    const GenerationResult& result = talk_->answer().result();
+    const Stats& stats = result.stats;
+    const int prompt = int(request.prompt.size());
+    char line[256];
+    std::snprintf(line, sizeof(line),
+                  "%s, %.1f tokens/s, tau %.2f, first token after %.3f s (read %d of %d)",
+                  whole(int(result.ids.size()), "token").c_str(), stats.tokens_per_second(),
+                  stats.tau(), stats.prefill_seconds, prompt - result.reused, prompt);
+    std::string seed;
+    if (request.answer.sampling.filters.temperature > 0)
+        seed = ", seed " + std::to_string(request.answer.sampling.seed);
+    tell_note(line + seed);
+}
+
+jinja::Rendered rendered(const NamedText& chat_template, const Tokenizer& tokenizer,
+                         const Dialogue& dialogue) {
+    Conversation conversation = dialogue.conversation();
+    conversation.now = platform::local_time();
+    return render_chat(chat_template, tokenizer.named_tokens(), conversation);
+}
+
+void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
+                  const std::string& system) {
+    constexpr const char* kBlanks = " \t\r\n";
+    const Dialogue least{.system = system, .turns = {{"x", {}}}};
+    std::string why = "its chat template leaves it out";
+    // Templates may take blanks off its ends.
+    std::string words = system.substr(std::min(system.find_first_not_of(kBlanks), system.size()));
+    words.erase(words.find_last_not_of(kBlanks) + 1);
+    try {
+        if (rendered(chat_template, tokenizer, least).text.find(words) != std::string::npos) return;
+    } catch (const jinja::Refusal& refusal) {
+        why = refusal.message();
+    }
+    throw UsageError("this model is told nothing first: " + why);
+}
+
+}  // namespace aerie

@@ -1,0 +1,267 @@
+// `aerie chat`: a conversation turn by turn. Answers go to stdout, all else to stderr.
+#include <unistd.h>
+
+#include "answerer.h"
+#include "chat_line.h"
+#include "commands.h"
+#include "core/error.h"
+#include "core/replaced_file.h"
+#include "core/utf8.h"
+#include "io/json.h"
+#include "line_history.h"
+#include "line_reader.h"
+#include "terminal.h"
+
+namespace aerie {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Chat {
+  public:
+    Chat(std::shared_ptr<SharedModel> model, const NamedText& chat_template, Dialogue dialogue,
+         const AnswerSettings& settings)
+        : model_(model),
+          template_(chat_template),
+          answerer_(std::move(model), chat_template),
+          dialogue_(std::move(dialogue)),
+          settings_(settings) {}
+
+    // False when it was the last one. Throws Error, UsageError.
+    bool take(const ChatLine& line);
+
+  private:
+    bool drafts() const { return model_->can_draft() && settings_.drafts; }
+    void answer(Dialogue asked);
+    void ask(const std::string& message);
+    void retry();
+    void undo();
+    void tell_first(const std::string& system);
+    void save(const fs::path& file) const;
+    void load(const fs::path& file);
+    void draft(const ChatLine& line);
+    void shade(const ChatLine& line);
+
+    std::shared_ptr<SharedModel> model_;
+    const NamedText& template_;
+    Answerer answerer_;
+    Dialogue dialogue_;
+    AnswerSettings settings_;
+};
+
+const char* on_or_off(bool on) {
+    return on ? "on" : "off";
+}
+
+// The messages of a stored conversation; beside them lies what was computed.
+fs::path messages_file(fs::path file) {
+    return file += ".json";
+}
+
+bool Chat::take(const ChatLine& line) {
+    using Kind = ChatLine::Kind;
+    switch (line.kind) {
+        case Kind::nothing:
+            return true;
+        case Kind::message:
+            return ask(line.text), true;
+        case Kind::system:
+            return tell_first(line.text), true;
+        case Kind::retry:
+            return retry(), true;
+        case Kind::undo:
+            return undo(), true;
+        case Kind::save:
+            return save(line.text), true;
+        case Kind::load:
+            return load(line.text), true;
+        case Kind::draft:
+            return draft(line), true;
+        case Kind::shade:
+            return shade(line), true;
+        case Kind::stats:
+            settings_.stats = line.on.value_or(!settings_.stats);
+            return tell_note(std::string("(figures ") + on_or_off(settings_.stats) + ")"), true;
+        case Kind::help:
+            return tell(chat_help()), true;
+        case Kind::exit:
+            return false;
+    }
+    return true;
+}
+
+// What cannot be answered at all leaves the dialogue as it was.
+void Chat::answer(Dialogue asked) {
+    std::swap(asked, dialogue_);
+    try {
+        answerer_.answer(dialogue_, settings_);
+    } catch (const UsageError&) {
+        dialogue_ = std::move(asked);
+        throw;
+    }
+}
+
+void Chat::ask(const std::string& message) {
+    Dialogue asked = dialogue_;
+    asked.ask(message);
+    answer(std::move(asked));
+}
+
+void Chat::retry() {
+    if (dialogue_.turns.empty()) throw UsageError("/retry: there is no message yet");
+    if (settings_.sampling.filters.temperature > 0) {
+        ++settings_.sampling.seed;
+        tell_note("(again, with seed " + std::to_string(settings_.sampling.seed) + ")");
+    } else {
+        tell_note("(greedy: the same text again; --temp T varies it)");
+    }
+    Dialogue asked = dialogue_;
+    asked.turns.back().answer.reset();
+    answer(std::move(asked));
+}
+
+void Chat::undo() {
+    if (dialogue_.turns.empty()) throw UsageError("/undo: there is no message yet");
+    tell_note("(taken away: " + in_quotes(dialogue_.turns.back().message) + ")");
+    dialogue_.turns.pop_back();
+}
+
+void Chat::tell_first(const std::string& system) {
+    if (system.empty()) {
+        dialogue_.system.reset();
+        return tell_note("(no system message)");
+    }
+    check_system(template_, model_->tokenizer(), system);
+    dialogue_.system = system;
+    tell_note("(system message set)");
+}
+
+void Chat::save(const fs::path& file) const {
+    const fs::path messages = messages_file(file);
+    const ReplacedFile replaced(messages);
+    answerer_.save(file);
+    replaced.commit(dialogue_.conversation().messages.dump() + "\n");
+    tell_note("(stored: " + file.string() + " and " + messages.string() + ")");
+}
+
+// Messages without a session do: they are read anew.
+void Chat::load(const fs::path& file) {
+    const std::string messages = messages_file(file).string();
+    Dialogue stored = dialogue_of(read_conversation(read_input(messages), messages), messages);
+    std::error_code ignored;
+    std::string note = file.string() + ": there is none; its text is read anew";
+    if (fs::exists(file, ignored)) note = answerer_.load(file);
+    dialogue_ = std::move(stored);
+    tell_note("(turns of " + messages + ": " + std::to_string(dialogue_.turns.size()) + ")");
+    if (!note.empty()) tell_note("(" + note + ")");
+}
+
+void Chat::draft(const ChatLine& line) {
+    const bool on = line.on.value_or(!drafts());
+    if (on && !model_->can_draft())
+        throw UsageError("/draft: there is nothing that drafts (see --head and --draft)");
+    settings_.drafts = on;
+    tell_note(std::string("(drafting ") + on_or_off(on) + ")");
+}
+
+void Chat::shade(const ChatLine& line) {
+    const bool on = line.on.value_or(!settings_.shade);
+    if (on && !has_colors(stdout)) throw UsageError("/shade: no colours are shown here");
+    settings_.shade = on;
+    tell_note(std::string("(shading ") + on_or_off(on) + ")");
+}
+
+// Reads on to the next whole text. False at the end of the input.
+bool read_text(LineReader& reader, ChatInput::Text& text) {
+    ChatInput input;
+    std::string line;
+    while (true) {
+        switch (reader.read(input.has_begun() ? ". " : "> ", line)) {
+            case LineReader::Got::cleared:
+                input.take();
+                continue;
+            case LineReader::Got::end:
+                if (!input.has_begun() || interrupted()) return false;
+                text = input.take();
+                return true;
+            case LineReader::Got::line:
+                if (!input.add(line)) continue;
+                text = input.take();
+                return true;
+        }
+    }
+}
+
+// Until the input ends. On a terminal an error ends nothing; elsewhere the exit code tells of it.
+int talk_by(LineReader& reader, Chat& chat, bool is_terminal) {
+    bool failed = false;
+    ChatInput::Text text;
+    while (!interrupted() && read_text(reader, text)) {
+        try {
+            if (!chat.take(read_chat_line(text))) break;
+        } catch (const OutputError&) {
+            throw;
+        } catch (const Error& error) {
+            tell_error(error.what());
+            failed = true;
+        }
+    }
+    if (interrupted()) return interrupted();
+    return failed && !is_terminal ? 1 : 0;
+}
+
+// All that can be refused before the model is loaded, which may take long.
+NamedText checked_template(const ChatOptions& options, const ModelFiles& files) {
+    const Tokenizer tokenizer = load_tokenizer(files);
+    NamedText chat_template;
+    if (options.chat_template)
+        chat_template = {read_input(*options.chat_template), *options.chat_template};
+    else
+        chat_template = chat_template_of(tokenizer);
+    rendered(chat_template, tokenizer, {.turns = {{"x", {}}}});
+    if (options.system) check_system(chat_template, tokenizer, *options.system);
+    return chat_template;
+}
+
+std::unique_ptr<LineReader> make_reader(bool is_terminal) {
+    std::unique_ptr<LineReader> editor;
+    if (is_terminal) editor = make_line_editor(chat_history_file());
+    return editor ? std::move(editor) : make_plain_reader(is_terminal);
+}
+
+}  // namespace
+
+int run_chat(const ChatOptions& options) {
+    const bool is_terminal = ::isatty(STDIN_FILENO);
+    sampling_of(options.sampling, {});
+    LoadOptions load_options = locate(options.model);
+    ProgressLine progress(!is_terminal);
+    load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    ModelFiles files = ModelFiles::open(load_options);
+    const NamedText chat_template = checked_template(options, files);
+    AnswerSettings settings{
+        .sampling = sampling_of(options.sampling, generation_config(files.target)),
+        .max_tokens = options.max_tokens,
+        .stats = options.stats,
+        .shade = options.shade,
+        .on_terminal = is_terminal};
+    const auto model = std::make_shared<SharedModel>(std::move(files), load_options);
+    progress.clear();
+
+    if (is_terminal) {
+        tell_note(load_options.model.filename().string() + " on " + model->device().name +
+                  (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
+                  "; /help tells of commands");
+        note_interrupts();
+    }
+    end_cleanly_on_signals();
+    const std::unique_ptr<LineReader> reader = make_reader(is_terminal);
+    Chat chat(model, chat_template, {.system = options.system}, settings);
+    const int code = talk_by(*reader, chat, is_terminal);
+    if (options.model.profile) print_op_times(model->backend());
+    model->review_costs();
+    return code;
+}
+
+}  // namespace aerie

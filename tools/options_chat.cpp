@@ -1,0 +1,28 @@
+// Flags of `aerie chat`.
+#include "option_checks.h"
+
+namespace aerie {
+
+void add_chat(CLI::App& app, ChatOptions& options) {
+    app.option_defaults()->group("Conversation");
+    app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    app.add_option("--system", options.system, "what the model is told first")->type_name("TEXT");
+    app.add_option("--template", options.chat_template,
+                   "another chat template (Jinja) than the model's")
+        ->type_name("FILE");
+    add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
+              "most tokens of an answer (default: -1, to the end of the context)");
+    app.add_flag("--shade", options.shade, "show guessed tokens in another colour, on a terminal");
+    app.add_flag("--stats", options.stats,
+                 "after each answer a line on stderr: tokens/s, tau, time to the first token");
+    add_sampling_options(app, options.sampling);
+    add_model_options(app, options.model);
+    app.footer(
+        "Each line is a message; one that ends in \\ goes on in the next, and so does all between "
+        "\"\"\" and \"\"\".\n"
+        "/help lists the commands. On a terminal Ctrl-C stops an answer and Ctrl-D ends the talk; "
+        "through a\n"
+        "pipe answers alone go to stdout, and the exit code is 1 if a line could not be answered.");
+}
+
+}  // namespace aerie

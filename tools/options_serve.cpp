@@ -1,0 +1,44 @@
+// Flags of `aerie serve`.
+#include "option_checks.h"
+
+namespace aerie {
+
+void add_serve(CLI::App& app, ServeOptions& options) {
+    app.option_defaults()->group("Server");
+    app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    app.add_option("-a,--alias", options.alias,
+                   "name of the model towards clients (default: its own)")
+        ->type_name("NAME");
+    app.add_option("--host", options.host,
+                   "address to listen at; one that other machines reach needs a key (default: "
+                   "127.0.0.1)")
+        ->type_name("ADDRESS");
+    add_whole(app, "--port", options.port, Range{0, 65535},
+              "port; 0: one that is free (default: 8080)");
+    app.add_option("--api-key", options.api_key,
+                   "what clients must say (Authorization: Bearer KEY); others can see flags, so "
+                   "better set AERIE_API_KEY")
+        ->type_name("KEY");
+    app.add_option("--allow-host", options.hosts,
+                   "a further Host that clients may name, such as chat.example.com; may be given "
+                   "several times")
+        ->allow_extra_args(false)
+        ->type_name("NAME[:PORT]");
+    app.add_option("--allow-origin", options.origins,
+                   "a web page's origin that may ask here, such as https://chat.example.com; may "
+                   "be given several times (default: the server's own page alone)")
+        ->allow_extra_args(false)
+        ->type_name("ORIGIN");
+    add_whole(app, "--parallel", options.parallel, Range{1, 64},
+              "requests that are answered at a time, a cycle each in turn; 64 more may wait "
+              "(default: 4)");
+    add_whole(app, "--keep", options.keep, Range{0, 256},
+              "conversations beyond those that are kept for what continues them; each has room for "
+              "a whole context (default: 4)");
+    add_whole(app, "--drain-seconds", options.drain_seconds, Range{0, 86400},
+              "after SIGTERM, for the requests that came (default: 30)");
+    app.add_flag("-q,--quiet", options.quiet, "nothing on stderr but errors");
+    add_model_options(app, options.model);
+}
+
+}  // namespace aerie

@@ -1,0 +1,30 @@
+// How the target chooses: by flags, or as the model's makers say.
+#include <random>
+#include <type_traits>
+
+#include "commands.h"
+#include "talk/model_sampling.h"
+
+namespace aerie {
+
+Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& model) {
+    const bool flags = options.temperature || options.top_k || options.top_p || options.min_p ||
+                       options.repetition_penalty || options.frequency_penalty ||
+                       options.presence_penalty;
+    Sampling sampling = flags ? Sampling() : model_sampling(model);
+    const auto set = [](auto& value, const auto& flag) {
+        if (flag) value = std::remove_reference_t<decltype(value)>(*flag);
+    };
+    set(sampling.filters.temperature, options.temperature);
+    set(sampling.filters.top_k, options.top_k);
+    set(sampling.filters.top_p, options.top_p);
+    set(sampling.filters.min_p, options.min_p);
+    set(sampling.penalties.repetition, options.repetition_penalty);
+    set(sampling.penalties.frequency, options.frequency_penalty);
+    set(sampling.penalties.presence, options.presence_penalty);
+    sampling.seed = options.seed ? *options.seed : std::random_device()();
+    check_sampling(sampling);
+    return sampling;
+}
+
+}  // namespace aerie

@@ -1,0 +1,75 @@
+// `aerie serve`: a model over HTTP.
+#include <cstdlib>
+
+#include "commands.h"
+#include "core/utf8.h"
+#include "serve/sockets/server.h"
+#include "terminal.h"
+
+namespace aerie {
+
+extern const char* const kChatPage;  // serve/page
+extern const char* const kChatPagePolicy;
+
+namespace {
+
+std::string api_key_of(const ServeOptions& options) {
+    const char* variable = std::getenv("AERIE_API_KEY");
+    const std::string key = options.api_key.value_or(variable ? variable : "");
+    if (options.api_key && key.empty()) throw UsageError("--api-key is empty");
+    return key;
+}
+
+// As its folder or file is called.
+std::string name_of(const std::filesystem::path& model) {
+    std::filesystem::path path = model.lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    return is_gguf(path) ? path.stem().string() : path.filename().string();
+}
+
+ServerOptions server_options(const ServeOptions& options) {
+    ServerOptions server;
+    server.host = options.host;
+    server.port = options.port;
+    server.api_key = api_key_of(options);
+    server.hosts = options.hosts;
+    server.origins = options.origins;
+    server.drain_seconds = options.drain_seconds;
+    server.log = [quiet = options.quiet](const std::string& line) {
+        if (!quiet) tell("aerie: " + printable(line) + "\n");
+    };
+    return server;
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+    LoadOptions load = locate(options.model);
+    load.sequences = options.parallel + options.keep;
+    // That the address is taken is told before anything is loaded.
+    Server server(server_options(options));
+    ProgressLine progress(options.quiet);
+    load.on_progress = [&](const std::string& stage) { progress.show(stage); };
+    const auto model = std::make_shared<SharedModel>(load);
+    progress.clear();
+
+    ServiceOptions service_options;
+    service_options.model_name = options.alias.value_or(name_of(load.model));
+    service_options.page = kChatPage;
+    service_options.page_policy = kChatPagePolicy;
+    service_options.parallel = options.parallel;
+    service_options.log = [](const std::string& line) { tell("aerie: " + printable(line) + "\n"); };
+    Service service(model, service_options);
+    const std::string host =
+        options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]";
+    if (!options.quiet)
+        tell("aerie: " + service_options.model_name + " at http://" + host + ":" +
+             std::to_string(server.port()) + "\n");
+    server.run(service);
+    const std::lock_guard turn(model->turns());
+    if (options.model.profile) print_op_times(model->backend());
+    model->review_costs();
+    return 0;
+}
+
+}  // namespace aerie

@@ -1,0 +1,42 @@
+# The chat page as one HTML text in a source file, with the hashes by which browsers know its style and script: they run
+# no others.
+set(PAGE_PARTS page.html page.css)
+set(PAGE_SCRIPTS source.js markdown_inline.js markdown_leaves.js markdown.js state.js server.js answer_view.js chat.js
+  race.js main.js)
+
+# A hash as the header wants it: of hexadecimal digits, three make two of base64.
+function(base64_sha256 name text)
+  set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
+  string(SHA256 hex "${text}")
+  set(all)
+  foreach(begin RANGE 0 63 3)
+    string(SUBSTRING ${hex}00 ${begin} 3 digits)
+    math(EXPR high "0x${digits} >> 6")
+    math(EXPR low "0x${digits} & 63")
+    string(SUBSTRING ${alphabet} ${high} 1 first)
+    string(SUBSTRING ${alphabet} ${low} 1 second)
+    string(APPEND all ${first}${second})
+  endforeach()
+  string(SUBSTRING ${all} 0 43 all)  # of the last digit and two zeros, one counts
+  set(${name} ${all}= PARENT_SCOPE)
+endfunction()
+
+foreach(part ${PAGE_PARTS} ${PAGE_SCRIPTS})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/page/${part})
+endforeach()
+file(READ ${CMAKE_CURRENT_LIST_DIR}/page/page.html CHAT_PAGE)
+file(READ ${CMAKE_CURRENT_LIST_DIR}/page/page.css STYLE)
+set(SCRIPT "\"use strict\";\n{\n")
+foreach(part ${PAGE_SCRIPTS})
+  file(READ ${CMAKE_CURRENT_LIST_DIR}/page/${part} text)
+  string(APPEND SCRIPT "${text}")
+endforeach()
+string(APPEND SCRIPT "}\n")
+base64_sha256(STYLE_HASH "${STYLE}")
+base64_sha256(SCRIPT_HASH "${SCRIPT}")
+string(REPLACE "@PAGE_STYLE@" "${STYLE}" CHAT_PAGE "${CHAT_PAGE}")
+string(REPLACE "@PAGE_SCRIPT@" "${SCRIPT}" CHAT_PAGE "${CHAT_PAGE}")
+# A line each: a literal of the whole may be too long for a compiler.
+string(REPLACE "\n" "\n)aerie-page\"\n    R\"aerie-page(" CHAT_PAGE "${CHAT_PAGE}")
+set(CHAT_PAGE "    R\"aerie-page(${CHAT_PAGE})aerie-page\"")
+configure_file(${CMAKE_CURRENT_LIST_DIR}/page.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/serve/page.cpp @ONLY)

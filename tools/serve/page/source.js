@@ -1,0 +1,61 @@
+// One script, put together of the files beside this one. Nothing here makes HTML of text: what a
+// model says becomes text nodes, and elements are made by name.
+
+const find = (selector, within = document) => within.querySelector(selector);
+
+function make(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+
+// A growing text, and for each of its characters how deep in a draft it was: 0 for what the model
+// said by itself.
+class Source {
+  constructor() {
+    this.text = "";
+    this.depths = new Uint8Array(1 << 12);
+  }
+
+  add(text, depth) {
+    const from = this.text.length;
+    this.text += text;
+    if (this.text.length > this.depths.length) {
+      const more = new Uint8Array(2 * this.text.length);
+      more.set(this.depths);
+      this.depths = more;
+    }
+    this.depths.fill(Math.min(depth, 255), from, this.text.length);
+  }
+
+  // Appends a part of the text as it is, drafted tokens in spans.
+  emit(parent, from, to) {
+    while (from < to) {
+      const depth = this.depths[from];
+      let end = from + 1;
+      while (end < to && this.depths[end] === depth) ++end;
+      appendShaded(parent, this.text.slice(from, end), depth);
+      from = end;
+    }
+  }
+
+  // [length, depth, length, depth, ...], as it is kept.
+  runs() {
+    const runs = [];
+    for (let i = 0; i < this.text.length; ++i) {
+      if (runs.length && runs.at(-1) === this.depths[i]) ++runs[runs.length - 2];
+      else runs.push(1, this.depths[i]);
+    }
+    return runs;
+  }
+}
+
+const kDeepest = 6;  // that is shaded in a way of its own
+
+function appendShaded(parent, text, depth) {
+  if (!depth) return parent.append(text);
+  const span = document.createElement("span");
+  span.dataset.depth = Math.min(depth, kDeepest);
+  span.textContent = text;
+  parent.append(span);
+}

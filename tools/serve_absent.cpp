@@ -1,0 +1,11 @@
+// `aerie serve`, where Boost's headers were not there when the program was built.
+#include "commands.h"
+#include "core/error.h"
+
+namespace aerie {
+
+int run_serve(const ServeOptions&) {
+    throw Error("this program was built without its server: that needs Boost's headers");
+}
+
+}  // namespace aerie
