@@ -10,13 +10,9 @@ root=${XDG_CACHE_HOME:-$HOME/.cache}/aerie/debian$release
 folder=$root/$name
 [ -x "$folder/run" ] && exit 0
 
-mkdir -p "$root"
-work=$(mktemp -d "$root/.$name.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-
 . "$(dirname "$0")/own_apt.sh"
 codename=$(codename_of "$release")
-start_apt deb "$codename" "$codename-backports"
+start_apt "$root" deb "$codename" "$codename-backports"
 echo "unpacking $* of $codename-backports into $folder" >&2
 apt install -y --download-only --no-install-recommends -t "$codename-backports" "$@"
 

@@ -7,13 +7,10 @@ release=$1 name=$2
 root=${XDG_CACHE_HOME:-$HOME/.cache}/aerie/debian$release/source
 [ ! -d "$root/$name" ] || exit 0
 
-mkdir -p "$root"
-work=$(mktemp -d "$root/.$name.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/own_apt.sh"
 command -v dpkg-source >/dev/null || fail 'no dpkg-source here'
 # Not of the suites of updates: their older sources are gone while lists still name them.
-start_apt deb-src "$(codename_of "$release")"
+start_apt "$root" deb-src "$(codename_of "$release")"
 echo "unpacking the source of $name into $root" >&2
 cd "$work"
 apt source --download-only "$name"

@@ -1,5 +1,5 @@
-# For scripts that take Debian's packages without installing any: an apt of its own in the folder $work, which knows the
-# mirror that this machine's apt is set up for, and nothing of what is installed here. To be sourced, with $work set.
+# For scripts that take Debian's packages without installing any: an apt of its own in a folder $work, which knows the
+# mirror that this machine's apt is set up for, and nothing of what is installed here. To be sourced.
 
 fail() {
   echo "$*"
@@ -50,8 +50,13 @@ apt() {
     fail "$(grep -m1 '^[EW]:' "$work/log" || echo 'apt-get failed')"
 }
 
-# start_apt TYPE SUITE...: with its lists, and nothing installed yet.
+# start_apt FOLDER TYPE SUITE...: with its lists, and nothing installed yet. Makes $work in the folder, until the script
+# ends.
 start_apt() {
+  mkdir -p "$1"
+  work=$(mktemp -d "$1/.work.XXXXXX")
+  shift
+  trap 'rm -rf "$work"' EXIT
   mkdir -p "$work"/{sources,lists/partial,cache/archives/partial}
   touch "$work/status"
   take_entry "$@"

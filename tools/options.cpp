@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <memory>
 #include <sstream>
 
 #include "core/error.h"
@@ -32,6 +33,26 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
                  "then decode again without drafting: same tokens? how much faster?");
     add_sampling_options(app, options.sampling);
     add_model_options(app, options.model);
+}
+
+void add_info(CLI::App& app, InfoOptions& options) {
+    app.add_option("model,-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
+    app.add_flag("--json", options.json, "print one JSON object");
+    add_model_options(app, options.model);
+}
+
+void add_devices(CLI::App& app, DevicesOptions& options) {
+    app.add_flag("--json", options.json, "print one JSON object");
+}
+
+// A command whose options `chosen` has once it is parsed.
+template <typename Options>
+void add_command(CLI::App& app, std::optional<Options>& chosen, const char* name, const char* help,
+                 void (*add)(CLI::App&, Options&)) {
+    CLI::App* command = app.add_subcommand(name, help);
+    const auto options = std::make_shared<Options>();
+    add(*command, *options);
+    command->callback([&chosen, options] { chosen = std::move(*options); });
 }
 
 const CLI::App* command_named(const CLI::App& app, const std::string& name) {
@@ -148,51 +169,23 @@ CommandLine parse_command_line(int argc, char** argv) {
     app.set_version_flag("--version", "aerie " AERIE_VERSION);
     app.require_subcommand(0, 1);
     CommandLine line;
-    GenerateOptions generate;
-    ChatOptions chat;
-    TokenizeOptions tokenize;
-    RenderOptions render;
-    InfoOptions info;
-    DevicesOptions devices;
-    PerplexityOptions perplexity;
-    SynthOptions synth;
-    ConvertOptions convert;
-    BenchOptions bench;
-    CompareOptions compare;
-    CLI::App* generate_app = app.add_subcommand("generate", "Continue a prompt");
-    add_generate(*generate_app, generate);
-    CLI::App* chat_app = app.add_subcommand("chat", "Talk to a model, turn by turn");
-    add_chat(*chat_app, chat);
-    CLI::App* tokenize_app = app.add_subcommand("tokenize", "Text as the model's tokens, and back");
-    add_tokenize(*tokenize_app, tokenize);
-    CLI::App* render_app =
-        app.add_subcommand("render", "A conversation as the model's chat template writes it");
-    add_render(*render_app, render);
-    CLI::App* info_app =
-        app.add_subcommand("info", "What a model holds and the memory it will need");
-    info_app->add_option("model,-m,--model", info.model.model, kModelHelp)->type_name("MODEL");
-    info_app->add_flag("--json", info.json, "print one JSON object");
-    add_model_options(*info_app, info.model);
-    CLI::App* devices_app = app.add_subcommand("devices", "Devices that this program can use");
-    devices_app->add_flag("--json", devices.json, "print one JSON object");
-    CLI::App* perplexity_app =
-        app.add_subcommand("perplexity", "How well a model predicts a given text");
-    add_perplexity(*perplexity_app, perplexity);
-    CLI::App* synth_app =
-        app.add_subcommand("synth", "Write a random-weight model of a given shape, and its head");
-    add_synth(*synth_app, synth);
-    CLI::App* convert_app = app.add_subcommand("convert", "Write a model as one GGUF file");
-    add_convert(*convert_app, convert);
-    CLI::App* bench_app = app.add_subcommand("bench", "How fast a model runs here");
-    add_bench(*bench_app, bench);
-    CLI::App* compare_app =
-        app.add_subcommand("compare", "Whether two devices or more compute the same");
-    add_compare(*compare_app, compare);
-
-    ServeOptions serve;
-    CLI::App* serve_app = app.add_subcommand("serve", "Answer over HTTP, as OpenAI's API does");
-    add_serve(*serve_app, serve);
-
+    add_command(app, line.generate, "generate", "Continue a prompt", add_generate);
+    add_command(app, line.chat, "chat", "Talk to a model, turn by turn", add_chat);
+    add_command(app, line.tokenize, "tokenize", "Text as the model's tokens, and back",
+                add_tokenize);
+    add_command(app, line.render, "render", "A conversation as the model's chat template writes it",
+                add_render);
+    add_command(app, line.info, "info", "What a model holds and the memory it will need", add_info);
+    add_command(app, line.devices, "devices", "Devices that this program can use", add_devices);
+    add_command(app, line.perplexity, "perplexity", "How well a model predicts a given text",
+                add_perplexity);
+    add_command(app, line.synth, "synth",
+                "Write a random-weight model of a given shape, and its head", add_synth);
+    add_command(app, line.convert, "convert", "Write a model as one GGUF file", add_convert);
+    add_command(app, line.bench, "bench", "How fast a model runs here", add_bench);
+    add_command(app, line.compare, "compare", "Whether two devices or more compute the same",
+                add_compare);
+    add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "
         "AERIE_DEVICE\n"
@@ -203,10 +196,6 @@ CommandLine parse_command_line(int argc, char** argv) {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     try {
         app.parse(std::move(arguments));
-        if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
-        check_together(generate);
-        if (compare.prompt && compare.prompt_file)
-            throw UsageError("--prompt and --file exclude each other");
     } catch (const CLI::Success& help) {
         std::ostringstream text;
         app.exit(help, text, text);
@@ -217,18 +206,10 @@ CommandLine parse_command_line(int argc, char** argv) {
         throw UsageError(std::string(error.what()) + " (see aerie " +
                          (given.empty() ? "" : given.front()->get_name() + " ") + "--help)");
     }
-    if (*generate_app) line.generate = std::move(generate);
-    if (*chat_app) line.chat = std::move(chat);
-    if (*tokenize_app) line.tokenize = std::move(tokenize);
-    if (*render_app) line.render = std::move(render);
-    if (*info_app) line.info = std::move(info);
-    if (*devices_app) line.devices = devices;
-    if (*perplexity_app) line.perplexity = std::move(perplexity);
-    if (*synth_app) line.synth = std::move(synth);
-    if (*convert_app) line.convert = std::move(convert);
-    if (*bench_app) line.bench = std::move(bench);
-    if (*compare_app) line.compare = std::move(compare);
-    if (*serve_app) line.serve = std::move(serve);
+    if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
+    if (line.generate) check_together(*line.generate);
+    if (line.compare && line.compare->prompt && line.compare->prompt_file)
+        throw UsageError("--prompt and --file exclude each other");
     return line;
 }
 

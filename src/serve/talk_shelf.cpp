@@ -1,6 +1,7 @@
 #include "serve/talk_shelf.h"
 
 #include <algorithm>
+#include <new>
 
 #include "core/error.h"
 
@@ -133,9 +134,15 @@ TalkShelf::Lease TalkShelf::take(std::span<const int> prompt) {
     return {*this, entry};
 }
 
+// Called by a destructor: a talk whose ids find no memory is not kept.
 void TalkShelf::put_back(const std::shared_ptr<Entry>& entry) {
     const std::lock_guard lock(mutex_);
-    entry->ids.assign(entry->talk->ids().begin(), entry->talk->ids().end());
+    try {
+        entry->ids.assign(entry->talk->ids().begin(), entry->talk->ids().end());
+    } catch (const std::bad_alloc&) {
+        entries_.remove(entry);
+        return;
+    }
     entry->in_use = false;
     entry->used = ++uses_;
 }

@@ -1,5 +1,4 @@
-// Memory that fails when a test says so: the host's by operator new, the device's by the backend
-// that open_device gives this program.
+// A device's memory that fails when a test says so: the one that open_device gives this program.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +6,8 @@
 namespace aerie::test {
 
 // The n-th request from now on fails, counted from 1, once; 0: none does.
-void fail_host(size_t n);
 void fail_device(size_t n);
 // Requests since then.
-size_t host_requests();
 size_t device_requests();
 
 }  // namespace aerie::test

@@ -5,6 +5,7 @@
 
 #include "api/embedded.h"
 #include "api/failing.h"
+#include "host_memory.h"
 
 namespace aerie::test {
 namespace {

@@ -1,70 +1,15 @@
 // The decode loop allocates nothing once it runs: operator new is counted during its cycles.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "engine/bundled.h"
-
-namespace {
-
-std::atomic<bool> counting = false;
-std::atomic<int> allocations = 0;
-
-void* allocate(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
-    if (counting) ++allocations;
-    const std::size_t bytes =
-        (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
-    if (void* block = std::aligned_alloc(alignment, bytes)) return block;
-    throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-    return allocate(size);
-}
-void* operator new[](std::size_t size) {
-    return allocate(size);
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-    return allocate(size, std::size_t(alignment));
-}
-void* operator new[](std::size_t size, std::align_val_t alignment) {
-    return allocate(size, std::size_t(alignment));
-}
-void operator delete(void* block) noexcept {
-    std::free(block);
-}
-void operator delete[](void* block) noexcept {
-    std::free(block);
-}
-void operator delete(void* block, std::size_t) noexcept {
-    std::free(block);
-}
-void operator delete[](void* block, std::size_t) noexcept {
-    std::free(block);
-}
-void operator delete(void* block, std::align_val_t) noexcept {
-    std::free(block);
-}
-void operator delete[](void* block, std::align_val_t) noexcept {
-    std::free(block);
-}
-void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
-    std::free(block);
-}
-void operator delete[](void* block, std::size_t, std::align_val_t) noexcept {
-    std::free(block);
-}
+#include "host_memory.h"
 
 namespace aerie::test {
 namespace {
 
 constexpr int kWarmUp = 3, kCycles = 12;
 
-// The cycles' nodes; their allocations are in the counter.
+// The cycles' nodes.
 int run_cycles(Session& session, int count) {
     int nodes = 0;
     for (int i = 0; i < count; ++i) {
@@ -78,13 +23,10 @@ int run_cycles(Session& session, int count) {
 
 TEST(Allocation, TheCounterCounts) {
     std::vector<int> values;
-    allocations = 0;
+    begin_count();
     values.resize(10);
-    EXPECT_EQ(allocations, 0) << "while it is off";
-    counting = true;
     values.resize(1000);
-    counting = false;
-    EXPECT_EQ(allocations, 1);
+    EXPECT_EQ(host_requests(), 2u);
 }
 
 TEST(Allocation, NoneInTheDecodeLoop) {
@@ -108,12 +50,11 @@ TEST(Allocation, NoneInTheDecodeLoop) {
                 session.begin(answer);
                 session.prefill(model.encode(sixty_prompts()[2]));
                 run_cycles(session, kWarmUp);
-                allocations = 0;
-                counting = true;
+                begin_count();
                 const int nodes = run_cycles(session, kCycles);
-                counting = false;
-                EXPECT_EQ(allocations, 0) << name(type) << ", drafter " << draft.method
-                                          << (draft.tree ? "" : " auto") << ", T " << temperature;
+                const size_t allocations = host_requests();
+                EXPECT_EQ(allocations, 0u) << name(type) << ", drafter " << draft.method
+                                           << (draft.tree ? "" : " auto") << ", T " << temperature;
                 EXPECT_GE(nodes, draft.method == "none" ? kCycles : kCycles + 1);
             }
     }

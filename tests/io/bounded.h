@@ -1,4 +1,4 @@
-// What a hostile file may cost: counted per case. Programs that use it link counted_memory.cpp.
+// What a hostile file may cost: counted per case. Programs that use it link host_memory.cpp.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/counted_memory.h"
+#include "host_memory.h"
 #include "io/damage.h"
 
 namespace aerie::test {

@@ -133,13 +133,23 @@ class Server(Client):
         return {"bytes": int(fields["VmRSS"].split()[0]) << 10, "threads": int(fields["Threads"]),
                 "files": len(os.listdir(root + "/fd"))}
 
+    def load(self):
+        """Requests that run, that wait, and connections; None while others have all connections."""
+        try:
+            status, _, figures = self.ask("GET", "/metrics")
+        except ConnectionError:  # turned away before its request was read
+            return None
+        if status == 503:
+            return None
+        assert status == 200, (status, figures)
+        return [int(float(re.search(rf"^aerie_{name} (\S+)$", figures.decode(), re.M)[1]))
+                for name in ("requests_running", "requests_waiting", "connections")]
+
     def wait_idle(self, seconds=60):
         """Until nothing runs and the only connection is the one that asks."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            figures = self.get("/metrics")
-            now = [int(float(re.search(rf"^aerie_{name} (\S+)$", figures, re.M)[1]))
-                   for name in ("requests_running", "requests_waiting", "connections")]
+            now = self.load()
             if now == [0, 0, 1]:
                 time.sleep(0.3)  # until that one is closed
                 return

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "serve/requests/problem.h"
 #include "serve/sockets/connection.h"
 
 namespace aerie {
@@ -35,6 +36,15 @@ tcp::endpoint endpoint_of(const ServerOptions& options) {
                          " can be reached from other machines: that needs --api-key or "
                          "AERIE_API_KEY");
     return {address, (unsigned short)options.port};
+}
+
+// To who finds all connections taken.
+std::string full_reply() {
+    const std::string body =
+        Problem(503, "too_many_connections", "too many connections; try again").json();
+    return "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+           "Content-Type: application/json\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
 }  // namespace
@@ -134,10 +144,7 @@ class Server::Sockets : public Hall {
         if (connections_.size() >= kMaxConnections) {
             service_->count_refused(503);
             socket.non_blocking(true, ignored);
-            constexpr std::string_view kFull =
-                "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-                "Content-Length: 0\r\n\r\n";
-            socket.write_some(asio::buffer(kFull.data(), kFull.size()), ignored);
+            socket.write_some(asio::buffer(full_reply()), ignored);
             return;
         }
         const auto connection = std::make_shared<Connection>(io_, std::move(socket), *this);

@@ -1,22 +1,31 @@
-// operator new of a program whose memory may fail.
+#include "host_memory.h"
+
+#include <malloc.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
-#include "api/failing.h"
-
 namespace {
 
-std::atomic<size_t> requests = 0, failing = 0;
+std::atomic<size_t> requests = 0, failing = 0, held = 0, most = 0, begun = 0;
 
 void* allocate(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
     if (++requests == failing) throw std::bad_alloc();
+    // aligned_alloc takes whole multiples.
     const std::size_t whole =
         (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
     void* block = whole < size ? nullptr : std::aligned_alloc(alignment, whole);
     if (!block) throw std::bad_alloc();
+    held += ::malloc_usable_size(block);
+    most = std::max(most.load(), held.load());
     return block;
+}
+
+void release(void* block) noexcept {
+    if (block) held -= ::malloc_usable_size(block);
+    std::free(block);
 }
 
 }  // namespace
@@ -41,42 +50,51 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {  // of st
     }
 }
 void operator delete(void* block) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete[](void* block) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete(void* block, std::size_t) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete[](void* block, std::size_t) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete(void* block, std::align_val_t) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete[](void* block, std::align_val_t) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete[](void* block, std::size_t, std::align_val_t) noexcept {
-    std::free(block);
+    release(block);
 }
 void operator delete(void* block, const std::nothrow_t&) noexcept {
-    std::free(block);
+    release(block);
 }
 
 namespace aerie::test {
 
+void begin_count() {
+    fail_host(0);
+}
+
 void fail_host(size_t n) {
+    begun = most = held.load();
     requests = 0;
     failing = n;
 }
 
 size_t host_requests() {
     return requests;
+}
+
+size_t most_since_begin() {
+    return most - begun;
 }
 
 }  // namespace aerie::test
