@@ -5,10 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/pack_blocks.h"
 #include "core/utf8.h"
 #include "options.h"
 
@@ -17,11 +19,12 @@ namespace aerie {
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-inline const Choices<DType> kWeightTypes = {{"f32", DType::F32},
-                                            {"f16", DType::F16},
-                                            {"bf16", DType::BF16},
-                                            {"q8_0", DType::Q8_0},
-                                            {"q4_0", DType::Q4_0}};
+inline Choices<DType> choices_of(std::span<const DType> types) {
+    Choices<DType> choices;
+    for (DType type : types) choices.emplace_back(name(type), type);
+    return choices;
+}
+inline const Choices<DType> kWeightChoices = choices_of(kWeightTypes);
 inline constexpr const char* kModelHelp =
     "folder, .gguf file, bundled name, or org/name in the Hugging Face cache (default: aerie-tiny)";
 

@@ -156,7 +156,7 @@ void add_device_options(CLI::App& app, ModelOptions& options) {
 void add_type_options(CLI::App& app, ModelOptions& options) {
     add_whole(app, "-t,--threads", options.threads, Range{1, kMaxThreads},
               "CPU threads (default: one per core)");
-    add_choice(app, "--weights", options.weights, kWeightTypes,
+    add_choice(app, "--weights", options.weights, kWeightChoices,
                "type of the target's weights (default: as stored)");
     add_choice(app, "--kv", options.kv, kKvTypes, "type of the KV cache (default: f16)");
 }

@@ -54,7 +54,7 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--token-counts", options.head_options.token_counts,
                    "how often tokens occur, as `aerie tokenize --counts` writes it")
         ->type_name("FILE");
-    add_choice(app, "--draft-weights", options.draft_weights, kWeightTypes,
+    add_choice(app, "--draft-weights", options.draft_weights, kWeightChoices,
                "type of the weights that draft (default: q8_0, or the target's if smaller)");
 }
 

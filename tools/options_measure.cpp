@@ -89,7 +89,7 @@ void add_convert(CLI::App& app, ConvertOptions& options) {
     app.add_option("-o,--output", options.output, "file to make")
         ->required()
         ->type_name("FILE.gguf");
-    add_choice(app, "--weights", options.weights, kWeightTypes,
+    add_choice(app, "--weights", options.weights, kWeightChoices,
                "type of the matrices (default: as they are)");
     app.add_flag("-q,--quiet", options.quiet, "print warnings alone");
 }

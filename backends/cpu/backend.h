@@ -26,7 +26,9 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
-    bool stores(DType type) const override { return type == DType::Q6_K || Backend::stores(type); }
+    bool stores(DType type) const override {
+        return is_float(type) || (is_quantised(type) && type != DType::I8G32);
+    }
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
@@ -69,7 +71,6 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
                       const Body& body);
     void multiply_floats(Tensor x, const CpuMatrix& weight, const MatmulOutput& output);
     void multiply_quantised(Tensor x, const CpuMatrix& weight, const MatmulOutput& output);
-    void multiply_blocks(Tensor x, const CpuMatrix& weight, const MatmulOutput& output);
 
     const Kernels& kernels_;
     Pool pool_;

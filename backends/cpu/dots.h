@@ -1,58 +1,76 @@
-// Integer dot products of a panel (16 rows x 32 elements) with packed columns, and what is common
-// to them on every instruction set.
+// Integer dot products of panels (16 rows x 32 elements, a byte each) with packed columns, and what
+// is common to them on every instruction set.
 #pragma once
 
 #include "core/quant.h"
 #include "cpu/columns.h"
+#include "cpu/panels.h"
 #include "cpu/simd.h"
 
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-constexpr int kSteps = 8;  // of four elements in a panel
+// What a panel is given as: its codes of four bits as they lie, or bytes, up to 63 or signed.
+enum class Range { nibbles, six_bits, bytes };
 
-// Packed columns whose scales follow their elements: [step][column] four int8, then [column] f32.
-struct ScalesBehind {
-    static constexpr int kScaleOffset = kSteps * 4;
+// C columns of one group: [step][column] four int8, [column] f32 scale, then for both halves of the
+// group [column] four bytes: where weights have least values the sum of the activations, as f32,
+// else the i32 where a dot product begins, which makes up for the weights' offset. Of a group that
+// is multiplied in one piece the first half's are those of all of it.
+template <int C>
+struct Packed {
+    static constexpr int kScaleAt = kSteps * 4 * C, kHalvesAt = kScaleAt + 4 * C;
 
-    template <int C>
-    static float scale(const uint8_t* packed, int column) {
-        return reinterpret_cast<const float*>(packed + kScaleOffset * C)[column];
+    template <class To>
+    static To read(const uint8_t* packed, int at) {
+        To value;
+        __builtin_memcpy(&value, packed + at, sizeof(value));
+        return value;
     }
-    template <int C>
-    static void put_elements(uint8_t* packed, int column, const BlockI8G32& group) {
+    static int32_t four_bytes(const uint8_t* packed, int step, int column) {
+        return read<int32_t>(packed, (step * C + column) * 4);
+    }
+    static float scale(const uint8_t* packed, int column) {
+        return read<float>(packed, kScaleAt + 4 * column);
+    }
+    static int32_t begin(const uint8_t* packed, int half, int column) {
+        return read<int32_t>(packed, kHalvesAt + 4 * (half * C + column));
+    }
+    static float sum(const uint8_t* packed, int half, int column) {
+        return read<float>(packed, kHalvesAt + 4 * (half * C + column));
+    }
+
+    template <class Value>
+    static void write(uint8_t* packed, int at, Value value) {
+        __builtin_memcpy(packed + at, &value, sizeof(value));
+    }
+    static void put(uint8_t* packed, int column, const BlockI8G32& group, const StripLayout& layout,
+                    int offset) {
         for (int s = 0; s < kSteps; ++s)
             __builtin_memcpy(packed + (s * C + column) * 4, group.q + s * 4, 4);
-    }
-    template <int C>
-    static void put_scale(uint8_t* packed, int column, float scale) {
-        reinterpret_cast<float*>(packed + kScaleOffset * C)[column] = scale;
-    }
-};
-
-// The same, then [column] i32, where a dot product begins: its weights are unsigned, `offset` too
-// large, so -offset * sum of the group.
-template <int offset>
-struct OffsetsBehind : ScalesBehind {
-    static constexpr int kOffsetOffset = kScaleOffset + 4;
-
-    template <int C>
-    static void pack(uint8_t* to, int column, const BlockI8G32& group) {
-        int32_t sum = 0;
-        for (int8_t q : group.q) sum += q;
-        put_elements<C>(to, column, group);
-        put_scale<C>(to, column, group.scale);
-        reinterpret_cast<int32_t*>(to + kOffsetOffset * C)[column] = -offset * sum;
+        write(packed, kScaleAt + 4 * column, group.scale);
+        int32_t first = 0, second = 0;
+        for (int i = 0; i < kScaled; ++i) first += group.q[i];
+        for (int i = kScaled; i < kPanelElements; ++i) second += group.q[i];
+        if (!layout.in_halves()) first += second;
+        for (int half = 0; half < 2; ++half) {
+            const int at = kHalvesAt + 4 * (half * C + column);
+            const int32_t sum = half ? second : first;
+            if (layout.has_least())
+                write(packed, at, float(sum));
+            else
+                write(packed, at, -offset * sum);
+        }
     }
 };
 
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA
 
-// Each Dots<type> has, for C columns of one group:
-//   multiply<C>: integer dot products of a panel with them, out [C][rows]
-//   pack<C>: the group of one column to its place among them
-//   scale<C>: that column's scale
+// Each has kColumns, how many columns are multiplied together; kSignedOffset, what signed bytes
+// have too much in these dot products; and
+//   dots<range, C, first, last>(out, panel, packed, half): of C columns and the steps from `first`
+//   to `last`, as floats, which holds them exactly. They begin at zero for half = -1.
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #include "cpu/dots_vnni.h"
 #elif defined(__AVX2__)

@@ -10,14 +10,11 @@ namespace {
 // The rows of a step, four bytes each, in one register or in two.
 #ifdef __AVX512VNNI__
 constexpr int kStepParts = 1;
-constexpr int kVnniColumns = 8;
+constexpr int kColumns = 8;
 using Bytes = __m512i;
 
 inline Bytes load_bytes(const void* p) {
     return _mm512_loadu_si512(p);
-}
-inline void store_dots(int32_t* p, Bytes a) {
-    _mm512_storeu_si512(p, a);
 }
 inline Bytes repeat(int32_t four_bytes) {
     return _mm512_set1_epi32(four_bytes);
@@ -34,16 +31,16 @@ inline Bytes low_nibbles(Bytes w) {
 inline Bytes high_nibbles(Bytes w) {
     return low_nibbles(_mm512_srli_epi16(w, 4));
 }
+inline void store_bytes(int32_t* p, Bytes a) {
+    _mm512_storeu_si512(p, a);
+}
 #else
 constexpr int kStepParts = 2;
-constexpr int kVnniColumns = 4;
+constexpr int kColumns = 4;
 using Bytes = __m256i;
 
 inline Bytes load_bytes(const void* p) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-inline void store_dots(int32_t* p, Bytes a) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
 }
 inline Bytes repeat(int32_t four_bytes) {
     return _mm256_set1_epi32(four_bytes);
@@ -60,54 +57,46 @@ inline Bytes low_nibbles(Bytes w) {
 inline Bytes high_nibbles(Bytes w) {
     return low_nibbles(_mm256_srli_epi16(w, 4));
 }
+inline void store_bytes(int32_t* p, Bytes a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
+}
 #endif
 
-inline Bytes broadcast(const void* four_bytes) {
-    int32_t word;
-    __builtin_memcpy(&word, four_bytes, sizeof(word));
-    return repeat(word);
+constexpr int kSignedOffset = 128;
+
+// A part of step s: unsigned bytes.
+template <Range range>
+inline Bytes load_weights(const uint8_t* panel, int s, int part) {
+    const size_t place = size_t(part) * sizeof(Bytes);
+    if (range == Range::nibbles) {
+        const Bytes both = load_bytes(panel + s / 2 * kStepBytes + place);
+        return s % 2 ? high_nibbles(both) : low_nibbles(both);
+    }
+    const Bytes bytes = load_bytes(panel + s * kStepBytes + place);
+    return range == Range::bytes ? flip_signs(bytes) : bytes;
 }
 
-template <Quant type>
-struct Dots : OffsetsBehind<type == Quant::Q8 ? 128 : 8> {
-    static constexpr int kColumns = kVnniColumns;
-    static constexpr int kOffsetOffset = Dots::OffsetsBehind::kOffsetOffset;
-
-    template <int C>
-    static void multiply(int32_t (*out)[kLanes], const uint8_t* panel, const uint8_t* packed) {
-        Bytes dots[C][kStepParts];
-        for (int c = 0; c < C; ++c)
-            for (Bytes& dot : dots[c]) dot = broadcast(packed + kOffsetOffset * C + 4 * c);
-        const auto multiply = [&](const Bytes(&w)[kStepParts], int step) {
-            for (int c = 0; c < C; ++c) {
-                const Bytes x = broadcast(packed + (step * C + c) * 4);
-                for (int p = 0; p < kStepParts; ++p) dots[c][p] = add_dots(dots[c][p], w[p], x);
-            }
-        };
-        constexpr size_t kPartBytes = sizeof(Bytes);
-        Bytes w[kStepParts], high[kStepParts];
-        if constexpr (type == Quant::Q8) {
-            for (int s = 0; s < kSteps; ++s) {
-                for (int p = 0; p < kStepParts; ++p)
-                    w[p] = flip_signs(load_bytes(panel + s * 64 + p * kPartBytes));
-                multiply(w, s);
-            }
-        } else {
-            for (int s = 0; s < kSteps; s += 2) {
-                for (int p = 0; p < kStepParts; ++p) {
-                    const Bytes both = load_bytes(panel + s * 32 + p * kPartBytes);
-                    w[p] = low_nibbles(both);
-                    high[p] = high_nibbles(both);
-                }
-                multiply(w, s);
-                multiply(high, s + 1);
-            }
+template <Range range, int C, int first, int last>
+inline void dots(F32x16 (&out)[C], const uint8_t* panel, const uint8_t* packed, int half) {
+    Bytes sums[C][kStepParts];
+    for (int c = 0; c < C; ++c)
+        for (Bytes& sum : sums[c]) sum = repeat(half < 0 ? 0 : Packed<C>::begin(packed, half, c));
+#pragma GCC unroll 8
+    for (int s = first; s < last; ++s) {
+        Bytes w[kStepParts];
+        for (int p = 0; p < kStepParts; ++p) w[p] = load_weights<range>(panel, s, p);
+        for (int c = 0; c < C; ++c) {
+            const Bytes x = repeat(Packed<C>::four_bytes(packed, s, c));
+            for (int p = 0; p < kStepParts; ++p) sums[c][p] = add_dots(sums[c][p], w[p], x);
         }
-        for (int c = 0; c < C; ++c)
-            for (int p = 0; p < kStepParts; ++p)
-                store_dots(out[c] + p * kLanes / kStepParts, dots[c][p]);
     }
-};
+    for (int c = 0; c < C; ++c) {
+        int32_t lanes[kLanes];  // for the compiler alone
+        for (int p = 0; p < kStepParts; ++p)
+            store_bytes(lanes + p * kLanes / kStepParts, sums[c][p]);
+        out[c] = to_float(load(lanes));
+    }
+}
 
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA

@@ -17,17 +17,24 @@ struct Brain {
 };
 
 // Weights lie in strips of 16 rows, the last one filled up with zeros: a vector lane is a row. A
-// strip of floats holds for each inner element those of all its rows. A quantised strip is a
-// sequence of panels, one for each group of 32 inner elements; a panel holds for four elements
-// after the other those of all its rows, then its rows' 16 f16 scales.
-//   Q8: a byte each
-//   Q4: nibbles; a byte holds an element of the first four (low) and of the next four (high)
-enum class Quant : uint8_t { Q8, Q4 };
+// strip of floats holds for each inner element those of all its rows; quantised ones are in
+// strip_layout.h.
+enum class Quant : uint8_t {
+    Q8_0,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    IQ4_NL,
+    Q2_K,
+    Q3_K,
+    Q4_K,
+    Q5_K,
+    Q6_K,
+    IQ4_XS
+};
 constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
-constexpr size_t panel_bytes(Quant type) {
-    return (type == Quant::Q8 ? 512 : 256) + kStripRows * sizeof(Half);
-}
 
 constexpr int kMostColumns = 128;  // of one call of a matmul
 
@@ -56,7 +63,7 @@ struct MatmulTask {
 
 // Columns of activations as quantised dot products read them; each instruction set has a layout of
 // its own, of this size for each group of each column.
-constexpr size_t kPackedGroupBytes = 40;
+constexpr size_t kPackedGroupBytes = 44;
 
 struct PackTask {
     const void* x;    // BlockI8G32 [columns, inner / 32]
@@ -67,8 +74,7 @@ struct PackTask {
     void* packed;  // columns * inner / 32 * kPackedGroupBytes bytes, 64-byte aligned
 };
 
-// The same product of packed columns and a quantised weight. A sum takes its groups one by one,
-// each as dot * (weight scale * activation scale) with a dot product in integers.
+// The same product of packed columns and a quantised weight, its sums as core/quant.h says.
 struct QuantMatmulTask {
     const void* packed;
     int columns;
@@ -134,7 +140,7 @@ struct Kernels {
     void (*pack_columns)(const PackTask& task, int first, int last);  // a range of them
     void (*matmul_quant)(const QuantMatmulTask& task);
     void (*quantise)(void* to, const float* from, int count);  // as pack_i8g32 does
-    // As pack_q8_0 and pack_q4_0 do.
+    // As pack_q8_0 and pack_q4_0 do, into blocks of these types.
     void (*pack_weights)(void* to, Quant type, const float* from, int count);
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);

@@ -1,6 +1,6 @@
 // Quantised weights times quantised activations. Dot products of 32 elements are exact integers, so
-// only the sum over groups has an order, that of core/quant.h: multiply then add, one lane an
-// output row. Neither the number of columns nor any blocking changes a bit.
+// only the sum over groups has an order, that of core/quant.h, one lane an output row. Neither the
+// number of columns nor any blocking changes a bit.
 #include "cpu/columns.h"
 #include "cpu/dots.h"
 #include "cpu/isa_kernels.h"
@@ -17,130 +17,224 @@ static_assert(kPartPanels % kChunkPanels == 0, "a chunk is of one part of the su
 constexpr int kStreams = 4;
 constexpr size_t kAheadBytes = 2048;  // what the only pass over a strip fetches before it is read
 
-// R strips; a pass of C columns fetches meanwhile a few lines a panel, `ahead` bytes behind it.
-template <int R>
-struct Strips {
-    const uint8_t* panels[R];    // from a chunk's first on
-    float (*sums[R])[kLanes];    // [columns], of a part of the sum
-    float (*totals[R])[kLanes];  // of the parts that have ended
-    bool begins, ends;           // whether a part does, with this chunk
+constexpr Range range_of(Codes codes) {
+    switch (codes) {
+        case Codes::bytes:
+        case Codes::steps_of_4:
+            return Range::bytes;
+        case Codes::two_bits:
+        case Codes::five_bits:
+        case Codes::six_bits:
+            return Range::six_bits;
+        case Codes::nibbles:
+            return Range::nibbles;
+    }
+    return Range::bytes;
+}
+
+// The groups that all columns meet together, of several strips.
+struct Chunk {
+    alignas(64) uint8_t room[kChunkPanels][kPanelBytes];
+    alignas(64) PanelScales scales[kChunkPanels];
+    const uint8_t* panels[kChunkPanels];
+};
+
+template <Quant type>
+inline void read_group(Chunk& to, int at, const uint8_t* strip, int group) {
+    constexpr StripLayout kLayout = layout_of(type);
+    const int in_unit = group % kLayout.groups();
+    const uint8_t* unit = strip + size_t(group / kLayout.groups()) * kLayout.unit_bytes();
+    to.panels[at] =
+        read_codes<kLayout.codes>(to.room[at], unit + size_t(in_unit) * kLayout.code_bytes());
+    read_scales<type>(to.scales[at], unit, in_unit);
+}
+
+// Dot products of a group and C columns, of its halves apart or of all of it.
+template <Scales kind, int C>
+struct Products {
+    static constexpr StripLayout kLayout = {Codes::bytes, kind};
+    static constexpr int kPieces = kLayout.in_halves() ? 2 : 1, kPieceSteps = kSteps / kPieces;
+    F32x16 of[kPieces][C];
+
+    template <Range range>
+    void read(const uint8_t* panel, const uint8_t* packed) {
+        constexpr bool kFromZero = kLayout.has_least();
+        dots<range, C, 0, kPieceSteps>(of[0], panel, packed, kFromZero ? -1 : 0);
+        if constexpr (kPieces == 2)
+            dots<range, C, kPieceSteps, kSteps>(of[1], panel, packed, kFromZero ? -1 : 1);
+    }
+
+    // What the group adds to the sum of column c.
+    F32x16 term(int c, const PanelScales& scales, const uint8_t* packed) const {
+        const F32x16 x = splat(Packed<C>::scale(packed, c));
+        F32x16 product = of[0][c];
+        if constexpr (kLayout.whole_bytes() > 0) product = product * load(scales.whole[0]);
+        if constexpr (kPieces == 2) product = product + of[1][c] * load(scales.whole[1]);
+        product = product * (load(scales.scale) * x);
+        if constexpr (kLayout.has_least()) {
+            F32x16 sum = splat(Packed<C>::sum(packed, 0, c));
+            if constexpr (kLayout.whole_bytes() > 0) sum = sum * load(scales.whole_least[0]);
+            if constexpr (kPieces == 2)
+                sum = sum + splat(Packed<C>::sum(packed, 1, c)) * load(scales.whole_least[1]);
+            product = product - sum * (load(scales.least) * x);
+        }
+        return product;
+    }
+};
+
+// Some columns and groups of several strips, a chunk after the other. The first columns read the
+// chunk. All fetch meanwhile a few lines a panel, so many bytes behind it.
+struct Pass {
+    Chunk& chunk;
+    const uint8_t* const* strips;
+    int strip_count, first, last, groups;  // of the strips; those of a whole strip
+    const uint8_t* packed;                 // the columns
+    int column, columns;                   // the first one; those of the task
+    float (*sums)[kLanes];                 // [strip][task's column], of a part of the sum
+    float (*totals)[kLanes];               // of the parts that have ended
     size_t ahead;
     int lines;
 };
 
-// At least one line. Of several strips g++ would keep an address for each line of each, in memory.
-template <int R>
+// At least one line.
 inline void fetch(const uint8_t* from, int lines) {
-    if constexpr (R > 1) asm("" : "+r"(from));
     int line = 0;
     do __builtin_prefetch(from + line * 64);
     while (++line < lines);
 }
 
-template <Quant type, int R, int C>
-void multiply_groups(const Strips<R>& strips, int column, const uint8_t* packed, int groups) {
-    // All integers first: the latencies of the few float operations then hide behind each other.
-    alignas(64) int32_t dots[kChunkPanels / R][R][C][kLanes];
-    for (int g = 0; g < groups; ++g)
-        for (int r = 0; r < R; ++r) {
-            fetch<R>(strips.panels[r] + strips.ahead + size_t(g * strips.lines) * 64, strips.lines);
-            Dots<type>::template multiply<C>(dots[g][r],
-                                             strips.panels[r] + size_t(g) * panel_bytes(type),
-                                             packed + size_t(g) * C * kPackedGroupBytes);
-        }
-    for (int r = 0; r < R; ++r) {
-        float(*sums)[kLanes] = strips.sums[r] + column;
-        float(*totals)[kLanes] = strips.totals[r] + column;
-        F32x16 part[C];
-        for (int c = 0; c < C; ++c) part[c] = strips.begins ? splat(0.0f) : load(sums[c]);
-        for (int g = 0; g < groups; ++g) {
-            const F32x16 scales = load_f16(strips.panels[r] + size_t(g + 1) * panel_bytes(type) -
-                                           kStripRows * sizeof(Half));
-            for (int c = 0; c < C; ++c) {
-                const float scale =
-                    Dots<type>::template scale<C>(packed + size_t(g) * C * kPackedGroupBytes, c);
-                part[c] = held(part[c] + to_float(load(dots[g][r][c])) * (scales * splat(scale)));
+template <Quant type, int C>
+[[gnu::noinline]] void add_groups(const Pass& pass) {
+    constexpr StripLayout kLayout = layout_of(type);
+    constexpr Range kRange = range_of(kLayout.codes);
+    const int strips = pass.strip_count, most = kChunkPanels / strips;
+    for (int first = pass.first, groups; first < pass.last; first += groups) {
+        groups = pass.last - first < most ? pass.last - first : most;
+        const auto packed = [&](int g) {
+            return pass.packed + size_t(first + g) * C * kPackedGroupBytes;
+        };
+        const size_t ahead = size_t(first) * kLayout.group_bytes() + pass.ahead;
+        const auto read = [&](int g, int s, int at, auto& product) {
+            fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
+            if (pass.column == 0) read_group<type>(pass.chunk, at, pass.strips[s], first + g);
+            product.template read<kRange>(pass.chunk.panels[at], packed(g));
+        };
+        // Of few columns of bytes, which memory alone bounds, all strips go on together, and all
+        // integers come first: the latencies of the few float operations hide behind each other.
+        constexpr bool kAtOnce = C > kColumns / 2 || kRange != Range::bytes;
+        Products<kLayout.scales, C> products[kAtOnce ? 1 : kChunkPanels];
+        for (int g = 0, at = 0; g < groups && !kAtOnce; ++g)
+            for (int s = 0; s < strips; ++s, ++at) read(g, s, at, products[at]);
+        const int end = first + groups;
+        const bool begins = first % kPartPanels == 0;
+        const bool ends = end % kPartPanels == 0 || end == pass.groups;
+        for (int s = 0; s < strips; ++s) {
+            float(*sums)[kLanes] = pass.sums + s * pass.columns + pass.column;
+            float(*totals)[kLanes] = pass.totals + s * pass.columns + pass.column;
+            F32x16 part[C];
+            for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
+            for (int g = 0, at = s; g < groups; ++g, at += strips) {
+                if (kAtOnce) read(g, s, at, products[0]);
+                for (int c = 0; c < C; ++c)
+                    part[c] = held(part[c] + products[kAtOnce ? 0 : at].term(
+                                                 c, pass.chunk.scales[at], packed(g)));
             }
+            if (ends)
+                for (int c = 0; c < C; ++c) store(totals[c], load(totals[c]) + part[c]);
+            else
+                for (int c = 0; c < C; ++c) store(sums[c], part[c]);
         }
-        if (strips.ends)
-            for (int c = 0; c < C; ++c) store(totals[c], load(totals[c]) + part[c]);
-        else
-            for (int c = 0; c < C; ++c) store(sums[c], part[c]);
     }
 }
 
-// Of the rows (lanes) of R strips and all columns.
-template <int R>
-using Sums = float[R][kMostColumns / R][kLanes];
-
-// R strips from `row` on. Of several passes over a chunk each fetches its share of the next one.
-template <Quant type, int R>
-void multiply_strips(const QuantMatmulTask& task, int row) {
+// `strips` of them from `row` on.
+template <Quant type>
+void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
+    constexpr size_t kGroupBytes = layout_of(type).group_bytes();
     const int groups = task.inner / kPanelElements;
-    const int passes = (task.columns + Dots<type>::kColumns - 1) / Dots<type>::kColumns;
-    const uint8_t* packed = static_cast<const uint8_t*>(task.packed);
-    alignas(64) Sums<R> sums, totals;
-    Strips<R> strips;
-    strips.lines = (int(panel_bytes(type)) / passes + 63) / 64;
-    for (int r = 0; r < R; ++r) {
-        strips.panels[r] = static_cast<const uint8_t*>(task.weight) +
-                           size_t(row / kStripRows + r) * size_t(groups) * panel_bytes(type);
-        strips.sums[r] = sums[r];
-        strips.totals[r] = totals[r];
-        for (int c = 0; c < task.columns; ++c) store(totals[r][c], splat(0.0f));
-    }
-    for (int first = 0, count; first < groups; first += count) {
-        count = groups - first < kChunkPanels / R ? groups - first : kChunkPanels / R;
-        const size_t chunk_bytes = size_t(count) * panel_bytes(type);
-        strips.begins = first % kPartPanels == 0;
-        strips.ends = (first + count) % kPartPanels == 0 || first + count == groups;
-        strips.ahead = passes == 1 ? kAheadBytes : chunk_bytes;
-        for_full_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
-            const size_t offset = size_t(column) * size_t(groups) + size_t(first) * c.value;
-            multiply_groups<type, R, c.value>(strips, column, packed + offset * kPackedGroupBytes,
-                                              count);
-            strips.ahead += size_t(count * strips.lines) * 64;
+    const int passes = (task.columns + kColumns - 1) / kColumns;
+    // The only columns fetch what comes soon. Of several each fetch their share of the next chunk.
+    const int together = passes == 1 ? groups : kChunkPanels / strips;
+    const int lines = (int(kGroupBytes) / passes + 63) / 64;
+    const uint8_t* strip[kStreams];
+    for (int s = 0; s < strips; ++s)
+        strip[s] = static_cast<const uint8_t*>(task.weight) +
+                   size_t(row / kStripRows + s) * size_t(groups) * kGroupBytes;
+    alignas(64) float sums[kMostColumns][kLanes], totals[kMostColumns][kLanes];
+    for (int c = 0; c < strips * task.columns; ++c) store(totals[c], splat(0.0f));
+    Chunk chunk;
+    for (int first = 0, last; first < groups; first = last) {
+        last = groups - first < together ? groups : first + together;
+        size_t ahead = passes == 1 ? kAheadBytes : size_t(last - first) * kGroupBytes;
+        for_full_columns<kColumns>(task.columns, [&](auto c, int column) {
+            const uint8_t* packed = static_cast<const uint8_t*>(task.packed) +
+                                    size_t(column) * size_t(groups) * kPackedGroupBytes;
+            add_groups<type, c.value>({chunk, strip, strips, first, last, groups, packed, column,
+                                       task.columns, sums, totals, ahead, lines});
+            ahead += size_t((last - first) * lines) * 64;
         });
-        for (int r = 0; r < R; ++r) strips.panels[r] += chunk_bytes;
     }
-    for (int r = 0; r < R; ++r)
-        write_strip(task.output, totals[r], row + r * kStripRows, task.rows, task.columns);
+    for (int s = 0; s < strips; ++s)
+        write_strip(task.output, totals + s * task.columns, row + s * kStripRows, task.rows,
+                    task.columns);
 }
 
 template <Quant type>
 void multiply(const QuantMatmulTask& task) {
     int row = 0;
-    if (task.columns <= Dots<type>::kColumns / 2)
+    if (task.columns <= kColumns / 2)
         for (; task.rows - row > (kStreams - 1) * kStripRows; row += kStreams * kStripRows)
-            multiply_strips<type, kStreams>(task, row);
-    for (; row < task.rows; row += kStripRows) multiply_strips<type, 1>(task, row);
+            multiply_strips<type>(task, row, kStreams);
+    for (; row < task.rows; row += kStripRows) multiply_strips<type>(task, row, 1);
+}
+
+}  // namespace
+
+void matmul_quant(const QuantMatmulTask& task) {
+    switch (task.type) {
+        case Quant::Q8_0:
+            return multiply<Quant::Q8_0>(task);
+        case Quant::Q4_0:
+            return multiply<Quant::Q4_0>(task);
+        case Quant::Q4_1:
+            return multiply<Quant::Q4_1>(task);
+        case Quant::Q5_0:
+            return multiply<Quant::Q5_0>(task);
+        case Quant::Q5_1:
+            return multiply<Quant::Q5_1>(task);
+        case Quant::IQ4_NL:
+            return multiply<Quant::IQ4_NL>(task);
+        case Quant::Q2_K:
+            return multiply<Quant::Q2_K>(task);
+        case Quant::Q3_K:
+            return multiply<Quant::Q3_K>(task);
+        case Quant::Q4_K:
+            return multiply<Quant::Q4_K>(task);
+        case Quant::Q5_K:
+            return multiply<Quant::Q5_K>(task);
+        case Quant::Q6_K:
+            return multiply<Quant::Q6_K>(task);
+        case Quant::IQ4_XS:
+            return multiply<Quant::IQ4_XS>(task);
+    }
 }
 
 // A group of C columns, as for_full_columns makes them, of which column c comes now.
-template <Quant type>
-void pack(const PackTask& task, int first, int last) {
+void pack_columns(const PackTask& task, int first, int last) {
+    const StripLayout layout = layout_of(task.type);
+    const int offset = range_of(layout.codes) == Range::bytes ? kSignedOffset : layout.offset;
     const int groups = task.inner / kPanelElements;
-    for_full_columns<Dots<type>::kColumns>(task.columns, [&](auto c, int column) {
+    for_full_columns<kColumns>(task.columns, [&](auto c, int column) {
         if (column + c.value <= first || column >= last) return;
         uint8_t* to = static_cast<uint8_t*>(task.packed) +
                       size_t(column) * size_t(groups) * kPackedGroupBytes;
         const char* x = static_cast<const char*>(task.x) + size_t(column) * task.x_stride;
         for (int g = 0; g < groups; ++g, to += c.value * kPackedGroupBytes)
             for (int i = 0; i < c.value; ++i)
-                Dots<type>::template pack<c.value>(
-                    to, i, reinterpret_cast<const BlockI8G32*>(x + size_t(i) * task.x_stride)[g]);
+                Packed<c.value>::put(
+                    to, i, reinterpret_cast<const BlockI8G32*>(x + size_t(i) * task.x_stride)[g],
+                    layout, offset);
     });
-}
-
-}  // namespace
-
-void matmul_quant(const QuantMatmulTask& task) {
-    task.type == Quant::Q8 ? multiply<Quant::Q8>(task) : multiply<Quant::Q4>(task);
-}
-
-void pack_columns(const PackTask& task, int first, int last) {
-    task.type == Quant::Q8 ? pack<Quant::Q8>(task, first, last)
-                           : pack<Quant::Q4>(task, first, last);
 }
 
 }  // namespace aerie::cpu::AERIE_ISA

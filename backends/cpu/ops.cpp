@@ -6,7 +6,6 @@
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 #include "cpu/cache.h"
-#include "cpu/matmul_blocks.h"
 #include "cpu/strips.h"
 
 namespace aerie::cpu {
@@ -67,17 +66,7 @@ void CpuBackend::multiply(Columns& columns, const CpuMatrix& weight, const Matmu
         execute(Copy{columns.quantised, x});
     }
     const Tensor& quantised = columns.quantised ? columns.quantised : x;
-    if (lies_in_strips(weight.dtype))
-        multiply_quantised(quantised, weight, output);
-    else
-        multiply_blocks(quantised, weight, output);
-}
-
-void CpuBackend::multiply_blocks(Tensor x, const CpuMatrix& weight, const MatmulOutput& output) {
-    pool_.run(weight.rows, double(x.rows) * x.cols, [&](int first, int last, int) {
-        for (int r = first; r < last; ++r)
-            multiply_block_row(x, weight.row(r), weight.dtype, from_row(output, r));
-    });
+    multiply_quantised(quantised, weight, output);
 }
 
 // body(first row, rows, output from there on) for ranges of strips, on all threads.

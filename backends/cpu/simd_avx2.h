@@ -87,6 +87,11 @@ inline F32x16 load_bf16(const void* p) {
     const char* q = static_cast<const char*>(p);
     return {load_part_bf16(q).v, load_part_bf16(q + 16).v};
 }
+inline F32x16 load_i8(const void* p) {
+    const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
 inline void store_f16(void* p, F32x16 a) {
     __m128i* q = static_cast<__m128i*>(p);
     _mm_storeu_si128(q, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT));
@@ -182,6 +187,16 @@ inline U32x16 load(const int32_t* p) {
 }
 inline F32x16 to_float(U32x16 a) {  // as signed
     return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
+}
+
+// 64 bytes below 16 become what a table has for them.
+inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
+    const __m256i values =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    __m256i* halves = reinterpret_cast<__m256i*>(bytes);
+    for (int i = 0; i < 2; ++i)
+        _mm256_storeu_si256(halves + i,
+                            _mm256_shuffle_epi8(values, _mm256_loadu_si256(halves + i)));
 }
 
 // Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.

@@ -45,6 +45,11 @@ inline void store_f16(void* p, F32x16 a) {
     _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
 }
 
+inline F32x16 load_i8(const void* p) {
+    const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
+
 inline F32x16 operator+(F32x16 a, F32x16 b) {
     return {_mm512_add_ps(a.v, b.v)};
 }
@@ -131,6 +136,13 @@ inline U32x16 load(const int32_t* p) {
 inline F32x16 to_float(U32x16 a) {
     return {_mm512_cvtepi32_ps(a.v)};
 }  // as signed
+
+// 64 bytes below 16 become what a table has for them.
+inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
+    const __m512i values =
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    _mm512_storeu_si512(bytes, _mm512_shuffle_epi8(values, _mm512_loadu_si512(bytes)));
+}
 
 // Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.
 inline __m128 sum_to_4(F32x16 a) {

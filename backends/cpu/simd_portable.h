@@ -56,6 +56,11 @@ inline F32x16 load_f16(const void* p) {
         return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, scaled) | special | sign);
     });
 }
+inline F32x16 load_i8(const void* p) {
+    int8_t bytes[16];
+    __builtin_memcpy(bytes, p, sizeof(bytes));
+    return each<F32x16>([&](int i) { return float(bytes[i]); });
+}
 inline F32x16 load_bf16(const void* p) {
     uint16_t brain[16];
     __builtin_memcpy(brain, p, sizeof(brain));
@@ -229,6 +234,11 @@ inline void split(Part* parts, F32x16 a) {
 }
 inline F32x16 join(const Part* parts) {
     return parts[0];
+}
+
+// 64 bytes below 16 become what a table has for them.
+inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
+    for (int i = 0; i < 64; ++i) bytes[i] = uint8_t(table[bytes[i]]);
 }
 
 }  // namespace

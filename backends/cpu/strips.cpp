@@ -1,53 +1,161 @@
 // Rows into strips of sixteen, and back.
 #include "cpu/strips.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <iterator>
 
+#include "core/pack_blocks.h"
 #include "cpu/memory.h"
+#include "cpu/strip_layout.h"
 
 namespace aerie::cpu {
 
 namespace {
 
-template <class Byte>
-Byte* scale_of(Byte* panel, Quant type, int lane) {
-    return panel + panel_bytes(type) - (kStripRows - size_t(lane)) * sizeof(Half);
-}
-
-// The four bytes of a row that hold elements 4 * step .. 4 * step + 3 (Q4: and the next four).
-template <class Byte>
-Byte* step_of(Byte* panel, int step, int lane) {
-    return panel + (step * kStripRows + lane) * 4;
-}
-
-void put_group(std::byte* panel, int lane, const BlockQ8_0& group) {
-    std::memcpy(scale_of(panel, Quant::Q8, lane), &group.scale, sizeof(Half));
-    for (int k = 0; k < kGroup; ++k) step_of(panel, k / 4, lane)[k % 4] = std::byte(group.q[k]);
-}
-
-void put_group(std::byte* panel, int lane, const BlockQ4_0& group) {
-    std::memcpy(scale_of(panel, Quant::Q4, lane), &group.scale, sizeof(Half));
-    const auto nibble = [&](int k) {
-        return k < kGroup / 2 ? group.q[k] & 15 : group.q[k - kGroup / 2] >> 4;
-    };
-    for (int k = 0; k < kGroup; k += 8)
-        for (int i = 0; i < 4; ++i)
-            step_of(panel, k / 8, lane)[i] = std::byte(nibble(k + i) | nibble(k + 4 + i) << 4);
-}
-
-void unpack_group(float* values, const std::byte* panel, Quant type, int lane) {
-    uint16_t bits;
-    std::memcpy(&bits, scale_of(panel, type, lane), sizeof(bits));
-    const float scale = f16_to_f32(bits);
-    for (int k = 0; k < kGroup; ++k) {
-        int q = 0;
-        if (type == Quant::Q8)
-            q = int8_t(step_of(panel, k / 4, lane)[k % 4]);
-        else
-            q = (int(step_of(panel, k / 8, lane)[k % 4]) >> (k % 8 < 4 ? 0 : 4) & 15) - 8;
-        values[k] = scale * float(q);
+// Where a lane has the code of element k of a group: a byte, from which bit on, and how many bits.
+struct CodePlace {
+    int byte, shift, bits;
+};
+CodePlace low_bits_at(Codes codes, int lane, int k) {
+    const int step = k / 4, in_step = lane * 4 + k % 4;
+    switch (codes) {
+        case Codes::bytes:
+            return {step * 64 + in_step, 0, 8};
+        case Codes::two_bits:
+            return {step / 4 * 64 + in_step, step % 4 * 2, 2};
+        default:
+            return {step / 2 * 64 + in_step, step % 2 * 4, 4};
     }
+}
+// Those above the nibbles.
+CodePlace high_bits_at(Codes codes, int lane, int k) {
+    const int step = k / 4, in_step = lane * 4 + k % 4;
+    if (codes == Codes::five_bits) return {4 * 64 + in_step, step, 1};
+    return {4 * 64 + step / 4 * 64 + in_step, step % 4 * 2, 2};
+}
+bool has_high_bits(Codes codes) {
+    return codes == Codes::five_bits || codes == Codes::six_bits;
+}
+
+// Strips are zeros before anything is put into them.
+void put_bits(uint8_t* codes, CodePlace place, int value) {
+    codes[place.byte] =
+        uint8_t(codes[place.byte] | (value & ((1 << place.bits) - 1)) << place.shift);
+}
+int bits_at(const uint8_t* codes, CodePlace place) {
+    return codes[place.byte] >> place.shift & ((1 << place.bits) - 1);
+}
+
+// Of a step of kIq4Steps.
+int nibble_of(int8_t step) {
+    return int(std::find(std::begin(kIq4Steps), std::end(kIq4Steps), step) - std::begin(kIq4Steps));
+}
+
+void put_codes(uint8_t* codes, const StripLayout& layout, int lane, const int8_t* q) {
+    const bool is_step = layout.codes == Codes::steps_of_4, has_high = has_high_bits(layout.codes);
+    for (int k = 0; k < kGroup; ++k) {
+        const int code = is_step ? nibble_of(q[k]) : q[k] + layout.offset;
+        put_bits(codes, low_bits_at(layout.codes, lane, k), code);
+        if (has_high) put_bits(codes, high_bits_at(layout.codes, lane, k), code >> 4);
+    }
+}
+
+void get_codes(int8_t* q, const uint8_t* codes, const StripLayout& layout, int lane) {
+    for (int k = 0; k < kGroup; ++k) {
+        int code = bits_at(codes, low_bits_at(layout.codes, lane, k));
+        if (has_high_bits(layout.codes))
+            code |= bits_at(codes, high_bits_at(layout.codes, lane, k)) << 4;
+        q[k] = layout.codes == Codes::steps_of_4 ? kIq4Steps[code] : int8_t(code - layout.offset);
+    }
+}
+
+// The whole scales of a group: those of its first half, and where there are some of its second.
+struct WholeScales {
+    int scale[2] = {1, 1}, least[2] = {1, 1};
+};
+
+void put_scales(uint8_t* whole, const StripLayout& layout, int lane, const WholeScales& from) {
+    switch (layout.scales) {
+        case Scales::one:
+        case Scales::one_least:
+            return;
+        case Scales::whole:
+            whole[lane] = uint8_t(from.scale[0]);
+            return;
+        case Scales::whole_least: {
+            whole[lane] = uint8_t((from.scale[0] & 15) | (from.least[0] & 15) << 4);
+            const int high = from.scale[0] >> 4 | from.least[0] >> 4 << 2;
+            uint8_t& both = whole[kStripRows + lane % 8];
+            both = uint8_t(both | high << (lane / 8 * 4));
+            return;
+        }
+        case Scales::halves:
+            for (int half = 0; half < 2; ++half)
+                whole[half * kStripRows + lane] = uint8_t(from.scale[half]);
+            return;
+        case Scales::halves_least:
+            for (int half = 0; half < 2; ++half)
+                whole[half * kStripRows + lane] = uint8_t(from.scale[half] | from.least[half] << 4);
+            return;
+    }
+}
+
+WholeScales get_scales(const uint8_t* whole, const StripLayout& layout, int lane) {
+    WholeScales to;
+    switch (layout.scales) {
+        case Scales::one:
+        case Scales::one_least:
+            break;
+        case Scales::whole:
+            to.scale[0] = to.scale[1] = int8_t(whole[lane]);
+            break;
+        case Scales::whole_least: {
+            const int high = whole[kStripRows + lane % 8] >> (lane / 8 * 4) & 15;
+            to.scale[0] = to.scale[1] = (whole[lane] & 15) | (high & 3) << 4;
+            to.least[0] = to.least[1] = whole[lane] >> 4 | high >> 2 << 4;
+            break;
+        }
+        case Scales::halves:
+            for (int half = 0; half < 2; ++half)
+                to.scale[half] = int8_t(whole[half * kStripRows + lane]);
+            break;
+        case Scales::halves_least:
+            for (int half = 0; half < 2; ++half) {
+                to.scale[half] = whole[half * kStripRows + lane] & 15;
+                to.least[half] = whole[half * kStripRows + lane] >> 4;
+            }
+    }
+    return to;
+}
+
+void put_unit(uint8_t* unit, const StripLayout& layout, int lane, const BlockParts& parts) {
+    std::memcpy(unit + layout.scale_at() + size_t(lane) * 2, &parts.scale, 2);
+    if (layout.has_least())
+        std::memcpy(unit + layout.least_at() + size_t(lane) * 2, &parts.least, 2);
+    for (int g = 0; g < layout.groups(); ++g) {
+        const int8_t *scales = parts.scales + 2 * g, *leasts = parts.leasts + 2 * g;
+        put_codes(unit + size_t(g) * layout.code_bytes(), layout, lane, parts.q + g * kGroup);
+        put_scales(unit + layout.whole_at(g), layout, lane,
+                   {{scales[0], scales[1]}, {leasts[0], leasts[1]}});
+    }
+}
+
+BlockParts get_unit(const uint8_t* unit, const StripLayout& layout, int lane) {
+    BlockParts parts;
+    std::memcpy(&parts.scale, unit + layout.scale_at() + size_t(lane) * 2, 2);
+    if (layout.has_least())
+        std::memcpy(&parts.least, unit + layout.least_at() + size_t(lane) * 2, 2);
+    for (int g = 0; g < layout.groups(); ++g) {
+        get_codes(parts.q + g * kGroup, unit + size_t(g) * layout.code_bytes(), layout, lane);
+        const WholeScales whole = get_scales(unit + layout.whole_at(g), layout, lane);
+        for (int half = 0; half < 2; ++half) {
+            parts.scales[2 * g + half] = int8_t(whole.scale[half]);
+            parts.leasts[2 * g + half] = int8_t(whole.least[half]);
+        }
+    }
+    return parts;
 }
 
 template <class Element>
@@ -58,13 +166,38 @@ const Element& element(const std::byte* strip, int lane, int k) {
 }  // namespace
 
 Quant quant_type(DType type) {
-    assert(type == DType::Q8_0 || type == DType::Q4_0);
-    return type == DType::Q8_0 ? Quant::Q8 : Quant::Q4;
+    switch (type) {
+        case DType::Q4_0:
+            return Quant::Q4_0;
+        case DType::Q4_1:
+            return Quant::Q4_1;
+        case DType::Q5_0:
+            return Quant::Q5_0;
+        case DType::Q5_1:
+            return Quant::Q5_1;
+        case DType::IQ4_NL:
+            return Quant::IQ4_NL;
+        case DType::Q2_K:
+            return Quant::Q2_K;
+        case DType::Q3_K:
+            return Quant::Q3_K;
+        case DType::Q4_K:
+            return Quant::Q4_K;
+        case DType::Q5_K:
+            return Quant::Q5_K;
+        case DType::Q6_K:
+            return Quant::Q6_K;
+        case DType::IQ4_XS:
+            return Quant::IQ4_XS;
+        default:
+            assert(type == DType::Q8_0);
+            return Quant::Q8_0;
+    }
 }
 
 size_t strip_bytes(DType type, int cols) {
     if (!is_quantised(type)) return size_t(cols) * kStripRows * size_bytes(type);
-    return size_t(cols / kGroup) * panel_bytes(quant_type(type));
+    return size_t(cols / unit_elements(type)) * layout_of(quant_type(type)).unit_bytes();
 }
 
 RowPacker::RowPacker(DType as, int cols, const Kernels& kernels)
@@ -72,7 +205,7 @@ RowPacker::RowPacker(DType as, int cols, const Kernels& kernels)
 
 void RowPacker::read_floats(const std::byte* row, DType from) {
     if (is_quantised(from))
-        unpack(values_.data(), row, from, int(values_.size()));
+        unpack(values_.data(), row, from, values_.size());
     else
         kernels_.convert(values_.data(), Float::F32, row, float_type(from), values_.size());
 }
@@ -85,24 +218,27 @@ void RowPacker::pack_elements(std::byte* strip, int lane) {
     for (size_t k = 0; k < values_.size(); ++k) to[k * kStripRows] = row[k];
 }
 
-template <class Block>
-void RowPacker::pack_groups(std::byte* strip, int lane, const std::byte* row, DType from) {
+void RowPacker::pack_blocks(std::byte* strip, int lane, const std::byte* row, DType from) {
     const Quant type = quant_type(as_);
+    const StripLayout layout = layout_of(type);
     if (from != as_) {
         read_floats(row, from);
-        kernels_.pack_weights(packed_.data(), type, values_.data(), int(values_.size()));
+        if (type == Quant::Q8_0 || type == Quant::Q4_0)
+            kernels_.pack_weights(packed_.data(), type, values_.data(), int(values_.size()));
+        else
+            aerie::pack(packed_.data(), values_.data(), as_, values_.size());
         row = packed_.data();
     }
-    for (size_t g = 0; g < values_.size() / kGroup; ++g) {
-        Block block;
-        std::memcpy(&block, row + g * sizeof(block), sizeof(block));
-        put_group(strip + g * panel_bytes(type), lane, block);
+    uint8_t* unit = reinterpret_cast<uint8_t*>(strip);
+    for (size_t i = 0; i < values_.size(); i += size_t(unit_elements(as_))) {
+        put_unit(unit, layout, lane, take_apart(as_, row));
+        unit += layout.unit_bytes();
+        row += unit_bytes(as_);
     }
 }
 
 void RowPacker::pack(std::byte* strip, int lane, const std::byte* row, DType from) {
-    if (as_ == DType::Q8_0) return pack_groups<BlockQ8_0>(strip, lane, row, from);
-    if (as_ == DType::Q4_0) return pack_groups<BlockQ4_0>(strip, lane, row, from);
+    if (is_quantised(as_)) return pack_blocks(strip, lane, row, from);
     read_floats(row, from);
     size_bytes(as_) == 4 ? pack_elements<uint32_t>(strip, lane)
                          : pack_elements<uint16_t>(strip, lane);
@@ -110,9 +246,10 @@ void RowPacker::pack(std::byte* strip, int lane, const std::byte* row, DType fro
 
 void unpack_row(float* row, const std::byte* strip, DType type, int lane, int cols) {
     if (is_quantised(type)) {
-        const Quant quant = quant_type(type);
-        for (int g = 0; g < cols / kGroup; ++g)
-            unpack_group(row + g * kGroup, strip + size_t(g) * panel_bytes(quant), quant, lane);
+        const StripLayout layout = layout_of(quant_type(type));
+        const uint8_t* unit = reinterpret_cast<const uint8_t*>(strip);
+        for (int k = 0; k < cols; k += unit_elements(type), unit += layout.unit_bytes())
+            unpack(row + k, get_unit(unit, layout, lane), unit_elements(type));
         return;
     }
     for (int k = 0; k < cols; ++k)

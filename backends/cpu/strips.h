@@ -1,4 +1,4 @@
-// Weights as the CPU's matmuls read them: see kernels.h.
+// Weights as the CPU's matmuls read them: see kernels.h and strip_layout.h.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,7 @@
 
 namespace aerie::cpu {
 
-// Whether rows of it are multiplied in strips, else block by block (matmul_blocks.h).
-constexpr bool lies_in_strips(DType type) {
-    return type != DType::Q6_K;
-}
-Quant quant_type(DType type);  // asserts that it is Q8_0 or Q4_0
+Quant quant_type(DType type);  // of a quantised type of weights
 
 size_t strip_bytes(DType type, int cols);
 
@@ -30,8 +26,7 @@ class RowPacker {
     void read_floats(const std::byte* row, DType from);
     template <class Element>
     void pack_elements(std::byte* strip, int lane);
-    template <class Block>
-    void pack_groups(std::byte* strip, int lane, const std::byte* row, DType from);
+    void pack_blocks(std::byte* strip, int lane, const std::byte* row, DType from);
 
     DType as_;
     const Kernels& kernels_;

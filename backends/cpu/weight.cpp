@@ -31,10 +31,9 @@ CpuSegment::CpuSegment(const WeightSegment& segment, std::span<const WeightBlock
     : place_(segment),
       cols_(blocks.front().cols),
       matrix_rows_(use == WeightUse::experts ? blocks.front().rows : segment.rows) {
-    bool is_kept = true;
+    bool is_kept = is_float(dtype());
     for (const WeightBlock& from : blocks) is_kept = is_kept && from.dtype == dtype();
-    assert(is_kept || lies_in_strips(dtype()));
-    if (!lies_in_strips(dtype()) || (is_kept && use == WeightUse::lookup && is_float(dtype())))
+    if (is_kept && use == WeightUse::lookup)
         copy_rows(blocks, pool, arena);
     else
         pack_strips(blocks, kernels, pool, arena);
@@ -77,33 +76,23 @@ void CpuSegment::pack_strips(std::span<const WeightBlock> blocks, const Kernels&
 }
 
 const std::byte* CpuMatrix::strip(int index) const {
-    assert(lies_in_strips(dtype));
     return data + size_t(index) * strip_bytes(dtype, cols);
-}
-
-const std::byte* CpuMatrix::row(int index) const {
-    assert(index >= 0 && index < rows);
-    return data + dense_bytes(dtype, index, cols);
 }
 
 CpuMatrix CpuSegment::matrix(int index) const {
     assert(index >= 0 && (index + 1) * matrix_rows_ <= rows());
     const int strips = (matrix_rows_ + kStripRows - 1) / kStripRows;
-    const size_t bytes = strips_ ? size_t(strips) * strip_bytes(dtype(), cols_)
-                                 : dense_bytes(dtype(), matrix_rows_, cols_);
-    const std::byte* first = strips_ ? strips_.get() : rows_.get();
-    return {dtype(), matrix_rows_, cols_, first + size_t(index) * bytes};
+    const size_t bytes = size_t(strips) * strip_bytes(dtype(), cols_);
+    return {dtype(), matrix_rows_, cols_, strips_.get() + size_t(index) * bytes};
 }
 
 void CpuSegment::read_row(float* out, int index, const Kernels& kernels) const {
     assert(index >= 0 && index < rows() && matrix_rows_ == rows());
-    const CpuMatrix all = matrix();
     if (strips_)
-        unpack_row(out, all.strip(index / kStripRows), dtype(), index % kStripRows, cols_);
-    else if (is_quantised(dtype()))
-        unpack(out, all.row(index), dtype(), cols_);
+        unpack_row(out, matrix().strip(index / kStripRows), dtype(), index % kStripRows, cols_);
     else
-        kernels.convert(out, Float::F32, all.row(index), float_type(dtype()), size_t(cols_));
+        kernels.convert(out, Float::F32, rows_.get() + dense_bytes(dtype(), index, cols_),
+                        float_type(dtype()), size_t(cols_));
 }
 
 CpuWeight::CpuWeight(std::span<const WeightBlock> blocks, WeightUse use, const Kernels& kernels,

@@ -1,5 +1,5 @@
-// Weights of the CPU backend: strips for what is multiplied, rows as they come for what is looked
-// up, or has no strips.
+// Weights of the CPU backend: strips for what is multiplied, rows as they come for floats that are
+// looked up.
 #pragma once
 
 #include <memory>
@@ -27,12 +27,10 @@ class WeightArena {
 struct CpuMatrix {
     DType dtype;
     int rows, cols;
-    const std::byte* data;  // strips, or where there are none rows
+    const std::byte* data;  // strips
 
     // Sixteen rows from 16 * index on; see kernels.h.
     const std::byte* strip(int index) const;
-    // A row as it came, where rows lie in no strips.
-    const std::byte* row(int index) const;
 };
 
 // A segment and its rows. Those of each expert begin with a strip.
@@ -45,7 +43,7 @@ class CpuSegment {
     DType dtype() const { return place_.dtype; }
     int rows() const { return place_.rows; }
 
-    // All of it, or of experts one. Not of a weight for looking up.
+    // All of it, or of experts one. Not of floats for looking up.
     CpuMatrix matrix(int index = 0) const;
     // One row as f32 [cols]; not of experts.
     void read_row(float* out, int index, const Kernels& kernels) const;

@@ -114,7 +114,7 @@ typedef struct aerie_model_options {
     const char* draft;  /* "none", "lookup", "chain", "eagle1", "eagle2", "eagle3", "model"; NULL:
                            what suits the head, "none" without one */
     const char* device; /* by its name; NULL: the best */
-    const char* weights;       /* "f32", "f16", "bf16", "q8_0", "q4_0"; NULL: as stored */
+    const char* weights;       /* "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"; NULL: as stored */
     const char* draft_weights; /* the same of the head; NULL: chosen. Never changes a text. */
     const char* kv;            /* "f32", "f16"; NULL: "f16" */
     const char* models;        /* one more folder, the first to look for names in; NULL: none */

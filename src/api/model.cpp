@@ -18,6 +18,7 @@ aerie_forecast forecast_of(const LoadOptions& options) {
     ModelFiles files = ModelFiles::open(options);
     const auto device = open_device(
         options.device, {.threads = options.threads, .on_progress = options.on_progress});
+    files.fit(*device);
     const MemoryPlan plan = files.plan(options, *device);
     aerie_forecast forecast = aerie_forecast_init();
     forecast.target_weights = plan.target_weights;

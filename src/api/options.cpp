@@ -3,6 +3,7 @@
 
 #include "api/border.h"
 #include "api/structs.h"
+#include "core/pack_blocks.h"
 #include "core/platform.h"
 #include "core/utf8.h"
 #include "draft/tree.h"
@@ -12,8 +13,9 @@ namespace aerie::api {
 
 namespace {
 
-std::optional<DType> type_named(const char* name, std::initializer_list<DType> types,
-                                const char* what) {
+constexpr DType kKvTypes[] = {DType::F32, DType::F16};
+
+std::optional<DType> type_named(const char* name, std::span<const DType> types, const char* what) {
     if (!name) return {};
     std::string names;
     for (const DType type : types) {
@@ -24,7 +26,7 @@ std::optional<DType> type_named(const char* name, std::initializer_list<DType> t
 }
 
 std::optional<DType> weight_type(const char* name, const char* what) {
-    return type_named(name, {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}, what);
+    return type_named(name, kWeightTypes, what);
 }
 
 // 0 stands for the default.
@@ -62,7 +64,7 @@ LoadOptions load_options(const aerie_model_options* options) {
     LoadOptions load;
     load.weights = weight_type(asked.weights, "weights");
     load.draft_weights = weight_type(asked.draft_weights, "draft_weights");
-    load.kv = type_named(asked.kv, {DType::F32, DType::F16}, "kv").value_or(load.kv);
+    load.kv = type_named(asked.kv, kKvTypes, "kv").value_or(load.kv);
     load.threads = number(asked.threads, kMostThreads, 0, "threads");
     load.context = number(asked.context, std::numeric_limits<int>::max(), 0, "context");
     load.sequences = number(asked.sessions, kMostSessions, 1, "sessions");

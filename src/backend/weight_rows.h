@@ -17,9 +17,6 @@ class RowConverter {
     const std::byte* convert(const std::byte* row, DType from);
 
   private:
-    void read_floats(const std::byte* row, DType from);
-    void pack();
-
     DType to_;
     std::vector<float> values_;
     std::vector<std::byte> packed_;

@@ -7,12 +7,32 @@
 
 namespace aerie {
 
-// Q8_0, Q4_0, Q6_K (weights) and I8G32 (activations) store blocks of neighbours of a row: see
-// quant.h.
-enum class DType : uint8_t { F32, F16, BF16, Q8_0, Q4_0, Q6_K, I8G32, I32, I64, Bool };
+// Those between Q8_0 and IQ4_XS (weights) and I8G32 (activations) store blocks of neighbours of a
+// row: see quant_blocks.h and quant.h.
+enum class DType : uint8_t {
+    F32,
+    F16,
+    BF16,
+    Q8_0,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    IQ4_NL,
+    Q2_K,
+    Q3_K,
+    Q4_K,
+    Q5_K,
+    Q6_K,
+    IQ4_XS,
+    I8G32,
+    I32,
+    I64,
+    Bool
+};
 
-// Activations that share a scale, and what dot products in integers go over: a block of I8G32, of
-// Q8_0 and of Q4_0. Blocks of other types hold several.
+// Activations that share a scale, and what dot products in integers go over: a block of I8G32, or
+// an eighth of a block of a K type.
 constexpr int kGroup = 32;
 
 enum class TypeKind : uint8_t { floats, quantised, other };
@@ -35,8 +55,26 @@ constexpr TypeTraits traits_of(DType type) {
             return {"q8_0", TypeKind::quantised, kGroup, 34};
         case DType::Q4_0:
             return {"q4_0", TypeKind::quantised, kGroup, 18};
+        case DType::Q4_1:
+            return {"q4_1", TypeKind::quantised, kGroup, 20};
+        case DType::Q5_0:
+            return {"q5_0", TypeKind::quantised, kGroup, 22};
+        case DType::Q5_1:
+            return {"q5_1", TypeKind::quantised, kGroup, 24};
+        case DType::IQ4_NL:
+            return {"iq4_nl", TypeKind::quantised, kGroup, 18};
+        case DType::Q2_K:
+            return {"q2_k", TypeKind::quantised, 8 * kGroup, 84};
+        case DType::Q3_K:
+            return {"q3_k", TypeKind::quantised, 8 * kGroup, 110};
+        case DType::Q4_K:
+            return {"q4_k", TypeKind::quantised, 8 * kGroup, 144};
+        case DType::Q5_K:
+            return {"q5_k", TypeKind::quantised, 8 * kGroup, 176};
         case DType::Q6_K:
             return {"q6_k", TypeKind::quantised, 8 * kGroup, 210};
+        case DType::IQ4_XS:
+            return {"iq4_xs", TypeKind::quantised, 8 * kGroup, 136};
         case DType::I8G32:
             return {"i8g32", TypeKind::quantised, kGroup, 36};
         case DType::I32:

@@ -54,9 +54,9 @@ bool all_below(std::span<const std::byte> data, uint32_t limit) {
     return true;
 }
 
-// Of blocks with an f16 scale at this byte.
-bool all_scales_finite(std::span<const std::byte> blocks, size_t block_bytes, size_t scale_at) {
-    for (size_t place = scale_at; place < blocks.size(); place += block_bytes) {
+// Of the f16 at this byte of each block.
+bool all_finite_at(std::span<const std::byte> blocks, size_t block_bytes, size_t first) {
+    for (size_t place = first; place < blocks.size(); place += block_bytes) {
         uint16_t scale = 0;
         std::memcpy(&scale, blocks.data() + place, sizeof(scale));
         if ((scale & 0x7fff) >= 0x7c00) return false;
@@ -64,12 +64,20 @@ bool all_scales_finite(std::span<const std::byte> blocks, size_t block_bytes, si
     return true;
 }
 
+bool all_scales_finite(std::span<const std::byte> blocks, DType type) {
+    return with_block(type, [&](auto block) {
+        using Block = decltype(block);
+        bool good = all_finite_at(blocks, sizeof(Block), offsetof(Block, scale));
+        if constexpr (requires { block.least; })
+            good = good && all_finite_at(blocks, sizeof(Block), offsetof(Block, least));
+        return good;
+    });
+}
+
 }  // namespace
 
 bool all_finite(std::span<const std::byte> data, DType type, DType as) {
-    if (is_quantised(type))
-        return all_scales_finite(data, unit_bytes(type),
-                                 type == DType::Q6_K ? offsetof(BlockQ6_K, scale) : 0);
+    if (is_quantised(type)) return all_scales_finite(data, type);
     const uint32_t limit = limit_of(type, as);
     return type == DType::F32 ? all_below<uint32_t>(data, limit) : all_below<uint16_t>(data, limit);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "core/arithmetic.h"
@@ -31,6 +32,22 @@ float extreme(const float* values) {
     for (int i = 0; i < kGroup; ++i)
         if (std::fabs(values[i]) > std::fabs(best)) best = values[i];
     return best;
+}
+
+// Something of a type at any alignment.
+template <class T>
+T element(const std::byte* from, size_t i) {
+    T value;
+    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    return value;
+}
+
+void unpack_activations(float* values, const std::byte* blocks, size_t count) {
+    for (size_t first = 0; first < count; first += kGroup) {
+        const BlockI8G32 block = element<BlockI8G32>(blocks, first / kGroup);
+        for (int i = 0; i < kGroup; ++i)
+            values[first + size_t(i)] = block.scale * float(block.q[i]);
+    }
 }
 
 }  // namespace
@@ -70,58 +87,33 @@ BlockI8G32 pack_i8g32(const float* values) {
     return block;
 }
 
-void unpack(float* values, const BlockQ8_0& block) {
-    const float step = f16_to_f32(block.scale);
-    for (int i = 0; i < kGroup; ++i) values[i] = step * float(block.q[i]);
-}
-
-void unpack(float* values, const BlockQ4_0& block) {
-    const float step = f16_to_f32(block.scale);
-    for (int i = 0; i < kGroup / 2; ++i) {
-        values[i] = step * float((block.q[i] & 15) - 8);
-        values[i + kGroup / 2] = step * float((block.q[i] >> 4) - 8);
+void unpack(float* values, const BlockParts& parts, int elements) {
+    const float scale = f16_to_f32(parts.scale), least = f16_to_f32(parts.least);
+    for (int first = 0; first < elements; first += kScaled) {
+        const float step = scale * float(parts.scales[first / kScaled]);
+        const float less = least * float(parts.leasts[first / kScaled]);
+        for (int i = first; i < first + kScaled; ++i) values[i] = step * float(parts.q[i]) - less;
     }
 }
 
-// A half of the block has 64 bytes of low bits and 32 of high ones. Byte i of the latter has those
-// of its elements i, 32 + i, 64 + i and 96 + i; the low bits of the first two are bytes i and 32 +
-// i, those of the others the same bytes' upper halves.
-void unpack_steps(int8_t* q, const BlockQ6_K& block) {
-    for (int half = 0; half < 2; ++half, q += 128) {
-        const uint8_t* low = block.low + half * 64;
-        const uint8_t* high = block.high + half * 32;
-        for (int quarter = 0; quarter < 4; ++quarter)
-            for (int i = 0; i < 32; ++i) {
-                const int nibble = low[quarter % 2 * 32 + i] >> (quarter / 2 * 4) & 15;
-                q[quarter * 32 + i] = int8_t((nibble | (high[i] >> (quarter * 2) & 3) << 4) - 32);
-            }
-    }
-}
-
-void unpack(float* values, const BlockQ6_K& block) {
-    int8_t q[BlockQ6_K::kElements];
-    unpack_steps(q, block);
-    const float step = f16_to_f32(block.scale);
-    for (int i = 0; i < BlockQ6_K::kElements; ++i)
-        values[i] = step * float(block.scales[i / BlockQ6_K::kScaled]) * float(q[i]);
-}
-
-void unpack(float* values, const BlockI8G32& block) {
-    for (int i = 0; i < kGroup; ++i) values[i] = block.scale * float(block.q[i]);
-}
-
-void unpack(float* values, const std::byte* blocks, DType type, int count) {
-    const size_t units = size_t(count / unit_elements(type));
+void unpack(float* values, const std::byte* from, DType type, size_t count) {
     switch (type) {
-        case DType::Q8_0:
-            return unpack_blocks<BlockQ8_0>(blocks, units, values);
-        case DType::Q4_0:
-            return unpack_blocks<BlockQ4_0>(blocks, units, values);
-        case DType::Q6_K:
-            return unpack_blocks<BlockQ6_K>(blocks, units, values);
+        case DType::F32:
+            std::memcpy(values, from, count * sizeof(float));
+            return;
+        case DType::F16:
+            for (size_t i = 0; i < count; ++i) values[i] = f16_to_f32(element<uint16_t>(from, i));
+            return;
+        case DType::BF16:
+            for (size_t i = 0; i < count; ++i) values[i] = bf16_to_f32(element<uint16_t>(from, i));
+            return;
+        case DType::I8G32:
+            return unpack_activations(values, from, count);
         default:
-            assert(type == DType::I8G32);
-            unpack_blocks<BlockI8G32>(blocks, units, values);
+            assert(is_quantised(type));
+            const size_t elements = size_t(unit_elements(type));
+            for (size_t first = 0; first < count; first += elements, from += unit_bytes(type))
+                unpack(values + first, take_apart(type, from), int(elements));
     }
 }
 

@@ -159,6 +159,12 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .texts = limits.sequences()};
 }
 
+void ModelFiles::fit(const Backend& backend) {
+    const auto can_store = [&](DType type) { return backend.stores(type); };
+    target.tensors.fit(can_store);
+    if (head) head->tensors.fit(can_store);
+}
+
 WeightTypes ModelFiles::target_types(const LoadOptions& options) const {
     return matrix_bytes(target.tensors, target_tensors(config), options.weights);
 }

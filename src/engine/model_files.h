@@ -64,6 +64,10 @@ struct ModelFiles {
     static ModelFiles random(const std::string& name, const ModelConfig& config,
                              const LoadOptions& options);
 
+    // Has tensors of types that the device cannot store read as q8_0. To be called before anything
+    // below that asks for bytes or loads.
+    void fit(const Backend& backend);
+
     BatchLimits limits(const LoadOptions& options) const {
         return {context, options.kv, options.prefill_rows, 1, options.sequences};
     }

@@ -112,6 +112,16 @@ void Checkpoint::add(NamedTensor tensor) {
     tensors_.emplace(std::move(name), std::move(tensor));
 }
 
+void Checkpoint::fit(const std::function<bool(DType)>& can_store) {
+    for (auto& [name, tensor] : tensors_) {
+        if (!is_quantised(tensor.dtype) || can_store(tensor.dtype)) continue;
+        tensor.file_type = tensor.dtype;
+        const size_t elements = elements_in(tensor.dtype, tensor.data.size_bytes);
+        tensor.dtype = DType::Q8_0;
+        tensor.data.size_bytes = aerie::size_bytes(DType::Q8_0, elements);
+    }
+}
+
 bool Checkpoint::rename(const std::string& from, const std::string& to) {
     if (fill_ || !tensors_.contains(from) || tensors_.contains(to)) return false;
     auto tensor = tensors_.extract(from);
@@ -156,7 +166,9 @@ const InputFile& Checkpoint::file_of(const NamedTensor& tensor) const {
 
 void Checkpoint::read(const NamedTensor& tensor, DType as, size_t first,
                       std::span<std::byte> out) const {
-    assert(as == tensor.dtype || (is_quantised(tensor.dtype) && as == DType::F32));
+    assert(as == tensor.dtype ||
+           (is_quantised(tensor.dtype) &&
+            (as == DType::F32 || as == DType::Q8_0 || as == tensor.file_type)));
     if (fill_) return fill_(tensor, as, first, out);
     const size_t from = aerie::size_bytes(tensor.dtype, first);
     assert(as == tensor.dtype && from + out.size() <= tensor.data.size_bytes);

@@ -40,9 +40,12 @@ class Checkpoint {
     // Throws Error naming file, tensor and both shapes unless it is there with this shape and holds
     // weights.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
+    // From here on those that are quantised in types which `can_store` does not take are Q8_0.
+    void fit(const std::function<bool(DType)>& can_store);
+
     // Elements of one of the tensors from `first` on, whole rows: in its type, or of one that is
-    // quantised the values before that (F32). Several threads may read at once. Throws Error naming
-    // the file if that has become shorter.
+    // quantised in that of its file, Q8_0 or F32. Several threads may read at once. Throws Error
+    // naming the file if that has become shorter.
     void read(const NamedTensor& tensor, DType as, size_t first, std::span<std::byte> out) const;
     // All of it, in memory of its own, its checksum looked at.
     std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const;

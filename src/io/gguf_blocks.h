@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+
+#include "core/dtype.h"
 
 namespace aerie {
 
@@ -34,24 +37,26 @@ enum class GgmlType : uint32_t {
 
 struct GgmlTypeRow {
     GgmlType type;
-    const char* name;       // "Q4_K"
-    size_t block_elements;  // neighbours of a row that share a block; 1 of plain types
-    size_t block_bytes;     // 0: a type that we know by name alone
-    void (*decode)(const std::byte* blocks, size_t count, float* out);  // null: holds no weights
+    const char* name;            // "Q4_K"
+    size_t block_elements;       // neighbours of a row that share a block; 1 of plain types
+    size_t block_bytes;          // 0: a type that we know by name alone
+    std::optional<DType> dtype;  // what we call it; nothing: it holds no weights
 };
 
 // The row of a number that stands in a file; nullptr: no type that we have heard of.
 const GgmlTypeRow* find_ggml_type(uint32_t number);
 const GgmlTypeRow& row_of(GgmlType type);
 const char* name(GgmlType type);
+// What files call a type of weights. Throws Error if they have none.
+GgmlType ggml_type(DType type);
 
 // Elements of whole blocks as bytes. Throws Error (naming `what`) if they are no whole blocks, or
 // the product overflows.
 size_t checked_bytes(size_t elements, GgmlType type, const std::string& what);
 
-// The values of whole blocks: every multiply and add as gguf-py has them, so the same bits on every
-// machine. Throws Error (naming `what`) if the type holds no weights, or `blocks` is not exactly as
-// long as out.size() elements take.
+// The values of whole blocks: those of gguf-py, and the same bits on every machine. Throws Error
+// (naming `what`) if the type holds no weights, or `blocks` is not exactly as long as out.size()
+// elements take.
 void decode(GgmlType type, std::span<const std::byte> blocks, std::span<float> out,
             const std::string& what);
 

@@ -54,7 +54,7 @@ void GgufWeights::add(const GgufTensor& tensor, GgufArchitecture architecture, i
     if (!name) throw Error(what + " is none of this architecture");
     if (name->role == GgufRole::Ids && tensor.type == GgmlType::I64)
         return place(name->name, {.tensor = tensor, .is_ids = true});
-    if (!row_of(tensor.type).decode)
+    if (!row_of(tensor.type).dtype)
         throw Error(what + " is " + aerie::name(tensor.type) + ", which holds no weights");
     if (name->role == GgufRole::Factors) return;
     if (name->role == GgufRole::Experts) {
@@ -79,7 +79,7 @@ void GgufWeights::place(const std::string& name, Place at) {
 std::vector<NamedTensor> GgufWeights::tensors() const {
     std::vector<NamedTensor> tensors;
     for (const auto& [name, place] : places_) {
-        const DType type = place.is_ids ? DType::I64 : runs_as(place.tensor.type);
+        const DType type = place.is_ids ? DType::I64 : *row_of(place.tensor.type).dtype;
         tensors.push_back({name, type, place.tensor.shape, {0, place.bytes_as(type)}});
     }
     return tensors;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct NamedTensor {
     std::vector<int64_t> shape;  // row-major, contiguous; at most 8 dimensions
     FileRange data;              // exactly as long as shape and dtype say; begins at any byte
     CheckedRange checked = {};   // around the data, where the file has checksums
+    std::optional<DType> file_type = {};  // where it is read as another one: see Checkpoint::fit
 
     std::string shape_text() const { return aerie::shape_text(shape); }
 };

@@ -17,13 +17,6 @@ namespace aerie {
 
 namespace {
 
-GgmlType ggml_type(DType type) {
-    for (const GgmlType one : {GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::Q8_0,
-                               GgmlType::Q4_0, GgmlType::Q6_K})
-        if (runs_as(one) == type) return one;
-    throw Error(std::string("GGUF has no type ") + name(type));
-}
-
 // general.file_type: what most of the matrices are.
 uint32_t file_type(DType type) {
     switch (type) {
@@ -33,6 +26,26 @@ uint32_t file_type(DType type) {
             return 1;
         case DType::Q4_0:
             return 2;
+        case DType::Q4_1:
+            return 3;
+        case DType::Q5_0:
+            return 8;
+        case DType::Q5_1:
+            return 9;
+        case DType::Q2_K:
+            return 10;
+        case DType::Q3_K:
+            return 11;
+        case DType::Q4_K:
+            return 14;
+        case DType::Q5_K:
+            return 16;
+        case DType::Q6_K:
+            return 18;
+        case DType::IQ4_NL:
+            return 25;
+        case DType::IQ4_XS:
+            return 30;
         case DType::BF16:
             return 32;
         default:
@@ -70,8 +83,7 @@ void GgufExport::add(const TensorShape& wanted, std::optional<DType> weights) {
     const NamedTensor& tensor = checkpoint_.get(stacked ? wanted.stack : wanted.name, shape);
     const bool is_matrix = wanted.shape.size() == 2;
     const int rows = int(wanted.shape[0]), cols = is_matrix ? int(wanted.shape[1]) : 1;
-    const DType stored =
-        is_matrix && !wanted.is_router ? weights.value_or(tensor.dtype) : DType::F32;
+    const DType stored = is_matrix && !wanted.is_router ? stored_type(tensor, weights) : DType::F32;
     weight_bytes(checkpoint_.describe(tensor), rows, cols, stored);
     if (place->expert < 1) {
         std::vector<int64_t> whole = wanted.shape;

@@ -37,7 +37,7 @@ WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorS
         const std::vector<int64_t>& shape = found.tensor->shape;
         const int64_t cols = shape.back(), rows = shape[shape.size() - 2];
         const DType dtype = found.tensor->dtype;
-        const DType stored = wanted.is_router ? router_type(dtype) : as.value_or(dtype);
+        const DType stored = wanted.is_router ? router_type(dtype) : stored_type(*found.tensor, as);
         types[stored] += weight_bytes(checkpoint.describe(*found.tensor), rows, cols, stored);
     }
     return types;

@@ -17,7 +17,9 @@ TensorRows::TensorRows(const Checkpoint& checkpoint, const NamedTensor& tensor, 
                        MatrixPlace place)
     : checkpoint_(checkpoint),
       tensor_(tensor),
-      type_(is_quantised(tensor.dtype) && stored != tensor.dtype ? DType::F32 : tensor.dtype),
+      type_(!is_quantised(tensor.dtype) || stored == tensor.dtype ? tensor.dtype
+            : stored == DType::Q8_0                               ? DType::Q8_0
+                                                                  : DType::F32),
       stored_(stored),
       place_(place) {}
 

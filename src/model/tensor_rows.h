@@ -25,7 +25,8 @@ class TensorRows final : public RowSource {
     TensorRows(const Checkpoint& checkpoint, const NamedTensor& tensor, DType stored,
                MatrixPlace place);
 
-    // What rows are read as: their own type, or f32 if a quantised one is to become another.
+    // What rows are read as: their own type, or if a quantised one is to become another Q8_0 or
+    // f32.
     DType type() const { return type_; }
     void read(int first, int count, std::byte* out) const override;
 

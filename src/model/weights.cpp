@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/pack_blocks.h"
+#include "core/quant.h"
 #include "model/tensor_rows.h"
 
 namespace aerie {
@@ -16,6 +18,10 @@ size_t weight_bytes(const std::string& name, int64_t rows, int64_t cols, DType a
         throw Error(name + " has " + std::to_string(cols) + " columns; " + aerie::name(as) +
                     " needs a multiple of " + std::to_string(unit));
     return size_t(rows) * size_bytes(as, size_t(cols));
+}
+
+DType stored_type(const NamedTensor& tensor, std::optional<DType> as) {
+    return as ? type_for(*as, tensor.shape.back()) : tensor.dtype;
 }
 
 std::string to_string(const WeightTypes& types) {
@@ -37,7 +43,7 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
         tensors.push_back(
             &checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols}));
         weight_bytes(checkpoint_.describe(*tensors.back()), part.rows, cols,
-                     as_.value_or(tensors.back()->dtype));
+                     stored_type(*tensors.back(), as_));
     }
     Blocks blocks;
     for (size_t i = 0; i < parts.size(); ++i) add(blocks, *tensors[i], 1, parts[i].rows, cols, as_);
@@ -46,7 +52,7 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
 
 void WeightLoader::add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
                        std::optional<DType> as) const {
-    const DType stored = as.value_or(tensor.dtype);
+    const DType stored = stored_type(tensor, as);
     weight_bytes(checkpoint_.describe(tensor), rows, cols, stored);  // checks the columns
     checkpoint_.check(tensor);
     blocks.file_bytes += tensor.data.size_bytes;
@@ -59,6 +65,10 @@ void WeightLoader::add(Blocks& blocks, const NamedTensor& tensor, int count, int
 }
 
 std::unique_ptr<Weight> WeightLoader::upload(const Blocks& blocks, WeightUse use) const {
+    for (const WeightBlock& block : blocks.all)
+        if (!be_.stores(block.stored))
+            throw Error(checkpoint_.folder().string() + ": " + be_.capabilities().name +
+                        " cannot store " + name(block.stored));
     auto weight = be_.upload_weight(blocks.all, use);
     if (checkpoint_.on_loaded) checkpoint_.on_loaded(blocks.file_bytes);
     return weight;
@@ -68,7 +78,7 @@ std::unique_ptr<Weight> WeightLoader::chosen_rows(const Part& part, std::span<co
                                                   int cols) const {
     const NamedTensor& tensor =
         checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
-    const DType stored = as_.value_or(tensor.dtype);
+    const DType stored = stored_type(tensor, as_);
     weight_bytes(part.name, part.rows, cols, stored);  // checks the columns
     checkpoint_.check(tensor);
     const TensorRows source(checkpoint_, tensor, stored, {0, cols, rows});
@@ -120,17 +130,9 @@ Vector WeightLoader::vector(const std::vector<Part>& parts) const {
         const auto data = checkpoint_.read(tensor);
         check_finite(checkpoint_, tensor, {data.get(), tensor.data.size_bytes}, tensor.dtype,
                      DType::F32);
-        for (int i = 0; i < part.rows; ++i) {
-            float value = 0;
-            uint16_t half = 0;
-            if (tensor.dtype == DType::F32)
-                std::memcpy(&value, &data[size_t(i) * 4], 4);
-            else
-                std::memcpy(&half, &data[size_t(i) * 2], 2);
-            if (tensor.dtype == DType::F16) value = f16_to_f32(half);
-            if (tensor.dtype == DType::BF16) value = bf16_to_f32(half);
-            values.push_back(value);
-        }
+        values.resize(values.size() + size_t(part.rows));
+        unpack(values.data() + values.size() - size_t(part.rows), data.get(), tensor.dtype,
+               size_t(part.rows));
     }
     return upload_floats(be_, values, 1, int(values.size()));
 }

@@ -25,6 +25,10 @@ struct Vector {
 // of the type.
 size_t weight_bytes(const std::string& name, int64_t rows, int64_t cols, DType as);
 
+// What a matrix is stored as: the type asked for, or what takes its place (core/pack_blocks.h), or
+// as it is.
+DType stored_type(const NamedTensor& tensor, std::optional<DType> as);
+
 // What a router is stored as: it is small, and other numbers would choose other experts.
 inline DType router_type(DType dtype) {
     return is_float(dtype) ? dtype : DType::F32;

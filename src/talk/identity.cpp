@@ -23,12 +23,13 @@ std::string hex(uint64_t value) {
 std::string described(const Checkpoint& tensors, const NamedTensor& tensor) {
     constexpr size_t kElements = 256;
     const size_t all = tensor.data.size_bytes / size_bytes(tensor.dtype, kElements) * kElements;
-    std::string text = tensor.name + " " + name(tensor.dtype) + tensor.shape_text();
+    const DType type = tensor.file_type.value_or(tensor.dtype);
+    std::string text = tensor.name + " " + name(type) + tensor.shape_text();
     if (all == 0) return text;
-    std::vector<std::byte> values(size_bytes(tensor.dtype, kElements));
+    std::vector<std::byte> values(size_bytes(type, kElements));
     uint32_t crc = 0;
     for (const size_t first : {size_t(0), all - kElements}) {
-        tensors.read(tensor, tensor.dtype, first, values);
+        tensors.read(tensor, type, first, values);
         crc = crc32(crc, values);
     }
     return text + " " + hex(crc);

@@ -61,9 +61,9 @@ TEST(Quant, Q6KIsGgufs) {
     const auto path = test::test_data_dir() / "q6_k.json";
     const Json want = Json::parse(read_text(path, 1 << 16), path.string());
     const std::vector<BlockQ6_K> blocks = test::q6_k_tensor();
-    ASSERT_EQ(blocks.size() * BlockQ6_K::kElements, size_t(want.find("elements")->number()));
-    std::vector<float> values(blocks.size() * BlockQ6_K::kElements);
-    for (size_t i = 0; i < blocks.size(); ++i) unpack(&values[i * BlockQ6_K::kElements], blocks[i]);
+    ASSERT_EQ(blocks.size() * kSuperBlock, size_t(want.find("elements")->number()));
+    std::vector<float> values(blocks.size() * kSuperBlock);
+    for (size_t i = 0; i < blocks.size(); ++i) unpack(&values[i * kSuperBlock], blocks[i]);
     double sum = 0, squares = 0;
     for (float value : values) {
         sum += double(value);

@@ -58,6 +58,12 @@ class NeedsTestDevice : public testing::Environment {
 inline testing::Environment* const needs_test_device =
     testing::AddGlobalTestEnvironment(new NeedsTestDevice);
 
+// For SetUp of a test.
+inline void skip_unless_stored(DType type) {
+    if (!open_device(test_device())->stores(type))
+        GTEST_SKIP() << "SKIPPED: " << test_device() << " does not store " << name(type);
+}
+
 inline LoadOptions bundled_options(DType type, DType draft_type) {
     LoadOptions options;
     options.device = test_device();

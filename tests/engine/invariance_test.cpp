@@ -16,7 +16,8 @@
 namespace aerie::test {
 namespace {
 
-constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
+constexpr DType kTypes[] = {DType::F32,  DType::F16,  DType::BF16, DType::Q8_0,
+                            DType::Q4_0, DType::Q4_K, DType::Q5_K, DType::Q6_K};
 
 Bundled open_bundled(DType type, Reach reach) {
     const LoadOptions options = bundled_options(type);
@@ -27,7 +28,9 @@ Bundled open_bundled(DType type, Reach reach) {
 
 // A type, what the rows reach, and the tokens before the tree.
 using TreeCase = std::tuple<DType, Reach, int>;
-class Trees : public testing::TestWithParam<TreeCase> {};
+class Trees : public testing::TestWithParam<TreeCase> {
+    void SetUp() override { skip_unless_stored(std::get<DType>(GetParam())); }
+};
 
 TEST_P(Trees, RowsOfAny) {
     const auto [type, reach, first] = GetParam();
@@ -70,7 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Reaches, Trees,
                                           testing::Values(40, 120)),
                          name_of);
 
-class Invariance : public testing::TestWithParam<DType> {};
+class Invariance : public testing::TestWithParam<DType> {
+    void SetUp() override { skip_unless_stored(GetParam()); }
+};
 
 TEST_P(Invariance, KvAfterAcceptanceIsPlains) {
     // Accept hidden paths of random length again and again; the logits stay plain decoding's.

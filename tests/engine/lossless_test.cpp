@@ -34,6 +34,8 @@ std::string name_of(const Case& one) {
 class Lossless : public testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
+        skip_unless_stored(GetParam().type);
+        if (IsSkipped()) return;
         const LoadOptions options = bundled_options(GetParam().type, GetParam().draft_type);
         ModelFiles files = ModelFiles::open(options);
         change(files, GetParam().reach);
@@ -202,6 +204,26 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{DType::Q8_0, DType::Q8_0, 0}, Case{DType::Q8_0, DType::Q4_0, 0.8f},
                     Case{DType::Q4_0, DType::Q8_0, 0}, Case{DType::Q4_0, DType::Q4_0, 0.8f}),
     [](const auto& info) { return name_of(info.param); });
+
+// Target and head in K types.
+class LosslessKTypes : public Lossless {};
+
+TEST_P(LosslessKTypes, EveryDrafter) {
+    std::vector<DraftOptions> drafters;
+    for (const std::string kind : kDrafters) drafters.push_back(draft_options(kind));
+    drafters.push_back(auto_options());
+    expect_equal_to_plain(drafters, sampling_at(GetParam().temperature, 0), kMaxTokens);
+}
+
+std::vector<Case> k_cases() {
+    std::vector<Case> cases;
+    for (DType type : {DType::Q4_K, DType::Q5_K, DType::Q6_K})
+        for (float temperature : {0.0f, 0.8f}) cases.push_back({type, type, temperature});
+    return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LosslessKTypes, testing::ValuesIn(k_cases()),
+                         [](const auto& info) { return name_of(info.param); });
 
 // The same through windows and with scaled positions.
 class LosslessReaches : public Lossless {};

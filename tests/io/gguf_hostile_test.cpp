@@ -19,7 +19,7 @@ void read_data(const test::MemorySource& source, const std::vector<GgufTensor>& 
         std::vector<std::byte> data(tensor.data.size_bytes);
         source.read(tensor.data.begin, data);
         std::vector<float> values(size_t(tensor.rows() * tensor.row_elements()));
-        if (row_of(tensor.type).decode) decode(tensor.type, data, values, tensor.name);
+        if (row_of(tensor.type).dtype) decode(tensor.type, data, values, tensor.name);
     }
 }
 

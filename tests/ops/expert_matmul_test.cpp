@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "ops/routed_rows.h"
-#include "q6_k_tensor.h"
+#include "reference/quantised.h"
 
 namespace aerie {
 
@@ -123,16 +123,15 @@ TEST_P(ExpertMatmulTest, StacksOfSeveralTypes) {
         }
 }
 
-// Blocks as a file of llama.cpp's holds them.
+// Blocks as a file holds them.
 TEST_P(ExpertMatmulTest, BlocksOfAFile) {
     if (!backend_->stores(DType::Q6_K)) GTEST_SKIP() << "SKIPPED: does not store q6_k";
-    const std::vector<BlockQ6_K> file = test::q6_k_tensor();
-    const int cols = 2 * BlockQ6_K::kElements, experts = 4,
-              outputs = int(file.size()) / 2 / experts;
+    const int cols = 512, experts = 4, outputs = 17;
+    const Blocks file = random_blocks(DType::Q6_K, experts * outputs, cols, 16);
     std::vector<WeightBlock> blocks;
     std::vector<std::unique_ptr<Weight>> apart;
     for (int e = 0; e < experts; ++e) {
-        blocks.push_back({DType::Q6_K, DType::Q6_K, &file[size_t(e * outputs * 2)], outputs, cols});
+        blocks.push_back({DType::Q6_K, DType::Q6_K, file.row(e * outputs), outputs, cols});
         apart.push_back(backend_->upload_weight({&blocks.back(), 1}));
     }
     const auto all = backend_->upload_weight(blocks, WeightUse::experts);

@@ -76,8 +76,9 @@ TEST_P(QuantisedTest, MatmulAddsPartsUpAsDefined) {
         for (int inner : {96, 1024, 1056, 2048, 2080, 3104}) {
             const Matrix weight = random_matrix(33, inner, 20, 0.05f);
             const Matrix x = random_matrix(61, inner, 21);
-            const Matrix want = reference::quantised_matmul(x, weight, type, kSumPart);
-            const Matrix in_one = reference::quantised_matmul(x, weight, type, inner);
+            const Blocks blocks = packed_blocks(weight, type);
+            const Matrix want = quantised_matmul(x, blocks);
+            const Matrix in_one = quantised_matmul(x, blocks, inner);
             EXPECT_EQ(same_bits(want, in_one), inner <= kSumPart + kGroup);  // one group is no sum
             for (int outputs : {1, 17, 33}) {
                 Matrix some(outputs, inner);

@@ -9,52 +9,76 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Element k of row r of a panel, by the layout in kernels.h.
-int element(Quant type, const uint8_t* panel, int r, int k) {
-    if (type == Quant::Q8) return int8_t(panel[(k / 4 * kStripRows + r) * 4 + k % 4]);
-    const int byte = panel[(k / 8 * kStripRows + r) * 4 + k % 4];
-    return (k % 8 < 4 ? byte & 15 : byte >> 4) - 8;
+constexpr StripLayout kSigned = {Codes::bytes, Scales::one};
+constexpr StripLayout kNibbles = {Codes::nibbles, Scales::one, 8};
+constexpr StripLayout kHalves = {Codes::six_bits, Scales::halves, 32};
+constexpr StripLayout kLeast = {Codes::five_bits, Scales::halves_least};
+
+// Element k of row r.
+template <Range range>
+int weight(const uint8_t* panel, int r, int k) {
+    const int in_step = r * 4 + k % 4, step = k / 4;
+    if (range == Range::nibbles) return panel[step / 2 * 64 + in_step] >> (step % 2 * 4) & 15;
+    const uint8_t byte = panel[step * 64 + in_step];
+    return range == Range::bytes ? int8_t(byte) : byte;
 }
 
-template <Quant type, int C>
+template <Range range, int C, int first, int last>
+void expect_exact_dots(const uint8_t* panel, const BlockI8G32 (&groups)[C], const uint8_t* packed,
+                       int half, int offset) {
+    F32x16 dots_of[C];
+    dots<range, C, first, last>(dots_of, panel, packed, half);
+    for (int c = 0; c < C; ++c) {
+        float got[kLanes];
+        store(got, dots_of[c]);
+        for (int r = 0; r < kStripRows; ++r) {
+            int32_t exact = 0;
+            for (int k = first * 4; k < last * 4; ++k) {
+                exact += (weight<range>(panel, r, k) - offset) * groups[c].q[k];
+            }
+            EXPECT_EQ(got[r], float(exact)) << "row " << r << ", column " << c << " of " << C;
+        }
+    }
+}
+
+template <int C>
 void expect_exact_dots(std::mt19937& random) {
-    alignas(64) uint8_t panel[panel_bytes(type)];
-    for (uint8_t& byte : panel) byte = uint8_t(random());
+    alignas(64) uint8_t any[kPanelBytes], small[kPanelBytes];
+    for (uint8_t& byte : any) byte = uint8_t(random());
+    for (int i = 0; i < kPanelBytes; ++i) small[i] = any[i] & 63;
     BlockI8G32 groups[C];
-    alignas(64) uint8_t packed[C * kPackedGroupBytes];
+    uint8_t of_signed[C * kPackedGroupBytes], of_nibbles[C * kPackedGroupBytes],
+        of_halves[C * kPackedGroupBytes], of_least[C * kPackedGroupBytes];
     for (int c = 0; c < C; ++c) {
         groups[c].scale = float(c) + 0.5f;
         for (int8_t& q : groups[c].q) q = int8_t(int(random() % 255) - 127);
-        Dots<type>::template pack<C>(packed, c, groups[c]);
+        Packed<C>::put(of_signed, c, groups[c], kSigned, kSignedOffset);
+        Packed<C>::put(of_nibbles, c, groups[c], kNibbles, kNibbles.offset);
+        Packed<C>::put(of_halves, c, groups[c], kHalves, kHalves.offset);
+        Packed<C>::put(of_least, c, groups[c], kLeast, 0);
     }
-    alignas(64) int32_t dots[C][kLanes];
-    Dots<type>::template multiply<C>(dots, panel, packed);
+    expect_exact_dots<Range::bytes, C, 0, 8>(any, groups, of_signed, 0, 0);
+    expect_exact_dots<Range::nibbles, C, 0, 8>(any, groups, of_nibbles, 0, 8);
+    expect_exact_dots<Range::six_bits, C, 0, 4>(small, groups, of_halves, 0, 32);
+    expect_exact_dots<Range::six_bits, C, 4, 8>(small, groups, of_halves, 1, 32);
+    expect_exact_dots<Range::six_bits, C, 0, 8>(small, groups, of_least, -1, 0);
     for (int c = 0; c < C; ++c) {
-        EXPECT_EQ(Dots<type>::template scale<C>(packed, c), groups[c].scale);
-        for (int r = 0; r < kStripRows; ++r) {
-            int32_t exact = 0;
-            for (int k = 0; k < kPanelElements; ++k)
-                exact += element(type, panel, r, k) * groups[c].q[k];
-            EXPECT_EQ(dots[c][r], exact) << "row " << r << ", column " << c << " of " << C;
+        EXPECT_EQ(Packed<C>::scale(of_signed, c), groups[c].scale);
+        for (int half = 0; half < 2; ++half) {
+            int sum = 0;
+            for (int k = 0; k < 16; ++k) sum += groups[c].q[half * 16 + k];
+            EXPECT_EQ(Packed<C>::sum(of_least, half, c), float(sum));
         }
     }
 }
 
-template <Quant type>
-void expect_exact_dots() {
+TEST(Vnni, DotsAreExact) {
     std::mt19937 random(7);
     for (int panel = 0; panel < 50; ++panel)
         [&]<int... columns>(std::integer_sequence<int, columns...>) {
-            (expect_exact_dots<type, columns + 1>(random), ...);
+            (expect_exact_dots<columns + 1>(random), ...);
         }
-    (std::make_integer_sequence<int, Dots<type>::kColumns>());
-}
-
-TEST(Vnni, Q8DotsAreExact) {
-    expect_exact_dots<Quant::Q8>();
-}
-TEST(Vnni, Q4DotsAreExact) {
-    expect_exact_dots<Quant::Q4>();
+    (std::make_integer_sequence<int, kColumns>());
 }
 
 }  // namespace

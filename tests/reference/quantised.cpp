@@ -1,108 +1,143 @@
-// Groups as whole numbers and a scale, then plain loops.
+// Groups as whole numbers and scales, then plain loops.
 #include "reference/quantised.h"
 
+#include <cstring>
+#include <random>
 #include <stdexcept>
-
-#include "core/quant.h"
 
 namespace aerie::reference {
 
 namespace {
 
 struct Group {
-    float scale = 0;
+    float scale = 0, least = 0;
+    int scales[2] = {1, 1}, leasts[2] = {};
     int q[kGroup] = {};
 };
 
-Group group_of(const float* values, DType type) {
-    Group group;
-    if (type == DType::I8G32) {
-        const BlockI8G32 block = pack_i8g32(values);
+std::vector<Group> groups_of(const Blocks& weight, int row) {
+    std::vector<Group> groups;
+    const std::byte* block = weight.row(row);
+    const int elements = unit_elements(weight.type);
+    for (int first = 0; first < weight.cols; first += elements) {
+        const BlockParts parts = take_apart(weight.type, block);
+        block += unit_bytes(weight.type);
+        for (int k = 0; k < elements; k += kGroup) {
+            Group& group = groups.emplace_back();
+            group.scale = f16_to_f32(parts.scale);
+            group.least = f16_to_f32(parts.least);
+            for (int half = 0; half < 2; ++half) {
+                group.scales[half] = parts.scales[k / 16 + half];
+                group.leasts[half] = parts.leasts[k / 16 + half];
+            }
+            for (int i = 0; i < kGroup; ++i) group.q[i] = parts.q[k + i];
+        }
+    }
+    return groups;
+}
+
+std::vector<Group> activations(const float* row, int cols) {
+    std::vector<Group> groups;
+    for (int first = 0; first < cols; first += kGroup) {
+        const BlockI8G32 block = pack_i8g32(row + first);
+        Group& group = groups.emplace_back();
         group.scale = block.scale;
         for (int i = 0; i < kGroup; ++i) group.q[i] = block.q[i];
-    } else if (type == DType::Q8_0) {
-        const BlockQ8_0 block = pack_q8_0(values);
-        group.scale = f16_to_f32(block.scale);
-        for (int i = 0; i < kGroup; ++i) group.q[i] = block.q[i];
-    } else if (type == DType::Q4_0) {
-        const BlockQ4_0 block = pack_q4_0(values);
-        group.scale = f16_to_f32(block.scale);
-        for (int i = 0; i < kGroup / 2; ++i) {
-            group.q[i] = block.q[i] % 16 - 8;
-            group.q[i + kGroup / 2] = block.q[i] / 16 - 8;
-        }
-    } else {
-        throw std::logic_error("no groups in this type");
     }
-    return group;
-}
-
-// Element i of a block times its 8-bit scale.
-int scaled_step(const BlockQ6_K& block, int i) {
-    const int half = i / 128, place = i % 32, quarter = i % 128 / 32;
-    const int low = block.low[half * 64 + quarter % 2 * 32 + place] / (quarter < 2 ? 1 : 16) % 16;
-    const int high = block.high[half * 32 + place] / (1 << 2 * quarter) % 4;
-    return block.scales[i / 16] * (high * 16 + low - 32);
-}
-
-std::vector<Group> groups_of(const BlockQ6_K* blocks, size_t count) {
-    std::vector<Group> groups;
-    for (size_t b = 0; b < count; ++b)
-        for (int g = 0; g < BlockQ6_K::kElements / kGroup; ++g) {
-            Group& group = groups.emplace_back();
-            group.scale = f16_to_f32(blocks[b].scale);
-            for (int i = 0; i < kGroup; ++i) group.q[i] = scaled_step(blocks[b], g * kGroup + i);
-        }
     return groups;
 }
 
-std::vector<Group> groups_of(const float* row, int cols, DType type) {
-    std::vector<Group> groups;
-    for (int i = 0; i < cols; i += kGroup) groups.push_back(group_of(row + i, type));
-    return groups;
-}
-
-float term(const Group& weight, const Group& x) {
-    int dot = 0;
-    for (int i = 0; i < kGroup; ++i) dot += weight.q[i] * x.q[i];
+float term(const Group& weight, const Group& x, bool has_least) {
+    int dot = 0, sum = 0;
+    for (int i = 0; i < kGroup; ++i) {
+        dot += weight.scales[i / 16] * weight.q[i] * x.q[i];
+        sum += weight.leasts[i / 16] * x.q[i];
+    }
     const float scale = weight.scale * x.scale;
-    return float(dot) * scale;
+    const float product = float(dot) * scale;
+    if (!has_least) return product;
+    const float least = weight.least * x.scale;
+    const float less = float(sum) * least;
+    return product - less;
 }
 
-}  // namespace
-
-namespace {
-
-float product(const std::vector<Group>& w, const std::vector<Group>& x, int part) {
+float product(const std::vector<Group>& w, const std::vector<Group>& x, int part, bool has_least) {
     float total = 0;
     for (size_t first = 0; first < w.size(); first += size_t(part / kGroup)) {
         float sum = 0;
         for (size_t g = first; g < w.size() && g < first + size_t(part / kGroup); ++g)
-            sum = sum + term(w[g], x[g]);
+            sum = sum + term(w[g], x[g], has_least);
         total = total + sum;
     }
     return total;
 }
 
-}  // namespace
-
-Matrix quantised_matmul(const Matrix& x, const Matrix& weight, DType type, int part) {
-    Matrix out(x.rows, weight.rows);
-    for (int n = 0; n < weight.rows; ++n) {
-        const std::vector<Group> w = groups_of(weight[n], weight.cols, type);
-        for (int m = 0; m < x.rows; ++m)
-            out[m][n] = product(w, groups_of(x[m], x.cols, DType::I8G32), part);
-    }
-    return out;
+bool has_least(DType type) {
+    return with_block(type, [](auto block) {
+        return requires {
+            block.least;
+        };
+    });
 }
 
-Matrix quantised_matmul(const Matrix& x, const std::vector<BlockQ6_K>& weight, int rows, int part) {
-    Matrix out(x.rows, rows);
-    const size_t blocks = weight.size() / size_t(rows);
-    for (int n = 0; n < rows; ++n) {
-        const std::vector<Group> w = groups_of(&weight[size_t(n) * blocks], blocks);
-        for (int m = 0; m < x.rows; ++m)
-            out[m][n] = product(w, groups_of(x[m], x.cols, DType::I8G32), part);
+// make(Block&) fills each.
+template <class Make>
+Blocks made_blocks(DType type, int rows, int cols, const Make& make) {
+    Blocks blocks{type, rows, cols, {}};
+    blocks.data.resize(size_t(rows) * blocks.row_bytes());
+    with_block(type, [&](auto block) {
+        for (size_t at = 0; at < blocks.data.size(); at += sizeof(block)) {
+            make(block);
+            std::memcpy(&blocks.data[at], &block, sizeof(block));
+        }
+    });
+    return blocks;
+}
+
+template <class Block>
+void set_scales(Block& block, float scale, float least) {
+    block.scale = f32_to_f16(scale);
+    if constexpr (requires { block.least; }) block.least = f32_to_f16(least);
+}
+
+}  // namespace
+
+Blocks packed_blocks(const Matrix& values, DType type) {
+    if (type != DType::Q8_0 && type != DType::Q4_0) throw std::logic_error("no packing to that");
+    const float* next = values.data.data();
+    return made_blocks(type, values.rows, values.cols, [&](auto& block) {
+        if constexpr (requires { block = pack_q8_0(next); }) block = pack_q8_0(next);
+        if constexpr (requires { block = pack_q4_0(next); }) block = pack_q4_0(next);
+        next += kGroup;
+    });
+}
+
+Blocks random_blocks(DType type, int rows, int cols, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal(0, 0.01f);
+    return made_blocks(type, rows, cols, [&](auto& block) {
+        unsigned char bytes[sizeof(block)];
+        for (unsigned char& byte : bytes) byte = (unsigned char)random();
+        std::memcpy(&block, bytes, sizeof(block));
+        set_scales(block, normal(random), normal(random));
+    });
+}
+
+Blocks extreme_blocks(DType type, int rows, int cols, bool ones) {
+    return made_blocks(type, rows, cols, [&](auto& block) {
+        std::memset(&block, ones ? 0xFF : 0, sizeof(block));
+        set_scales(block, -0.5f, 0.25f);
+    });
+}
+
+Matrix quantised_matmul(const Matrix& x, const Blocks& weight, int part) {
+    Matrix out(x.rows, weight.rows);
+    std::vector<std::vector<Group>> columns;
+    for (int m = 0; m < x.rows; ++m) columns.push_back(activations(x[m], x.cols));
+    const bool least = has_least(weight.type);
+    for (int n = 0; n < weight.rows; ++n) {
+        const std::vector<Group> w = groups_of(weight, n);
+        for (int m = 0; m < x.rows; ++m) out[m][n] = product(w, columns[size_t(m)], part, least);
     }
     return out;
 }

@@ -40,7 +40,7 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, PacksAsLoadingDoes) {
-    for (const char* type : {"f16", "bf16", "q8_0", "q4_0"}) {
+    for (const char* type : {"f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}) {
         EXPECT_EQ(convert({"--weights", type}).exit_code, 0);
         EXPECT_EQ(said("out.gguf", {}), said("aerie-tiny", {"--weights", type})) << type;
         remove();
