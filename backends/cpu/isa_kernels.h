@@ -10,7 +10,7 @@ void matmul(const MatmulTask& task);
 void pack_columns(const PackTask& task, int first, int last);
 void matmul_quant(const QuantMatmulTask& task);
 void quantise(void* to, const float* from, int count);
-void pack_weights(void* to, Quant type, const float* from, int count);
+void pack_weights(void* to, DType type, const float* from, int count);
 void rms_norm(float* out, const float* x, const float* weight, int count, float epsilon);
 void rope_append(const RopeTask& task);
 void attention(const AttentionTask& task);

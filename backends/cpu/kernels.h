@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/dtype.h"
+
 namespace aerie::cpu {
 
 enum class Float : uint8_t { F32, F16, BF16 };
@@ -19,20 +21,6 @@ struct Brain {
 // Weights lie in strips of 16 rows, the last one filled up with zeros: a vector lane is a row. A
 // strip of floats holds for each inner element those of all its rows; quantised ones are in
 // strip_layout.h.
-enum class Quant : uint8_t {
-    Q8_0,
-    Q4_0,
-    Q4_1,
-    Q5_0,
-    Q5_1,
-    IQ4_NL,
-    Q2_K,
-    Q3_K,
-    Q4_K,
-    Q5_K,
-    Q6_K,
-    IQ4_XS
-};
 constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
 
@@ -70,7 +58,7 @@ struct PackTask {
     size_t x_stride;  // bytes
     int columns;
     int inner;
-    Quant type;    // of the weight
+    DType type;    // of the weight
     void* packed;  // columns * inner / 32 * kPackedGroupBytes bytes, 64-byte aligned
 };
 
@@ -79,7 +67,7 @@ struct QuantMatmulTask {
     const void* packed;
     int columns;
     const void* weight;  // the strip of the first row
-    Quant type;
+    DType type;
     int rows;
     int inner;
     MatmulOutput output;
@@ -141,7 +129,7 @@ struct Kernels {
     void (*matmul_quant)(const QuantMatmulTask& task);
     void (*quantise)(void* to, const float* from, int count);  // as pack_i8g32 does
     // As pack_q8_0 and pack_q4_0 do, into blocks of these types.
-    void (*pack_weights)(void* to, Quant type, const float* from, int count);
+    void (*pack_weights)(void* to, DType type, const float* from, int count);
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);
     void (*attention)(const AttentionTask& task);

@@ -39,7 +39,7 @@ struct Chunk {
     const uint8_t* panels[kChunkPanels];
 };
 
-template <Quant type>
+template <DType type>
 inline void read_group(Chunk& to, int at, const uint8_t* strip, int group) {
     constexpr StripLayout kLayout = layout_of(type);
     const int in_unit = group % kLayout.groups();
@@ -103,7 +103,7 @@ inline void fetch(const uint8_t* from, int lines) {
     while (++line < lines);
 }
 
-template <Quant type, int C>
+template <DType type, int C>
 [[gnu::noinline]] void add_groups(const Pass& pass) {
     constexpr StripLayout kLayout = layout_of(type);
     constexpr Range kRange = range_of(kLayout.codes);
@@ -148,7 +148,7 @@ template <Quant type, int C>
 }
 
 // `strips` of them from `row` on.
-template <Quant type>
+template <DType type>
 void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     constexpr size_t kGroupBytes = layout_of(type).group_bytes();
     const int groups = task.inner / kPanelElements;
@@ -179,7 +179,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
                     task.columns);
 }
 
-template <Quant type>
+template <DType type>
 void multiply(const QuantMatmulTask& task) {
     int row = 0;
     if (task.columns <= kColumns / 2)
@@ -192,30 +192,30 @@ void multiply(const QuantMatmulTask& task) {
 
 void matmul_quant(const QuantMatmulTask& task) {
     switch (task.type) {
-        case Quant::Q8_0:
-            return multiply<Quant::Q8_0>(task);
-        case Quant::Q4_0:
-            return multiply<Quant::Q4_0>(task);
-        case Quant::Q4_1:
-            return multiply<Quant::Q4_1>(task);
-        case Quant::Q5_0:
-            return multiply<Quant::Q5_0>(task);
-        case Quant::Q5_1:
-            return multiply<Quant::Q5_1>(task);
-        case Quant::IQ4_NL:
-            return multiply<Quant::IQ4_NL>(task);
-        case Quant::Q2_K:
-            return multiply<Quant::Q2_K>(task);
-        case Quant::Q3_K:
-            return multiply<Quant::Q3_K>(task);
-        case Quant::Q4_K:
-            return multiply<Quant::Q4_K>(task);
-        case Quant::Q5_K:
-            return multiply<Quant::Q5_K>(task);
-        case Quant::Q6_K:
-            return multiply<Quant::Q6_K>(task);
-        case Quant::IQ4_XS:
-            return multiply<Quant::IQ4_XS>(task);
+        case DType::Q4_0:
+            return multiply<DType::Q4_0>(task);
+        case DType::Q4_1:
+            return multiply<DType::Q4_1>(task);
+        case DType::Q5_0:
+            return multiply<DType::Q5_0>(task);
+        case DType::Q5_1:
+            return multiply<DType::Q5_1>(task);
+        case DType::IQ4_NL:
+            return multiply<DType::IQ4_NL>(task);
+        case DType::Q2_K:
+            return multiply<DType::Q2_K>(task);
+        case DType::Q3_K:
+            return multiply<DType::Q3_K>(task);
+        case DType::Q4_K:
+            return multiply<DType::Q4_K>(task);
+        case DType::Q5_K:
+            return multiply<DType::Q5_K>(task);
+        case DType::Q6_K:
+            return multiply<DType::Q6_K>(task);
+        case DType::IQ4_XS:
+            return multiply<DType::IQ4_XS>(task);
+        default:
+            return multiply<DType::Q8_0>(task);
     }
 }
 

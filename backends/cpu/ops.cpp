@@ -100,7 +100,7 @@ void CpuBackend::multiply_quantised(Tensor x, const CpuMatrix& weight, const Mat
                            .x_stride = size_bytes(x.dtype, size_t(x.row_stride)),
                            .columns = x.rows,
                            .inner = x.cols,
-                           .type = quant_type(weight.dtype),
+                           .type = weight.dtype,
                            .packed = packed_};
     pool_.run(x.rows, x.cols, kPackedTogether,
               [&](int first, int last, int) { kernels_.pack_columns(pack, first, last); });

@@ -132,7 +132,7 @@ inline void read_six_bit_scales(float* scale, float* least, const uint8_t* from)
 }
 
 // Those of a group of a unit.
-template <Quant type>
+template <DType type>
 inline void read_scales(PanelScales& to, const uint8_t* unit, int group) {
     constexpr StripLayout layout = layout_of(type);
     store(to.scale, load_f16(unit + layout.scale_at()));

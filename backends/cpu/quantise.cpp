@@ -101,8 +101,8 @@ void pack_groups(void* to, const float* from, int count) {
 
 }  // namespace
 
-void pack_weights(void* to, Quant type, const float* from, int count) {
-    type == Quant::Q8_0 ? pack_groups<BlockQ8_0>(to, from, count)
+void pack_weights(void* to, DType type, const float* from, int count) {
+    type == DType::Q8_0 ? pack_groups<BlockQ8_0>(to, from, count)
                         : pack_groups<BlockQ4_0>(to, from, count);
 }
 

@@ -92,34 +92,34 @@ struct StripLayout {
     constexpr size_t group_bytes() const { return unit_bytes() / size_t(groups()); }
 };
 
-constexpr StripLayout layout_of(Quant type) {
+// Of a quantised type of weights.
+constexpr StripLayout layout_of(DType type) {
     switch (type) {
-        case Quant::Q8_0:
-            return {Codes::bytes, Scales::one, 0, false};
-        case Quant::Q4_0:
+        case DType::Q4_0:
             return {Codes::nibbles, Scales::one, 8, false};
-        case Quant::Q4_1:
+        case DType::Q4_1:
             return {Codes::nibbles, Scales::one_least, 0, false};
-        case Quant::Q5_0:
+        case DType::Q5_0:
             return {Codes::five_bits, Scales::one, 16, false};
-        case Quant::Q5_1:
+        case DType::Q5_1:
             return {Codes::five_bits, Scales::one_least, 0, false};
-        case Quant::IQ4_NL:
+        case DType::IQ4_NL:
             return {Codes::steps_of_4, Scales::one, 0, false};
-        case Quant::Q2_K:
+        case DType::Q2_K:
             return {Codes::two_bits, Scales::halves_least};
-        case Quant::Q3_K:
+        case DType::Q3_K:
             return {Codes::nibbles, Scales::halves, 4};
-        case Quant::Q4_K:
+        case DType::Q4_K:
             return {Codes::nibbles, Scales::whole_least};
-        case Quant::Q5_K:
+        case DType::Q5_K:
             return {Codes::five_bits, Scales::whole_least};
-        case Quant::Q6_K:
+        case DType::Q6_K:
             return {Codes::six_bits, Scales::halves, 32};
-        case Quant::IQ4_XS:
+        case DType::IQ4_XS:
             return {Codes::steps_of_4, Scales::whole};
+        default:
+            return {Codes::bytes, Scales::one, 0, false};
     }
-    return {Codes::bytes, Scales::one, 0, false};
 }
 
 }  // namespace

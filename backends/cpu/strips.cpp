@@ -165,39 +165,9 @@ const Element& element(const std::byte* strip, int lane, int k) {
 
 }  // namespace
 
-Quant quant_type(DType type) {
-    switch (type) {
-        case DType::Q4_0:
-            return Quant::Q4_0;
-        case DType::Q4_1:
-            return Quant::Q4_1;
-        case DType::Q5_0:
-            return Quant::Q5_0;
-        case DType::Q5_1:
-            return Quant::Q5_1;
-        case DType::IQ4_NL:
-            return Quant::IQ4_NL;
-        case DType::Q2_K:
-            return Quant::Q2_K;
-        case DType::Q3_K:
-            return Quant::Q3_K;
-        case DType::Q4_K:
-            return Quant::Q4_K;
-        case DType::Q5_K:
-            return Quant::Q5_K;
-        case DType::Q6_K:
-            return Quant::Q6_K;
-        case DType::IQ4_XS:
-            return Quant::IQ4_XS;
-        default:
-            assert(type == DType::Q8_0);
-            return Quant::Q8_0;
-    }
-}
-
 size_t strip_bytes(DType type, int cols) {
     if (!is_quantised(type)) return size_t(cols) * kStripRows * size_bytes(type);
-    return size_t(cols / unit_elements(type)) * layout_of(quant_type(type)).unit_bytes();
+    return size_t(cols / unit_elements(type)) * layout_of(type).unit_bytes();
 }
 
 RowPacker::RowPacker(DType as, int cols, const Kernels& kernels)
@@ -219,12 +189,11 @@ void RowPacker::pack_elements(std::byte* strip, int lane) {
 }
 
 void RowPacker::pack_blocks(std::byte* strip, int lane, const std::byte* row, DType from) {
-    const Quant type = quant_type(as_);
-    const StripLayout layout = layout_of(type);
+    const StripLayout layout = layout_of(as_);
     if (from != as_) {
         read_floats(row, from);
-        if (type == Quant::Q8_0 || type == Quant::Q4_0)
-            kernels_.pack_weights(packed_.data(), type, values_.data(), int(values_.size()));
+        if (as_ == DType::Q8_0 || as_ == DType::Q4_0)
+            kernels_.pack_weights(packed_.data(), as_, values_.data(), int(values_.size()));
         else
             aerie::pack(packed_.data(), values_.data(), as_, values_.size());
         row = packed_.data();
@@ -246,7 +215,7 @@ void RowPacker::pack(std::byte* strip, int lane, const std::byte* row, DType fro
 
 void unpack_row(float* row, const std::byte* strip, DType type, int lane, int cols) {
     if (is_quantised(type)) {
-        const StripLayout layout = layout_of(quant_type(type));
+        const StripLayout layout = layout_of(type);
         const uint8_t* unit = reinterpret_cast<const uint8_t*>(strip);
         for (int k = 0; k < cols; k += unit_elements(type), unit += layout.unit_bytes())
             unpack(row + k, get_unit(unit, layout, lane), unit_elements(type));

@@ -10,8 +10,6 @@
 
 namespace aerie::cpu {
 
-Quant quant_type(DType type);  // of a quantised type of weights
-
 size_t strip_bytes(DType type, int cols);
 
 // Brings rows of any type into strips of one.
