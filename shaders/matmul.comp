@@ -64,10 +64,10 @@ void multiply_panel(inout precise float terms[kMostColumns], uint panel_index, u
         for (uint j = 0u; j < 4u; ++j) {
             for (uint c = 0u; c < kColumns; ++c) {
 #if defined(Q8_0)
-                dots[c] += dot_bytes(words[j], word_of_x(c, panel_index, 1u + quad * 4u + j));
+                dots[c] += dot_bytes(words[j], word_of_x(c, panel_index, kStepWord + quad * 4u + j));
 #else
-                dots[c] += dot_bytes(low_bytes(words[j]), word_of_x(c, panel_index, 1u + j)) +
-                           dot_bytes(low_bytes(words[j] >> 4), word_of_x(c, panel_index, 5u + j));
+                dots[c] += dot_bytes(low_bytes(words[j]), word_of_x(c, panel_index, kStepWord + j)) +
+                           dot_bytes(low_bytes(words[j] >> 4), word_of_x(c, panel_index, kStepWord + 4u + j));
 #endif
             }
         }

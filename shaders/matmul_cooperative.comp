@@ -104,7 +104,7 @@ void put_weights() {
 void put_columns(uint stage) {
     for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
         uint c = i / kRowPairs, pair = i % kRowPairs, panel = stage + pair / kPanelPairs;
-        uint from = column_at(c) + panel * kPanelX + 1u + pair % kPanelPairs * 2u;
+        uint from = column_at(c) + panel * kPanelX + kStepWord + pair % kPanelPairs * 2u;
         uvec2 words = uvec2(0u);
         if (panel < p.panels) words = uvec2(x[from], x[from + 1u]);
         columns[c * kStride + pair] = words;

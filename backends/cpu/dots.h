@@ -49,13 +49,10 @@ struct Packed {
         for (int s = 0; s < kSteps; ++s)
             __builtin_memcpy(packed + (s * C + column) * 4, group.q + s * 4, 4);
         write(packed, kScaleAt + 4 * column, group.scale);
-        int32_t first = 0, second = 0;
-        for (int i = 0; i < kScaled; ++i) first += group.q[i];
-        for (int i = kScaled; i < kPanelElements; ++i) second += group.q[i];
-        if (!layout.in_halves()) first += second;
         for (int half = 0; half < 2; ++half) {
             const int at = kHalvesAt + 4 * (half * C + column);
-            const int32_t sum = half ? second : first;
+            int32_t sum = group.sums[half];
+            if (half == 0 && !layout.in_halves()) sum += group.sums[1];
             if (layout.has_least())
                 write(packed, at, float(sum));
             else

@@ -118,6 +118,10 @@ void quantise(void* to, const float* from, int count) {
         int32_t q[kGroup];
         nearest(q, sound_or_zero(a) * inverse, -127, 127);
         nearest(q + kLanes, sound_or_zero(b) * inverse, -127, 127);
+        int32_t sums[2] = {0, 0};
+        for (int half = 0; half < 2; ++half)
+            for (int j = 0; j < kScaled; ++j) sums[half] += q[half * kScaled + j];
+        for (int half = 0; half < 2; ++half) block->sums[half] = int16_t(sums[half]);
         for (int j = 0; j < kGroup; ++j) block->q[j] = int8_t(q[j]);
     }
 }

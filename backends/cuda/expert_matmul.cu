@@ -75,7 +75,7 @@ struct QuantPlaces {
         const unsigned* block = reinterpret_cast<const unsigned*>(
             task.x + size_t(rows[n]) * task.x_stride + size_t(group) * sizeof(BlockI8G32));
         const float scale = __uint_as_float(__ldg(block));
-        return {make_uint2(__ldg(block + 1 + t), __ldg(block + 5 + t)),
+        return {make_uint2(__ldg(block + kStepWord + t), __ldg(block + kStepWord + 4 + t)),
                 make_float2(__shfl_sync(kAllLanes, scale, t * 8),
                             __shfl_sync(kAllLanes, scale, t * 8 + 4))};
     }

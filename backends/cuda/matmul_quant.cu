@@ -28,7 +28,7 @@ __global__ void pack_columns_kernel(std::byte* packed, const std::byte* x, size_
     const std::byte* from = x + size_t(token) * stride_bytes + size_t(group) * sizeof(BlockI8G32);
     const uint32_t* words = reinterpret_cast<const uint32_t*>(from);
     const int lane = column * 4 + word % 4;
-    reinterpret_cast<uint32_t*>(to)[lane * 2 + word / 4] = here ? words[1 + word] : 0;
+    reinterpret_cast<uint32_t*>(to)[lane * 2 + word / 4] = here ? words[kStepWord + word] : 0;
     if (word == 0)
         reinterpret_cast<float*>(to + kTokenTile * kGroup)[column] =
             here ? __uint_as_float(words[0]) : 0.0f;
@@ -44,9 +44,9 @@ __global__ void pack_normed_kernel(std::byte* packed, NormedRows rows, int group
     for (int group = int(threadIdx.x) / kGroup; group < groups; group += kNormThreads / kGroup) {
         std::byte* to = packed_group(packed, token / kTokenTile, group, groups);
         const float value = here ? rows.value(token, group * kGroup + lane, factor) : 0.0f;
-        quantise_group(
-            reinterpret_cast<int8_t*>(to) + ((column * 4 + word % 4) * 2 + word / 4) * 4 + lane % 4,
-            reinterpret_cast<float*>(to + kTokenTile * kGroup) + column, value);
+        int8_t* steps = reinterpret_cast<int8_t*>(to) + (column * 4 + word % 4) * 8 + word / 4 * 4;
+        float* scales = reinterpret_cast<float*>(to + kTokenTile * kGroup);
+        steps[lane % 4] = int8_t(quantise_group(scales + column, value));
     }
 }
 

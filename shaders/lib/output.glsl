@@ -21,22 +21,26 @@ void write_group(uint to, uint row, uint group) {
     precise float step = largest * 0.007874015718698502;  // 1 / 127
     precise float inverse = 127.0 * reciprocal(largest);
     out_words[to] = floatBitsToUint(used ? step : sound ? 0.0 : kNan);
+    int sums[2] = {0, 0};
     for (uint word = 0u; word < 8u; ++word) {
         uint packed = 0u;
         for (uint i = 0u; i < 4u; ++i) {
             precise float scaled = values[word * 4u + i] * inverse;
             // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
             precise float rounded = clamp(scaled, -127.0, 127.0) + 12582912.0;
-            packed |= (floatBitsToUint(rounded) & 0xffu) << (8u * i);
+            int step = int(floatBitsToUint(rounded) << 24) >> 24;
+            packed |= (uint(step) & 0xffu) << (8u * i);
+            sums[word / 4u] += step;
         }
-        out_words[to + 1u + word] = used ? packed : 0u;
+        out_words[to + 2u + word] = used ? packed : 0u;
     }
+    out_words[to + 1u] = used ? (uint(sums[0]) & 0xffffu) | uint(sums[1]) << 16 : 0u;
 }
 
 void write_unit(uint row, uint unit, uint out_stride) {
     uint to = at[0] + row * out_stride;
     if (kQuantise)
-        write_group(to + unit * 9u, row, unit);
+        write_group(to + unit * 10u, row, unit);
     else
         out_words[to + unit] = floatBitsToUint(value(row, unit));
 }

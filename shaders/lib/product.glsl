@@ -68,7 +68,8 @@ uint column_at(uint c) {
 #endif
 
 #if defined(QUANTISED)
-const uint kPanelX = 9u;  // words of x that a panel meets
+// Words of x that a panel meets: a scale, the sums of both halves, the steps.
+const uint kPanelX = 10u, kStepWord = 2u;
 #else
 const uint kPanelX = kPanelElements;
 #endif

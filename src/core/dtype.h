@@ -76,7 +76,7 @@ constexpr TypeTraits traits_of(DType type) {
         case DType::IQ4_XS:
             return {"iq4_xs", TypeKind::quantised, 8 * kGroup, 136};
         case DType::I8G32:
-            return {"i8g32", TypeKind::quantised, kGroup, 36};
+            return {"i8g32", TypeKind::quantised, kGroup, 40};
         case DType::I32:
             return {"i32", TypeKind::other, 1, 4};
         case DType::I64:

@@ -82,8 +82,11 @@ BlockI8G32 pack_i8g32(const float* values) {
                   : sound ? 0
                           : std::numeric_limits<float>::quiet_NaN();
     const float inverse = used ? 127 * reciprocal(largest) : 0;
-    for (int i = 0; i < kGroup; ++i)
+    block.sums[0] = block.sums[1] = 0;
+    for (int i = 0; i < kGroup; ++i) {
         block.q[i] = int8_t(used ? nearest(values[i] * inverse, -127, 127) : 0);
+        block.sums[i / kScaled] = int16_t(block.sums[i / kScaled] + block.q[i]);
+    }
     return block;
 }
 

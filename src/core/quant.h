@@ -19,10 +19,11 @@ namespace aerie {
 constexpr int kSumPart = 1024;
 
 // Activations: value[i] = scale * q[i]. A group that holds a NaN or an infinity has
-// scale NaN.
+// scale NaN. Weights with least values meet the sums of q, of the first sixteen and of the others.
 struct BlockI8G32 {
     static constexpr DType kType = DType::I8G32;
     float scale;
+    int16_t sums[kGroup / kScaled];
     int8_t q[kGroup];  // -127 .. 127
 };
 

@@ -9,6 +9,7 @@
 namespace aerie::cuda {
 
 constexpr int kQuantStepsAhead = 8;
+constexpr int kStepWord = int(offsetof(BlockI8G32, q)) / 4;     // where steps begin
 constexpr int kPartSteps = kSumPart / (kGroup * kBlockGroups);  // of a part of the sum
 
 // A group of 8 tokens in scratch: 8 bytes a lane, then the scales of the tokens.
@@ -47,7 +48,7 @@ __device__ inline Columns plain_columns(const QuantTask& task, int group) {
             task.x + size_t(of_token) * task.x_stride + size_t(group) * sizeof(BlockI8G32);
         return __ldg(reinterpret_cast<const unsigned*>(block) + index);
     };
-    return {make_uint2(word(token, 1 + t), word(token, 5 + t)),
+    return {make_uint2(word(token, kStepWord + t), word(token, kStepWord + 4 + t)),
             make_float2(__uint_as_float(word(2 * t, 0)), __uint_as_float(word(2 * t + 1, 0)))};
 }
 

@@ -21,18 +21,24 @@ __device__ inline bool is_sound(float value) {
     return (__float_as_uint(value) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// A warp has a value in each lane: they become one group. Where the lane's step goes, and the
-// group's scale.
-__device__ inline void quantise_group(int8_t* step, float* scale, float value) {
+// A warp has a value in each lane: they become one group, whose scale is written. The lane's step.
+__device__ inline int quantise_group(float* scale, float value) {
     const bool sound = __all_sync(kAllLanes, is_sound(value));
     float largest = __uint_as_float(__float_as_uint(value) & 0x7fffffffu);
     for (int distance = kGroup / 2; distance > 0; distance /= 2)
         largest = larger(__shfl_xor_sync(kAllLanes, largest, distance), largest);
     const bool used = sound && largest >= 0x1p-100f;  // the inverse step must stay finite
     const float inverse = used ? 127 * reciprocal(largest) : 0;
-    *step = int8_t(used ? nearest(value * inverse, -127, 127) : 0);
     if (int(threadIdx.x) % kGroup == 0)
         *scale = used ? largest * (1.0f / 127) : sound ? 0.0f : not_a_number();
+    return used ? nearest(value * inverse, -127, 127) : 0;
+}
+
+// Of the sixteen lanes that this one is among.
+__device__ inline int sum_of_scaled(int step) {
+    for (int distance = kScaled / 2; distance > 0; distance /= 2)
+        step += __shfl_xor_sync(kAllLanes, step, distance);
+    return step;
 }
 
 // A warp writes its 32 values to columns first .. first + 31, those beyond the last one left out.
@@ -40,7 +46,9 @@ __device__ inline void put_activations(const ActivationView& out, int r, int fir
     const int lane = int(threadIdx.x) % kGroup;
     if (out.quantised) {
         BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[first / kGroup];
-        quantise_group(&to.q[lane], &to.scale, value);
+        const int step = quantise_group(&to.scale, value), sum = sum_of_scaled(step);
+        to.q[lane] = int8_t(step);
+        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(sum);
     } else if (first + lane < out.cols) {
         reinterpret_cast<float*>(out[r])[first + lane] = value;
     }
