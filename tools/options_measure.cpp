@@ -136,7 +136,7 @@ void add_compare(CLI::App& app, CompareOptions& options) {
     app.add_option("--device", options.devices,
                    "given twice or more, see `aerie devices`; the first is the reference. Also "
                    "cpu:portable, "
-                   "cpu:avx2, cpu:avxvnni, cpu:avx512")
+                   "cpu:avx2, cpu:avxvnni, cpu:avx512, cpu:amx")
         ->allow_extra_args(false)
         ->type_name("NAME");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");

@@ -55,7 +55,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
         layout.threads.push_back(scratch);
     }
     const size_t columns = size_t(std::min(limits.rows, kMostColumns));
-    take(layout.packed, columns * (widest / kGroup + 1) * kPackedGroupBytes);
+    take(layout.packed, (columns + kPackedStep) * (widest / kGroup + 1) * kPackedGroupBytes);
     take(layout.quantised, columns * (widest / kGroup) * sizeof(BlockI8G32));
     take(layout.gathered, limits.places > 0 ? columns * widest * sizeof(float) : 0);
     layout.bytes = size_t(end - memory);

@@ -7,20 +7,20 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// body(Constant<size>, column) with the size from 1 to `most` that is wanted.
-template <int most, class Body>
+// body(Constant<size>, column) with the size that is wanted, or the next multiple of `step`.
+template <int most, int step, class Body>
 inline void with_constant(int size, int column, const Body& body) {
-    if constexpr (most > 1)
-        if (size < most) return with_constant<most - 1>(size, column, body);
+    if constexpr (most > step)
+        if (size <= most - step) return with_constant<most - step, step>(size, column, body);
     body(Constant<most>(), column);
 }
 
-// Groups of `most` columns, then one of what is left.
-template <int most, class Body>
+// Groups of `most` columns, then one of what is left, to the next multiple of `step`.
+template <int most, int step, class Body>
 inline void for_full_columns(int columns, const Body& body) {
     int column = 0;
     for (; columns - column >= most; column += most) body(Constant<most>(), column);
-    if (column < columns) with_constant<most>(columns - column, column, body);
+    if (column < columns) with_constant<most, step>(columns - column, column, body);
 }
 
 // As few groups, of sizes that differ by one at most.
@@ -29,7 +29,7 @@ inline void for_even_columns(int columns, const Body& body) {
     const int groups = (columns + most - 1) / most;
     for (int g = 0; g < groups; ++g) {
         const int column = columns * g / groups;
-        with_constant<most>(columns * (g + 1) / groups - column, column, body);
+        with_constant<most, 1>(columns * (g + 1) / groups - column, column, body);
     }
 }
 

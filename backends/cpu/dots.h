@@ -13,10 +13,20 @@ namespace {
 // What a panel is given as: its codes of four bits as they lie, or bytes, up to 63 or signed.
 enum class Range { nibbles, six_bits, bytes };
 
-// C columns of one group: [step][column] four int8, [column] f32 scale, then for both halves of the
-// group [column] four bytes: where weights have least values the sum of the activations, as f32,
-// else the i32 where a dot product begins, which makes up for the weights' offset. Of a group that
-// is multiplied in one piece the first half's are those of all of it.
+#ifdef AERIE_TILES
+constexpr bool kTiles = true;
+#else
+constexpr bool kTiles = false;
+#endif
+
+// In columns that are not there all is zero.
+inline int padded_columns(int columns);
+
+// C columns of one group: [step][column] four int8, or [column][step] for tiles; [column] f32
+// scale, then for both halves of the group [column] four bytes: where weights have least values the
+// sum of the activations, as f32, else the i32 where a dot product begins, which makes up for the
+// weights' offset. Of a group that is multiplied in one piece the first half's are those of all of
+// it.
 template <int C>
 struct Packed {
     static constexpr int kScaleAt = kSteps * 4 * C, kHalvesAt = kScaleAt + 4 * C;
@@ -27,8 +37,11 @@ struct Packed {
         __builtin_memcpy(&value, packed + at, sizeof(value));
         return value;
     }
+    static constexpr int step_at(int step, int column) {
+        return kTiles ? column * kPanelElements + step * 4 : (step * C + column) * 4;
+    }
     static int32_t four_bytes(const uint8_t* packed, int step, int column) {
-        return read<int32_t>(packed, (step * C + column) * 4);
+        return read<int32_t>(packed, step_at(step, column));
     }
     static float scale(const uint8_t* packed, int column) {
         return read<float>(packed, kScaleAt + 4 * column);
@@ -47,7 +60,7 @@ struct Packed {
     static void put(uint8_t* packed, int column, const BlockI8G32& group, const StripLayout& layout,
                     int offset) {
         for (int s = 0; s < kSteps; ++s)
-            __builtin_memcpy(packed + (s * C + column) * 4, group.q + s * 4, 4);
+            __builtin_memcpy(packed + step_at(s, column), group.q + s * 4, 4);
         write(packed, kScaleAt + 4 * column, group.scale);
         for (int half = 0; half < 2; ++half) {
             const int at = kHalvesAt + 4 * (half * C + column);
@@ -68,10 +81,42 @@ struct Packed {
 // have too much in these dot products; and
 //   dots<range, C, first, last>(out, panel, packed, half): of C columns and the steps from `first`
 //   to `last`, as floats, which holds them exactly. They begin at zero for half = -1.
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(AERIE_TILES)
+#include "cpu/dots_amx.h"
+#elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #include "cpu/dots_vnni.h"
 #elif defined(__AVX2__)
 #include "cpu/dots_avx2.h"
 #else
 #include "cpu/dots_portable.h"
 #endif
+
+#ifndef AERIE_TILES
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+// Groups of columns may be of any size; nothing is to be set up; panels are read as they come.
+constexpr int kColumnStep = 1;
+struct DotUnit {
+    explicit DotUnit(int) {}
+};
+template <int C>
+using Dots = F32x16[C];
+template <StripLayout layout>
+inline const uint8_t* read_panel(uint8_t* room, const uint8_t* codes) {
+    return read_codes<layout.codes>(room, codes);
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA
+#endif
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+inline int padded_columns(int columns) {
+    return (columns + kColumnStep - 1) / kColumnStep * kColumnStep;
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA

@@ -4,11 +4,16 @@
 #ifdef AERIE_CPU_X86
 #include <cpuid.h>
 #endif
+#ifdef AERIE_CPU_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <cstdlib>
 #include <string>
 
 #include "core/error.h"
+#include "cpu/strip_layout.h"
 
 namespace aerie::cpu {
 
@@ -24,6 +29,10 @@ extern const Kernels kernels;
 namespace avx512 {
 extern const Kernels kernels;
 }
+namespace amx {
+void pack_columns(const PackTask& task, int first, int last);
+void matmul_quant(const QuantMatmulTask& task);
+}  // namespace amx
 
 namespace {
 
@@ -38,9 +47,42 @@ bool has_avxvnni() {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni);
 }
+bool has_avx512() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vnni");
+}
 #endif
 
-constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avxvnni, Isa::avx512};
+#ifdef AERIE_CPU_AMX
+// The system gives a process the state of tiles when it asks.
+bool has_amx() {
+    constexpr unsigned kTilesOfBytes = 3u << 24;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || (~edx & kTilesOfBytes)) return false;
+    constexpr long kRequestState = 0x1023, kTileData = 18;
+    return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+}
+
+// Where tiles are faster than AVX-512, whose kernels do everything else.
+bool fills_tiles(DType type, int columns) {
+    return columns > 8 && !layout_of(type).in_halves();
+}
+
+Kernels amx_kernels() {
+    Kernels kernels = avx512::kernels;
+    kernels.pack_columns = [](const PackTask& task, int first, int last) {
+        (fills_tiles(task.type, task.columns) ? amx::pack_columns : avx512::kernels.pack_columns)(
+            task, first, last);
+    };
+    kernels.matmul_quant = [](const QuantMatmulTask& task) {
+        (fills_tiles(task.type, task.columns) ? amx::matmul_quant
+                                              : avx512::kernels.matmul_quant)(task);
+    };
+    return kernels;
+}
+#endif
+
+constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::amx};
 
 // Kernels of an instruction set that this build and this CPU have, else null.
 const Kernels* usable_kernels(Isa isa) {
@@ -52,9 +94,13 @@ const Kernels* usable_kernels(Isa isa) {
 #ifdef AERIE_CPU_AVXVNNI
     if (isa == Isa::avxvnni && has_avxvnni()) return &avxvnni::kernels;
 #endif
-    if (isa == Isa::avx512 && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"))
-        return &avx512::kernels;
+    if (!has_avx512()) return nullptr;
+    if (isa == Isa::avx512) return &avx512::kernels;
+#ifdef AERIE_CPU_AMX
+    static const bool is_amx_here = has_amx();
+    static const Kernels with_tiles = amx_kernels();
+    if (is_amx_here) return &with_tiles;
+#endif
 #endif
     return nullptr;
 }
@@ -71,6 +117,8 @@ const char* name(Isa isa) {
             return "avxvnni";
         case Isa::avx512:
             return "avx512";
+        case Isa::amx:
+            return "amx";
     }
     return "?";
 }
@@ -88,7 +136,7 @@ Isa find_isa(const std::string& wanted, const std::string& source) {
         if (usable_kernels(isa)) return isa;
         throw Error(source + ": this CPU or build lacks it");
     }
-    throw Error(source + ": expected portable, avx2, avxvnni or avx512");
+    throw Error(source + ": expected portable, avx2, avxvnni, avx512 or amx");
 }
 
 Isa choose_isa() {

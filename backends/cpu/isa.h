@@ -8,7 +8,7 @@
 
 namespace aerie::cpu {
 
-enum class Isa { portable, avx2, avxvnni, avx512 };
+enum class Isa { portable, avx2, avxvnni, avx512, amx };
 
 const char* name(Isa isa);  // as in $AERIE_CPU_ISA
 

@@ -52,6 +52,7 @@ struct MatmulTask {
 // Columns of activations as quantised dot products read them; each instruction set has a layout of
 // its own, of this size for each group of each column.
 constexpr size_t kPackedGroupBytes = 44;
+constexpr int kPackedStep = 4;  // columns are room for a multiple of so many
 
 struct PackTask {
     const void* x;    // BlockI8G32 [columns, inner / 32]
@@ -59,7 +60,7 @@ struct PackTask {
     int columns;
     int inner;
     DType type;    // of the weight
-    void* packed;  // columns * inner / 32 * kPackedGroupBytes bytes, 64-byte aligned
+    void* packed;  // [columns to kPackedStep][inner / 32] kPackedGroupBytes, 64-byte aligned
 };
 
 // The same product of packed columns and a quantised weight, its sums as core/quant.h says.

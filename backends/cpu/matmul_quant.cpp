@@ -44,8 +44,7 @@ inline void read_group(Chunk& to, int at, const uint8_t* strip, int group) {
     constexpr StripLayout kLayout = layout_of(type);
     const int in_unit = group % kLayout.groups();
     const uint8_t* unit = strip + size_t(group / kLayout.groups()) * kLayout.unit_bytes();
-    to.panels[at] =
-        read_codes<kLayout.codes>(to.room[at], unit + size_t(in_unit) * kLayout.code_bytes());
+    to.panels[at] = read_panel<kLayout>(to.room[at], unit + size_t(in_unit) * kLayout.code_bytes());
     read_scales<type>(to.scales[at], unit, in_unit);
 }
 
@@ -54,7 +53,7 @@ template <Scales kind, int C>
 struct Products {
     static constexpr StripLayout kLayout = {Codes::bytes, kind};
     static constexpr int kPieces = kLayout.in_halves() ? 2 : 1, kPieceSteps = kSteps / kPieces;
-    F32x16 of[kPieces][C];
+    Dots<C> of[kPieces];
 
     template <Range range>
     void read(const uint8_t* panel, const uint8_t* packed) {
@@ -89,7 +88,7 @@ struct Pass {
     const uint8_t* const* strips;
     int strip_count, first, last, groups;  // of the strips; those of a whole strip
     const uint8_t* packed;                 // the columns
-    int column, columns;                   // the first one; those of the task
+    int column, columns;                   // the first one; those of the task, padded
     float (*sums)[kLanes];                 // [strip][task's column], of a part of the sum
     float (*totals)[kLanes];               // of the parts that have ended
     size_t ahead;
@@ -114,17 +113,24 @@ template <DType type, int C>
             return pass.packed + size_t(first + g) * C * kPackedGroupBytes;
         };
         const size_t ahead = size_t(first) * kLayout.group_bytes() + pass.ahead;
-        const auto read = [&](int g, int s, int at, auto& product) {
+        const auto read = [&](int g, int s, int at) {
             fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
             if (pass.column == 0) read_group<type>(pass.chunk, at, pass.strips[s], first + g);
+        };
+        const auto multiply = [&](int g, int at, auto& product) {
             product.template read<kRange>(pass.chunk.panels[at], packed(g));
         };
         // Of few columns of bytes, which memory alone bounds, all strips go on together, and all
         // integers come first: the latencies of the few float operations hide behind each other.
-        constexpr bool kAtOnce = C > kColumns / 2 || kRange != Range::bytes;
+        constexpr bool kAtOnce = kTiles || C > kColumns / 2 || kRange != Range::bytes;
+        // What has just been written is slow to come into a tile.
+        constexpr bool kReadsFirst = kTiles || !kAtOnce;
         Products<kLayout.scales, C> products[kAtOnce ? 1 : kChunkPanels];
-        for (int g = 0, at = 0; g < groups && !kAtOnce; ++g)
-            for (int s = 0; s < strips; ++s, ++at) read(g, s, at, products[at]);
+        for (int g = 0, at = 0; g < groups && kReadsFirst; ++g)
+            for (int s = 0; s < strips; ++s, ++at) {
+                read(g, s, at);
+                if (!kAtOnce) multiply(g, at, products[at]);
+            }
         const int end = first + groups;
         const bool begins = first % kPartPanels == 0;
         const bool ends = end % kPartPanels == 0 || end == pass.groups;
@@ -132,16 +138,21 @@ template <DType type, int C>
             float(*sums)[kLanes] = pass.sums + s * pass.columns + pass.column;
             float(*totals)[kLanes] = pass.totals + s * pass.columns + pass.column;
             F32x16 part[C];
+#pragma GCC unroll 16
             for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
             for (int g = 0, at = s; g < groups; ++g, at += strips) {
-                if (kAtOnce) read(g, s, at, products[0]);
+                if (!kReadsFirst) read(g, s, at);
+                if (kAtOnce) multiply(g, at, products[0]);
+#pragma GCC unroll 16
                 for (int c = 0; c < C; ++c)
                     part[c] = held(part[c] + products[kAtOnce ? 0 : at].term(
                                                  c, pass.chunk.scales[at], packed(g)));
             }
             if (ends)
+#pragma GCC unroll 16
                 for (int c = 0; c < C; ++c) store(totals[c], load(totals[c]) + part[c]);
             else
+#pragma GCC unroll 16
                 for (int c = 0; c < C; ++c) store(sums[c], part[c]);
         }
     }
@@ -161,36 +172,42 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
         strip[s] = static_cast<const uint8_t*>(task.weight) +
                    size_t(row / kStripRows + s) * size_t(groups) * kGroupBytes;
     alignas(64) float sums[kMostColumns][kLanes], totals[kMostColumns][kLanes];
-    for (int c = 0; c < strips * task.columns; ++c) store(totals[c], splat(0.0f));
+    const int columns = padded_columns(task.columns);
+    for (int c = 0; c < strips * columns; ++c) store(totals[c], splat(0.0f));
     Chunk chunk;
     for (int first = 0, last; first < groups; first = last) {
         last = groups - first < together ? groups : first + together;
         size_t ahead = passes == 1 ? kAheadBytes : size_t(last - first) * kGroupBytes;
-        for_full_columns<kColumns>(task.columns, [&](auto c, int column) {
+        for_full_columns<kColumns, kColumnStep>(task.columns, [&](auto c, int column) {
             const uint8_t* packed = static_cast<const uint8_t*>(task.packed) +
                                     size_t(column) * size_t(groups) * kPackedGroupBytes;
             add_groups<type, c.value>({chunk, strip, strips, first, last, groups, packed, column,
-                                       task.columns, sums, totals, ahead, lines});
+                                       columns, sums, totals, ahead, lines});
             ahead += size_t((last - first) * lines) * 64;
         });
     }
     for (int s = 0; s < strips; ++s)
-        write_strip(task.output, totals + s * task.columns, row + s * kStripRows, task.rows,
+        write_strip(task.output, totals + s * columns, row + s * kStripRows, task.rows,
                     task.columns);
 }
 
 template <DType type>
 void multiply(const QuantMatmulTask& task) {
-    int row = 0;
-    if (task.columns <= kColumns / 2)
-        for (; task.rows - row > (kStreams - 1) * kStripRows; row += kStreams * kStripRows)
-            multiply_strips<type>(task, row, kStreams);
-    for (; row < task.rows; row += kStripRows) multiply_strips<type>(task, row, 1);
+    if constexpr (kTiles && layout_of(type).in_halves()) {
+        __builtin_trap();  // dots_amx.h
+    } else {
+        int row = 0;
+        if (task.columns <= kColumns / 2)
+            for (; task.rows - row > (kStreams - 1) * kStripRows; row += kStreams * kStripRows)
+                multiply_strips<type>(task, row, kStreams);
+        for (; row < task.rows; row += kStripRows) multiply_strips<type>(task, row, 1);
+    }
 }
 
 }  // namespace
 
 void matmul_quant(const QuantMatmulTask& task) {
+    [[maybe_unused]] const DotUnit unit(task.columns);
     switch (task.type) {
         case DType::Q4_0:
             return multiply<DType::Q4_0>(task);
@@ -219,12 +236,12 @@ void matmul_quant(const QuantMatmulTask& task) {
     }
 }
 
-// A group of C columns, as for_full_columns makes them, of which column c comes now.
+// A group of C columns, as for_full_columns makes them; those beyond the last one are zeros.
 void pack_columns(const PackTask& task, int first, int last) {
     const StripLayout layout = layout_of(task.type);
     const int offset = range_of(layout.codes) == Range::bytes ? kSignedOffset : layout.offset;
     const int groups = task.inner / kPanelElements;
-    for_full_columns<kColumns>(task.columns, [&](auto c, int column) {
+    for_full_columns<kColumns, kColumnStep>(task.columns, [&](auto c, int column) {
         if (column + c.value <= first || column >= last) return;
         uint8_t* to = static_cast<uint8_t*>(task.packed) +
                       size_t(column) * size_t(groups) * kPackedGroupBytes;
@@ -232,7 +249,10 @@ void pack_columns(const PackTask& task, int first, int last) {
         for (int g = 0; g < groups; ++g, to += c.value * kPackedGroupBytes)
             for (int i = 0; i < c.value; ++i)
                 Packed<c.value>::put(
-                    to, i, reinterpret_cast<const BlockI8G32*>(x + size_t(i) * task.x_stride)[g],
+                    to, i,
+                    column + i < task.columns
+                        ? reinterpret_cast<const BlockI8G32*>(x + size_t(i) * task.x_stride)[g]
+                        : BlockI8G32(),
                     layout, offset);
     });
 }

@@ -12,7 +12,7 @@ namespace aerie::cpu {
 
 namespace {
 
-constexpr int kPackedTogether = 8;  // columns: a multiple of every kernel's group of them
+constexpr int kPackedTogether = 16;  // columns: a multiple of every kernel's group of them
 
 // For the rows of a weight from `row` on.
 MatmulOutput from_row(MatmulOutput output, int row) {

@@ -209,7 +209,7 @@ TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Machine, InstructionSet,
-                         testing::Values("portable", "avx2", "avxvnni", "avx512"),
+                         testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return std::string(info.param); });
 
 #if defined(__x86_64__)

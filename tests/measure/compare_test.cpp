@@ -339,7 +339,7 @@ TEST_P(CompareInstructionSet, IsTheSameCpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, CompareInstructionSet,
-                         testing::Values("portable", "avx2", "avxvnni", "avx512"),
+                         testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Every other device of this machine against the CPU; where there is none, the CPU's plainest code.

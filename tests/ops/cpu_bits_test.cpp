@@ -201,7 +201,8 @@ TEST_P(CpuBits, DoNotDependOnTheCallersEnvironment) {
 }
 #endif
 
-INSTANTIATE_TEST_SUITE_P(Isas, CpuBits, testing::Values("portable", "avx2", "avxvnni", "avx512"),
+INSTANTIATE_TEST_SUITE_P(Isas, CpuBits,
+                         testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

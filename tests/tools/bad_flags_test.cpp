@@ -136,7 +136,7 @@ const std::vector<BadCase> kCommands = {
             2),
     command("CompareInstructionSetUnknown",
             {"compare", "-m", "target", "--device", "cpu", "--device", "cpu:sse"},
-            {"cpu:sse", "portable, avx2, avxvnni or avx512"}, 2),
+            {"cpu:sse", "portable, avx2, avxvnni, avx512 or amx"}, 2),
     command("ComparePromptAndFile", compare_with({"-p", "x", "-f", "y"}), {"--prompt", "--file"},
             2),
     command("ComparePromptFileMissing", compare_with({"-f", "absent.txt"}),

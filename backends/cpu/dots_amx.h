@@ -1,0 +1,85 @@
+// Dot products by AMX: a panel of bytes is a tile of weights, up to sixteen columns are another. Of
+// whole groups alone: of each half a tile would have to be stored, and that is what takes the time.
+#pragma once
+
+#include "cpu/tiles.h"
+
+namespace aerie::cpu::AERIE_ISA {
+namespace {
+
+constexpr int kColumns = 16, kColumnStep = 4;
+constexpr int kSignedOffset = 0;
+
+// The tiles of sixteen columns, and those of the columns that a task has beyond such.
+template <bool is_full>
+struct ColumnTiles {
+    static constexpr int kSums = is_full ? 0 : 2, kGroup = is_full ? 1 : 3;
+};
+constexpr int kPanelTile = 4;
+
+// Shapes the tiles for a task of so many columns, as long as it lives.
+class DotUnit {
+  public:
+    explicit DotUnit(int columns) {
+        const int rest = padded_columns(columns) % kColumns;
+        shape_columns(ColumnTiles<true>(), kColumns);
+        shape_columns(ColumnTiles<false>(), rest > 0 ? rest : kColumns);
+        shape(kPanelTile, kSteps, kStepBytes);
+        tile_configure(shapes_);
+    }
+    ~DotUnit() { tile_release(); }
+    DotUnit(const DotUnit&) = delete;
+    DotUnit& operator=(const DotUnit&) = delete;
+
+  private:
+    void shape(int tile, int rows, int row_bytes) {
+        shapes_.rows[tile] = uint8_t(rows);
+        shapes_.row_bytes[tile] = uint16_t(row_bytes);
+    }
+    template <class Tiles>
+    void shape_columns(Tiles, int rows) {
+        shape(Tiles::kSums, rows, kStepBytes);
+        shape(Tiles::kGroup, rows, kPanelElements);
+    }
+    TileShapes shapes_;
+};
+
+// They lie in memory until they are asked for: there are not registers enough.
+template <int C>
+struct Dots {
+    alignas(64) int32_t of[C][kStripRows];
+    F32x16 operator[](int c) const { return to_float(load(of[c])); }
+};
+
+// Signed bytes, in `room` where they do not lie so.
+template <StripLayout layout>
+inline const uint8_t* read_panel(uint8_t* room, const uint8_t* codes) {
+    if constexpr (layout.codes == Codes::bytes) return codes;
+    if constexpr (layout.codes == Codes::nibbles)
+        read_nibbles(room, codes, [](Step&, int) {});
+    else
+        read_codes<layout.codes>(room, codes);
+    using Bytes = uint8_t __attribute__((vector_size(kStepBytes)));
+    if constexpr (layout.offset != 0)
+        for (int s = 0; s < kSteps; ++s) {
+            Bytes step;
+            __builtin_memcpy(&step, room + s * kStepBytes, sizeof(step));
+            step -= uint8_t(layout.offset);
+            __builtin_memcpy(room + s * kStepBytes, &step, sizeof(step));
+        }
+    return room;
+}
+
+template <Range, int C, int first, int last>
+inline void dots(Dots<C>& out, const uint8_t* panel, const uint8_t* packed, int) {
+    using Tiles = ColumnTiles<C == kColumns>;
+    static_assert(first == 0 && last == kSteps);
+    tile_zero<Tiles::kSums>();
+    tile_load<Tiles::kGroup>(packed, kPanelElements);
+    tile_load<kPanelTile>(panel, kStepBytes);
+    tile_add_dots<Tiles::kSums, Tiles::kGroup, kPanelTile>();
+    tile_store<Tiles::kSums>(out.of, kStepBytes);
+}
+
+}  // namespace
+}  // namespace aerie::cpu::AERIE_ISA
