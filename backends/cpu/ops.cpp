@@ -12,6 +12,7 @@ namespace aerie::cpu {
 
 namespace {
 
+constexpr int kStripsTogether = 4;   // that kernels read side by side
 constexpr int kPackedTogether = 16;  // columns: a multiple of every kernel's group of them
 
 // For the rows of a weight from `row` on.
@@ -74,7 +75,8 @@ template <class Body>
 void CpuBackend::share_strips(const Tensor& x, const CpuMatrix& weight, const MatmulOutput& output,
                               const Body& body) {
     const int strips = (weight.rows + kStripRows - 1) / kStripRows;
-    pool_.run(strips, double(x.rows) * x.cols * kStripRows, [&](int first, int last, int) {
+    const int grain = std::clamp(strips / pool_.threads(), 1, kStripsTogether);
+    pool_.run(strips, double(x.rows) * x.cols * kStripRows, grain, [&](int first, int last, int) {
         const int row = first * kStripRows;
         body(weight.strip(first), std::min(last * kStripRows, weight.rows) - row,
              from_row(output, row));

@@ -2,6 +2,7 @@
 #include "cpu/strips.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <iterator>
@@ -14,59 +15,63 @@ namespace aerie::cpu {
 
 namespace {
 
-// Where a lane has the code of element k of a group: a byte, from which bit on, and how many bits.
-struct CodePlace {
-    int byte, shift, bits;
-};
-CodePlace low_bits_at(Codes codes, int lane, int k) {
-    const int step = k / 4, in_step = lane * 4 + k % 4;
-    switch (codes) {
-        case Codes::bytes:
-            return {step * 64 + in_step, 0, 8};
-        case Codes::two_bits:
-            return {step / 4 * 64 + in_step, step % 4 * 2, 2};
-        default:
-            return {step / 2 * 64 + in_step, step % 2 * 4, 4};
-    }
-}
-// Those above the nibbles.
-CodePlace high_bits_at(Codes codes, int lane, int k) {
-    const int step = k / 4, in_step = lane * 4 + k % 4;
-    if (codes == Codes::five_bits) return {4 * 64 + in_step, step, 1};
-    return {4 * 64 + step / 4 * 64 + in_step, step % 4 * 2, 2};
-}
-bool has_high_bits(Codes codes) {
-    return codes == Codes::five_bits || codes == Codes::six_bits;
-}
-
-// Strips are zeros before anything is put into them.
-void put_bits(uint8_t* codes, CodePlace place, int value) {
-    codes[place.byte] =
-        uint8_t(codes[place.byte] | (value & ((1 << place.bits) - 1)) << place.shift);
-}
-int bits_at(const uint8_t* codes, CodePlace place) {
-    return codes[place.byte] >> place.shift & ((1 << place.bits) - 1);
-}
-
 // Of a step of kIq4Steps.
 int nibble_of(int8_t step) {
     return int(std::find(std::begin(kIq4Steps), std::end(kIq4Steps), step) - std::begin(kIq4Steps));
 }
 
+// The codes of a group and lane, a step of four to a word, an element to a byte.
+constexpr int kGroupSteps = kGroup / 4;
+using Steps = std::array<uint32_t, kGroupSteps>;
+constexpr uint32_t kEachByte = 0x01010101;
+
+// Bits of four elements of some steps from `first` on, one step's beside the other's: the low
+// `bits` of what is left when `shift` are taken away.
+uint32_t shared_bits(const Steps& steps, int first, int count, int shift, int bits) {
+    uint32_t word = 0;
+    for (int i = 0; i < count; ++i)
+        word |= (steps[size_t(first + i)] >> shift & kEachByte * ((1u << bits) - 1)) << (i * bits);
+    return word;
+}
+void add_shared_bits(Steps& steps, int first, int count, int shift, int bits, uint32_t word) {
+    for (int i = 0; i < count; ++i)
+        steps[size_t(first + i)] |= (word >> (i * bits) & kEachByte * ((1u << bits) - 1)) << shift;
+}
+
+// body(word, first step, steps, shift, bits) for the words of a panel in which a lane has its
+// codes.
+template <class Body>
+void for_code_words(Codes codes, const Body& body) {
+    const bool is_two_bits = codes == Codes::two_bits;
+    const int low_bits = codes == Codes::bytes ? 8 : is_two_bits ? 2 : 4, each = 8 / low_bits;
+    int word = 0;
+    for (int step = 0; step < kGroupSteps; step += each) body(word++, step, each, 0, low_bits);
+    if (codes == Codes::five_bits) body(word, 0, 8, 4, 1);
+    if (codes == Codes::six_bits)
+        for (int step = 0; step < kGroupSteps; step += 4) body(word++, step, 4, 4, 2);
+}
+
 void put_codes(uint8_t* codes, const StripLayout& layout, int lane, const int8_t* q) {
-    const bool is_step = layout.codes == Codes::steps_of_4, has_high = has_high_bits(layout.codes);
+    Steps steps = {};
     for (int k = 0; k < kGroup; ++k) {
-        const int code = is_step ? nibble_of(q[k]) : q[k] + layout.offset;
-        put_bits(codes, low_bits_at(layout.codes, lane, k), code);
-        if (has_high) put_bits(codes, high_bits_at(layout.codes, lane, k), code >> 4);
+        const int code = layout.codes == Codes::steps_of_4 ? nibble_of(q[k]) : q[k] + layout.offset;
+        steps[size_t(k / 4)] |= uint32_t(uint8_t(code)) << (k % 4 * 8);
     }
+    for_code_words(layout.codes, [&](int word, int first, int count, int shift, int bits) {
+        const uint32_t value = shared_bits(steps, first, count, shift, bits);
+        std::memcpy(codes + (word * kStripRows + lane) * 4, &value, 4);
+    });
 }
 
 void get_codes(int8_t* q, const uint8_t* codes, const StripLayout& layout, int lane) {
+    Steps steps = {};
+    for_code_words(layout.codes, [&](int word, int first, int count, int shift, int bits) {
+        uint32_t value;
+        std::memcpy(&value, codes + (word * kStripRows + lane) * 4, 4);
+        add_shared_bits(steps, first, count, shift, bits, value);
+    });
     for (int k = 0; k < kGroup; ++k) {
-        int code = bits_at(codes, low_bits_at(layout.codes, lane, k));
-        if (has_high_bits(layout.codes))
-            code |= bits_at(codes, high_bits_at(layout.codes, lane, k)) << 4;
+        const int code = steps[size_t(k / 4)] >> (k % 4 * 8) & 255;
         q[k] = layout.codes == Codes::steps_of_4 ? kIq4Steps[code] : int8_t(code - layout.offset);
     }
 }
