@@ -63,15 +63,16 @@ struct PackedPlaces {
 // it has come from the lanes that read those.
 template <int tiles>
 struct QuantPlaces {
+    const QuantTask& task;
     int rows[tiles];
 
-    __device__ explicit QuantPlaces(const TilePlaces& tile) {
+    __device__ QuantPlaces(const QuantTask& task, const TilePlaces& tile) : task(task) {
 #pragma unroll
         for (int n = 0; n < tiles; ++n)
             rows[n] = tile.row_of(n * kTokenTile + int(threadIdx.x) / 4);
     }
     template <bool with_sums>
-    __device__ Columns columns(const QuantTask& task, int n, int group) const {
+    __device__ Columns columns(int n, int group) const {
         const int t = int(threadIdx.x) % 4;
         const unsigned* block = reinterpret_cast<const unsigned*>(
             task.x + size_t(rows[n]) * task.x_stride + size_t(group) * sizeof(BlockI8G32));
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(32)
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     float total[tiles][4] = {};
-    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(tile));
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(task, tile));
     const MatmulOutput to = tile.output(output);
 #pragma unroll
     for (int n = 0; n < tiles; ++n) to.put_tile(n, int(blockIdx.x), total[n]);

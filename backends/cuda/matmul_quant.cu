@@ -55,7 +55,7 @@ template <class Format, int tiles>
 __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task, MatmulOutput output) {
     __shared__ QuantRing<Format, kGroupsAhead> ring;
     float total[tiles][4] = {};
-    multiply_rows<Format>(total, ring, task, int(blockIdx.x), TokensInOrder<tiles>());
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x), TokensInOrder<tiles>{task});
 #pragma unroll
     for (int n = 0; n < tiles; ++n) output.put_tile(n, int(blockIdx.x), total[n]);
 }
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kGatedWarps * 32, 3)
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     float total[tiles][4] = {};
     multiply_rows<Format>(total, rings[warp], task, int(blockIdx.x) * kGatedWarps + warp,
-                          TokensInOrder<tiles>());
+                          TokensInOrder<tiles>{task});
 #pragma unroll
     for (int n = 0; n < tiles; ++n) {
         for (int i = 0; i < 2; ++i)

@@ -38,9 +38,9 @@ struct QuantTask {
     int tokens, groups;
 };
 
-// Of two words of BlockI8G32: the sum of all 32 steps.
+// Of the word of BlockI8G32 that holds the sums of both halves.
 __device__ inline float sum_of_halves(unsigned sums) {
-    return exact(kZeroBits + int16_t(sums) + (int(sums) >> 16));
+    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits));
 }
 
 // What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns; with
@@ -50,47 +50,59 @@ struct Columns {
     float2 scales, sums;
 };
 
-template <bool with_sums>
-__device__ inline Columns packed_columns(const QuantTask& task, int token_tile, int group) {
-    const int lane = int(threadIdx.x) % 32;
-    const std::byte* from = packed_group(task.packed, token_tile, group, task.groups);
-    const uint2 steps = __ldg(reinterpret_cast<const uint2*>(from) + lane);
-    const std::byte* two = from + kTokenTile * kGroup + lane % 4 * sizeof(float4);
-    if constexpr (with_sums) {
-        const float4 all = __ldg(reinterpret_cast<const float4*>(two));
-        return {steps, make_float2(all.x, all.y), make_float2(all.z, all.w)};
-    } else {
-        return {steps, __ldg(reinterpret_cast<const float2*>(two)), {}};
-    }
-}
-
-// At most 8 tokens as they come: packing them would take a launch of its own.
-template <bool with_sums>
-__device__ inline Columns plain_columns(const QuantTask& task, int group) {
-    const int token = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
-    const auto word = [&](int of_token, int index) {
-        if (of_token >= task.tokens) return 0u;
-        const std::byte* block =
-            task.x + size_t(of_token) * task.x_stride + size_t(group) * sizeof(BlockI8G32);
-        return __ldg(reinterpret_cast<const unsigned*>(block) + index);
-    };
-    Columns columns = {
-        make_uint2(word(token, kStepWord + t), word(token, kStepWord + 4 + t)),
-        make_float2(__uint_as_float(word(2 * t, 0)), __uint_as_float(word(2 * t + 1, 0))),
-        {}};
-    if constexpr (with_sums)
-        columns.sums = make_float2(sum_of_halves(word(2 * t, kSumsWord)),
-                                   sum_of_halves(word(2 * t + 1, kSumsWord)));
-    return columns;
-}
-
-// Tokens that follow each other.
+// Tokens that follow each other, packed.
 template <int tiles>
 struct TokensInOrder {
+    const QuantTask& task;
+
     template <bool with_sums>
-    __device__ Columns columns(const QuantTask& task, int n, int group) const {
-        return tiles == 1 ? plain_columns<with_sums>(task, group)
-                          : packed_columns<with_sums>(task, n, group);
+    __device__ Columns columns(int n, int group) const {
+        const int lane = int(threadIdx.x) % 32;
+        const std::byte* from = packed_group(task.packed, n, group, task.groups);
+        const uint2 steps = __ldg(reinterpret_cast<const uint2*>(from) + lane);
+        const float4* two = reinterpret_cast<const float4*>(from + kTokenTile * kGroup) + lane % 4;
+        if constexpr (with_sums) {
+            const float4 all = __ldg(two);
+            return {steps, make_float2(all.x, all.y), make_float2(all.z, all.w)};
+        } else {
+            return {steps, __ldg(reinterpret_cast<const float2*>(two)), {}};
+        }
+    }
+};
+
+// At most 8 tokens as they come: packing them would take a launch of its own. Beyond the last one
+// it is read again, and nobody takes the sums.
+template <>
+struct TokensInOrder<1> {
+    const std::byte *steps, *first, *second;  // of a lane in group 0
+
+    __device__ explicit TokensInOrder(const QuantTask& task) {
+        const int lane = int(threadIdx.x) % 32;
+        const auto row = [&](int token) {
+            return task.x + size_t(min(token, task.tokens - 1)) * task.x_stride;
+        };
+        steps = row(lane / 4) + offsetof(BlockI8G32, q) + lane % 4 * 4;
+        first = row(lane % 4 * 2);
+        second = row(lane % 4 * 2 + 1);
+    }
+    template <bool with_sums>
+    __device__ Columns columns(int n, int group) const {
+        const size_t at = size_t(group) * sizeof(BlockI8G32);
+        const auto word = [&](const std::byte* from) {
+            return __ldg(reinterpret_cast<const unsigned*>(from + at));
+        };
+        const uint2 both = make_uint2(word(steps), word(steps + kScaled));
+        if constexpr (with_sums) {
+            const auto head = [&](const std::byte* from) {
+                return __ldg(reinterpret_cast<const uint2*>(from + at));
+            };
+            const uint2 a = head(first), b = head(second);
+            return {both, make_float2(__uint_as_float(a.x), __uint_as_float(b.x)),
+                    make_float2(sum_of_halves(a.y), sum_of_halves(b.y))};
+        } else {
+            return {
+                both, make_float2(__uint_as_float(word(first)), __uint_as_float(word(second))), {}};
+        }
     }
 };
 
@@ -151,15 +163,6 @@ __device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4
         }
 }
 
-// A lane's words of a step in the ring.
-template <class Space>
-struct RingWords {
-    Space& space;
-    int place;
-
-    __device__ uint4 operator[](int i) const { return space[place + i * 32]; }
-};
-
 // One warp: 16 rows, `tiles` times 8 tokens.
 template <class Format, int tiles, class LaneRing, class Tokens>
 __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const QuantTask& task,
@@ -180,7 +183,9 @@ __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const Qu
     float part[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
         if (step % kPartSteps == 0) end_part(total, part);
-        const RingWords<decltype(ring.space)> words{ring.space, place};
+        uint4 words[kLayout.words()];
+#pragma unroll
+        for (int i = 0; i < kLayout.words(); ++i) words[i] = ring.space[place + i * 32];
 #pragma unroll
         for (int i = 0; i < kGroups; ++i) {
             const int group = step * kGroups + i;
@@ -190,7 +195,7 @@ __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const Qu
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
                 add_group<Format>(part[n], group_steps, scales,
-                                  tokens.template columns<kLayout.has_least()>(task, n, group));
+                                  tokens.template columns<kLayout.has_least()>(n, group));
         }
     });
     end_part(total, part);

@@ -71,6 +71,10 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
         chosen |= unsigned(bytes >> (which >> (4 * i) & 7) * 8 & 0xff) << (8 * i);
     return chosen;
 }
+// c + two signed halves times the two signed lower bytes.
+inline int __dp2a_lo(int halves, int bytes, int c) {
+    return c + int16_t(halves) * int8_t(bytes) + (halves >> 16) * int8_t(bytes >> 8);
+}
 inline unsigned __umulhi(unsigned a, unsigned b) {
     return unsigned(uint64_t(a) * b >> 32);
 }
