@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "backend/backend.h"
@@ -72,9 +73,10 @@ struct QuantLayout {
     }
     constexpr int bits() const { return low_bits + high_bits; }
 
-    constexpr int code_words() const { return groups * low_bits / 8; }       // of a lane
-    constexpr int high_bytes() const { return groups * 2 * high_bits; }      // of a lane
-    constexpr int high_words() const { return tiles_of(high_bytes(), 16); }  // that it reads
+    constexpr int code_words() const { return groups * low_bits / 8; }        // of a lane
+    constexpr int high_bytes() const { return groups * 2 * high_bits; }       // of a lane
+    constexpr int high_words() const { return tiles_of(high_bytes(), 16); }   // that it reads
+    constexpr int high_stride() const { return std::min(high_bytes(), 16); }  // of the lanes
     constexpr int scale_word() const { return code_words() + high_words(); }
     // All that a lane reads, some of them together with others.
     constexpr int words() const {
@@ -190,7 +192,7 @@ __device__ inline BitsPlace low_bits_at(const QuantLayout& layout, int row, int 
 __device__ inline BitsPlace high_bits_at(const QuantLayout& layout, int row, int group, int k) {
     const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
     const int place = group * 4 + word, places = 8 / layout.high_bits, part = place / places;
-    const int bytes = part / 4 * 512 + lane * min(layout.high_bytes(), 16) + part % 4 * 4;
+    const int bytes = part / 4 * 512 + lane * layout.high_stride() + part % 4 * 4;
     return {layout.high_at() + bytes + k % 4, place % places * layout.high_bits};
 }
 constexpr int kLeastBytes = kTileRows * 8;  // least values of groups lie behind their scales
