@@ -128,31 +128,31 @@ struct QuantFormat {
     }
 };
 
-struct Q8 : QuantFormat<DType::Q8_0> {
+struct Q8_0 : QuantFormat<DType::Q8_0> {
     static constexpr const char *kMatmul = "matmul_q8_0", *kGated = "matmul_swiglu_q8_0",
                                 *kExperts = "expert_matmul_q8_0";
 };
-struct Q4 : QuantFormat<DType::Q4_0> {
+struct Q4_0 : QuantFormat<DType::Q4_0> {
     static constexpr const char *kMatmul = "matmul_q4_0", *kGated = "matmul_swiglu_q4_0",
                                 *kExperts = "expert_matmul_q4_0";
 };
-struct Q5 : QuantFormat<DType::Q5_0> {
+struct Q5_0 : QuantFormat<DType::Q5_0> {
     static constexpr const char *kMatmul = "matmul_q5_0", *kGated = "matmul_swiglu_q5_0",
                                 *kExperts = "expert_matmul_q5_0";
 };
-struct Q5L : QuantFormat<DType::Q5_1> {
+struct Q5_1 : QuantFormat<DType::Q5_1> {
     static constexpr const char *kMatmul = "matmul_q5_1", *kGated = "matmul_swiglu_q5_1",
                                 *kExperts = "expert_matmul_q5_1";
 };
-struct Q4K : QuantFormat<DType::Q4_K> {
+struct Q4_K : QuantFormat<DType::Q4_K> {
     static constexpr const char *kMatmul = "matmul_q4_k", *kGated = "matmul_swiglu_q4_k",
                                 *kExperts = "expert_matmul_q4_k";
 };
-struct Q5K : QuantFormat<DType::Q5_K> {
+struct Q5_K : QuantFormat<DType::Q5_K> {
     static constexpr const char *kMatmul = "matmul_q5_k", *kGated = "matmul_swiglu_q5_k",
                                 *kExperts = "expert_matmul_q5_k";
 };
-struct Q6K : QuantFormat<DType::Q6_K> {
+struct Q6_K : QuantFormat<DType::Q6_K> {
     static constexpr const char *kMatmul = "matmul_q6_k", *kGated = "matmul_swiglu_q6_k",
                                 *kExperts = "expert_matmul_q6_k";
 };
@@ -163,19 +163,19 @@ auto with_format(DType type, const Body& body) {
     assert(layout_of(type).groups > 0);
     switch (type) {
         case DType::Q4_0:
-            return body(Q4());
+            return body(Q4_0());
         case DType::Q5_0:
-            return body(Q5());
+            return body(Q5_0());
         case DType::Q5_1:
-            return body(Q5L());
+            return body(Q5_1());
         case DType::Q4_K:
-            return body(Q4K());
+            return body(Q4_K());
         case DType::Q5_K:
-            return body(Q5K());
+            return body(Q5_K());
         case DType::Q6_K:
-            return body(Q6K());
+            return body(Q6_K());
         default:
-            return body(Q8());
+            return body(Q8_0());
     }
 }
 
