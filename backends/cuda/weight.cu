@@ -9,6 +9,7 @@ namespace aerie::cuda {
 
 namespace {
 
+// A block of one of these types.
 template <class... Blocks>
 __device__ BlockParts parts_of(DType type, const std::byte* unit) {
     BlockParts parts;
