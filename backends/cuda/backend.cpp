@@ -3,10 +3,14 @@
 #include "cuda/backend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "backend/weight_rows.h"
 #include "cuda/check.h"
 #include "cuda/code.h"
 #include "cuda/cuda_backend.h"
@@ -88,6 +92,44 @@ CudaWeight::CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
         parts_[i].data = static_cast<CudaMemory&>(*memory_).data() + offsets[i];
 }
 
+bool CudaBackend::stores(DType type) const {
+    return is_float(type) || layout_of(type).groups > 0;
+}
+
+namespace {
+
+// Rows as they come, or made of the type that they are to be stored in: by all threads, for that
+// takes much longer than any copy.
+class HostRows {
+  public:
+    const std::byte* data;
+    DType type;
+
+    HostRows(const WeightBlock& block, int first, int count, std::vector<std::byte>& room,
+             std::vector<std::byte>& packed)
+        : data(block.read(first, count, room)), type(block.dtype) {
+        if (packs_rows(block.dtype, block.stored)) return;
+        const size_t bytes = size_bytes(block.stored, size_t(block.cols));
+        packed.resize(size_t(count) * bytes);
+        const size_t threads = std::max(std::thread::hardware_concurrency(), 1u);
+        std::vector<RowConverter> converters(threads, RowConverter(block.stored, block.cols));
+        std::atomic<int> next = 0;
+        std::vector<std::jthread> running;
+        for (RowConverter& converter : converters)
+            running.emplace_back([&, rows = data] {
+                for (int i; (i = next++) < count;)
+                    std::memcpy(packed.data() + size_t(i) * bytes,
+                                converter.convert(rows + size_t(i) * block.row_bytes(), type),
+                                bytes);
+            });
+        running.clear();  // waits
+        data = packed.data();
+        type = block.stored;
+    }
+};
+
+}  // namespace
+
 // Through a staging buffer, some rows at a time.
 std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                    WeightUse use) {
@@ -97,23 +139,25 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
     const size_t cols = size_t(weight->cols);
     size_t widest = 0;
     for (const WeightBlock& block : blocks)
-        widest = std::max(widest, size_bytes(block.dtype, cols));
+        widest = std::max({widest, size_bytes(block.dtype, cols), size_bytes(block.stored, cols)});
     const size_t staged_rows = std::clamp<size_t>(kStagingBytes / widest, 1, size_t(weight->rows));
     const CudaMemory staging(staged_rows * widest, queue_);
-    std::vector<std::byte> room;
+    std::vector<std::byte> room, packed;
     for (const CudaSegment& part : weight->parts()) {
         int row = 0;
         std::byte* to = part.data;
         for (const WeightBlock& block : blocks_of(blocks, part.place)) {
             for (int first = 0; first < block.rows; first += int(staged_rows)) {
                 const int count = std::min(int(staged_rows), block.rows - first);
-                queue_->upload(staging.data(), block.read(first, count, room),
-                               size_t(count) * block.row_bytes());
-                pack_rows({staging.data(), block.dtype, to, part.place.dtype, row, count, part.cols,
+                const HostRows rows(block, first, count, room, packed);
+                queue_->upload(staging.data(), rows.data,
+                               size_t(count) * size_bytes(rows.type, cols));
+                pack_rows({staging.data(), rows.type, to, part.place.dtype, row, count, part.cols,
                            part.order},
                           *queue_);
                 row += count;
-                if (block.source) sync();  // before the next rows are read into `room`
+                if (rows.data == room.data() || rows.data == packed.data())
+                    sync();  // before the next rows come there
             }
             if (use != WeightUse::experts) continue;
             to += part.matrix_bytes;

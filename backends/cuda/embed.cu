@@ -1,7 +1,7 @@
 // Rows of a table, looked up by each row's token.
+#include "core/quant_blocks.h"
 #include "cuda/backend.h"
-#include "cuda/device/packed.cuh"
-#include "cuda/device/ptx.cuh"
+#include "cuda/device/quant_format.cuh"
 #include "cuda/device/view.cuh"
 #include "cuda/launch.h"
 #include "cuda/weight.h"
@@ -18,6 +18,42 @@ struct Table {
     RowOrder order;
 };
 
+// As BlockParts has it.
+__device__ float quant_element(const Table& table, int row, int col) {
+    const QuantLayout layout = layout_of(table.type);
+    const int k = col % kGroup, group = col / kGroup % layout.groups;
+    const std::byte* block = table.data + quant_block_place(layout, row, col / kGroup, table.cols);
+    const auto bits_at = [&](const BitsPlace& place, int count) {
+        return int(block[place.byte]) >> place.shift & ((1 << count) - 1);
+    };
+    const auto f16_at = [&](int place) {
+        return from_f16(*reinterpret_cast<const uint16_t*>(block + place));
+    };
+    int q = bits_at(low_bits_at(layout, row, group, k), layout.low_bits);
+    if (layout.high_bits > 0)
+        q |= bits_at(high_bits_at(layout, row, group, k), layout.high_bits) << layout.low_bits;
+    const int sign = layout.has_least() ? 0 : 1 << (layout.bits() - 1);
+    const float value = float((q ^ sign) - sign);
+
+    const int at = scale_place(layout, row, group);
+    const float scale = f16_at(at);
+    const std::byte* of_row = block + row_scales_place(layout, row);
+    switch (layout.scales) {
+        case Scales::of_groups:
+            return scale * value;
+        case Scales::leasts_of_groups:
+            return scale * value - f16_at(at + kLeastBytes);
+        case Scales::six_bits: {
+            const SixBits whole(*reinterpret_cast<const uint4*>(of_row), group >= 4);
+            return (scale * exact_byte<0>(whole.scales, group % 4)) * value -
+                   f16_at(at + 2) * exact_byte<0>(whole.leasts, group % 4);
+        }
+        case Scales::of_halves:
+            return (scale * float(int8_t(of_row[group * 2 + k / kScaled]))) * value;
+    }
+    return 0;
+}
+
 __device__ float element(const Table& table, int index, int col) {
     const int row = table.order.place(index);
     if (table.type == DType::F32)
@@ -27,15 +63,7 @@ __device__ float element(const Table& table, int index, int col) {
             reinterpret_cast<const uint16_t*>(table.data)[float_place(row, col, table.cols)];
         return table.type == DType::F16 ? from_f16(bits) : __uint_as_float(unsigned(bits) << 16);
     }
-    const int group = col / kGroup, k = col % kGroup;
-    const std::byte* block = table.data + quant_block_place(table.type, row, group, table.cols);
-    const float scale =
-        from_f16(*reinterpret_cast<const uint16_t*>(block + scale_place(table.type, row, group)));
-    if (table.type == DType::Q8_0)
-        return scale * float(reinterpret_cast<const int8_t*>(block)[q8_place(row, group, k)]);
-    const int byte = int(reinterpret_cast<const uint8_t*>(block)[q4_place(row, group, k)]);
-    const int nibble = row % kTileRows < 8 ? byte & 15 : byte >> 4;
-    return scale * float((nibble ^ 8) - 8);  // the sign of four bits
+    return quant_element(table, row, col);
 }
 
 // A block a row. It is written where its token is of this part of the table; rows that are only

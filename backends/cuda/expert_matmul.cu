@@ -63,21 +63,29 @@ struct PackedPlaces {
 // it has come from the lanes that read those.
 template <int tiles>
 struct QuantPlaces {
+    const QuantTask& task;
     int rows[tiles];
 
-    __device__ explicit QuantPlaces(const TilePlaces& tile) {
+    __device__ QuantPlaces(const QuantTask& task, const TilePlaces& tile) : task(task) {
 #pragma unroll
         for (int n = 0; n < tiles; ++n)
             rows[n] = tile.row_of(n * kTokenTile + int(threadIdx.x) / 4);
     }
-    __device__ Columns columns(const QuantTask& task, int n, int group) const {
+    template <bool with_sums>
+    __device__ Columns columns(int n, int group) const {
         const int t = int(threadIdx.x) % 4;
         const unsigned* block = reinterpret_cast<const unsigned*>(
             task.x + size_t(rows[n]) * task.x_stride + size_t(group) * sizeof(BlockI8G32));
-        const float scale = __uint_as_float(__ldg(block));
-        return {make_uint2(__ldg(block + kStepWord + t), __ldg(block + kStepWord + 4 + t)),
-                make_float2(__shfl_sync(kAllLanes, scale, t * 8),
-                            __shfl_sync(kAllLanes, scale, t * 8 + 4))};
+        const auto of_sums = [&](float value) {
+            return make_float2(__shfl_sync(kAllLanes, value, t * 8),
+                               __shfl_sync(kAllLanes, value, t * 8 + 4));
+        };
+        Columns columns = {
+            make_uint2(__ldg(block + kStepWord + t), __ldg(block + kStepWord + 4 + t)),
+            of_sums(__uint_as_float(__ldg(block))),
+            {}};
+        if constexpr (with_sums) columns.sums = of_sums(sum_of_halves(__ldg(block + kSumsWord)));
+        return columns;
     }
 };
 
@@ -93,12 +101,12 @@ __global__ void __launch_bounds__(32) expert_float_kernel(FloatTask task, Expert
 template <class Format, int tiles>
 __global__ void __launch_bounds__(32)
     expert_quant_kernel(QuantTask task, MatmulOutput output, ExpertTask experts) {
-    __shared__ Ring<kQuantStepsAhead, Format::kWords + 1> ring;
+    __shared__ QuantRing<Format, kGroupsAhead> ring;
     const TilePlaces tile(experts, int(blockIdx.y), 0);
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     float total[tiles][4] = {};
-    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(tile));
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(task, tile));
     const MatmulOutput to = tile.output(output);
 #pragma unroll
     for (int n = 0; n < tiles; ++n) to.put_tile(n, int(blockIdx.x), total[n]);
@@ -168,15 +176,15 @@ void launch_packed(const ExpertStack& stack, const uint2* packed, const float* s
 }
 
 template <class Format>
-void launch_quantised(const ExpertStack& stack, const Tensor& x, const char* name) {
+void launch_quantised(const ExpertStack& stack, const Tensor& x) {
     const QuantTask task{nullptr,
                          row<const std::byte>(x, 0),
                          size_bytes(x.dtype, size_t(x.row_stride)),
                          nullptr,
                          x.rows,
                          x.cols / kGroup};
-    launch(quant_kernel_of<Format>(token_tiles(stack.most)), stack.grid(kTileRows, 1, name), task,
-           stack.output, stack.task);
+    launch(quant_kernel_of<Format>(token_tiles(stack.most)),
+           stack.grid(kTileRows, 1, Format::kExperts), task, stack.output, stack.task);
 }
 
 }  // namespace
@@ -221,8 +229,8 @@ void CudaBackend::multiply_experts(const ExpertStack& stack, MatmulColumns& colu
             execute(Copy{columns.quantised, x});
         }
         const Tensor& steps = columns.quantised ? columns.quantised : x;
-        return type == DType::Q8_0 ? launch_quantised<Q8>(stack, steps, "expert_matmul_q8_0")
-                                   : launch_quantised<Q4>(stack, steps, "expert_matmul_q4_0");
+        return with_format(type,
+                           [&](auto format) { launch_quantised<decltype(format)>(stack, steps); });
     }
     uint2* packed = reinterpret_cast<uint2*>(place_columns_);
     const bool f16 = type == DType::F16;

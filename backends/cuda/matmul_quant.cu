@@ -1,7 +1,5 @@
 // Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
 // are exact integers, so only the sum over groups has an order, that of core/quant.h.
-#include <cassert>
-
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/quant_product.cuh"
@@ -29,9 +27,9 @@ __global__ void pack_columns_kernel(std::byte* packed, const std::byte* x, size_
     const uint32_t* words = reinterpret_cast<const uint32_t*>(from);
     const int lane = column * 4 + word % 4;
     reinterpret_cast<uint32_t*>(to)[lane * 2 + word / 4] = here ? words[kStepWord + word] : 0;
-    if (word == 0)
-        reinterpret_cast<float*>(to + kTokenTile * kGroup)[column] =
-            here ? __uint_as_float(words[0]) : 0.0f;
+    float* scale = packed_scale(to, column);
+    if (word == 0) scale[0] = here ? __uint_as_float(words[0]) : 0.0f;
+    if (word == 1) scale[kPackedSum] = here ? sum_of_halves(words[kSumsWord]) : 0.0f;
 }
 
 // A block a token, as pack_columns_kernel packs its quantised row.
@@ -45,16 +43,19 @@ __global__ void pack_normed_kernel(std::byte* packed, NormedRows rows, int group
         std::byte* to = packed_group(packed, token / kTokenTile, group, groups);
         const float value = here ? rows.value(token, group * kGroup + lane, factor) : 0.0f;
         int8_t* steps = reinterpret_cast<int8_t*>(to) + (column * 4 + word % 4) * 8 + word / 4 * 4;
-        float* scales = reinterpret_cast<float*>(to + kTokenTile * kGroup);
-        steps[lane % 4] = int8_t(quantise_group(scales + column, value));
+        float* scale = packed_scale(to, column);
+        const int step = quantise_group(scale, value), half = sum_of_scaled(step);
+        const int sum = half + __shfl_xor_sync(kAllLanes, half, kScaled);
+        steps[lane % 4] = int8_t(step);
+        if (lane == 0) scale[kPackedSum] = float(sum);
     }
 }
 
 template <class Format, int tiles>
 __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task, MatmulOutput output) {
-    __shared__ Ring<kQuantStepsAhead, Format::kWords + 1> ring;
+    __shared__ QuantRing<Format, kGroupsAhead> ring;
     float total[tiles][4] = {};
-    multiply_rows<Format>(total, ring, task, int(blockIdx.x), TokensInOrder<tiles>());
+    multiply_rows<Format>(total, ring, task, int(blockIdx.x), TokensInOrder<tiles>{task});
 #pragma unroll
     for (int n = 0; n < tiles; ++n) output.put_tile(n, int(blockIdx.x), total[n]);
 }
@@ -63,12 +64,12 @@ __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task, MatmulOutp
 template <class Format, int tiles>
 __global__ void __launch_bounds__(kGatedWarps * 32, 3)
     gated_kernel(QuantTask task, ActivationView out) {
-    __shared__ Ring<kQuantStepsAhead / 2, Format::kWords + 1> rings[kGatedWarps];
+    __shared__ QuantRing<Format, kGroupsAhead / 2> rings[kGatedWarps];
     __shared__ SharedArray<float, kTokenTile * kGroup> gated;
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     float total[tiles][4] = {};
     multiply_rows<Format>(total, rings[warp], task, int(blockIdx.x) * kGatedWarps + warp,
-                          TokensInOrder<tiles>());
+                          TokensInOrder<tiles>{task});
 #pragma unroll
     for (int n = 0; n < tiles; ++n) {
         for (int i = 0; i < 2; ++i)
@@ -83,26 +84,26 @@ __global__ void __launch_bounds__(kGatedWarps * 32, 3)
     }
 }
 
-template <class Format>
-auto kernel_of(int tiles) {
-    return with_token_tiles(tiles, [](auto count) { return multiply_kernel<Format, count.value>; });
-}
-template <class Format>
-auto gated_kernel_of(int tiles) {
-    return with_token_tiles(tiles, [](auto count) { return gated_kernel<Format, count.value>; });
-}
-
-struct QuantKernels {
-    decltype(kernel_of<Q8>(1)) matmul;
-    decltype(gated_kernel_of<Q8>(1)) gated;
-    const char *matmul_name, *gated_name;
+template <class Kernel>
+struct NamedKernel {
+    Kernel kernel;
+    const char* name;
 };
-QuantKernels kernels_of(DType type, int tiles) {
-    if (type == DType::Q8_0)
-        return {kernel_of<Q8>(tiles), gated_kernel_of<Q8>(tiles), "matmul_q8_0",
-                "matmul_swiglu_q8_0"};
-    assert(type == DType::Q4_0);
-    return {kernel_of<Q4>(tiles), gated_kernel_of<Q4>(tiles), "matmul_q4_0", "matmul_swiglu_q4_0"};
+auto kernel_of(DType type, int tiles) {
+    return with_format(type, [&](auto format) {
+        using Format = decltype(format);
+        return with_token_tiles(tiles, [](auto count) {
+            return NamedKernel{multiply_kernel<Format, count.value>, Format::kMatmul};
+        });
+    });
+}
+auto gated_kernel_of(DType type, int tiles) {
+    return with_format(type, [&](auto format) {
+        using Format = decltype(format);
+        return with_token_tiles(tiles, [](auto count) {
+            return NamedKernel{gated_kernel<Format, count.value>, Format::kGated};
+        });
+    });
 }
 
 }  // namespace
@@ -139,17 +140,14 @@ QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) 
 
 void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                                      const CudaSegment& w) {
-    const QuantKernels kernels = kernels_of(w.place.dtype, token_tiles(columns.x.rows));
-    launch(
-        kernels.matmul,
-        {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), *queue_, kernels.matmul_name},
-        quant_task(columns, w), output);
+    const auto [kernel, name] = kernel_of(w.place.dtype, token_tiles(columns.x.rows));
+    launch(kernel, {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), *queue_, name},
+           quant_task(columns, w), output);
 }
 
 void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
-    const QuantKernels kernels = kernels_of(w.place.dtype, token_tiles(columns.x.rows));
-    launch(kernels.gated,
-           {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_, kernels.gated_name},
+    const auto [kernel, name] = gated_kernel_of(w.place.dtype, token_tiles(columns.x.rows));
+    launch(kernel, {dim3(unsigned(out.cols / kGroup)), dim3(kGatedWarps * 32), *queue_, name},
            quant_task(columns, w), out);
 }
 

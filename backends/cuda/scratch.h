@@ -10,9 +10,9 @@
 namespace aerie::cuda {
 
 // Packed activations of 8 tokens, as their matmuls read them.
-constexpr size_t kQuantColumnBytes = kTokenTile * (kGroup + sizeof(float));  // a group
-constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;    // 16 elements
-constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);                 // before the latter
+constexpr size_t kQuantColumnBytes = kTokenTile * (kGroup + 2 * sizeof(float));  // a group
+constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;        // 16 elements
+constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);  // before the latter
 
 // Slices of a row of logits, each with its best candidates.
 constexpr int kSliceIds = 4096;

@@ -46,5 +46,7 @@ struct PackRows {
     RowOrder order;
 };
 void pack_rows(const PackRows& task, Queue& queue);
+// Whether it makes rows of one type of those of another; where it does not, the host does.
+bool packs_rows(DType from, DType to);
 
 }  // namespace aerie::cuda

@@ -14,14 +14,18 @@ BitsRun run(const std::string& device, DType type) {
     return run_for_bits(model);
 }
 
-class SameBits : public testing::TestWithParam<DType> {};
+class SameBits : public testing::TestWithParam<DType> {
+    void SetUp() override { skip_unless_stored(GetParam()); }
+};
 
 TEST_P(SameBits, AsTheCpu) {
     if (test_device() == "cpu") GTEST_SKIP() << "SKIPPED: $AERIE_TEST_DEVICE names no other device";
     EXPECT_EQ(bits_finding(run("cpu", GetParam()), run(test_device(), GetParam())), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(DType::Q8_0, DType::Q4_0),
+INSTANTIATE_TEST_SUITE_P(Types, SameBits,
+                         testing::Values(DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q5_K,
+                                         DType::Q6_K),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace

@@ -1,5 +1,8 @@
 // Quantised weights as files hold them, in every type that a device stores: the bits of their
 // definition (core/quant.h).
+#include <cstring>
+
+#include "core/pack_blocks.h"
 #include "ops/device_test.h"
 #include "reference/quantised.h"
 
@@ -91,6 +94,55 @@ TEST_P(BlockTypesTest, RowsAreFound) {
             std::vector<float> want(size_t(blocks.cols));
             unpack(want.data(), blocks.row(row), type, want.size());
             ASSERT_TRUE(same_bits(download(found)[0], want.data(), blocks.cols)) << row;
+        }
+    });
+}
+
+// Floats are packed as core/pack_blocks.h does, wherever that is done.
+TEST_P(BlockTypesTest, FloatsBecomeTheSameBlocks) {
+    for_types([&](DType type) {
+        if (!can_pack(type)) return;
+        const Matrix values = random_matrix(21, 512, 8, 0.1f);
+        Blocks blocks = {type, values.rows, values.cols, {}};
+        blocks.data.resize(size_t(values.rows) * blocks.row_bytes());
+        pack(blocks.data.data(), values.data.data(), type, values.data.size());
+        const Matrix x = random_matrix(2, values.cols, 9);
+        const Matrix got = multiply(x, *upload_weight(values, type));
+        EXPECT_TRUE(same_bits(got, quantised_matmul(x, blocks)));
+    });
+}
+
+// Gate and up may lie as a backend likes, and a norm may leave its result in another form.
+TEST_P(BlockTypesTest, GateAndUpHaveTheBitsOfTheirProducts) {
+    constexpr int kOutputs = 64, kCols = 512;
+    const Array norm = upload(random_matrix(1, kCols, 10));
+    for_types([&](DType type) {
+        const Blocks blocks = random_blocks(type, 2 * kOutputs, kCols, 11);
+        const auto plain = upload_blocks(blocks);
+        const auto half = [&](int first) {
+            return WeightBlock{type, type, blocks.row(first), kOutputs, kCols};
+        };
+        const auto paired =
+            backend_->upload_weight(std::vector{half(0), half(kOutputs)}, WeightUse::gated);
+        for (int rows : {1, 8, 9, 17, 40}) {
+            const Array x = upload(random_matrix(rows, kCols, 12));
+            const Array a = poisoned_activations(rows, kCols),
+                        b = poisoned_activations(rows, kCols);
+            const Array products = poisoned(rows, 2 * kOutputs);
+            const Array want = poisoned(rows, kOutputs), got = poisoned(rows, kOutputs);
+            const Array groups = poisoned_activations(rows, kOutputs);
+            backend_->run(RmsNorm{a, x, norm, 1e-5f});
+            backend_->run(Matmul{products, a, *plain});
+            backend_->run(Swiglu{want, products});
+            backend_->run(RmsNorm{b, x, norm, 1e-5f, {paired.get()}});
+            backend_->run(MatmulSwiglu{groups, products, b, *paired});
+            backend_->run(MatmulSwiglu{got, products, a, *paired});
+            ASSERT_TRUE(same_bits(download(got), download(want))) << rows;
+            const auto expected = packed_groups(download(want), pack_i8g32);
+            const auto found = download_activations(groups);
+            ASSERT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(found[0])),
+                      0)
+                << rows;
         }
     });
 }

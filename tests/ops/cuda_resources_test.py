@@ -14,7 +14,7 @@ SKIPPED = 77  # as CTest is told
 
 
 def kernel_name(mangled):
-    """embed_kernel, or multiply_kernel<Q8, 4>: the part of a mangled name that people look for."""
+    """embed_kernel, or multiply_kernel<Q8_0, 4>: the part of a mangled name that people look for."""
     found = [mangled]
     for digits in re.finditer(r"\d+", mangled):
         for first in range(digits.start(), digits.end()):  # a hash before it may end in digits

@@ -125,29 +125,32 @@ TEST_P(ExpertMatmulTest, StacksOfSeveralTypes) {
 
 // Blocks as a file holds them.
 TEST_P(ExpertMatmulTest, BlocksOfAFile) {
-    if (!backend_->stores(DType::Q6_K)) GTEST_SKIP() << "SKIPPED: does not store q6_k";
-    const int cols = 512, experts = 4, outputs = 17;
-    const Blocks file = random_blocks(DType::Q6_K, experts * outputs, cols, 16);
-    std::vector<WeightBlock> blocks;
-    std::vector<std::unique_ptr<Weight>> apart;
-    for (int e = 0; e < experts; ++e) {
-        blocks.push_back({DType::Q6_K, DType::Q6_K, file.row(e * outputs), outputs, cols});
-        apart.push_back(backend_->upload_weight({&blocks.back(), 1}));
-    }
-    const auto all = backend_->upload_weight(blocks, WeightUse::experts);
-    const Array x = upload(random_matrix(20, cols, 10), DType::I8G32);
-    const RoutedRows places = route(upload(random_matrix(20, experts, 11)), 2);
-    const Array out = poisoned(40, outputs);
-    backend_->run(ExpertMatmul{out, x, *all, places.routing()});
-    const Matrix got = download(out);
-    const Indices ids = download_indices(places.ids);
-    for (int e = 0; e < experts; ++e) {
-        const Array own = poisoned(20, outputs);
-        backend_->run(Matmul{own, x, *apart[size_t(e)]});
-        const Matrix want = download(own);
-        for (int place = 0; place < 40; ++place) {
-            if (ids.data[size_t(place)] != e) continue;
-            ASSERT_TRUE(same_bits(got[place], want[place / 2], outputs)) << place;
+    for (DType type : {DType::Q4_K, DType::Q5_1, DType::Q6_K}) {
+        if (!backend_->stores(type)) continue;
+        SCOPED_TRACE(name(type));
+        const int cols = 512, experts = 4, outputs = 17;
+        const Blocks file = random_blocks(type, experts * outputs, cols, 16);
+        std::vector<WeightBlock> blocks;
+        std::vector<std::unique_ptr<Weight>> apart;
+        for (int e = 0; e < experts; ++e) {
+            blocks.push_back({type, type, file.row(e * outputs), outputs, cols});
+            apart.push_back(backend_->upload_weight({&blocks.back(), 1}));
+        }
+        const auto all = backend_->upload_weight(blocks, WeightUse::experts);
+        const Array x = upload(random_matrix(20, cols, 10), DType::I8G32);
+        const RoutedRows places = route(upload(random_matrix(20, experts, 11)), 2);
+        const Array out = poisoned(40, outputs);
+        backend_->run(ExpertMatmul{out, x, *all, places.routing()});
+        const Matrix got = download(out);
+        const Indices ids = download_indices(places.ids);
+        for (int e = 0; e < experts; ++e) {
+            const Array own = poisoned(20, outputs);
+            backend_->run(Matmul{own, x, *apart[size_t(e)]});
+            const Matrix want = download(own);
+            for (int place = 0; place < 40; ++place) {
+                if (ids.data[size_t(place)] != e) continue;
+                ASSERT_TRUE(same_bits(got[place], want[place / 2], outputs)) << place;
+            }
         }
     }
 }

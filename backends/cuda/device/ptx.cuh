@@ -46,6 +46,24 @@ __device__ inline void wait_for_copies() {
 // c [16, 8] += a [16, K] * b [K, 8] by a whole warp; K is 32 bytes. With g = lane / 4 and
 // t = lane % 4, a lane holds of a: words t of rows g and g + 8, then words t + 4 of both; of b:
 // words t and t + 4 of column g; of c: columns 2 t and 2 t + 1 of row g, then of row g + 8.
+// The first half of it, or with words t + 4 the second: K is 16 bytes.
+__device__ inline void mma_s8_half(int (&c)[4], unsigned a_low, unsigned a_high, unsigned b) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a_low), "r"(a_high), "r"(b));
+#else
+    const auto quarter = [&](int& c0, int& c1, unsigned a_word) {
+        asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+            : "+r"(c0), "+r"(c1)
+            : "r"(a_word), "r"(b));
+    };
+    quarter(c[0], c[1], a_low);
+    quarter(c[2], c[3], a_high);
+#endif
+}
+
 __device__ inline void mma_s8(int (&c)[4], uint4 a, uint2 b) {
 #if __CUDA_ARCH__ >= 800
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -53,15 +71,8 @@ __device__ inline void mma_s8(int (&c)[4], uint4 a, uint2 b) {
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 #else
-    const auto quarter = [](int& c0, int& c1, unsigned a_word, unsigned b_word) {
-        asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-            : "+r"(c0), "+r"(c1)
-            : "r"(a_word), "r"(b_word));
-    };
-    quarter(c[0], c[1], a.x, b.x);
-    quarter(c[0], c[1], a.z, b.y);
-    quarter(c[2], c[3], a.y, b.x);
-    quarter(c[2], c[3], a.w, b.y);
+    mma_s8_half(c, a.x, a.y, b.x);
+    mma_s8_half(c, a.z, a.w, b.y);
 #endif
 }
 

@@ -3,19 +3,31 @@
 #pragma once
 
 #include "core/quant.h"
+#include "cuda/device/quant_format.cuh"
 #include "cuda/device/stream.cuh"
 #include "cuda/scratch.h"
 
 namespace aerie::cuda {
 
-constexpr int kQuantStepsAhead = 8;
-constexpr int kStepWord = int(offsetof(BlockI8G32, q)) / 4;     // where steps begin
-constexpr int kPartSteps = kSumPart / (kGroup * kBlockGroups);  // of a part of the sum
+constexpr int kGroupsAhead = 32;
+constexpr int kStepWord = int(offsetof(BlockI8G32, q)) / 4;  // where steps begin
+constexpr int kSumsWord = int(offsetof(BlockI8G32, sums)) / 4;
 
-// A group of 8 tokens in scratch: 8 bytes a lane, then the scales of the tokens.
+// A ring for so many groups of weights.
+template <class Format, int groups_ahead>
+using QuantRing = Ring<groups_ahead / Format::kLayout.groups, Format::kLayout.words()>;
+
+// A group of 8 tokens in scratch: 8 bytes a lane, then for each two tokens their scales and the
+// sums of their steps.
 __device__ inline std::byte* packed_group(std::byte* packed, int token_tile, int group,
                                           int groups) {
     return packed + (size_t(token_tile) * size_t(groups) + size_t(group)) * kQuantColumnBytes;
+}
+
+// The scale of one of the tokens, and so many floats further the sum of its steps.
+constexpr int kPackedSum = 2;
+__device__ inline float* packed_scale(std::byte* group, int column) {
+    return reinterpret_cast<float*>(group + kTokenTile * kGroup) + column / 2 * 4 + column % 2;
 }
 
 struct QuantTask {
@@ -26,77 +38,118 @@ struct QuantTask {
     int tokens, groups;
 };
 
-// What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns.
+// Of the word of BlockI8G32 that holds the sums of both halves.
+__device__ inline float sum_of_halves(unsigned sums) {
+    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits));
+}
+
+// What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns; with
+// least values also the sums of their steps.
 struct Columns {
     uint2 steps;
-    float2 scales;
+    float2 scales, sums;
 };
 
-__device__ inline Columns packed_columns(const QuantTask& task, int token_tile, int group) {
-    const int lane = int(threadIdx.x) % 32;
-    const std::byte* from = packed_group(task.packed, token_tile, group, task.groups);
-    return {__ldg(reinterpret_cast<const uint2*>(from) + lane),
-            __ldg(reinterpret_cast<const float2*>(from + kTokenTile * kGroup) + lane % 4)};
-}
-
-// At most 8 tokens as they come: packing them would take a launch of its own.
-__device__ inline Columns plain_columns(const QuantTask& task, int group) {
-    const int token = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
-    const auto word = [&](int of_token, int index) {
-        if (of_token >= task.tokens) return 0u;
-        const std::byte* block =
-            task.x + size_t(of_token) * task.x_stride + size_t(group) * sizeof(BlockI8G32);
-        return __ldg(reinterpret_cast<const unsigned*>(block) + index);
-    };
-    return {make_uint2(word(token, kStepWord + t), word(token, kStepWord + 4 + t)),
-            make_float2(__uint_as_float(word(2 * t, 0)), __uint_as_float(word(2 * t + 1, 0)))};
-}
-
-// Tokens that follow each other.
+// Tokens that follow each other, packed.
 template <int tiles>
 struct TokensInOrder {
-    __device__ Columns columns(const QuantTask& task, int n, int group) const {
-        return tiles == 1 ? plain_columns(task, group) : packed_columns(task, n, group);
+    const QuantTask& task;
+
+    template <bool with_sums>
+    __device__ Columns columns(int n, int group) const {
+        const int lane = int(threadIdx.x) % 32;
+        const std::byte* from = packed_group(task.packed, n, group, task.groups);
+        const uint2 steps = __ldg(reinterpret_cast<const uint2*>(from) + lane);
+        const float4* two = reinterpret_cast<const float4*>(from + kTokenTile * kGroup) + lane % 4;
+        if constexpr (with_sums) {
+            const float4 all = __ldg(two);
+            return {steps, make_float2(all.x, all.y), make_float2(all.z, all.w)};
+        } else {
+            return {steps, __ldg(reinterpret_cast<const float2*>(two)), {}};
+        }
     }
 };
 
-// How a lane finds its part of a group's 16 x 32 steps, and what they are multiples of.
-struct Q8 {
-    static constexpr DType kType = DType::Q8_0;
-    static constexpr int kWords = 4;  // of 16 bytes a lane, without the scales
-    static constexpr int kShift = 0;
+// At most 8 tokens as they come: packing them would take a launch of its own. Beyond the last one
+// it is read again, and nobody takes the sums.
+template <>
+struct TokensInOrder<1> {
+    const std::byte *steps, *first, *second;  // of a lane in group 0
 
-    __device__ static uint4 steps(const uint4 (&words)[kWords], int group) { return words[group]; }
-};
-struct Q4 {
-    static constexpr DType kType = DType::Q4_0;
-    static constexpr int kWords = 2;
-    static constexpr int kShift = 4;  // steps are unpacked as 16 times their value
-
-    __device__ static uint4 steps(const uint4 (&words)[kWords], int group) {
-        constexpr unsigned kHigh = 0xf0f0f0f0u;
-        const uint4 pair = words[group / 2];
-        const unsigned a = group % 2 ? pair.z : pair.x, b = group % 2 ? pair.w : pair.y;
-        return make_uint4(a << 4 & kHigh, a & kHigh, b << 4 & kHigh, b & kHigh);
+    __device__ explicit TokensInOrder(const QuantTask& task) {
+        const int lane = int(threadIdx.x) % 32;
+        const auto row = [&](int token) {
+            return task.x + size_t(min(token, task.tokens - 1)) * task.x_stride;
+        };
+        steps = row(lane / 4) + offsetof(BlockI8G32, q) + lane % 4 * 4;
+        first = row(lane % 4 * 2);
+        second = row(lane % 4 * 2 + 1);
+    }
+    template <bool with_sums>
+    __device__ Columns columns(int n, int group) const {
+        const size_t at = size_t(group) * sizeof(BlockI8G32);
+        const auto word = [&](const std::byte* from) {
+            return __ldg(reinterpret_cast<const unsigned*>(from + at));
+        };
+        const uint2 both = make_uint2(word(steps), word(steps + kScaled));
+        if constexpr (with_sums) {
+            const auto head = [&](const std::byte* from) {
+                return __ldg(reinterpret_cast<const uint2*>(from + at));
+            };
+            const uint2 a = head(first), b = head(second);
+            return {both, make_float2(__uint_as_float(a.x), __uint_as_float(b.x)),
+                    make_float2(sum_of_halves(a.y), sum_of_halves(b.y))};
+        } else {
+            return {
+                both, make_float2(__uint_as_float(word(first)), __uint_as_float(word(second))), {}};
+        }
     }
 };
 
-__device__ inline unsigned component(const uint4& word, int i) {
-    return i == 0 ? word.x : i == 1 ? word.y : i == 2 ? word.z : word.w;
+// Dot products of the four sums that a lane holds, times the whole scales.
+template <class Format>
+__device__ inline void multiply_group(float (&dots)[4], const uint4& steps, const uint2& columns,
+                                      const GroupScales& scales) {
+    constexpr Scales kScales = Format::kLayout.scales;
+    if constexpr (kScales == Scales::six_bits) {
+        int dot[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        mma_s8(dot, steps, columns);
+        for (int i = 0; i < 4; ++i)
+            dots[i] = exact(dot[i]) * (i < 2 ? scales.whole[0].x : scales.whole[0].y);
+    } else if constexpr (kScales == Scales::of_halves) {
+        int first[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        int second[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        mma_s8_half(first, steps.x, steps.y, columns.x);
+        mma_s8_half(second, steps.z, steps.w, columns.y);
+        for (int i = 0; i < 4; ++i)
+            dots[i] = exact(first[i]) * (i < 2 ? scales.whole[0].x : scales.whole[0].y) +
+                      exact(second[i]) * (i < 2 ? scales.whole[1].x : scales.whole[1].y);
+    } else {
+        int dot[4] = {0, 0, 0, 0};
+        mma_s8(dot, steps, columns);
+        for (int i = 0; i < 4; ++i) dots[i] = float(dot[i] >> Format::kShift);
+    }
 }
 
 // Adds the products of one group and 8 tokens.
 template <class Format>
-__device__ inline void add_group(float (&total)[4], uint4 steps, unsigned scales,
+__device__ inline void add_group(float (&total)[4], const uint4& steps, const GroupScales& scales,
                                  const Columns& columns) {
-    const float2 x_scale = columns.scales;
-    int dot[4] = {0, 0, 0, 0};
-    mma_s8(dot, steps, columns.steps);
-    const float low = from_f16(uint16_t(scales)), high = from_f16(uint16_t(scales >> 16));
-    total[0] = total[0] + float(dot[0] >> Format::kShift) * (low * x_scale.x);
-    total[1] = total[1] + float(dot[1] >> Format::kShift) * (low * x_scale.y);
-    total[2] = total[2] + float(dot[2] >> Format::kShift) * (high * x_scale.x);
-    total[3] = total[3] + float(dot[3] >> Format::kShift) * (high * x_scale.y);
+    constexpr QuantLayout kLayout = Format::kLayout;
+    float dots[4];
+    multiply_group<Format>(dots, steps, columns.steps, scales);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float x = i % 2 ? columns.scales.y : columns.scales.x;
+        float term = dots[i] * ((i < 2 ? scales.scale.x : scales.scale.y) * x);
+        if constexpr (kLayout.has_least()) {
+            float sum = i % 2 ? columns.sums.y : columns.sums.x;
+            if constexpr (kLayout.scales == Scales::six_bits)
+                sum = sum * (i < 2 ? scales.whole_least.x : scales.whole_least.y);
+            term = term - sum * ((i < 2 ? scales.least.x : scales.least.y) * x);
+        }
+        total[i] = total[i] + term;
+    }
 }
 
 // Adds a part of the sum; the next one begins.
@@ -111,36 +164,38 @@ __device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4
 }
 
 // One warp: 16 rows, `tiles` times 8 tokens.
-template <class Format, int tiles, int steps_ahead, class Tokens>
-__device__ void multiply_rows(float (&total)[tiles][4], Ring<steps_ahead, Format::kWords + 1>& ring,
-                              const QuantTask& task, int row_tile, const Tokens& tokens) {
-    constexpr int kWords = Format::kWords;
-    constexpr int kBlockWords = int(quant_block_bytes(Format::kType) / sizeof(uint4));
+template <class Format, int tiles, class LaneRing, class Tokens>
+__device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const QuantTask& task,
+                              int row_tile, const Tokens& tokens) {
+    constexpr QuantLayout kLayout = Format::kLayout;
+    constexpr int kGroups = kLayout.groups, kBlockWords = kLayout.bytes() / int(sizeof(uint4));
+    constexpr int kPartSteps = kSumPart / (kGroup * kGroups);
+    constexpr bool kIsWhole = unit_elements(Format::kType) == kGroup * kGroups;
     const int lane = int(threadIdx.x) % 32;
-    const int steps = tiles_of(task.groups, kBlockGroups);
+    const int steps = tiles_of(task.groups, kGroups);
     const uint4* weight = task.weight + size_t(row_tile) * size_t(steps) * kBlockWords;
     const auto start = [&](int place, int step) {
         const uint4* block = weight + size_t(step) * kBlockWords;
 #pragma unroll
-        for (int i = 0; i < kWords; ++i)
-            copy_async(ring.space, place + i * 32, block + i * 32 + lane);
-        copy_async(ring.space, place + kWords * 32, block + kWords * 32 + lane / 4);
+        for (int i = 0; i < kLayout.words(); ++i)
+            copy_async(ring.space, place + i * 32, block + kLayout.word_at(i, lane));
     };
     float part[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
         if (step % kPartSteps == 0) end_part(total, part);
-        uint4 words[kWords];
+        uint4 words[kLayout.words()];
 #pragma unroll
-        for (int i = 0; i < kWords; ++i) words[i] = ring.space[place + i * 32];
-        const uint4 scales = ring.space[place + kWords * 32];
+        for (int i = 0; i < kLayout.words(); ++i) words[i] = ring.space[place + i * 32];
 #pragma unroll
-        for (int i = 0; i < kBlockGroups; ++i) {
-            const int group = step * kBlockGroups + i;
-            if (group >= task.groups) break;
+        for (int i = 0; i < kGroups; ++i) {
+            const int group = step * kGroups + i;
+            if (!kIsWhole && group >= task.groups) break;
+            const uint4 group_steps = Format::steps(words, i);
+            const GroupScales scales = Format::scales(words, i);
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
-                add_group<Format>(part[n], Format::steps(words, i), component(scales, i),
-                                  tokens.columns(task, n, group));
+                add_group<Format>(part[n], group_steps, scales,
+                                  tokens.template columns<kLayout.has_least()>(n, group));
         }
     });
     end_part(total, part);

@@ -63,6 +63,18 @@ inline float __uint_as_float(unsigned bits) {
 inline unsigned __float_as_uint(float value) {
     return std::bit_cast<unsigned>(value);
 }
+// Four of the eight bytes of a and b, chosen by the digits of `which`.
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
+    const uint64_t bytes = uint64_t(b) << 32 | a;
+    unsigned chosen = 0;
+    for (int i = 0; i < 4; ++i)
+        chosen |= unsigned(bytes >> (which >> (4 * i) & 7) * 8 & 0xff) << (8 * i);
+    return chosen;
+}
+// c + two signed halves times the two signed lower bytes.
+inline int __dp2a_lo(int halves, int bytes, int c) {
+    return c + int16_t(halves) * int8_t(bytes) + (halves >> 16) * int8_t(bytes >> 8);
+}
 inline unsigned __umulhi(unsigned a, unsigned b) {
     return unsigned(uint64_t(a) * b >> 32);
 }

@@ -86,6 +86,11 @@ inline void mma_s8(int (&c)[4], uint4 a, uint2 b, simt::Site site = simt::Site::
     meet_for_tile(c, a, b, all_here, site);
 }
 
+inline void mma_s8_half(int (&c)[4], unsigned a_low, unsigned a_high, unsigned b,
+                        simt::Site site = simt::Site::current()) {
+    mma_s8(c, {a_low, a_high, 0, 0}, {b, 0}, site);
+}
+
 inline void mma_f16(float (&c)[4], uint4 a, uint2 b, simt::Site site = simt::Site::current()) {
     const auto all_here = [](void* const* items) {
         multiply_tile<float, 2>(items, [](float* out, unsigned word) {
