@@ -1,8 +1,8 @@
 #version 450
 // Rows of x times a weight. An invocation has one output row and kColumns rows of x; kSplit
-// invocations share the panels of a strip among them. The order of the sum over k depends on
+// invocations share the groups of a strip among them. The order of the sum over k depends on
 // kSplit alone where the weight has floats, and on nothing where it is quantised: products of
-// groups are added one by one, and the sums of kSumPanels of them likewise (core/quant.h).
+// groups are added one by one, and the sums of kSumGroups of them likewise (core/quant.h).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #if defined(FETCH_TOGETHER)
@@ -28,55 +28,54 @@ shared float shares[kMostColumns * kMostSplit * 32u];
 const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;
 
 #if defined(FETCH_TOGETHER)
-const uint kLeastLanes = 4u, kMostFetches = (kPanelX + kLeastLanes - 1u) / kLeastLanes;
-const uint kFetches = (kPanelX + kLanes - 1u) / kLanes;
+const uint kLeastLanes = 4u, kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
+const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
 
 uint fetched[kMostColumns * kMostFetches];
 
-// Before a panel is multiplied; `last` is the last word of it that x has.
-void fetch(uint panel_index, uint last) {
+// Before a group is multiplied; `last` is the last word of it that x has.
+void fetch(uint group, uint last) {
     for (uint c = 0u; c < kColumns; ++c)
         for (uint f = 0u; f < kFetches; ++f)
-            fetched[c * kFetches + f] = x[column_at(c) + panel_index * kPanelX +
+            fetched[c * kFetches + f] = x[column_at(c) + group * kGroupX +
                                           min(f * kLanes + gl_SubgroupInvocationID, last)];
 }
 
-// Word i of what a panel meets in a column.
-uint word_of_x(uint c, uint panel_index, uint i) {
+// Word i of what a group meets in a column.
+uint word_of_x(uint c, uint group, uint i) {
     return subgroupBroadcast(fetched[c * kFetches + i / kLanes], i % kLanes);
 }
 #else
-void fetch(uint panel_index, uint last) {}
+void fetch(uint group, uint last) {}
 
-uint word_of_x(uint c, uint panel_index, uint i) {
-    return x[column_at(c) + panel_index * kPanelX + i];
+uint word_of_x(uint c, uint group, uint i) {
+    return x[column_at(c) + group * kGroupX + i];
 }
 #endif
 
 #if defined(QUANTISED)
+// Of the panel that has the group; groups that come one after the other share them.
+PanelScales scales;
+
 // terms[c]: the product of one group, as it is added to the sum.
-void multiply_panel(inout precise float terms[kMostColumns], uint panel_index, uint panel, uint lane) {
-    fetch(panel_index, kPanelX - 1u);
-    int dots[kMostColumns];
-    for (uint c = 0u; c < kColumns; ++c) dots[c] = 0;
-    for (uint quad = 0u; quad < kPanelQuads; ++quad) {
-        uvec4 words = weight[panel + quad * kStripRows + lane];
-        for (uint j = 0u; j < 4u; ++j) {
-            for (uint c = 0u; c < kColumns; ++c) {
-#if defined(Q8_0)
-                dots[c] += dot_bytes(words[j], word_of_x(c, panel_index, kStepWord + quad * 4u + j));
-#else
-                dots[c] += dot_bytes(low_bytes(words[j]), word_of_x(c, panel_index, kStepWord + j)) +
-                           dot_bytes(low_bytes(words[j] >> 4), word_of_x(c, panel_index, kStepWord + 4u + j));
-#endif
-            }
+void multiply_group(inout precise float terms[kMostColumns], uint group, uint strip, uint lane) {
+    fetch(group, kGroupX - 1u);
+    uint panel = panel_of(strip, group), in_panel = group % kPanelGroups;
+    if (kSplit > 1u || in_panel == 0u) scales = panel_scales(panel, lane);
+    ivec2 dots[kMostColumns];
+    for (uint c = 0u; c < kColumns; ++c) dots[c] = ivec2(0);
+    [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad) {
+        Codes codes = codes_of(panel, in_panel * kGroupQuads + quad, lane);
+        [[unroll]] for (uint step = 0u; step < kQuadSteps; ++step) {
+            uint bytes = bytes_of(codes, step), i = kStepWord + quad * kQuadSteps + step;
+            for (uint c = 0u; c < kColumns; ++c)
+                dots[c][kInHalves ? step / 4u : 0u] += dot_bytes(bytes, word_of_x(c, group, i));
         }
     }
-    float scale = scale_of(panel, lane);
-    for (uint c = 0u; c < kColumns; ++c) {
-        precise float both = scale * uintBitsToFloat(word_of_x(c, panel_index, 0u));
-        terms[c] = float(dots[c]) * both;
-    }
+    ivec2 whole = whole_scales(scales, in_panel);
+    for (uint c = 0u; c < kColumns; ++c)
+        terms[c] = term_of(scales, whole, dots[c], word_of_x(c, group, 0u),
+                           kHasLeast ? word_of_x(c, group, 1u) : 0u);
 }
 
 // The sums of `count` columns come to the totals, and begin anew.
@@ -88,25 +87,15 @@ void add_up(inout precise float totals[kMostColumns], inout precise float sums[k
     }
 }
 #else
-float element(uvec4 words, uint i) {
-#if defined(F32)
-    return uintBitsToFloat(words[i]);
-#elif defined(F16)
-    return half_value(words[i / 2u] >> (i % 2u * 16u) & 0xffffu);
-#else
-    return uintBitsToFloat(words[i / 2u] >> (i % 2u * 16u) << 16);
-#endif
-}
-
-void add_panel(inout precise float sums[kMostColumns], uint panel_index, uint panel, uint lane) {
-    uvec4 words = weight[panel + lane];
-    uint count = min(kPanelElements, p.inner - panel_index * kPanelElements);
-    fetch(panel_index, count - 1u);
+void add_panel(inout precise float sums[kMostColumns], uint panel, uint strip, uint lane) {
+    uvec4 words = weight[strip + panel * kPanelQuads + lane];
+    uint count = min(kPanelElements, p.inner - panel * kPanelElements);
+    fetch(panel, count - 1u);
     for (uint i = 0u; i < kPanelElements; ++i) {
         if (i >= count) break;
         float w = element(words, i);
         for (uint c = 0u; c < kColumns; ++c)
-            sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, panel_index, i));
+            sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, panel, i));
     }
 }
 #endif
@@ -114,26 +103,27 @@ void add_panel(inout precise float sums[kMostColumns], uint panel_index, uint pa
 void main() {
     if (!begin_columns(kColumns)) return;
     uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y;
-    uint row = gl_WorkGroupID.x * kStripRows + lane, panels = panel_quads();
-    uint first_panel = weight_strip() * p.panels * panels;
+    uint row = gl_WorkGroupID.x * kStripRows + lane;
+    uint strip = weight_strip() * p.panels * kPanelQuads;
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
 #if defined(QUANTISED)
     precise float terms[kMostColumns], totals[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) totals[c] = 0.0;
+    uint groups = p.panels * kPanelGroups;
     if (kSplit == 1u) {
-        for (uint i = 0u; i < p.panels; ++i) {
-            if (i % kSumPanels == 0u) add_up(totals, sums, kColumns);
-            multiply_panel(terms, i, first_panel + i * panels, lane);
+        for (uint i = 0u; i < groups; ++i) {
+            if (i % kSumGroups == 0u) add_up(totals, sums, kColumns);
+            multiply_group(terms, i, strip, lane);
             for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
         }
     } else {
-        // Each part has a panel at a time; one adds their terms in the order of the panels. Terms
-        // of panels beyond the end are left out of the sum.
-        for (uint i = 0u; i < p.panels; i += kSplit) {
-            if (i % kSumPanels == 0u) add_up(totals, sums, kOwnColumns);
-            if (i + part < p.panels) {
-                multiply_panel(terms, i + part, first_panel + (i + part) * panels, lane);
+        // Each part has a group at a time; one adds their terms in the order of the groups. Terms
+        // of groups beyond the end are left out of the sum.
+        for (uint i = 0u; i < groups; i += kSplit) {
+            if (i % kSumGroups == 0u) add_up(totals, sums, kOwnColumns);
+            if (i + part < groups) {
+                multiply_group(terms, i + part, strip, lane);
                 for (uint c = 0u; c < kColumns; ++c)
                     shares[(c * kSplit + part) * 32u + lane] = terms[c];
             }
@@ -142,7 +132,7 @@ void main() {
                 uint c = own * kSplit + part;
                 if (c >= kColumns) break;
                 [[dont_unroll]]  // it would cost registers, and most of the time goes elsewhere
-                for (uint j = 0u; j < min(kSplit, p.panels - i); ++j)
+                for (uint j = 0u; j < min(kSplit, groups - i); ++j)
                     sums[own] = sums[own] + shares[(c * kSplit + j) * 32u + lane];
             }
             barrier();
@@ -154,7 +144,7 @@ void main() {
     const uint step = 8u / kPanelElements;
     for (uint i = part * step; i < p.panels; i += kSplit * step)
         for (uint j = i; j < min(i + step, p.panels); ++j)
-            add_panel(sums, j, first_panel + j * panels, lane);
+            add_panel(sums, j, strip, lane);
     if (kSplit > 1u) {
         for (uint c = 0u; c < kColumns; ++c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
         barrier();
