@@ -18,10 +18,14 @@ class SameBits : public testing::TestWithParam<DType> {};
 
 TEST_P(SameBits, AsTheCpu) {
     if (test_device() == "cpu") GTEST_SKIP() << "SKIPPED: $AERIE_TEST_DEVICE names no other device";
+    skip_unless_stored(GetParam());
+    if (IsSkipped()) return;
     EXPECT_EQ(bits_finding(run("cpu", GetParam()), run(test_device(), GetParam())), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, SameBits, testing::Values(DType::Q8_0, DType::Q4_0),
+INSTANTIATE_TEST_SUITE_P(Types, SameBits,
+                         testing::Values(DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q5_K,
+                                         DType::Q6_K),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace
