@@ -22,10 +22,11 @@ float value_of(uint strip, uint lane, uint k) {
     int code = bitfieldExtract(int(bytes_of(codes, step % kQuadSteps)), int(i % 4u * 8u), 8);
     PanelScales scales = panel_scales(panel, lane);
     ivec2 whole = whole_scales(scales, in_panel);
-    precise float scale = scales.scale * float(whole[kInHalves ? i / 16u : 0u]);
+    vec2 steps = steps_of(scales, lane);
+    precise float scale = steps.x * float(whole[kInHalves ? i / 16u : 0u]);
     precise float value = scale * float(code);
     if (kHasLeast) {
-        precise float least = scales.least * float(whole.y);
+        precise float least = steps.y * float(whole.y);
         value = value - least;
     }
     return value;

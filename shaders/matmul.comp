@@ -54,27 +54,49 @@ uint word_of_x(uint c, uint group, uint i) {
 #endif
 
 #if defined(QUANTISED)
-// Of the panel that has the group; groups that come one after the other share them.
-PanelScales scales;
+// Groups that a part has one after the other before the parts meet: few columns wait less often for
+// memory, and read whole scales for several groups at once.
+const uint kMostTurns = 4u;
+const uint kTurns = kSplit == 1u ? 1u : kColumns == 1u ? kMostTurns : kMostColumns / kColumns;
 
-// terms[c]: the product of one group, as it is added to the sum.
-void multiply_group(inout precise float terms[kMostColumns], uint group, uint strip, uint lane) {
+// What is read ahead of them; groups of a panel share their scales.
+Codes codes[kMostTurns * kGroupQuads];
+PanelScales scales[kMostTurns];
+
+uint scales_of(uint turn) {
+    return kPanelGroups > 1u ? 0u : turn;
+}
+
+// No group is beyond the last one.
+uint group_at(uint first, uint turn) {
+    return min(first + turn, p.panels * kPanelGroups - 1u);
+}
+
+void fetch_groups(uint first, uint strip, uint lane) {
+    [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
+        uint group = group_at(first, turn), in_panel = group % kPanelGroups;
+        uint panel = panel_of(strip, group);
+        if (kSplit > 1u ? scales_of(turn) == turn : in_panel == 0u)
+            scales[turn] = panel_scales(panel, lane);
+        [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad)
+            codes[turn * kGroupQuads + quad] = codes_of(panel, in_panel * kGroupQuads + quad, lane);
+    }
+}
+
+// terms[c]: the product of a group that was read ahead, as it is added to the sum.
+void multiply_group(inout precise float terms[kMostColumns], uint group, uint turn, uint lane) {
     fetch(group, kGroupX - 1u);
-    uint panel = panel_of(strip, group), in_panel = group % kPanelGroups;
-    if (kSplit > 1u || in_panel == 0u) scales = panel_scales(panel, lane);
     ivec2 dots[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) dots[c] = ivec2(0);
-    [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad) {
-        Codes codes = codes_of(panel, in_panel * kGroupQuads + quad, lane);
-        [[unroll]] for (uint step = 0u; step < kQuadSteps; ++step) {
-            uint bytes = bytes_of(codes, step), i = kStepWord + quad * kQuadSteps + step;
-            for (uint c = 0u; c < kColumns; ++c)
-                dots[c][kInHalves ? step / 4u : 0u] += dot_bytes(bytes, word_of_x(c, group, i));
-        }
+    [[unroll]] for (uint i = 0u; i < kGroupQuads * kQuadSteps; ++i) {
+        uint bytes = bytes_of(codes[turn * kGroupQuads + i / kQuadSteps], i % kQuadSteps);
+        for (uint c = 0u; c < kColumns; ++c)
+            dots[c][kInHalves ? i / 4u : 0u] += dot_bytes(bytes, word_of_x(c, group, kStepWord + i));
     }
-    ivec2 whole = whole_scales(scales, in_panel);
+    ivec2 whole = whole_scales(scales[scales_of(turn)], group % kPanelGroups);
+    vec2 steps = steps_of(scales[scales_of(turn)], lane);
     for (uint c = 0u; c < kColumns; ++c)
-        terms[c] = term_of(scales, whole, dots[c], word_of_x(c, group, 0u),
+        terms[c] = term_of(steps, whole, dots[c], word_of_x(c, group, 0u),
                            kHasLeast ? word_of_x(c, group, 1u) : 0u);
 }
 
@@ -114,26 +136,33 @@ void main() {
     if (kSplit == 1u) {
         for (uint i = 0u; i < groups; ++i) {
             if (i % kSumGroups == 0u) add_up(totals, sums, kColumns);
-            multiply_group(terms, i, strip, lane);
+            fetch_groups(i, strip, lane);
+            multiply_group(terms, i, 0u, lane);
             for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
         }
     } else {
-        // Each part has a group at a time; one adds their terms in the order of the groups. Terms
-        // of groups beyond the end are left out of the sum.
-        for (uint i = 0u; i < groups; i += kSplit) {
+        // Each part has kTurns groups at a time; one adds their terms in the order of the groups,
+        // while those that come next are on their way. In the place of groups beyond the end it
+        // adds what changes no sum.
+        const uint together = kSplit * kTurns;
+        const float nothing = uintBitsToFloat(0x80000000u);
+        fetch_groups(part * kTurns, strip, lane);
+        for (uint i = 0u; i < groups; i += together) {
             if (i % kSumGroups == 0u) add_up(totals, sums, kOwnColumns);
-            if (i + part < groups) {
-                multiply_group(terms, i + part, strip, lane);
+            uint first = i + part * kTurns;
+            [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
+                multiply_group(terms, group_at(first, turn), turn, lane);
                 for (uint c = 0u; c < kColumns; ++c)
-                    shares[(c * kSplit + part) * 32u + lane] = terms[c];
+                    shares[(c * together + part * kTurns + turn) * 32u + lane] =
+                        first + turn < groups ? terms[c] : nothing;
             }
+            fetch_groups(first + together, strip, lane);
             barrier();
             for (uint own = 0u; own < kOwnColumns; ++own) {
                 uint c = own * kSplit + part;
                 if (c >= kColumns) break;
-                [[dont_unroll]]  // it would cost registers, and most of the time goes elsewhere
-                for (uint j = 0u; j < min(kSplit, groups - i); ++j)
-                    sums[own] = sums[own] + shares[(c * kSplit + j) * 32u + lane];
+                for (uint j = 0u; j < together; ++j)
+                    sums[own] = sums[own] + shares[(c * together + j) * 32u + lane];
             }
             barrier();
         }

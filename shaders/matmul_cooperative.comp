@@ -154,12 +154,13 @@ void add_groups(uint stage) {
         uint group = stage + i;
         PanelScales scales = panel_scales(panel_of(strip, group), lane);
         ivec2 whole = whole_scales(scales, group % kPanelGroups);
+        vec2 steps = steps_of(scales, lane);
         for (uint own = 0u; own < kOwnColumns; ++own) {
             uint c = own * kShare + part, from = column_at(c) + group * kGroupX;
             ivec2 dots = ivec2(product_of(i * kPieces, c), 0);
             if (kInHalves) dots.y = product_of(i * kPieces + 1u, c);
             precise float sum =
-                sums[own] + term_of(scales, whole, dots, x[from], kHasLeast ? x[from + 1u] : 0u);
+                sums[own] + term_of(steps, whole, dots, x[from], kHasLeast ? x[from + 1u] : 0u);
             sums[own] = sum;
         }
     }

@@ -72,13 +72,13 @@ uint column_at(uint c) {
 const uint kGroupX = 10u, kStepWord = 2u;
 
 // What a group adds to the sum of a column (core/quant.h): `dots` of its halves, or of all of it.
-float term_of(PanelScales scales, ivec2 whole, ivec2 dots, uint x_scale, uint x_sums) {
-    precise float scale = scales.scale * uintBitsToFloat(x_scale);
+float term_of(vec2 steps, ivec2 whole, ivec2 dots, uint x_scale, uint x_sums) {
+    precise float scale = steps.x * uintBitsToFloat(x_scale);
     int dot = dots.x * whole.x;
     if (kInHalves) dot += dots.y * whole.y;
     precise float term = float(dot) * scale;
     if (kHasLeast) {
-        precise float least = scales.least * uintBitsToFloat(x_scale);
+        precise float least = steps.y * uintBitsToFloat(x_scale);
         int sum = (int(x_sums << 16) >> 16) + (int(x_sums) >> 16);
         precise float less = float(sum * whole.y) * least;
         term = term - less;

@@ -57,13 +57,6 @@ uint word_of(uint panel, uint i, uint lane) {
     return weight[panel + place / 4u][place % 4u];
 }
 
-// The f16 at its end.
-float last_half(uint panel, uint lane) {
-    uint place = kPanelBytes / 2u * kStripRows - kStripRows + lane;
-    uint word = weight[panel + place / 8u][place / 2u % 4u];
-    return half_value(word >> (place % 2u * 16u) & 0xffffu);
-}
-
 // A quad and what lies elsewhere of its codes.
 struct Codes {
     uvec4 low;
@@ -91,23 +84,28 @@ uint bytes_of(Codes codes, uint step) {
     return bytes;
 }
 
-// What the groups of a panel share.
+// What the groups of a panel share, as it lies.
 struct PanelScales {
-    float scale, least;
+    uint halves;
     uvec4 whole;
 };
 
 PanelScales panel_scales(uint panel, uint lane) {
-    PanelScales scales = PanelScales(0.0, 0.0, uvec4(0u));
+    PanelScales scales = PanelScales(0u, uvec4(0u));
     if (kHasWhole) scales.whole = weight[panel + (kQuadWords / 4u - 1u) * kStripRows + lane];
     if (kHasLeast) {
-        uint both = kHasWhole ? scales.whole.x : word_of(panel, kPanelBytes / 4u - 1u, lane);
-        scales.scale = half_value(both & 0xffffu);
-        scales.least = half_value(both >> 16);
-    } else {
-        scales.scale = last_half(panel, lane);
+        scales.halves = kHasWhole ? scales.whole.x : word_of(panel, kPanelBytes / 4u - 1u, lane);
+    } else {  // a word is of two rows
+        uint place = (kPanelBytes / 2u - 1u) * kStripRows + lane;
+        scales.halves = weight[panel + place / 8u][place / 2u % 4u];
     }
     return scales;
+}
+
+// The scale, and the least value where there is one.
+vec2 steps_of(PanelScales scales, uint lane) {
+    if (kHasLeast) return vec2(half_value(scales.halves & 0xffffu), half_value(scales.halves >> 16));
+    return vec2(half_value(scales.halves >> (lane % 2u * 16u) & 0xffffu), 0.0);
 }
 
 // Whole ones of a group: of its halves, or the scale and the least value.
