@@ -4,36 +4,34 @@
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/half.glsl"
-#include "lib/weight.glsl"
 #include "lib/row_fields.glsl"
 
 layout(local_size_x = 64) in;
 PARAMS(EmbedParams);
 WRITES(0, float, embedded);
-READS(1, uint, table);
+READS(1, uvec4, weight);
 READS(2, int, rows);
+#include "lib/weight.glsl"
 
-// Element k of a lane of the strip at `strip`, in words.
-float element(uint strip, uint lane, uint k) {
-    uint panel = strip + k / kPanelElements * panel_quads() * 4u, i = k % kPanelElements;
-#if defined(F32)
-    return uintBitsToFloat(table[panel + lane * 4u + i]);
-#elif defined(F16)
-    return half_value(table[panel + lane * 4u + i / 2u] >> (i % 2u * 16u) & 0xffffu);
-#elif defined(BF16)
-    return uintBitsToFloat(table[panel + lane * 4u + i / 2u] >> (i % 2u * 16u) << 16);
+// Element k of a lane of the strip that begins at a quad.
+float value_of(uint strip, uint lane, uint k) {
+    uint group = k / kGroupElements, i = k % kGroupElements, panel = panel_of(strip, group);
+#if defined(QUANTISED)
+    uint in_panel = group % kPanelGroups, step = i / 4u;
+    Codes codes = codes_of(panel, in_panel * kGroupQuads + step / kQuadSteps, lane);
+    int code = bitfieldExtract(int(bytes_of(codes, step % kQuadSteps)), int(i % 4u * 8u), 8);
+    PanelScales scales = panel_scales(panel, lane);
+    ivec2 whole = whole_scales(scales, in_panel);
+    vec2 steps = steps_of(scales, lane);
+    precise float scale = steps.x * float(whole[kInHalves ? i / 16u : 0u]);
+    precise float value = scale * float(code);
+    if (kHasLeast) {
+        precise float least = steps.y * float(whole.y);
+        value = value - least;
+    }
+    return value;
 #else
-    uint scales = panel + kPanelQuads * kStripRows * 4u;
-    float scale = half_value(table[scales + lane / 2u] >> (lane % 2u * 16u) & 0xffffu);
-#if defined(Q8_0)
-    uint word = table[panel + (i / 16u * kStripRows + lane) * 4u + i % 16u / 4u];
-    int q = bitfieldExtract(int(word), int(i % 4u * 8u), 8);
-#else
-    uint word = table[panel + lane * 4u + i % 16u / 4u];
-    int q = int(word >> (i % 4u * 8u + i / 16u * 4u) & 15u) - 8;
-#endif
-    precise float product = scale * float(q);
-    return product;
+    return element(weight[panel + lane], i);
 #endif
 }
 
@@ -44,6 +42,6 @@ void main() {
     bool padding = rows[place + kRowSlot] < 0;
     if (padding ? p.first_row != 0u : token - p.first_row >= p.rows) return;
     uint local = token - p.first_row;
-    uint strip = at[1] + local / kStripRows * p.panels * panel_quads() * 4u;
-    embedded[at[0] + row * p.out_stride + k] = padding ? 0.0 : element(strip, local % kStripRows, k);
+    uint strip = local / kStripRows * p.panels * kPanelQuads;
+    embedded[at[0] + row * p.out_stride + k] = padding ? 0.0 : value_of(strip, local % kStripRows, k);
 }

@@ -1,8 +1,8 @@
 #version 450
 // Rows of x times a weight. An invocation has one output row and kColumns rows of x; kSplit
-// invocations share the panels of a strip among them. The order of the sum over k depends on
+// invocations share the groups of a strip among them. The order of the sum over k depends on
 // kSplit alone where the weight has floats, and on nothing where it is quantised: products of
-// groups are added one by one, and the sums of kSumPanels of them likewise (core/quant.h).
+// groups are added one by one, and the sums of kSumGroups of them likewise (core/quant.h).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #if defined(FETCH_TOGETHER)
@@ -28,55 +28,76 @@ shared float shares[kMostColumns * kMostSplit * 32u];
 const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;
 
 #if defined(FETCH_TOGETHER)
-const uint kLeastLanes = 4u, kMostFetches = (kPanelX + kLeastLanes - 1u) / kLeastLanes;
-const uint kFetches = (kPanelX + kLanes - 1u) / kLanes;
+const uint kLeastLanes = 4u, kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
+const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
 
 uint fetched[kMostColumns * kMostFetches];
 
-// Before a panel is multiplied; `last` is the last word of it that x has.
-void fetch(uint panel_index, uint last) {
+// Before a group is multiplied; `last` is the last word of it that x has.
+void fetch(uint group, uint last) {
     for (uint c = 0u; c < kColumns; ++c)
         for (uint f = 0u; f < kFetches; ++f)
-            fetched[c * kFetches + f] = x[column_at(c) + panel_index * kPanelX +
+            fetched[c * kFetches + f] = x[column_at(c) + group * kGroupX +
                                           min(f * kLanes + gl_SubgroupInvocationID, last)];
 }
 
-// Word i of what a panel meets in a column.
-uint word_of_x(uint c, uint panel_index, uint i) {
+// Word i of what a group meets in a column.
+uint word_of_x(uint c, uint group, uint i) {
     return subgroupBroadcast(fetched[c * kFetches + i / kLanes], i % kLanes);
 }
 #else
-void fetch(uint panel_index, uint last) {}
+void fetch(uint group, uint last) {}
 
-uint word_of_x(uint c, uint panel_index, uint i) {
-    return x[column_at(c) + panel_index * kPanelX + i];
+uint word_of_x(uint c, uint group, uint i) {
+    return x[column_at(c) + group * kGroupX + i];
 }
 #endif
 
 #if defined(QUANTISED)
-// terms[c]: the product of one group, as it is added to the sum.
-void multiply_panel(inout precise float terms[kMostColumns], uint panel_index, uint panel, uint lane) {
-    fetch(panel_index, kPanelX - 1u);
-    int dots[kMostColumns];
-    for (uint c = 0u; c < kColumns; ++c) dots[c] = 0;
-    for (uint quad = 0u; quad < kPanelQuads; ++quad) {
-        uvec4 words = weight[panel + quad * kStripRows + lane];
-        for (uint j = 0u; j < 4u; ++j) {
-            for (uint c = 0u; c < kColumns; ++c) {
-#if defined(Q8_0)
-                dots[c] += dot_bytes(words[j], word_of_x(c, panel_index, kStepWord + quad * 4u + j));
-#else
-                dots[c] += dot_bytes(low_bytes(words[j]), word_of_x(c, panel_index, kStepWord + j)) +
-                           dot_bytes(low_bytes(words[j] >> 4), word_of_x(c, panel_index, kStepWord + 4u + j));
-#endif
-            }
-        }
+// Groups that a part has one after the other before the parts meet: few columns wait less often for
+// memory, and read whole scales for several groups at once.
+const uint kMostTurns = 4u;
+const uint kTurns = kSplit == 1u ? 1u : kColumns == 1u ? kMostTurns : kMostColumns / kColumns;
+
+// What is read ahead of them; groups of a panel share their scales.
+Codes codes[kMostTurns * kGroupQuads];
+PanelScales scales[kMostTurns];
+
+uint scales_of(uint turn) {
+    return kPanelGroups > 1u ? 0u : turn;
+}
+
+// No group is beyond the last one.
+uint group_at(uint first, uint turn) {
+    return min(first + turn, p.panels * kPanelGroups - 1u);
+}
+
+void fetch_groups(uint first, uint strip, uint lane) {
+    [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
+        uint group = group_at(first, turn), in_panel = group % kPanelGroups;
+        uint panel = panel_of(strip, group);
+        if (kSplit > 1u ? scales_of(turn) == turn : in_panel == 0u)
+            scales[turn] = panel_scales(panel, lane);
+        [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad)
+            codes[turn * kGroupQuads + quad] = codes_of(panel, in_panel * kGroupQuads + quad, lane);
     }
-    float scale = scale_of(panel, lane);
-    for (uint c = 0u; c < kColumns; ++c) {
-        precise float both = scale * uintBitsToFloat(word_of_x(c, panel_index, 0u));
-        terms[c] = float(dots[c]) * both;
+}
+
+// terms[c]: the product of a group that was read ahead, as it is added to the sum.
+void multiply_group(inout precise float terms[kMostColumns], uint group, uint turn, uint lane) {
+    fetch(group, kGroupX - 1u);
+    ivec2 dots[kMostColumns];
+    for (uint c = 0u; c < kColumns; ++c) dots[c] = ivec2(0);
+    [[unroll]] for (uint i = 0u; i < kGroupQuads * kQuadSteps; ++i) {
+        uint bytes = bytes_of(codes[turn * kGroupQuads + i / kQuadSteps], i % kQuadSteps);
+        for (uint c = 0u; c < kColumns; ++c)
+            dots[c][kInHalves ? i / 4u : 0u] += dot_bytes(bytes, word_of_x(c, group, kStepWord + i));
     }
+    ivec2 whole = whole_scales(scales[scales_of(turn)], group % kPanelGroups);
+    vec2 steps = steps_of(scales[scales_of(turn)], lane);
+    for (uint c = 0u; c < kColumns; ++c)
+        terms[c] = term_of(steps, whole, dots[c], word_of_x(c, group, 0u),
+                           kHasLeast ? word_of_x(c, group, 1u) : 0u);
 }
 
 // The sums of `count` columns come to the totals, and begin anew.
@@ -88,25 +109,15 @@ void add_up(inout precise float totals[kMostColumns], inout precise float sums[k
     }
 }
 #else
-float element(uvec4 words, uint i) {
-#if defined(F32)
-    return uintBitsToFloat(words[i]);
-#elif defined(F16)
-    return half_value(words[i / 2u] >> (i % 2u * 16u) & 0xffffu);
-#else
-    return uintBitsToFloat(words[i / 2u] >> (i % 2u * 16u) << 16);
-#endif
-}
-
-void add_panel(inout precise float sums[kMostColumns], uint panel_index, uint panel, uint lane) {
-    uvec4 words = weight[panel + lane];
-    uint count = min(kPanelElements, p.inner - panel_index * kPanelElements);
-    fetch(panel_index, count - 1u);
+void add_panel(inout precise float sums[kMostColumns], uint panel, uint strip, uint lane) {
+    uvec4 words = weight[strip + panel * kPanelQuads + lane];
+    uint count = min(kPanelElements, p.inner - panel * kPanelElements);
+    fetch(panel, count - 1u);
     for (uint i = 0u; i < kPanelElements; ++i) {
         if (i >= count) break;
         float w = element(words, i);
         for (uint c = 0u; c < kColumns; ++c)
-            sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, panel_index, i));
+            sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, panel, i));
     }
 }
 #endif
@@ -114,36 +125,44 @@ void add_panel(inout precise float sums[kMostColumns], uint panel_index, uint pa
 void main() {
     if (!begin_columns(kColumns)) return;
     uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y;
-    uint row = gl_WorkGroupID.x * kStripRows + lane, panels = panel_quads();
-    uint first_panel = weight_strip() * p.panels * panels;
+    uint row = gl_WorkGroupID.x * kStripRows + lane;
+    uint strip = weight_strip() * p.panels * kPanelQuads;
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
 #if defined(QUANTISED)
     precise float terms[kMostColumns], totals[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) totals[c] = 0.0;
+    uint groups = p.panels * kPanelGroups;
     if (kSplit == 1u) {
-        for (uint i = 0u; i < p.panels; ++i) {
-            if (i % kSumPanels == 0u) add_up(totals, sums, kColumns);
-            multiply_panel(terms, i, first_panel + i * panels, lane);
+        for (uint i = 0u; i < groups; ++i) {
+            if (i % kSumGroups == 0u) add_up(totals, sums, kColumns);
+            fetch_groups(i, strip, lane);
+            multiply_group(terms, i, 0u, lane);
             for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
         }
     } else {
-        // Each part has a panel at a time; one adds their terms in the order of the panels. Terms
-        // of panels beyond the end are left out of the sum.
-        for (uint i = 0u; i < p.panels; i += kSplit) {
-            if (i % kSumPanels == 0u) add_up(totals, sums, kOwnColumns);
-            if (i + part < p.panels) {
-                multiply_panel(terms, i + part, first_panel + (i + part) * panels, lane);
+        // Each part has kTurns groups at a time; one adds their terms in the order of the groups,
+        // while those that come next are on their way. In the place of groups beyond the end it
+        // adds what changes no sum.
+        const uint together = kSplit * kTurns;
+        const float nothing = uintBitsToFloat(0x80000000u);
+        fetch_groups(part * kTurns, strip, lane);
+        for (uint i = 0u; i < groups; i += together) {
+            if (i % kSumGroups == 0u) add_up(totals, sums, kOwnColumns);
+            uint first = i + part * kTurns;
+            [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
+                multiply_group(terms, group_at(first, turn), turn, lane);
                 for (uint c = 0u; c < kColumns; ++c)
-                    shares[(c * kSplit + part) * 32u + lane] = terms[c];
+                    shares[(c * together + part * kTurns + turn) * 32u + lane] =
+                        first + turn < groups ? terms[c] : nothing;
             }
+            fetch_groups(first + together, strip, lane);
             barrier();
             for (uint own = 0u; own < kOwnColumns; ++own) {
                 uint c = own * kSplit + part;
                 if (c >= kColumns) break;
-                [[dont_unroll]]  // it would cost registers, and most of the time goes elsewhere
-                for (uint j = 0u; j < min(kSplit, p.panels - i); ++j)
-                    sums[own] = sums[own] + shares[(c * kSplit + j) * 32u + lane];
+                for (uint j = 0u; j < together; ++j)
+                    sums[own] = sums[own] + shares[(c * together + j) * 32u + lane];
             }
             barrier();
         }
@@ -154,7 +173,7 @@ void main() {
     const uint step = 8u / kPanelElements;
     for (uint i = part * step; i < p.panels; i += kSplit * step)
         for (uint j = i; j < min(i + step, p.panels); ++j)
-            add_panel(sums, j, first_panel + j * panels, lane);
+            add_panel(sums, j, strip, lane);
     if (kSplit > 1u) {
         for (uint c = 0u; c < kColumns; ++c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
         barrier();

@@ -3,12 +3,13 @@
 // strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage: its
 // subgroups share the matrices of a stage, however many they are.
 //
-// Quantised: a matrix sums up one group in exact integers; the invocations scale and add the groups
-// in their order, as matmul.comp does. F16: the sums over all of k stay in the matrices. x is cut
+// Quantised: a matrix sums up one group, or a half that has a scale of its own, in exact integers;
+// the invocations scale and add the groups in their order, as matmul.comp does. F16: the sums over all of k stay in the matrices. x is cut
 // into two f16 that keep 21 of its bits, each row brought to the middle of their range by a power
 // of two, so that no rounding mode and no denormal matters. The order of the sum depends on the
 // shape of the matrices and on nothing else.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -24,41 +25,48 @@ const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare h
 const uint kOwnColumns = kColumns / kShare;
 layout(local_size_x = 128) in;
 
-// A pair is two words of some k of a row; a stage has kPanels panels.
+// A pair is two words of some k of a row; a stage has kGroups groups, whose products are kSets.
 #if defined(QUANTISED)
 #define ELEMENT int8_t
 #define SUM int
-const uint kParts = 1u, kPairElements = 8u, kPanels = kColumns > 32u ? 2u : 4u, kSets = kPanels;
+const uint kParts = 1u, kPairElements = 8u, kPieces = kInHalves ? 2u : 1u;
+const uint kSets = kColumns > 32u ? 2u : 4u, kGroups = kSets / kPieces;
 #else
 #define ELEMENT float16_t
 #define SUM float
-const uint kParts = 2u, kPairElements = 4u, kPanels = kColumns > 32u ? 8u : 16u, kSets = 1u;
+const uint kParts = 2u, kPairElements = 4u, kPieces = 1u, kSets = 1u;
+const uint kGroups = kColumns > 32u ? 8u : 16u;
 #endif
-const uint kPanelPairs = kPanelElements / kPairElements, kRowPairs = kPanels * kPanelPairs;
-const uint kStride = kRowPairs + 2u;  // rows begin at different banks, aligned as loads want it
+const uint kGroupPairs = kGroupElements / kPairElements, kRowPairs = kGroups * kGroupPairs;
+// Halves of weights have as many zeros between them, for matrices that are wider than one.
+const uint kZeroPairs = kPieces == 2u ? kGroupPairs / 2u : 0u;
+const uint kWeightPairs = kGroupPairs + kZeroPairs;
+// Rows begin at different banks, aligned as loads want it.
+const uint kStride = kRowPairs | 2u, kWeightStride = kGroups * kWeightPairs | 2u;
 const uint kRowTiles = kStripRows / kM, kColumnTiles = kColumns / kN;
 const uint kSetTiles = kRowTiles * kColumnTiles;
-const uint kQuads = kPanels * kPanelQuads;           // of a row in a stage
+const uint kQuads = kGroups * kGroupQuads;           // of a row in a stage
 const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // of an invocation
 
 // Matrices are loaded from and stored to addresses of whole 16 bytes, or rows of 8 bytes to those
 // of 8: each of these arrays, and whatever is shared beside them, has whole 16 bytes.
-shared uvec2 weights[kStripRows * kStride];
+shared uvec2 weights[kStripRows * kWeightStride];
 shared uvec2 columns[kParts * kColumns * kStride];
 shared SUM products[kSets * kColumns * kStripRows];
 
-uint thread, lane, part, first_panel;
+uint thread, lane, part, strip;
 
 #define WeightTile coopmat<ELEMENT, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
 #define ColumnTile coopmat<ELEMENT, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
 #define SumTile coopmat<SUM, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 
-// sum += the matrix of weights at row m times the one of columns at n, from `pair` on in their
-// rows.
-void multiply_add(inout SumTile sum, uint m, uint n, uint pair) {
+// sum += the matrix of weights at row m times the one of columns at n, from these pairs of their
+// rows on.
+void multiply_add(inout SumTile sum, uint m, uint n, uint weight_pair, uint pair) {
     WeightTile a;
     ColumnTile b;
-    coopMatLoad(a, weights, m * kStride + pair, kStride, gl_CooperativeMatrixLayoutRowMajor);
+    coopMatLoad(a, weights, m * kWeightStride + weight_pair, kWeightStride,
+                gl_CooperativeMatrixLayoutRowMajor);
     coopMatLoad(b, columns, n * kStride + pair, kStride, gl_CooperativeMatrixLayoutColumnMajor);
     sum = coopMatMulAdd(a, b, sum);
 }
@@ -69,15 +77,19 @@ void store(SumTile sum, uint set, uint m, uint n) {
 }
 
 // The quads of a stage that this invocation moves, while the stage before is multiplied.
-uvec4 ahead[kOwnQuads];
+Codes ahead[kOwnQuads];
+
+uint group_count() {
+    return p.panels * kPanelGroups;
+}
 
 void fetch_weights(uint stage) {
     for (uint i = 0u; i < kOwnQuads; ++i) {
-        uint quad = i * kShare + part;
-        uint panel = stage + quad / kPanelQuads, in_panel = quad % kPanelQuads;
-        ahead[i] = uvec4(0u);
-        if (quad < kQuads && panel < p.panels)
-            ahead[i] = weight[first_panel + panel * panel_quads() + in_panel * kStripRows + lane];
+        uint quad = i * kShare + part, group = stage + quad / kGroupQuads;
+        uint in_panel = group % kPanelGroups * kGroupQuads + quad % kGroupQuads;
+        ahead[i].low = uvec4(0u);
+        if (quad < kQuads && group < group_count())
+            ahead[i] = codes_of(panel_of(strip, group), in_panel, lane);
     }
 }
 
@@ -85,45 +97,42 @@ void put_weights() {
     for (uint i = 0u; i < kOwnQuads; ++i) {
         uint quad = i * kShare + part;
         if (quad >= kQuads) break;
-#if defined(Q4_0)
-        uint to = lane * kStride + quad * 4u;
-        uvec4 words = ahead[i], high = words >> 4;
-        weights[to] = uvec2(low_bytes(words.x), low_bytes(words.y));
-        weights[to + 1u] = uvec2(low_bytes(words.z), low_bytes(words.w));
-        weights[to + 2u] = uvec2(low_bytes(high.x), low_bytes(high.y));
-        weights[to + 3u] = uvec2(low_bytes(high.z), low_bytes(high.w));
-#else
-        uint to = lane * kStride + quad * 2u;
-        weights[to] = ahead[i].xy;
-        weights[to + 1u] = ahead[i].zw;
-#endif
+        uint to = lane * kWeightStride + quad * (kWeightPairs / kGroupQuads);
+        [[unroll]] for (uint step = 0u; step < kQuadSteps; step += 2u) {
+            uint zeros = step < kQuadSteps / 2u ? 0u : kZeroPairs;
+            weights[to + step / 2u + zeros] =
+                uvec2(bytes_of(ahead[i], step), bytes_of(ahead[i], step + 1u));
+        }
+        for (uint j = 0u; j < kZeroPairs; ++j) weights[to + kGroupPairs / 2u + j] = uvec2(0u);
     }
 }
 
 #if defined(QUANTISED)
 void put_columns(uint stage) {
     for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
-        uint c = i / kRowPairs, pair = i % kRowPairs, panel = stage + pair / kPanelPairs;
-        uint from = column_at(c) + panel * kPanelX + kStepWord + pair % kPanelPairs * 2u;
+        uint c = i / kRowPairs, pair = i % kRowPairs, group = stage + pair / kGroupPairs;
+        uint from = column_at(c) + group * kGroupX + kStepWord + pair % kGroupPairs * 2u;
         uvec2 words = uvec2(0u);
-        if (panel < p.panels) words = uvec2(x[from], x[from + 1u]);
+        if (group < group_count()) words = uvec2(x[from], x[from + 1u]);
         columns[c * kStride + pair] = words;
     }
 }
 
-// Of columns part, part + kShare, ...: over up to kSumPanels, and over all before them.
+// Of columns part, part + kShare, ...: over up to kSumGroups, and over all before them.
 float sums[kOwnColumns], totals[kOwnColumns];
 
-// The sum of each group of a stage.
+// The sums of each group of a stage, or of its halves.
 void multiply(uint stage) {
+    const bool over_half = kPieces == 2u && kK > kGroupElements / 2u;
     for (uint tile = gl_SubgroupID; tile < kSets * kSetTiles; tile += gl_NumSubgroups) {
         uint set = tile / kSetTiles, m = tile % kRowTiles * kM,
              n = tile % kSetTiles / kRowTiles * kN;
+        uint group = set / kPieces, piece = set % kPieces * (kGroupPairs / 2u);
+        uint weight_pair = group * kWeightPairs + (over_half ? piece : 2u * piece);
+        uint pair = group * kGroupPairs + (over_half ? 0u : piece);
         SumTile sum = SumTile(0);
-        for (uint k = 0u; k < kPanelElements; k += kK) {
-            uint pair = (set * kPanelElements + k) / kPairElements;
-            multiply_add(sum, m, n, pair);
-        }
+        for (uint k = 0u; k < kGroupElements / kPieces; k += kK)
+            multiply_add(sum, m, n, weight_pair + k / kPairElements, pair + k / kPairElements);
         store(sum, set, m, n);
     }
 }
@@ -136,16 +145,23 @@ void add_up() {
     }
 }
 
+int product_of(uint set, uint c) {
+    return products[(set * kColumns + c) * kStripRows + lane];
+}
+
 void add_groups(uint stage) {
-    for (uint set = 0u; set < min(kSets, p.panels - stage); ++set) {
-        float scale = scale_of(first_panel + (stage + set) * panel_quads(), lane);
-        for (uint i = 0u; i < kOwnColumns; ++i) {
-            uint c = i * kShare + part;
-            uint from = column_at(c) + (stage + set) * kPanelX;
-            precise float both = scale * uintBitsToFloat(x[from]);
-            precise float term = float(products[(set * kColumns + c) * kStripRows + lane]) * both;
-            precise float sum = sums[i] + term;
-            sums[i] = sum;
+    for (uint i = 0u; i < min(kGroups, group_count() - stage); ++i) {
+        uint group = stage + i;
+        PanelScales scales = panel_scales(panel_of(strip, group), lane);
+        ivec2 whole = whole_scales(scales, group % kPanelGroups);
+        vec2 steps = steps_of(scales, lane);
+        for (uint own = 0u; own < kOwnColumns; ++own) {
+            uint c = own * kShare + part, from = column_at(c) + group * kGroupX;
+            ivec2 dots = ivec2(product_of(i * kPieces, c), 0);
+            if (kInHalves) dots.y = product_of(i * kPieces + 1u, c);
+            precise float sum =
+                sums[own] + term_of(steps, whole, dots, x[from], kHasLeast ? x[from + 1u] : 0u);
+            sums[own] = sum;
         }
     }
 }
@@ -167,7 +183,7 @@ uint cut(float value) {
 void put_columns(uint stage) {
     for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
         uint c = i / kRowPairs, pair = i % kRowPairs,
-             k = stage * kPanelElements + pair * kPairElements;
+             k = stage * kGroupElements + pair * kPairElements;
         float scale = uintBitsToFloat(scale_exponent(c) << 23);
         uint high[4], low[4];
         for (uint j = 0u; j < 4u; ++j) {
@@ -199,14 +215,14 @@ SumTile sums[kTiles];  // matrix i of subgroup s of S is the one of tile s + i S
 
 // A stage of every matrix of sums. What lies beyond the end of k is not added.
 void multiply(uint stage) {
-    uint count = min(kPanels * kPanelElements, p.inner - stage * kPanelElements);
+    uint count = min(kGroups * kGroupElements, p.inner - stage * kGroupElements);
     for (uint i = 0u; i < kTiles; ++i) {
         uint tile = gl_SubgroupID + i * gl_NumSubgroups;
         if (tile >= kSetTiles) break;
         uint m = tile % kRowTiles * kM, n = tile / kRowTiles * kN;
         for (uint k = 0u; k < count; k += kK) {
-            multiply_add(sums[i], m, kColumns + n, k / kPairElements);
-            multiply_add(sums[i], m, n, k / kPairElements);
+            multiply_add(sums[i], m, kColumns + n, k / kPairElements, k / kPairElements);
+            multiply_add(sums[i], m, n, k / kPairElements, k / kPairElements);
         }
     }
 }
@@ -231,7 +247,7 @@ void main() {
     thread = gl_LocalInvocationID.x;
     lane = thread % kStripRows;
     part = thread / kStripRows;
-    first_panel = weight_strip() * p.panels * panel_quads();
+    strip = weight_strip() * p.panels * kPanelQuads;
 #if defined(QUANTISED)
     for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
 #else
@@ -239,15 +255,15 @@ void main() {
     find_peaks();
 #endif
     fetch_weights(0u);
-    for (uint stage = 0u; stage < p.panels; stage += kPanels) {
+    for (uint stage = 0u; stage < group_count(); stage += kGroups) {
         put_weights();
         put_columns(stage);
-        fetch_weights(stage + kPanels);
+        fetch_weights(stage + kGroups);
         barrier();
         multiply(stage);
         barrier();
 #if defined(QUANTISED)
-        if (stage % kSumPanels == 0u) add_up();
+        if (stage % kSumGroups == 0u) add_up();
         add_groups(stage);
 #endif
     }

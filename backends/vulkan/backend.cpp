@@ -128,6 +128,10 @@ Buffer VulkanBackend::allocate(size_t size_bytes) {
     return memory;
 }
 
+bool VulkanBackend::stores(DType type) const {
+    return find_shader(std::string("embed_") + name(type));
+}
+
 std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                      WeightUse use) {
     return std::make_unique<VulkanWeight>(

@@ -41,6 +41,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;
+    bool stores(DType type) const override;
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;

@@ -1,7 +1,8 @@
 // The ops that read weights: embed, matmul and expert_matmul.
 #include <algorithm>
 #include <bit>
-#include <cassert>
+#include <string>
+#include <vector>
 
 #include "params.h"
 #include "vulkan/backend.h"
@@ -16,47 +17,35 @@ constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
 
 // Shaders of one kind of matmul for weights of some type.
 struct MatmulShaders {
-    const char* plain;
-    const char* dot;    // by packed integer dot products
-    const char* fetch;  // those, and x is fetched together
-    const char* cooperative = nullptr;
+    explicit MatmulShaders(const std::string& name, bool quantised)
+        : plain(name),
+          dot(quantised ? name + "_dot" : name),
+          fetch(name + "_fetch"),
+          cooperative(name + "_cooperative") {}
+
+    std::string plain;
+    std::string dot;    // by packed integer dot products
+    std::string fetch;  // those, and x is fetched together
+    std::string cooperative;
 };
 struct WeightShaders {
-    const char* embed;
+    explicit WeightShaders(DType type)
+        : embed(std::string("embed_") + name(type)),
+          matmul(std::string("matmul_") + name(type), is_quantised(type)),
+          experts(std::string("expert_matmul_") + name(type), is_quantised(type)) {}
+
+    std::string embed;
     MatmulShaders matmul, experts;
 };
 
-WeightShaders shaders_of(DType type) {
-    switch (type) {
-        case DType::F32:
-            return {"embed_f32",
-                    {"matmul_f32", "matmul_f32", "matmul_f32_fetch"},
-                    {"expert_matmul_f32", "expert_matmul_f32", "expert_matmul_f32_fetch"}};
-        case DType::F16:
-            return {"embed_f16",
-                    {"matmul_f16", "matmul_f16", "matmul_f16_fetch", "matmul_f16_cooperative"},
-                    {"expert_matmul_f16", "expert_matmul_f16", "expert_matmul_f16_fetch",
-                     "expert_matmul_f16_cooperative"}};
-        case DType::BF16:
-            return {"embed_bf16",
-                    {"matmul_bf16", "matmul_bf16", "matmul_bf16_fetch"},
-                    {"expert_matmul_bf16", "expert_matmul_bf16", "expert_matmul_bf16_fetch"}};
-        case DType::Q8_0:
-            return {
-                "embed_q8_0",
-                {"matmul_q8_0", "matmul_q8_0_dot", "matmul_q8_0_fetch", "matmul_q8_0_cooperative"},
-                {"expert_matmul_q8_0", "expert_matmul_q8_0_dot", "expert_matmul_q8_0_fetch",
-                 "expert_matmul_q8_0_cooperative"}};
-        case DType::Q4_0:
-            return {
-                "embed_q4_0",
-                {"matmul_q4_0", "matmul_q4_0_dot", "matmul_q4_0_fetch", "matmul_q4_0_cooperative"},
-                {"expert_matmul_q4_0", "expert_matmul_q4_0_dot", "expert_matmul_q4_0_fetch",
-                 "expert_matmul_q4_0_cooperative"}};
-        default:
-            assert(!"no weight is stored in this type");
-            return {};
-    }
+// They live as long as the program: kernels are known by them.
+const WeightShaders& shaders_of(DType type) {
+    static const auto all = [] {
+        std::vector<WeightShaders> made;
+        for (int i = 0; i <= int(DType::IQ4_XS); ++i) made.emplace_back(DType(i));
+        return made;
+    }();
+    return all[size_t(type)];
 }
 
 // A kernel of matmul, and how many rows of x a workgroup of it has.
@@ -65,14 +54,15 @@ struct MatmulKernel {
     int columns;
 };
 
-MatmulKernel cooperative_kernel(const Device& device, const char* shader, const MatrixShape& shape,
-                                int rows) {
+MatmulKernel cooperative_kernel(const Device& device, const std::string& shader,
+                                const MatrixShape& shape, int rows) {
     constexpr unsigned kMost = 64;
     const uint32_t columns = std::clamp(std::bit_ceil(unsigned(rows)), shape.n, kMost);
     const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
     const uint32_t tiles = kStripRows / shape.m * (columns / shape.n);
-    return {{shader, {columns, shape.m, shape.n, shape.k, (tiles + subgroups - 1) / subgroups}},
-            int(columns)};
+    return {
+        {shader.c_str(), {columns, shape.m, shape.n, shape.k, (tiles + subgroups - 1) / subgroups}},
+        int(columns)};
 }
 
 // Integer products are exact, so few rows may be multiplied in another way than many. The order of
@@ -84,10 +74,10 @@ MatmulKernel matmul_kernel(const Device& device, DType type, const MatmulShaders
         return cooperative_kernel(device, shaders.cooperative, shape, rows);
     const uint32_t lanes = device.fetch_lanes();
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
-    const char* shader = lanes > 0              ? shaders.fetch
-                         : device.integer_dot() ? shaders.dot
-                                                : shaders.plain;
-    return {{shader, {columns, uint32_t(device.split()), lanes}}, int(columns)};
+    const std::string& shader = lanes > 0              ? shaders.fetch
+                                : device.integer_dot() ? shaders.dot
+                                                       : shaders.plain;
+    return {{shader.c_str(), {columns, uint32_t(device.split()), lanes}}, int(columns)};
 }
 
 }  // namespace
@@ -102,7 +92,7 @@ void VulkanBackend::execute(const Embed& op) {
             .first_row = uint32_t(segment.first_row),
             .rows = uint32_t(segment.rows),
             .panels = uint32_t(strip_layout(segment.dtype, op.table.cols).panels)};
-        dispatch({shaders_of(segment.dtype).embed}, params,
+        dispatch({shaders_of(segment.dtype).embed.c_str()}, params,
                  {writes(op.out), reads(words), reads(op.rows.block)},
                  {groups(op.out.cols, kGroupSize), uint32_t(op.out.rows)},
                  double(op.out.rows) * op.out.cols);

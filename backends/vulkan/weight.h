@@ -1,8 +1,4 @@
-// A matrix on the device: strips of 32 output rows, of which 4 words of each row lie together.
-//
-// A strip is a sequence of panels. F32, F16 and BF16: a panel is one 16-byte quad of each row (4 or
-// 8 elements of k; beyond the row's end zeros). Q8_0 and Q4_0: a panel is one group of 32 elements,
-// first its quads (2 or 1), quad by quad the 32 rows; then the 32 f16 scales.
+// A matrix on the device, in strips (panels.h).
 #pragma once
 
 #include <memory>
@@ -10,21 +6,10 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "vulkan/panels.h"
 #include "vulkan/queue.h"
 
 namespace aerie::vulkan {
-
-constexpr int kStripRows = 32;
-
-// Sizes of a strip of some type.
-struct StripLayout {
-    int panel_elements;  // of k
-    int panel_words;     // of 32 rows
-    int panels;
-
-    size_t strip_words() const { return size_t(panels) * size_t(panel_words); }
-};
-StripLayout strip_layout(DType type, int cols);
 
 // Some strips of one type that one binding can hold. Of experts these are whole matrices, each with
 // strips of its own, or some rows of one.

@@ -1,7 +1,6 @@
 // What the shaders of matmul share: what they read and write, and how a sum becomes a result.
 #include "lib/half.glsl"
 #include "lib/io.glsl"
-#include "lib/weight.glsl"
 
 #if defined(EXPERTS)
 PARAMS(ExpertMatmulParams);
@@ -11,6 +10,7 @@ PARAMS(MatmulParams);
 WRITES(0, float, product);
 READS(1, uint, x);
 READS(2, uvec4, weight);
+#include "lib/weight.glsl"
 
 // Rows of x are the columns of a product.
 #if defined(EXPERTS)
@@ -68,18 +68,25 @@ uint column_at(uint c) {
 #endif
 
 #if defined(QUANTISED)
-// Words of x that a panel meets: a scale, the sums of both halves, the steps.
-const uint kPanelX = 10u, kStepWord = 2u;
-#else
-const uint kPanelX = kPanelElements;
-#endif
+// Words of x that a group meets: a scale, the sums of both halves, the steps.
+const uint kGroupX = 10u, kStepWord = 2u;
 
-#if defined(QUANTISED)
-float scale_of(uint panel, uint lane) {
-    uvec4 quad = weight[panel + kPanelQuads * kStripRows + lane / 8u];
-    uint word = quad[lane / 2u % 4u];
-    return half_value(word >> (lane % 2u * 16u) & 0xffffu);
+// What a group adds to the sum of a column (core/quant.h): `dots` of its halves, or of all of it.
+float term_of(vec2 steps, ivec2 whole, ivec2 dots, uint x_scale, uint x_sums) {
+    precise float scale = steps.x * uintBitsToFloat(x_scale);
+    int dot = dots.x * whole.x;
+    if (kInHalves) dot += dots.y * whole.y;
+    precise float term = float(dot) * scale;
+    if (kHasLeast) {
+        precise float least = steps.y * uintBitsToFloat(x_scale);
+        int sum = (int(x_sums << 16) >> 16) + (int(x_sums) >> 16);
+        precise float less = float(sum * whole.y) * least;
+        term = term - less;
+    }
+    return term;
 }
+#else
+const uint kGroupX = kGroupElements;
 #endif
 
 #if defined(EXPERTS)

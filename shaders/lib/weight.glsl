@@ -1,32 +1,146 @@
-// A weight in strips of 32 rows (backends/vulkan/weight.h). Compiled once a type: F32, F16, BF16,
-// Q8_0 or Q4_0 is defined.
+// A weight in strips of 32 rows, as backends/vulkan/panels.h has them. Compiled once a type, whose
+// name is defined; the including shader has bound the strips as quads, `weight`.
 const uint kStripRows = 32u;
 
+// A group is what is multiplied at a time. Of each type: elements of a panel and a group, bytes
+// that a row has of a panel, and quads of a group. Of quantised ones: bits of a code above its
+// nibble and what is taken away from it; whether there are least values, and whole scales, a group
+// or a half of it each.
 #if defined(F32)
-const uint kPanelElements = 4u, kPanelQuads = 1u;
+const uint kPanelElements = 4u, kGroupElements = 4u, kPanelBytes = 16u, kGroupQuads = 1u;
 #elif defined(F16) || defined(BF16)
-const uint kPanelElements = 8u, kPanelQuads = 1u;
-#elif defined(Q8_0)
-const uint kPanelElements = 32u, kPanelQuads = 2u;
+const uint kPanelElements = 8u, kGroupElements = 8u, kPanelBytes = 16u, kGroupQuads = 1u;
 #else
-const uint kPanelElements = 32u, kPanelQuads = 1u;
-#endif
-
-#if defined(Q8_0) || defined(Q4_0)
 #define QUANTISED
-const uint kSumPanels = 32u;  // of a part of the sum (kSumPart in core/quant.h)
-const uint kScaleQuads = 4u;  // 32 f16
-#else
-const uint kScaleQuads = 0u;
+const uint kGroupElements = 32u, kSumGroups = 32u;  // of a part of the sum (core/quant.h)
+#if defined(Q8_0)
+const uint kPanelElements = 32u, kPanelBytes = 34u, kGroupQuads = 2u, kHighBits = 0u, kOffset = 0u;
+const bool kHasLeast = false, kHasWhole = false, kInHalves = false;
+#elif defined(Q4_0)
+const uint kPanelElements = 32u, kPanelBytes = 18u, kGroupQuads = 1u, kHighBits = 0u, kOffset = 8u;
+const bool kHasLeast = false, kHasWhole = false, kInHalves = false;
+#elif defined(Q5_0)
+const uint kPanelElements = 32u, kPanelBytes = 22u, kGroupQuads = 1u, kHighBits = 1u, kOffset = 16u;
+const bool kHasLeast = false, kHasWhole = false, kInHalves = false;
+#elif defined(Q5_1)
+const uint kPanelElements = 32u, kPanelBytes = 24u, kGroupQuads = 1u, kHighBits = 1u, kOffset = 0u;
+const bool kHasLeast = true, kHasWhole = false, kInHalves = false;
+#elif defined(Q4_K)
+const uint kPanelElements = 256u, kPanelBytes = 144u, kGroupQuads = 1u, kHighBits = 0u, kOffset = 0u;
+const bool kHasLeast = true, kHasWhole = true, kInHalves = false;
+#elif defined(Q5_K)
+const uint kPanelElements = 256u, kPanelBytes = 176u, kGroupQuads = 1u, kHighBits = 1u, kOffset = 0u;
+const bool kHasLeast = true, kHasWhole = true, kInHalves = false;
+#else  // Q6_K
+const uint kPanelElements = 256u, kPanelBytes = 210u, kGroupQuads = 1u, kHighBits = 2u, kOffset = 32u;
+const bool kHasLeast = false, kHasWhole = true, kInHalves = true;
+#endif
 #endif
 
-uint panel_quads() {
-    return kPanelQuads * kStripRows + kScaleQuads;
+const uint kPanelGroups = kPanelElements / kGroupElements;
+const uint kPanelQuads = kPanelBytes * kStripRows / 16u;  // of all rows
+
+// Where the panel of a group begins, in a strip that begins at a quad.
+uint panel_of(uint strip, uint group) {
+    return strip + group / kPanelGroups * kPanelQuads;
 }
 
-#if defined(Q4_0)
-// Four nibbles less 8, as signed bytes.
-uint low_bytes(uint word) {
-    return (((word & 0x0f0f0f0fu) | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
+#if defined(QUANTISED)
+const uint kQuadSteps = 8u / kGroupQuads;  // words of four codes that a quad stands for
+
+// Word i of a row's panel, as it would be in one piece: words behind its quads lie one by one.
+const uint kQuadWords = kPanelBytes / 16u * 4u;
+uint word_of(uint panel, uint i, uint lane) {
+    if (kPanelBytes % 16u < 4u || i < kQuadWords)
+        return weight[panel + i / 4u * kStripRows + lane][i % 4u];
+    uint place = i * kStripRows + lane;
+    return weight[panel + place / 4u][place % 4u];
+}
+
+// A quad and what lies elsewhere of its codes.
+struct Codes {
+    uvec4 low;
+    uvec2 high;
+};
+
+Codes codes_of(uint panel, uint quad, uint lane) {
+    Codes codes = Codes(weight[panel + quad * kStripRows + lane], uvec2(0u));
+    uint first = kPanelGroups * 4u + quad * kHighBits;
+    if (kHighBits > 0u) codes.high.x = word_of(panel, first, lane);
+    if (kHighBits > 1u) codes.high.y = word_of(panel, first + 1u, lane);
+    return codes;
+}
+
+// Four codes as signed bytes.
+uint bytes_of(Codes codes, uint step) {
+    if (kGroupQuads == 2u) return codes.low[step];
+    uint bytes = codes.low[step % 4u] >> (step / 4u * 4u) & 0x0f0f0f0fu;
+    if (kHighBits > 0u) {
+        uint high = codes.high[step * kHighBits / 8u], from = step * kHighBits % 8u;
+        high = from < 4u ? high << (4u - from) : high >> (from - 4u);
+        bytes |= high & (kHighBits == 1u ? 0x10101010u : 0x30303030u);
+    }
+    if (kOffset > 0u) bytes = bytes + (0x80u - kOffset) * 0x01010101u ^ 0x80808080u;
+    return bytes;
+}
+
+// What the groups of a panel share, as it lies.
+struct PanelScales {
+    uint halves;
+    uvec4 whole;
+};
+
+PanelScales panel_scales(uint panel, uint lane) {
+    PanelScales scales = PanelScales(0u, uvec4(0u));
+    if (kHasWhole) scales.whole = weight[panel + (kQuadWords / 4u - 1u) * kStripRows + lane];
+    if (kHasLeast) {
+        scales.halves = kHasWhole ? scales.whole.x : word_of(panel, kPanelBytes / 4u - 1u, lane);
+    } else {  // a word is of two rows
+        uint place = (kPanelBytes / 2u - 1u) * kStripRows + lane;
+        scales.halves = weight[panel + place / 8u][place / 2u % 4u];
+    }
+    return scales;
+}
+
+// The scale, and the least value where there is one.
+vec2 steps_of(PanelScales scales, uint lane) {
+    if (kHasLeast) return vec2(half_value(scales.halves & 0xffffu), half_value(scales.halves >> 16));
+    return vec2(half_value(scales.halves >> (lane % 2u * 16u) & 0xffffu), 0.0);
+}
+
+// Whole ones of a group: of its halves, or the scale and the least value.
+ivec2 whole_scales(PanelScales scales, uint in_panel) {
+    if (!kHasWhole) return ivec2(1);
+    if (kInHalves) {
+        int both = int(scales.whole[in_panel / 2u]), from = int(in_panel % 2u * 16u);
+        return ivec2(bitfieldExtract(both, from, 8), bitfieldExtract(both, from + 8, 8));
+    }
+    uvec3 bits = scales.whole.yzw >> in_panel * 4u;
+    return ivec2((bits.x & 15u) | (bits.z & 3u) << 4, (bits.y & 15u) | (bits.z & 12u) << 2);
+}
+#else
+const uint kQuadSteps = 4u;
+
+struct Codes {
+    uvec4 low;
+};
+
+Codes codes_of(uint panel, uint quad, uint lane) {
+    return Codes(weight[panel + quad * kStripRows + lane]);
+}
+
+uint bytes_of(Codes codes, uint step) {
+    return codes.low[step];
+}
+
+// Element i of a row's panel.
+float element(uvec4 words, uint i) {
+#if defined(F32)
+    return uintBitsToFloat(words[i]);
+#elif defined(F16)
+    return half_value(words[i / 2u] >> (i % 2u * 16u) & 0xffffu);
+#else
+    return uintBitsToFloat(words[i / 2u] >> (i % 2u * 16u) << 16);
+#endif
 }
 #endif

@@ -125,7 +125,9 @@ TEST_P(Cooperative, IsLeftToGpusUnlessForced) {
         EXPECT_EQ(kernel.find("cooperative"), std::string::npos) << kernel;
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Cooperative, testing::Values(DType::F16, DType::Q8_0, DType::Q4_0),
+INSTANTIATE_TEST_SUITE_P(Types, Cooperative,
+                         testing::Values(DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_K,
+                                         DType::Q6_K),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 }  // namespace
