@@ -57,7 +57,7 @@ uint word_of_x(uint c, uint group, uint i) {
 // Groups that a part has one after the other before the parts meet: few columns wait less often for
 // memory, and read whole scales for several groups at once.
 const uint kMostTurns = 4u;
-const uint kTurns = kSplit == 1u ? 1u : kColumns == 1u ? kMostTurns : kMostColumns / kColumns;
+const uint kTurns = kSplit == 1u || kColumns > kMostTurns ? 1u : kMostTurns / kColumns;
 
 // What is read ahead of them; groups of a panel share their scales.
 Codes codes[kMostTurns * kGroupQuads];
