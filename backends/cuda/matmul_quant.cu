@@ -13,6 +13,9 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kGatedWarps = 4;  // their rings are shorter: shared memory is that of a block
+// Blocks at a time that registers are left for: most tokens and groups want more of them.
+template <class Format, int tiles>
+constexpr int kGatedBlocks = tiles == 8 && Format::kLayout.groups == 8 ? 2 : 3;
 
 // A thread takes four elements of a token; tokens beyond the last one become 0.
 __global__ void pack_columns_kernel(std::byte* packed, const std::byte* x, size_t stride_bytes,
@@ -62,7 +65,7 @@ __global__ void __launch_bounds__(32) multiply_kernel(QuantTask task, MatmulOutp
 
 // Four warps of a paired weight: each has 8 columns of silu(gate) * up, together they are a group.
 template <class Format, int tiles>
-__global__ void __launch_bounds__(kGatedWarps * 32, 3)
+__global__ void __launch_bounds__(kGatedWarps * 32, (kGatedBlocks<Format, tiles>))
     gated_kernel(QuantTask task, ActivationView out) {
     __shared__ QuantRing<Format, kGroupsAhead / 2> rings[kGatedWarps];
     __shared__ SharedArray<float, kTokenTile * kGroup> gated;

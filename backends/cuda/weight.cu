@@ -9,27 +9,28 @@ namespace aerie::cuda {
 
 namespace {
 
+// Parts are large: they are made where they are wanted.
+
 // A block of one of these types.
 template <class... Blocks>
-__device__ BlockParts parts_of(DType type, const std::byte* unit) {
-    BlockParts parts;
+__device__ void take_one(BlockParts& parts, DType type, const std::byte* unit) {
     ((Blocks::kType == type ? take_apart(parts, *reinterpret_cast<const Blocks*>(unit)) : void()),
      ...);
-    return parts;
 }
 // The unit of a row, as it comes, that a group belongs to.
-__device__ BlockParts read_unit(const PackRows& task, int row, int group) {
+__device__ void read_unit(BlockParts& parts, const PackRows& task, int row, int group) {
     const size_t units = size_t(task.cols / unit_elements(task.from_type));
     const size_t unit = size_t(row - task.first_row) * units +
                         size_t(group * kGroup / unit_elements(task.from_type));
-    return parts_of<BlockQ8_0, BlockQ4_0, BlockQ5_0, BlockQ5_1, BlockQ4_K, BlockQ5_K, BlockQ6_K>(
-        task.from_type, task.from + unit * unit_bytes(task.from_type));
+    take_one<BlockQ8_0, BlockQ4_0, BlockQ5_0, BlockQ5_1, BlockQ4_K, BlockQ5_K, BlockQ6_K>(
+        parts, task.from_type, task.from + unit * unit_bytes(task.from_type));
 }
 
 // Elements of one group as floats; beyond the row's end 0.
 __device__ void read_group(float (&values)[kGroup], const PackRows& task, int row, int group) {
     if (is_quantised(task.from_type)) {
-        const BlockParts parts = read_unit(task, row, group);
+        BlockParts parts;
+        read_unit(parts, task, row, group);
         const int first = group * kGroup % unit_elements(task.from_type);
         for (int i = 0; i < kGroup; ++i) {
             const int part = (first + i) / kScaled;
@@ -72,14 +73,12 @@ __device__ void put_floats(const PackRows& task, int row, int group) {
     }
 }
 
-__device__ BlockParts pack_group(const PackRows& task, int row, int group) {
+__device__ void pack_group(BlockParts& parts, const PackRows& task, int row, int group) {
     float values[kGroup];
     int steps[kGroup];
     read_group(values, task, row, group);
-    BlockParts parts;
     parts.scale = task.to_type == DType::Q8_0 ? pack_q8(steps, values) : pack_q4(steps, values);
     for (int i = 0; i < kGroup; ++i) parts.q[i] = int8_t(steps[i]);
-    return parts;
 }
 
 __device__ void put_bits(std::byte* block, const BitsPlace& place, int value) {
@@ -120,11 +119,15 @@ __device__ void put_scales(std::byte* block, const QuantLayout& layout, int plac
 // A unit of the type that the rows are stored in, from `group` on.
 __device__ void put_unit(const PackRows& task, int row, int group) {
     const QuantLayout layout = layout_of(task.to_type);
-    const BlockParts parts =
-        task.from_type == task.to_type ? read_unit(task, row, group) : pack_group(task, row, group);
+    BlockParts parts;
+    if (task.from_type == task.to_type)
+        read_unit(parts, task, row, group);
+    else
+        pack_group(parts, task, row, group);
     const int place = task.order.place(row), in_block = group % layout.groups;
     std::byte* block = task.to + quant_block_place(layout, place, group, task.cols);
     put_scales(block, layout, place, in_block, parts);
+#pragma unroll 1  // or all of a block would be in registers
     for (int i = 0; i < unit_elements(task.to_type); ++i) {
         const int g = in_block + i / kGroup, k = i % kGroup;
         const int code = parts.q[i] & ((1 << layout.bits()) - 1);
