@@ -54,7 +54,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
         take(scratch.row, widest);
         layout.threads.push_back(scratch);
     }
-    const size_t columns = size_t(std::min(limits.rows, kMostColumns));
+    const size_t columns = size_t(packed_columns(limits));
     take(layout.packed, (columns + kPackedStep) * (widest / kGroup + 1) * kPackedGroupBytes);
     take(layout.quantised, columns * (widest / kGroup) * sizeof(BlockI8G32));
     take(layout.gathered, limits.places > 0 ? columns * widest * sizeof(float) : 0);
@@ -63,6 +63,10 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
 }
 
 }  // namespace
+
+int packed_columns(const Limits& limits) {
+    return std::min(std::max(limits.rows, limits.places * kPackedStep), kMostColumns);
+}
 
 CpuBackend::CpuBackend(Isa isa, int threads, const std::string& device)
     : kernels_(kernels(isa)), pool_(threads), capabilities_(describe(isa, threads, device)) {

@@ -20,6 +20,11 @@ struct Scratch {
     float* row;       // [widest]: what is quantised on its way out
 };
 
+struct ExpertGroup;
+
+// Columns that scratch holds of one product, or of those of several experts.
+int packed_columns(const Limits& limits);
+
 class CpuBackend final : public DeviceBackend<CpuBackend> {
   public:
     CpuBackend(Isa isa, int threads, const std::string& device = "cpu");
@@ -65,7 +70,9 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     };
     void multiply(Tensor x, const CpuWeight& weight, const MatmulOutput& output);
     void multiply(Columns& columns, const CpuMatrix& weight, const MatmulOutput& output);
+    Tensor gather(const ExpertMatmul& op, const ExpertTile& places, int column);
     void multiply_expert(const ExpertMatmul& op, const ExpertTile& places);
+    void multiply_experts(const ExpertMatmul& op, ExpertGroup& group);
     template <class Body>
     void share_strips(const Tensor& x, const CpuMatrix& weight, const MatmulOutput& output,
                       const Body& body);
@@ -77,9 +84,9 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     Capabilities capabilities_;
     Buffer scratch_memory_;
     std::vector<Scratch> scratch_;  // one a thread
-    std::byte* packed_ = nullptr;   // columns of one quantised matmul
+    std::byte* packed_ = nullptr;   // columns of one quantised matmul, or of several experts
     Tensor quantised_;              // I8G32: a copy of x, where a weight has rows of floats too
-    Tensor gathered_;               // rows of x that go to one expert
+    Tensor gathered_;               // rows of x that go to experts
     WeightArena arena_;
 };
 

@@ -23,6 +23,7 @@ struct Brain {
 // strip_layout.h.
 constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
+constexpr int kStripsTogether = 4;  // that kernels read side by side, where columns are few
 
 constexpr int kMostColumns = 128;  // of one call of a matmul
 

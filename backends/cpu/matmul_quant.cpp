@@ -14,7 +14,7 @@ constexpr int kPartPanels = kSumPart / kPanelElements;
 static_assert(kPartPanels % kChunkPanels == 0, "a chunk is of one part of the sum");
 
 // Strips side by side where columns are few: memory serves several streams faster than one.
-constexpr int kStreams = 4;
+constexpr int kStreams = kStripsTogether;
 constexpr size_t kAheadBytes = 2048;  // what the only pass over a strip fetches before it is read
 
 constexpr Range range_of(Codes codes) {

@@ -12,7 +12,6 @@ namespace aerie::cpu {
 
 namespace {
 
-constexpr int kStripsTogether = 4;   // that kernels read side by side
 constexpr int kPackedTogether = 16;  // columns: a multiple of every kernel's group of them
 
 // For the rows of a weight from `row` on.
