@@ -10,8 +10,8 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// What a panel is given as: its codes of four bits as they lie, or bytes, up to 63 or signed.
-enum class Range { nibbles, six_bits, bytes };
+// What a panel is given as: its codes as they lie, or bytes, up to 63 or signed.
+enum class Form { nibbles, two_bits, five_bits, six_bits, small_bytes, signed_bytes };
 
 #ifdef AERIE_TILES
 constexpr bool kTiles = true;
@@ -78,9 +78,10 @@ struct Packed {
 }  // namespace aerie::cpu::AERIE_ISA
 
 // Each has kColumns, how many columns are multiplied together; kSignedOffset, what signed bytes
-// have too much in these dot products; and
-//   dots<range, C, first, last>(out, panel, packed, half): of C columns and the steps from `first`
-//   to `last`, as floats, which holds them exactly. They begin at zero for half = -1.
+// have too much in these dot products;
+//   reads_codes(codes), whether these are multiplied as they lie, too, though they are no bytes;
+//   and dots<form, C, first, last>(out, panel, packed, half): of C columns and the steps from
+//   `first` to `last`, as floats, which holds them exactly. They begin at zero for half = -1.
 #if defined(AERIE_TILES)
 #include "cpu/dots_amx.h"
 #elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)

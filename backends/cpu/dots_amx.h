@@ -9,6 +9,9 @@ namespace {
 
 constexpr int kColumns = 16, kColumnStep = 4;
 constexpr int kSignedOffset = 0;
+constexpr bool reads_codes(Codes) {
+    return false;
+}
 
 // The tiles of sixteen columns, and those of the columns that a task has beyond such.
 template <bool is_full>
@@ -70,7 +73,7 @@ inline const uint8_t* read_panel(uint8_t* room, const uint8_t* codes) {
     return room;
 }
 
-template <Range, int C, int first, int last>
+template <Form, int C, int first, int last>
 inline void dots(Dots<C>& out, const uint8_t* panel, const uint8_t* packed, int) {
     using Tiles = ColumnTiles<C == kColumns>;
     static_assert(first == 0 && last == kSteps);

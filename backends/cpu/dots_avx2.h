@@ -9,6 +9,9 @@ namespace {
 
 constexpr int kColumns = 4;
 constexpr int kSignedOffset = 0;  // a weight lends its sign to the activation instead
+constexpr bool reads_codes(Codes) {
+    return false;
+}
 
 // In a register from here on: g++ would reorder the unrolled loop until they no longer fit.
 inline __m256i held(__m256i a) {
@@ -18,30 +21,30 @@ inline __m256i held(__m256i a) {
 
 // How many pairs of products 16 bits hold: 8 * 2 * 15 * 127, 2 * 2 * 63 * 127 and 2 * 128 * 127 are
 // below 32768.
-constexpr int pairs_together(Range range) {
-    return range == Range::nibbles ? 8 : range == Range::six_bits ? 2 : 1;
+constexpr int pairs_together(Form form) {
+    return form == Form::nibbles ? 8 : form == Form::small_bytes ? 2 : 1;
 }
 
 // Sums of pairs of products, eight rows each.
-template <Range range>
+template <Form form>
 inline __m256i pairs_of(__m256i w, __m256i x) {
-    if (range != Range::bytes) return _mm256_maddubs_epi16(w, x);
+    if (form != Form::signed_bytes) return _mm256_maddubs_epi16(w, x);
     return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
 }
 
 // Eight rows of step s.
-template <Range range>
+template <Form form>
 inline __m256i load_weights(const uint8_t* panel, int s, int part) {
-    const int at = (range == Range::nibbles ? s / 2 : s) * kStepBytes + part * 32;
+    const int at = (form == Form::nibbles ? s / 2 : s) * kStepBytes + part * 32;
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(panel + at));
-    if (range != Range::nibbles) return bytes;
+    if (form != Form::nibbles) return bytes;
     return _mm256_and_si256(s % 2 ? _mm256_srli_epi16(bytes, 4) : bytes, _mm256_set1_epi8(15));
 }
 
-template <Range range, int C, int first, int last>
+template <Form form, int C, int first, int last>
 inline void dots(F32x16 (&out)[C], const uint8_t* panel, const uint8_t* packed, int half) {
     constexpr int kTogether =
-        pairs_together(range) < last - first ? pairs_together(range) : last - first;
+        pairs_together(form) < last - first ? pairs_together(form) : last - first;
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i sums[2][C];
     for (int c = 0; c < C; ++c)
@@ -53,11 +56,11 @@ inline void dots(F32x16 (&out)[C], const uint8_t* panel, const uint8_t* packed, 
 #pragma GCC unroll 8
         for (int s = begin; s < begin + kTogether; ++s) {
             __m256i w[2];
-            for (int part = 0; part < 2; ++part) w[part] = load_weights<range>(panel, s, part);
+            for (int part = 0; part < 2; ++part) w[part] = load_weights<form>(panel, s, part);
             for (int c = 0; c < C; ++c) {
                 const __m256i x = _mm256_set1_epi32(Packed<C>::four_bytes(packed, s, c));
                 for (int part = 0; part < 2; ++part) {
-                    const __m256i more = pairs_of<range>(w[part], x);
+                    const __m256i more = pairs_of<form>(w[part], x);
                     pairs[part][c] =
                         held(s == begin ? more : _mm256_add_epi16(pairs[part][c], more));
                 }

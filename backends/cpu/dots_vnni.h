@@ -25,11 +25,19 @@ inline Bytes add_dots(Bytes sum, Bytes w, Bytes x) {
 inline Bytes flip_signs(Bytes w) {
     return _mm512_xor_si512(w, _mm512_set1_epi8(char(0x80)));
 }
-inline Bytes low_nibbles(Bytes w) {
-    return _mm512_and_si512(w, _mm512_set1_epi8(15));
+template <int count>
+inline Bytes shift_left(Bytes w) {
+    return _mm512_slli_epi16(w, count);
 }
-inline Bytes high_nibbles(Bytes w) {
-    return low_nibbles(_mm512_srli_epi16(w, 4));
+template <int count>
+inline Bytes shift_right(Bytes w) {
+    return _mm512_srli_epi16(w, count);
+}
+inline Bytes masked(Bytes w, int byte) {
+    return _mm512_and_si512(w, _mm512_set1_epi8(char(byte)));
+}
+inline Bytes either(Bytes a, Bytes b) {
+    return _mm512_or_si512(a, b);
 }
 inline void store_bytes(int32_t* p, Bytes a) {
     _mm512_storeu_si512(p, a);
@@ -51,11 +59,19 @@ inline Bytes add_dots(Bytes sum, Bytes w, Bytes x) {
 inline Bytes flip_signs(Bytes w) {
     return _mm256_xor_si256(w, _mm256_set1_epi8(char(0x80)));
 }
-inline Bytes low_nibbles(Bytes w) {
-    return _mm256_and_si256(w, _mm256_set1_epi8(15));
+template <int count>
+inline Bytes shift_left(Bytes w) {
+    return _mm256_slli_epi16(w, count);
 }
-inline Bytes high_nibbles(Bytes w) {
-    return low_nibbles(_mm256_srli_epi16(w, 4));
+template <int count>
+inline Bytes shift_right(Bytes w) {
+    return _mm256_srli_epi16(w, count);
+}
+inline Bytes masked(Bytes w, int byte) {
+    return _mm256_and_si256(w, _mm256_set1_epi8(char(byte)));
+}
+inline Bytes either(Bytes a, Bytes b) {
+    return _mm256_or_si256(a, b);
 }
 inline void store_bytes(int32_t* p, Bytes a) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
@@ -64,32 +80,54 @@ inline void store_bytes(int32_t* p, Bytes a) {
 
 constexpr int kSignedOffset = 128;
 
-// A part of step s: unsigned bytes.
-template <Range range>
-inline Bytes load_weights(const uint8_t* panel, int s, int part) {
-    const size_t place = size_t(part) * sizeof(Bytes);
-    if (range == Range::nibbles) {
-        const Bytes both = load_bytes(panel + s / 2 * kStepBytes + place);
-        return s % 2 ? high_nibbles(both) : low_nibbles(both);
-    }
-    const Bytes bytes = load_bytes(panel + s * kStepBytes + place);
-    return range == Range::bytes ? flip_signs(bytes) : bytes;
+constexpr bool reads_codes(Codes codes) {
+    return codes == Codes::two_bits || codes == Codes::five_bits || codes == Codes::six_bits;
 }
 
-template <Range range, int C, int first, int last>
-inline void dots(F32x16 (&out)[C], const uint8_t* panel, const uint8_t* packed, int half) {
-    Bytes sums[C][kStepParts];
-    for (int c = 0; c < C; ++c)
-        for (Bytes& sum : sums[c]) sum = repeat(half < 0 ? 0 : Packed<C>::begin(packed, half, c));
-#pragma GCC unroll 8
-    for (int s = first; s < last; ++s) {
+// So many bits of each byte, from one place to another.
+template <int bits, int from, int to>
+inline Bytes moved_bits(Bytes w) {
+    constexpr int kMask = ((1 << bits) - 1) << to;
+    if constexpr (from < to) return masked(shift_left<to - from>(w), kMask);
+    if constexpr (from > to) return masked(shift_right<from - to>(w), kMask);
+    return masked(w, kMask);
+}
+
+// A part of step s: unsigned bytes.
+template <Form form, int s>
+inline Bytes load_weights(const uint8_t* panel, int part) {
+    const auto step = [&](int i) {
+        return load_bytes(panel + i * kStepBytes + size_t(part) * sizeof(Bytes));
+    };
+    const auto nibble = [&] { return moved_bits<4, s % 2 * 4, 0>(step(s / 2)); };
+    if constexpr (form == Form::nibbles) return nibble();
+    if constexpr (form == Form::two_bits) return moved_bits<2, s % 4 * 2, 0>(step(s / 4));
+    if constexpr (form == Form::five_bits) return either(nibble(), moved_bits<1, s, 4>(step(4)));
+    if constexpr (form == Form::six_bits)
+        return either(nibble(), moved_bits<2, s % 4 * 2, 4>(step(4 + s / 4)));
+    if constexpr (form == Form::small_bytes) return step(s);
+    if constexpr (form == Form::signed_bytes) return flip_signs(step(s));
+}
+
+template <Form form, int C, int s, int last>
+inline void add_steps(Bytes (&sums)[C][kStepParts], const uint8_t* panel, const uint8_t* packed) {
+    if constexpr (s < last) {
         Bytes w[kStepParts];
-        for (int p = 0; p < kStepParts; ++p) w[p] = load_weights<range>(panel, s, p);
+        for (int p = 0; p < kStepParts; ++p) w[p] = load_weights<form, s>(panel, p);
         for (int c = 0; c < C; ++c) {
             const Bytes x = repeat(Packed<C>::four_bytes(packed, s, c));
             for (int p = 0; p < kStepParts; ++p) sums[c][p] = add_dots(sums[c][p], w[p], x);
         }
+        add_steps<form, C, s + 1, last>(sums, panel, packed);
     }
+}
+
+template <Form form, int C, int first, int last>
+inline void dots(F32x16 (&out)[C], const uint8_t* panel, const uint8_t* packed, int half) {
+    Bytes sums[C][kStepParts];
+    for (int c = 0; c < C; ++c)
+        for (Bytes& sum : sums[c]) sum = repeat(half < 0 ? 0 : Packed<C>::begin(packed, half, c));
+    add_steps<form, C, first, last>(sums, panel, packed);
     for (int c = 0; c < C; ++c) {
         int32_t lanes[kLanes];  // for the compiler alone
         for (int p = 0; p < kStepParts; ++p)

@@ -15,21 +15,28 @@ static_assert(kPartPanels % kChunkPanels == 0, "a chunk is of one part of the su
 
 // Strips side by side where columns are few: memory serves several streams faster than one.
 constexpr int kStreams = kStripsTogether;
+constexpr int kFewColumns = 4;
 constexpr size_t kAheadBytes = 2048;  // what the only pass over a strip fetches before it is read
 
-constexpr Range range_of(Codes codes) {
+// Of the bytes that codes become.
+constexpr Form form_of(Codes codes) {
     switch (codes) {
         case Codes::bytes:
         case Codes::steps_of_4:
-            return Range::bytes;
+            return Form::signed_bytes;
         case Codes::two_bits:
         case Codes::five_bits:
         case Codes::six_bits:
-            return Range::six_bits;
+            return Form::small_bytes;
         case Codes::nibbles:
-            return Range::nibbles;
+            return Form::nibbles;
     }
-    return Range::bytes;
+    return Form::signed_bytes;
+}
+constexpr Form form_as_it_lies(Codes codes) {
+    return codes == Codes::two_bits    ? Form::two_bits
+           : codes == Codes::five_bits ? Form::five_bits
+                                       : Form::six_bits;
 }
 
 // The groups that all columns meet together, of several strips.
@@ -39,13 +46,16 @@ struct Chunk {
     const uint8_t* panels[kChunkPanels];
 };
 
-template <DType type>
-inline void read_group(Chunk& to, int at, const uint8_t* strip, int group) {
+// The panel, as codes or as bytes.
+template <DType type, bool as_codes>
+inline const uint8_t* read_group(PanelScales& scales, uint8_t* room, const uint8_t* strip,
+                                 int group) {
     constexpr StripLayout kLayout = layout_of(type);
     const int in_unit = group % kLayout.groups();
     const uint8_t* unit = strip + size_t(group / kLayout.groups()) * kLayout.unit_bytes();
-    to.panels[at] = read_panel<kLayout>(to.room[at], unit + size_t(in_unit) * kLayout.code_bytes());
-    read_scales<type>(to.scales[at], unit, in_unit);
+    read_scales<type>(scales, unit, in_unit);
+    const uint8_t* codes = unit + size_t(in_unit) * kLayout.code_bytes();
+    return as_codes ? codes : read_panel<kLayout>(room, codes);
 }
 
 // Dot products of a group and C columns, of its halves apart or of all of it.
@@ -55,12 +65,12 @@ struct Products {
     static constexpr int kPieces = kLayout.in_halves() ? 2 : 1, kPieceSteps = kSteps / kPieces;
     Dots<C> of[kPieces];
 
-    template <Range range>
+    template <Form form>
     void read(const uint8_t* panel, const uint8_t* packed) {
         constexpr bool kFromZero = kLayout.has_least();
-        dots<range, C, 0, kPieceSteps>(of[0], panel, packed, kFromZero ? -1 : 0);
+        dots<form, C, 0, kPieceSteps>(of[0], panel, packed, kFromZero ? -1 : 0);
         if constexpr (kPieces == 2)
-            dots<range, C, kPieceSteps, kSteps>(of[1], panel, packed, kFromZero ? -1 : 1);
+            dots<form, C, kPieceSteps, kSteps>(of[1], panel, packed, kFromZero ? -1 : 1);
     }
 
     // What the group adds to the sum of column c.
@@ -105,7 +115,10 @@ inline void fetch(const uint8_t* from, int lines) {
 template <DType type, int C>
 [[gnu::noinline]] void add_groups(const Pass& pass) {
     constexpr StripLayout kLayout = layout_of(type);
-    constexpr Range kRange = range_of(kLayout.codes);
+    // Few columns read a group of their own: what they would leave in a chunk is slow to write.
+    constexpr bool kAlone = !kTiles && kLayout.is_super && C <= kFewColumns;
+    constexpr bool kAsCodes = kAlone && reads_codes(kLayout.codes);
+    constexpr Form kForm = kAsCodes ? form_as_it_lies(kLayout.codes) : form_of(kLayout.codes);
     const int strips = pass.strip_count, most = kChunkPanels / strips;
     for (int first = pass.first, groups; first < pass.last; first += groups) {
         groups = pass.last - first < most ? pass.last - first : most;
@@ -113,22 +126,25 @@ template <DType type, int C>
             return pass.packed + size_t(first + g) * C * kPackedGroupBytes;
         };
         const size_t ahead = size_t(first) * kLayout.group_bytes() + pass.ahead;
-        const auto read = [&](int g, int s, int at) {
+        const auto read = [&](int g, int s, int at, PanelScales& scales) {
             fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
-            if (pass.column == 0) read_group<type>(pass.chunk, at, pass.strips[s], first + g);
+            if (kAlone || pass.column == 0)
+                pass.chunk.panels[at] = read_group<type, kAsCodes>(scales, pass.chunk.room[at],
+                                                                   pass.strips[s], first + g);
         };
         const auto multiply = [&](int g, int at, auto& product) {
-            product.template read<kRange>(pass.chunk.panels[at], packed(g));
+            product.template read<kForm>(pass.chunk.panels[at], packed(g));
         };
         // Of few columns of bytes, which memory alone bounds, all strips go on together, and all
         // integers come first: the latencies of the few float operations hide behind each other.
-        constexpr bool kAtOnce = kTiles || C > kColumns / 2 || kRange != Range::bytes;
+        constexpr bool kAtOnce =
+            kTiles || kAlone || C > kColumns / 2 || kForm != Form::signed_bytes;
         // What has just been written is slow to come into a tile.
         constexpr bool kReadsFirst = kTiles || !kAtOnce;
         Products<kLayout.scales, C> products[kAtOnce ? 1 : kChunkPanels];
         for (int g = 0, at = 0; g < groups && kReadsFirst; ++g)
             for (int s = 0; s < strips; ++s, ++at) {
-                read(g, s, at);
+                read(g, s, at, pass.chunk.scales[at]);
                 if (!kAtOnce) multiply(g, at, products[at]);
             }
         const int end = first + groups;
@@ -141,12 +157,13 @@ template <DType type, int C>
 #pragma GCC unroll 16
             for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
             for (int g = 0, at = s; g < groups; ++g, at += strips) {
-                if (!kReadsFirst) read(g, s, at);
+                PanelScales own = {};
+                PanelScales& scales = kAlone ? own : pass.chunk.scales[at];
+                if (!kReadsFirst) read(g, s, at, scales);
                 if (kAtOnce) multiply(g, at, products[0]);
 #pragma GCC unroll 16
                 for (int c = 0; c < C; ++c)
-                    part[c] = held(part[c] + products[kAtOnce ? 0 : at].term(
-                                                 c, pass.chunk.scales[at], packed(g)));
+                    part[c] = held(part[c] + products[kAtOnce ? 0 : at].term(c, scales, packed(g)));
             }
             if (ends)
 #pragma GCC unroll 16
@@ -239,7 +256,7 @@ void matmul_quant(const QuantMatmulTask& task) {
 // A group of C columns, as for_full_columns makes them; those beyond the last one are zeros.
 void pack_columns(const PackTask& task, int first, int last) {
     const StripLayout layout = layout_of(task.type);
-    const int offset = range_of(layout.codes) == Range::bytes ? kSignedOffset : layout.offset;
+    const int offset = form_of(layout.codes) == Form::signed_bytes ? kSignedOffset : layout.offset;
     const int groups = task.inner / kPanelElements;
     for_full_columns<kColumns, kColumnStep>(task.columns, [&](auto c, int column) {
         if (column + c.value <= first || column >= last) return;

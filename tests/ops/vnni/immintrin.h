@@ -56,6 +56,20 @@ Register<size> shift_right_words(Register<size> a, unsigned count) {
     }
     return a;
 }
+template <int size>
+Register<size> shift_left_words(Register<size> a, unsigned count) {
+    for (int i = 0; i < size; i += 2) {
+        uint16_t word;
+        std::memcpy(&word, a.bytes + i, 2);
+        word = uint16_t(word << count);
+        std::memcpy(a.bytes + i, &word, 2);
+    }
+    return a;
+}
+template <int size>
+Register<size> bits_of_either(const Register<size>& a, const Register<size>& b) {
+    return each_byte(a, b, [](int x, int y) { return x | y; });
+}
 // sum + the dot products of four unsigned bytes of a and four signed ones of b.
 template <int size>
 Register<size> add_dots(Register<size> sum, const Register<size>& a, const Register<size>& b) {
@@ -78,6 +92,8 @@ using __m512i = vnni::Register<64>;
 #define _mm512_xor_si512 vnni::exclusive_or<64>
 #define _mm512_and_si512 vnni::bits_of_both<64>
 #define _mm512_srli_epi16 vnni::shift_right_words<64>
+#define _mm512_slli_epi16 vnni::shift_left_words<64>
+#define _mm512_or_si512 vnni::bits_of_either<64>
 #define _mm512_dpbusd_epi32 vnni::add_dots<64>
 
 using __m256i = vnni::Register<32>;
@@ -88,4 +104,6 @@ using __m256i = vnni::Register<32>;
 #define _mm256_xor_si256 vnni::exclusive_or<32>
 #define _mm256_and_si256 vnni::bits_of_both<32>
 #define _mm256_srli_epi16 vnni::shift_right_words<32>
+#define _mm256_slli_epi16 vnni::shift_left_words<32>
+#define _mm256_or_si256 vnni::bits_of_either<32>
 #define _mm256_dpbusd_avx_epi32 vnni::add_dots<32>
