@@ -112,12 +112,27 @@ inline void fetch(const uint8_t* from, int lines) {
     while (++line < lines);
 }
 
+// How groups are read, multiplied and added.
+enum class Way {
+    alone,        // one after the other. What few columns would leave in a chunk is slow to write
+    in_turn,      // one after the other
+    reads_first,  // all are read before: what has just been written is slow to come into a tile
+    integers_first,  // those of all strips are multiplied before any is added: of few columns of
+                     // bytes, which memory alone bounds, the latencies of the few float operations
+                     // hide behind each other
+};
+constexpr Way way_of(const StripLayout& layout, int columns) {
+    if (kTiles) return Way::reads_first;
+    if (layout.is_super && columns <= kFewColumns) return Way::alone;
+    const bool of_bytes = form_of(layout.codes) == Form::signed_bytes;
+    return of_bytes && columns <= kColumns / 2 ? Way::integers_first : Way::in_turn;
+}
+
 template <DType type, int C>
 [[gnu::noinline]] void add_groups(const Pass& pass) {
     constexpr StripLayout kLayout = layout_of(type);
-    // Few columns read a group of their own: what they would leave in a chunk is slow to write.
-    constexpr bool kAlone = !kTiles && kLayout.is_super && C <= kFewColumns;
-    constexpr bool kAsCodes = kAlone && reads_codes(kLayout.codes);
+    constexpr Way kWay = way_of(kLayout, C);
+    constexpr bool kAsCodes = kWay == Way::alone && reads_codes(kLayout.codes);
     constexpr Form kForm = kAsCodes ? form_as_it_lies(kLayout.codes) : form_of(kLayout.codes);
     const int strips = pass.strip_count, most = kChunkPanels / strips;
     for (int first = pass.first, groups; first < pass.last; first += groups) {
@@ -128,24 +143,20 @@ template <DType type, int C>
         const size_t ahead = size_t(first) * kLayout.group_bytes() + pass.ahead;
         const auto read = [&](int g, int s, int at, PanelScales& scales) {
             fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
-            if (kAlone || pass.column == 0)
+            if (kWay == Way::alone || pass.column == 0)
                 pass.chunk.panels[at] = read_group<type, kAsCodes>(scales, pass.chunk.room[at],
                                                                    pass.strips[s], first + g);
         };
         const auto multiply = [&](int g, int at, auto& product) {
             product.template read<kForm>(pass.chunk.panels[at], packed(g));
         };
-        // Of few columns of bytes, which memory alone bounds, all strips go on together, and all
-        // integers come first: the latencies of the few float operations hide behind each other.
-        constexpr bool kAtOnce =
-            kTiles || kAlone || C > kColumns / 2 || kForm != Form::signed_bytes;
-        // What has just been written is slow to come into a tile.
-        constexpr bool kReadsFirst = kTiles || !kAtOnce;
-        Products<kLayout.scales, C> products[kAtOnce ? 1 : kChunkPanels];
+        constexpr bool kIntegersFirst = kWay == Way::integers_first;
+        constexpr bool kReadsFirst = kIntegersFirst || kWay == Way::reads_first;
+        Products<kLayout.scales, C> products[kIntegersFirst ? kChunkPanels : 1];
         for (int g = 0, at = 0; g < groups && kReadsFirst; ++g)
             for (int s = 0; s < strips; ++s, ++at) {
                 read(g, s, at, pass.chunk.scales[at]);
-                if (!kAtOnce) multiply(g, at, products[at]);
+                if (kIntegersFirst) multiply(g, at, products[at]);
             }
         const int end = first + groups;
         const bool begins = first % kPartPanels == 0;
@@ -158,12 +169,13 @@ template <DType type, int C>
             for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
             for (int g = 0, at = s; g < groups; ++g, at += strips) {
                 PanelScales own = {};
-                PanelScales& scales = kAlone ? own : pass.chunk.scales[at];
+                PanelScales& scales = kWay == Way::alone ? own : pass.chunk.scales[at];
                 if (!kReadsFirst) read(g, s, at, scales);
-                if (kAtOnce) multiply(g, at, products[0]);
+                if (!kIntegersFirst) multiply(g, at, products[0]);
+                const auto& product = products[kIntegersFirst ? at : 0];
 #pragma GCC unroll 16
                 for (int c = 0; c < C; ++c)
-                    part[c] = held(part[c] + products[kAtOnce ? 0 : at].term(c, scales, packed(g)));
+                    part[c] = held(part[c] + product.term(c, scales, packed(g)));
             }
             if (ends)
 #pragma GCC unroll 16
