@@ -15,7 +15,6 @@ static_assert(kPartPanels % kChunkPanels == 0, "a chunk is of one part of the su
 
 // Strips side by side where columns are few: memory serves several streams faster than one.
 constexpr int kStreams = kStripsTogether;
-constexpr int kFewColumns = 4;
 constexpr size_t kAheadBytes = 2048;  // what the only pass over a strip fetches before it is read
 
 // Of the bytes that codes become.
@@ -114,25 +113,25 @@ inline void fetch(const uint8_t* from, int lines) {
 
 // How groups are read, multiplied and added.
 enum class Way {
-    alone,        // one after the other. What few columns would leave in a chunk is slow to write
-    in_turn,      // one after the other
-    reads_first,  // all are read before: what has just been written is slow to come into a tile
+    alone,           // one after the other, and nothing is kept: writing it would take longest
+    in_turn,         // one after the other
+    reads_first,     // all are read before: what has just been written is slow to come into a tile
     integers_first,  // those of all strips are multiplied before any is added: of few columns of
                      // bytes, which memory alone bounds, the latencies of the few float operations
                      // hide behind each other
 };
-constexpr Way way_of(const StripLayout& layout, int columns) {
+// Of so many columns, which are all that there are or some of them.
+constexpr Way way_of(const StripLayout& layout, int columns, bool are_all) {
     if (kTiles) return Way::reads_first;
-    if (layout.is_super && columns <= kFewColumns) return Way::alone;
+    if (layout.is_super && (columns < kColumns || are_all)) return Way::alone;
     const bool of_bytes = form_of(layout.codes) == Form::signed_bytes;
     return of_bytes && columns <= kColumns / 2 ? Way::integers_first : Way::in_turn;
 }
 
-template <DType type, int C>
+template <DType type, int C, Way way>
 [[gnu::noinline]] void add_groups(const Pass& pass) {
     constexpr StripLayout kLayout = layout_of(type);
-    constexpr Way kWay = way_of(kLayout, C);
-    constexpr bool kAsCodes = kWay == Way::alone && reads_codes(kLayout.codes);
+    constexpr bool kAsCodes = way == Way::alone && reads_codes(kLayout.codes);
     constexpr Form kForm = kAsCodes ? form_as_it_lies(kLayout.codes) : form_of(kLayout.codes);
     const int strips = pass.strip_count, most = kChunkPanels / strips;
     for (int first = pass.first, groups; first < pass.last; first += groups) {
@@ -143,15 +142,15 @@ template <DType type, int C>
         const size_t ahead = size_t(first) * kLayout.group_bytes() + pass.ahead;
         const auto read = [&](int g, int s, int at, PanelScales& scales) {
             fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
-            if (kWay == Way::alone || pass.column == 0)
+            if (way == Way::alone || pass.column == 0)
                 pass.chunk.panels[at] = read_group<type, kAsCodes>(scales, pass.chunk.room[at],
                                                                    pass.strips[s], first + g);
         };
         const auto multiply = [&](int g, int at, auto& product) {
             product.template read<kForm>(pass.chunk.panels[at], packed(g));
         };
-        constexpr bool kIntegersFirst = kWay == Way::integers_first;
-        constexpr bool kReadsFirst = kIntegersFirst || kWay == Way::reads_first;
+        constexpr bool kIntegersFirst = way == Way::integers_first;
+        constexpr bool kReadsFirst = kIntegersFirst || way == Way::reads_first;
         Products<kLayout.scales, C> products[kIntegersFirst ? kChunkPanels : 1];
         for (int g = 0, at = 0; g < groups && kReadsFirst; ++g)
             for (int s = 0; s < strips; ++s, ++at) {
@@ -169,7 +168,7 @@ template <DType type, int C>
             for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
             for (int g = 0, at = s; g < groups; ++g, at += strips) {
                 PanelScales own = {};
-                PanelScales& scales = kWay == Way::alone ? own : pass.chunk.scales[at];
+                PanelScales& scales = way == Way::alone ? own : pass.chunk.scales[at];
                 if (!kReadsFirst) read(g, s, at, scales);
                 if (!kIntegersFirst) multiply(g, at, products[0]);
                 const auto& product = products[kIntegersFirst ? at : 0];
@@ -210,8 +209,12 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
         for_full_columns<kColumns, kColumnStep>(task.columns, [&](auto c, int column) {
             const uint8_t* packed = static_cast<const uint8_t*>(task.packed) +
                                     size_t(column) * size_t(groups) * kPackedGroupBytes;
-            add_groups<type, c.value>({chunk, strip, strips, first, last, groups, packed, column,
-                                       columns, sums, totals, ahead, lines});
+            const Pass pass = {chunk,  strip,   strips, first,  last,  groups, packed,
+                               column, columns, sums,   totals, ahead, lines};
+            constexpr StripLayout kLayout = layout_of(type);
+            constexpr int C = c.value;
+            constexpr Way kOfAll = way_of(kLayout, C, true), kOfSome = way_of(kLayout, C, false);
+            (passes == 1 ? add_groups<type, C, kOfAll> : add_groups<type, C, kOfSome>)(pass);
             ahead += size_t((last - first) * lines) * 64;
         });
     }
