@@ -51,7 +51,7 @@ class DotUnit {
 template <int C>
 struct Dots {
     alignas(64) int32_t of[C][kStripRows];
-    F32x16 operator[](int c) const { return to_float(load(of[c])); }
+    [[gnu::always_inline]] F32x16 operator[](int c) const { return to_float(load(of[c])); }
 };
 
 // Signed bytes, in `room` where they do not lie so.

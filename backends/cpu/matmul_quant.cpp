@@ -115,7 +115,8 @@ inline void fetch(const uint8_t* from, int lines) {
 enum class Way {
     alone,           // one after the other, and nothing is kept: writing it would take longest
     in_turn,         // one after the other
-    reads_first,     // all are read before: what has just been written is slow to come into a tile
+    reads_first,     // all are read before, and each is multiplied before the one ahead of it is
+                     // added: what has just been written is slow to come into a tile, and out of it
     integers_first,  // those of all strips are multiplied before any is added: of few columns of
                      // bytes, which memory alone bounds, the latencies of the few float operations
                      // hide behind each other
@@ -133,6 +134,11 @@ template <DType type, int C, Way way>
     constexpr StripLayout kLayout = layout_of(type);
     constexpr bool kAsCodes = way == Way::alone && reads_codes(kLayout.codes);
     constexpr Form kForm = kAsCodes ? form_as_it_lies(kLayout.codes) : form_of(kLayout.codes);
+    constexpr bool kIntegersFirst = way == Way::integers_first, kOneAhead = way == Way::reads_first;
+    constexpr bool kReadsFirst = kIntegersFirst || kOneAhead;
+    // Lines of a group, fetched between as many columns of it.
+    constexpr int kLines = (int(kLayout.group_bytes()) + 63) / 64;
+    constexpr int kColumnsOfLine = (C + kLines - 1) / kLines;
     const int strips = pass.strip_count, most = kChunkPanels / strips;
     for (int first = pass.first, groups; first < pass.last; first += groups) {
         groups = pass.last - first < most ? pass.last - first : most;
@@ -141,7 +147,7 @@ template <DType type, int C, Way way>
         };
         const size_t ahead = size_t(first) * kLayout.group_bytes() + pass.ahead;
         const auto read = [&](int g, int s, int at, PanelScales& scales) {
-            fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
+            if (!kOneAhead) fetch(pass.strips[s] + ahead + size_t(g * pass.lines) * 64, pass.lines);
             if (way == Way::alone || pass.column == 0)
                 pass.chunk.panels[at] = read_group<type, kAsCodes>(scales, pass.chunk.room[at],
                                                                    pass.strips[s], first + g);
@@ -149,9 +155,7 @@ template <DType type, int C, Way way>
         const auto multiply = [&](int g, int at, auto& product) {
             product.template read<kForm>(pass.chunk.panels[at], packed(g));
         };
-        constexpr bool kIntegersFirst = way == Way::integers_first;
-        constexpr bool kReadsFirst = kIntegersFirst || way == Way::reads_first;
-        Products<kLayout.scales, C> products[kIntegersFirst ? kChunkPanels : 1];
+        Products<kLayout.scales, C> products[kIntegersFirst ? kChunkPanels : kOneAhead ? 2 : 1];
         for (int g = 0, at = 0; g < groups && kReadsFirst; ++g)
             for (int s = 0; s < strips; ++s, ++at) {
                 read(g, s, at, pass.chunk.scales[at]);
@@ -166,15 +170,22 @@ template <DType type, int C, Way way>
             F32x16 part[C];
 #pragma GCC unroll 16
             for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
+            if (kOneAhead) multiply(0, s, products[0]);
             for (int g = 0, at = s; g < groups; ++g, at += strips) {
                 PanelScales own = {};
                 PanelScales& scales = way == Way::alone ? own : pass.chunk.scales[at];
                 if (!kReadsFirst) read(g, s, at, scales);
-                if (!kIntegersFirst) multiply(g, at, products[0]);
-                const auto& product = products[kIntegersFirst ? at : 0];
+                if (kOneAhead && g + 1 < groups)
+                    multiply(g + 1, at + strips, products[(g + 1) % 2]);
+                if (!kReadsFirst) multiply(g, at, products[0]);
+                const auto& product = products[kIntegersFirst ? at : kOneAhead ? g % 2 : 0];
+                const uint8_t* soon = pass.strips[s] + ahead + size_t(g) * kLayout.group_bytes();
 #pragma GCC unroll 16
-                for (int c = 0; c < C; ++c)
+                for (int c = 0; c < C; ++c) {
+                    if (kOneAhead && c % kColumnsOfLine == 0 && pass.column == 0)
+                        fetch(soon + c / kColumnsOfLine * 64, 1);
                     part[c] = held(part[c] + product.term(c, scales, packed(g)));
+                }
             }
             if (ends)
 #pragma GCC unroll 16
@@ -194,6 +205,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     const int passes = (task.columns + kColumns - 1) / kColumns;
     // The only columns fetch what comes soon. Of several each fetch their share of the next chunk.
     const int together = passes == 1 ? groups : kChunkPanels / strips;
+    const size_t soon = passes == 1 && !kTiles ? kAheadBytes : kChunkPanels / strips * kGroupBytes;
     const int lines = (int(kGroupBytes) / passes + 63) / 64;
     const uint8_t* strip[kStreams];
     for (int s = 0; s < strips; ++s)
@@ -205,7 +217,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     Chunk chunk;
     for (int first = 0, last; first < groups; first = last) {
         last = groups - first < together ? groups : first + together;
-        size_t ahead = passes == 1 ? kAheadBytes : size_t(last - first) * kGroupBytes;
+        size_t ahead = soon;
         for_full_columns<kColumns, kColumnStep>(task.columns, [&](auto c, int column) {
             const uint8_t* packed = static_cast<const uint8_t*>(task.packed) +
                                     size_t(column) * size_t(groups) * kPackedGroupBytes;
