@@ -17,16 +17,6 @@ inline Mask16 sound_lanes(F32x16 x) {
     return magnitude(x) < splat(__builtin_inff());
 }
 
-// The largest lane. A NaN is never larger; `poison` tells of it.
-inline float largest_lane(F32x16 x) {
-    float lanes[kLanes];
-    store(lanes, x);
-    for (int half = kLanes / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i)
-            lanes[i] = lanes[i + half] > lanes[i] ? lanes[i + half] : lanes[i];
-    return lanes[0];
-}
-
 inline F32x16 sound_or_zero(F32x16 x) {
     return select(sound_lanes(x), x, splat(0.0f));
 }
@@ -36,18 +26,20 @@ inline F32x16 clamp(F32x16 x, float low, float high) {
     return select(splat(high) < x, splat(high), x);
 }
 
+// Added to a small number this leaves the nearest integer in the low bits.
+constexpr float kRound = 0x1.8p23f;
+
 // Steps to the nearest whole one in low .. high; NaN lanes become 0.
 inline void nearest(int32_t* steps, F32x16 x, float low, float high) {
     const F32x16 numbers = select(x <= x, x, splat(0.0f));
-    // Added to a small number this leaves the nearest integer in the low bits.
-    const F32x16 round = splat(0x1.8p23f);
     float lanes[kLanes];
-    store(lanes, clamp(numbers, low, high) + round);
+    store(lanes, clamp(numbers, low, high) + splat(kRound));
     __builtin_memcpy(steps, lanes, sizeof(lanes));
-    for (int i = 0; i < kLanes; ++i) steps[i] -= 0x4b400000;  // the bits of `round`
+    for (int i = 0; i < kLanes; ++i) steps[i] -= 0x4b400000;  // the bits of kRound
 }
 
-// The largest magnitude of a group that is a number or infinite; NaN lanes do not count.
+// The largest magnitude of a group that is a number or infinite; NaN lanes do not count: `poison`
+// tells of them.
 inline float largest_of(F32x16 a, F32x16 b) {
     return largest_lane(max(magnitude(a), max(magnitude(b), splat(0.0f))));
 }
@@ -108,6 +100,7 @@ void pack_weights(void* to, DType type, const float* from, int count) {
 
 void quantise(void* to, const float* from, int count) {
     constexpr float kLeast = 0x1p-100f;
+    static_assert(kScaled == kLanes);
     BlockI8G32* block = static_cast<BlockI8G32*>(to);
     for (int i = 0; i < count; i += kGroup, ++block) {
         const F32x16 a = load(from + i), b = load(from + i + kLanes), zero = splat(0.0f);
@@ -115,14 +108,12 @@ void quantise(void* to, const float* from, int count) {
         const bool sound = poison == poison, used = sound && largest >= kLeast;
         block->scale = used ? largest * (1.0f / 127) : sound ? 0.0f : __builtin_nanf("");
         const F32x16 inverse = used ? splat(127.0f) * reciprocal(splat(largest)) : splat(0.0f);
-        int32_t q[kGroup];
-        nearest(q, sound_or_zero(a) * inverse, -127, 127);
-        nearest(q + kLanes, sound_or_zero(b) * inverse, -127, 127);
-        int32_t sums[2] = {0, 0};
-        for (int half = 0; half < 2; ++half)
-            for (int j = 0; j < kScaled; ++j) sums[half] += q[half * kScaled + j];
-        for (int half = 0; half < 2; ++half) block->sums[half] = int16_t(sums[half]);
-        for (int j = 0; j < kGroup; ++j) block->q[j] = int8_t(q[j]);
+        for (int half = 0; half < 2; ++half) {
+            const F32x16 steps = clamp(sound_or_zero(half ? b : a) * inverse, -127, 127);
+            const F32x16 rounded = steps + splat(kRound);
+            store_low_bytes(block->q + half * kScaled, as_u32(rounded));
+            block->sums[half] = int16_t(sum(rounded - splat(kRound)));  // exact
+        }
     }
 }
 

@@ -199,6 +199,24 @@ inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
                             _mm256_shuffle_epi8(values, _mm256_loadu_si256(halves + i)));
 }
 
+// The largest of lanes without NaN.
+inline float largest_lane(F32x16 a) {
+    const __m256 eight = _mm256_max_ps(a.lo, a.hi);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+
+inline void store_low_bytes(void* p, U32x16 a) {
+    const __m256i low = _mm256_set1_epi32(255);
+    const __m256i words =  // of lanes 0-3, 8-11, 4-7, 12-15
+        _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
+    const __m256i bytes = _mm256_packus_epi16(words, words);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);
+    _mm_storeu_si128(static_cast<__m128i*>(p),
+                     _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(bytes, order)));
+}
+
 // Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.
 inline __m128 sum_to_4(F32x16 a) {
     const __m256 eight = _mm256_add_ps(a.lo, a.hi);

@@ -144,6 +144,15 @@ inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
     _mm512_storeu_si512(bytes, _mm512_shuffle_epi8(values, _mm512_loadu_si512(bytes)));
 }
 
+// The largest of lanes without NaN.
+inline float largest_lane(F32x16 a) {
+    return _mm512_reduce_max_ps(a.v);
+}
+
+inline void store_low_bytes(void* p, U32x16 a) {
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
+
 // Lanes 8 apart, then 4 apart; simd.h has the rest of the tree.
 inline __m128 sum_to_4(F32x16 a) {
     const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a.v), 1));

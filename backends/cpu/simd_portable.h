@@ -203,6 +203,17 @@ inline U32x16 as_u32(F32x16 a) {
     return __builtin_bit_cast(U32x16, a);
 }
 
+// The largest of lanes without NaN.
+inline float largest_lane(F32x16 a) {
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i) a.v[i] = a.v[i + half] > a.v[i] ? a.v[i + half] : a.v[i];
+    return a.v[0];
+}
+
+inline void store_low_bytes(void* p, U32x16 a) {
+    for (int i = 0; i < 16; ++i) static_cast<uint8_t*>(p)[i] = uint8_t(a.v[i]);
+}
+
 // The fixed tree: lanes 8 apart, then 4, 2 and 1.
 inline float sum(F32x16 a) {
     for (int half = 8; half > 0; half /= 2)
