@@ -30,9 +30,18 @@ bool is_quantised_model(const ModelConfig& config, const Checkpoint& tensors) {
                        [](const auto& of_type) { return is_quantised(of_type.first); });
 }
 
-std::optional<DType> draft_type(const ModelConfig& head, const LoadOptions& options) {
+// Beside a target of four bits a weight, a head of eight would take a large part of a cycle.
+bool takes_four_bits(const WeightTypes& target) {
+    constexpr int kWeights = 256;
+    const auto most = std::max_element(target.begin(), target.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    return most != target.end() && 8 * size_bytes(most->first, kWeights) < 5 * kWeights;
+}
+
+std::optional<DType> draft_type(const ModelFiles& files, const LoadOptions& options) {
     if (options.draft_weights) return options.draft_weights;
-    const DType type = options.weights == DType::Q4_0 ? DType::Q4_0 : DType::Q8_0;
+    const ModelConfig& head = *files.head_config;
+    const DType type = takes_four_bits(files.target_types(options)) ? DType::Q4_0 : DType::Q8_0;
     const int unit = unit_elements(type);
     const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
                       head.attention_columns() % unit == 0 && head.experts.intermediate % unit == 0;
@@ -108,7 +117,7 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.head_config = aerie::head_config(*files.head);
     apply_options(options.head_options, files.config, *files.head_config);
     files.draft_ids = choose_draft_ids(options.head_options, files);
-    files.draft_weights = draft_type(*files.head_config, options);
+    files.draft_weights = draft_type(files, options);
     const BatchLimits limits = files.limits(options);
     draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
     if (head_kind(*files.head) == HeadKind::language_model) {
@@ -134,7 +143,7 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
         files.head_config.emplace(is_eagle3 ? eagle3_head_shape(config) : head_shape(config));
     apply_options(options.head_options, config, head);
     files.draft_ids = choose_draft_ids(options.head_options, files);
-    files.draft_weights = draft_type(head, options);
+    files.draft_weights = draft_type(files, options);
     const std::string head_name = name + (is_eagle3 ? "-eagle3 (random)" : "-eagle (random)");
     files.head =
         random_source(head_name, head,

@@ -181,8 +181,12 @@ TEST(DraftModel, IsLoadedAsSmallAsAHead) {
     LoadOptions options = options_of(DType::F16, DType::F16);
     options.draft_weights.reset();
     EXPECT_EQ(ModelFiles::open(options).draft_weights, DType::Q8_0);
-    options.weights = DType::Q4_0;
-    EXPECT_EQ(ModelFiles::open(options).draft_weights, DType::Q4_0);
+    for (DType of_four_bits : {DType::Q4_0, DType::Q4_K}) {
+        options.weights = of_four_bits;
+        EXPECT_EQ(ModelFiles::open(options).draft_weights, DType::Q4_0) << name(of_four_bits);
+    }
+    options.weights = DType::Q5_K;
+    EXPECT_EQ(ModelFiles::open(options).draft_weights, DType::Q8_0);
 }
 
 }  // namespace
