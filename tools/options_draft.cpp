@@ -55,7 +55,7 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
                    "how often tokens occur, as `aerie tokenize --counts` writes it")
         ->type_name("FILE");
     add_choice(app, "--draft-weights", options.draft_weights, kWeightChoices,
-               "type of the weights that draft (default: q8_0; q4_0 if most of the target has four bits)");
+               "type of the weights that draft (default: q8_0; q4_0 beside a target of four bits)");
 }
 
 void add_tree_option(CLI::App& app, ModelOptions& options) {

@@ -91,7 +91,8 @@ struct Products {
 };
 
 // Some columns and groups of several strips, a chunk after the other. The first columns read the
-// chunk. All fetch meanwhile a few lines a panel, so many bytes behind it.
+// chunk. All fetch meanwhile a few lines a panel, so many bytes behind it; with tiles the first
+// columns do it alone.
 struct Pass {
     Chunk& chunk;
     const uint8_t* const* strips;
@@ -205,7 +206,8 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     const int passes = (task.columns + kColumns - 1) / kColumns;
     // The only columns fetch what comes soon. Of several each fetch their share of the next chunk.
     const int together = passes == 1 ? groups : kChunkPanels / strips;
-    const size_t soon = passes == 1 && !kTiles ? kAheadBytes : kChunkPanels / strips * kGroupBytes;
+    const size_t distance =
+        passes == 1 && !kTiles ? kAheadBytes : kChunkPanels / strips * kGroupBytes;
     const int lines = (int(kGroupBytes) / passes + 63) / 64;
     const uint8_t* strip[kStreams];
     for (int s = 0; s < strips; ++s)
@@ -217,7 +219,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     Chunk chunk;
     for (int first = 0, last; first < groups; first = last) {
         last = groups - first < together ? groups : first + together;
-        size_t ahead = soon;
+        size_t ahead = distance;
         for_full_columns<kColumns, kColumnStep>(task.columns, [&](auto c, int column) {
             const uint8_t* packed = static_cast<const uint8_t*>(task.packed) +
                                     size_t(column) * size_t(groups) * kPackedGroupBytes;

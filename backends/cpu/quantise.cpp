@@ -29,11 +29,15 @@ inline F32x16 clamp(F32x16 x, float low, float high) {
 // Added to a small number this leaves the nearest integer in the low bits.
 constexpr float kRound = 0x1.8p23f;
 
+inline F32x16 rounded_bits(F32x16 x, float low, float high) {
+    return clamp(x, low, high) + splat(kRound);
+}
+
 // Steps to the nearest whole one in low .. high; NaN lanes become 0.
 inline void nearest(int32_t* steps, F32x16 x, float low, float high) {
     const F32x16 numbers = select(x <= x, x, splat(0.0f));
     float lanes[kLanes];
-    store(lanes, clamp(numbers, low, high) + splat(kRound));
+    store(lanes, rounded_bits(numbers, low, high));
     __builtin_memcpy(steps, lanes, sizeof(lanes));
     for (int i = 0; i < kLanes; ++i) steps[i] -= 0x4b400000;  // the bits of kRound
 }
@@ -109,8 +113,8 @@ void quantise(void* to, const float* from, int count) {
         block->scale = used ? largest * (1.0f / 127) : sound ? 0.0f : __builtin_nanf("");
         const F32x16 inverse = used ? splat(127.0f) * reciprocal(splat(largest)) : splat(0.0f);
         for (int half = 0; half < 2; ++half) {
-            const F32x16 steps = clamp(sound_or_zero(half ? b : a) * inverse, -127, 127);
-            const F32x16 rounded = steps + splat(kRound);
+            const F32x16 steps = sound_or_zero(half ? b : a) * inverse;
+            const F32x16 rounded = rounded_bits(steps, -127, 127);
             store_low_bytes(block->q + half * kScaled, as_u32(rounded));
             block->sums[half] = int16_t(sum(rounded - splat(kRound)));  // exact
         }
