@@ -62,7 +62,7 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
     DraftOptions& drafting = options.drafting;
     app.add_option_function<std::string>(
            "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "tree of --draft eagle2, eagle3 and model. auto (default): chosen in each cycle by what "
+           "tree of --draft eagle2, eagle3, model and lookup. auto (default): chosen in each cycle by what "
            "it costs on this device and how much was accepted; none where none pays. N,L,K: always "
            "N nodes with the root, L levels, top K (60,6,10 in the paper)")
         ->type_name("auto|N,L,K");
@@ -83,7 +83,7 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     add_head_options(app, options);
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
-              "tokens that --draft chain and lookup guess (default: 5)");
+              "tokens that --draft chain guesses (default: 5)");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },

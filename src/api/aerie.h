@@ -123,7 +123,7 @@ typedef struct aerie_model_options {
     int32_t context;      /* most tokens of a session; 0: 4096, or the model's if that is less */
     int32_t sessions;     /* most that there are at a time, memory is taken for all; 0: 1 */
     int32_t threads;      /* of a CPU device; 0: one per core */
-    int32_t chain_length; /* drafts of "chain" and "lookup"; 0: 5 */
+    int32_t chain_length; /* drafts of "chain"; 0: 5 */
     int32_t tree_nodes, tree_levels, tree_top_k; /* all 0: trees chosen by measurement */
     aerie_progress_callback progress;            /* may be NULL */
     void* progress_user;

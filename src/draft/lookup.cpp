@@ -1,52 +1,129 @@
 // Prompt lookup: what followed the text's last tokens where they stood before is likely to follow
-// again (Saxena 2023, "Prompt Lookup Decoding").
+// again (Saxena 2023, "Prompt Lookup Decoding"). Several such continuations make a tree.
 #include <algorithm>
+#include <climits>
+#include <cmath>
 
+#include "draft/continuations.h"
 #include "draft/methods.h"
-#include "draft/stateless.h"
+#include "draft/tree_policy.h"
 
 namespace aerie {
 
 namespace {
 
-constexpr int kLongestMatch = 4;
+// In trees of a given size, too, what is less likely is not proposed.
+constexpr double kLeast = 0.002;
 
-// Where the tokens that follow the newest earlier place of the text's last `length` tokens begin;
-// -1: those stand nowhere else.
-int follows_match(std::span<const int> tokens, int length) {
-    const int end = int(tokens.size());
-    for (int at = end - length - 1; at >= 0; --at)
-        if (std::equal(tokens.end() - length, tokens.end(), tokens.begin() + at))
-            return at + length;
-    return -1;
-}
-
-class Lookup final : public StatelessDrafter {
+// Trees of a given shape, or as large as they pay: then a TreePolicy keeps the account.
+class Lookup final : public Drafter, CostAware {
   public:
-    explicit Lookup(int length) : length_(length) {}
+    Lookup(const DraftPlan& plan)
+        : shape_(plan.options.tree.value_or(kMostAuto)),
+          is_chosen_(!plan.options.tree),
+          context_(plan.context),
+          clock_(plan.options.clock) {}
 
-    DraftReach reach() const override { return {length_ + 1, length_, {}}; }
+    static DraftReach reach_of(const DraftPlan& plan) {
+        const TreeShape shape = plan.options.tree.value_or(kMostAuto);
+        check_tree_shape(shape);
+        return {shape.nodes, std::min(shape.levels, shape.nodes - 1), {}};
+    }
+
+    DraftReach reach() const override {
+        return {shape_.nodes, std::min(shape_.levels, shape_.nodes - 1), {}};
+    }
+    std::unique_ptr<DraftState> begin() override { return std::make_unique<State>(*this); }
+    void observe(const Observed&) override {}
+    void prepare(const DraftRequest& request) override { state_of(request.state).read(request); }
 
     TokenTree propose(const DraftRequest& request) override {
-        TokenTree tree(request.tokens.back());
-        const int longest = std::min(kLongestMatch, int(request.tokens.size()) - 1);
-        for (int length = longest; length > 0; --length)
-            if (const int from = follows_match(request.tokens, length); from >= 0) {
-                for (int i = 0; i < length_; ++i)
-                    tree.add(token_at(request.tokens, tree, from + i), i);
-                break;
-            }
-        return tree;
+        State& state = state_of(request.state);
+        const double start = is_chosen_ ? clock_() : 0;
+        if (is_chosen_ && !state.policy.begin_grafts()) return TokenTree(request.tokens.back());
+        state.read(request);
+        ContinuationList guesses;
+        state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, guesses);
+        NodeList kept;
+        for (int i = 0; i < int(guesses.size()); ++i) kept.push_back(i);
+        if (is_chosen_) {
+            for (const Continuation& guess : guesses)
+                state.policy.graft(guess.parent, guess.token, guess.probability);
+            kept = state.policy.kept();
+            costs_->saw_root(1, clock_() - start);
+        }
+        return tree_of(table_of(guesses), kept, request.tokens.back());
     }
+
+    void learn(const Verified& verified) override {
+        if (!is_chosen_) return;
+        TreePolicy& policy = state_of(verified.state).policy;
+        policy.costs().saw_verify(verified.tree.size(), verified.seconds);
+        policy.learn(verified.tree, verified.accepted, verified.next);
+    }
+
+    // A level is the whole proposal.
+    CostAware* cost_aware() override { return is_chosen_ ? this : nullptr; }
+    double level_seconds(const DraftRequest& request, int) override {
+        const double start = clock_();
+        State& state = state_of(request.state);
+        state.read(request);
+        ContinuationList guesses;
+        state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, guesses);
+        return clock_() - start;
+    }
+    int widest_level() const override { return 1; }
+    void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
+    double cost_correction() const override { return costs_->correction(); }
 
   private:
-    // Beyond the text its guesses go on: what repeats is taken to repeat again.
-    static int token_at(std::span<const int> tokens, const TokenTree& tree, int at) {
-        const int root = int(tokens.size()) - 1;
-        return at < root ? tokens[size_t(at)] : tree.tokens[size_t(at - root)];
+    struct State final : DraftState {
+        explicit State(const Lookup& of)
+            : drafter(of), said(of.context_), policy(of.shape_, of.costs_) {}
+
+        int positions() const override { return INT_MAX; }
+        void truncate(int positions) override {
+            if (positions == 0) policy.begin_text();
+            said.truncate(positions);
+        }
+        std::unique_ptr<DraftState> fork(int) const override {
+            auto other = std::make_unique<State>(drafter);
+            other->said.learn_like(said);
+            other->policy = policy;
+            return other;
+        }
+        void save(SaveSink& to) const override {
+            said.save(to);
+            policy.save(to);
+        }
+        void load(SaveSource& from) override {
+            said.load(from);
+            policy.load(from);
+        }
+        void read(const DraftRequest& request) { said.follow(request.tokens); }
+
+        const Lookup& drafter;
+        Continuations said;
+        TreePolicy policy;
+    };
+
+    static State& state_of(DraftState& state) { return static_cast<State&>(state); }
+
+    std::span<const Candidate> table_of(const ContinuationList& guesses) {
+        table_.clear();
+        for (const Continuation& guess : guesses) {
+            const float value = std::log(guess.probability);
+            table_.push_back({guess.token, guess.parent, value, value});
+        }
+        return table_;
     }
 
-    int length_;
+    TreeShape shape_;
+    bool is_chosen_;
+    int context_;
+    Clock clock_;
+    std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
+    FixedVector<Candidate, kMaxNodes> table_;
 };
 
 }  // namespace
@@ -55,10 +132,8 @@ DraftMethod lookup_method() {
     DraftMethod method;
     method.name = "lookup";
     method.help = "what followed the same words earlier in the text; needs no head";
-    method.reach = [](const DraftPlan& plan) { return Lookup(plan.options.chain_length).reach(); };
-    method.make = [](const DraftSource& source) {
-        return std::make_unique<Lookup>(source.plan.options.chain_length);
-    };
+    method.reach = Lookup::reach_of;
+    method.make = [](const DraftSource& source) { return std::make_unique<Lookup>(source.plan); };
     return method;
 }
 

@@ -9,11 +9,7 @@ namespace aerie {
 
 namespace {
 
-constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at first
-constexpr double kMostBalance = 8;     // of what it has gained
-constexpr double kShare = 1.0 / 64;    // of plain decoding's time that may be spent on probes
-constexpr double kLeastShare = 1.0 / 512;
-constexpr double kRateMemory = 0.99, kTruthMemory = 0.99, kConfidenceMemory = 0.9;
+constexpr double kTruthMemory = 0.99, kConfidenceMemory = 0.9;
 constexpr double kPlainMemory = 0.9;  // what was seen counts for less with each plain cycle
 constexpr double kTruthPrior = 0.95, kTruthWeight = 6;
 constexpr double kConfidencePrior[2] = {0.75, 0.1}, kConfidenceWeight = 2;
@@ -27,14 +23,11 @@ constexpr int kPriceRows = 4;           // T(M) has steps: a row's price is soug
 }  // namespace
 
 TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs)
-    : most_(most),
-      costs_(std::move(costs)),
-      trust_(kFirstTrust),
-      balance_(kFirstBalance),
-      share_(kShare) {
+    : most_(most), costs_(std::move(costs)), trust_(kFirstTrust) {
     truth_.resize(size_t(most.levels) + 1);
     for (auto& of_rank : confidence_) of_rank.resize(size_t(most.levels) + 1);
-    const size_t candidates = size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k);
+    const size_t candidates =
+        size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) + size_t(kMaxNodes);
     probability_.reserve(candidates);
     conditional_.reserve(candidates);
     drafted_.reserve(candidates);
@@ -64,20 +57,26 @@ double TreePolicy::gain_below(double probability, int depth) const {
         gain += std::max(0.0, probability * expected(depth + 1, rank) - row_price_);
     const double best_child = probability * expected(depth + 1, 0);
     if (best_child > row_price_ && depth + 1 < most_.levels)
-        gain += std::max(0.0, gain_below(best_child, depth + 1) - rate_ * costs_->level(1));
+        gain += std::max(0.0, gain_below(best_child, depth + 1) - account_.rate * costs_->level(1));
     return gain;
 }
 
 void TreePolicy::begin_text() {
-    share_ = kShare;
+    account_.begin_text();
 }
 
 bool TreePolicy::would_draft(int backlog) const {
-    const bool affordable = costs_->root(backlog) + costs_->verify(2) - 1 <= balance_;
-    return affordable && gain_below(1, 0) > rate_ * costs_->root(std::min(backlog, kUsualBacklog));
+    const bool affordable = costs_->root(backlog) + costs_->verify(2) - 1 <= account_.balance;
+    return affordable &&
+           gain_below(1, 0) > account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
 }
 
-bool TreePolicy::begin(int backlog) {
+double TreePolicy::expected_gain(int backlog) const {
+    if (!would_draft(backlog)) return 0;
+    return gain_below(1, 0) - account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
+}
+
+void TreePolicy::begin_cycle() {
     depth_ = 0;
     spent_ = 0;
     best_.clear();
@@ -85,10 +84,39 @@ bool TreePolicy::begin(int backlog) {
     conditional_.clear();
     drafted_.clear();
     siblings_.clear();
-    row_price_ = rate_ * row_cost(1);
+    row_price_ = account_.rate * row_cost(1);
+}
+
+bool TreePolicy::begin(int backlog) {
+    begin_cycle();
     drafting_ = would_draft(backlog);
     if (drafting_) spent_ = costs_->root(backlog);
     return drafting_;
+}
+
+bool TreePolicy::begin_grafts() {
+    begin_cycle();
+    drafting_ = costs_->root(1) <= account_.balance;
+    if (drafting_) spent_ = costs_->root(1);
+    return drafting_;
+}
+
+int TreePolicy::graft(int parent, int token, float probability) {
+    const int entry = int(probability_.size());
+    if (parent >= 0) probability = std::min(probability, probability_[size_t(parent)]);
+    probability_.push_back(probability);
+    conditional_.push_back(probability);
+    drafted_.push_back(token);
+    if (probability > 0) offer(entry);
+    return entry;
+}
+
+void TreePolicy::raise(int entry, float probability) {
+    if (!(probability > probability_[size_t(entry)])) return;
+    probability_[size_t(entry)] = probability;
+    best_.clear();
+    for (int i = 0; i < int(probability_.size()); ++i)
+        if (probability_[size_t(i)] > 0) offer(i);
 }
 
 bool TreePolicy::less_likely(int a, int b) const {
@@ -162,8 +190,8 @@ int TreePolicy::best_count(const NodeList& entries) const {
     for (int count = 1; count <= int(entries.size()); ++count) {
         const double cost = costs_->verify(1 + count) - 1;
         worth += probability_[size_t(entries[size_t(count) - 1])];
-        if (worth - rate_ * cost > most && spent_ + cost <= balance_) {
-            most = worth - rate_ * cost;
+        if (worth - account_.rate * cost > most && spent_ + cost <= account_.balance) {
+            most = worth - account_.rate * cost;
             best = count;
         }
     }
@@ -174,7 +202,7 @@ void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& f
     read_level(table, first);
     if (depth_ == most_.levels) return;
     const int nodes = 1 + best_count(likeliest());
-    row_price_ = rate_ * row_cost(nodes);
+    row_price_ = account_.rate * row_cost(nodes);
 
     FixedVector<int32_t, kMaxTopK * kMaxTopK> order;
     order.resize(table.size() - size_t(first));
@@ -187,9 +215,9 @@ void TreePolicy::choose(std::span<const Candidate> table, int first, Frontier& f
     for (int w = 1; w <= widest; ++w) {
         const double cost = costs_->level(w);
         gain += gain_below(probability_[size_t(first + order[size_t(w) - 1])], depth_);
-        const bool affordable = spent_ + cost + costs_->verify(nodes) - 1 <= balance_;
-        if (affordable && gain - rate_ * cost > most) {
-            most = gain - rate_ * cost;
+        const bool affordable = spent_ + cost + costs_->verify(nodes) - 1 <= account_.balance;
+        if (affordable && gain - account_.rate * cost > most) {
+            most = gain - account_.rate * cost;
             width = w;
         }
     }
@@ -230,7 +258,7 @@ void TreePolicy::calibrate(std::span<const int> tokens) {
 }
 
 void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int next) {
-    if (drafting_) {
+    if (!siblings_.empty()) {
         DepthList<int> tokens;
         for (int node : accepted.subspan(1)) tokens.push_back(tree.tokens[size_t(node)]);
         tokens.push_back(next);
@@ -241,20 +269,7 @@ void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int
                  {&truth_[depth], &confidence_[0][depth], &confidence_[1][depth]})
                 estimate->add(0, 0, kPlainMemory);
     }
-    settle(double(accepted.size()), spent_ + costs_->verify(tree.size()));
-}
-
-// Books what a cycle brought and cost.
-void TreePolicy::settle(double tokens, double cost) {
-    tokens_ = tokens_ * kRateMemory + tokens;
-    time_ = time_ * kRateMemory + cost;
-    rate_ = std::max(1.0, tokens_ / time_);
-    const double gain = drafting_ ? tokens - cost : share_;
-    balance_ = std::min(kMostBalance, balance_ + gain);
-    // Probes that lose make the next ones rarer.
-    if (drafting_ && gain > 0) share_ = kShare;
-    if (drafting_ && gain < 0 && was_plain_) share_ = std::max(kLeastShare, share_ / 2);
-    was_plain_ = !drafting_;
+    account_.settle(double(accepted.size()), spent_ + costs_->verify(tree.size()), drafting_);
     drafting_ = false;
 }
 
@@ -272,15 +287,16 @@ void TreePolicy::each_lesson(Self& self, const Visit& visit) {
     };
     estimates(self.truth_);
     for (auto& list : self.confidence_) estimates(list);
-    for (auto* number : {&self.tokens_, &self.time_, &self.share_}) visit(*number, 0);
-    visit(self.rate_, 1);
+    auto& account = self.account_;
+    for (auto* number : {&account.tokens, &account.time, &account.share}) visit(*number, 0);
+    visit(account.rate, 1);
     visit(self.trust_, -kMostLesson);
-    visit(self.balance_, -kMostLesson);
+    visit(account.balance, -kMostLesson);
 }
 
 void TreePolicy::save(SaveSink& to) const {
     each_lesson(*this, [&](double number, double) { to.value(number); });
-    to.value(int32_t(was_plain_));
+    to.value(int32_t(account_.was_plain));
 }
 
 void TreePolicy::load(SaveSource& from) {
@@ -288,7 +304,7 @@ void TreePolicy::load(SaveSource& from) {
     each_lesson(*this, [&](double& number, double least) {
         number = from.value(least, kMostLesson, "what drafts have taught");
     });
-    was_plain_ = from.value<int32_t>(0, 1, "the last cycle") == 1;
+    account_.was_plain = from.value<int32_t>(0, 1, "the last cycle") == 1;
 }
 
 }  // namespace aerie

@@ -7,23 +7,12 @@
 #include <memory>
 #include <vector>
 
+#include "draft/account.h"
 #include "draft/cycle_costs.h"
+#include "draft/estimate.h"
 #include "draft/grow.h"
 
 namespace aerie {
-
-// A mean that forgets, drawn towards a prior while it knows little.
-struct Estimate {
-    double sum = 0, weight = 0;
-
-    void add(double value, double by, double memory) {
-        sum = sum * memory + value;
-        weight = weight * memory + by;
-    }
-    double mean(double prior, double prior_weight) const {
-        return (sum + prior_weight * prior) / (weight + prior_weight);
-    }
-};
 
 class TreePolicy final : public FrontierPolicy {
   public:
@@ -34,11 +23,21 @@ class TreePolicy final : public FrontierPolicy {
 
     // A new text: what failed in the last one may be tried again.
     void begin_text();
+    // Tokens that drafting is expected to bring beyond its cost, where it pays and is affordable.
+    double expected_gain(int backlog) const;
     // Whether a cycle whose head must first read `backlog` positions may pay.
     bool would_draft(int backlog) const;
     // Begins a cycle; false: decode plainly, the head is not needed.
     bool begin(int backlog);
+    // The same without a head, for guesses that are grafted alone; they cost as much as a root.
+    bool begin_grafts();
     void choose(std::span<const Candidate> table, int first, Frontier& frontier) override;
+    // A guess that no head made, of the path's probability; returns its entry, behind all others.
+    // Its parent is an entry, -1: the root.
+    int graft(int parent, int token, float probability);
+    // An entry may be likelier than its head thinks.
+    void raise(int entry, float probability);
+    float probability(int entry) const { return probability_[size_t(entry)]; }
     // The table entries to verify, ascending; none: not even one pays.
     NodeList kept() const;
     // What became of the tree of those entries: its accepted nodes, the root first, and the token
@@ -48,7 +47,8 @@ class TreePolicy final : public FrontierPolicy {
     void save(SaveSink& to) const;
     void load(SaveSource& from);  // throws Error
 
-    double balance() const { return balance_; }  // what drafting may lose before it must stop
+    Account& account() { return account_; }
+    const Account& account() const { return account_; }
 
   private:
     // The candidates below one node.
@@ -70,7 +70,7 @@ class TreePolicy final : public FrontierPolicy {
     void add_siblings(std::span<const Candidate> table, const Siblings& siblings);
     void calibrate(std::span<const int> tokens);
     bool calibrate(const Siblings& siblings, int depth, int token, int& entry);
-    void settle(double tokens, double cost);
+    void begin_cycle();
 
     TreeShape most_;
     std::shared_ptr<CycleCosts> costs_;
@@ -79,10 +79,7 @@ class TreePolicy final : public FrontierPolicy {
     double trust_;                       // added to the log-odds that the head gives its best child
     DepthList<Estimate> truth_;          // [depth]: true per predicted, of all candidates there
     DepthList<Estimate> confidence_[2];  // [rank][depth]: probability of the best children
-    double tokens_ = 0, time_ = 0;       // of recent cycles, decayed
-    double rate_ = 1;                    // tokens per plain cycle that decoding reaches; >= 1
-    double balance_, share_;
-    bool was_plain_ = false;
+    Account account_;
 
     // Of this cycle.
     bool drafting_ = false;

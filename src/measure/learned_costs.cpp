@@ -20,9 +20,11 @@ std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
 std::string cost_key(Model& model) {
     const Capabilities& device = model.backend().capabilities();
     const ModelFiles& files = model.files();
+    const std::string head = files.head_config
+                                 ? "head " + shape_key(*files.head_config, model.draft_weights())
+                                 : model.options().draft.method;
     return device.name + "; " + device.description + "; target " +
-           shape_key(files.config, model.weights()) + "; head " +
-           shape_key(*files.head_config, model.draft_weights()) + "; kv " +
+           shape_key(files.config, model.weights()) + "; " + head + "; kv " +
            aerie::name(model.options().kv);
 }
 

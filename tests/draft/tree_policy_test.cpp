@@ -158,7 +158,7 @@ TEST(TreePolicy, LosesNextToNothingWhereNothingIsAccepted) {
                 const Total total = simulation.run(cycles);
                 EXPECT_GT(total.speedup(device), cycles == 128 ? 0.97 : 0.985)
                     << slope << " " << level << " " << cycles;
-                EXPECT_GE(simulation.policy().balance(), 0);
+                EXPECT_GE(simulation.policy().account().balance, 0);
             }
 }
 

@@ -8,17 +8,27 @@ namespace {
 
 class LookupTest : public testing::Test {
   protected:
-    std::vector<int> proposed(const std::vector<int>& text) {
+    TokenTree tree_after(const std::vector<int>& text) {
         const auto state = drafter_->begin();
-        const TokenTree tree = drafter_->propose({*state, text});
+        TokenTree tree = drafter_->propose({*state, text});
         EXPECT_EQ(tree.tokens[0], text.back());
-        for (int i = 1; i < tree.size(); ++i) EXPECT_EQ(tree.parents[size_t(i)], i - 1);
-        return {tree.tokens.begin() + 1, tree.tokens.end()};
+        return tree;
+    }
+    // Along the first children.
+    std::vector<int> proposed(const std::vector<int>& text) {
+        const TokenTree tree = tree_after(text);
+        std::vector<int> path;
+        for (int i = 1, last = 0; i < tree.size(); ++i)
+            if (tree.parents[size_t(i)] == last) {
+                path.push_back(tree.tokens[size_t(i)]);
+                last = i;
+            }
+        return path;
     }
 
     static DraftOptions options() {
         DraftOptions options = draft_options("lookup");
-        options.chain_length = 5;
+        options.tree = TreeShape{60, 5, 10};
         return options;
     }
 
@@ -33,6 +43,14 @@ TEST_F(LookupTest, GoesOnAsAfterTheSameWordsBefore) {
               (std::vector<int>{30, 31, 32, 33, 34}));
     EXPECT_EQ(proposed({2, 30, 31, 32, 33, 34, 9, 2, 40, 41, 42, 43, 44, 8, 2}),
               (std::vector<int>{40, 41, 42, 43, 44}));
+}
+
+TEST_F(LookupTest, HasSeveralContinuationsInOneTree) {
+    const TokenTree tree = tree_after({2, 30, 31, 32, 33, 9, 2, 40, 41, 42, 43, 8, 2});
+    std::vector<int> first;
+    for (int i = 1; i < tree.size(); ++i)
+        if (tree.parents[size_t(i)] == 0) first.push_back(tree.tokens[size_t(i)]);
+    EXPECT_EQ(first, (std::vector<int>{40, 30}));
 }
 
 TEST_F(LookupTest, TakesWhatRepeatsToRepeatAgain) {

@@ -1,0 +1,139 @@
+// What was said before: the automaton against a plain search, and the guesses made of it.
+#include "draft/continuations.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "draft/suffix_automaton.h"
+
+namespace aerie::test {
+namespace {
+
+// Places where the last `length` tokens of the text stand, their ends.
+std::vector<int> places(const std::vector<int>& text, int length) {
+    std::vector<int> ends;
+    for (int end = length; end <= int(text.size()); ++end)
+        if (std::equal(text.end() - length, text.end(), text.begin() + (end - length)))
+            ends.push_back(end);
+    return ends;
+}
+
+TEST(SuffixAutomaton, KnowsTheLongestEndThatWasThereBefore) {
+    std::mt19937 random(1);
+    for (int tokens : {1, 2, 3, 20}) {
+        std::vector<int> text;
+        SuffixAutomaton automaton(8);  // it grows
+        for (int i = 0; i < 300; ++i) {
+            text.push_back(int(random() % unsigned(tokens)));
+            automaton.add(text.back());
+            int longest = 0;
+            while (longest < int(text.size()) && places(text, longest + 1).size() > 1) ++longest;
+            const auto& state = automaton.state(automaton.known_end());
+            ASSERT_EQ(state.length, longest) << tokens << " tokens, text of " << text.size();
+            if (longest == 0) continue;
+            const std::vector<int> ends = places(text, longest);
+            EXPECT_EQ(state.newest, int(text.size()));
+            // What followed it before, and nothing else.
+            for (int token = 0; token < tokens; ++token) {
+                bool followed = false;
+                for (int end : ends)
+                    followed |= end < int(text.size()) && text[size_t(end)] == token;
+                ASSERT_EQ(automaton.after(automaton.known_end(), token) >= 0, followed);
+            }
+        }
+        automaton.clear();
+        EXPECT_EQ(automaton.size(), 0);
+        EXPECT_EQ(automaton.known_end(), SuffixAutomaton::kStart);
+    }
+}
+
+TEST(SuffixAutomaton, CountsPlacesOfStrings) {
+    SuffixAutomaton automaton(16);
+    for (int token : {5, 6, 5, 6, 5, 7, 5, 6}) automaton.add(token);
+    const int state = automaton.after(automaton.after(SuffixAutomaton::kStart, 5), 6);
+    EXPECT_EQ(automaton.state(state).count, 3);
+    EXPECT_EQ(automaton.state(state).newest, 8);
+    EXPECT_EQ(automaton.after(SuffixAutomaton::kStart, 8), SuffixAutomaton::kNone);
+}
+
+// The number of edges and states is bounded, so is the work: each token adds few of both.
+TEST(SuffixAutomaton, IsLinearInTheText) {
+    std::mt19937 random(2);
+    for (int tokens : {1, 2, 50}) {
+        SuffixAutomaton automaton(0);
+        constexpr int kLength = 20'000;
+        for (int i = 0; i < kLength; ++i) automaton.add(int(random() % unsigned(tokens)));
+        EXPECT_LE(automaton.states(), 2 * kLength);
+        EXPECT_LE(automaton.edges(), 3 * kLength);
+    }
+}
+
+ContinuationList after(const std::vector<int>& text, int most = 63, int deepest = 6) {
+    Continuations said(16);
+    said.follow(text);
+    ContinuationList list;
+    said.likeliest(most, deepest, 10, 0.001, list);
+    return list;
+}
+
+TEST(Continuations, AreATreeOfAllThatFollowed) {
+    const ContinuationList list =
+        after({1, 2, 3, 4, 9, 1, 2, 3, 5, 9, 1, 2, 3, 4, 8, 1, 2, 3}, 63, 1);
+    ASSERT_GE(list.size(), 2u);
+    EXPECT_EQ(list[0].token, 4);  // twice there, 5 once
+    EXPECT_EQ(list[1].token, 5);
+    EXPECT_EQ(list[1].parent, -1);
+    EXPECT_GT(list[0].probability, list[1].probability);
+}
+
+TEST(Continuations, ParentsComeFirstAndAreLikelier) {
+    std::mt19937 random(3);
+    std::vector<int> text;
+    for (int i = 0; i < 400; ++i) text.push_back(int(random() % 5));
+    const ContinuationList list = after(text);
+    ASSERT_EQ(list.size(), 63u);
+    for (size_t i = 0; i < list.size(); ++i) {
+        ASSERT_LT(list[i].parent, int(i));
+        ASSERT_LE(list[i].probability, list[i > 0 ? i - 1 : 0].probability);
+        for (size_t j = 0; j < i; ++j)
+            ASSERT_FALSE(list[i].parent == list[j].parent && list[i].token == list[j].token);
+    }
+}
+
+TEST(Continuations, AreTrustedAsFarAsTheyWereRight) {
+    const auto first = [](bool right) {
+        Continuations said(16);
+        std::vector<int> text = {1};
+        said.follow(text);               // from here on it learns
+        for (int i = 0; i < 200; ++i) {  // "1 2" again and again; then 3, or something new
+            for (int token : {1, 2, right ? 3 : 1000 + i}) text.push_back(token);
+            said.follow(text);
+        }
+        text.insert(text.end(), {1, 2});
+        said.follow(text);
+        ContinuationList list;
+        said.likeliest(1, 1, 1, 0, list);
+        return list.empty() ? 0.0f : list[0].probability;
+    };
+    EXPECT_GT(first(true), 0.9f);
+    EXPECT_LT(first(false), 0.1f);
+}
+
+TEST(Continuations, OfACutTextAreThoseOfOneThatWasNeverLonger) {
+    std::vector<int> text = {1, 2, 3, 4, 1, 2, 3, 5, 1, 2};
+    Continuations said(4);
+    said.follow(text);
+    said.truncate(6);
+    text.resize(6);
+    said.follow(text);
+    ContinuationList list;
+    said.likeliest(63, 3, 10, 0.001, list);
+    const ContinuationList wanted = after(text, 63, 3);
+    ASSERT_EQ(list.size(), wanted.size());
+    for (size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i].token, wanted[i].token);
+}
+
+}  // namespace
+}  // namespace aerie::test
