@@ -105,6 +105,7 @@ void add_tree_option(CLI::App& app, ModelOptions& options);
 Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&));
 // "60,6,10" -> a shape within limits; "auto" -> none.
 std::optional<TreeShape> parse_tree(const std::string& text);
+LookaheadShape parse_lookahead(const std::string& text);
 
 // Prompts, conversations and what becomes of them; they are in options_text.cpp.
 void add_prompt(CLI::App& app, std::optional<std::string>& prompt,

@@ -33,6 +33,16 @@ std::optional<TreeShape> parse_tree(const std::string& text) {
     return shape;
 }
 
+LookaheadShape parse_lookahead(const std::string& text) {
+    LookaheadShape shape;
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.window, &shape.ngram, &shape.guesses,
+                    &rest) != 3)
+        refuse("--lookahead", "W,N,G such as 7,5,7", text);
+    check_lookahead_shape(shape);
+    return shape;
+}
+
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head,
                    "what drafts: an EAGLE head, or a smaller model of the same tokens (-md in "
@@ -84,6 +94,12 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
               "tokens that --draft chain guesses (default: 5)");
+    app.add_option_function<std::string>(
+           "--lookahead",
+           [&drafting](const std::string& text) { drafting.lookahead = parse_lookahead(text); },
+           "with --draft lookahead: W columns of its window, N tokens of an n-gram, at most G of "
+           "them in a pass; (N-1) (W+G) <= 63 (default: 7,5,7)")
+        ->type_name("W,N,G");
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },

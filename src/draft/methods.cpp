@@ -12,6 +12,7 @@ namespace aerie {
 
 DraftMethod none_method();
 DraftMethod lookup_method();
+DraftMethod lookahead_method();
 
 namespace {
 
@@ -32,6 +33,7 @@ std::span<const DraftMethod> draft_methods() {
     static const std::vector<DraftMethod> methods = {
         none_method(),
         lookup_method(),
+        lookahead_method(),
         drawn(head_method("chain",
                           "the likeliest token of a head or a smaller model, again and again",
                           chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel})),
@@ -55,6 +57,7 @@ const DraftMethod& draft_method(const std::string& name) {
 
 void check_draft_options(const DraftOptions& options) {
     const DraftMethod& method = draft_method(options.method);
+    check_lookahead_shape(options.lookahead);
     if (options.accept == AcceptRule::keyed) return;
     if (!method.is_drawn) {
         std::string names;

@@ -1,6 +1,7 @@
 // What can be asked of a drafter.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <span>
@@ -24,11 +25,23 @@ enum class Proposals { coupled, plain };
 // min(1, p / q) (Leviathan et al. 2023, SpecInfer); the text is another one of its distribution.
 enum class AcceptRule { keyed, ratio };
 
+// Of Lookahead decoding: columns of the window, tokens of an n-gram, and the most n-grams that are
+// verified in a pass. The reference's WINDOW, LEVEL and GUESS.
+struct LookaheadShape {
+    int window = 7, ngram = 5, guesses = 7;
+
+    int nodes() const { return (ngram - 1) * (window + guesses) + 1; }
+    int depth() const { return std::max(window + ngram - 3, ngram - 1); }
+};
+// Throws UsageError unless 1 <= W, 2 <= N, 1 <= G, (N - 1) (W + G) <= 63 and W + N - 3 <= 32.
+void check_lookahead_shape(const LookaheadShape& shape);
+
 struct DraftOptions {
     std::string method = "none";  // a row of draft/methods.h
     int chain_length = 5;
     std::optional<TreeShape> tree;                  // of grown trees; unset: chosen by measurement
     TreePaths static_tree = default_static_tree();  // of EAGLE-1
+    LookaheadShape lookahead;
     Proposals proposals = Proposals::coupled;
     AcceptRule accept = AcceptRule::keyed;
     bool use_value = true;  // ablations of EAGLE-2, Table 3

@@ -11,7 +11,7 @@ namespace aerie::test {
 namespace {
 
 constexpr int kMaxTokens = 128;
-constexpr const char* kDrafters[] = {"lookup", "chain", "eagle1", "eagle2"};
+constexpr const char* kDrafters[] = {"lookup", "lookahead", "chain", "eagle1", "eagle2"};
 
 int prompt_count() {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
