@@ -4,6 +4,11 @@
 
 namespace aerie {
 
+// What a cycle is expected to put out and to take.
+struct TreePlan {
+    double tokens = 1, cost = 1;
+};
+
 struct Account {
     double tokens = 0, time = 0;  // of recent cycles, decayed
     double rate = 1;              // tokens per plain cycle that decoding reaches; >= 1

@@ -1,6 +1,9 @@
 // Trees chosen by measurement: a TreePolicy decides after each level, on the clock.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "draft/continuations.h"
 #include "draft/grown.h"
 #include "draft/tree_policy.h"
 
@@ -69,23 +72,43 @@ class TimedPolicy final : public FrontierPolicy {
 
 class ChosenTrees final : public GrownDrafter, CostAware {
   public:
-    ChosenTrees(const DraftSource& source, const TreeShape& most, Parts parts)
-        : GrownDrafter(source, std::move(parts)), most_(most), clock_(source.plan.options.clock) {}
+    ChosenTrees(const DraftSource& source, const TreeShape& most, bool has_grafts, Parts parts)
+        : GrownDrafter(source, std::move(parts)),
+          most_(most),
+          context_(has_grafts ? source.plan.context : 0),
+          clock_(source.plan.options.clock) {
+        grafted_.reserve(size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) +
+                         size_t(kMostGrafts));
+    }
+
+    DraftReach reach() const override {
+        DraftReach reach = GrownDrafter::reach();
+        if (context_ > 0) reach.depth = std::max(reach.depth, kGraftDepth);
+        return reach;
+    }
 
     void prepare(const DraftRequest& request) override {
+        if (context_ > 0)
+            static_cast<ChosenState&>(request.state)
+                .said->follow(request.tokens, Continuations::Reads::prompt);
         if (policy_of(request.state).would_draft(1)) catch_up(request);
     }
 
     TokenTree propose(const DraftRequest& request) override {
         TreePolicy& policy = policy_of(request.state);
+        const double start = context_ > 0 ? clock_() : 0;
+        find_grafts(request);
+        const double finding = context_ > 0 ? policy.costs().of(clock_() - start) : 0;
         const int missed = to_read(request, kWindow);
         // A long read of a language model is an investment into the whole rest of the text.
-        if (!policy.begin(std::min(missed, kWindow))) return TokenTree(request.tokens.back());
+        if (!policy.begin(std::min(missed, kWindow))) return grafts_alone(policy, finding, request);
+        policy.spend(finding);
         TimedPolicy timed(policy, clock_, missed);
         catch_up(request, kWindow);
         const std::span<const Candidate> table = grow(timed, most_.top_k, request);
         if (request.noise) static_cast<State&>(request.state).softness.ranked(table);
-        return tree_of(table, policy.kept(), request.tokens.back());
+        const std::span<const Candidate> all = with_grafts(policy, table);
+        return tree_of(all, policy.kept(), request.tokens.back());
     }
 
     void learn(const Verified& verified) override {
@@ -105,27 +128,75 @@ class ChosenTrees final : public GrownDrafter, CostAware {
     int widest_level() const override { return most_.top_k; }
     void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
     double cost_correction() const override { return costs_->correction(); }
+    Account& account(DraftState& state) override { return policy_of(state).account(); }
+    TreePlan planned(const DraftState& state) const override {
+        return static_cast<const ChosenState&>(state).policy.planned();
+    }
 
   private:
+    static constexpr int kMostGrafts = 24;
+    static constexpr double kLeastGraft = 0.02;
+
+    void find_grafts(const DraftRequest& request) {
+        grafts_.clear();
+        if (context_ == 0) return;
+        Continuations& said = *static_cast<ChosenState&>(request.state).said;
+        said.follow(request.tokens, Continuations::Reads::answer);
+        said.likeliest(std::min(kMostGrafts, most_.nodes - 1), kGraftDepth, most_.top_k,
+                       kLeastGraft, grafts_);
+    }
+
+    // The table with the guesses that no head made behind it; the others make their entries
+    // likelier.
+    std::span<const Candidate> with_grafts(TreePolicy& policy, std::span<const Candidate> table) {
+        if (grafts_.empty()) return table;
+        grafted_.assign(table.begin(), table.end());
+        NodeList entries;
+        for (const Continuation& guess : grafts_) {
+            const int parent = guess.parent < 0 ? -1 : entries[size_t(guess.parent)];
+            const int before = policy.entries();
+            const int entry = policy.graft(parent, guess.token, conditional_of(grafts_, guess));
+            entries.push_back(entry);
+            if (entry < before) continue;
+            const float value = std::log(guess.probability);
+            grafted_.push_back({guess.token, parent, value, value});
+        }
+        policy.end_grafts();
+        return grafted_;
+    }
+
+    TokenTree grafts_alone(TreePolicy& policy, double finding, const DraftRequest& request) {
+        if (grafts_.empty() || !policy.begin_grafts(finding))
+            return TokenTree(request.tokens.back());
+        const std::span<const Candidate> table = with_grafts(policy, {});
+        return tree_of(table, policy.kept(), request.tokens.back());
+    }
+
     // What is known of a text's acceptance goes with the text; what things cost is the device's.
     struct ChosenState final : State {
         ChosenState(const ChosenTrees& of, KvPages held)
-            : State(of, std::move(held)), policy(of.most_, of.costs_) {}
+            : State(of, std::move(held)), policy(of.most_, of.costs_) {
+            if (of.context_ > 0) said.emplace(of.context_);
+        }
 
         void truncate(int positions) override {
             if (positions == 0) policy.begin_text();
+            if (said) said->truncate(positions);
             State::truncate(positions);
         }
         void save(SaveSink& to) const override {
             State::save(to);
             policy.save(to);
+            if (said) said->save(to);
         }
         void load(SaveSource& from) override {
             State::load(from);
             policy.load(from);
+            if (said) said->load(from);
         }
 
         TreePolicy policy;
+        std::optional<Continuations> said;  // where there are grafts
     };
 
     static TreePolicy& policy_of(DraftState& state) {
@@ -134,7 +205,10 @@ class ChosenTrees final : public GrownDrafter, CostAware {
 
     std::unique_ptr<State> make_state(KvPages pages, const State* like) const override {
         auto state = std::make_unique<ChosenState>(*this, std::move(pages));
-        if (like) state->policy = static_cast<const ChosenState*>(like)->policy;
+        if (!like) return state;
+        const auto& other = static_cast<const ChosenState&>(*like);
+        state->policy = other.policy;
+        if (other.said) state->said->learn_like(*other.said);
         return state;
     }
     bool reads_prompt(const State& state) const override {
@@ -142,7 +216,10 @@ class ChosenTrees final : public GrownDrafter, CostAware {
     }
 
     TreeShape most_;
+    int context_;  // of texts that are followed for grafts; 0: there are none
     Clock clock_;
+    ContinuationList grafts_;         // of the newest proposal
+    std::vector<Candidate> grafted_;  // the table with them
     std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };
 
@@ -150,7 +227,8 @@ class ChosenTrees final : public GrownDrafter, CostAware {
 
 std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, GrownDrafter::Parts parts) {
     const TreeShape most = parts.growth.shape;
-    return std::make_unique<ChosenTrees>(source, most, std::move(parts));
+    const bool has_grafts = parts.growth.has_grafts;
+    return std::make_unique<ChosenTrees>(source, most, has_grafts, std::move(parts));
 }
 
 }  // namespace aerie

@@ -96,12 +96,11 @@ void Continuations::learn(int token) {
     other_[kind].add(is_other, 1, kMemory);
 }
 
-void Continuations::follow(std::span<const int> text) {
+void Continuations::follow(std::span<const int> text, Reads what) {
     for (size_t i = size_t(said_.size()); i < text.size(); ++i) {
-        if (learns_) learn(text[i]);
+        if (what == Reads::answer) learn(text[i]);
         said_.add(text[i]);
     }
-    learns_ = true;
 }
 
 void Continuations::truncate(int tokens) {
@@ -109,7 +108,6 @@ void Continuations::truncate(int tokens) {
         for (int kind = 0; kind < kKinds; ++kind) first_[kind] = other_[kind] = {};
     if (tokens >= said_.size()) return;
     said_.clear();
-    learns_ = false;
 }
 
 void Continuations::likeliest(int most, int deepest, int widest, double least,

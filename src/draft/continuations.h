@@ -19,12 +19,20 @@ struct Continuation {
 };
 using ContinuationList = FixedVector<Continuation, kMaxNodes - 1>;
 
+// Given its parent.
+inline float conditional_of(const ContinuationList& list, const Continuation& guess) {
+    return guess.parent < 0 ? guess.probability
+                            : guess.probability / list[size_t(guess.parent)].probability;
+}
+
 class Continuations {
   public:
     explicit Continuations(int tokens) : said_(tokens) {}
 
-    // Reads the text as far as it is new; what is read from the second time on is learned from.
-    void follow(std::span<const int> text);
+    // Reads the text as far as it is new: a prompt, or tokens that were guessed at, from which it
+    // learns.
+    enum class Reads { prompt, answer };
+    void follow(std::span<const int> text, Reads what);
     // The text was cut to its first tokens; 0: a new one, of which nothing is learned yet.
     void truncate(int tokens);
 
@@ -60,7 +68,6 @@ class Continuations {
     void learn(int token);
 
     SuffixAutomaton said_;
-    bool learns_ = false;
     Estimate first_[kKinds];  // the guess seen most was right
     Estimate other_[kKinds];  // one of the others was, where there were some
 };

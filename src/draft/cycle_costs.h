@@ -47,6 +47,11 @@ class CycleCosts {
     // The head over positions that it has missed, maybe none, and the root's candidates.
     double root(int rows) const { return root_.at(rows) / verify_.at(1); }
 
+    // Of something that was timed.
+    double of(double seconds) const {
+        return seconds / (verify_.at(1) * (speed_ > 0 ? speed_ : 1));
+    }
+
     void saw_verify(int rows, double seconds) { saw(verify_, rows, seconds); }
     void saw_level(int rows, double seconds) { saw(level_, rows, seconds); }
     void saw_root(int rows, double seconds) { saw(root_, rows, seconds); }

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "core/saved.h"
+#include "draft/account.h"
 #include "draft/cycle_costs.h"
 #include "draft/drawn.h"
 #include "draft/noise_rows.h"
@@ -80,6 +81,10 @@ class CostAware {
     virtual void set_costs(const MeasuredCosts& costs) = 0;
     // How far the cycles' own timings have moved them: CycleCosts::correction().
     virtual double cost_correction() const = 0;
+    // Of a text; who drafts together with others lends it theirs before a proposal.
+    virtual Account& account(DraftState& state) = 0;
+    // The newest proposal for this text.
+    virtual TreePlan planned(const DraftState& state) const = 0;
 };
 
 class Drafter {

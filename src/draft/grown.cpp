@@ -14,22 +14,33 @@ constexpr int kBacklogRows = 64;  // of some cycles; a piece of a prompt comes o
 }  // namespace
 
 Growth chain_growth(const DraftOptions& options) {
-    return {nullptr, {options.chain_length + 1, options.chain_length, 1}};
+    return {{}, {options.chain_length + 1, options.chain_length, 1}};
 }
 
 Growth static_growth(const DraftOptions& options) {
-    return {&options.static_tree, {}};
+    return {options.static_tree.value_or(default_static_tree()), {}};
 }
 
 // Ablations are of the paper's tree.
 Growth dynamic_growth(const DraftOptions& options) {
-    if (options.tree) return {nullptr, *options.tree};
+    if (options.tree) return {{}, *options.tree};
+    if (options.is_published) return {{}, TreeShape{}};
     const bool is_chosen = options.use_value && options.rerank;
-    return {nullptr, is_chosen ? kMostAuto : TreeShape{}, is_chosen};
+    return {{}, is_chosen ? kMostAuto : TreeShape{}, is_chosen};
+}
+
+Growth grafted_growth(const DraftOptions& options) {
+    return {{}, options.tree.value_or(kMostAuto), true, true};
+}
+
+Growth within(Growth growth, int levels) {
+    std::erase_if(growth.paths, [=](const auto& path) { return int(path.size()) > levels; });
+    growth.shape.levels = std::min(growth.shape.levels, levels);
+    return growth;
 }
 
 GrownReach reach_of(const Growth& growth) {
-    return growth.paths ? static_reach(*growth.paths) : dynamic_reach(growth.shape);
+    return growth.paths.empty() ? dynamic_reach(growth.shape) : static_reach(growth.paths);
 }
 
 void GrownTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns, int pass_rows) {
@@ -239,7 +250,7 @@ TokenTree GrownDrafter::tree(std::span<const Candidate> table, const NodeList& k
 }
 
 std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts) {
-    if (parts.growth.paths) return make_static_trees(source, std::move(parts));
+    if (!parts.growth.paths.empty()) return make_static_trees(source, std::move(parts));
     return parts.growth.is_chosen ? make_chosen_trees(source, std::move(parts))
                                   : make_dynamic_trees(source, std::move(parts));
 }

@@ -11,18 +11,25 @@
 
 namespace aerie {
 
+// Deepest guess that is grafted on a tree, however few levels its model drafts.
+constexpr int kGraftDepth = kMostAuto.levels;
+
 // Most positions that the model reads before a proposal after a stretch of plain decoding.
 constexpr int kWindow = 16;
 
 // How the trees of a method grow.
 struct Growth {
-    const TreePaths* paths = nullptr;  // along these; else
-    TreeShape shape;                   // of this shape, or
-    bool is_chosen = false;            // by measurement, of this shape at the most
+    TreePaths paths = {};     // along these; none: else
+    TreeShape shape;          // of this shape, or
+    bool is_chosen = false;   // by measurement, of this shape at the most
+    bool has_grafts = false;  // the same with what the text itself said before
 };
 Growth chain_growth(const DraftOptions& options);
 Growth static_growth(const DraftOptions& options);
 Growth dynamic_growth(const DraftOptions& options);
+Growth grafted_growth(const DraftOptions& options);
+// The same as far as a model drafts so many levels.
+Growth within(Growth growth, int levels);
 
 // What a drafter of such trees can reach; sizes every buffer.
 struct GrownReach {

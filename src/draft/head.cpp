@@ -43,16 +43,23 @@ DType lm_head_type(const Checkpoint& head, std::optional<DType> weights) {
     return weights.value_or(fc ? fc->dtype : DType::F32);
 }
 
-DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
-                        std::vector<const DraftHead*> kinds) {
-    const auto reach = [growth](const DraftPlan& plan) { return reach_of(growth(plan.options)); };
+DraftMethod head_method(const char* name, const char* help, Growth (*grows)(const DraftOptions&),
+                        std::vector<const DraftHead*> kinds, std::vector<std::string> beside) {
+    const auto growth = [grows](const DraftPlan& plan) {
+        const auto most = head_of(plan).most_levels;
+        return most ? within(grows(plan.options), most(plan)) : grows(plan.options);
+    };
+    const auto reach = [growth](const DraftPlan& plan) { return reach_of(growth(plan)); };
     DraftMethod method;
     method.name = name;
     method.help = help;
     method.needs = kinds.front()->needs;
-    method.reach = [reach](const DraftPlan& plan) {
+    method.wants = kinds.front()->kind;
+    method.beside = std::move(beside);
+    method.reach = [reach, growth](const DraftPlan& plan) {
         const GrownReach most = reach(plan);
-        return DraftReach{most.nodes, most.levels, head_of(plan).taps(plan)};
+        const int depth = growth(plan).has_grafts ? kGraftDepth : 0;
+        return DraftReach{most.nodes, std::max(most.levels, depth), head_of(plan).taps(plan)};
     };
     method.check = [kinds = std::move(kinds), name](const DraftPlan& plan) {
         check_kind(plan, name, kinds);
@@ -68,7 +75,7 @@ DraftMethod head_method(const char* name, const char* help, Growth (*growth)(con
     method.make = [growth, reach](const DraftSource& source) {
         const DraftHead& head = head_of(source.plan);
         return make_grown(source, {head.levels(source, reach(source.plan)), head.taps(source.plan),
-                                   growth(source.plan.options)});
+                                   growth(source.plan)});
     };
     return method;
 }

@@ -17,6 +17,7 @@ struct DraftHead {
     DraftBytes (*bytes)(const DraftPlan&, const GrownReach&);
     std::shared_ptr<const DraftWeights> (*load)(const DraftSource&);
     std::unique_ptr<LevelModel> (*levels)(const DraftSource&, const GrownReach&);
+    int (*most_levels)(const DraftPlan&) = nullptr;  // that it can draft; null: any
 };
 
 // EAGLE-1/2: one decoder layer that extrapolates the target's features (EAGLE section 4.1).
@@ -29,9 +30,10 @@ extern const DraftHead kDraftModel;
 // Of the plan's head.
 const DraftHead& head_of(const DraftPlan& plan);
 
-// The row of a method that grows such trees with a head of one of these kinds.
+// The row of a method that grows such trees with a head of one of these kinds. `beside`: how what
+// lies beside MODEL and drafts so is called, "-eagle"; empty: any.
 DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
-                        std::vector<const DraftHead*> kinds);
+                        std::vector<const DraftHead*> kinds, std::vector<std::string> beside = {});
 
 // Target ids of a head's own on a device; absent where they are the same.
 class TargetIds {

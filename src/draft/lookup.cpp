@@ -35,12 +35,15 @@ class Lookup final : public Drafter, CostAware {
     }
     std::unique_ptr<DraftState> begin() override { return std::make_unique<State>(*this); }
     void observe(const Observed&) override {}
-    void prepare(const DraftRequest& request) override { state_of(request.state).read(request); }
+    void prepare(const DraftRequest& request) override {
+        state_of(request.state).said.follow(request.tokens, Continuations::Reads::prompt);
+    }
 
     TokenTree propose(const DraftRequest& request) override {
         State& state = state_of(request.state);
         const double start = is_chosen_ ? clock_() : 0;
-        if (is_chosen_ && !state.policy.begin_grafts()) return TokenTree(request.tokens.back());
+        if (is_chosen_ && !state.policy.begin_grafts(costs_->root(1)))
+            return TokenTree(request.tokens.back());
         state.read(request);
         ContinuationList guesses;
         state.said.likeliest(shape_.nodes - 1, shape_.levels, shape_.top_k, kLeast, guesses);
@@ -48,7 +51,7 @@ class Lookup final : public Drafter, CostAware {
         for (int i = 0; i < int(guesses.size()); ++i) kept.push_back(i);
         if (is_chosen_) {
             for (const Continuation& guess : guesses)
-                state.policy.graft(guess.parent, guess.token, guess.probability);
+                state.policy.graft(guess.parent, guess.token, conditional_of(guesses, guess));
             kept = state.policy.kept();
             costs_->saw_root(1, clock_() - start);
         }
@@ -75,6 +78,10 @@ class Lookup final : public Drafter, CostAware {
     int widest_level() const override { return 1; }
     void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
     double cost_correction() const override { return costs_->correction(); }
+    Account& account(DraftState& state) override { return state_of(state).policy.account(); }
+    TreePlan planned(const DraftState& state) const override {
+        return static_cast<const State&>(state).policy.planned();
+    }
 
   private:
     struct State final : DraftState {
@@ -100,7 +107,9 @@ class Lookup final : public Drafter, CostAware {
             said.load(from);
             policy.load(from);
         }
-        void read(const DraftRequest& request) { said.follow(request.tokens); }
+        void read(const DraftRequest& request) {
+            said.follow(request.tokens, Continuations::Reads::answer);
+        }
 
         const Lookup& drafter;
         Continuations said;

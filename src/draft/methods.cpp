@@ -34,17 +34,22 @@ std::span<const DraftMethod> draft_methods() {
         none_method(),
         lookup_method(),
         lookahead_method(),
-        drawn(head_method("chain",
-                          "the likeliest token of a head or a smaller model, again and again",
-                          chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel})),
+        drawn(head_method(
+            "chain", "the likeliest token of a head or a smaller model, again and again",
+            chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel})),
         drawn(head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth,
-                          {&kEagleHead, &kEagle3Head})),
+                          {&kEagleHead, &kEagle3Head}, {"-eagle", "-eagle3"})),
         replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth,
-                             {&kEagleHead, &kEagle3Head})),
-        replayed(
-            head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth, {&kEagle3Head})),
-        head_method("model", "the same with a smaller model of the same tokens", dynamic_growth,
-                    {&kDraftModel}),
+                             {&kEagleHead, &kEagle3Head}, {"-eagle"})),
+        replayed(head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth,
+                             {&kEagle3Head}, {"-eagle3"})),
+        head_method("grafted",
+                    "that of whatever head or smaller model, and of what followed the same words "
+                    "earlier where that is likelier",
+                    grafted_growth,
+                    {&kEagleHead, &kEagle3Head, &kDraftModel}),
+        head_method("model", "EAGLE-2's tree with a smaller model of the same tokens",
+                    dynamic_growth, {&kDraftModel}, {"-draft"}),
     };
     return methods;
 }
@@ -69,7 +74,7 @@ void check_draft_options(const DraftOptions& options) {
             names + ", not " + method.name);
     }
     // Trees that are chosen by what is in them.
-    if (options.tree || options.shape_policy || options.on_level)
+    if (options.tree || options.is_published || options.shape_policy || options.on_level)
         throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
 }
 
@@ -93,7 +98,7 @@ const DraftMethod& checked_method(const DraftSource& source) {
     check_draft_options(source.plan.options);
     const DraftMethod& method = draft_method(source.plan.options.method);
     if (method.check) method.check(source.plan);
-    if (method.limits) {
+    if (method.limits && source.plan.source) {
         const Limits wanted = method.limits(source.plan);
         const Capabilities& device = source.backend.capabilities();
         check_limits(wanted, device.most, source.plan.source->path.string(), device.name);

@@ -24,9 +24,10 @@ struct DraftPlan {
     std::optional<DType> weights;            // unset: as stored
     DType lm_head_type = DType::F32;         // that the target's LM head is stored in
     DType kv = DType::F16;
-    int context = 0;    // most positions of a text
-    int pass_rows = 0;  // most rows that observe is given
-    int texts = 1;      // at a time
+    int context = 0;                     // most positions of a text
+    int pass_rows = 0;                   // most rows that observe is given
+    int texts = 1;                       // at a time
+    std::vector<DraftPlan> others = {};  // of further heads
 };
 
 struct DraftBytes {
@@ -47,12 +48,14 @@ struct DraftSource {
     std::shared_ptr<const DraftWeights> weights;  // what the row's `load` made
 };
 
-enum class DraftNeeds { nothing, head, language_model };
+enum class DraftNeeds { nothing, head, language_model, what_there_is };
 
 struct DraftMethod {
     std::string name;
     std::string help;  // ends the sentence "--draft name: "
     DraftNeeds needs = DraftNeeds::nothing;
+    std::string wants;                // what that is, for people: "an EAGLE-3 head"
+    std::vector<std::string> beside;  // ends of its name beside MODEL; empty: any
     bool is_replayed = false;  // whether `aerie bench` can measure it with recorded acceptance
     bool is_drawn = false;     // whether its drafts can be drawn, as AcceptRule::ratio wants
     std::function<DraftReach(const DraftPlan&)> reach;

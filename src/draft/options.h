@@ -39,8 +39,9 @@ void check_lookahead_shape(const LookaheadShape& shape);
 struct DraftOptions {
     std::string method = "none";  // a row of draft/methods.h
     int chain_length = 5;
-    std::optional<TreeShape> tree;                  // of grown trees; unset: chosen by measurement
-    TreePaths static_tree = default_static_tree();  // of EAGLE-1
+    std::optional<TreeShape> tree;         // of grown trees; unset: chosen by measurement, or
+    bool is_published = false;             // the tree that the drafter was published with
+    std::optional<TreePaths> static_tree;  // of EAGLE-1, Medusa, Hydra; unset: as they say
     LookaheadShape lookahead;
     Proposals proposals = Proposals::coupled;
     AcceptRule accept = AcceptRule::keyed;

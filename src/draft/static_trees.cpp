@@ -58,9 +58,8 @@ StaticPlan plan_static(const TreePaths& paths) {
 
 class StaticTrees final : public GrownDrafter {
   public:
-    StaticTrees(const DraftSource& source, Parts parts)
-        : GrownDrafter(source, std::move(parts)),
-          plan_(plan_static(source.plan.options.static_tree)) {}
+    StaticTrees(const DraftSource& source, const TreePaths& paths, Parts parts)
+        : GrownDrafter(source, std::move(parts)), plan_(plan_static(paths)) {}
 
     TokenTree propose(const DraftRequest& request) override {
         return tree(expand(plan_.expansion, request), plan_.kept, request);
@@ -86,7 +85,8 @@ GrownReach static_reach(const TreePaths& paths) {
 }
 
 std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, GrownDrafter::Parts parts) {
-    return std::make_unique<StaticTrees>(source, std::move(parts));
+    const TreePaths paths = parts.growth.paths;
+    return std::make_unique<StaticTrees>(source, paths, std::move(parts));
 }
 
 }  // namespace aerie

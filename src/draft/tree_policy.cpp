@@ -15,10 +15,11 @@ constexpr double kTruthPrior = 0.95, kTruthWeight = 6;
 constexpr double kConfidencePrior[2] = {0.75, 0.1}, kConfidenceWeight = 2;
 // A head trained on a distribution is too modest where the target takes the likeliest token.
 constexpr double kFirstTrust = 1.5, kMostTrust = 8, kTrustStep = 0.2;
-constexpr double kSiblingsShare = 0.8;  // of what the best child leaves
-constexpr int kUsualBacklog = 2;        // reading more is an investment into the cycles to come
-constexpr double kSurest = 0.98;        // no prediction counts for more
-constexpr int kPriceRows = 4;           // T(M) has steps: a row's price is sought among so many
+constexpr double kGraftPrior[] = {1, 0.5, 0.8}, kGraftWeight = 2;  // by GraftKind
+constexpr double kSiblingsShare = 0.8;                             // of what the best child leaves
+constexpr int kUsualBacklog = 2;  // reading more is an investment into the cycles to come
+constexpr double kSurest = 0.98;  // no prediction counts for more
+constexpr int kPriceRows = 4;     // T(M) has steps: a row's price is sought among so many
 
 }  // namespace
 
@@ -84,6 +85,7 @@ void TreePolicy::begin_cycle() {
     conditional_.clear();
     drafted_.clear();
     siblings_.clear();
+    grafts_.clear();
     row_price_ = account_.rate * row_cost(1);
 }
 
@@ -94,29 +96,76 @@ bool TreePolicy::begin(int backlog) {
     return drafting_;
 }
 
-bool TreePolicy::begin_grafts() {
+bool TreePolicy::begin_grafts(double cost) {
     begin_cycle();
-    drafting_ = costs_->root(1) <= account_.balance;
-    if (drafting_) spent_ = costs_->root(1);
+    drafting_ = cost <= account_.balance;
+    if (drafting_) spent_ = cost;
     return drafting_;
 }
 
-int TreePolicy::graft(int parent, int token, float probability) {
-    const int entry = int(probability_.size());
-    if (parent >= 0) probability = std::min(probability, probability_[size_t(parent)]);
-    probability_.push_back(probability);
-    conditional_.push_back(probability);
-    drafted_.push_back(token);
-    if (probability > 0) offer(entry);
+// The entry of this token below another one; -1: no head made it.
+int TreePolicy::find(int parent, int token, bool& has_children) const {
+    has_children = false;
+    for (const Siblings& siblings : siblings_) {
+        if (siblings.parent != parent) continue;
+        has_children = true;
+        for (int i = siblings.first; i < siblings.first + siblings.count; ++i)
+            if (drafted_[size_t(i)] == token) return i;
+    }
+    return -1;
+}
+
+TreePlan TreePolicy::planned() const {
+    const NodeList entries = kept();
+    TreePlan plan{1, spent_ + costs_->verify(1 + int(entries.size()))};
+    for (int entry : entries) plan.tokens += double(probability_[size_t(entry)]);
+    return plan;
+}
+
+int TreePolicy::graft(int parent, int token, float conditional) {
+    bool has_children = false;
+    int entry = find(parent, token, has_children);
+    const GraftKind kind = entry >= 0 ? same : has_children ? beside : alone;
+    const double factor = grafts_were_[kind].mean(kGraftPrior[kind], kGraftWeight);
+    const double above = parent < 0 ? 1 : double(probability_[size_t(parent)]);
+    const auto path = float(above * std::min(kSurest, factor * double(conditional)));
+    if (entry < 0) {
+        entry = entries();
+        probability_.push_back(path);
+        conditional_.push_back(conditional);
+        drafted_.push_back(token);
+        if (siblings_.empty() && path > 0) offer(entry);
+    } else {
+        float& known = probability_[size_t(entry)];
+        known = std::max(known, path);
+    }
+    grafts_.push_back({parent, entry, token, kind, conditional});
     return entry;
 }
 
-void TreePolicy::raise(int entry, float probability) {
-    if (!(probability > probability_[size_t(entry)])) return;
-    probability_[size_t(entry)] = probability;
+void TreePolicy::end_grafts() {
+    if (siblings_.empty()) return;  // they were offered as they came
     best_.clear();
-    for (int i = 0; i < int(probability_.size()); ++i)
+    for (int i = 0; i < entries(); ++i)
         if (probability_[size_t(i)] > 0) offer(i);
+}
+
+// Follows the true tokens down the grafts, verified or not.
+void TreePolicy::judge_grafts(std::span<const int> tokens) {
+    int entry = -1;
+    for (size_t depth = 0; depth < tokens.size(); ++depth) {
+        int next = -2;
+        for (const Graft& graft : grafts_) {
+            if (graft.parent != entry) continue;
+            const bool is_true = graft.token == tokens[depth];
+            grafts_were_[graft.kind].add(is_true, double(graft.conditional), kTruthMemory);
+            if (is_true) next = graft.entry;
+        }
+        bool ignored = false;
+        if (next == -2) next = find(entry, tokens[depth], ignored);
+        if (next < 0) return;
+        entry = next;
+    }
 }
 
 bool TreePolicy::less_likely(int a, int b) const {
@@ -258,10 +307,11 @@ void TreePolicy::calibrate(std::span<const int> tokens) {
 }
 
 void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int next) {
+    DepthList<int> tokens;
+    for (int node : accepted.subspan(1)) tokens.push_back(tree.tokens[size_t(node)]);
+    tokens.push_back(next);
+    judge_grafts(tokens);
     if (!siblings_.empty()) {
-        DepthList<int> tokens;
-        for (int node : accepted.subspan(1)) tokens.push_back(tree.tokens[size_t(node)]);
-        tokens.push_back(next);
         calibrate(tokens);
     } else {
         for (size_t depth = 0; depth < truth_.size(); ++depth)
@@ -287,6 +337,7 @@ void TreePolicy::each_lesson(Self& self, const Visit& visit) {
     };
     estimates(self.truth_);
     for (auto& list : self.confidence_) estimates(list);
+    estimates(self.grafts_were_);
     auto& account = self.account_;
     for (auto* number : {&account.tokens, &account.time, &account.share}) visit(*number, 0);
     visit(account.rate, 1);

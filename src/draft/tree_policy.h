@@ -29,17 +29,21 @@ class TreePolicy final : public FrontierPolicy {
     bool would_draft(int backlog) const;
     // Begins a cycle; false: decode plainly, the head is not needed.
     bool begin(int backlog);
-    // The same without a head, for guesses that are grafted alone; they cost as much as a root.
-    bool begin_grafts();
+    // The same for guesses that are grafted alone, whose making costs so much.
+    bool begin_grafts(double cost);
+    // What was spent besides.
+    void spend(double cost) { spent_ += cost; }
     void choose(std::span<const Candidate> table, int first, Frontier& frontier) override;
-    // A guess that no head made, of the path's probability; returns its entry, behind all others.
-    // Its parent is an entry, -1: the root.
-    int graft(int parent, int token, float probability);
-    // An entry may be likelier than its head thinks.
-    void raise(int entry, float probability);
-    float probability(int entry) const { return probability_[size_t(entry)]; }
+    // A guess that is not the head's: the token follows an entry, -1: the root, with this
+    // probability. Returns its entry: the head's own, which may get likelier, or a new one behind
+    // all others.
+    int graft(int parent, int token, float conditional);
+    void end_grafts();  // to be called after the last one
+    int entries() const { return int(probability_.size()); }
     // The table entries to verify, ascending; none: not even one pays.
     NodeList kept() const;
+    // The cycle with those.
+    TreePlan planned() const;
     // What became of the tree of those entries: its accepted nodes, the root first, and the token
     // that the target chose after the last of them.
     void learn(const TokenTree& tree, std::span<const int> accepted, int next);
@@ -57,6 +61,16 @@ class TreePolicy final : public FrontierPolicy {
         int first, count;
     };
 
+    // What is grafted where a head has guessed nothing, something else, or the same.
+    enum GraftKind { alone, beside, same, kGraftKinds };
+    struct Graft {
+        int parent, entry, token;
+        GraftKind kind;
+        float conditional;
+    };
+
+    int find(int parent, int token, bool& has_children) const;
+    void judge_grafts(std::span<const int> tokens);
     void read_level(std::span<const Candidate> table, int first);
     bool less_likely(int a, int b) const;
     void offer(int entry);
@@ -79,6 +93,8 @@ class TreePolicy final : public FrontierPolicy {
     double trust_;                       // added to the log-odds that the head gives its best child
     DepthList<Estimate> truth_;          // [depth]: true per predicted, of all candidates there
     DepthList<Estimate> confidence_[2];  // [rank][depth]: probability of the best children
+    // [kind]: true per predicted, of grafts.
+    Estimate grafts_were_[kGraftKinds];
     Account account_;
 
     // Of this cycle.
@@ -91,6 +107,7 @@ class TreePolicy final : public FrontierPolicy {
     std::vector<float> conditional_;  // [entry]: given its parent, calibrated but for truth_
     std::vector<int> drafted_;        // [entry]: its token
     std::vector<Siblings> siblings_;
+    FixedVector<Graft, kMaxNodes> grafts_;
 };
 
 }  // namespace aerie

@@ -72,7 +72,7 @@ TEST(SuffixAutomaton, IsLinearInTheText) {
 
 ContinuationList after(const std::vector<int>& text, int most = 63, int deepest = 6) {
     Continuations said(16);
-    said.follow(text);
+    said.follow(text, Continuations::Reads::prompt);
     ContinuationList list;
     said.likeliest(most, deepest, 10, 0.001, list);
     return list;
@@ -106,13 +106,13 @@ TEST(Continuations, AreTrustedAsFarAsTheyWereRight) {
     const auto first = [](bool right) {
         Continuations said(16);
         std::vector<int> text = {1};
-        said.follow(text);               // from here on it learns
+        said.follow(text, Continuations::Reads::prompt);  // from here on it learns
         for (int i = 0; i < 200; ++i) {  // "1 2" again and again; then 3, or something new
             for (int token : {1, 2, right ? 3 : 1000 + i}) text.push_back(token);
-            said.follow(text);
+            said.follow(text, Continuations::Reads::answer);
         }
         text.insert(text.end(), {1, 2});
-        said.follow(text);
+        said.follow(text, Continuations::Reads::prompt);
         ContinuationList list;
         said.likeliest(1, 1, 1, 0, list);
         return list.empty() ? 0.0f : list[0].probability;
@@ -124,10 +124,10 @@ TEST(Continuations, AreTrustedAsFarAsTheyWereRight) {
 TEST(Continuations, OfACutTextAreThoseOfOneThatWasNeverLonger) {
     std::vector<int> text = {1, 2, 3, 4, 1, 2, 3, 5, 1, 2};
     Continuations said(4);
-    said.follow(text);
+    said.follow(text, Continuations::Reads::prompt);
     said.truncate(6);
     text.resize(6);
-    said.follow(text);
+    said.follow(text, Continuations::Reads::prompt);
     ContinuationList list;
     said.likeliest(63, 3, 10, 0.001, list);
     const ContinuationList wanted = after(text, 63, 3);

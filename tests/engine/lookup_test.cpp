@@ -10,6 +10,7 @@ class LookupTest : public testing::Test {
   protected:
     TokenTree tree_after(const std::vector<int>& text) {
         const auto state = drafter_->begin();
+        drafter_->prepare({*state, text});
         TokenTree tree = drafter_->propose({*state, text});
         EXPECT_EQ(tree.tokens[0], text.back());
         return tree;
