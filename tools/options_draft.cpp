@@ -28,7 +28,7 @@ std::optional<TreeShape> parse_tree(const std::string& text) {
     char rest = 0;
     if (std::sscanf(text.c_str(), "%9d,%9d,%9d%c", &shape.nodes, &shape.levels, &shape.top_k,
                     &rest) != 3)
-        refuse("--tree", "auto or N,L,K such as 60,6,10", text);
+        refuse("--tree", "auto, published or N,L,K such as 60,6,10", text);
     check_tree_shape(shape);
     return shape;
 }
@@ -45,9 +45,10 @@ LookaheadShape parse_lookahead(const std::string& text) {
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head,--model-draft", options.head,
-                   "what drafts: an EAGLE head, or a smaller model of the same tokens (-md in "
-                   "llama.cpp); which one is seen in its files (default: MODEL-eagle, MODEL-eagle3 "
-                   "or MODEL-draft beside MODEL, if it is there)")
+                   "what drafts: an EAGLE, Medusa or Hydra head, or a smaller model of the same "
+                   "tokens (-md in llama.cpp); which one is seen in its files (default: "
+                   "MODEL-eagle, MODEL-eagle3, MODEL-medusa, MODEL-hydra or MODEL-draft beside "
+                   "MODEL, if it is there)")
         ->type_name("MODEL");
     app.add_option("--head-taps", options.head_options.taps,
                    "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
@@ -71,11 +72,16 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
 void add_tree_option(CLI::App& app, ModelOptions& options) {
     DraftOptions& drafting = options.drafting;
     app.add_option_function<std::string>(
-           "--tree", [&drafting](const std::string& text) { drafting.tree = parse_tree(text); },
-           "tree of --draft eagle2, eagle3, model and lookup. auto (default): chosen in each cycle by what "
+           "--tree",
+           [&drafting](const std::string& text) {
+               drafting.is_published = text == "published";
+               drafting.tree = drafting.is_published ? std::nullopt : parse_tree(text);
+           },
+           "tree of all --draft but chain and eagle1. auto (default): chosen in each cycle by what "
            "it costs on this device and how much was accepted; none where none pays. N,L,K: always "
-           "N nodes with the root, L levels, top K (60,6,10 in the paper)")
-        ->type_name("auto|N,L,K");
+           "N nodes with the root, L levels, top K. published: the drafter's own, "
+           "60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree of 64 nodes")
+        ->type_name("auto|N,L,K|published");
 }
 
 Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&)) {
@@ -103,7 +109,7 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.add_option_function<std::string>(
            "--tree-file",
            [&drafting](const std::string& file) { drafting.static_tree = read_tree_file(file); },
-           "tree of --draft eagle1: JSON list of paths of child ranks (default: EAGLE's own)")
+           "tree of --draft eagle1, medusa or hydra: JSON list of paths of child ranks")
         ->type_name("FILE");
     add_choice(app, "--proposals", drafting.proposals, kProposals,
                "guesses ranked with the sampling noise (coupled, default) or without");

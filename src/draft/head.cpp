@@ -9,6 +9,7 @@ namespace aerie {
 
 const DraftHead& head_of(const DraftPlan& plan) {
     if (plan.head->eagle3) return kEagle3Head;
+    if (plan.head->parallel) return plan.head->parallel->sees_path ? kHydraHead : kMedusaHead;
     return plan.head->architecture == "eagle" ? kEagleHead : kDraftModel;
 }
 

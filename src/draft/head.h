@@ -24,6 +24,10 @@ struct DraftHead {
 extern const DraftHead kEagleHead;
 // EAGLE-3: one layer over three of the target's hidden states, with an LM head of its own.
 extern const DraftHead kEagle3Head;
+// A head for each token ahead (Cai et al. 2024), and one that sees the tokens between (Ankner et
+// al. 2024).
+extern const DraftHead kMedusaHead;
+extern const DraftHead kHydraHead;
 // A smaller language model, whole.
 extern const DraftHead kDraftModel;
 

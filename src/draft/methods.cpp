@@ -7,6 +7,7 @@
 #include "core/float_environment.h"
 #include "core/utf8.h"
 #include "draft/head.h"
+#include "draft/res_block.h"
 
 namespace aerie {
 
@@ -36,18 +37,22 @@ std::span<const DraftMethod> draft_methods() {
         lookahead_method(),
         drawn(head_method(
             "chain", "the likeliest token of a head or a smaller model, again and again",
-            chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel})),
+            chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel, &kMedusaHead, &kHydraHead})),
         drawn(head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth,
                           {&kEagleHead, &kEagle3Head}, {"-eagle", "-eagle3"})),
         replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth,
                              {&kEagleHead, &kEagle3Head}, {"-eagle"})),
         replayed(head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth,
                              {&kEagle3Head}, {"-eagle3"})),
+        head_method("medusa", "a tree by a head for each token ahead", parallel_growth,
+                    {&kMedusaHead}, {"-medusa"}),
+        head_method("hydra", "the same where heads see the tokens between", parallel_growth,
+                    {&kHydraHead}, {"-hydra"}),
         head_method("grafted",
                     "that of whatever head or smaller model, and of what followed the same words "
                     "earlier where that is likelier",
                     grafted_growth,
-                    {&kEagleHead, &kEagle3Head, &kDraftModel}),
+                    {&kEagleHead, &kEagle3Head, &kMedusaHead, &kHydraHead, &kDraftModel}),
         head_method("model", "EAGLE-2's tree with a smaller model of the same tokens",
                     dynamic_growth, {&kDraftModel}, {"-draft"}),
     };
@@ -84,6 +89,10 @@ const DraftMethod& default_draft_method(HeadKind head) {
             return draft_method("eagle2");
         case HeadKind::eagle3:
             return draft_method("eagle3");
+        case HeadKind::medusa:
+            return draft_method("medusa");
+        case HeadKind::hydra:
+            return draft_method("hydra");
         case HeadKind::language_model:
             return draft_method("model");
         case HeadKind::none:

@@ -20,6 +20,7 @@ void add_letters(const Tokenizer& tokenizer, std::vector<int>& ids) {
 }  // namespace
 
 void apply_options(const HeadOptions& options, const ModelConfig& target, ModelConfig& head) {
+    if (head.parallel) complete_parallel_heads(target, head);
     if (options.theta) head.rope.theta = *options.theta;
     if (options.taps.empty()) {
         if (head.eagle3 && head.eagle3->taps.empty()) head.eagle3->taps = usual_taps(target.layers);

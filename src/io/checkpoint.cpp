@@ -26,9 +26,12 @@ struct WeightFormat {
     std::vector<NamedTensor> (*read)(const ByteSource&, const std::string&);
 };
 
-constexpr std::array<WeightFormat, 2> kFormats{
+constexpr std::array<WeightFormat, 5> kFormats{
     {{"model.safetensors", "model.safetensors.index.json", read_safetensors},
-     {"pytorch_model.bin", "pytorch_model.bin.index.json", read_torch_bin}}};
+     {"pytorch_model.bin", "pytorch_model.bin.index.json", read_torch_bin},
+     {"medusa_lm_head.safetensors", "medusa_lm_head.safetensors.index.json", read_safetensors},
+     {"medusa_lm_head.pt", "medusa_lm_head.pt.index.json", read_torch_bin},
+     {"hydra_lm_head.pt", "hydra_lm_head.pt.index.json", read_torch_bin}}};
 
 // weight_map of an index file: tensor name -> shard name.
 std::map<std::string, std::string> read_index(const fs::path& folder, const std::string& name) {

@@ -9,6 +9,7 @@
 #include "io/model_source.h"
 #include "model/eagle3_shape.h"
 #include "model/expert_config.h"
+#include "model/parallel_heads.h"
 #include "model/rope.h"
 
 namespace aerie {
@@ -26,10 +27,11 @@ struct ModelConfig {
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
     bool attention_output_bias = false, mlp_bias = false;
-    std::vector<int> windows;           // of each layer, as in Attention; empty: none anywhere
-    ExpertConfig experts;               // of the layers that have some
-    std::vector<int> eos_ids;           // of config.json
-    std::optional<Eagle3Shape> eagle3;  // of an EAGLE-3 head
+    std::vector<int> windows;               // of each layer, as in Attention; empty: none anywhere
+    ExpertConfig experts;                   // of the layers that have some
+    std::vector<int> eos_ids;               // of config.json
+    std::optional<Eagle3Shape> eagle3;      // of an EAGLE-3 head
+    std::optional<ParallelHeads> parallel;  // of a Medusa or Hydra head
 
     // The tensor that the LM head is made of.
     const char* lm_head_name() const {

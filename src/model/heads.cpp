@@ -34,6 +34,8 @@ void rename_tensors(Checkpoint& tensors) {
 
 HeadKind head_kind(const ModelSource& source) {
     if (is_eagle3(Fields(source.config.json, source.config.file))) return HeadKind::eagle3;
+    if (is_medusa(source.tensors)) return HeadKind::medusa;
+    if (is_hydra(source.tensors)) return HeadKind::hydra;
     for (const char* name : {"model.embed_tokens.weight", "model.norm.weight"})
         if (source.tensors.find(name)) return HeadKind::language_model;
     return HeadKind::eagle;
@@ -54,7 +56,10 @@ ModelSource open_head(const std::filesystem::path& path) {
 }
 
 ModelConfig head_config(const ModelSource& source) {
-    if (head_kind(source) == HeadKind::language_model) return target_config(source);
+    const HeadKind kind = head_kind(source);
+    if (kind == HeadKind::language_model) return target_config(source);
+    if (kind == HeadKind::medusa || kind == HeadKind::hydra)
+        return parallel_head_config(source.tensors);
     ModelConfig config = parse_head_config(source.config.json, source.config.file);
     if (!config.eagle3) return config;
     Eagle3Shape& shape = *config.eagle3;

@@ -6,10 +6,10 @@
 
 namespace aerie {
 
-enum class HeadKind { none, eagle, eagle3, language_model };
+enum class HeadKind { none, eagle, eagle3, medusa, hydra, language_model };
 
-// An EAGLE-3 head by its configuration, a whole language model by its tensors, else an EAGLE-1/2
-// head.
+// An EAGLE-3 head by its configuration, Medusa and Hydra heads and a whole language model by their
+// tensors, else an EAGLE-1/2 head.
 HeadKind head_kind(const ModelSource& source);
 // The same of what can be opened; else EAGLE-1/2: who opens it will say why.
 HeadKind head_kind(const std::filesystem::path& path);
