@@ -11,6 +11,7 @@
 
 namespace aerie {
 
+DraftMethod auto_method();
 DraftMethod none_method();
 DraftMethod lookup_method();
 DraftMethod lookahead_method();
@@ -55,6 +56,7 @@ std::span<const DraftMethod> draft_methods() {
                     {&kEagleHead, &kEagle3Head, &kMedusaHead, &kHydraHead, &kDraftModel}),
         head_method("model", "EAGLE-2's tree with a smaller model of the same tokens",
                     dynamic_growth, {&kDraftModel}, {"-draft"}),
+        auto_method(),
     };
     return methods;
 }

@@ -52,11 +52,13 @@ Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backe
 
 std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const BatchLimits& limits) {
     const DraftMethod& method = draft_method(options.method);
-    if (method.needs != DraftNeeds::nothing && !files_.head)
+    const bool needs_head =
+        method.needs == DraftNeeds::head || method.needs == DraftNeeds::language_model;
+    if (needs_head && !files_.head)
         throw UsageError("--draft " + method.name + " needs a head or a draft model");
     const DraftPlan plan = files_.draft_plan(options, options_, limits);
     DraftSource source{*backend_, *target_, plan, nullptr};
-    if (method.load) {
+    if (method.load && files_.head) {
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.load];
         if (!weights) {
             const LoadProgress progress(*files_.head, options_);

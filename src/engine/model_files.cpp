@@ -113,6 +113,8 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.config = target_config(files.target);
     files.context = choose_context(options.context, files.config);
     if (!needs_head(options.draft)) return files;
+    const bool is_optional = draft_method(options.draft.method).needs == DraftNeeds::what_there_is;
+    if (options.head.empty() && is_optional) return files;
     files.head = open_head(options.head);
     files.head_config = aerie::head_config(*files.head);
     apply_options(options.head_options, files.config, *files.head_config);
@@ -124,6 +126,13 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
         check_same_tokens(files);
         if (!options.draft_weights && is_quantised_model(*files.head_config, files.head->tensors))
             files.draft_weights.reset();
+    }
+    for (const std::filesystem::path& other : options.more_heads) {
+        LoadOptions alone = options;
+        alone.head = other;
+        alone.more_heads.clear();
+        alone.head_options = {};
+        files.others.push_back(open(alone));
     }
     return files;
 }
@@ -155,6 +164,9 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
                                  const BatchLimits& limits) const {
     const NamedTensor* lm_head = target.tensors.find(config.lm_head_name());
     const DType stored = lm_head ? lm_head->dtype : DType::F32;
+    std::vector<DraftPlan> plans;
+    for (const ModelFiles& other : others)
+        plans.push_back(other.draft_plan(draft, options, limits));
     return {.options = draft,
             .target = config,
             .source = head ? &*head : nullptr,
@@ -165,13 +177,15 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .kv = limits.kv,
             .context = limits.context,
             .pass_rows = limits.pass_rows(),
-            .texts = limits.sequences()};
+            .texts = limits.sequences(),
+            .others = std::move(plans)};
 }
 
 void ModelFiles::fit(const Backend& backend) {
     const auto can_store = [&](DType type) { return backend.stores(type); };
     target.tensors.fit(can_store);
     if (head) head->tensors.fit(can_store);
+    for (ModelFiles& other : others) other.fit(backend);
 }
 
 WeightTypes ModelFiles::target_types(const LoadOptions& options) const {
@@ -231,7 +245,7 @@ Limits ModelFiles::limits(const LoadOptions& options, const Capabilities& device
     const DraftMethod& method = draft_method(options.draft.method);
     Limits all = backend_limits(config, limits);
     check_limits(all, device.most, target.path.string(), device.name);
-    if (!method.limits) return all;
+    if (!method.limits || !head) return all;
     const Limits draft = method.limits(draft_plan(options.draft, options, limits));
     check_limits(draft, device.most, head->path.string(), device.name);
     return largest(all, draft);

@@ -18,10 +18,11 @@ namespace aerie {
 constexpr int kDefaultContext = 4096;  // or the model's, if that is smaller
 
 struct LoadOptions {
-    std::string device;           // "": the best
-    int threads = 0;              // CPU; 0: one per core
-    std::filesystem::path model;  // resolved folders
-    std::filesystem::path head;   // what drafts, for methods that need one
+    std::string device;                                  // "": the best
+    int threads = 0;                                     // CPU; 0: one per core
+    std::filesystem::path model;                         // resolved folders
+    std::filesystem::path head;                          // what drafts, for methods that need one
+    std::vector<std::filesystem::path> more_heads = {};  // that draft in turn with it
     HeadOptions head_options;
     std::optional<DType> weights;        // unset: as stored
     std::optional<DType> draft_weights;  // of what drafts; unset: see ModelFiles
@@ -56,6 +57,7 @@ struct ModelFiles {
     // never changes the output. A language model that is quantised in its file stays as it is.
     std::optional<DType> draft_weights;
     std::vector<int32_t> draft_ids;  // tokens that an EAGLE-1/2 head may say; empty: all
+    std::vector<ModelFiles> others;  // the same target with each further head
 
     // Throws Error or UsageError.
     static ModelFiles open(const LoadOptions& options);

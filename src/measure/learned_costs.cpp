@@ -20,9 +20,10 @@ std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
 std::string cost_key(Model& model) {
     const Capabilities& device = model.backend().capabilities();
     const ModelFiles& files = model.files();
-    const std::string head = files.head_config
-                                 ? "head " + shape_key(*files.head_config, model.draft_weights())
-                                 : model.options().draft.method;
+    std::string head = files.head_config
+                           ? "head " + shape_key(*files.head_config, model.draft_weights())
+                           : model.options().draft.method;
+    for (const ModelFiles& other : files.others) head += " + " + shape_key(*other.head_config, {});
     return device.name + "; " + device.description + "; target " +
            shape_key(files.config, model.weights()) + "; " + head + "; kv " +
            aerie::name(model.options().kv);

@@ -31,32 +31,32 @@ std::vector<fs::path> model_roots(std::span<const fs::path> first) {
     return roots;
 }
 
-// "MODEL-eagle", "MODEL-eagle3" or "MODEL-draft" beside the target, MODEL or MODEL.gguf, a folder
-// or a .gguf file itself, if it is there: the first that the method may be meant for.
-fs::path head_beside(const fs::path& model, const std::optional<std::string>& method) {
+// "MODEL-eagle" or its like beside the target, MODEL or MODEL.gguf, a folder or a .gguf file
+// itself, if it is there: the first that the method may be meant for.
+std::vector<fs::path> heads_beside(const fs::path& model,
+                                   const std::optional<std::string>& method) {
     fs::path target_path = model.lexically_normal();
     if (is_gguf(target_path)) target_path.replace_extension();
     if (!target_path.has_filename()) target_path = target_path.parent_path();
-    std::vector<std::string> endings = {"-eagle", "-eagle3", "-draft"};
-    if (method == "model") endings = {"-draft"};
-    if (method == "eagle3") endings = {"-eagle3"};
-    if (method == "eagle2") endings = {"-eagle"};
-    if (method == "eagle1") endings = {"-eagle", "-eagle3"};
+    std::vector<std::string> endings;
+    if (method) endings = draft_method(*method).beside;
+    if (endings.empty()) endings = {"-eagle", "-eagle3", "-medusa", "-hydra", "-draft"};
+    std::vector<fs::path> heads;
     std::error_code ignored;
     for (const std::string& ending : endings) {
         fs::path beside = target_path;
         beside += ending;
-        if (fs::is_directory(beside, ignored)) return beside;
-        beside += ".gguf";
-        if (fs::is_regular_file(beside, ignored)) return beside;
+        const bool is_folder = fs::is_directory(beside, ignored);
+        if (!is_folder) beside += ".gguf";
+        if (is_folder || fs::is_regular_file(beside, ignored)) heads.push_back(beside);
     }
-    return {};
+    return heads;
 }
 
 // What there must be for it, and the flag that names it.
 std::string missing_for(const DraftMethod& method) {
     return "--draft " + method.name + " needs " +
-           (method.needs == DraftNeeds::head ? "an EAGLE head: --head FOLDER"
+           (method.needs == DraftNeeds::head ? method.wants + ": --head FOLDER"
                                              : "a smaller model of the same tokens: -md MODEL");
 }
 
@@ -81,13 +81,20 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
 
 void locate(const WantedModel& wanted, LoadOptions& options) {
     options.model = find_model(wanted.model, wanted.folders);
-    options.head = wanted.head ? find_model(*wanted.head, wanted.folders)
-                               : head_beside(options.model, wanted.draft);
+    std::vector<fs::path> heads;
+    if (wanted.head)
+        heads.push_back(find_model(*wanted.head, wanted.folders));
+    else
+        heads = heads_beside(options.model, wanted.draft);
+    options.head = heads.empty() ? fs::path() : heads[0];
     const HeadKind kind = options.head.empty() ? HeadKind::none : head_kind(options.head);
     options.draft.method = wanted.draft.value_or(default_draft_method(kind).name);
     const DraftMethod& method = draft_method(options.draft.method);
-    if (method.needs != DraftNeeds::nothing && kind == HeadKind::none)
+    if (method.needs == DraftNeeds::what_there_is) {
+        if (!heads.empty()) options.more_heads.assign(heads.begin() + 1, heads.end());
+    } else if (method.needs != DraftNeeds::nothing && kind == HeadKind::none) {
         throw UsageError(missing_for(method));
+    }
 }
 
 fs::path default_cache() {

@@ -97,8 +97,8 @@ class Script {
     std::unique_ptr<Talk> talk_;
 };
 
-const std::string kMethods[] = {"eagle2", "eagle3", "auto",   "model",
-                                "eagle1", "chain",  "lookup", "none"};
+const std::string kMethods[] = {"eagle2", "eagle3", "auto",   "model", "eagle1",    "chain",
+                                "lookup", "none",   "medusa", "hydra", "lookahead", "grafted"};
 constexpr int kMethodCount = int(std::size(kMethods));
 
 class Scripts : public testing::TestWithParam<std::string> {};

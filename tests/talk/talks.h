@@ -32,10 +32,11 @@ inline Request request_of(std::vector<int> prompt, int max_tokens, float tempera
 // "model" is drafted for by the target itself.
 inline std::shared_ptr<SharedModel> shared_model_of(const std::string& method) {
     LoadOptions options = talk_options(method == "auto" ? auto_options() : draft_options(method));
-    if (method == "eagle3") options.head = models_dir() / "aerie-tiny-eagle3";
+    for (const char* head : {"eagle3", "medusa", "hydra"})
+        if (method == head) options.head = models_dir() / ("aerie-tiny-" + method);
     if (method == "model") options.head = options.model;
     const auto model = std::make_shared<SharedModel>(options);
-    if (method == "auto")
+    if (method == "auto" || method == "grafted")
         model->drafter().cost_aware()->set_costs(
             {{{1, 3e-4}, {8, 5e-4}, {64, 2e-3}}, {{1, 3e-5}, {10, 6e-5}}, true});
     return model;
