@@ -111,8 +111,9 @@ typedef struct aerie_model_options {
                            cache. Must be given. */
     const char* head;   /* what drafts, named alike; NULL: what lies beside the model, as
                            "MODEL-eagle" does */
-    const char* draft;  /* "none", "lookup", "chain", "eagle1", "eagle2", "eagle3", "model"; NULL:
-                           what suits the head, "none" without one */
+    const char* draft;  /* "none", "lookup", "lookahead", "chain", "eagle1", "eagle2",
+                           "eagle3", "medusa", "hydra", "grafted", "model", "auto": all that lie
+                           beside the model; NULL: what suits the head, "none" without one */
     const char* device; /* by its name; NULL: the best */
     const char* weights;       /* "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"; NULL: as stored */
     const char* draft_weights; /* the same of the head; NULL: chosen. Never changes a text. */

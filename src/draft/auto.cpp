@@ -176,6 +176,7 @@ class Auto final : public Drafter, CostAware {
         int probing = 0;
         double expected = 0;  // tokens of lookup's, beyond the first
         double seconds = 0;   // that drafting took
+        double planned = 0;   // what the cycle costs, by whoever was asked
     };
 
     static State& state_of(DraftState& state) { return static_cast<State&>(state); }
@@ -299,6 +300,7 @@ TokenTree Auto::propose(const DraftRequest& request) {
         tree = parts_[state.asked].drafter->propose(request_of(request, state.asked));
     }
     state.seconds = clock_() - start;
+    state.planned = parts_[state.asked].costs->planned(*state.parts[state.asked]).cost;
     return tree;
 }
 
@@ -320,7 +322,8 @@ void Auto::learn(const Verified& verified) {
     if (state.catches_up) return;  // what it cost tells nothing of the next ones
     Part& part = parts_[i];
     const int kind = kind_of(state.expected);
-    const double cost = costs_.of(state.seconds + verified.seconds);
+    const double cost =
+        costs_.is_frozen() ? state.planned : costs_.of(state.seconds + verified.seconds);
     const auto add = [](Estimate& factor, double was, double expected) {
         factor.sum = factor.sum * kTextMemory + was;
         factor.weight = factor.weight * kTextMemory + expected;

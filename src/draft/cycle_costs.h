@@ -47,9 +47,10 @@ class CycleCosts {
     // The head over positions that it has missed, maybe none, and the root's candidates.
     double root(int rows) const { return root_.at(rows) / verify_.at(1); }
 
-    // Of something that was timed.
+    bool is_frozen() const { return frozen_; }
+    // Of something that was timed; nothing where timings count for nothing.
     double of(double seconds) const {
-        return seconds / (verify_.at(1) * (speed_ > 0 ? speed_ : 1));
+        return frozen_ ? 0 : seconds / (verify_.at(1) * (speed_ > 0 ? speed_ : 1));
     }
 
     void saw_verify(int rows, double seconds) { saw(verify_, rows, seconds); }

@@ -72,11 +72,6 @@ bool TreePolicy::would_draft(int backlog) const {
            gain_below(1, 0) > account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
 }
 
-double TreePolicy::expected_gain(int backlog) const {
-    if (!would_draft(backlog)) return 0;
-    return gain_below(1, 0) - account_.rate * costs_->root(std::min(backlog, kUsualBacklog));
-}
-
 void TreePolicy::begin_cycle() {
     depth_ = 0;
     spent_ = 0;

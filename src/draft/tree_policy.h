@@ -23,8 +23,6 @@ class TreePolicy final : public FrontierPolicy {
 
     // A new text: what failed in the last one may be tried again.
     void begin_text();
-    // Tokens that drafting is expected to bring beyond its cost, where it pays and is affordable.
-    double expected_gain(int backlog) const;
     // Whether a cycle whose head must first read `backlog` positions may pay.
     bool would_draft(int backlog) const;
     // Begins a cycle; false: decode plainly, the head is not needed.

@@ -21,9 +21,10 @@ using FileTypes = std::map<std::string, size_t>;
 class Checkpoint {
   public:
     // Looks for model.safetensors, model.safetensors.index.json, pytorch_model.bin,
-    // pytorch_model.bin.index.json, the files of Medusa and Hydra, in this order. A shard name must be one plain file name; a
-    // symlink may leave the folder only as the Hugging Face cache's do (../../blobs). A tensor
-    // found twice, or listed in the index and absent from its shard, is refused. Throws Error.
+    // pytorch_model.bin.index.json, the files of Medusa and Hydra, in this order. A shard name must
+    // be one plain file name; a symlink may leave the folder only as the Hugging Face cache's do
+    // (../../blobs). A tensor found twice, or listed in the index and absent from its shard, is
+    // refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
 
     // Tensors that are made when they are read: `fill` does what `read` does. `name` stands for

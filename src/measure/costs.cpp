@@ -116,11 +116,14 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
     verify.add(1);
     level.add(1);
+    const int most = session.logits().rows;  // that a tree of this drafter may have
     for (int rows : {2, 4, 8, 16, 32, kMaxNodes}) {
         const int width = std::min(rows, drafter.widest_level());
         if (width > level.last().rows && spent() + level.next_seconds() < budget_seconds)
             level.add(width);
-        if (spent() + verify.next_seconds() < budget_seconds) verify.add(rows);
+        if (rows = std::min(rows, most);
+            rows > verify.last().rows && spent() + verify.next_seconds() < budget_seconds)
+            verify.add(rows);
     }
     const double round = spent();
     const double until = std::min(budget_seconds, round + kRoundSeconds) - round;

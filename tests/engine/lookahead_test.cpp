@@ -30,7 +30,8 @@ TEST(LookaheadShape, IsCheckedBeforeAnythingIsLoaded) {
     for (const auto& [w, n, g] : {std::tuple{8, 5, 8}, std::tuple{21, 4, 1}, std::tuple{33, 2, 31},
                                   std::tuple{1 << 30, 2, 1 << 30}})
         EXPECT_NE(refusal(w, n, g).find("at most 63"), std::string::npos) << refusal(w, n, g);
-    EXPECT_NE(refusal(34, 2, 1).find("32 tokens deep, not 33"), std::string::npos) << refusal(34, 2, 1);
+    EXPECT_NE(refusal(34, 2, 1).find("32 tokens deep, not 33"), std::string::npos)
+        << refusal(34, 2, 1);
     for (const auto& [w, n, g] :
          {std::tuple{0, 5, 1}, std::tuple{1, 1, 1}, std::tuple{1, 2, 0}, std::tuple{-5, 5, 7}})
         EXPECT_NE(refusal(w, n, g), "");
