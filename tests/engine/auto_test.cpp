@@ -270,7 +270,8 @@ TEST_P(RecordedCosts, AutoIsNearTheBestOfAll) {
         automatic.total / best->total, worst, beyond, worst_plain);
     print_luck(singles);
     EXPECT_LE(automatic.total, 1.05 * best->total);
-    EXPECT_LE(worst, 1.20);
+    // 1.10 is beyond choosing: who knew half of the answer would miss it more often (print_luck).
+    EXPECT_LE(worst, 1.18);
     EXPECT_LE(worst_plain, 1 + 1.0 / 64);
 }
 
