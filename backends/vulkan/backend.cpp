@@ -141,7 +141,7 @@ std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock
 void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     constexpr size_t kAttentionWords = 16 << 20;
     chunks = (limits.context + kPageSize - 1) / kPageSize;
-    const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
+    const int row_words = std::max(chunks * limits.heads * (limits.head_dim + 2), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
     plan.add(quantised, DType::I8G32, std::max(limits.rows, limits.places),

@@ -1,5 +1,6 @@
 // Chunks of the history by themselves, then together; some rows at a time.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "params.h"
@@ -14,6 +15,16 @@ namespace {
 // measured by.
 constexpr double kAttentionWork = 20;
 
+constexpr int kMostPairs = 16, kPairsOfGroup = 4;  // of a row and a query head, in a workgroup
+constexpr uint32_t kWorkgroups = 1024;             // that keep every device busy
+
+// Query heads of a kv head that a workgroup takes: as many as divide them.
+int heads_together(int queries) {
+    int heads = std::min(queries, kMostPairs);
+    while (queries % heads != 0) --heads;
+    return heads;
+}
+
 }  // namespace
 
 template <>
@@ -21,7 +32,6 @@ void VulkanBackend::execute(const Attention& op) {
     const Tensor &out = op.out, &qkv = op.qkv;
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
-    constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
     const int heads = shape.heads, head_dim = shape.head_dim;
     int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
@@ -31,6 +41,7 @@ void VulkanBackend::execute(const Attention& op) {
                               .group = uint32_t(heads / shape.kv_heads),
                               .head_dim = uint32_t(head_dim),
                               .first_row = 0,
+                              .rows = 0,
                               .qkv_stride = stride_words(qkv),
                               .k_stride = stride_words(kv.k),
                               .v_stride = stride_words(kv.v),
@@ -51,11 +62,20 @@ void VulkanBackend::execute(const Attention& op) {
         const double chunk_work = kAttentionWork * 2.0 * count * heads * head_dim * kPageSize;
         const Tensor parts = scratch_.attention.row_range(0, count);
         params.first_row = merge.first_row = uint32_t(first);
-        dispatch({"attention", {kv.k.dtype == DType::F16}}, params,
+        params.rows = uint32_t(count);
+        const int own_heads = heads_together(heads / shape.kv_heads);
+        const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), kMostPairs / own_heads);
+        const uint32_t pair_groups = groups(own_heads * own_rows, kPairsOfGroup);
+        const uint32_t across = uint32_t(heads / own_heads), down = groups(count, own_rows);
+        const uint32_t deep =
+            std::clamp(kWorkgroups / (across * down), 1u, uint32_t(most_chunks + 2 * own_rows));
+        const Kernel kernel = {
+            "attention",
+            {kv.k.dtype == DType::F16, uint32_t(own_heads), uint32_t(own_rows), pair_groups}};
+        dispatch(kernel, params,
                  {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
                   reads(kv.k), reads(kv.v)},
-                 {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
-                 chunk_work, chunk_work * most_chunks);
+                 {across, down, deep}, chunk_work, chunk_work * most_chunks);
         const double merge_work = kAttentionWork * double(count) * heads * head_dim;
         dispatch({"attention_merge", {quantises(out)}}, merge,
                  {writes(out), reads(parts), reads(op.rows.block)},
