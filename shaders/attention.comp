@@ -5,7 +5,7 @@
 // A workgroup has some query heads of one kv head, and some rows. Of a chunk that lies in the same
 // slots for all of its rows (what is committed, or a prompt) it reads keys and values once; of the
 // others, the last ones of a tree, once a row. A pair of a row and a head has the same operations
-// in the same order either way.
+// in the same order either way. Every 64 invocations have kOwn pairs, a component each.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"
@@ -13,39 +13,41 @@
 #include "lib/half.glsl"
 
 layout(constant_id = 0) const bool kHalfCache = true;
-layout(constant_id = 1) const uint kHeads = 1u;   // query heads of a workgroup
-layout(constant_id = 2) const uint kRows = 1u;    // rows; kHeads * kRows pairs, 16 at most
-layout(constant_id = 3) const uint kGroups = 1u;  // of 64 invocations, with up to four pairs each
-layout(local_size_x = 64, local_size_y_id = 3) in;
+layout(constant_id = 1) const uint kGroups = 1u;  // of 64 invocations: 1, 2 or 4
+layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1, 2 or 4
+layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 8
+layout(local_size_x = 64, local_size_y_id = 1) in;
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
 READS(1, float, qkv);
 READS(2, int, rows);
 READS(3, int, pages);
-READS(4, uint, k_cache);
-READS(5, uint, v_cache);
+READS(4, uvec4, k_cache);
+READS(5, uvec4, v_cache);
 #include "lib/rows.glsl"
 #include "lib/partial.glsl"
 
-const uint kOwnPairs = 4u, kMostPairs = 16u;
-// Keys or values of a chunk are held by slabs of so many words a position; positions begin at
-// different banks.
-const uint kSlabWords = 64u, kStride = kSlabWords + 1u;
-const uint kWordElements = kHalfCache ? 2u : 1u, kSlabElements = kSlabWords * kWordElements;
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
-shared uint slab[64u * kStride];
-shared vec4 queries[kMostPairs * 32u];         // of a slab's elements
-shared float scores[kMostPairs * 64u];         // then their exponentials
-shared float largest_of[kMostPairs * 16u];     // of each sixteenth of them
-shared uint cached[64];                        // rows of the cache
-shared uint row_begin[kMostPairs], row_end[kMostPairs];  // of the chunk
+const uint kMostGroups = 4u, kMostRows = 16u;
+// Keys or values of a chunk are held by slabs of 64 elements a position, positions a quad apart.
+const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
+// Quads of words that make a slab's elements, and how many of a chunk an invocation fetches.
+const uint kQuads = kHalfCache ? 8u : 16u, kFetches = kQuads / kGroups, kStep = 64u * kGroups;
+
+shared vec4 slab[64u * kStride];
+shared vec4 queries[kMostGroups * kSlab];  // of a slab's elements
+shared vec4 scores[kMostGroups * 64u];     // then their exponentials
+shared vec4 largest_of[kMostGroups * 8u];  // scores of an eighth
+shared uint cached[64];                    // rows of the cache
 
 // What each row sees: positions [begin, end), none where it is padding; up to `plain` they lie in
 // slots of their numbers.
 struct Seen {
     uint begin, end, plain;
+    int sequence;
 };
-shared Seen seen[kMostPairs];
+shared Seen seen[kMostRows];
 
 uint t, group, thread;  // of this invocation
 uint first_row, kv_head, first_head;
@@ -56,10 +58,11 @@ uint place_of(uint r) {
 
 Seen seen_by(uint r) {
     uint place = place_of(r);
-    if (first_row + r >= p.rows || rows[place + kRowSlot] < 0) return Seen(0u, 0u, 0u);
+    if (first_row + r >= p.rows || rows[place + kRowSlot] < 0) return Seen(0u, 0u, 0u, 0);
     uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
     bool is_plain = prefix == own && uint(rows[place + kRowSlot]) == own;
-    return Seen(first_seen(place), own + 1u, is_plain ? own + 1u : prefix);
+    return Seen(first_seen(place), own + 1u, is_plain ? own + 1u : prefix,
+                rows[place + kRowSequence]);
 }
 
 uint slot_of(uint place, uint position) {
@@ -69,215 +72,213 @@ uint slot_of(uint place, uint position) {
     return uint(rows[place + kRowSlot]);
 }
 
-// Two elements of what the slab holds.
-vec2 two_of(uint position, uint element) {
-    uint from = position * kStride + element / kWordElements;
-    if (!kHalfCache) return vec2(uintBitsToFloat(slab[from]), uintBitsToFloat(slab[from + 1u]));
-    return vec2(half_value(slab[from] & 0xffffu), half_value(slab[from] >> 16));
-}
-
 // In 16 lanes, halved in a fixed order (core/arithmetic.h).
-float sum_of_lanes(vec2 terms[8]) {
-    precise vec2 lanes[8] = terms;
-    for (uint i = 0u; i < 4u; ++i) lanes[i] = lanes[i] + lanes[i + 4u];
-    for (uint i = 0u; i < 2u; ++i) lanes[i] = lanes[i] + lanes[i + 2u];
-    precise vec2 two = lanes[0] + lanes[1];
-    precise float one = two.x + two.y;
-    return one;
+float sum_of_lanes(float lanes[16]) {
+    precise float sums[16] = lanes;
+    [[unroll]] for (uint left = 8u; left > 0u; left /= 2u) EACH(left, i) sums[i] = sums[i] + sums[i + left];
+    return sums[0];
 }
 
-// Words of a slab that begins at this element.
-uint slab_words(uint element) {
-    return min(kSlabElements, p.head_dim - element) / kWordElements;
+vec4 floats_of(uvec2 words) {
+    return vec4(half_value(words.x & 0xffffu), half_value(words.x >> 16),
+                half_value(words.y & 0xffffu), half_value(words.y >> 16));
+}
+void put(uint i, uvec4 words) {
+    uint to = i / kQuads * kStride + i % kQuads * (16u / kQuads);
+    if (kHalfCache) {
+        slab[to] = floats_of(words.xy);
+        slab[to + 1u] = floats_of(words.zw);
+    } else {
+        slab[to] = uintBitsToFloat(words);
+    }
 }
 
+// Of the cache: quad i of the slab's positions that begins at this element of the head; positions
+// that nobody sees are copies of those that somebody does.
+uint quad_at(uint start, uint stride, uint element, uint i, uint begin, uint end) {
+    uint position = clamp(i / kQuads, begin, end - 1u);
+    uint most = (p.head_dim - element) * kQuads / kSlab;
+    uint column = (kv_head * p.head_dim + element) * kQuads / kSlab + min(i % kQuads, most - 1u);
+    return start / 4u + cached[position] * (stride / 4u) + column;
+}
 void fetch_keys(uint element, uint begin, uint end) {
-    uint words = slab_words(element), count = (end - begin) * words;
-    uint column = (kv_head * p.head_dim + element) / kWordElements;
-    for (uint i = thread; i < count; i += 64u * kGroups) {
-        uint position = begin + i / words, word = i % words;
-        slab[position * kStride + word] =
-            k_cache[at[4] + cached[position] * p.k_stride + column + word];
+    for (uint i = 0u; i < kFetches; i += kAhead) {
+        uvec4 words[8];
+        EACH(kAhead, j)
+            words[j] = k_cache[quad_at(at[4], p.k_stride, element, thread + (i + j) * kStep, begin, end)];
+        EACH(kAhead, j) put(thread + (i + j) * kStep, words[j]);
     }
 }
 void fetch_values(uint element, uint begin, uint end) {
-    uint words = slab_words(element), count = (end - begin) * words;
-    uint column = (kv_head * p.head_dim + element) / kWordElements;
-    for (uint i = thread; i < count; i += 64u * kGroups) {
-        uint position = begin + i / words, word = i % words;
-        slab[position * kStride + word] =
-            v_cache[at[5] + cached[position] * p.v_stride + column + word];
+    for (uint i = 0u; i < kFetches; i += kAhead) {
+        uvec4 words[8];
+        EACH(kAhead, j)
+            words[j] = v_cache[quad_at(at[5], p.v_stride, element, thread + (i + j) * kStep, begin, end)];
+        EACH(kAhead, j) put(thread + (i + j) * kStep, words[j]);
     }
 }
 
-// Of pairs [first, last): rows of kHeads each.
-void fetch_queries(uint element, uint first, uint last) {
-    uint quads = min(kSlabElements, p.head_dim - element) / 4u;
-    for (uint i = thread; i < (last - first) * quads; i += 64u * kGroups) {
-        uint pair = first + i / quads, quad = i % quads;
-        uint from = at[1] + (p.first_row + first_row + pair / kHeads) * p.qkv_stride +
-                    (first_head + pair % kHeads) * p.head_dim + element + quad * 4u;
-        queries[pair * 32u + quad] =
-            vec4(qkv[from], qkv[from + 1u], qkv[from + 2u], qkv[from + 3u]);
+// Pairs of 64 invocations, of rows and of heads of this workgroup. `end` is behind the last.
+struct Pairs {
+    uint first, end;
+};
+uint row_of(Pairs own, uint j) {
+    return min(own.first + j, own.end - 1u) / p.own_heads;
+}
+uint head_of(Pairs own, uint j) {
+    return first_head + min(own.first + j, own.end - 1u) % p.own_heads;
+}
+
+void fetch_queries(Pairs own, uint element) {
+    uint i = min(element + t, p.head_dim - 1u);
+    EACH(kOwn, j)
+        queries[thread][j] = qkv[at[1] + (p.first_row + first_row + row_of(own, j)) * p.qkv_stride +
+                                 head_of(own, j) * p.head_dim + i];
+}
+
+// A chunk of these pairs, whose rows find positions [begin, end) of it in `cached`.
+void attend(uint chunk, Pairs own, uint begin, uint end) {
+    // What each pair sees of the chunk, and what all of them see.
+    uint from[4], to[4], part_at[4], all_from = 0u, all_to = 64u;
+    EACH(kOwn, j) {
+        uint r = row_of(own, j), before = chunk * 64u;
+        from[j] = max(seen[r].begin, before) - before;
+        to[j] = clamp(seen[r].end, before, before + 64u) - before;
+        part_at[j] = at[0] + partial_place(first_row + r, head_of(own, j), chunk - seen[r].begin / 64u);
+        if (own.first + j >= own.end) to[j] = from[j];
+        all_from = max(all_from, from[j]);
+        all_to = min(all_to, to[j]);
     }
-}
 
-// Whether the pair's row sees anything of the chunk.
-bool sees(uint pair) {
-    return row_begin[pair / kHeads] < row_end[pair / kHeads];
-}
-
-uint place_of_part(uint chunk, uint pair) {
-    uint r = pair / kHeads;
-    return at[0] +
-           partial_place(first_row + r, first_head + pair % kHeads, chunk - seen[r].begin / 64u);
-}
-
-// A chunk of pairs [first, last), whose rows find positions [begin, end) of it in `cached`.
-void attend(uint chunk, uint first, uint last, uint begin, uint end) {
-    uint own_pair = first + group * kOwnPairs;
-    precise vec2 lanes[kOwnPairs * 8u];
-    for (uint i = 0u; i < kOwnPairs * 8u; ++i) lanes[i] = vec2(0.0);
-    for (uint element = 0u; element < p.head_dim; element += kSlabElements) {
+    precise float lanes[64];  // 16 a pair
+    EACH(64u, i) lanes[i] = 0.0;
+    for (uint element = 0u; element < p.head_dim; element += kSlab) {
+        fetch_queries(own, element);
         fetch_keys(element, begin, end);
-        fetch_queries(element, first, last);
         barrier();
-        uint count = min(kSlabElements, p.head_dim - element);
+        uint count = min(kSlab, p.head_dim - element);
         for (uint d = 0u; d < count; d += 16u)
-            [[unroll]] for (uint quad = 0u; quad < 4u; ++quad) {
-                vec2 low = two_of(t, d + quad * 4u), high = two_of(t, d + quad * 4u + 2u);
-                [[unroll]] for (uint j = 0u; j < kOwnPairs; ++j) {
-                    vec4 q = queries[min(own_pair + j, kMostPairs - 1u) * 32u + d / 4u + quad];
-                    uint lane = j * 8u + quad * 2u;
-                    lanes[lane] = lanes[lane] + low * q.xy;
-                    lanes[lane + 1u] = lanes[lane + 1u] + high * q.zw;
+            EACH(4u, quad) {
+                vec4 keys = slab[t * kStride + d / 4u + quad];
+                EACH(4u, i) EACH(kOwn, j) {
+                    uint lane = quad * 4u + i;
+                    lanes[j * 16u + lane] = lanes[j * 16u + lane] +
+                                            keys[i] * queries[group * kSlab + d + lane][j];
                 }
             }
         barrier();
     }
-    [[unroll]] for (uint j = 0u; j < kOwnPairs; ++j) {
-        uint pair = own_pair + j;
-        if (pair >= last) break;
-        vec2 terms[8];
-        for (uint i = 0u; i < 8u; ++i) terms[i] = lanes[j * 8u + i];
-        uint r = pair / kHeads;
-        precise float scaled = sum_of_lanes(terms) * p.scale;
-        scores[pair * 64u + t] = t >= row_begin[r] && t < row_end[r] ? scaled : -kInfinity;
-    }
-    fetch_values(0u, begin, end);
-    barrier();
-    // Sixteen invocations a pair; a score that is no number is never the largest.
-    uint pair = own_pair + t / 16u, lane = t % 16u;
-    if (pair < last) {
-        float largest = -kInfinity;
-        for (uint i = lane; i < 64u; i += 16u)
-            largest = scores[pair * 64u + i] > largest ? scores[pair * 64u + i] : largest;
-        largest_of[pair * 16u + lane] = largest;
+    precise float scaled[4];
+    float largest[4];
+    EACH(kOwn, j) {
+        float terms[16];
+        EACH(16u, i) terms[i] = lanes[j * 16u + i];
+        scaled[j] = sum_of_lanes(terms) * p.scale;
+        if (t < from[j] || t >= to[j]) scaled[j] = -kInfinity;
+        scores[thread][j] = scaled[j];
+        largest[j] = -kInfinity;
     }
     barrier();
-    [[unroll]] for (uint j = 0u; j < kOwnPairs; ++j) {
-        uint of = own_pair + j;
-        if (of >= last) break;
-        float largest = -kInfinity;
-        for (uint i = 0u; i < 16u; ++i) largest = max(largest, largest_of[of * 16u + i]);
-        precise float below = scores[of * 64u + t] - largest;
-        scores[of * 64u + t] = exp_of(below);
-    }
-    barrier();
-    if (pair < last && lane == 0u && sees(pair)) {
-        float largest = -kInfinity;
-        for (uint i = 0u; i < 16u; ++i) largest = max(largest, largest_of[pair * 16u + i]);
-        precise vec2 sums[8];
-        for (uint i = 0u; i < 8u; ++i) {
-            sums[i] = vec2(0.0);
-            for (uint j = pair * 64u + 2u * i; j < pair * 64u + 64u; j += 16u)
-                sums[i] = sums[i] + vec2(scores[j], scores[j + 1u]);
+    // A score that is no number is never the largest.
+    for (uint i = t % 8u; i < 64u; i += 8u)
+        EACH(kOwn, j) {
+            float score = scores[group * 64u + i][j];
+            largest[j] = score > largest[j] ? score : largest[j];
         }
-        uint to = place_of_part(chunk, pair);
-        partial[to] = largest;
-        partial[to + 1u] = sum_of_lanes(sums);
+    if (t < 8u) EACH(kOwn, j) largest_of[group * 8u + t][j] = largest[j];
+    barrier();
+    for (uint i = 0u; i < 8u; ++i)
+        EACH(kOwn, j) largest[j] = max(largest[j], largest_of[group * 8u + i][j]);
+    EACH(kOwn, j) {
+        precise float below = scaled[j] - largest[j];
+        scores[thread][j] = exp_of(below);
     }
-    for (uint element = 0u; element < p.head_dim; element += kSlabElements) {
-        if (element > 0u) {
-            barrier();
-            fetch_values(element, begin, end);
-            barrier();
-        }
-        uint count = min(kSlabElements, p.head_dim - element), d = 2u * t;
-        precise vec2 mixed[kOwnPairs];
-        for (uint j = 0u; j < kOwnPairs; ++j) mixed[j] = vec2(0.0);
-        if (d < count) {
-            for (uint i = begin; i < end; ++i) {
-                vec2 values = two_of(i, d);
-                [[unroll]] for (uint j = 0u; j < kOwnPairs; ++j) {
-                    uint of = min(own_pair + j, kMostPairs - 1u), r = of / kHeads;
-                    precise vec2 more = mixed[j] + scores[of * 64u + i] * values;
-                    mixed[j] = i >= row_begin[r] && i < row_end[r] ? more : mixed[j];
+    for (uint element = 0u; element < p.head_dim; element += kSlab) {
+        fetch_values(element, begin, end);
+        barrier();
+        precise float mixed[4];
+        EACH(kOwn, j) mixed[j] = 0.0;
+        for (uint i = begin; i < end;) {
+            if (i >= all_from && i + 8u <= all_to) {
+                [[dont_unroll]] for (uint k = 0u; k < 8u; ++k) {
+                    float value = slab[(i + k) * kStride + t / 4u][t % 4u];
+                    EACH(kOwn, j) mixed[j] = mixed[j] + scores[group * 64u + i + k][j] * value;
                 }
-            }
-            [[unroll]] for (uint j = 0u; j < kOwnPairs; ++j) {
-                if (own_pair + j >= last) break;
-                if (!sees(own_pair + j)) continue;
-                uint to = place_of_part(chunk, own_pair + j);
-                partial[to + 2u + element + d] = mixed[j].x;
-                partial[to + 3u + element + d] = mixed[j].y;
+                i += 8u;
+            } else {
+                float value = slab[i * kStride + t / 4u][t % 4u];
+                EACH(kOwn, j) {
+                    precise float more = mixed[j] + scores[group * 64u + i][j] * value;
+                    mixed[j] = i >= from[j] && i < to[j] ? more : mixed[j];
+                }
+                i += 1u;
             }
         }
+        if (element + t < p.head_dim)
+            EACH(kOwn, j) if (from[j] < to[j]) partial[part_at[j] + 2u + element + t] = mixed[j];
+        barrier();
     }
-    barrier();
+    // The sum of the exponentials: an invocation a pair.
+    EACH(kOwn, j) {
+        if (t != j || from[j] >= to[j]) continue;
+        precise float sums[16];
+        EACH(16u, i) sums[i] = 0.0;
+        for (uint k = 0u; k < 64u; k += 16u)
+            EACH(16u, i) sums[i] = sums[i] + scores[group * 64u + k + i][j];
+        partial[part_at[j]] = largest[j];
+        partial[part_at[j] + 1u] = sum_of_lanes(sums);
+    }
 }
 
 // The chunk of rows [first, last); of several where it lies in slots of their numbers.
 void attend_rows(uint chunk, uint first, uint last) {
-    uint begin = 64u, end = 0u, before = chunk * 64u;
+    uint begin = 64u, end = 0u, before = chunk * 64u, pages_at = at[3];
     for (uint r = first; r < last; ++r) {
         uint from = max(seen[r].begin, before) - before;
         uint to = clamp(seen[r].end, before, before + 64u) - before;
-        if (thread == 0u) row_begin[r] = from;
-        if (thread == 0u) row_end[r] = to;
         if (from >= to) continue;
         begin = min(begin, from);
         end = max(end, to);
+        pages_at = at[3] + uint(seen[r].sequence) * p.pages_stride;
     }
     if (begin >= end) return;
-    uint place = place_of(first);
-    uint pages_at = at[3] + uint(rows[place + kRowSequence]) * p.pages_stride;
+    barrier();  // of what the item before has read
     if (thread >= begin && thread < end) {
-        uint position = before + thread;
-        cached[thread] =
-            cache_row(pages_at, last - first > 1u ? position : slot_of(place, position));
+        uint slot = before + thread;
+        if (last - first == 1u) slot = slot_of(place_of(first), slot);
+        cached[thread] = cache_row(pages_at, slot);
     }
     barrier();
-    attend(chunk, first * kHeads, last * kHeads, begin, end);
+    attend(chunk, Pairs(first * p.own_heads + group * kOwn, last * p.own_heads), begin, end);
 }
 
 void main() {
     t = gl_LocalInvocationID.x;
     group = gl_LocalInvocationID.y;
     thread = group * 64u + t;
-    first_head = gl_WorkGroupID.x * kHeads;
+    first_head = gl_WorkGroupID.x * p.own_heads;
     kv_head = first_head / p.group;
-    first_row = gl_WorkGroupID.y * kRows;
-    if (thread < kRows) seen[thread] = seen_by(thread);
+    first_row = gl_WorkGroupID.y * p.own_rows;
+    if (thread < p.own_rows) seen[thread] = seen_by(thread);
     barrier();
     // Chunks [begin, alike) lie alike for all rows, those up to the end perhaps not.
-    uint begin = 0xffffffffu, end = 0u, alike = 0xffffffffu;
-    int sequence = rows[place_of(0u) + kRowSequence];
-    for (uint r = 0u; r < kRows; ++r) {
+    uint begin = 0xffffffffu, end = 0u, alike = 0xffffffffu, first = 0u;
+    for (uint r = p.own_rows; r-- > 0u;) {
         if (seen[r].end == 0u) continue;
         begin = min(begin, seen[r].begin / 64u);
         end = max(end, (seen[r].end + 63u) / 64u);
         if (seen[r].plain < seen[r].end) alike = min(alike, seen[r].plain / 64u);
-        if (rows[place_of(r) + kRowSequence] != sequence) alike = 0u;
+        if (first > 0u && seen[r].sequence != seen[first - 1u].sequence) alike = 0u;
+        first = r + 1u;
     }
     if (end == 0u) return;
     alike = clamp(alike, begin, end);
-    uint items = alike - begin + (end - alike) * kRows;
+    uint items = alike - begin + (end - alike) * p.own_rows;
     for (uint item = gl_WorkGroupID.z; item < items; item += gl_NumWorkGroups.z) {
         uint single = item - min(item, alike - begin);
-        if (item < alike - begin)
-            attend_rows(begin + item, 0u, kRows);
-        else
-            attend_rows(alike + single / kRows, single % kRows, single % kRows + 1u);
+        bool together = item < alike - begin;
+        uint row = single % p.own_rows;
+        attend_rows(together ? begin + item : alike + single / p.own_rows, together ? 0u : row,
+                    together ? p.own_rows : row + 1u);
     }
 }

@@ -69,7 +69,8 @@ float mixed_of(uint head, uint i) {
 }
 
 float value(uint row, uint i) {
-    return outputs[i];
+    precise float scaled = outputs[i] * inverse_sum[i / p.head_dim];
+    return scaled;
 }
 
 void main() {
@@ -77,13 +78,15 @@ void main() {
     uint row = p.first_row + gl_WorkGroupID.y, first_head = gl_WorkGroupID.x * p.together;
     chunks = chunks_of(at[2] + row * kRowWords);
     for (uint i = 0u; i < p.together; ++i) weigh(first_head + i);
-    if (t < p.together)
-        inverse_sum[t] = chunks == 0u ? 0.0 : reciprocal(mixed_of(first_head + t, 1u));
-    barrier();
-    for (uint i = t; i < p.together * p.head_dim; i += 64u) {
-        precise float scaled =
-            mixed_of(first_head + i / p.head_dim, 2u + i % p.head_dim) * inverse_sum[i / p.head_dim];
-        outputs[i] = scaled;
+    // Of each head the sum, then the outputs.
+    uint words = p.head_dim + 1u;
+    for (uint i = t; i < p.together * words; i += 64u) {
+        uint head = i / words, word = i % words;
+        float mixed = mixed_of(first_head + head, 1u + word);
+        if (word == 0u)
+            inverse_sum[head] = chunks == 0u ? 0.0 : reciprocal(mixed);
+        else
+            outputs[head * p.head_dim + word - 1u] = mixed;
     }
     barrier();
     for (uint unit = t; unit < p.units; unit += 64u)

@@ -68,6 +68,7 @@ struct RopeParams {
 struct AttentionParams {
     uint heads, group, head_dim;  // group: query heads of a kv head
     uint first_row, rows;         // of this block of rows
+    uint own_heads, own_rows;     // of a workgroup: 16 pairs of them at most
     uint qkv_stride, k_stride, v_stride, pages_stride;
     uint most_chunks;  // that the scratch has room for, of each head
     uint window;       // positions that a row sees at most

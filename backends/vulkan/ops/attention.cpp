@@ -15,14 +15,30 @@ namespace {
 // measured by.
 constexpr double kAttentionWork = 20;
 
-constexpr int kMostPairs = 16, kPairsOfGroup = 4;  // of a row and a query head, in a workgroup
-constexpr uint32_t kWorkgroups = 1024;             // that keep every device busy
+constexpr uint32_t kWorkgroups = 1024;  // that keep every device busy
+
+// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations.
+struct Form {
+    uint32_t pairs, pairs_of_group;
+    uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
+};
+
+// A CPU's compiler unrolls what it is given, and waits for nothing.
+constexpr Form kCpuForm = {4, 1, 1}, kGpuForm = {16, 4, 8};
 
 // Query heads of a kv head that a workgroup takes: as many as divide them.
-int heads_together(int queries) {
-    int heads = std::min(queries, kMostPairs);
+uint32_t heads_together(uint32_t queries, const Form& form) {
+    uint32_t heads = std::min(queries, form.pairs);
     while (queries % heads != 0) --heads;
     return heads;
+}
+
+Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
+    const uint32_t own = std::min(std::bit_ceil(pairs), form.pairs_of_group);
+    const uint32_t groups = std::bit_ceil(pairs) / own;
+    const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
+    return {"attention",
+            {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups)}};
 }
 
 }  // namespace
@@ -33,6 +49,7 @@ void VulkanBackend::execute(const Attention& op) {
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
     const int heads = shape.heads, head_dim = shape.head_dim;
+    const Form& form = device_->split() == 1 ? kCpuForm : kGpuForm;
     int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
     const uint32_t window = op.window > 0 ? uint32_t(op.window) : UINT32_MAX;
@@ -42,6 +59,8 @@ void VulkanBackend::execute(const Attention& op) {
                               .head_dim = uint32_t(head_dim),
                               .first_row = 0,
                               .rows = 0,
+                              .own_heads = heads_together(uint32_t(heads / shape.kv_heads), form),
+                              .own_rows = 0,
                               .qkv_stride = stride_words(qkv),
                               .k_stride = stride_words(kv.k),
                               .v_stride = stride_words(kv.v),
@@ -63,16 +82,12 @@ void VulkanBackend::execute(const Attention& op) {
         const Tensor parts = scratch_.attention.row_range(0, count);
         params.first_row = merge.first_row = uint32_t(first);
         params.rows = uint32_t(count);
-        const int own_heads = heads_together(heads / shape.kv_heads);
-        const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), kMostPairs / own_heads);
-        const uint32_t pair_groups = groups(own_heads * own_rows, kPairsOfGroup);
-        const uint32_t across = uint32_t(heads / own_heads), down = groups(count, own_rows);
-        const uint32_t deep =
-            std::clamp(kWorkgroups / (across * down), 1u, uint32_t(most_chunks + 2 * own_rows));
-        const Kernel kernel = {
-            "attention",
-            {kv.k.dtype == DType::F16, uint32_t(own_heads), uint32_t(own_rows), pair_groups}};
-        dispatch(kernel, params,
+        params.own_rows = std::min(std::bit_ceil(uint32_t(count)), form.pairs / params.own_heads);
+        const uint32_t across = uint32_t(heads) / params.own_heads;
+        const uint32_t down = groups(count, int(params.own_rows));
+        const uint32_t deep = std::clamp(kWorkgroups / (across * down), 1u,
+                                         uint32_t(most_chunks) + 2 * params.own_rows);
+        dispatch(kernel_of(kv.k.dtype, params.own_heads * params.own_rows, form), params,
                  {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
                   reads(kv.k), reads(kv.v)},
                  {across, down, deep}, chunk_work, chunk_work * most_chunks);
