@@ -14,7 +14,7 @@
 
 layout(constant_id = 0) const bool kHalfCache = true;
 layout(constant_id = 1) const uint kGroups = 1u;  // of 64 invocations: 1, 2 or 4
-layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1, 2 or 4
+layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1 or 4
 layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 8
 layout(local_size_x = 64, local_size_y_id = 1) in;
 PARAMS(AttentionParams);

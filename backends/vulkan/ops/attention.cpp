@@ -34,8 +34,8 @@ uint32_t heads_together(uint32_t queries, const Form& form) {
 }
 
 Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
-    const uint32_t own = std::min(std::bit_ceil(pairs), form.pairs_of_group);
-    const uint32_t groups = std::bit_ceil(pairs) / own;
+    const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
+    const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
     return {"attention",
             {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups)}};
