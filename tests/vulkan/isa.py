@@ -14,6 +14,7 @@ FUSED = re.compile(r"^v_(pk_|dual_)?(fma(?!s)|fmac|fmaak|fmamk|dot2\w*_(f32|f16|
 class Instruction:
     def __init__(self, line):
         # "  v1: (precise)%22:v[3] = buffer_load_dword ..." or " buffer_load_b32 v3, ...  ; e0500000"
+        self.line = line
         text = line.split(";")[0].strip()
         if re.match(r"^[sv]\d+b?: ", text):
             text = text.split(" = ", 1)[-1]
@@ -28,6 +29,11 @@ class Instruction:
 
     def is_load(self):
         return bool(MEMORY_LOAD.match(self.op))
+
+    def resource(self):
+        """Of a load from a buffer: the first register of what describes it."""
+        found = re.search(r"s\[(\d+)[:-]\d+\]", self.rest)
+        return int(found[1]) if found else None
 
     def is_shared_load(self):
         return bool(SHARED_LOAD.match(self.op))
@@ -67,7 +73,25 @@ def instructions_of(code):
             blocks[int(label[1])] = len(out)
         elif line.strip() and line[0] in " \t" and not line.strip().startswith("/*"):
             out.append(Instruction(line))
+    name_bindings(out)
     return out, blocks
+
+
+def name_bindings(instructions):
+    """Which binding a load is from: descriptors of 16 bytes lie in one table, in the order of their bindings."""
+    held = {}  # by their first register
+    for i in instructions:
+        i.binding = None
+        loaded = re.match(r"s_load_(?:b|dwordx)(\d+)\b.*?s\[(\d+)[:-](\d+)\].*?(0x[0-9a-f]+|\d+|null)$", i.rest)
+        target = re.match(r"\s*s\d+: %\d+:s\[(\d+)", i.line)
+        if loaded and int(loaded[1]) >= 4:
+            first = int(target[1]) if target else int(loaded[2])
+            count = int(loaded[1]) // (32 if i.op.startswith("s_load_b") else 1) // 4
+            offset = 0 if loaded[4] == "null" else int(loaded[4], 0)
+            for n in range(count):
+                held[first + 4 * n] = offset // 16 + n
+        elif i.is_load():
+            i.binding = held.get(i.resource())
 
 
 class Loop:
@@ -82,7 +106,10 @@ class Loop:
         self.depth = 0
         self.instructions = len(own)
         self.loads = sum(i.is_load() for i in own)
-        self.load_bytes = sum(i.bytes() for i in own if i.is_load())
+        self.load_bytes = {}  # of each lane, by binding
+        for i in own:
+            if i.is_load():
+                self.load_bytes[i.binding] = self.load_bytes.get(i.binding, 0) + i.bytes()
         self.full_waits = sum(i.waits_for_loads() == 0 for i in own)
         self.trips, self.together = runs_of(body, lambda i: id(i) in ours and i.is_load(),
                                             lambda i: i.waits_for_loads() is not None)
@@ -112,22 +139,32 @@ def runs_of(body, is_load, is_wait):
     return len(runs), max(runs, default=0)
 
 
-def loops_of(code):
-    """All of them, in order; `depth` counts the loops around one."""
-    instructions, blocks = instructions_of(code)
+def spans_of(instructions, blocks):
+    """First and last instruction of each loop."""
     ends = {}
     for place, i in enumerate(instructions):
         target = i.target()
         if target is not None and blocks.get(target, place + 1) <= place:
             begin = blocks[target]
             ends[begin] = max(ends.get(begin, 0), place)
-    spans = sorted(ends.items())
-    loops = []
+    return sorted(ends.items())
+
+
+def loops_of(code):
+    """All of them, in order; `depth` counts the loops around one."""
+    instructions, blocks = instructions_of(code)
+    spans, loops = spans_of(instructions, blocks), []
     for begin, end in spans:
         loop = Loop(instructions, begin, end, [(b, e) for b, e in spans if begin <= b and e <= end and (b, e) != (begin, end)])
         loop.depth = sum(b <= begin and end <= e for b, e in spans) - 1
         loops.append(loop)
     return loops
+
+
+def straight_of(code):
+    """What is in no loop."""
+    instructions, blocks = instructions_of(code)
+    return Loop(instructions, 0, len(instructions) - 1, spans_of(instructions, blocks))
 
 
 def is_power_of_two(word):

@@ -1,7 +1,12 @@
 // What a driver's compiler makes of every kernel that the product asks it for, without a device:
 // models of random weights run on a driver that compiles for a card that is not there (RADV's null
 // device), and nothing is submitted. Prints a line of JSON for the device, for each kernel (its
-// constants, the driver's statistics, its machine code), and for each pass (its commands).
+// constants, the invocations of a workgroup, the driver's statistics, its machine code), and for
+// each pass its dispatches: kernel, grid, and whether a barrier stands before it.
+//
+//   kernel_code                     narrow models in every type
+//   kernel_code SHAPE LAYERS TYPE   a model of this shape, for bench/model_gpu.py
+//   kernel_code NAME=FILE,1,8...    modules of SPIR-V, with constants
 #include <volk.h>
 
 #include <cstdio>
@@ -11,8 +16,10 @@
 
 #include "core/error.h"
 #include "engine/model.h"
+#include "io/input_file.h"
 #include "model/shapes.h"
 #include "vulkan/backend.h"
+#include "vulkan/check.h"
 #include "vulkan/device.h"
 #include "vulkan/float_controls.h"
 #include "vulkan/pipelines.h"
@@ -25,11 +32,15 @@ namespace {
 // Vulkan's functions have no closure.
 VolkDeviceTable real;
 PFN_vkCreateDevice real_create_device;
-Traits device;
+Traits traits_of_device;
 std::mutex guard;
-std::map<VkShaderModule, std::string> modules;  // their names
-std::map<std::string, uintptr_t> kernels;       // "matmul_q4_0_dot 1 8": its number, from 1
-std::string commands;                           // of the pass that is being recorded
+struct Module {
+    std::string name;
+    std::vector<uint32_t> words;
+};
+std::map<VkShaderModule, Module> modules;
+std::map<std::string, uintptr_t> kernels;  // "matmul_q4_0_dot 1 8": its number, from 1
+std::string commands;                      // of the pass that is being recorded
 bool after_barrier = false;
 
 std::string json_string(const std::string& text) {
@@ -65,14 +76,40 @@ VkResult create_module(VkDevice handle, const VkShaderModuleCreateInfo* info,
                        const VkAllocationCallbacks* with, VkShaderModule* made) {
     const VkResult result = real.vkCreateShaderModule(handle, info, with, made);
     for (const Shader& shader : all_shaders()) {
-        const auto words = with_float_controls(shader.words, device.float_controls);
+        const auto words = with_float_controls(shader.words, traits_of_device.float_controls);
         if (words.size() * 4 != info->codeSize ||
             std::memcmp(words.data(), info->pCode, info->codeSize) != 0)
             continue;
         const std::lock_guard lock(guard);
-        modules[*made] = shader.name;
+        modules[*made] = {shader.name, words};
     }
     return result;
+}
+
+// Invocations of a workgroup: the product of what is decorated as WorkgroupSize, where that is
+// specialised, else of the execution mode.
+uint32_t invocations_of(std::span<const uint32_t> words, std::span<const uint32_t> constants) {
+    constexpr size_t kHeader = 5;
+    constexpr uint32_t kMode = 16, kConstant = 43, kSpecial = 50, kDecorate = 71, kLocalSize = 17,
+                       kSpecId = 1, kBuiltIn = 11, kWorkgroupSize = 25;
+    std::map<uint32_t, uint32_t> values, numbers;  // of constants by id; SpecIds
+    uint32_t size_id = 0, size = 1;
+    for (size_t i = kHeader; i < words.size(); i += words[i] >> 16) {
+        const uint32_t op = words[i] & 0xffff;
+        const uint32_t* w = &words[i];
+        if (op == kMode && w[2] == kLocalSize) size = w[3] * w[4] * w[5];
+        if (op == kDecorate && w[2] == kSpecId) numbers[w[1]] = w[3];
+        if (op == kDecorate && w[2] == kBuiltIn && w[3] == kWorkgroupSize) size_id = w[1];
+        if (op == kConstant) values[w[2]] = w[3];
+        if (op == kSpecial) {
+            const auto number = numbers.find(w[2]);
+            const bool given = number != numbers.end() && number->second < constants.size();
+            values[w[2]] = given ? constants[number->second] : w[3];
+        }
+        if (size_id && (w[0] >> 16) == 6 && w[2] == size_id)  // a composite of three
+            size = values[w[3]] * values[w[4]] * values[w[5]];
+    }
+    return size;
 }
 
 template <class T, class Get>
@@ -113,7 +150,8 @@ std::string code_of(VkDevice handle, const VkPipelineExecutableInfoKHR& info) {
     return text.c_str();
 }
 
-void print_kernel(VkDevice handle, VkPipeline pipeline, const std::string& name, uintptr_t number) {
+void print_kernel(VkDevice handle, VkPipeline pipeline, const std::string& name, uintptr_t number,
+                  uint32_t invocations) {
     auto which = structure<VkPipelineInfoKHR>(VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR);
     which.pipeline = pipeline;
     const auto executables = enumerate<VkPipelineExecutablePropertiesKHR>(
@@ -126,6 +164,7 @@ void print_kernel(VkDevice handle, VkPipeline pipeline, const std::string& name,
     info.pipeline = pipeline;
     std::string line =
         "{\"kernel\": " + json_string(name) + ", \"number\": " + std::to_string(number) +
+        ", \"invocations\": " + std::to_string(invocations) +
         ", \"subgroup\": " + std::to_string(executables.empty() ? 0 : executables[0].subgroupSize) +
         ", \"statistics\": {";
     const auto statistics = enumerate<VkPipelineExecutableStatisticKHR>(
@@ -149,13 +188,16 @@ VkResult create_pipeline(VkDevice handle, VkPipelineCache, uint32_t,
                          VkPipeline* made) {
     std::string name;
     uintptr_t number;
+    uint32_t invocations;
     {
         const std::lock_guard lock(guard);
-        name = modules.at(info->stage.module);
+        const Module& module = modules.at(info->stage.module);
+        name = module.name;
         const VkSpecializationInfo& special = *info->stage.pSpecializationInfo;
         const uint32_t* constants = static_cast<const uint32_t*>(special.pData);
         for (size_t i = 0; i < special.dataSize / 4; ++i)
             name += ' ' + std::to_string(constants[i]);
+        invocations = invocations_of(module.words, {constants, special.dataSize / 4});
         while (name.ends_with(" 0")) name.resize(name.size() - 2);
         const auto [found, is_new] = kernels.emplace(name, kernels.size() + 1);
         number = found->second;
@@ -169,7 +211,7 @@ VkResult create_pipeline(VkDevice handle, VkPipelineCache, uint32_t,
     const VkResult result =
         real.vkCreateComputePipelines(handle, VK_NULL_HANDLE, 1, &telling, with, &pipeline);
     if (result != VK_SUCCESS) return result;
-    print_kernel(handle, pipeline, name, number);
+    print_kernel(handle, pipeline, name, number, invocations);
     real.vkDestroyPipeline(handle, pipeline, with);
     return VK_SUCCESS;
 }
@@ -304,17 +346,62 @@ void replace(VolkDeviceTable& vk) {
                                  const VkImageMemoryBarrier*) { after_barrier = true; };
 }
 
-std::unique_ptr<Backend> open() {
-    DeviceChoices choices;
-    choices.pretend = [](Traits& traits) {
+DeviceChoices choices() {
+    DeviceChoices made;
+    made.pretend = [](Traits& traits) {
         traits.timestamp_bits = 0;
         traits.timestamp_seconds = 0;
         pretend_memory(traits.memory);
-        device = traits;
+        traits_of_device = traits;
     };
-    choices.patch = replace;
-    choices.submission_work = 1e18;  // no dispatch is cut
-    return open_vulkan("vulkan:0", choices);
+    made.patch = replace;
+    made.submission_work = 1e18;  // no dispatch is cut
+    return made;
+}
+
+std::unique_ptr<Backend> open() {
+    return open_vulkan("vulkan:0", choices());
+}
+
+// "matmul=matmul.spv,1,8"
+void print_module(const std::string& what, const std::shared_ptr<Instance>& instance) {
+    const size_t equals = what.find('='), comma = what.find(',');
+    Kernel kernel = {"", {}};
+    for (size_t at = comma, i = 0; at < what.size() && i < kMostConstants; ++i) {
+        kernel.constants[i] = uint32_t(std::stoul(what.substr(at + 1)));
+        at = what.find(',', at + 1);
+    }
+    const std::string bytes = read_text(what.substr(equals + 1, comma - equals - 1), 16 << 20);
+    std::vector<uint32_t> words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), words.size() * 4);
+    const auto opened = std::make_shared<Device>(instance, 0, choices());
+    const Pipelines layouts(opened);
+    const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                           .pNext = nullptr,
+                                           .flags = 0,
+                                           .codeSize = words.size() * 4,
+                                           .pCode = words.data()};
+    VkShaderModule module;
+    check(what, real.vkCreateShaderModule(opened->handle, &info, nullptr, &module),
+          "vkCreateShaderModule");
+    modules[module] = {what.substr(0, equals), words};
+    std::array<VkSpecializationMapEntry, kMostConstants> entries;
+    for (uint32_t i = 0; i < kMostConstants; ++i) entries[i] = {i, i * 4, 4};
+    const VkSpecializationInfo special = {kMostConstants, entries.data(), sizeof(kernel.constants),
+                                          kernel.constants.data()};
+    auto pipeline =
+        structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+    pipeline.stage = structure<VkPipelineShaderStageCreateInfo>(
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO);
+    pipeline.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    pipeline.stage.module = module;
+    pipeline.stage.pName = "main";
+    pipeline.stage.pSpecializationInfo = &special;
+    pipeline.layout = layouts.layout();
+    VkPipeline made;
+    check(what, create_pipeline(opened->handle, VK_NULL_HANDLE, 1, &pipeline, nullptr, &made),
+          "vkCreateComputePipelines");
+    real.vkDestroyShaderModule(opened->handle, module, nullptr);
 }
 
 class Passes {
@@ -452,29 +539,48 @@ void print_all() {
     read(Passes{"mixtral-8x7b", narrow(8, 2, 128), DType::Q4_K, DType::F16});
 }
 
-int run() {
+// So many layers of a model as it is, its vocabulary apart, and its passes.
+void print_shape(const std::string& shape, int layers, const std::string& type) {
+    ShapeChanges changes;
+    changes.layers = layers;
+    for (int i = 0; i < int(DType::I8G32); ++i) {
+        if (name(DType(i)) != type) continue;
+        Passes model(shape, changes, DType(i), DType::F16);
+        for (const int rows : kRows) model.read(rows);
+        model.cycle("eagle2", AcceptRule::keyed, 0);
+    }
+}
+
+int run(std::span<const std::string> arguments) {
     const auto instance = Instance::get();  // kept: another one would load Vulkan's functions anew
     if (!instance) throw Error("there is no Vulkan loader or driver on this machine");
     real_create_device = vkCreateDevice;
     vkCreateDevice = create_device;
     open();
-    std::printf("{\"device\": %s, \"driver\": %s, \"shaders\": [", json_string(device.name).c_str(),
-                json_string(device.driver).c_str());
+    std::printf("{\"device\": %s, \"driver\": %s, \"shaders\": [",
+                json_string(traits_of_device.name).c_str(),
+                json_string(traits_of_device.driver).c_str());
     for (const Shader& shader : all_shaders())
         std::printf("%s%s", &shader == all_shaders().data() ? "" : ", ",
                     json_string(shader.name).c_str());
     std::printf("]}\n");
     commands.clear();
-    print_all();
+    if (arguments.empty())
+        print_all();
+    else if (arguments[0].find('=') == std::string::npos)
+        print_shape(arguments[0], std::stoi(arguments[1]), arguments[2]);
+    else
+        for (const std::string& module : arguments) print_module(module, instance);
     return 0;
 }
 
 }  // namespace
 }  // namespace aerie::vulkan
 
-int main() {
+int main(int argc, char** argv) {
     try {
-        return aerie::vulkan::run();
+        const std::vector<std::string> arguments(argv + 1, argv + argc);
+        return aerie::vulkan::run(arguments);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 1;

@@ -65,8 +65,10 @@ def run(command, driver, family):
 def figures_of(kernel):
     """What is kept of a kernel."""
     said, loops = kernel["statistics"], isa.loops_of(kernel["code"])
+    straight = isa.straight_of(kernel["code"])
     figures = {
         "subgroup": kernel["subgroup"],
+        "invocations": kernel["invocations"],
         "registers": int(said["VGPRs"]),
         "shared": int(said["LDS size"]),
         "subgroups": int(said["Subgroups per SIMD"]),
@@ -74,6 +76,7 @@ def figures_of(kernel):
         "spilled": int(said["Spilled SGPRs"] + said["Spilled VGPRs"]),
         "instructions": int(said["Instructions"]),
         "fused": isa.fused_of(kernel["code"]),
+        "straight": vars(straight),
         "loops": [vars(loop) for loop in loops],
     }
     loading = [loop for loop in loops if loop.loads]
