@@ -110,6 +110,10 @@ class Loop:
         for i in own:
             if i.is_load():
                 self.load_bytes[i.binding] = self.load_bytes.get(i.binding, 0) + i.bytes()
+        self.loads_of = {}
+        for i in own:
+            if i.is_load():
+                self.loads_of[i.binding] = self.loads_of.get(i.binding, 0) + 1
         self.full_waits = sum(i.waits_for_loads() == 0 for i in own)
         self.trips, self.together = runs_of(body, lambda i: id(i) in ours and i.is_load(),
                                             lambda i: i.waits_for_loads() is not None)
