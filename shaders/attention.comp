@@ -15,7 +15,7 @@
 layout(constant_id = 0) const bool kHalfCache = true;
 layout(constant_id = 1) const uint kGroups = 1u;  // of 64 invocations: 1, 2 or 4
 layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1 or 4
-layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 8
+layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 16
 layout(local_size_x = 64, local_size_y_id = 1) in;
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
@@ -103,7 +103,7 @@ uint quad_at(uint start, uint stride, uint element, uint i, uint begin, uint end
 }
 void fetch_keys(uint element, uint begin, uint end) {
     for (uint i = 0u; i < kFetches; i += kAhead) {
-        uvec4 words[8];
+        uvec4 words[16];
         EACH(kAhead, j)
             words[j] = k_cache[quad_at(at[4], p.k_stride, element, thread + (i + j) * kStep, begin, end)];
         EACH(kAhead, j) put(thread + (i + j) * kStep, words[j]);
@@ -111,7 +111,7 @@ void fetch_keys(uint element, uint begin, uint end) {
 }
 void fetch_values(uint element, uint begin, uint end) {
     for (uint i = 0u; i < kFetches; i += kAhead) {
-        uvec4 words[8];
+        uvec4 words[16];
         EACH(kAhead, j)
             words[j] = v_cache[quad_at(at[5], p.v_stride, element, thread + (i + j) * kStep, begin, end)];
         EACH(kAhead, j) put(thread + (i + j) * kStep, words[j]);
@@ -129,32 +129,61 @@ uint head_of(Pairs own, uint j) {
     return first_head + min(own.first + j, own.end - 1u) % p.own_heads;
 }
 
-void fetch_queries(Pairs own, uint element) {
-    uint i = min(element + t, p.head_dim - 1u);
-    EACH(kOwn, j)
-        queries[thread][j] = qkv[at[1] + (p.first_row + first_row + row_of(own, j)) * p.qkv_stride +
-                                 head_of(own, j) * p.head_dim + i];
+float query_of(Pairs own, uint j, uint element) {
+    return qkv[at[1] + (p.first_row + first_row + row_of(own, j)) * p.qkv_stride +
+               head_of(own, j) * p.head_dim + min(element + t, p.head_dim - 1u)];
+}
+
+// What a pair sees of a chunk: positions [from, to) of it; nothing if it is no pair.
+uvec2 seen_of(uint chunk, Pairs own, uint j) {
+    uint r = row_of(own, j), before = chunk * 64u;
+    uvec2 bounds = clamp(uvec2(seen[r].begin, seen[r].end), before, before + 64u) - before;
+    return own.first + j < own.end ? bounds : uvec2(0u);
+}
+
+// Where in `partial` it leaves what it found there.
+uint part_place(uint chunk, Pairs own, uint j) {
+    uint r = row_of(own, j);
+    return at[0] + partial_place(first_row + r, head_of(own, j), chunk - seen[r].begin / 64u);
+}
+
+float largest_score(uint j) {
+    float largest = -kInfinity;
+    for (uint i = 0u; i < 8u; ++i) largest = max(largest, largest_of[group * 8u + i][j]);
+    return largest;
+}
+
+// Of pair j the largest score and the sum of the exponentials: by one invocation.
+void put_sum(uint chunk, Pairs own, uint j) {
+    uvec2 bounds = seen_of(chunk, own, j);
+    if (bounds.x >= bounds.y) return;
+    precise float sums[16];
+    EACH(16u, i) sums[i] = 0.0;
+    [[dont_unroll]] for (uint k = 0u; k < 64u; k += 16u)
+        EACH(16u, i) sums[i] = sums[i] + scores[group * 64u + k + i][j];
+    uint to = part_place(chunk, own, j);
+    partial[to] = largest_score(j);
+    partial[to + 1u] = sum_of_lanes(sums);
 }
 
 // A chunk of these pairs, whose rows find positions [begin, end) of it in `cached`.
 void attend(uint chunk, Pairs own, uint begin, uint end) {
-    // What each pair sees of the chunk, and what all of them see.
-    uint from[4], to[4], part_at[4], all_from = 0u, all_to = 64u;
+    // What each pair sees of it, and what all of them see.
+    uvec2 sees[4];
+    uint all_from = 0u, all_to = 64u;
     EACH(kOwn, j) {
-        uint r = row_of(own, j), before = chunk * 64u;
-        from[j] = max(seen[r].begin, before) - before;
-        to[j] = clamp(seen[r].end, before, before + 64u) - before;
-        part_at[j] = at[0] + partial_place(first_row + r, head_of(own, j), chunk - seen[r].begin / 64u);
-        if (own.first + j >= own.end) to[j] = from[j];
-        all_from = max(all_from, from[j]);
-        all_to = min(all_to, to[j]);
+        sees[j] = seen_of(chunk, own, j);
+        all_from = max(all_from, sees[j].x);
+        all_to = min(all_to, sees[j].y);
     }
 
     precise float lanes[64];  // 16 a pair
     EACH(64u, i) lanes[i] = 0.0;
     for (uint element = 0u; element < p.head_dim; element += kSlab) {
-        fetch_queries(own, element);
+        float query[4];
+        EACH(kOwn, j) query[j] = query_of(own, j, element);
         fetch_keys(element, begin, end);
+        EACH(kOwn, j) queries[thread][j] = query[j];
         barrier();
         uint count = min(kSlab, p.head_dim - element);
         for (uint d = 0u; d < count; d += 16u)
@@ -174,7 +203,7 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
         float terms[16];
         EACH(16u, i) terms[i] = lanes[j * 16u + i];
         scaled[j] = sum_of_lanes(terms) * p.scale;
-        if (t < from[j] || t >= to[j]) scaled[j] = -kInfinity;
+        if (t < sees[j].x || t >= sees[j].y) scaled[j] = -kInfinity;
         scores[thread][j] = scaled[j];
         largest[j] = -kInfinity;
     }
@@ -187,10 +216,8 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
         }
     if (t < 8u) EACH(kOwn, j) largest_of[group * 8u + t][j] = largest[j];
     barrier();
-    for (uint i = 0u; i < 8u; ++i)
-        EACH(kOwn, j) largest[j] = max(largest[j], largest_of[group * 8u + i][j]);
     EACH(kOwn, j) {
-        precise float below = scaled[j] - largest[j];
+        precise float below = scaled[j] - largest_score(j);
         scores[thread][j] = exp_of(below);
     }
     for (uint element = 0u; element < p.head_dim; element += kSlab) {
@@ -209,25 +236,17 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
                 float value = slab[i * kStride + t / 4u][t % 4u];
                 EACH(kOwn, j) {
                     precise float more = mixed[j] + scores[group * 64u + i][j] * value;
-                    mixed[j] = i >= from[j] && i < to[j] ? more : mixed[j];
+                    mixed[j] = i >= sees[j].x && i < sees[j].y ? more : mixed[j];
                 }
                 i += 1u;
             }
         }
         if (element + t < p.head_dim)
-            EACH(kOwn, j) if (from[j] < to[j]) partial[part_at[j] + 2u + element + t] = mixed[j];
+            EACH(kOwn, j)
+                if (sees[j].x < sees[j].y) partial[part_place(chunk, own, j) + 2u + element + t] = mixed[j];
         barrier();
     }
-    // The sum of the exponentials: an invocation a pair.
-    EACH(kOwn, j) {
-        if (t != j || from[j] >= to[j]) continue;
-        precise float sums[16];
-        EACH(16u, i) sums[i] = 0.0;
-        for (uint k = 0u; k < 64u; k += 16u)
-            EACH(16u, i) sums[i] = sums[i] + scores[group * 64u + k + i][j];
-        partial[part_at[j]] = largest[j];
-        partial[part_at[j] + 1u] = sum_of_lanes(sums);
-    }
+    if (t < kOwn) put_sum(chunk, own, t);
 }
 
 // The chunk of rows [first, last); of several where it lies in slots of their numbers.

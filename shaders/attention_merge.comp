@@ -69,8 +69,7 @@ float mixed_of(uint head, uint i) {
 }
 
 float value(uint row, uint i) {
-    precise float scaled = outputs[i] * inverse_sum[i / p.head_dim];
-    return scaled;
+    return outputs[i];
 }
 
 void main() {
@@ -87,6 +86,11 @@ void main() {
             inverse_sum[head] = chunks == 0u ? 0.0 : reciprocal(mixed);
         else
             outputs[head * p.head_dim + word - 1u] = mixed;
+    }
+    barrier();
+    for (uint i = t; i < p.together * p.head_dim; i += 64u) {
+        precise float scaled = outputs[i] * inverse_sum[i / p.head_dim];
+        outputs[i] = scaled;
     }
     barrier();
     for (uint unit = t; unit < p.units; unit += 64u)

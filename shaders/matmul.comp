@@ -1,8 +1,8 @@
 #version 450
-// Rows of x times a weight. An invocation has one output row and kColumns rows of x; kSplit
-// invocations share the groups of a strip among them. The order of the sum over k depends on
-// kSplit alone where the weight has floats, and on nothing where it is quantised: products of
-// groups are added one by one, and the sums of kSumGroups of them likewise (core/quant.h).
+// Rows of x times a weight of floats, or of a quantised type where FETCH_TOGETHER. An invocation has
+// one output row and kColumns rows of x; kSplit invocations share a row of floats among them, and
+// the order of its sum depends on kSplit alone. Quantised: groups are added one by one, and the
+// sums of kSumGroups of them likewise (core/quant.h); matmul_parts.comp does the same on GPUs.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #if defined(FETCH_TOGETHER)
@@ -54,59 +54,28 @@ uint word_of_x(uint c, uint group, uint i) {
 #endif
 
 #if defined(QUANTISED)
-// Groups that a part has one after the other before the parts meet: few columns wait less often for
-// memory, and read whole scales for several groups at once.
-const uint kMostTurns = 4u;
-const uint kTurns = kSplit == 1u || kColumns > kMostTurns ? 1u : kMostTurns / kColumns;
+PanelScales scales;  // of the newest panel
 
-// What is read ahead of them; groups of a panel share their scales.
-Codes codes[kMostTurns * kGroupQuads];
-PanelScales scales[kMostTurns];
-
-uint scales_of(uint turn) {
-    return kPanelGroups > 1u ? 0u : turn;
-}
-
-// No group is beyond the last one.
-uint group_at(uint first, uint turn) {
-    return min(first + turn, p.panels * kPanelGroups - 1u);
-}
-
-void fetch_groups(uint first, uint strip, uint lane) {
-    [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
-        uint group = group_at(first, turn), in_panel = group % kPanelGroups;
-        uint panel = panel_of(strip, group);
-        if (kSplit > 1u ? scales_of(turn) == turn : in_panel == 0u)
-            scales[turn] = panel_scales(panel, lane);
-        [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad)
-            codes[turn * kGroupQuads + quad] = codes_of(panel, in_panel * kGroupQuads + quad, lane);
-    }
-}
-
-// terms[c]: the product of a group that was read ahead, as it is added to the sum.
-void multiply_group(inout precise float terms[kMostColumns], uint group, uint turn, uint lane) {
+// term[c]: the product of a group, as it is added to the sum.
+void multiply_group(inout precise float terms[kMostColumns], uint group, uint strip, uint lane) {
     fetch(group, kGroupX - 1u);
+    uint panel = panel_of(strip, group), in_panel = group % kPanelGroups;
+    Codes codes[kGroupQuads];
+    [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad)
+        codes[quad] = codes_of(panel, in_panel * kGroupQuads + quad, lane);
+    if (in_panel == 0u) scales = panel_scales(panel, lane);
     ivec2 dots[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) dots[c] = ivec2(0);
     [[unroll]] for (uint i = 0u; i < kGroupQuads * kQuadSteps; ++i) {
-        uint bytes = bytes_of(codes[turn * kGroupQuads + i / kQuadSteps], i % kQuadSteps);
+        uint bytes = bytes_of(codes[i / kQuadSteps], i % kQuadSteps);
         for (uint c = 0u; c < kColumns; ++c)
             dots[c][kInHalves ? i / 4u : 0u] += dot_bytes(bytes, word_of_x(c, group, kStepWord + i));
     }
-    ivec2 whole = whole_scales(scales[scales_of(turn)], group % kPanelGroups);
-    vec2 steps = steps_of(scales[scales_of(turn)], lane);
+    ivec2 whole = whole_scales(scales, in_panel);
+    vec2 steps = steps_of(scales, lane);
     for (uint c = 0u; c < kColumns; ++c)
         terms[c] = term_of(steps, whole, dots[c], word_of_x(c, group, 0u),
-                           kHasLeast ? word_of_x(c, group, 1u) : 0u);
-}
-
-// The sums of `count` columns come to the totals, and begin anew.
-void add_up(inout precise float totals[kMostColumns], inout precise float sums[kMostColumns],
-            uint count) {
-    for (uint c = 0u; c < count; ++c) {
-        totals[c] = totals[c] + sums[c];
-        sums[c] = 0.0;
-    }
+                           kUsesSums ? word_of_x(c, group, 1u) : 0u);
 }
 #else
 void add_panel(inout precise float sums[kMostColumns], uint panel, uint strip, uint lane) {
@@ -125,49 +94,23 @@ void add_panel(inout precise float sums[kMostColumns], uint panel, uint strip, u
 void main() {
     if (!begin_columns(kColumns)) return;
     uint lane = gl_LocalInvocationID.x, part = gl_LocalInvocationID.y;
-    uint row = gl_WorkGroupID.x * kStripRows + lane;
+    uint row = weight_row(lane);
     uint strip = weight_strip() * p.panels * kPanelQuads;
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
 #if defined(QUANTISED)
     precise float terms[kMostColumns], totals[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) totals[c] = 0.0;
-    uint groups = p.panels * kPanelGroups;
-    if (kSplit == 1u) {
-        for (uint i = 0u; i < groups; ++i) {
-            if (i % kSumGroups == 0u) add_up(totals, sums, kColumns);
-            fetch_groups(i, strip, lane);
-            multiply_group(terms, i, 0u, lane);
-            for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
-        }
-    } else {
-        // Each part has kTurns groups at a time; one adds their terms in the order of the groups,
-        // while those that come next are on their way. In the place of groups beyond the end it
-        // adds what changes no sum.
-        const uint together = kSplit * kTurns;
-        const float nothing = uintBitsToFloat(0x80000000u);
-        fetch_groups(part * kTurns, strip, lane);
-        for (uint i = 0u; i < groups; i += together) {
-            if (i % kSumGroups == 0u) add_up(totals, sums, kOwnColumns);
-            uint first = i + part * kTurns;
-            [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
-                multiply_group(terms, group_at(first, turn), turn, lane);
-                for (uint c = 0u; c < kColumns; ++c)
-                    shares[(c * together + part * kTurns + turn) * 32u + lane] =
-                        first + turn < groups ? terms[c] : nothing;
+    for (uint i = 0u; i < p.panels * kPanelGroups; ++i) {
+        if (i % kSumGroups == 0u)
+            for (uint c = 0u; c < kColumns; ++c) {
+                totals[c] = totals[c] + sums[c];
+                sums[c] = 0.0;
             }
-            fetch_groups(first + together, strip, lane);
-            barrier();
-            for (uint own = 0u; own < kOwnColumns; ++own) {
-                uint c = own * kSplit + part;
-                if (c >= kColumns) break;
-                for (uint j = 0u; j < together; ++j)
-                    sums[own] = sums[own] + shares[(c * together + j) * 32u + lane];
-            }
-            barrier();
-        }
+        multiply_group(terms, i, strip, lane);
+        for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
     }
-    add_up(sums, totals, kOwnColumns);
+    for (uint c = 0u; c < kColumns; ++c) sums[c] = totals[c] + sums[c];
 #else
     // Parts take eight elements of k in turn, whatever the type.
     const uint step = 8u / kPanelElements;

@@ -160,7 +160,7 @@ void add_groups(uint stage) {
             ivec2 dots = ivec2(product_of(i * kPieces, c), 0);
             if (kInHalves) dots.y = product_of(i * kPieces + 1u, c);
             precise float sum =
-                sums[own] + term_of(steps, whole, dots, x[from], kHasLeast ? x[from + 1u] : 0u);
+                sums[own] + term_of(steps, whole, dots, x[from], kUsesSums ? x[from + 1u] : 0u);
             sums[own] = sum;
         }
     }
@@ -273,7 +273,7 @@ void main() {
     store_all();
     barrier();
 #endif
-    uint row = gl_WorkGroupID.x * kStripRows + lane;
+    uint row = weight_row(lane);
     for (uint i = 0u; i < kOwnColumns; ++i) {
         uint c = i * kShare + part;
 #if defined(QUANTISED)

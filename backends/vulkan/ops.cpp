@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/quant.h"
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"
@@ -17,22 +18,22 @@ constexpr int kMostColumns = 8;  // rows of x that an invocation of matmul has
 
 // Shaders of one kind of matmul for weights of some type.
 struct MatmulShaders {
-    explicit MatmulShaders(const std::string& name, bool quantised)
+    explicit MatmulShaders(const std::string& name)
         : plain(name),
-          dot(quantised ? name + "_dot" : name),
+          dot(name + "_dot"),
           fetch(name + "_fetch"),
           cooperative(name + "_cooperative") {}
 
     std::string plain;
-    std::string dot;    // by packed integer dot products
+    std::string dot;    // of quantised ones, by packed integer dot products
     std::string fetch;  // those, and x is fetched together
     std::string cooperative;
 };
 struct WeightShaders {
     explicit WeightShaders(DType type)
         : embed(std::string("embed_") + name(type)),
-          matmul(std::string("matmul_") + name(type), is_quantised(type)),
-          experts(std::string("expert_matmul_") + name(type), is_quantised(type)) {}
+          matmul(std::string("matmul_") + name(type)),
+          experts(std::string("expert_matmul_") + name(type)) {}
 
     std::string embed;
     MatmulShaders matmul, experts;
@@ -65,19 +66,29 @@ MatmulKernel cooperative_kernel(const Device& device, const std::string& shader,
         int(columns)};
 }
 
+// Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once. A
+// CPU's compiler takes long for many, and gains nothing.
+MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint32_t columns,
+                          int inner) {
+    const unsigned parts = groups(inner, kSumPart);
+    const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), 4u);
+    const bool is_cpu = device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    const uint32_t turns = is_cpu ? 2 : columns > 4 ? 4 : 8;
+    return {{shader.c_str(), {columns, split, turns}}, int(columns)};
+}
+
 // Integer products are exact, so few rows may be multiplied in another way than many. The order of
 // a sum of floats depends on the kernel, which must therefore be the same for all numbers of rows.
-MatmulKernel matmul_kernel(const Device& device, DType type, const MatmulShaders& shaders,
-                           int rows) {
+MatmulKernel matmul_kernel(const Device& device, DType type, const MatmulShaders& shaders, int rows,
+                           int inner) {
     const MatrixShape shape = device.matrix_shape(type);
     if (shape && (type == DType::F16 || rows > kMostColumns))
         return cooperative_kernel(device, shaders.cooperative, shape, rows);
-    const uint32_t lanes = device.fetch_lanes();
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
-    const std::string& shader = lanes > 0              ? shaders.fetch
-                                : device.integer_dot() ? shaders.dot
-                                                       : shaders.plain;
-    return {{shader.c_str(), {columns, uint32_t(device.split()), lanes}}, int(columns)};
+    const uint32_t split = uint32_t(device.split()), lanes = device.fetch_lanes();
+    if (lanes > 0) return {{shaders.fetch.c_str(), {columns, split, lanes}}, int(columns)};
+    if (!is_quantised(type)) return {{shaders.plain.c_str(), {columns, split}}, int(columns)};
+    return parts_kernel(device, device.integer_dot() ? shaders.dot : shaders.plain, columns, inner);
 }
 
 }  // namespace
@@ -118,8 +129,8 @@ void VulkanBackend::execute(const Matmul& op) {
 
 void VulkanBackend::multiply(const Matmul& op, const WeightPart& part) {
     const WeightSegment& segment = part.segment;
-    const auto [kernel, columns] =
-        matmul_kernel(*device_, segment.dtype, shaders_of(segment.dtype).matmul, op.x.rows);
+    const auto [kernel, columns] = matmul_kernel(
+        *device_, segment.dtype, shaders_of(segment.dtype).matmul, op.x.rows, op.x.cols);
     // Its own columns alone, so that parts need not wait for each other.
     const Tensor to = op.out.col_range(segment.first_row, segment.rows);
     const Tensor added = op.bias ? op.bias.col_range(segment.first_row, segment.rows) : op.x;
@@ -132,7 +143,7 @@ void VulkanBackend::multiply(const Matmul& op, const WeightPart& part) {
                                  .accumulates = op.accumulate == Accumulate::yes,
                                  .has_bias = bool(op.bias)};
     dispatch(kernel, params, {writes(to), reads(op.x), reads(part.words), reads(added)},
-             {groups(segment.rows, kStripRows), groups(op.x.rows, columns)},
+             {groups(op.x.rows, columns), groups(segment.rows, kStripRows)},
              double(op.x.rows) * op.x.cols * segment.rows);
 }
 
@@ -160,7 +171,7 @@ void VulkanBackend::multiply_experts(const ExpertMatmul& op, const WeightPart& p
     const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
     const int most = std::min(routing.rows(), kExpertTileRows);  // places of a tile
     const auto [kernel, columns] =
-        matmul_kernel(*device_, segment.dtype, shaders_of(segment.dtype).experts, most);
+        matmul_kernel(*device_, segment.dtype, shaders_of(segment.dtype).experts, most, op.x.cols);
     const Tensor to = op.out.col_range(stack * each + segment.first_row % each, segment.rows);
     const uint32_t tile_parts = groups(most, columns);
     const ExpertMatmulParams params = {
@@ -176,7 +187,7 @@ void VulkanBackend::multiply_experts(const ExpertMatmul& op, const WeightPart& p
     dispatch(
         kernel, params,
         {writes(to), reads(op.x), reads(part.words), reads(routing.order), reads(routing.tiles)},
-        {groups(segment.rows, kStripRows), uint32_t(routing.tiles.rows) * tile_parts},
+        {uint32_t(routing.tiles.rows) * tile_parts, groups(segment.rows, kStripRows)},
         double(routing.places()) * op.x.cols * segment.rows);
 }
 

@@ -7,12 +7,16 @@ PARAMS(ExpertMatmulParams);
 #else
 PARAMS(MatmulParams);
 #endif
+#if !defined(X_WORDS)
+#define X_WORDS uint  // that are read at a time
+#endif
 WRITES(0, float, product);
-READS(1, uint, x);
+READS(1, X_WORDS, x);
 READS(2, uvec4, weight);
 #include "lib/weight.glsl"
 
-// Rows of x are the columns of a product.
+// Rows of x are the columns of a product. Workgroups of the same strip are neighbours: the cache
+// has it for all but the first.
 #if defined(EXPERTS)
 // They are some places of a tile, and the strips are those of its expert.
 READS(3, uint, order);
@@ -24,8 +28,8 @@ uint column_count, expert_strip;
 
 // Of so many columns in a workgroup; false: it has none. All invocations call it.
 bool begin_columns(uint columns) {
-    uint from = at[4] + gl_WorkGroupID.y / p.tile_parts * kTileWords;
-    uint done = gl_WorkGroupID.y % p.tile_parts * columns, count = tiles[from + 2u];
+    uint from = at[4] + gl_WorkGroupID.x / p.tile_parts * kTileWords;
+    uint done = gl_WorkGroupID.x % p.tile_parts * columns, count = tiles[from + 2u];
     uint number = p.first + tiles[from];
     if (done >= count || number >= p.count) return false;
     column_count = min(columns, count - done);
@@ -41,7 +45,7 @@ bool begin_columns(uint columns) {
 }
 
 uint weight_strip() {
-    return expert_strip + gl_WorkGroupID.x;
+    return expert_strip + gl_WorkGroupID.y;
 }
 
 uint column_at(uint c) {
@@ -53,12 +57,12 @@ READS(3, float, bias);
 uint first_column;
 
 bool begin_columns(uint columns) {
-    first_column = gl_WorkGroupID.y * columns;
+    first_column = gl_WorkGroupID.x * columns;
     return true;
 }
 
 uint weight_strip() {
-    return gl_WorkGroupID.x;
+    return gl_WorkGroupID.y;
 }
 
 // Where a column of x begins; those beyond the last repeat it and are not written.
@@ -67,19 +71,26 @@ uint column_at(uint c) {
 }
 #endif
 
+uint weight_row(uint lane) {
+    return gl_WorkGroupID.y * kStripRows + lane;
+}
+
 #if defined(QUANTISED)
 // Words of x that a group meets: a scale, the sums of both halves, the steps.
 const uint kGroupX = 10u, kStepWord = 2u;
 
-// What a group adds to the sum of a column (core/quant.h): `dots` of its halves, or of all of it.
+// What a group adds to the sum of a column (core/quant.h): `dots` of its halves, or of all of it,
+// are those of codes, which are higher by an offset than what they stand for.
+const bool kUsesSums = kHasLeast || kOffset > 0u;
 float term_of(vec2 steps, ivec2 whole, ivec2 dots, uint x_scale, uint x_sums) {
+    int first = int(x_sums << 16) >> 16, second = int(x_sums) >> 16, sum = first + second;
+    if (kOffset > 0u) dots -= int(kOffset) * (kInHalves ? ivec2(first, second) : ivec2(sum, 0));
     precise float scale = steps.x * uintBitsToFloat(x_scale);
     int dot = dots.x * whole.x;
     if (kInHalves) dot += dots.y * whole.y;
     precise float term = float(dot) * scale;
     if (kHasLeast) {
         precise float least = steps.y * uintBitsToFloat(x_scale);
-        int sum = (int(x_sums << 16) >> 16) + (int(x_sums) >> 16);
         precise float less = float(sum * whole.y) * least;
         term = term - less;
     }

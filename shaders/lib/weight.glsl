@@ -71,7 +71,7 @@ Codes codes_of(uint panel, uint quad, uint lane) {
     return codes;
 }
 
-// Four codes as signed bytes.
+// Four codes as bytes: signed where there is no offset.
 uint bytes_of(Codes codes, uint step) {
     if (kGroupQuads == 2u) return codes.low[step];
     uint bytes = codes.low[step % 4u] >> (step / 4u * 4u) & 0x0f0f0f0fu;
@@ -80,7 +80,6 @@ uint bytes_of(Codes codes, uint step) {
         high = from < 4u ? high << (4u - from) : high >> (from - 4u);
         bytes |= high & (kHighBits == 1u ? 0x10101010u : 0x30303030u);
     }
-    if (kOffset > 0u) bytes = bytes + (0x80u - kOffset) * 0x01010101u ^ 0x80808080u;
     return bytes;
 }
 

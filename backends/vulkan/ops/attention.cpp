@@ -24,13 +24,19 @@ struct Form {
 };
 
 // A CPU's compiler unrolls what it is given, and waits for nothing.
-constexpr Form kCpuForm = {4, 1, 1}, kGpuForm = {16, 4, 8};
+constexpr Form kCpuForm = {4, 1, 1}, kGpuForm = {16, 4, 16};
 
 // Query heads of a kv head that a workgroup takes: as many as divide them.
 uint32_t heads_together(uint32_t queries, const Form& form) {
     uint32_t heads = std::min(queries, form.pairs);
     while (queries % heads != 0) --heads;
     return heads;
+}
+
+Form form_of(const Device& device) {
+    Form form = device.split() == 1 ? kCpuForm : kGpuForm;
+    if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = 1;
+    return form;
 }
 
 Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
@@ -49,7 +55,7 @@ void VulkanBackend::execute(const Attention& op) {
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
     const int heads = shape.heads, head_dim = shape.head_dim;
-    const Form& form = device_->split() == 1 ? kCpuForm : kGpuForm;
+    const Form form = form_of(*device_);
     int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
     const uint32_t window = op.window > 0 ? uint32_t(op.window) : UINT32_MAX;
