@@ -38,6 +38,7 @@ std::vector<Device> vulkan_devices() {
     vulkan::DeviceChoices plain, split, discrete;
     split.split = 8;
     split.allow_integer_dot = false;
+    split.pretend = [](vulkan::Traits& traits) { traits.float_controls.halves = true; };
     discrete.allow_unified = false;
     discrete.submission_work = 1e5;                  // nearly every op in pieces
     discrete.pretend = [](vulkan::Traits& traits) {  // as phones and the drivers of some vendors

@@ -175,6 +175,12 @@ def is_power_of_two(word):
     return int(word, 16) & 0x7FFFFF == 0
 
 
+def rounds_once(instruction):
+    """Of v_fma_mix, which also reads f16: a product with one, or a sum with minus zero."""
+    operands = [operand.split()[0] for operand in instruction.rest.split(None, 1)[1].split(",")]
+    return "1.0" in operands[1:3] or operands[3] == "neg(0)"
+
+
 def fused_of(code):
     """Instructions that round once where the source has two operations. A product with a power of two is exact, so
     what is added to one is rounded once either way."""
@@ -187,6 +193,8 @@ def fused_of(code):
         elif i.op.startswith("s_"):
             constants.pop(re.split(r"[ ,]", i.rest + " ")[1], None)
         if not any(FUSED.match(op) for op in i.ops):
+            continue
+        if i.op.startswith("v_fma_mix") and len(i.ops) == 1 and rounds_once(i):
             continue
         words = re.findall(r"0x([0-9a-f]{8})\b", i.rest)
         words += [constants[name] for name in re.findall(r"\bs\d+\b", i.rest) if name in constants]

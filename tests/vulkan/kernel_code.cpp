@@ -195,7 +195,7 @@ VkResult create_pipeline(VkDevice handle, VkPipelineCache, uint32_t,
         name = module.name;
         const VkSpecializationInfo& special = *info->stage.pSpecializationInfo;
         const uint32_t* constants = static_cast<const uint32_t*>(special.pData);
-        for (size_t i = 0; i < special.dataSize / 4; ++i)
+        for (size_t i = 0; i < kMostConstants; ++i)  // behind them is what holds for all
             name += ' ' + std::to_string(constants[i]);
         invocations = invocations_of(module.words, {constants, special.dataSize / 4});
         while (name.ends_with(" 0")) name.resize(name.size() - 2);
