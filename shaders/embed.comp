@@ -32,7 +32,7 @@ float value_of(uint strip, uint lane, uint k) {
     }
     return value;
 #else
-    return element(weight[panel + lane], i);
+    return element(float_quad(panel, lane, i), i % kQuadElements);
 #endif
 }
 

@@ -1,13 +1,10 @@
 #version 450
-// Rows of x times a weight by cooperative matrices, weights on their M side. A workgroup has a
-// strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage: its
+// Rows of x times a quantised weight by cooperative matrices, weights on their M side. A workgroup
+// has a strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage: its
 // subgroups share the matrices of a stage, however many they are.
 //
-// Quantised: a matrix sums up one group, or a half that has a scale of its own, in exact integers;
-// the invocations scale and add the groups in their order, as matmul.comp does. F16: the sums over all of k stay in the matrices. x is cut
-// into two f16 that keep 21 of its bits, each row brought to the middle of their range by a power
-// of two, so that no rounding mode and no denormal matters. The order of the sum depends on the
-// shape of the matrices and on nothing else.
+// A matrix sums up one group, or a half that has a scale of its own, in exact integers; the
+// invocations scale and add the groups in their order, as matmul_parts.comp does.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
@@ -26,17 +23,10 @@ const uint kOwnColumns = kColumns / kShare;
 layout(local_size_x = 128) in;
 
 // A pair is two words of some k of a row; a stage has kGroups groups, whose products are kSets.
-#if defined(QUANTISED)
 #define ELEMENT int8_t
 #define SUM int
 const uint kParts = 1u, kPairElements = 8u, kPieces = kInHalves ? 2u : 1u;
 const uint kSets = kColumns > 32u ? 2u : 4u, kGroups = kSets / kPieces;
-#else
-#define ELEMENT float16_t
-#define SUM float
-const uint kParts = 2u, kPairElements = 4u, kPieces = 1u, kSets = 1u;
-const uint kGroups = kColumns > 32u ? 8u : 16u;
-#endif
 const uint kGroupPairs = kGroupElements / kPairElements, kRowPairs = kGroups * kGroupPairs;
 // Halves of weights have as many zeros between them, for matrices that are wider than one.
 const uint kZeroPairs = kPieces == 2u ? kGroupPairs / 2u : 0u;
@@ -107,7 +97,6 @@ void put_weights() {
     }
 }
 
-#if defined(QUANTISED)
 void put_columns(uint stage) {
     for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
         uint c = i / kRowPairs, pair = i % kRowPairs, group = stage + pair / kGroupPairs;
@@ -165,82 +154,6 @@ void add_groups(uint stage) {
         }
     }
 }
-#else
-shared uint peaks[kColumns];  // the largest magnitude of a row, as an integer
-
-// The power of two that brings the row's largest element to 2^13 .. 2^14, as far as there is one.
-uint scale_exponent(uint c) {
-    return clamp(267u - min(peaks[c] >> 23, 254u), 1u, 253u);
-}
-
-// f16 bits of x without the bits that do not fit; 0 below f16's normal range.
-uint cut(float value) {
-    uint word = floatBitsToUint(value), magnitude = word & 0x7fffffffu;
-    return (word >> 16 & 0x8000u) |
-           (magnitude < 0x38800000u ? 0u : (magnitude - 0x38000000u) >> 13);
-}
-
-void put_columns(uint stage) {
-    for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
-        uint c = i / kRowPairs, pair = i % kRowPairs,
-             k = stage * kGroupElements + pair * kPairElements;
-        float scale = uintBitsToFloat(scale_exponent(c) << 23);
-        uint high[4], low[4];
-        for (uint j = 0u; j < 4u; ++j) {
-            precise float value = 0.0;
-            if (k + j < p.inner) value = uintBitsToFloat(x[column_at(c) + k + j]) * scale;
-            high[j] = cut(value);
-            precise float rest = value - half_value(high[j]);
-            low[j] = cut(rest);
-        }
-        columns[c * kStride + pair] = uvec2(high[0] | high[1] << 16, high[2] | high[3] << 16);
-        columns[(kColumns + c) * kStride + pair] =
-            uvec2(low[0] | low[1] << 16, low[2] | low[3] << 16);
-    }
-}
-
-void find_peaks() {
-    if (thread < kColumns) peaks[thread] = 0u;
-    barrier();
-    for (uint c = 0u; c < kColumns; ++c) {
-        uint largest = 0u;
-        for (uint k = thread; k < p.inner; k += kInvocations)
-            largest = max(largest, x[column_at(c) + k] & 0x7fffffffu);
-        atomicMax(peaks[c], largest);
-    }
-    barrier();
-}
-
-SumTile sums[kTiles];  // matrix i of subgroup s of S is the one of tile s + i S
-
-// A stage of every matrix of sums. What lies beyond the end of k is not added.
-void multiply(uint stage) {
-    uint count = min(kGroups * kGroupElements, p.inner - stage * kGroupElements);
-    for (uint i = 0u; i < kTiles; ++i) {
-        uint tile = gl_SubgroupID + i * gl_NumSubgroups;
-        if (tile >= kSetTiles) break;
-        uint m = tile % kRowTiles * kM, n = tile / kRowTiles * kN;
-        for (uint k = 0u; k < count; k += kK) {
-            multiply_add(sums[i], m, kColumns + n, k / kPairElements, k / kPairElements);
-            multiply_add(sums[i], m, n, k / kPairElements, k / kPairElements);
-        }
-    }
-}
-
-void store_all() {
-    for (uint i = 0u; i < kTiles; ++i) {
-        uint tile = gl_SubgroupID + i * gl_NumSubgroups;
-        if (tile < kSetTiles) store(sums[i], 0u, tile % kRowTiles * kM, tile / kRowTiles * kN);
-    }
-}
-
-// A sum without its row's power of two; no number where the row holds what is none.
-float scaled_back(uint c) {
-    uint word = peaks[c] >= 0x7f800000u ? 0x7fc00000u : (254u - scale_exponent(c)) << 23;
-    precise float sum = products[c * kStripRows + lane] * uintBitsToFloat(word);
-    return sum;
-}
-#endif
 
 void main() {
     if (!begin_columns(kColumns)) return;
@@ -248,12 +161,7 @@ void main() {
     lane = thread % kStripRows;
     part = thread / kStripRows;
     strip = weight_strip() * p.panels * kPanelQuads;
-#if defined(QUANTISED)
     for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
-#else
-    for (uint i = 0u; i < kTiles; ++i) sums[i] = SumTile(0.0);
-    find_peaks();
-#endif
     fetch_weights(0u);
     for (uint stage = 0u; stage < group_count(); stage += kGroups) {
         put_weights();
@@ -262,24 +170,13 @@ void main() {
         barrier();
         multiply(stage);
         barrier();
-#if defined(QUANTISED)
         if (stage % kSumGroups == 0u) add_up();
         add_groups(stage);
-#endif
     }
-#if defined(QUANTISED)
     add_up();
-#else
-    store_all();
-    barrier();
-#endif
     uint row = weight_row(lane);
     for (uint i = 0u; i < kOwnColumns; ++i) {
         uint c = i * kShare + part;
-#if defined(QUANTISED)
         write_sum(row, c, totals[i]);
-#else
-        write_sum(row, c, scaled_back(c));
-#endif
     }
 }

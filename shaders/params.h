@@ -19,8 +19,14 @@ struct EmbedParams {
 };
 
 struct NormParams {
-    uint cols, units, out_stride, x_stride;
+    uint cols, units;  // units: in halves, rows that there is room for
+    uint out_stride, x_stride;
     float inverse_cols, epsilon;
+};
+
+struct HalvesParams {
+    uint cols, a_stride;
+    uint rows;  // that there is room for, a multiple of four
 };
 
 struct HeadNormParams {

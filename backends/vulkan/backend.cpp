@@ -146,6 +146,9 @@ void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
     plan.add(quantised, DType::I8G32, std::max(limits.rows, limits.places),
              limits.widest / kGroup * kGroup);
+    if (has_halves)
+        plan.add(halves, DType::I32, 1,
+                 int(words_of_halves(std::max(limits.rows, limits.places), limits.widest)));
     add_choices_to(plan, limits);
 }
 

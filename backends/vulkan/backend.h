@@ -26,6 +26,7 @@ struct Scratch {
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
     int chunks = 0;    // of the context
     Tensor quantised;  // I8G32 [rows or places, widest]: a copy of x, where a weight has floats too
+    Tensor halves;     // I32: x as lib/halves.glsl has it, of as many rows
     // Choices, for some rows at a time. The histogram is zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best

@@ -23,7 +23,7 @@ READS(3, uint, order);
 READS(4, uint, tiles);
 
 const uint kTileWords = 3u;  // as backend/routing.h has them: expert, first, count
-shared uint tile_places[64], tile_columns[64];
+shared uint tile_places[64], tile_rows[64];
 uint column_count, expert_strip;
 
 // Of so many columns in a workgroup; false: it has none. All invocations call it.
@@ -38,18 +38,22 @@ bool begin_columns(uint columns) {
     for (uint c = gl_LocalInvocationIndex; c < columns; c += invocations) {
         uint place = order[at[3] + tiles[from + 1u] + done + min(c, column_count - 1u)];
         tile_places[c] = place;
-        tile_columns[c] = at[1] + place / p.each * p.x_stride;
+        tile_rows[c] = place / p.each;
     }
     barrier();
     return true;
 }
 
-uint weight_strip() {
-    return expert_strip + gl_WorkGroupID.y;
+uint weight_strip(uint i) {
+    return expert_strip + i;
 }
 
-uint column_at(uint c) {
-    return tile_columns[c];
+uint weight_strip() {
+    return weight_strip(gl_WorkGroupID.y);
+}
+
+uint column_row(uint c) {
+    return tile_rows[c];
 }
 #else
 READS(3, float, bias);
@@ -61,15 +65,24 @@ bool begin_columns(uint columns) {
     return true;
 }
 
+uint weight_strip(uint i) {
+    return i;
+}
+
 uint weight_strip() {
     return gl_WorkGroupID.y;
 }
 
-// Where a column of x begins; those beyond the last repeat it and are not written.
-uint column_at(uint c) {
-    return at[1] + min(first_column + c, p.columns - 1u) * p.x_stride;
+// Of x; columns beyond the last repeat it and are not written.
+uint column_row(uint c) {
+    return min(first_column + c, p.columns - 1u);
 }
 #endif
+
+// Where a column of x begins.
+uint column_at(uint c) {
+    return at[1] + column_row(c) * p.x_stride;
+}
 
 uint weight_row(uint lane) {
     return gl_WorkGroupID.y * kStripRows + lane;

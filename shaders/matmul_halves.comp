@@ -1,0 +1,133 @@
+#version 450
+// Rows of x times a weight of f16, by cooperative matrices with weights on their M side. A workgroup
+// has kStrips strips of 32 output rows and kColumns rows of x, which are in two f16 a number
+// (lib/halves.glsl). Weights go from memory into matrices; x is the same for all of them, and is
+// shared. Both are read a stage of kSteps panels ahead.
+//
+// The sums stay in matrices over all of k. Their order depends on the shape of the matrices and on
+// nothing else.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#define X_WORDS uvec4
+#include "lib/product.glsl"
+#include "lib/halves.glsl"
+
+layout(constant_id = 0) const uint kColumns = 16u;  // 8, 16, 32 or 64, a multiple of kN
+layout(constant_id = 1) const uint kM = 16u;        // of a matrix: output rows, a divisor of 32
+layout(constant_id = 2) const uint kN = 16u;        // rows of x
+layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
+layout(constant_id = 4) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
+layout(local_size_x = 128) in;
+
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+
+const uint kInvocations = 128u, kStrips = 2u, kRowTiles = kStrips * kStripRows / kM;
+const uint kColumnTiles = kColumns / kN, kPieces = kHalfPanel / kK;
+const uint kSteps = kColumns < 16u ? 8u : 128u / kColumns;
+// A column's part of a panel; rows begin at different banks.
+const uint kItems = kSteps * 2u * kColumns, kItemQuads = kRowQuads + 1u;
+const uint kFetches = kItems * kRowQuads / kInvocations;
+const uint kStageQuads = 256u * kItemQuads;
+shared uvec4 staged[2u * kStageQuads];  // then the sums
+
+#define WeightTile coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
+#define ColumnTile coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
+#define SumTile coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+
+uint thread, x_at;
+uint tile_at[kRowTiles];  // where the weights of this subgroup's tiles begin
+WeightTile weights[kOwnTiles * kSteps * kPieces];
+uvec4 quads[4];
+
+uint first_strip() {
+    return gl_WorkGroupID.y * kStrips;
+}
+
+uint row_tile(uint i) {
+    return gl_SubgroupID + i * gl_NumSubgroups;
+}
+
+// Panels behind the last one are copies of it, and are not multiplied.
+void fetch(uint first) {
+    EACH(kFetches, f) {
+        uint item = (f * kInvocations + thread) / kRowQuads, part = item / kColumns;
+        uint panel = min(first + part / 2u, p.panels - 1u);
+        quads[f] = x[x_at + half_place(panel, part % 2u, column_row(item % kColumns), p.x_stride) +
+                     thread % kRowQuads];
+    }
+    EACH(kSteps, step) EACH(kPieces, piece) EACH(kOwnTiles, i)
+        coopMatLoad(weights[(step * kPieces + piece) * kOwnTiles + i], weight,
+                    tile_at[i] + min(first + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
+                    gl_CooperativeMatrixLayoutRowMajor);
+}
+
+void put_quads(uint to) {
+    EACH(kFetches, f) {
+        uint i = f * kInvocations + thread;
+        staged[to + i / kRowQuads * kItemQuads + i % kRowQuads] = quads[f];
+    }
+}
+
+void write_sums() {
+    const uint row_quads = kStrips * kStripRows / 4u;
+    for (uint i = thread; i < kColumns * row_quads; i += kInvocations) {
+        uint c = i / row_quads, row = first_strip() * kStripRows + i % row_quads * 4u;
+        uint x_row = column_row(c), peak = x[at[1] / 4u + x_row / 4u][x_row % 4u];
+        EACH(4u, j) {
+            precise float sum = uintBitsToFloat(staged[i][j]) * uintBitsToFloat(unscale_word(peak));
+            write_sum(row + j, c, sum);
+        }
+    }
+}
+
+void main() {
+    if (!begin_columns(kColumns)) return;
+    thread = gl_LocalInvocationID.x;
+    x_at = at[1] / 4u + p.x_stride / 4u;
+    EACH(kOwnTiles, i) {
+        uint m = min(row_tile(i), kRowTiles - 1u) * kM;
+        uint strip = min(first_strip() + m / kStripRows, (p.rows - 1u) / kStripRows);
+        tile_at[i] = weight_strip(strip) * p.panels * kPanelQuads + m % kStripRows * kGroupQuads;
+    }
+    SumTile sums[kOwnTiles * kColumnTiles];
+    EACH(kOwnTiles * kColumnTiles, i) sums[i] = SumTile(0.0);
+    fetch(0u);
+    uint stage = 0u;  // where it is shared
+    for (uint first = 0u; first < p.panels; first += kSteps) {
+        put_quads(stage);
+        WeightTile own[kOwnTiles * kSteps * kPieces];
+        EACH(kOwnTiles * kSteps * kPieces, i) own[i] = weights[i];
+        barrier();
+        fetch(first + kSteps);
+        EACH(kSteps, step) {
+            if (first + step < p.panels)
+                EACH(kPieces, piece) EACH(kColumnTiles, n) {
+                    uint from = stage + (step * 2u * kColumns + n * kN) * kItemQuads + piece;
+                    ColumnTile high, low;
+                    coopMatLoad(high, staged, from, kItemQuads, gl_CooperativeMatrixLayoutColumnMajor);
+                    coopMatLoad(low, staged, from + kColumns * kItemQuads, kItemQuads,
+                                gl_CooperativeMatrixLayoutColumnMajor);
+                    EACH(kOwnTiles, i) {
+                        uint tile = n * kOwnTiles + i;
+                        uint w = (step * kPieces + piece) * kOwnTiles + i;
+                        sums[tile] = coopMatMulAdd(own[w], low, sums[tile]);
+                        sums[tile] = coopMatMulAdd(own[w], high, sums[tile]);
+                    }
+                }
+        }
+        stage = kStageQuads - stage;
+    }
+    barrier();
+    EACH(kOwnTiles, i)
+        if (row_tile(i) < kRowTiles)
+            EACH(kColumnTiles, n)
+                coopMatStore(sums[n * kOwnTiles + i], staged,
+                             (n * kN * kStrips * kStripRows + row_tile(i) * kM) / 4u,
+                             kStrips * kStripRows / 4u, gl_CooperativeMatrixLayoutColumnMajor);
+    barrier();
+    write_sums();
+}
