@@ -128,7 +128,7 @@ void put_floats(std::byte* strip, int lane, const std::byte* row, size_t row_byt
 }  // namespace
 
 StripLayout strip_layout(DType type, int cols) {
-    const int bytes = is_quantised(type)    ? int(unit_bytes(type))
+    const int bytes = is_quantised(type)   ? int(unit_bytes(type))
                       : type == DType::F16 ? 2 * kQuadBytes
                                            : kQuadBytes;
     const int elements = int(elements_in(type, size_t(bytes)));

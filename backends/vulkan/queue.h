@@ -96,7 +96,7 @@ class Queue {
     std::exception_ptr failure_;
     CommandCounts counts_;
     OpTimes times_;
-    bool computes_here_;  // on the host's own processor, of which polling would take a part
+    bool computes_here_;         // on the host's own processor, of which polling would take a part
     double work_of_submission_;  // what takes kSubmissionSeconds, as far as is known
     double busy_seconds_ = 0;
     Clock::time_point idle_since_ = Clock::now();
