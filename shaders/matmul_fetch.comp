@@ -91,5 +91,6 @@ void main() {
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
     multiply(sums, weight_strip() * p.panels * kPanelQuads, lane);
-    for (uint c = 0u; c < kColumns; ++c) write_sum(weight_row(lane), c, sums[c]);
+    uint row = weight_row(lane);
+    for (uint c = 0u; c < kColumns; ++c) write_sum(row, c, sums[c]);
 }

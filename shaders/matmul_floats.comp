@@ -67,6 +67,10 @@ void main() {
     units = (p.inner + kUnit - 1u) / kUnit;
     precise float sums[kMostColumns];
     EACH(kColumns, c) sums[c] = 0.0;
+    uint row = weight_row(lane);
+    float held[kMostColumns], more[kMostColumns];
+    EACH(kOwnColumns, own)
+        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
     fetch(part);
     uint from = part * kPartWords;  // of two places in turn
     for (uint i = 0u; i < units; i += kSplit * kTurns) {
@@ -76,25 +80,24 @@ void main() {
         uint first = i + part;
         fetch(first + kSplit * kTurns);
         EACH(kTurns, turn) {
-            precise float more[kMostColumns];
-            EACH(kColumns, c) more[c] = sums[c];
+            precise float with[kMostColumns];
+            EACH(kColumns, c) with[c] = sums[c];
             EACH(kUnit, e) {
                 float w = element(own[turn * kUnitQuads + e / kQuadElements], e % kQuadElements);
                 EACH(kColumns, c)
-                    more[c] = more[c] + w * staged[from + (turn * kColumns + c) * kUnit + e];
+                    with[c] = with[c] + w * staged[from + (turn * kColumns + c) * kUnit + e];
             }
-            EACH(kColumns, c) sums[c] = first + turn * kSplit < units ? more[c] : sums[c];
+            EACH(kColumns, c) sums[c] = first + turn * kSplit < units ? with[c] : sums[c];
         }
         from = kSplit * kPartWords + 2u * part * kPartWords - from;
     }
     EACH(kColumns, c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
     barrier();
-    uint row = weight_row(lane);
     EACH(kOwnColumns, own) {
         uint c = own * kSplit + part;
         if (c >= kColumns) break;
         precise float sum = shares[c * kSplit * 32u + lane];
         for (uint j = 1u; j < kSplit; ++j) sum = sum + shares[(c * kSplit + j) * 32u + lane];
-        write_sum(row, c, sum);
+        write_sum(row, c, sum, held[own], more[own]);
     }
 }

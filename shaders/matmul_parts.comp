@@ -78,8 +78,13 @@ void main() {
     strip = weight_strip() * p.panels * kPanelQuads;
     groups = p.panels * kPanelGroups;
     place_pairs();
+    uint row = weight_row(lane);
     precise float totals[kMostColumns];
-    EACH(kOwnColumns, own) totals[own] = 0.0;
+    float held[kMostColumns], more[kMostColumns];
+    EACH(kOwnColumns, own) {
+        totals[own] = 0.0;
+        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    }
     const uint round_groups = kSplit * kSumGroups;
     fetch(part * kSumGroups);
     uint from = part * kPartPairs;  // of two places in turn
@@ -123,7 +128,7 @@ void main() {
                 totals[own] = totals[own] + part_sums[(c * kSplit + j) * 32u + lane];
             }
     }
-    uint row = weight_row(lane);
     EACH(kOwnColumns, own)
-        if (own * kSplit + part < kColumns) write_sum(row, own * kSplit + part, totals[own]);
+        if (own * kSplit + part < kColumns)
+            write_sum(row, own * kSplit + part, totals[own], held[own], more[own]);
 }

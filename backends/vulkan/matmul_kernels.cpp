@@ -50,35 +50,52 @@ const WeightShaders& shaders_of(DType type) {
     return all[size_t(type)];
 }
 
-MatmulKernel cooperative_kernel(const Device& device, DType type, const std::string& shader,
-                                int rows) {
-    constexpr unsigned kMost = 64;
-    const MatrixShape shape = device.matrix_shape(type);
-    const int strips = type == DType::F16 ? kHalvesStrips : 1;
-    const uint32_t columns = std::clamp(std::bit_ceil(unsigned(rows)), shape.n, kMost);
+// Its compiler takes long for what is unrolled, and gains nothing.
+bool is_cpu(const Device& device) {
+    return device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
+uint32_t columns_of(const Device& device, const MatrixShape& shape, int rows) {
+    return std::clamp(std::bit_ceil(unsigned(rows)), shape.n, is_cpu(device) ? 32u : 64u);
+}
+
+// Tiles that a subgroup has of so many.
+uint32_t share_of(const Device& device, uint32_t tiles) {
     const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
-    uint32_t tiles = uint32_t(strips * kStripRows) / shape.m;
-    if (type != DType::F16) tiles *= columns / shape.n;
-    return {
-        {shader.c_str(), {columns, shape.m, shape.n, shape.k, (tiles + subgroups - 1) / subgroups}},
-        int(columns),
-        strips};
+    return (tiles + subgroups - 1) / subgroups;
+}
+
+MatmulKernel groups_kernel(const Device& device, const std::string& shader,
+                           const MatrixShape& shape, int rows) {
+    const uint32_t columns = columns_of(device, shape, rows);
+    const uint32_t tiles = kStripRows / shape.m * (columns / shape.n);
+    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, share_of(device, tiles)}},
+            int(columns)};
+}
+
+// Panels are read ahead as far as there are registers.
+MatmulKernel halves_kernel(const Device& device, const std::string& shader,
+                           const MatrixShape& shape, int rows) {
+    const uint32_t columns = columns_of(device, shape, rows);
+    const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
+    const uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
+    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, tiles, steps}},
+            int(columns),
+            kHalvesStrips};
 }
 
 // Of floats: invocations that share a row, and what each of them reads at once.
 MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint32_t columns) {
-    const uint32_t turns = device.split() == 1 ? 1 : std::min(8u, 16 / columns);
+    const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
     return {{shader.c_str(), {columns, uint32_t(device.split()), turns}}, int(columns)};
 }
 
-// Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once. A
-// CPU's compiler takes long for many, and gains nothing.
+// Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once.
 MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint32_t columns,
                           int inner) {
     const unsigned parts = groups(inner, kSumPart);
     const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), 4u);
-    const bool is_cpu = device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    const uint32_t turns = is_cpu ? 2 : columns > 4 ? 4 : 8;
+    const uint32_t turns = is_cpu(device) ? 2 : columns > 4 ? 4 : 8;
     return {{shader.c_str(), {columns, split, turns}}, int(columns)};
 }
 
@@ -95,8 +112,11 @@ bool takes_halves(const Device& device, DType weight) {
 MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int rows, int inner) {
     const WeightShaders& all = shaders_of(weight);
     const MatmulShaders& shaders = which == Rows::all ? all.matmul : all.experts;
-    if (takes_halves(device, weight) || (device.matrix_shape(weight) && rows > kMostColumns))
-        return cooperative_kernel(device, weight, shaders.cooperative, rows);
+    const MatrixShape shape = device.matrix_shape(weight);
+    if (takes_halves(device, weight))
+        return halves_kernel(device, shaders.cooperative, shape, rows);
+    if (shape && rows > kMostColumns)
+        return groups_kernel(device, shaders.cooperative, shape, rows);
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
     if (device.fetch_lanes() > 0)
         return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};

@@ -114,17 +114,59 @@ const uint kGroupX = kGroupElements;
 #endif
 
 #if defined(EXPERTS)
-void write_sum(uint row, uint c, float sum) {
-    if (row < p.rows && c < column_count)
-        product[at[0] + tile_places[c] * p.out_stride + row] = sum;
+bool has_column(uint c) {
+    return c < column_count;
+}
+
+uint place_of(uint row, uint c) {
+    return at[0] + tile_places[c] * p.out_stride + row;
 }
 #else
-void write_sum(uint row, uint c, float sum) {
-    if (row >= p.rows || first_column + c >= p.columns) return;
-    uint to = at[0] + (first_column + c) * p.out_stride + row;
-    precise float total = sum;
-    if (p.has_bias != 0u) total = total + bias[at[3] + row];
-    if (p.accumulates != 0u) total = product[to] + total;
-    product[to] = total;
+bool has_column(uint c) {
+    return first_column + c < p.columns;
+}
+
+uint place_of(uint row, uint c) {
+    return at[0] + (first_column + c) * p.out_stride + row;
 }
 #endif
+
+// What a result is added to, and what to it; to be asked for early. A row beyond the last is a copy
+// of it.
+void ask_for(out float held, out float more, uint row, uint c) {
+    held = more = 0.0;
+#if !defined(EXPERTS)
+    row = min(row, p.rows - 1u);
+    if (p.accumulates != 0u && has_column(c)) held = product[place_of(row, c)];
+    if (p.has_bias != 0u) more = bias[at[3] + row];
+#endif
+}
+
+// Of four rows.
+void ask_for(out vec4 held, out vec4 more, uint row, uint c) {
+    held = more = vec4(0.0);
+#if !defined(EXPERTS)
+    if (p.accumulates != 0u)
+        [[unroll]] for (uint j = 0u; j < 4u; ++j)
+            held[j] = product[place_of(min(row + j, p.rows - 1u), c)];
+    if (p.has_bias != 0u)
+        [[unroll]] for (uint j = 0u; j < 4u; ++j) more[j] = bias[at[3] + min(row + j, p.rows - 1u)];
+#endif
+}
+
+void write_sum(uint row, uint c, float sum, float held, float more) {
+    if (row >= p.rows || !has_column(c)) return;
+    precise float total = sum;
+#if !defined(EXPERTS)
+    if (p.has_bias != 0u) total = total + more;
+    if (p.accumulates != 0u) total = held + total;
+#endif
+    product[place_of(row, c)] = total;
+}
+
+// Asked for when it is written.
+void write_sum(uint row, uint c, float sum) {
+    float held, more;
+    ask_for(held, more, row, c);
+    write_sum(row, c, sum, held, more);
+}
