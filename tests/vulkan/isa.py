@@ -177,8 +177,8 @@ def is_power_of_two(word):
 
 def rounds_once(instruction):
     """Of v_fma_mix, which also reads f16: a product with one, or a sum with minus zero."""
-    operands = [operand.split()[0] for operand in instruction.rest.split(None, 1)[1].split(",")]
-    return "1.0" in operands[1:3] or operands[3] == "neg(0)"
+    operands = re.sub(r" op_sel\S*", "", instruction.rest).split(None, 1)[1].strip().split(", ")
+    return "1.0" in operands[-3:-1] or operands[-1] == "neg(0)"
 
 
 def fused_of(code):
