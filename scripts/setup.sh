@@ -70,7 +70,7 @@ for group in "$@"; do
   case $group in
     --tests)
       tests=yes
-      packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools tmux)
+      packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools spirv-cross tmux)
       is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
       ;;
     --windows)

@@ -1,26 +1,69 @@
 #version 450
-// A workgroup takes some of the chunks of 64 logical positions of one query head of one row: of each
-// the maximum, the sum of exponentials and the mixed values. attention_merge.comp puts the chunks
-// together.
+// Attention by chunks of 64 positions: of each the maximum, the sum of exponentials and the mixed
+// values, for every row and query head. attention_merge.comp puts the chunks together.
+//
+// A workgroup has some query heads of one kv head, and some rows. Of a chunk that lies in the same
+// slots for all of its rows (what is committed, or a prompt) it reads keys and values once; of the
+// others, the last ones of a tree, once a row. A pair of a row and a head has the same operations
+// in the same order either way. Every 64 invocations have kOwn pairs, a component each.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"
 #include "lib/arithmetic.glsl"
 #include "lib/half.glsl"
 
-layout(local_size_x = 64) in;
 layout(constant_id = 0) const bool kHalfCache = true;
+layout(constant_id = 1) const uint kGroups = 1u;  // of 64 invocations: 1, 2 or 4
+layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1 or 4
+layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 16
+layout(local_size_x = 64, local_size_y_id = 1) in;
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
 READS(1, float, qkv);
 READS(2, int, rows);
 READS(3, int, pages);
-READS(4, uint, k_cache);
-READS(5, uint, v_cache);
+READS(4, uvec4, k_cache);
+READS(5, uvec4, v_cache);
 #include "lib/rows.glsl"
 #include "lib/partial.glsl"
 
-shared float scores[64];
-shared uint cached[64];  // rows of the cache
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+
+const uint kMostGroups = 4u, kMostRows = 16u;
+// Keys or values of a chunk are held by slabs of 64 elements a position, positions a quad apart.
+const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
+// Quads of words that make a slab's elements, and how many of a chunk an invocation fetches.
+const uint kQuads = kHalfCache ? 8u : 16u, kFetches = kQuads / kGroups, kStep = 64u * kGroups;
+
+shared vec4 slab[64u * kStride];
+shared vec4 queries[kMostGroups * kSlab];  // of a slab's elements
+shared vec4 scores[kMostGroups * 64u];     // then their exponentials
+shared vec4 largest_of[kMostGroups * 8u];  // scores of an eighth
+shared uint cached[64];                    // rows of the cache
+
+// What each row sees: positions [begin, end), none where it is padding; up to `plain` they lie in
+// slots of their numbers.
+struct Seen {
+    uint begin, end, plain;
+    int sequence;
+};
+shared Seen seen[kMostRows];
+
+uint t, group, thread;  // of this invocation
+uint first_row, kv_head, first_head;
+
+uint place_of(uint r) {
+    return at[2] + (p.first_row + first_row + r) * kRowWords;
+}
+
+Seen seen_by(uint r) {
+    uint place = place_of(r);
+    if (first_row + r >= p.rows || rows[place + kRowSlot] < 0) return Seen(0u, 0u, 0u, 0);
+    uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
+    bool is_plain = prefix == own && uint(rows[place + kRowSlot]) == own;
+    return Seen(first_seen(place), own + 1u, is_plain ? own + 1u : prefix,
+                rows[place + kRowSequence]);
+}
 
 uint slot_of(uint place, uint position) {
     uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
@@ -29,87 +72,232 @@ uint slot_of(uint place, uint position) {
     return uint(rows[place + kRowSlot]);
 }
 
-vec2 two_keys(uint from, uint i) {
-    if (!kHalfCache)
-        return vec2(uintBitsToFloat(k_cache[from + i]), uintBitsToFloat(k_cache[from + i + 1u]));
-    uint word = k_cache[from + i / 2u];
-    return vec2(half_value(word & 0xffffu), half_value(word >> 16));
-}
-vec2 two_values(uint from, uint i) {
-    if (!kHalfCache)
-        return vec2(uintBitsToFloat(v_cache[from + i]), uintBitsToFloat(v_cache[from + i + 1u]));
-    uint word = v_cache[from + i / 2u];
-    return vec2(half_value(word & 0xffffu), half_value(word >> 16));
-}
-
 // In 16 lanes, halved in a fixed order (core/arithmetic.h).
-float sum_of_lanes(vec2 terms[8]) {
-    precise vec2 lanes[8] = terms;
-    for (uint i = 0u; i < 4u; ++i) lanes[i] = lanes[i] + lanes[i + 4u];
-    for (uint i = 0u; i < 2u; ++i) lanes[i] = lanes[i] + lanes[i + 2u];
-    precise vec2 two = lanes[0] + lanes[1];
-    precise float one = two.x + two.y;
-    return one;
+float sum_of_lanes(float lanes[16]) {
+    precise float sums[16] = lanes;
+    [[unroll]] for (uint left = 8u; left > 0u; left /= 2u) EACH(left, i) sums[i] = sums[i] + sums[i + left];
+    return sums[0];
 }
 
-float score(uint q, uint k) {
-    precise vec2 lanes[8];
-    for (uint i = 0u; i < 8u; ++i) lanes[i] = vec2(0.0);
-    for (uint d = 0u; d < p.head_dim; d += 16u)
-        for (uint i = 0u; i < 8u; ++i) {
-            uint e = d + 2u * i;
-            lanes[i] = lanes[i] + two_keys(k, e) * vec2(qkv[q + e], qkv[q + e + 1u]);
-        }
-    precise float scaled = sum_of_lanes(lanes) * p.scale;
-    return scaled;
+vec4 floats_of(uvec2 words) {
+    return vec4(half_value(words.x & 0xffffu), half_value(words.x >> 16),
+                half_value(words.y & 0xffffu), half_value(words.y >> 16));
 }
-
-// The part of one of the row's chunks, to `partial`.
-void attend(uint row, uint head, uint chunk) {
-    uint t = gl_LocalInvocationID.x, place = at[2] + row * kRowWords;
-    uint length = uint(rows[place + kRowPosition]) + 1u, column = head / p.group * p.head_dim;
-    uint pages_at = at[3] + uint(rows[place + kRowSequence]) * p.pages_stride;
-    uint column_words = kHalfCache ? column / 2u : column;
-    uint seen = first_seen(place), first = (seen / 64u + chunk) * 64u;
-    uint begin = max(seen, first) - first, end = min(64u, length - first);
-    uint to = at[0] + partial_place(head, chunk);
-    float own = -kInfinity;
-    if (t >= begin && t < end) {
-        cached[t] = cache_row(pages_at, slot_of(place, first + t));
-        own = score(at[1] + row * p.qkv_stride + head * p.head_dim,
-                    at[4] + cached[t] * p.k_stride + column_words);
+void put(uint i, uvec4 words) {
+    uint to = i / kQuads * kStride + i % kQuads * (16u / kQuads);
+    if (kHalfCache) {
+        slab[to] = floats_of(words.xy);
+        slab[to + 1u] = floats_of(words.zw);
+    } else {
+        slab[to] = uintBitsToFloat(words);
     }
-    scores[t] = own;
-    barrier();
+}
+
+// Of the cache: quad i of the slab's positions that begins at this element of the head; positions
+// that nobody sees are copies of those that somebody does.
+uint quad_at(uint start, uint stride, uint element, uint i, uint begin, uint end) {
+    uint position = clamp(i / kQuads, begin, end - 1u);
+    uint most = (p.head_dim - element) * kQuads / kSlab;
+    uint column = (kv_head * p.head_dim + element) * kQuads / kSlab + min(i % kQuads, most - 1u);
+    return start / 4u + cached[position] * (stride / 4u) + column;
+}
+void fetch_keys(uint element, uint begin, uint end) {
+    for (uint i = 0u; i < kFetches; i += kAhead) {
+        uvec4 words[16];
+        EACH(kAhead, j)
+            words[j] = k_cache[quad_at(at[4], p.k_stride, element, thread + (i + j) * kStep, begin, end)];
+        EACH(kAhead, j) put(thread + (i + j) * kStep, words[j]);
+    }
+}
+void fetch_values(uint element, uint begin, uint end) {
+    for (uint i = 0u; i < kFetches; i += kAhead) {
+        uvec4 words[16];
+        EACH(kAhead, j)
+            words[j] = v_cache[quad_at(at[5], p.v_stride, element, thread + (i + j) * kStep, begin, end)];
+        EACH(kAhead, j) put(thread + (i + j) * kStep, words[j]);
+    }
+}
+
+// Pairs of 64 invocations, of rows and of heads of this workgroup. `end` is behind the last.
+struct Pairs {
+    uint first, end;
+};
+uint row_of(Pairs own, uint j) {
+    return min(own.first + j, own.end - 1u) / p.own_heads;
+}
+uint head_of(Pairs own, uint j) {
+    return first_head + min(own.first + j, own.end - 1u) % p.own_heads;
+}
+
+float query_of(Pairs own, uint j, uint element) {
+    return qkv[at[1] + (p.first_row + first_row + row_of(own, j)) * p.qkv_stride +
+               head_of(own, j) * p.head_dim + min(element + t, p.head_dim - 1u)];
+}
+
+// What a pair sees of a chunk: positions [from, to) of it; nothing if it is no pair.
+uvec2 seen_of(uint chunk, Pairs own, uint j) {
+    uint r = row_of(own, j), before = chunk * 64u;
+    uvec2 bounds = clamp(uvec2(seen[r].begin, seen[r].end), before, before + 64u) - before;
+    return own.first + j < own.end ? bounds : uvec2(0u);
+}
+
+// Where in `partial` it leaves what it found there.
+uint part_place(uint chunk, Pairs own, uint j) {
+    uint r = row_of(own, j);
+    return at[0] + partial_place(first_row + r, head_of(own, j), chunk - seen[r].begin / 64u);
+}
+
+float largest_score(uint j) {
     float largest = -kInfinity;
-    for (uint i = 0u; i < 64u; ++i) largest = scores[i] > largest ? scores[i] : largest;
+    for (uint i = 0u; i < 8u; ++i) largest = max(largest, largest_of[group * 8u + i][j]);
+    return largest;
+}
+
+// Of pair j the largest score and the sum of the exponentials: by one invocation.
+void put_sum(uint chunk, Pairs own, uint j) {
+    uvec2 bounds = seen_of(chunk, own, j);
+    if (bounds.x >= bounds.y) return;
+    precise float sums[16];
+    EACH(16u, i) sums[i] = 0.0;
+    [[dont_unroll]] for (uint k = 0u; k < 64u; k += 16u)
+        EACH(16u, i) sums[i] = sums[i] + scores[group * 64u + k + i][j];
+    uint to = part_place(chunk, own, j);
+    partial[to] = largest_score(j);
+    partial[to + 1u] = sum_of_lanes(sums);
+}
+
+// A chunk of these pairs, whose rows find positions [begin, end) of it in `cached`.
+void attend(uint chunk, Pairs own, uint begin, uint end) {
+    // What each pair sees of it, and what all of them see.
+    uvec2 sees[4];
+    uint all_from = 0u, all_to = 64u;
+    EACH(kOwn, j) {
+        sees[j] = seen_of(chunk, own, j);
+        all_from = max(all_from, sees[j].x);
+        all_to = min(all_to, sees[j].y);
+    }
+
+    precise float lanes[64];  // 16 a pair
+    EACH(64u, i) lanes[i] = 0.0;
+    for (uint element = 0u; element < p.head_dim; element += kSlab) {
+        float query[4];
+        EACH(kOwn, j) query[j] = query_of(own, j, element);
+        fetch_keys(element, begin, end);
+        EACH(kOwn, j) queries[thread][j] = query[j];
+        barrier();
+        uint count = min(kSlab, p.head_dim - element);
+        for (uint d = 0u; d < count; d += 16u)
+            EACH(4u, quad) {
+                vec4 keys = slab[t * kStride + d / 4u + quad];
+                EACH(4u, i) EACH(kOwn, j) {
+                    uint lane = quad * 4u + i;
+                    lanes[j * 16u + lane] = lanes[j * 16u + lane] +
+                                            keys[i] * queries[group * kSlab + d + lane][j];
+                }
+            }
+        barrier();
+    }
+    precise float scaled[4];
+    float largest[4];
+    EACH(kOwn, j) {
+        float terms[16];
+        EACH(16u, i) terms[i] = lanes[j * 16u + i];
+        scaled[j] = sum_of_lanes(terms) * p.scale;
+        if (t < sees[j].x || t >= sees[j].y) scaled[j] = -kInfinity;
+        scores[thread][j] = scaled[j];
+        largest[j] = -kInfinity;
+    }
     barrier();
-    precise float below = own - largest;
-    scores[t] = exp_of(below);
-    barrier();
-    if (t == 0u) {
-        precise vec2 lanes[8];
-        for (uint i = 0u; i < 8u; ++i) {
-            lanes[i] = vec2(0.0);
-            for (uint j = 0u; j < 64u; j += 16u)
-                lanes[i] = lanes[i] + vec2(scores[j + 2u * i], scores[j + 2u * i + 1u]);
+    // A score that is no number is never the largest.
+    for (uint i = t % 8u; i < 64u; i += 8u)
+        EACH(kOwn, j) {
+            float score = scores[group * 64u + i][j];
+            largest[j] = score > largest[j] ? score : largest[j];
         }
-        partial[to] = largest;
-        partial[to + 1u] = sum_of_lanes(lanes);
+    if (t < 8u) EACH(kOwn, j) largest_of[group * 8u + t][j] = largest[j];
+    barrier();
+    EACH(kOwn, j) {
+        precise float below = scaled[j] - largest_score(j);
+        scores[thread][j] = exp_of(below);
     }
-    for (uint d = 2u * t; d < p.head_dim; d += 128u) {
-        precise vec2 mixed = vec2(0.0);
-        for (uint i = begin; i < end; ++i)
-            mixed =
-                mixed + scores[i] * two_values(at[5] + cached[i] * p.v_stride + column_words, d);
-        partial[to + 2u + d] = mixed.x;
-        partial[to + 3u + d] = mixed.y;
+    for (uint element = 0u; element < p.head_dim; element += kSlab) {
+        fetch_values(element, begin, end);
+        barrier();
+        precise float mixed[4];
+        EACH(kOwn, j) mixed[j] = 0.0;
+        for (uint i = begin; i < end;) {
+            if (i >= all_from && i + 8u <= all_to) {
+                [[dont_unroll]] for (uint k = 0u; k < 8u; ++k) {
+                    float value = slab[(i + k) * kStride + t / 4u][t % 4u];
+                    EACH(kOwn, j) mixed[j] = mixed[j] + scores[group * 64u + i + k][j] * value;
+                }
+                i += 8u;
+            } else {
+                float value = slab[i * kStride + t / 4u][t % 4u];
+                EACH(kOwn, j) {
+                    precise float more = mixed[j] + scores[group * 64u + i][j] * value;
+                    mixed[j] = i >= sees[j].x && i < sees[j].y ? more : mixed[j];
+                }
+                i += 1u;
+            }
+        }
+        if (element + t < p.head_dim)
+            EACH(kOwn, j)
+                if (sees[j].x < sees[j].y) partial[part_place(chunk, own, j) + 2u + element + t] = mixed[j];
+        barrier();
+    }
+    if (t < kOwn) put_sum(chunk, own, t);
+}
+
+// The chunk of rows [first, last); of several where it lies in slots of their numbers.
+void attend_rows(uint chunk, uint first, uint last) {
+    uint begin = 64u, end = 0u, before = chunk * 64u, pages_at = at[3];
+    for (uint r = first; r < last; ++r) {
+        uint from = max(seen[r].begin, before) - before;
+        uint to = clamp(seen[r].end, before, before + 64u) - before;
+        if (from >= to) continue;
+        begin = min(begin, from);
+        end = max(end, to);
+        pages_at = at[3] + uint(seen[r].sequence) * p.pages_stride;
+    }
+    if (begin >= end) return;
+    barrier();  // of what the item before has read
+    if (thread >= begin && thread < end) {
+        uint slot = before + thread;
+        if (last - first == 1u) slot = slot_of(place_of(first), slot);
+        cached[thread] = cache_row(pages_at, slot);
     }
     barrier();
+    attend(chunk, Pairs(first * p.own_heads + group * kOwn, last * p.own_heads), begin, end);
 }
 
 void main() {
-    uint row = p.first_row + gl_WorkGroupID.y, chunks = chunks_of(at[2] + row * kRowWords);
-    for (uint chunk = gl_WorkGroupID.z; chunk < chunks; chunk += gl_NumWorkGroups.z)
-        attend(row, gl_WorkGroupID.x, chunk);
+    t = gl_LocalInvocationID.x;
+    group = gl_LocalInvocationID.y;
+    thread = group * 64u + t;
+    first_head = gl_WorkGroupID.x * p.own_heads;
+    kv_head = first_head / p.group;
+    first_row = gl_WorkGroupID.y * p.own_rows;
+    if (thread < p.own_rows) seen[thread] = seen_by(thread);
+    barrier();
+    // Chunks [begin, alike) lie alike for all rows, those up to the end perhaps not.
+    uint begin = 0xffffffffu, end = 0u, alike = 0xffffffffu, first = 0u;
+    for (uint r = p.own_rows; r-- > 0u;) {
+        if (seen[r].end == 0u) continue;
+        begin = min(begin, seen[r].begin / 64u);
+        end = max(end, (seen[r].end + 63u) / 64u);
+        if (seen[r].plain < seen[r].end) alike = min(alike, seen[r].plain / 64u);
+        if (first > 0u && seen[r].sequence != seen[first - 1u].sequence) alike = 0u;
+        first = r + 1u;
+    }
+    if (end == 0u) return;
+    alike = clamp(alike, begin, end);
+    uint items = alike - begin + (end - alike) * p.own_rows;
+    for (uint item = gl_WorkGroupID.z; item < items; item += gl_NumWorkGroups.z) {
+        uint single = item - min(item, alike - begin);
+        bool together = item < alike - begin;
+        uint row = single % p.own_rows;
+        attend_rows(together ? begin + item : alike + single / p.own_rows, together ? 0u : row,
+                    together ? p.own_rows : row + 1u);
+    }
 }

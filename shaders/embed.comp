@@ -19,7 +19,8 @@ float value_of(uint strip, uint lane, uint k) {
 #if defined(QUANTISED)
     uint in_panel = group % kPanelGroups, step = i / 4u;
     Codes codes = codes_of(panel, in_panel * kGroupQuads + step / kQuadSteps, lane);
-    int code = bitfieldExtract(int(bytes_of(codes, step % kQuadSteps)), int(i % 4u * 8u), 8);
+    int code = bitfieldExtract(int(bytes_of(codes, step % kQuadSteps)), int(i % 4u * 8u), 8) -
+               int(kOffset);
     PanelScales scales = panel_scales(panel, lane);
     ivec2 whole = whole_scales(scales, in_panel);
     vec2 steps = steps_of(scales, lane);
@@ -31,7 +32,7 @@ float value_of(uint strip, uint lane, uint k) {
     }
     return value;
 #else
-    return element(weight[panel + lane], i);
+    return element(float_quad(panel, lane, i), i % kQuadElements);
 #endif
 }
 

@@ -1,19 +1,17 @@
 #version 450
-// Rows of x times a weight by cooperative matrices, weights on their M side. A workgroup has a
-// strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage: its
+// Rows of x times a quantised weight by cooperative matrices, weights on their M side. A workgroup
+// has a strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage: its
 // subgroups share the matrices of a stage, however many they are.
 //
-// Quantised: a matrix sums up one group, or a half that has a scale of its own, in exact integers;
-// the invocations scale and add the groups in their order, as matmul.comp does. F16: the sums over all of k stay in the matrices. x is cut
-// into two f16 that keep 21 of its bits, each row brought to the middle of their range by a power
-// of two, so that no rounding mode and no denormal matters. The order of the sum depends on the
-// shape of the matrices and on nothing else.
+// A matrix sums up one group, or a half that has a scale of its own, in exact integers; the
+// invocations scale and add the groups in their order, as matmul_parts.comp does.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
+#define X_WORDS uvec2
 #include "lib/product.glsl"
 
 layout(constant_id = 0) const uint kColumns = 16u;  // a multiple of kN
@@ -25,18 +23,11 @@ const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare h
 const uint kOwnColumns = kColumns / kShare;
 layout(local_size_x = 128) in;
 
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+
 // A pair is two words of some k of a row; a stage has kGroups groups, whose products are kSets.
-#if defined(QUANTISED)
-#define ELEMENT int8_t
-#define SUM int
-const uint kParts = 1u, kPairElements = 8u, kPieces = kInHalves ? 2u : 1u;
+const uint kPairElements = 8u, kPieces = kInHalves ? 2u : 1u;
 const uint kSets = kColumns > 32u ? 2u : 4u, kGroups = kSets / kPieces;
-#else
-#define ELEMENT float16_t
-#define SUM float
-const uint kParts = 2u, kPairElements = 4u, kPieces = 1u, kSets = 1u;
-const uint kGroups = kColumns > 32u ? 8u : 16u;
-#endif
 const uint kGroupPairs = kGroupElements / kPairElements, kRowPairs = kGroups * kGroupPairs;
 // Halves of weights have as many zeros between them, for matrices that are wider than one.
 const uint kZeroPairs = kPieces == 2u ? kGroupPairs / 2u : 0u;
@@ -51,14 +42,15 @@ const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // of an invocation
 // Matrices are loaded from and stored to addresses of whole 16 bytes, or rows of 8 bytes to those
 // of 8: each of these arrays, and whatever is shared beside them, has whole 16 bytes.
 shared uvec2 weights[kStripRows * kWeightStride];
-shared uvec2 columns[kParts * kColumns * kStride];
-shared SUM products[kSets * kColumns * kStripRows];
+shared uvec2 columns[kColumns * kStride];
+shared uvec2 column_scales[2u * kGroups * kColumns];  // and sums of steps; of two stages in turn
+shared int products[kSets * kColumns * kStripRows];
 
 uint thread, lane, part, strip;
 
-#define WeightTile coopmat<ELEMENT, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
-#define ColumnTile coopmat<ELEMENT, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
-#define SumTile coopmat<SUM, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+#define WeightTile coopmat<int8_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
+#define ColumnTile coopmat<int8_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
+#define SumTile coopmat<int, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 
 // sum += the matrix of weights at row m times the one of columns at n, from these pairs of their
 // rows on.
@@ -76,27 +68,43 @@ void store(SumTile sum, uint set, uint m, uint n) {
                  gl_CooperativeMatrixLayoutColumnMajor);
 }
 
-// The quads of a stage that this invocation moves, while the stage before is multiplied.
+// What this invocation reads of a stage while the one before is multiplied: codes and pairs of x that
+// it moves, and the scales of its row.
+const uint kScales = kPanelGroups > 1u ? 1u : kGroups;
+const uint kGroupXPairs = kGroupX / 2u, kXPairs = kColumns * kGroups * kGroupXPairs;
+const uint kFetches = (kXPairs + kInvocations - 1u) / kInvocations;
 Codes ahead[kOwnQuads];
+PanelScales ahead_scales[kScales], scales[kScales];  // of the next stage, of this one
+uvec2 ahead_pairs[kFetches];
 
 uint group_count() {
     return p.panels * kPanelGroups;
 }
 
-void fetch_weights(uint stage) {
-    for (uint i = 0u; i < kOwnQuads; ++i) {
-        uint quad = i * kShare + part, group = stage + quad / kGroupQuads;
-        uint in_panel = group % kPanelGroups * kGroupQuads + quad % kGroupQuads;
-        ahead[i].low = uvec4(0u);
-        if (quad < kQuads && group < group_count())
-            ahead[i] = codes_of(panel_of(strip, group), in_panel, lane);
+// Groups behind the last one are copies of it, and are not added.
+uint group_at(uint stage, uint i) {
+    return min(stage + i, group_count() - 1u);
+}
+
+void fetch(uint stage) {
+    EACH(kFetches, f) {
+        uint i = min(f * kInvocations + thread, kXPairs - 1u), item = i / kGroupXPairs;
+        ahead_pairs[f] = x[column_at(item % kColumns) / 2u +
+                           group_at(stage, item / kColumns) * kGroupXPairs + i % kGroupXPairs];
+    }
+    EACH(kScales, i) ahead_scales[i] = panel_scales(panel_of(strip, group_at(stage, i)), lane);
+    EACH(kOwnQuads, i) {
+        uint quad = min(i * kShare + part, kQuads - 1u);
+        uint group = group_at(stage, quad / kGroupQuads);
+        ahead[i] = codes_of(panel_of(strip, group),
+                            group % kPanelGroups * kGroupQuads + quad % kGroupQuads, lane);
     }
 }
 
 void put_weights() {
-    for (uint i = 0u; i < kOwnQuads; ++i) {
+    EACH(kOwnQuads, i) {
         uint quad = i * kShare + part;
-        if (quad >= kQuads) break;
+        if (quad >= kQuads) continue;
         uint to = lane * kWeightStride + quad * (kWeightPairs / kGroupQuads);
         [[unroll]] for (uint step = 0u; step < kQuadSteps; step += 2u) {
             uint zeros = step < kQuadSteps / 2u ? 0u : kZeroPairs;
@@ -107,14 +115,15 @@ void put_weights() {
     }
 }
 
-#if defined(QUANTISED)
-void put_columns(uint stage) {
-    for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
-        uint c = i / kRowPairs, pair = i % kRowPairs, group = stage + pair / kGroupPairs;
-        uint from = column_at(c) + group * kGroupX + kStepWord + pair % kGroupPairs * 2u;
-        uvec2 words = uvec2(0u);
-        if (group < group_count()) words = uvec2(x[from], x[from + 1u]);
-        columns[c * kStride + pair] = words;
+void put_columns(uint scales_at) {
+    EACH(kFetches, f) {
+        uint i = f * kInvocations + thread, item = i / kGroupXPairs, pair = i % kGroupXPairs;
+        if (i >= kXPairs) continue;
+        uint c = item % kColumns, group = item / kColumns;
+        if (pair == 0u)
+            column_scales[scales_at + group * kColumns + c] = ahead_pairs[f];
+        else
+            columns[c * kStride + group * kGroupPairs + pair - 1u] = ahead_pairs[f];
     }
 }
 
@@ -149,98 +158,27 @@ int product_of(uint set, uint c) {
     return products[(set * kColumns + c) * kStripRows + lane];
 }
 
-void add_groups(uint stage) {
-    for (uint i = 0u; i < min(kGroups, group_count() - stage); ++i) {
-        uint group = stage + i;
-        PanelScales scales = panel_scales(panel_of(strip, group), lane);
-        ivec2 whole = whole_scales(scales, group % kPanelGroups);
-        vec2 steps = steps_of(scales, lane);
-        for (uint own = 0u; own < kOwnColumns; ++own) {
-            uint c = own * kShare + part, from = column_at(c) + group * kGroupX;
-            ivec2 dots = ivec2(product_of(i * kPieces, c), 0);
-            if (kInHalves) dots.y = product_of(i * kPieces + 1u, c);
+void add_groups(uint stage, uint scales_at) {
+    EACH(kGroups, i) {
+        bool counts = stage + i < group_count();
+        PanelScales own_scales = scales[kPanelGroups > 1u ? 0u : i];
+        ivec2 whole = whole_scales(own_scales, (stage + i) % kPanelGroups);
+        vec2 steps = steps_of(own_scales, lane);
+        ivec2 dots[kOwnColumns];
+        uvec2 of_x[kOwnColumns];
+        EACH(kOwnColumns, own) {
+            uint c = own * kShare + part;
+            dots[own] = ivec2(product_of(i * kPieces, c),
+                              kInHalves ? product_of(i * kPieces + 1u, c) : 0);
+            of_x[own] = column_scales[scales_at + i * kColumns + c];
+        }
+        EACH(kOwnColumns, own) {
             precise float sum =
-                sums[own] + term_of(steps, whole, dots, x[from], kHasLeast ? x[from + 1u] : 0u);
-            sums[own] = sum;
+                sums[own] + term_of(steps, whole, dots[own], of_x[own].x, of_x[own].y);
+            sums[own] = counts ? sum : sums[own];
         }
     }
 }
-#else
-shared uint peaks[kColumns];  // the largest magnitude of a row, as an integer
-
-// The power of two that brings the row's largest element to 2^13 .. 2^14, as far as there is one.
-uint scale_exponent(uint c) {
-    return clamp(267u - min(peaks[c] >> 23, 254u), 1u, 253u);
-}
-
-// f16 bits of x without the bits that do not fit; 0 below f16's normal range.
-uint cut(float value) {
-    uint word = floatBitsToUint(value), magnitude = word & 0x7fffffffu;
-    return (word >> 16 & 0x8000u) |
-           (magnitude < 0x38800000u ? 0u : (magnitude - 0x38000000u) >> 13);
-}
-
-void put_columns(uint stage) {
-    for (uint i = thread; i < kColumns * kRowPairs; i += kInvocations) {
-        uint c = i / kRowPairs, pair = i % kRowPairs,
-             k = stage * kGroupElements + pair * kPairElements;
-        float scale = uintBitsToFloat(scale_exponent(c) << 23);
-        uint high[4], low[4];
-        for (uint j = 0u; j < 4u; ++j) {
-            precise float value = 0.0;
-            if (k + j < p.inner) value = uintBitsToFloat(x[column_at(c) + k + j]) * scale;
-            high[j] = cut(value);
-            precise float rest = value - half_value(high[j]);
-            low[j] = cut(rest);
-        }
-        columns[c * kStride + pair] = uvec2(high[0] | high[1] << 16, high[2] | high[3] << 16);
-        columns[(kColumns + c) * kStride + pair] =
-            uvec2(low[0] | low[1] << 16, low[2] | low[3] << 16);
-    }
-}
-
-void find_peaks() {
-    if (thread < kColumns) peaks[thread] = 0u;
-    barrier();
-    for (uint c = 0u; c < kColumns; ++c) {
-        uint largest = 0u;
-        for (uint k = thread; k < p.inner; k += kInvocations)
-            largest = max(largest, x[column_at(c) + k] & 0x7fffffffu);
-        atomicMax(peaks[c], largest);
-    }
-    barrier();
-}
-
-SumTile sums[kTiles];  // matrix i of subgroup s of S is the one of tile s + i S
-
-// A stage of every matrix of sums. What lies beyond the end of k is not added.
-void multiply(uint stage) {
-    uint count = min(kGroups * kGroupElements, p.inner - stage * kGroupElements);
-    for (uint i = 0u; i < kTiles; ++i) {
-        uint tile = gl_SubgroupID + i * gl_NumSubgroups;
-        if (tile >= kSetTiles) break;
-        uint m = tile % kRowTiles * kM, n = tile / kRowTiles * kN;
-        for (uint k = 0u; k < count; k += kK) {
-            multiply_add(sums[i], m, kColumns + n, k / kPairElements, k / kPairElements);
-            multiply_add(sums[i], m, n, k / kPairElements, k / kPairElements);
-        }
-    }
-}
-
-void store_all() {
-    for (uint i = 0u; i < kTiles; ++i) {
-        uint tile = gl_SubgroupID + i * gl_NumSubgroups;
-        if (tile < kSetTiles) store(sums[i], 0u, tile % kRowTiles * kM, tile / kRowTiles * kN);
-    }
-}
-
-// A sum without its row's power of two; no number where the row holds what is none.
-float scaled_back(uint c) {
-    uint word = peaks[c] >= 0x7f800000u ? 0x7fc00000u : (254u - scale_exponent(c)) << 23;
-    precise float sum = products[c * kStripRows + lane] * uintBitsToFloat(word);
-    return sum;
-}
-#endif
 
 void main() {
     if (!begin_columns(kColumns)) return;
@@ -248,38 +186,22 @@ void main() {
     lane = thread % kStripRows;
     part = thread / kStripRows;
     strip = weight_strip() * p.panels * kPanelQuads;
-#if defined(QUANTISED)
     for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
-#else
-    for (uint i = 0u; i < kTiles; ++i) sums[i] = SumTile(0.0);
-    find_peaks();
-#endif
-    fetch_weights(0u);
+    fetch(0u);
+    uint scales_at = 0u;
     for (uint stage = 0u; stage < group_count(); stage += kGroups) {
         put_weights();
-        put_columns(stage);
-        fetch_weights(stage + kGroups);
+        put_columns(scales_at);
+        EACH(kScales, i) scales[i] = ahead_scales[i];
         barrier();
+        fetch(stage + kGroups);
         multiply(stage);
         barrier();
-#if defined(QUANTISED)
         if (stage % kSumGroups == 0u) add_up();
-        add_groups(stage);
-#endif
+        add_groups(stage, scales_at);
+        scales_at = kGroups * kColumns - scales_at;
     }
-#if defined(QUANTISED)
     add_up();
-#else
-    store_all();
-    barrier();
-#endif
-    uint row = gl_WorkGroupID.x * kStripRows + lane;
-    for (uint i = 0u; i < kOwnColumns; ++i) {
-        uint c = i * kShare + part;
-#if defined(QUANTISED)
-        write_sum(row, c, totals[i]);
-#else
-        write_sum(row, c, scaled_back(c));
-#endif
-    }
+    uint row = weight_row(lane);
+    EACH(kOwnColumns, i) write_sum(row, i * kShare + part, totals[i]);
 }

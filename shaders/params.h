@@ -19,8 +19,14 @@ struct EmbedParams {
 };
 
 struct NormParams {
-    uint cols, units, out_stride, x_stride;
+    uint cols, units;  // units: in halves, rows that there is room for
+    uint out_stride, x_stride;
     float inverse_cols, epsilon;
+};
+
+struct HalvesParams {
+    uint cols, a_stride;
+    uint rows;  // that there is room for, a multiple of four
 };
 
 struct HeadNormParams {
@@ -67,7 +73,8 @@ struct RopeParams {
 
 struct AttentionParams {
     uint heads, group, head_dim;  // group: query heads of a kv head
-    uint first_row;               // of this block of rows
+    uint first_row, rows;         // of this block of rows
+    uint own_heads, own_rows;     // of a workgroup: 16 pairs of them at most
     uint qkv_stride, k_stride, v_stride, pages_stride;
     uint most_chunks;  // that the scratch has room for, of each head
     uint window;       // positions that a row sees at most

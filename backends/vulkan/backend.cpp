@@ -1,5 +1,6 @@
 // Life of the Vulkan backend: opening, memory, scratch. The ops are in ops.cpp and ops.
 #include "vulkan/backend.h"
+#include "vulkan/matmul_kernels.h"
 
 #include <algorithm>
 
@@ -138,26 +139,27 @@ std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock
         blocks, use, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
 }
 
-void Scratch::add_to(TensorPlan& plan, const Limits& limits) {
+void Scratch::add_to(TensorPlan& plan, const Limits& limits, bool with_halves) {
     constexpr size_t kAttentionWords = 16 << 20;
     chunks = (limits.context + kPageSize - 1) / kPageSize;
-    const int row_words = std::max(chunks * (limits.widest + 2 * limits.heads), 1);
+    const int row_words = std::max(chunks * limits.heads * (limits.head_dim + 2), 1);
     const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
     plan.add(quantised, DType::I8G32, std::max(limits.rows, limits.places),
              limits.widest / kGroup * kGroup);
+    if (with_halves) add_halves_to(plan, std::max(limits.rows, limits.places), limits.widest);
     add_choices_to(plan, limits);
 }
 
 size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
     TensorPlan plan;
-    Scratch().add_to(plan, limits);
+    Scratch().add_to(plan, limits, takes_halves(*device_, DType::F16));
     return plan.size_bytes();
 }
 
 void VulkanBackend::do_reserve(const Limits& limits) {
     TensorPlan plan;
-    scratch_.add_to(plan, limits);
+    scratch_.add_to(plan, limits, takes_halves(*device_, DType::F16));
     scratch_memory_ = plan.allocate(*this);
 }
 

@@ -20,12 +20,14 @@ struct WeightPart;
 
 // All that ops keep between dispatches.
 struct Scratch {
-    void add_to(TensorPlan& plan, const Limits& limits);
+    void add_to(TensorPlan& plan, const Limits& limits, bool with_halves);
+    void add_halves_to(TensorPlan& plan, int rows, int cols);
     void add_choices_to(TensorPlan& plan, const Limits& limits);
 
     Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
     int chunks = 0;    // of the context
     Tensor quantised;  // I8G32 [rows or places, widest]: a copy of x, where a weight has floats too
+    Tensor halves;     // I32: x as lib/halves.glsl has it
     // Choices, for some rows at a time. The histogram is zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best
@@ -64,8 +66,21 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
 
   private:
     void do_reserve(const Limits& limits) override;
-    void multiply(const Matmul& op, const WeightPart& part);
-    void multiply_experts(const ExpertMatmul& op, const WeightPart& part, int stack);
+    // Of x, that were made for some matmul.
+    struct OtherForms {
+        Tensor quantised = {};
+        bool halves = false;
+    };
+    OtherForms forms_for(const Weight& reader) const;
+    struct Input {
+        Tensor tensor;
+        uint32_t stride;  // as its form has one
+    };
+    Input input_of(const Tensor& x, DType weight, OtherForms& made);
+    void put_halves(const Tensor& x);
+    void multiply(const Matmul& op, const Input& input, const WeightPart& part);
+    void multiply_experts(const ExpertMatmul& op, const Input& input, const WeightPart& part,
+                          int stack);
     // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
     // along x or y.
     template <class Params>
@@ -86,6 +101,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     Capabilities capabilities_;
     Buffer scratch_memory_;
     Scratch scratch_;
+    Readers halves_for_;  // whose x a norm has left in scratch_.halves
 };
 
 }  // namespace aerie::vulkan

@@ -35,6 +35,18 @@ size_t whole_words(size_t bytes) {
     return (bytes + 3) / 4 * 4;
 }
 
+// All of two dense matrices at once, others row by row.
+std::vector<VkBufferCopy> regions_of(const Tensor& to, const Tensor& from) {
+    if (is_dense(to) && is_dense(from))
+        return {{from.offset_bytes, to.offset_bytes, extent_bytes(from)}};
+    std::vector<VkBufferCopy> regions;
+    for (int r = 0; r < from.rows; ++r) {
+        const Tensor out = to.row_range(r, 1), in = from.row_range(r, 1);
+        regions.push_back({in.offset_bytes, out.offset_bytes, extent_bytes(in)});
+    }
+    return regions;
+}
+
 }  // namespace
 
 CommandList::CommandList(Device& device, Pipelines& pipelines, VkCommandPool pool,
@@ -251,9 +263,9 @@ void CommandList::copy(const Tensor& to, const Tensor& from) {
     const Access accesses[] = {writes(to), reads(from)};
     order(kTransfer, accesses);
     give([this, to, from] {
-        const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, extent_bytes(from)};
-        device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer(), memory_of(to).buffer(), 1,
-                                   &region);
+        const std::vector<VkBufferCopy> regions = regions_of(to, from);
+        device_.vk.vkCmdCopyBuffer(handle_, memory_of(from).buffer(), memory_of(to).buffer(),
+                                   uint32_t(regions.size()), regions.data());
     });
 }
 

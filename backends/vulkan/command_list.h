@@ -48,7 +48,7 @@ class CommandList {
 
     void dispatch(const Dispatch& dispatch);
     void update(const Tensor& to, const void* from);  // dense, whole words, at most 64 KiB
-    void copy(const Tensor& to, const Tensor& from);  // equal bytes, dense
+    void copy(const Tensor& to, const Tensor& from);  // of the same type and shape
     void fill_zero(Memory& to);                       // all of it
 
     VkCommandBuffer handle() const { return handle_; }

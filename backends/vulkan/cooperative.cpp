@@ -3,6 +3,8 @@
 
 #include <tuple>
 
+#include "core/dtype.h"
+#include "vulkan/matmul_kernels.h"
 #include "vulkan/shaders.h"
 
 namespace aerie::vulkan {
@@ -53,23 +55,24 @@ Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Tr
         kCooperativeInvocations % traits.widest_subgroup())
         return matrices;
     const auto all = cooperative_properties(instance, device);
-    if (traits.float16) matrices.f16 = matmul_shape(all, ComponentType::f16, ComponentType::f32);
-    if (traits.int8) matrices.s8 = matmul_shape(all, ComponentType::s8, ComponentType::s32);
+    if (traits.float16)
+        matrices.f16 = matmul_shape(all, ComponentType::f16, ComponentType::f32, kHalfPanel);
+    if (traits.int8) matrices.s8 = matmul_shape(all, ComponentType::s8, ComponentType::s32, kGroup);
     return matrices;
 }
 
 MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,
-                         ComponentType sum) {
+                         ComponentType sum, uint32_t most_k) {
     constexpr int32_t kSubgroup = 3;
-    constexpr uint32_t kMost = 32;  // rows of a strip, elements of a group
+    constexpr uint32_t kMost = 32;  // rows of a strip
     MatrixShape best;
     for (const CooperativeProperties& p : all) {
         if (p.a != element || p.b != element || p.c != sum || p.result != sum || p.saturates ||
-            p.scope != kSubgroup || kMost % p.m || kMost % p.n || kMost % p.k || p.n < 8)
+            p.scope != kSubgroup || kMost % p.m || kMost % p.n || most_k % p.k || p.n < 8)
             continue;
         // Few columns, then few multiplications.
-        if (!best || std::tuple(p.n, kMost - p.k, kMost - p.m) <
-                         std::tuple(best.n, kMost - best.k, kMost - best.m))
+        if (!best || std::tuple(p.n, most_k - p.k, kMost - p.m) <
+                         std::tuple(best.n, most_k - best.k, kMost - best.m))
             best = {p.m, p.n, p.k};
     }
     return best;

@@ -37,10 +37,11 @@ struct CooperativeProperties {  // VkCooperativeMatrixPropertiesKHR
     int32_t scope = 0;  // 3: of a subgroup
 };
 
-// Of the products of such elements with such sums those that matmul can use, the one that wastes
-// least where there are few rows: its shape; zero where there is none.
+// Of the products of such elements with such sums those that matmul can use, of which whole ones
+// make most_k elements of k, the one that wastes least where there are few rows: its shape; zero
+// where there is none.
 MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,
-                         ComponentType sum);
+                         ComponentType sum, uint32_t most_k);
 
 struct Matrices {
     MatrixShape f16, s8;  // zero: not there

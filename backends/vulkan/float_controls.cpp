@@ -9,17 +9,22 @@ namespace {
 
 constexpr size_t kHeaderWords = 5;
 constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17;
-constexpr uint32_t kWidth = 32;
+constexpr uint32_t kDenormPreserve = 4459, kSignedZeroInfNanPreserve = 4461,
+                   kRoundingModeRte = 4462;
 
 struct Mode {
-    uint32_t mode, capability;
+    uint32_t mode, width;
+
+    uint32_t capability() const { return mode + 5; }
 };
 
 std::vector<Mode> modes_of(const FloatControls& controls) {
     std::vector<Mode> modes;
-    if (controls.denormals) modes.push_back({4459, 4464});   // DenormPreserve
-    if (controls.infinities) modes.push_back({4461, 4466});  // SignedZeroInfNanPreserve
-    if (controls.rounding) modes.push_back({4462, 4467});    // RoundingModeRTE
+    if (controls.denormals) modes.push_back({kDenormPreserve, 32});
+    if (controls.halves) modes.push_back({kDenormPreserve, 16});
+    if (controls.halves && controls.doubles_with_halves) modes.push_back({kDenormPreserve, 64});
+    if (controls.infinities) modes.push_back({kSignedZeroInfNanPreserve, 32});
+    if (controls.rounding) modes.push_back({kRoundingModeRte, 32});
     return modes;
 }
 
@@ -29,8 +34,10 @@ std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
                                           const FloatControls& controls) {
     const std::vector<Mode> modes = modes_of(controls);
     std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
+    uint32_t declared = 0;  // once each
     for (const Mode& mode : modes)
-        out.insert(out.end(), {2u << 16 | kOpCapability, mode.capability});
+        if (declared != mode.capability())
+            out.insert(out.end(), {2u << 16 | kOpCapability, declared = mode.capability()});
     for (size_t i = kHeaderWords; i < words.size();) {
         const size_t length = words[i] >> 16;
         const auto from = words.begin() + std::ptrdiff_t(i);
@@ -39,7 +46,7 @@ std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
         if ((words[i] & 0xffffu) == kOpEntryPoint)
             for (const Mode& mode : modes)
                 out.insert(out.end(),
-                           {4u << 16 | kOpExecutionMode, words[i + 2], mode.mode, kWidth});
+                           {4u << 16 | kOpExecutionMode, words[i + 2], mode.mode, mode.width});
         i += length;
     }
     return out;

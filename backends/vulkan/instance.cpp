@@ -67,12 +67,18 @@ void read_limits(Traits& traits, const VkPhysicalDeviceLimits& limits) {
     traits.timestamp_seconds = double(limits.timestampPeriod) * 1e-9;
 }
 
-// Denormals and rounding only where they can be set for 32 bits alone.
+// Denormals and rounding only where they can be set for 32 bits alone; f16's likewise, or with
+// those of f64.
 FloatControls float_controls_of(const VkPhysicalDeviceVulkan12Properties& v12) {
     constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+    const bool with_doubles =
+        v12.denormBehaviorIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_32_BIT_ONLY;
     return {.denormals = v12.shaderDenormPreserveFloat32 && v12.denormBehaviorIndependence != kNone,
             .infinities = bool(v12.shaderSignedZeroInfNanPreserveFloat32),
-            .rounding = v12.shaderRoundingModeRTEFloat32 && v12.roundingModeIndependence != kNone};
+            .rounding = v12.shaderRoundingModeRTEFloat32 && v12.roundingModeIndependence != kNone,
+            .halves = v12.shaderDenormPreserveFloat16 && v12.denormBehaviorIndependence != kNone &&
+                      (v12.shaderDenormPreserveFloat64 || !with_doubles),
+            .doubles_with_halves = with_doubles};
 }
 
 void read_properties(Traits& traits, VkPhysicalDevice device) {

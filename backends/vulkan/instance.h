@@ -21,9 +21,10 @@ T structure(VkStructureType type, void* next = nullptr) {
     return made;
 }
 
-// What a driver can be made to keep in arithmetic of 32-bit floats.
+// What a driver can be made to keep in arithmetic of 32-bit floats, and of f16: its denormals.
 struct FloatControls {
     bool denormals = false, infinities = false, rounding = false;  // rounding: to nearest even
+    bool halves = false, doubles_with_halves = false;  // which can only be declared with f64's
 };
 
 // What of a device matters to us.

@@ -119,27 +119,31 @@ void put_panel(std::byte* panel, int lane, std::span<const std::byte> row) {
             std::memcpy(panel + size_t(lane) * piece, row.data(), piece);
 }
 
-void put_floats(std::byte* strip, int lane, const std::byte* row, size_t row_bytes) {
-    for (size_t done = 0; done < row_bytes; done += kQuadBytes)
-        std::memcpy(strip + done * kStripRows + size_t(lane) * kQuadBytes, row + done,
-                    std::min<size_t>(kQuadBytes, row_bytes - done));
+void put_floats(std::byte* strip, int lane, const std::byte* row, size_t row_bytes, size_t piece) {
+    for (size_t done = 0; done < row_bytes; done += piece)
+        std::memcpy(strip + done * kStripRows + size_t(lane) * piece, row + done,
+                    std::min(piece, row_bytes - done));
 }
 
 }  // namespace
 
 StripLayout strip_layout(DType type, int cols) {
-    const int bytes = is_quantised(type) ? int(unit_bytes(type)) : kQuadBytes;
+    const int bytes = is_quantised(type)   ? int(unit_bytes(type))
+                      : type == DType::F16 ? 2 * kQuadBytes
+                                           : kQuadBytes;
     const int elements = int(elements_in(type, size_t(bytes)));
     return {elements, bytes, (cols + elements - 1) / elements};
 }
 
 void put_row(std::byte* strip, int lane, const std::byte* row, DType type, int cols) {
-    if (!is_quantised(type)) return put_floats(strip, lane, row, size_bytes(type, size_t(cols)));
     const StripLayout layout = strip_layout(type, cols);
+    const size_t piece = size_t(layout.panel_bytes);
+    if (!is_quantised(type))
+        return put_floats(strip, lane, row, size_bytes(type, size_t(cols)), piece);
     for (int i = 0; i < layout.panels; ++i) {
         put_panel(strip, lane, panel_of(type, row).bytes());
-        strip += size_t(layout.panel_bytes) * kStripRows;
-        row += layout.panel_bytes;
+        strip += piece * kStripRows;
+        row += piece;
     }
 }
 

@@ -1,9 +1,10 @@
 // How the elements of a weight lie on the device: in strips of 32 output rows.
 //
 // A strip is a sequence of panels. A row has of a panel 16 bytes of floats (4 or 8 elements of k;
-// beyond the row's end zeros), or a block of a quantised type, bit for bit as large as in files.
-// These bytes are cut into quads of 16, the rest into words, and what is left is one f16; each
-// piece lies beside those of the other rows, so that neighbours read neighbours.
+// beyond the row's end zeros) or 16 elements of f16, or a block of a quantised type, bit for bit as
+// large as in files. The bytes of a block are cut into quads of 16, the rest into words, and what
+// is left is one f16; each piece lies beside those of the other rows, so that neighbours read
+// neighbours. Floats lie in one piece, beside those of the other rows.
 //
 // A block in codes of 8 bits is these, and its scale. Other codes are q + offset, which is not
 // negative; their blocks are in words:

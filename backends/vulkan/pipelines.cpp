@@ -119,12 +119,15 @@ VkShaderModule Pipelines::module_of(const char* name) {
 
 // By threads of its own, so many at a time as the machine has.
 OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
-    std::array<VkSpecializationMapEntry, kMostConstants> entries;
-    for (uint32_t i = 0; i < kMostConstants; ++i) entries[i] = {i, i * 4, 4};
-    const VkSpecializationInfo special = {.mapEntryCount = kMostConstants,
+    std::array<uint32_t, kMostConstants + 1> constants;
+    std::array<VkSpecializationMapEntry, kMostConstants + 1> entries;
+    std::ranges::copy(kernel.constants, constants.begin());
+    constants[kMostConstants] = device_->traits().float_controls.halves;  // lib/half.glsl
+    for (uint32_t i = 0; i <= kMostConstants; ++i) entries[i] = {i, i * 4, 4};
+    const VkSpecializationInfo special = {.mapEntryCount = uint32_t(entries.size()),
                                           .pMapEntries = entries.data(),
-                                          .dataSize = sizeof(kernel.constants),
-                                          .pData = kernel.constants.data()};
+                                          .dataSize = sizeof(constants),
+                                          .pData = constants.data()};
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .pNext = nullptr,

@@ -74,6 +74,7 @@ class Queue {
     void finish(Batch& batch);
     double seconds_of(const Batch& batch, bool was_done);
     VulkanMemory& staging();
+    size_t stage(size_t count);
     void finish_all();
     void write_now(const Tensor& to, const void* from);
     void read_now(const Tensor& from, void* to);
@@ -95,6 +96,7 @@ class Queue {
     std::exception_ptr failure_;
     CommandCounts counts_;
     OpTimes times_;
+    bool computes_here_;         // on the host's own processor, of which polling would take a part
     double work_of_submission_;  // what takes kSubmissionSeconds, as far as is known
     double busy_seconds_ = 0;
     Clock::time_point idle_since_ = Clock::now();

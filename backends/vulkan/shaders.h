@@ -13,6 +13,8 @@ struct Shader {
     std::span<const uint32_t> words;
 };
 
+std::span<const Shader> all_shaders();
+
 // Null where this build has none of the name.
 const Shader* find_shader(std::string_view name);
 

@@ -1,6 +1,9 @@
-// f16 by integer code: drivers may flush its denormals and round as they like.
+// f16 by integer code: drivers may flush its denormals and round as they like, except those that
+// can be made to read it as it is.
+layout(constant_id = 6) const bool kReadsHalves = false;
 
 float half_value(uint bits) {
+    if (kReadsHalves) return unpackHalf2x16(bits).x;
     uint magnitude = bits & 0x7fffu;
     uint word = (magnitude << 13) + (magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u);
     precise float small = float(magnitude) * 5.9604644775390625e-8;  // 2^-24

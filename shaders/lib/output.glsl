@@ -37,10 +37,15 @@ void write_group(uint to, uint row, uint group) {
     out_words[to + 1u] = used ? (uint(sums[0]) & 0xffffu) | uint(sums[1]) << 16 : 0u;
 }
 
-void write_unit(uint row, uint unit, uint out_stride) {
+// Unit `unit` of what value() knows, as unit `to_unit` of the row.
+void write_part(uint row, uint unit, uint to_unit, uint out_stride) {
     uint to = at[0] + row * out_stride;
     if (kQuantise)
-        write_group(to + unit * 10u, row, unit);
+        write_group(to + to_unit * 10u, row, unit);
     else
-        out_words[to + unit] = floatBitsToUint(value(row, unit));
+        out_words[to + to_unit] = floatBitsToUint(value(row, unit));
+}
+
+void write_unit(uint row, uint unit, uint out_stride) {
+    write_part(row, unit, unit, out_stride);
 }

@@ -1,8 +1,9 @@
 // What attention leaves for its merge: [rows][heads][chunks] of maximum, sum, head_dim values. The
 // first chunk of a row is the one that has the first position that it sees.
 
-uint partial_place(uint head, uint chunk) {
-    return ((gl_WorkGroupID.y * p.heads + head) * p.most_chunks + chunk) * (p.head_dim + 2u);
+// `row` of this block of rows.
+uint partial_place(uint row, uint head, uint chunk) {
+    return ((row * p.heads + head) * p.most_chunks + chunk) * (p.head_dim + 2u);
 }
 
 // The first position that a row sees.

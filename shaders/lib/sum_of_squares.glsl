@@ -7,9 +7,14 @@ float element(uint i);
 float sum_of_squares(uint count) {
     uint t = gl_LocalInvocationID.x;
     precise float sum = 0.0;
-    for (uint i = t; i < count; i += 128u) {
-        float v = element(i);
-        sum = sum + v * v;
+    const uint kAhead = 8u;  // elements that are read before the first of them is added
+    for (uint i = t; i < count; i += kAhead * 128u) {
+        float v[kAhead];
+        for (uint j = 0u; j < kAhead; ++j) v[j] = element(min(i + j * 128u, count - 1u));
+        for (uint j = 0u; j < kAhead; ++j) {
+            precise float more = sum + v[j] * v[j];
+            sum = i + j * 128u < count ? more : sum;
+        }
     }
     lanes[t] = sum;
     barrier();

@@ -8,7 +8,9 @@ const uint kStripRows = 32u;
 // or a half of it each.
 #if defined(F32)
 const uint kPanelElements = 4u, kGroupElements = 4u, kPanelBytes = 16u, kGroupQuads = 1u;
-#elif defined(F16) || defined(BF16)
+#elif defined(F16)  // a row's part is in one piece, as lib/halves.glsl has x
+const uint kPanelElements = 16u, kGroupElements = 16u, kPanelBytes = 32u, kGroupQuads = 2u;
+#elif defined(BF16)
 const uint kPanelElements = 8u, kGroupElements = 8u, kPanelBytes = 16u, kGroupQuads = 1u;
 #else
 #define QUANTISED
@@ -71,7 +73,7 @@ Codes codes_of(uint panel, uint quad, uint lane) {
     return codes;
 }
 
-// Four codes as signed bytes.
+// Four codes as bytes: signed where there is no offset.
 uint bytes_of(Codes codes, uint step) {
     if (kGroupQuads == 2u) return codes.low[step];
     uint bytes = codes.low[step % 4u] >> (step / 4u * 4u) & 0x0f0f0f0fu;
@@ -80,7 +82,6 @@ uint bytes_of(Codes codes, uint step) {
         high = from < 4u ? high << (4u - from) : high >> (from - 4u);
         bytes |= high & (kHighBits == 1u ? 0x10101010u : 0x30303030u);
     }
-    if (kOffset > 0u) bytes = bytes + (0x80u - kOffset) * 0x01010101u ^ 0x80808080u;
     return bytes;
 }
 
@@ -119,21 +120,14 @@ ivec2 whole_scales(PanelScales scales, uint in_panel) {
     return ivec2((bits.x & 15u) | (bits.z & 3u) << 4, (bits.y & 15u) | (bits.z & 12u) << 2);
 }
 #else
-const uint kQuadSteps = 4u;
+const uint kQuadElements = kPanelElements / kGroupQuads;
 
-struct Codes {
-    uvec4 low;
-};
-
-Codes codes_of(uint panel, uint quad, uint lane) {
-    return Codes(weight[panel + quad * kStripRows + lane]);
+// The quad of a lane's panel that has element i.
+uvec4 float_quad(uint panel, uint lane, uint i) {
+    return weight[panel + lane * kGroupQuads + i / kQuadElements];
 }
 
-uint bytes_of(Codes codes, uint step) {
-    return codes.low[step];
-}
-
-// Element i of a row's panel.
+// Element i of a quad.
 float element(uvec4 words, uint i) {
 #if defined(F32)
     return uintBitsToFloat(words[i]);

@@ -39,11 +39,16 @@ namespace {
            b.offset_bytes < a.offset_bytes + dense_bytes(a.dtype, a.rows, a.row_stride);
 }
 
+[[maybe_unused]] bool has_aligned_rows(const Tensor& t) {
+    constexpr size_t kBytes = 16;
+    return t.offset_bytes % kBytes == 0 && size_bytes(t.dtype, size_t(t.row_stride)) % kBytes == 0;
+}
+
 [[maybe_unused]] bool is_kv(const KvLayer& kv, const AttentionShape& shape) {
     return kv.k.cols == shape.kv_heads * shape.head_dim && kv.k.cols == kv.v.cols &&
            kv.k.rows == kv.v.rows && kv.k.dtype == kv.v.dtype &&
            (kv.k.dtype == DType::F32 || kv.k.dtype == DType::F16) && kv.k.rows % kPageSize == 0 &&
-           kv.page_table.dtype == DType::I32;
+           has_aligned_rows(kv.k) && has_aligned_rows(kv.v) && kv.page_table.dtype == DType::I32;
 }
 
 [[maybe_unused]] bool is_shape(const AttentionShape& s) {

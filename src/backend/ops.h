@@ -22,7 +22,7 @@ class Weight;
 
 // One layer of KV cache. A slot s of sequence q lives in row page_table[q][s / 64] * 64 + s % 64.
 struct KvLayer {
-    Tensor k;           // [pages * 64, kv_heads * head_dim], F16 or F32
+    Tensor k;           // [pages * 64, kv_heads * head_dim], F16 or F32, rows at whole 16 bytes
     Tensor v;           // the same
     Tensor page_table;  // I32 [sequences, pages of one sequence]
 };

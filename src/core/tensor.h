@@ -62,6 +62,10 @@ inline Tensor dense(Memory* memory, DType dtype, int rows, int cols) {
     return {memory, 0, dtype, rows, cols, cols};
 }
 
+inline bool is_dense(const Tensor& t) {
+    return t.rows <= 1 || t.row_stride == t.cols;
+}
+
 inline size_t dense_bytes(DType dtype, int rows, int cols) {
     return size_t(rows) * size_bytes(dtype, size_t(cols));
 }

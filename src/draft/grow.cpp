@@ -3,6 +3,7 @@
 #include "draft/grow.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <optional>
 
@@ -36,8 +37,7 @@ void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int state_c
     plan.add(logits, DType::F32, limits.width, vocab);
     plan.add(states, DType::F32, limits.width, state_columns);
     plan.add(parents, DType::F32, limits.width, state_columns);
-    plan.add(ids, DType::I32, limits.width, limits.top_k);
-    plan.add(log_probs, DType::F32, limits.width, limits.top_k);
+    plan.add(ranked, DType::I32, limits.width, 2 * limits.top_k);
     plan.add(table, DType::I32, limits.candidates, kCandidateInts);
     plan.add(frontier, DType::I32, 1, limits.width);
     plan.add(parent_row, DType::I32, 1, limits.width);
@@ -59,6 +59,7 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     table_.reserve(size_t(limits.candidates));
     ids_.resize(size_t(limits.width) * size_t(limits.top_k));
     log_probs_.resize(ids_.size());
+    ranked_.resize(2 * ids_.size());
     if (!draws_) return;
     logits_.resize(size_t(model.vocab()));
     const Tensor ids = model.target_ids();
@@ -70,8 +71,7 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
                                               const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
     const bool drawn = draws(request);
-    if (proposals_ == Proposals::coupled && request.noise && !drawn)
-        request.noise->rows(be_, int(levels) + 1);  // all at once
+    if (is_coupled(request)) request.noise->rows(be_, int(levels) + 1);  // all at once
     if (on_level_ || drawn) {
         KnownLevels policy(expansion);
         return grow(policy, expansion.top_k, end, request);
@@ -94,13 +94,17 @@ void TreeGrower::write_selections(const Expansion& expansion) {
                       selection.data());
 }
 
+// What every recording for a request has fixed.
+uint64_t TreeGrower::key_of(const TextEnd& end, const DraftRequest& request, int top_k) const {
+    const Rules& rules = request.rules;
+    return replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(top_k),
+                        request.noise != nullptr, rules.block.offset_bytes, bool(rules.seen),
+                        rules.top_k, rules.top_p});
+}
+
 uint64_t TreeGrower::key_of(const Expansion& expansion, const TextEnd& end,
                             const DraftRequest& request) const {
-    const Rules& rules = request.rules;
-    uint64_t key =
-        replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(expansion.top_k),
-                     expansion.sum_values, request.noise != nullptr, rules.block.offset_bytes,
-                     bool(rules.seen), rules.top_k, rules.top_p});
+    uint64_t key = replays_.of({key_of(end, request, expansion.top_k), expansion.sum_values});
     for (const Level& level : expansion.levels)
         key = replays_.of({key, uint64_t(level.width), level.selection.empty()});
     return key;
@@ -117,7 +121,9 @@ void TreeGrower::run_levels(const Expansion& expansion, const TextEnd& end,
         step.table_offset += rows.count() * expansion.top_k;
         step.next_slot += next.count();
         if (next.count() == 0) break;
-        states = run(states, next, int(level) + 1);
+        const Tensor out = scratch_.states.row_range(0, next.count());
+        run(out, states, next, int(level) + 1);
+        states = out;
         rows = next;
     }
 }
@@ -126,44 +132,67 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
                                             const DraftRequest& request) {
     table_.clear();
     rows_ = {end.row};
-    Tensor states = end.state;
+    Tensor states = end.state, parents;
+    Rows rows = end.rows;
     Frontier frontier;
     std::optional<KeyedChance> chance;
     if (draws(request))
         chance.emplace(request.drawn->seed, request.drawn->position, Purpose::draft);
+    const uint64_t request_key = key_of(end, request, top_k);
     for (int level = 0, first = -1;; ++level) {
-        if (chance) {
-            model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
+        const auto pass = [&] {
+            if (level > 0) run(states, parents, rows, level);
+            if (chance)
+                model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
+            else
+                rank(states, request, level, top_k);
+        };
+        if (is_coupled(request)) request.noise->rows(be_, level + 1);
+        be_.replay(replays_.of({request_key, uint64_t(level), uint64_t(states.rows), bool(chance)}),
+                   std::ref(pass));
+        if (chance)
             draw(frontier, first, top_k, *request.drawn, *chance);
-        } else {
-            rank(states, request, level, top_k);
+        else
             read_ranked(top_k);
-        }
         first = append_level(frontier, first, top_k);
         if (on_level_) on_level_(table_, first, int(table_.size()));
         frontier.clear();
         policy.choose(table_, first, frontier);
         if (frontier.empty()) return table_;
-        states = run(states, extend(frontier, first, top_k), level + 1);
+        rows = extend(frontier, first, top_k);
+        parents =
+            level == 0 ? states : scratch_.states;  // whole, so that no recording has its rows
+        states = scratch_.states.row_range(0, rows.count());
     }
 }
 
-// A pass over `rows`, which extend scratch parent_row of the rows whose states these are; returns
-// theirs.
-Tensor TreeGrower::run(Tensor states, Rows rows, int level) {
+// A pass over `rows`, which extend scratch parent_row of the rows whose states these are.
+void TreeGrower::run(Tensor out, Tensor states, Rows rows, int level) {
     const Tensor parents = scratch_.parents.row_range(0, rows.count());
     if (parents.cols > 0)
         be_.run(GatherRows{parents, states, scratch_.parent_row.col_range(0, rows.count())});
-    const Tensor out = scratch_.states.row_range(0, rows.count());
     model_.forward(out, parents, rows, level);
-    return out;
+}
+
+// Side by side in one tensor, which is then read at once.
+Tensor TreeGrower::ids(int rows, int k) const {
+    return dense_prefix(scratch_.ranked, rows, 2 * k).col_range(0, k);
+}
+Tensor TreeGrower::log_probs(int rows, int k) const {
+    Tensor log_probs = dense_prefix(scratch_.ranked, rows, 2 * k).col_range(k, k);
+    log_probs.dtype = DType::F32;
+    return log_probs;
 }
 
 // The candidates of the level just ranked.
 void TreeGrower::read_ranked(int k) {
     const int count = int(rows_.size());
-    be_.read(dense_prefix(scratch_.ids, count, k), ids_.data());
-    be_.read(dense_prefix(scratch_.log_probs, count, k), log_probs_.data());
+    be_.read(dense_prefix(scratch_.ranked, count, 2 * k), ranked_.data());
+    for (int i = 0; i < count * k; ++i) {
+        const int32_t* pair = &ranked_[size_t(i / k * 2 * k + i % k)];
+        ids_[size_t(i)] = pair[0];
+        log_probs_[size_t(i)] = std::bit_cast<float>(pair[k]);
+    }
 }
 
 // Puts the candidates of a level, the children of `frontier` of the level that begins at `first`
@@ -214,8 +243,8 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int
         if (request.noise) step.noise = request.noise->rows(be_, level + 1).row_range(level, 1);
     }
     step.choice.id_map = model_.target_ids();
-    step.ids = dense_prefix(scratch_.ids, rows, k);
-    step.log_probs = dense_prefix(scratch_.log_probs, rows, k);
+    step.ids = ids(rows, k);
+    step.log_probs = log_probs(rows, k);
     be_.run(step);
 }
 
@@ -224,8 +253,8 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int
 Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;
-    step.ids = dense_prefix(scratch_.ids, rows.count(), expansion.top_k);
-    step.log_probs = dense_prefix(scratch_.log_probs, rows.count(), expansion.top_k);
+    step.ids = ids(rows.count(), expansion.top_k);
+    step.log_probs = log_probs(rows.count(), expansion.top_k);
     step.rows = rows;
     step.frontier = scratch_.frontier;
     step.table = scratch_.table;

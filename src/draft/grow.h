@@ -35,7 +35,7 @@ struct GrowScratch {
 
     Tensor logits;                // [width, vocab]
     Tensor states, parents;       // [width, state_columns]: a level's, and those of its parents
-    Tensor ids, log_probs;        // [width, top_k]
+    Tensor ranked;                // [width, 2 * top_k]: ids, then log-probabilities
     Tensor table;                 // [candidates, kCandidateInts]
     Tensor frontier, parent_row;  // [1, width]
     Tensor selection;             // [kMaxDepth, width]: of each level, where it is given
@@ -64,14 +64,20 @@ class TreeGrower {
   private:
     void write_selections(const Expansion& expansion);
     void run_levels(const Expansion& expansion, const TextEnd& end, const DraftRequest& request);
+    uint64_t key_of(const TextEnd& end, const DraftRequest& request, int top_k) const;
     uint64_t key_of(const Expansion& expansion, const TextEnd& end,
                     const DraftRequest& request) const;
     void rank(Tensor states, const DraftRequest& request, int level, int k);
     Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
     bool draws(const DraftRequest& request) const { return draws_ && request.drawn; }
+    bool is_coupled(const DraftRequest& request) const {
+        return proposals_ == Proposals::coupled && request.noise && !draws(request);
+    }
     void draw(const Frontier& frontier, int first, int k, Drawn& drawn, Chance& chance);
     PathTokens path_of(int entry) const;
-    Tensor run(Tensor states, Rows rows, int level);
+    void run(Tensor out, Tensor states, Rows rows, int level);
+    Tensor ids(int rows, int k) const;
+    Tensor log_probs(int rows, int k) const;
     void read_ranked(int k);
     int append_level(const Frontier& frontier, int first, int top_k);
     Rows extend(const Frontier& frontier, int first, int top_k);
@@ -87,7 +93,7 @@ class TreeGrower {
     std::vector<Candidate> table_;  // as read or grown
     // Of the level that is run, where the host decides: its rows and its candidates.
     FixedVector<Row, kMaxFrontier> rows_;
-    std::vector<int32_t> ids_;
+    std::vector<int32_t> ids_, ranked_;
     std::vector<float> log_probs_;
     std::vector<float> logits_;        // of one row; only where candidates are drawn
     std::vector<int32_t> target_ids_;  // the same; empty: the model has the target's

@@ -39,6 +39,7 @@ void DeviceTest::SetUp() {
                        .vocab = 40000,
                        .context = 4096,
                        .heads = 32,
+                       .head_dim = 128,
                        .places = 130 * 8});
 }
 

@@ -24,7 +24,8 @@ class OpResults : OpInputs {
                      .widest = 1280,
                      .vocab = kVocab,
                      .context = 256,
-                     .heads = 6});
+                     .heads = 6,
+                     .head_dim = 32});
     }
 
     using Words = std::vector<uint32_t>;

@@ -29,6 +29,13 @@ class ModelShapesTest : public DeviceTest {
                                .head_dim = 128});
     }
 
+    Tensor cache_of(const Matrix& values) {
+        kept_.push_back(backend_->allocate(dense_bytes(DType::F16, values.rows, values.cols)));
+        const Tensor cache = dense(kept_.back().get(), DType::F16, values.rows, values.cols);
+        backend_->write(cache, packed16(values, DType::F16).data());
+        return cache;
+    }
+
     Matrix multiply(const Matrix& x, const Weight& w) {
         Array out = poisoned(x.rows, w.rows);
         backend_->run(Matmul{out, upload(x, backend_->activation_type(w)), w});
@@ -90,7 +97,7 @@ TEST_P(ModelShapesTest, LongContexts) {
         const std::vector<int> positions = {5,  63, 64, 700, 65,   127, 4200,
                                             12, 0,  3,  1,   last, 8,   90};
         const int count = int(positions.size());
-        const Array k = upload(history.keys, DType::F16), v = upload(history.values, DType::F16);
+        const Tensor k = cache_of(history.keys), v = cache_of(history.values);
         const Array pages = upload(history.pages);
         const KvLayer layer{k, v, pages};
         const Matrix qkv =

@@ -217,7 +217,9 @@ TEST_P(QuantisedTest, OpsWriteActivations) {
         std::vector<Row> rows(40);
         for (int i = 0; i < 40; ++i) rows[size_t(i)] = {.position = i, .slot = i, .prefix = i};
         const int columns = shape.kv_heads * shape.head_dim;
-        const Array k = upload(Matrix(64, columns)), v = upload(Matrix(64, columns));
+        kept_.push_back(backend_->allocate(2 * dense_bytes(DType::F32, 64, columns)));
+        const Tensor both = dense(kept_.back().get(), DType::F32, 128, columns);
+        const Tensor k = both.row_range(0, 64), v = both.row_range(64, 64);
         const Array pages = upload(Indices(1, 1));
         const KvLayer kv{k, v, pages};
         const Array qkv = upload(random_matrix(40, shape.heads * shape.head_dim + 2 * columns, 17));

@@ -11,8 +11,9 @@ CONTRACTIBLE = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 142: "OpVectorTimes
                 144: "OpVectorTimesMatrix", 145: "OpMatrixTimesVector", 146: "OpMatrixTimesMatrix", 147: "OpOuterProduct",
                 148: "OpDot"}
 FORBIDDEN = {136: "OpFDiv", 140: "OpFRem", 141: "OpFMod"}
-# Of GLSL.std.450: absolute values, minima, maxima, clamps, and positions of bits.
-EXTENDED = {4, 5, 37, 38, 39, 40, 41, 42, 43, 44, 45, 73, 74, 75}
+# Of GLSL.std.450: absolute values, minima, maxima, clamps, and positions of bits; and f16 as f32, which lib/half.glsl
+# has only for devices that were made to keep denormals.
+EXTENDED = {4, 5, 37, 38, 39, 40, 41, 42, 43, 44, 45, 62, 73, 74, 75}
 CAPABILITIES = {1, 6018, 6019}  # Shader, packed integer dot products
 FETCHING = {61, 64}  # subgroups, in variants for drivers of one width: words are passed on, nothing is added
 MATRICES = {6022, 5345, 61, 9, 39}  # cooperative matrices of f16 and int8, and the memory model that they need

@@ -38,8 +38,13 @@ std::vector<Device> vulkan_devices() {
     vulkan::DeviceChoices plain, split, discrete;
     split.split = 8;
     split.allow_integer_dot = false;
+    split.pretend = [](vulkan::Traits& traits) { traits.float_controls.halves = true; };
     discrete.allow_unified = false;
-    discrete.submission_work = 1e5;  // nearly every op in pieces
+    discrete.submission_work = 1e5;                  // nearly every op in pieces
+    discrete.pretend = [](vulkan::Traits& traits) {  // as phones and the drivers of some vendors
+        traits.storage_range = 128 << 20;
+        traits.offset_alignment = 256;
+    };
     return {vulkan_device("vulkan", plain, 5), vulkan_device("vulkan_split", split, 21),
             vulkan_device("vulkan_staged", discrete, 21), cooperative_device()};
 }

@@ -31,7 +31,8 @@ CooperativeProperties kind(uint32_t m, uint32_t n, uint32_t k,
 std::array<uint32_t, 3> chosen(const std::vector<CooperativeProperties>& all,
                                ComponentType element = ComponentType::f16,
                                ComponentType sum = ComponentType::f32) {
-    const MatrixShape shape = vulkan::matmul_shape(all, element, sum);
+    const MatrixShape shape =
+        vulkan::matmul_shape(all, element, sum, element == ComponentType::f16 ? 16 : 32);
     return {shape.m, shape.n, shape.k};
 }
 

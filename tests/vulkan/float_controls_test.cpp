@@ -26,9 +26,14 @@ TEST(FloatControls, AreDeclaredForTheEntryPoint) {
     for (const char* name : {"add", "attention", "matmul_q8_0_dot", "top_k_row"}) {
         const Shader* shader = find_shader(name);
         ASSERT_TRUE(shader);
-        const auto words = with_float_controls(shader->words, {true, true, true});
+        const auto words = with_float_controls(shader->words, {.denormals = true,
+                                                               .infinities = true,
+                                                               .rounding = true,
+                                                               .halves = true,
+                                                               .doubles_with_halves = true});
         uint32_t entry = 0;
-        std::vector<uint32_t> modes, capabilities;
+        std::vector<uint32_t> capabilities;
+        std::vector<std::pair<uint32_t, uint32_t>> modes;  // and widths
         std::vector<Instruction> rest;
         for (const Instruction& one : instructions(words)) {
             if (opcode(one) == 15) entry = one[2];
@@ -38,14 +43,15 @@ TEST(FloatControls, AreDeclaredForTheEntryPoint) {
             } else if (opcode(one) == 16 && one[2] >= 4459) {
                 EXPECT_EQ(one.size(), 4u);
                 EXPECT_EQ(one[1], entry);
-                EXPECT_EQ(one[3], 32u);
-                modes.push_back(one[2]);
+                modes.emplace_back(one[2], one[3]);
             } else {
                 rest.push_back(one);
             }
         }
         EXPECT_EQ(capabilities, (std::vector<uint32_t>{4464, 4466, 4467})) << name;
-        EXPECT_EQ(modes, (std::vector<uint32_t>{4459, 4461, 4462})) << name;
+        const std::vector<std::pair<uint32_t, uint32_t>> wanted = {
+            {4459, 32}, {4459, 16}, {4459, 64}, {4461, 32}, {4462, 32}};
+        EXPECT_EQ(modes, wanted) << name;
         EXPECT_EQ(rest, instructions(shader->words)) << name;
         EXPECT_GE(shader->words[1], 0x00010400u) << "SPIR-V older than that needs an extension";
     }
@@ -55,7 +61,8 @@ TEST(FloatControls, AreThoseOfTheDevice) {
     const Shader* shader = find_shader("add");
     const std::vector<uint32_t> plain(shader->words.begin(), shader->words.end());
     EXPECT_EQ(with_float_controls(shader->words, {}), plain);
-    EXPECT_EQ(with_float_controls(shader->words, {false, true, false}).size(), plain.size() + 6);
+    EXPECT_EQ(with_float_controls(shader->words, {.infinities = true}).size(), plain.size() + 6);
+    EXPECT_EQ(with_float_controls(shader->words, {.halves = true}).size(), plain.size() + 6);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Chunks of the history by themselves, then together; some rows at a time.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "params.h"
@@ -14,6 +15,38 @@ namespace {
 // measured by.
 constexpr double kAttentionWork = 20;
 
+constexpr uint32_t kWorkgroups = 1024;  // that keep every device busy
+
+// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations.
+struct Form {
+    uint32_t pairs, pairs_of_group;
+    uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
+};
+
+// A CPU's compiler unrolls what it is given, and waits for nothing.
+constexpr Form kCpuForm = {4, 1, 1}, kGpuForm = {16, 4, 16};
+
+// Query heads of a kv head that a workgroup takes: as many as divide them.
+uint32_t heads_together(uint32_t queries, const Form& form) {
+    uint32_t heads = std::min(queries, form.pairs);
+    while (queries % heads != 0) --heads;
+    return heads;
+}
+
+Form form_of(const Device& device) {
+    Form form = device.split() == 1 ? kCpuForm : kGpuForm;
+    if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = 1;
+    return form;
+}
+
+Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
+    const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
+    const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
+    const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
+    return {"attention",
+            {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups)}};
+}
+
 }  // namespace
 
 template <>
@@ -21,8 +54,8 @@ void VulkanBackend::execute(const Attention& op) {
     const Tensor &out = op.out, &qkv = op.qkv;
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
-    constexpr uint32_t kAtOnce = 8;  // workgroups that share the chunks of a head
     const int heads = shape.heads, head_dim = shape.head_dim;
+    const Form form = form_of(*device_);
     int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
     const uint32_t window = op.window > 0 ? uint32_t(op.window) : UINT32_MAX;
@@ -31,6 +64,9 @@ void VulkanBackend::execute(const Attention& op) {
                               .group = uint32_t(heads / shape.kv_heads),
                               .head_dim = uint32_t(head_dim),
                               .first_row = 0,
+                              .rows = 0,
+                              .own_heads = heads_together(uint32_t(heads / shape.kv_heads), form),
+                              .own_rows = 0,
                               .qkv_stride = stride_words(qkv),
                               .k_stride = stride_words(kv.k),
                               .v_stride = stride_words(kv.v),
@@ -51,11 +87,16 @@ void VulkanBackend::execute(const Attention& op) {
         const double chunk_work = kAttentionWork * 2.0 * count * heads * head_dim * kPageSize;
         const Tensor parts = scratch_.attention.row_range(0, count);
         params.first_row = merge.first_row = uint32_t(first);
-        dispatch({"attention", {kv.k.dtype == DType::F16}}, params,
+        params.rows = uint32_t(count);
+        params.own_rows = std::min(std::bit_ceil(uint32_t(count)), form.pairs / params.own_heads);
+        const uint32_t across = uint32_t(heads) / params.own_heads;
+        const uint32_t down = groups(count, int(params.own_rows));
+        const uint32_t deep = std::clamp(kWorkgroups / (across * down), 1u,
+                                         uint32_t(most_chunks) + 2 * params.own_rows);
+        dispatch(kernel_of(kv.k.dtype, params.own_heads * params.own_rows, form), params,
                  {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
                   reads(kv.k), reads(kv.v)},
-                 {uint32_t(heads), uint32_t(count), std::min(uint32_t(most_chunks), kAtOnce)},
-                 chunk_work, chunk_work * most_chunks);
+                 {across, down, deep}, chunk_work, chunk_work * most_chunks);
         const double merge_work = kAttentionWork * double(count) * heads * head_dim;
         dispatch({"attention_merge", {quantises(out)}}, merge,
                  {writes(out), reads(parts), reads(op.rows.block)},

@@ -1,21 +1,47 @@
-// A workgroup a row.
+// A workgroup a row. For matmuls that take x in two f16 a number, in that form.
+#include <algorithm>
+
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"
+#include "vulkan/matmul_kernels.h"
+#include "vulkan/weight.h"
 
 namespace aerie::vulkan {
 
+namespace {
+
+NormParams params_of(const RmsNorm& op) {
+    return {.cols = uint32_t(op.x.cols),
+            .units = 0,
+            .out_stride = 0,
+            .x_stride = stride_words(op.x),
+            .inverse_cols = 1.0f / float(op.x.cols),
+            .epsilon = op.epsilon};
+}
+
+bool reads_halves(const Device& device, const Weight& weight) {
+    return std::ranges::all_of(
+        static_cast<const VulkanWeight&>(weight).parts(),
+        [&](const WeightPart& part) { return takes_halves(device, part.segment.dtype); });
+}
+
+}  // namespace
+
 template <>
 void VulkanBackend::execute(const RmsNorm& op) {
-    const NormParams params = {.cols = uint32_t(op.x.cols),
-                               .units = units(op.out),
-                               .out_stride = stride_words(op.out),
-                               .x_stride = stride_words(op.x),
-                               .inverse_cols = 1.0f / float(op.x.cols),
-                               .epsilon = op.epsilon};
-    dispatch({"rms_norm", {quantises(op.out)}}, params,
-             {writes(op.out), reads(op.x), reads(op.weight)}, {uint32_t(op.x.rows)},
-             2.0 * op.x.rows * op.x.cols);
+    halves_for_.clear();
+    NormParams params = params_of(op);
+    const bool halves =
+        !op.readers.empty() && std::ranges::all_of(op.readers, [&](const Weight* reader) {
+            return reads_halves(*device_, *reader);
+        });
+    if (halves) halves_for_ = op.readers;
+    params.units = halves ? padded_rows(op.x.rows) : units(op.out);
+    params.out_stride = halves ? 0 : stride_words(op.out);
+    dispatch({halves ? "rms_norm_halves" : "rms_norm", {!halves && quantises(op.out)}}, params,
+             {writes(halves ? scratch_.halves : op.out), reads(op.x), reads(op.weight)},
+             {uint32_t(op.x.rows)}, 2.0 * op.x.rows * op.x.cols);
 }
 
 }  // namespace aerie::vulkan

@@ -1,0 +1,127 @@
+// Shaders are named by the type of the weight.
+#include "vulkan/matmul_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "core/quant.h"
+#include "vulkan/glue.h"
+#include "vulkan/panels.h"
+
+namespace aerie::vulkan {
+
+namespace {
+
+constexpr int kMostColumns = 8;   // rows of x that an invocation of matmul has
+constexpr int kHalvesStrips = 2;  // of a workgroup of matmul_halves
+
+// Shaders of one kind of matmul for weights of some type.
+struct MatmulShaders {
+    explicit MatmulShaders(const std::string& name)
+        : plain(name),
+          dot(name + "_dot"),
+          fetch(name + "_fetch"),
+          cooperative(name + "_cooperative") {}
+
+    std::string plain;
+    std::string dot;    // of quantised ones, by packed integer dot products
+    std::string fetch;  // those, and x is fetched together
+    std::string cooperative;
+};
+struct WeightShaders {
+    explicit WeightShaders(DType type)
+        : embed(std::string("embed_") + name(type)),
+          matmul(std::string("matmul_") + name(type)),
+          experts(std::string("expert_matmul_") + name(type)) {}
+
+    std::string embed;
+    MatmulShaders matmul, experts;
+};
+
+// They live as long as the program: kernels are known by them.
+const WeightShaders& shaders_of(DType type) {
+    static const auto all = [] {
+        std::vector<WeightShaders> made;
+        for (int i = 0; i <= int(DType::IQ4_XS); ++i) made.emplace_back(DType(i));
+        return made;
+    }();
+    return all[size_t(type)];
+}
+
+// Its compiler takes long for what is unrolled, and gains nothing.
+bool is_cpu(const Device& device) {
+    return device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
+uint32_t columns_of(const Device& device, const MatrixShape& shape, int rows) {
+    return std::clamp(std::bit_ceil(unsigned(rows)), shape.n, is_cpu(device) ? 32u : 64u);
+}
+
+// Tiles that a subgroup has of so many.
+uint32_t share_of(const Device& device, uint32_t tiles) {
+    const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
+    return (tiles + subgroups - 1) / subgroups;
+}
+
+MatmulKernel groups_kernel(const Device& device, const std::string& shader,
+                           const MatrixShape& shape, int rows) {
+    const uint32_t columns = columns_of(device, shape, rows);
+    const uint32_t tiles = kStripRows / shape.m * (columns / shape.n);
+    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, share_of(device, tiles)}},
+            int(columns)};
+}
+
+// Panels are read ahead as far as there are registers.
+MatmulKernel halves_kernel(const Device& device, const std::string& shader,
+                           const MatrixShape& shape, int rows) {
+    const uint32_t columns = columns_of(device, shape, rows);
+    const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
+    const uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
+    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, tiles, steps}},
+            int(columns),
+            kHalvesStrips};
+}
+
+// Of floats: invocations that share a row, and what each of them reads at once.
+MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint32_t columns) {
+    const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
+    return {{shader.c_str(), {columns, uint32_t(device.split()), turns}}, int(columns)};
+}
+
+// Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once.
+MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint32_t columns,
+                          int inner) {
+    const unsigned parts = groups(inner, kSumPart);
+    const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), 4u);
+    const uint32_t turns = is_cpu(device) ? 2 : columns > 4 ? 4 : 8;
+    return {{shader.c_str(), {columns, split, turns}}, int(columns)};
+}
+
+}  // namespace
+
+const char* embed_shader(DType table) {
+    return shaders_of(table).embed.c_str();
+}
+
+bool takes_halves(const Device& device, DType weight) {
+    return weight == DType::F16 && device.matrix_shape(weight);
+}
+
+MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int rows, int inner) {
+    const WeightShaders& all = shaders_of(weight);
+    const MatmulShaders& shaders = which == Rows::all ? all.matmul : all.experts;
+    const MatrixShape shape = device.matrix_shape(weight);
+    if (takes_halves(device, weight))
+        return halves_kernel(device, shaders.cooperative, shape, rows);
+    if (shape && rows > kMostColumns)
+        return groups_kernel(device, shaders.cooperative, shape, rows);
+    const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
+    if (device.fetch_lanes() > 0)
+        return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
+    if (!is_quantised(weight)) return floats_kernel(device, shaders.plain, columns);
+    return parts_kernel(device, device.integer_dot() ? shaders.dot : shaders.plain, columns, inner);
+}
+
+}  // namespace aerie::vulkan

@@ -1,0 +1,32 @@
+// Which shader multiplies by a weight, and with which constants: a function of the device, the
+// type, the number of rows and of columns.
+#pragma once
+
+#include "vulkan/device.h"
+#include "vulkan/pipelines.h"
+
+namespace aerie::vulkan {
+
+const char* embed_shader(DType table);
+
+struct MatmulKernel {
+    Kernel kernel;
+    int columns;     // rows of x that a workgroup has
+    int strips = 1;  // of the weight that it has
+};
+enum class Rows { all, of_experts };  // of x, that a weight meets
+
+// `inner`: columns of x. Integer products are exact, so few rows may be multiplied in another way
+// than many. The order of a sum of floats depends on the kernel, which is therefore the same for
+// all numbers of rows.
+MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int rows, int inner);
+
+// Whether x comes in two f16 a number, as lib/halves.glsl has it.
+bool takes_halves(const Device& device, DType weight);
+constexpr int kHalfPanel = 16;  // elements
+// Rows that there is room for then.
+constexpr uint32_t padded_rows(int rows) {
+    return uint32_t(rows + 3) / 4 * 4;
+}
+
+}  // namespace aerie::vulkan

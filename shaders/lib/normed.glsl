@@ -1,0 +1,20 @@
+// A row over its root mean square, times a weight: value(row, i) once begin_row() is done. By a
+// workgroup of 128.
+READS(1, float, x);
+READS(2, float, weight);
+#include "sum_of_squares.glsl"
+
+float scale;
+
+float element(uint i) {
+    return x[at[1] + gl_WorkGroupID.x * p.x_stride + i];
+}
+
+void begin_row() {
+    scale = normal_scale(p.cols, p.inverse_cols, p.epsilon);
+}
+
+float value(uint row, uint i) {
+    precise float y = (x[at[1] + row * p.x_stride + i] * scale) * weight[at[2] + i];
+    return y;
+}

@@ -1,0 +1,103 @@
+#version 450
+// Rows of x times a weight of floats. An invocation has one output row and kColumns rows of x;
+// kSplit invocations share a row's units of eight elements in turn. The order of the sum depends on
+// kSplit and on nothing else.
+//
+// kTurns units are multiplied at a time, while the next ones are read. Their share of x is the same
+// for all output rows: it is read once a workgroup.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "lib/product.glsl"
+
+layout(constant_id = 0) const uint kColumns = 1u;  // 1, 2, 4 or 8
+layout(constant_id = 1) const uint kSplit = 1u;    // up to 8
+layout(constant_id = 2) const uint kTurns = 8u;    // up to 16 / kColumns
+layout(local_size_x = 32, local_size_y_id = 1) in;
+
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+
+// Arrays have a fixed size: Metal knows none that a specialisation constant decides.
+const uint kMostColumns = 8u, kMostSplit = 8u, kMostTurns = 8u, kMostItems = 16u;
+const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // that an invocation ends with
+const uint kUnit = 8u, kUnitQuads = kUnit / kQuadElements;
+
+// A unit of a column. Those of the invocations that are at work side by side begin at different
+// banks.
+const uint kItems = kTurns * kColumns, kPartWords = kItems * kUnit + 4u;
+const uint kMostPartWords = kMostItems * kUnit + 4u;
+const uint kFetches = (kItems * kUnit + 31u) / 32u, kMostFetches = 4u;  // of an invocation
+shared float staged[2u * kMostSplit * kMostPartWords];
+shared float shares[kMostColumns * kMostSplit * 32u];
+
+uint lane, part, strip, units;
+
+// What is read ahead.
+uvec4 quads[kMostTurns * kUnitQuads];
+float elements[kMostFetches];
+
+// Units behind the last one are copies of it, and are not added.
+uint unit_at(uint first, uint turn) {
+    return min(first + turn * kSplit, units - 1u);
+}
+
+void fetch(uint first) {
+    EACH(kFetches, f) {
+        uint i = min(f * 32u + lane, kItems * kUnit - 1u), item = i / kUnit;
+        uint k = unit_at(first, item / kColumns) * kUnit + i % kUnit;
+        float value = uintBitsToFloat(x[column_at(item % kColumns) + min(k, p.inner - 1u)]);
+        elements[f] = k < p.inner ? value : 0.0;
+    }
+    EACH(kTurns, turn) EACH(kUnitQuads, quad) {
+        uint k = unit_at(first, turn) * kUnit + quad * kQuadElements;
+        quads[turn * kUnitQuads + quad] =
+            float_quad(strip + k / kPanelElements * kPanelQuads, lane, k % kPanelElements);
+    }
+}
+
+void put_elements(uint to) {
+    EACH(kFetches, f)
+        if (f * 32u + lane < kItems * kUnit) staged[to + f * 32u + lane] = elements[f];
+}
+
+void main() {
+    if (!begin_columns(kColumns)) return;
+    lane = gl_LocalInvocationID.x;
+    part = gl_LocalInvocationID.y;
+    strip = weight_strip() * p.panels * kPanelQuads;
+    units = (p.inner + kUnit - 1u) / kUnit;
+    precise float sums[kMostColumns];
+    EACH(kColumns, c) sums[c] = 0.0;
+    uint row = weight_row(lane);
+    float held[kMostColumns], more[kMostColumns];
+    EACH(kOwnColumns, own)
+        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    fetch(part);
+    uint from = part * kPartWords;  // of two places in turn
+    for (uint i = 0u; i < units; i += kSplit * kTurns) {
+        put_elements(from);
+        uvec4 own[kMostTurns * kUnitQuads] = quads;
+        barrier();
+        uint first = i + part;
+        fetch(first + kSplit * kTurns);
+        EACH(kTurns, turn) {
+            precise float with[kMostColumns];
+            EACH(kColumns, c) with[c] = sums[c];
+            EACH(kUnit, e) {
+                float w = element(own[turn * kUnitQuads + e / kQuadElements], e % kQuadElements);
+                EACH(kColumns, c)
+                    with[c] = with[c] + w * staged[from + (turn * kColumns + c) * kUnit + e];
+            }
+            EACH(kColumns, c) sums[c] = first + turn * kSplit < units ? with[c] : sums[c];
+        }
+        from = kSplit * kPartWords + 2u * part * kPartWords - from;
+    }
+    EACH(kColumns, c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
+    barrier();
+    EACH(kOwnColumns, own) {
+        uint c = own * kSplit + part;
+        if (c >= kColumns) break;
+        precise float sum = shares[c * kSplit * 32u + lane];
+        for (uint j = 1u; j < kSplit; ++j) sum = sum + shares[(c * kSplit + j) * 32u + lane];
+        write_sum(row, c, sum, held[own], more[own]);
+    }
+}

@@ -1,0 +1,143 @@
+#version 450
+// Rows of x times a weight of f16, by cooperative matrices with weights on their M side. A workgroup
+// has kStrips strips of 32 output rows and kColumns rows of x, which are in two f16 a number
+// (lib/halves.glsl). Weights go from memory into matrices; x is the same for all of them, and is
+// shared. Both are read a stage of kSteps panels ahead.
+//
+// The sums stay in matrices over all of k. Their order depends on the shape of the matrices and on
+// nothing else.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#define X_WORDS uvec4
+#include "lib/product.glsl"
+#include "lib/halves.glsl"
+
+layout(constant_id = 0) const uint kColumns = 16u;  // 8, 16, 32 or 64, a multiple of kN
+layout(constant_id = 1) const uint kM = 16u;        // of a matrix: output rows, a divisor of 32
+layout(constant_id = 2) const uint kN = 16u;        // rows of x
+layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
+layout(constant_id = 4) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
+layout(constant_id = 5) const uint kSteps = 4u;     // panels of a stage: 1, 2 or 4
+layout(local_size_x = 128) in;
+
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+
+const uint kInvocations = 128u, kStrips = 2u, kRowTiles = kStrips * kStripRows / kM;
+const uint kColumnTiles = kColumns / kN, kPieces = kHalfPanel / kK;
+const uint kRound = 16u;  // panels: whole ones are multiplied, whatever kColumns is
+// A column's part of a panel; rows begin at different banks.
+const uint kItems = kSteps * 2u * kColumns, kItemQuads = kRowQuads + 1u;
+const uint kQuads = kItems * kRowQuads, kFetches = (kQuads + kInvocations - 1u) / kInvocations;
+const uint kStageQuads = kItems * kItemQuads;
+const uint kSumQuads = kStrips * kStripRows * kColumns / 4u;
+shared uvec4 staged[2u * kStageQuads > kSumQuads ? 2u * kStageQuads : kSumQuads];  // then the sums
+
+#define WeightTile coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
+#define ColumnTile coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
+#define SumTile coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+
+// What is read ahead, in two places in turn: Mesa 25.0 takes a matrix that is copied and loaded anew
+// for the new one in both.
+const uint kWeights = kSteps * kPieces * kOwnTiles;
+WeightTile weights[2u * kWeights];
+SumTile sums[kOwnTiles * kColumnTiles];
+uvec4 quads[4];
+
+uint thread, x_at;
+uint tile_at[kRowTiles];  // where the weights of this subgroup's tiles begin
+
+uint first_strip() {
+    return gl_WorkGroupID.y * kStrips;
+}
+
+uint row_tile(uint i) {
+    return gl_SubgroupID + i * gl_NumSubgroups;
+}
+
+// Behind the last panel are copies of its weights, and zeros of x.
+void fetch(uint place, uint first) {
+    EACH(kFetches, f) {
+        uint item = min(f * kInvocations + thread, kQuads - 1u) / kRowQuads, part = item / kColumns;
+        uint panel = first + part / 2u, held = min(panel, p.panels - 1u);
+        uvec4 quad = x[x_at + half_place(held, part % 2u, column_row(item % kColumns), p.x_stride) +
+                       thread % kRowQuads];
+        quads[f] = panel < p.panels ? quad : uvec4(0u);
+    }
+    EACH(kSteps, step) EACH(kPieces, piece) EACH(kOwnTiles, i)
+        coopMatLoad(weights[place * kWeights + (step * kPieces + piece) * kOwnTiles + i], weight,
+                    tile_at[i] + min(first + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
+                    gl_CooperativeMatrixLayoutRowMajor);
+}
+
+void put_quads(uint to) {
+    EACH(kFetches, f) {
+        uint i = f * kInvocations + thread;
+        if (i < kQuads) staged[to + i / kRowQuads * kItemQuads + i % kRowQuads] = quads[f];
+    }
+}
+
+// A stage of every sum: the low parts of x, then the high ones.
+void multiply(uint place) {
+    EACH(kSteps, step) EACH(kPieces, piece) EACH(kColumnTiles, n) {
+        uint from = place * kStageQuads + (step * 2u * kColumns + n * kN) * kItemQuads + piece;
+        ColumnTile high, low;
+        coopMatLoad(high, staged, from, kItemQuads, gl_CooperativeMatrixLayoutColumnMajor);
+        coopMatLoad(low, staged, from + kColumns * kItemQuads, kItemQuads,
+                    gl_CooperativeMatrixLayoutColumnMajor);
+        EACH(kOwnTiles, i) {
+            uint tile = n * kOwnTiles + i;
+            uint w = place * kWeights + (step * kPieces + piece) * kOwnTiles + i;
+            sums[tile] = coopMatMulAdd(weights[w], low, sums[tile]);
+            sums[tile] = coopMatMulAdd(weights[w], high, sums[tile]);
+        }
+    }
+}
+
+void write_sums() {
+    const uint row_quads = kStrips * kStripRows / 4u;
+    for (uint i = thread; i < kColumns * row_quads; i += kInvocations) {
+        uint c = i / row_quads, row = first_strip() * kStripRows + i % row_quads * 4u;
+        if (!has_column(c)) continue;
+        uint x_row = column_row(c), peak = x[at[1] / 4u + x_row / 4u][x_row % 4u];
+        vec4 held, more;
+        ask_for(held, more, row, c);
+        EACH(4u, j) {
+            precise float sum = uintBitsToFloat(staged[i][j]) * uintBitsToFloat(unscale_word(peak));
+            write_sum(row + j, c, sum, held[j], more[j]);
+        }
+    }
+}
+
+void main() {
+    if (!begin_columns(kColumns)) return;
+    thread = gl_LocalInvocationID.x;
+    x_at = at[1] / 4u + p.x_stride / 4u;
+    EACH(kOwnTiles, i) {
+        uint m = min(row_tile(i), kRowTiles - 1u) * kM;
+        uint strip = min(first_strip() + m / kStripRows, (p.rows - 1u) / kStripRows);
+        tile_at[i] = weight_strip(strip) * p.panels * kPanelQuads + m % kStripRows * kGroupQuads;
+    }
+    EACH(kOwnTiles * kColumnTiles, i) sums[i] = SumTile(0.0);
+    fetch(0u, 0u);
+    uint padded = (p.panels + kRound - 1u) / kRound * kRound;
+    for (uint first = 0u; first < padded; first += 2u * kSteps)
+        EACH(2u, place) {
+            put_quads(place * kStageQuads);
+            barrier();
+            fetch(1u - place, first + (place + 1u) * kSteps);
+            multiply(place);
+        }
+    barrier();
+    EACH(kOwnTiles, i)
+        if (row_tile(i) < kRowTiles)
+            EACH(kColumnTiles, n)
+                coopMatStore(sums[n * kOwnTiles + i], staged,
+                             (n * kN * kStrips * kStripRows + row_tile(i) * kM) / 4u,
+                             kStrips * kStripRows / 4u, gl_CooperativeMatrixLayoutColumnMajor);
+    barrier();
+    write_sums();
+}

@@ -1,0 +1,134 @@
+#version 450
+// Rows of x times a quantised weight. An invocation has one output row, kColumns rows of x, and
+// every kSplit-th part of the sum (core/quant.h): it adds the groups of a part in their order, and
+// one invocation adds the parts in theirs. So the bits depend on neither.
+//
+// kTurns groups are multiplied at a time, while the next ones are read. Their share of x is the
+// same for all output rows: it is read once a workgroup.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#define X_WORDS uvec2
+#include "lib/product.glsl"
+#include "lib/dot.glsl"
+
+layout(constant_id = 0) const uint kColumns = 1u;  // 1, 2, 4 or 8
+layout(constant_id = 1) const uint kSplit = 1u;    // 1, 2 or 4
+layout(constant_id = 2) const uint kTurns = 8u;    // 1, 2, 4 or 8, and at most 32 / kColumns
+layout(local_size_x = 32, local_size_y_id = 1) in;
+
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+
+// Arrays have a fixed size: Metal knows none that a specialisation constant decides.
+const uint kMostColumns = 8u, kMostSplit = 4u, kMostTurns = 8u, kMostItems = 32u;
+const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // that an invocation ends with
+
+// A group of a column: its scale and sums, then quads of steps at whole 16 bytes. Those of the
+// invocations that are at work side by side begin at different banks.
+const uint kPairs = kGroupX / 2u, kItemPairs = 6u, kItems = kTurns * kColumns;
+const uint kPartPairs = kItems * kItemPairs + 2u, kMostPartPairs = kMostItems * kItemPairs + 2u;
+const uint kFetches = (kItems * kPairs + 31u) / 32u, kMostFetches = 5u;  // of an invocation
+shared uvec2 staged[2u * kMostSplit * kMostPartPairs];
+shared float part_sums[kMostColumns * kMostSplit * 32u];
+
+uint lane, part, strip, groups;
+
+// What is read ahead. Groups of a panel share their scales.
+const uint kScales = kPanelGroups > 1u ? 1u : kTurns;
+Codes codes[kMostTurns * kGroupQuads];
+PanelScales scales[kMostTurns];
+uvec2 pairs[kMostFetches];
+uint pair_at[kMostFetches], pair_turn[kMostFetches];  // where in x they lie, but for the group
+
+// Groups behind the last one are copies of it, and are not added.
+uint group_at(uint first, uint turn) {
+    return min(first + turn, groups - 1u);
+}
+
+void place_pairs() {
+    EACH(kFetches, f) {
+        uint i = min(f * 32u + lane, kItems * kPairs - 1u), item = i / kPairs;
+        pair_turn[f] = item / kColumns;
+        pair_at[f] = column_at(item % kColumns) / 2u + i % kPairs;
+    }
+}
+
+void fetch(uint first) {
+    EACH(kFetches, f) pairs[f] = x[pair_at[f] + group_at(first, pair_turn[f]) * kPairs];
+    EACH(kScales, turn) scales[turn] = panel_scales(panel_of(strip, group_at(first, turn)), lane);
+    EACH(kTurns, turn) {
+        uint group = group_at(first, turn), panel = panel_of(strip, group);
+        EACH(kGroupQuads, quad)
+            codes[turn * kGroupQuads + quad] =
+                codes_of(panel, group % kPanelGroups * kGroupQuads + quad, lane);
+    }
+}
+
+void put_pairs(uint to) {
+    EACH(kFetches, f) {
+        uint i = f * 32u + lane, pair = i % kPairs;
+        if (i < kItems * kPairs)
+            staged[to + i / kPairs * kItemPairs + pair + min(pair, 1u)] = pairs[f];
+    }
+}
+
+void main() {
+    if (!begin_columns(kColumns)) return;
+    lane = gl_LocalInvocationID.x;
+    part = gl_LocalInvocationID.y;
+    strip = weight_strip() * p.panels * kPanelQuads;
+    groups = p.panels * kPanelGroups;
+    place_pairs();
+    uint row = weight_row(lane);
+    precise float totals[kMostColumns];
+    float held[kMostColumns], more[kMostColumns];
+    EACH(kOwnColumns, own) {
+        totals[own] = 0.0;
+        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    }
+    const uint round_groups = kSplit * kSumGroups;
+    fetch(part * kSumGroups);
+    uint from = part * kPartPairs;  // of two places in turn
+    for (uint round = 0u; round < groups; round += round_groups) {
+        uint begin = round + part * kSumGroups, count = min(kSumGroups, groups - round);
+        precise float sums[kMostColumns];
+        EACH(kColumns, c) sums[c] = 0.0;
+        for (uint done = 0u; done < count; done += kTurns) {
+            put_pairs(from);
+            Codes own_codes[kMostTurns * kGroupQuads] = codes;
+            PanelScales own_scales[kMostTurns] = scales;
+            barrier();
+            uint first = begin + done;
+            fetch(done + kTurns < count ? first + kTurns : begin + round_groups);
+            EACH(kTurns, turn) {
+                ivec2 dots[kMostColumns];
+                EACH(kColumns, c) dots[c] = ivec2(0);
+                EACH(kGroupQuads * kQuadSteps, i) {
+                    uint bytes = bytes_of(own_codes[turn * kGroupQuads + i / kQuadSteps], i % kQuadSteps);
+                    EACH(kColumns, c)
+                        dots[c][kInHalves ? i / 4u : 0u] += dot_bytes(
+                            bytes, staged[from + (turn * kColumns + c) * kItemPairs + 2u + i / 2u][i % 2u]);
+                }
+                PanelScales of_panel = own_scales[min(turn, kScales - 1u)];
+                ivec2 whole = whole_scales(of_panel, group_at(first, turn) % kPanelGroups);
+                vec2 steps = steps_of(of_panel, lane);
+                EACH(kColumns, c) {
+                    uvec2 of_x = staged[from + (turn * kColumns + c) * kItemPairs];
+                    precise float more = sums[c] + term_of(steps, whole, dots[c], of_x.x, of_x.y);
+                    sums[c] = first + turn < groups ? more : sums[c];
+                }
+            }
+            from = kSplit * kPartPairs + 2u * part * kPartPairs - from;
+        }
+        EACH(kColumns, c) part_sums[(c * kSplit + part) * 32u + lane] = sums[c];
+        barrier();
+        uint parts = min(kSplit, (groups - round + kSumGroups - 1u) / kSumGroups);
+        for (uint j = 0u; j < parts; ++j)
+            EACH(kOwnColumns, own) {
+                uint c = min(own * kSplit + part, kColumns - 1u);
+                totals[own] = totals[own] + part_sums[(c * kSplit + j) * 32u + lane];
+            }
+    }
+    EACH(kOwnColumns, own)
+        if (own * kSplit + part < kColumns)
+            write_sum(row, own * kSplit + part, totals[own], held[own], more[own]);
+}

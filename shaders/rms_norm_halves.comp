@@ -1,0 +1,16 @@
+#version 450
+// As rms_norm.comp, in two f16 a number for matmul_halves.comp.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "lib/io.glsl"
+#include "lib/arithmetic.glsl"
+
+layout(local_size_x = 128) in;
+PARAMS(NormParams);
+#include "lib/put_halves.glsl"
+#include "lib/normed.glsl"
+
+void main() {
+    begin_row();
+    put_halves(gl_WorkGroupID.x, p.cols, p.units);
+}

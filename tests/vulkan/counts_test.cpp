@@ -1,0 +1,146 @@
+// What a cycle asks of a device with memory of its own: submissions, waits and copies. They are
+// what the host costs there, and a driver that runs on the CPU shows nothing of it in its times.
+#include <gtest/gtest.h>
+
+#include "engine/bundled.h"
+#include "vulkan/device.h"
+#include "vulkan/vulkan_backend.h"
+
+namespace aerie::test {
+namespace {
+
+// What is not in CommandCounts, of all devices.
+struct Calls {
+    long waits = 0, copies = 0, regions = 0;
+} calls;
+PFN_vkResetFences real_reset;
+PFN_vkCmdCopyBuffer real_copy;
+
+void count_calls(VolkDeviceTable& vk) {
+    real_reset = vk.vkResetFences;
+    real_copy = vk.vkCmdCopyBuffer;
+    vk.vkResetFences = [](VkDevice device, uint32_t count, const VkFence* fences) {
+        ++calls.waits;
+        return real_reset(device, count, fences);
+    };
+    vk.vkCmdCopyBuffer = [](VkCommandBuffer list, VkBuffer from, VkBuffer to, uint32_t count,
+                            const VkBufferCopy* regions) {
+        ++calls.copies;
+        calls.regions += count;
+        real_copy(list, from, to, count, regions);
+    };
+}
+
+std::unique_ptr<Backend> open_staged() {
+    vulkan::DeviceChoices choices;
+    choices.allow_unified = false;
+    choices.submission_work = 1e15;  // no submission is cut for taking long
+    choices.patch = count_calls;
+    return open_vulkan("vulkan:0", choices);
+}
+
+struct Counts {
+    long submissions = 0, waits = 0, copies = 0, regions = 0, dispatches = 0;
+};
+
+class CycleCounts : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        model_.emplace(bundled_options(DType::Q8_0), open_staged());
+    }
+
+    template <class Work>
+    Counts counts_of(const Work& work) {
+        const auto now = [&] {
+            const CommandCounts device = model_->backend().command_counts();
+            return Counts{device.submissions, calls.waits, calls.copies, calls.regions,
+                          device.dispatches};
+        };
+        const Counts before = now();
+        work();
+        const Counts after = now();
+        return {after.submissions - before.submissions, after.waits - before.waits,
+                after.copies - before.copies, after.regions - before.regions,
+                after.dispatches - before.dispatches};
+    }
+
+    // Each cycle of a short text.
+    template <class See>
+    void for_cycles(const DraftOptions& draft, const Sampling& sampling, const See& see) {
+        auto drafting = model_->drafting(draft);
+        Session& session = *drafting.session;
+        AnswerOptions answer;
+        answer.sampling = sampling;
+        session.begin(answer);
+        session.prefill(model_->encode("Once upon a time"));
+        for (int cycle = 0; cycle < 12; ++cycle)
+            see(cycle, counts_of([&] {
+                    const TokenTree tree = session.propose();
+                    session.commit(tree, accept(tree, session.verify(tree)));
+                }));
+    }
+
+    std::optional<Bundled> model_;
+};
+
+const Sampling kSamplings[] = {{}, {.filters = {.temperature = 0.8f}, .penalties = {}, .seed = 3}};
+
+TEST_F(CycleCounts, OfAPlainToken) {
+    for (const Sampling& sampling : kSamplings)
+        for_cycles(draft_options("none"), sampling, [&](int cycle, const Counts& counts) {
+            EXPECT_EQ(counts.submissions, 1) << cycle;
+            EXPECT_EQ(counts.waits, 1) << cycle;
+            EXPECT_EQ(counts.copies, 1) << cycle;
+        });
+}
+
+TEST_F(CycleCounts, OfATree) {
+    for (const Sampling& sampling : kSamplings)
+        for_cycles(draft_options("eagle2"), sampling, [&](int cycle, const Counts& counts) {
+            EXPECT_LE(counts.submissions, 2) << cycle;
+            EXPECT_LE(counts.waits, 2) << cycle;
+            EXPECT_EQ(counts.copies, 2) << cycle;
+            EXPECT_EQ(counts.regions, 2) << cycle;
+        });
+}
+
+TEST_F(CycleCounts, OfATreeThatTheHostDecides) {
+    int levels = 0, most = 0;
+    DraftOptions draft = draft_options("eagle2");
+    draft.tree.reset();
+    draft.on_level = [&](auto...) { ++levels; };
+    for (const Sampling& sampling : kSamplings)
+        for_cycles(draft, sampling, [&](int cycle, const Counts& counts) {
+            EXPECT_LE(counts.submissions, levels + 1) << cycle;
+            EXPECT_LE(counts.waits, levels + 1) << cycle;
+            EXPECT_LE(counts.regions, levels + 1) << cycle;
+            most = std::max(most, levels);
+            levels = 0;
+        });
+    EXPECT_GT(most, 1);
+}
+
+// The whole of a matrix is one region, a part of its columns one a row; either is one copy.
+TEST_F(CycleCounts, OfARead) {
+    Backend& be = model_->backend();
+    const Buffer memory = be.allocate(40 * 64 * 4);
+    const Tensor whole = dense(memory.get(), DType::F32, 40, 64);
+    std::vector<float> values(40 * 64), got(values.size());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = float(i);
+    be.write(whole, values.data());
+    const Counts all = counts_of([&] { be.read(whole, got.data()); });
+    EXPECT_EQ(got, values);
+    EXPECT_EQ(all.copies, 1);
+    EXPECT_EQ(all.regions, 1);
+    const Tensor part = whole.col_range(8, 16);
+    const Counts some = counts_of([&] { be.read(part, got.data()); });
+    EXPECT_EQ(some.copies, 1);
+    EXPECT_EQ(some.regions, 40);
+    for (int r = 0; r < 40; ++r)
+        for (int c = 0; c < 16; ++c)
+            EXPECT_EQ(got[size_t(r * 16 + c)], values[size_t(r * 64 + 8 + c)]) << r << ", " << c;
+}
+
+}  // namespace
+}  // namespace aerie::test
