@@ -1,250 +1,294 @@
 """What a token and a cycle take on GPUs that are not here, from the code that a compiler made for them.
 
-  for t in q4_0 q8_0 f16; do kernel_code_test.py PROGRAM DRIVER --families navi31 --json $t.json llama-2-7b 1 $t; done
-  model_gpu.py --join NAME FIGURES.json q4_0.json q8_0.json f16.json
-  model_gpu.py FIGURES.json... [--check] [--parts] [--devices NAME,...]
+  model_gpu.py FIGURES.json... [--parts] [--devices NAME,...]
+  model_gpu.py --code PROGRAM DRIVER [--keep FIGURES.json]
 
-FIGURES are of a layer of Llama-2-7B: each kernel's loops (loads, trips to memory, to shared memory, barriers,
-instructions), registers and shared memory, and the dispatches of a pass. All are of AMD's compiler for RDNA 3, for
-want of the others'. How often a loop turns follows from what it must read. A dispatch takes the longest of
+FIGURES are of a layer of Llama-2-7B: each kernel's loops (loads, trips to memory and what stands between a load and
+the wait for it, trips to shared memory, barriers, matrices, instructions), registers and shared memory, and the
+dispatches of a pass. All are of AMD's compiler for RDNA 3, for want of the others'. --code makes them anew: PROGRAM is
+kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's (tests/vulkan/kernel_code_test.py).
 
-  memory    what it must read, at kShare of the device's peak
-  cache     what all its lanes load, at the rate of the second cache
-  issue     its instructions, at one a unit and clock for each of its issue ports
-  latency   rounds of workgroups that fit at once, times the waits of one: Little's law
-
-and a start and a barrier. Nothing is fitted to a kernel; the constants of devices are vendors' or measured by others
-as named beside them, and stand since the first commit of this file. --check compares what c849204 gives with the
-predictions that a reader of its machine code made then (REVIEW)."""
+A dispatch has two times. The waits of a workgroup, one after the other: instructions of a lone subgroup, trips to
+memory as far as no work stands between load and wait, trips to shared memory, barriers; times the rounds that it takes
+until all workgroups have been resident. And the busiest of memory, second cache, instruction slots and matrix units.
+It takes the root of the sum of their squares, since neither hides all of the other, and a gap if it waits for the one
+before. The constants below are the same for all kernels and all weights, and those before and after a change; which
+of an earlier reader's figures of c849204 they give is said by tests/vulkan/model_gpu_test.py."""
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
 from pathlib import Path
 
-# Llama-2-7B.
-HIDDEN, INTERMEDIATE, HEADS, HEAD_DIM, LAYERS, VOCAB = 4096, 11008, 32, 128, 32, 32000
-BLOCK_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "f16": 2}  # of an element
-LOADS_OF_BLOCK = {"q4_0": (2, 32), "q8_0": (3, 32), "f16": (1, 8)}  # loads of a lane, elements they give
-CONTEXT = 100  # positions
-K_SHARE = 0.90  # of the peak that a streaming kernel gets: copies by vendors' own tools
-NESTED = 8  # turns of a loop inside another that loads nothing: invocations that share a row
+import model_gpu_kernels as kernels_of
+from model_gpu_kernels import HIDDEN, LAST, LAYERS, OF_HEAD, OF_LAYER, WEIGHT, Pass
 
 
+@dataclasses.dataclass
 class Device:
-    """units: SMs, WGPs, Xe cores. Registers are words of a unit. Latencies in ns, loaded; rates in GB/s; ports:
-    instructions for 64 lanes that a unit issues a clock."""
+    units: int  # SMs, WGPs, Xe cores
+    ghz: float
+    lanes: int  # of a subgroup
+    threads: int  # of a unit, as are registers and shared memory
+    registers: int  # words; 0: what AMD's compiler takes says nothing of this device's
+    shared: int  # bytes
+    peak: float  # of memory, GB/s, and the share of it that a kernel gets
+    share: float
+    cache: float  # the second cache, GB/s
+    far: float  # ns of a trip to memory, to the second cache, to the first one, to shared memory, of a barrier
+    near: float
+    first: float
+    local: float
+    barrier: float
+    pace: float  # clocks of an instruction of a lone subgroup
+    ports: float  # instructions for 64 lanes that a unit starts a clock
+    half_matrix: float  # clocks of a unit for 16 x 16 x 16, f16 and int8
+    int_matrix: float
+    gap: float  # ns between a dispatch and the one that waits for it
+    predicates: bool  # its compiler asks for guarded loads together, and does not wait for those of the next turn
 
-    def __init__(self, units, ghz, threads, registers, shared, memory, cache, far, near, local, barrier, start, ports):
-        self.units, self.ghz, self.threads, self.registers, self.shared = units, ghz, threads, registers, shared
-        self.memory, self.cache, self.far, self.near, self.local = memory, cache, far, near, local
-        self.barrier, self.start, self.ports = barrier, start, ports
 
-
-# Units, clocks, registers, shared memory and peaks: vendors' white papers. Latencies and rates of caches: pointer
-# chases published by Chips and Cheese (4090, 7900 XTX, A770, B580, 780M), times 1.5 under load. A start with its
-# barrier: what REVIEW's source gives 290 of them, 0.6 ms on NVIDIA and 1.0 on AMD; for Intel a guess.
+# Units, clocks, threads, registers, shared memory, peaks, matrix rates: vendors' white papers. RTX 4090: share, cache,
+# near and first, matrices are those that the CUDA code's reading of the same day reckoned with (955 GB/s, 5000 GB/s,
+# 280 and 40 clocks). Gaps: that reading's 0.6 ms (NVIDIA) and 1.0 ms (AMD) for 290 barriers. Its "~0.2 us" of a trip to
+# AMD's second cache is near's measure. Far, first, local, barrier, pace: within what pointer chases published by Chips
+# and Cheese give unloaded and twice of it, and there so that most of the reading's figures of c849204 come out; AMD's
+# two have one pace, barrier and local. A770: its driver has neither matrices (a product by instructions is int_matrix)
+# nor fast starts. B580: the A770's, with matrices and the halved start that its driver is known for; a guess.
 DEVICES = {
-    "RTX 4090": Device(128, 2.5, 1536, 65536, 100 << 10, 1008, 5000, 550, 280, 12, 30, 2000, 2),
-    "RX 7900 XTX": Device(48, 2.4, 4096, 196608, 128 << 10, 960, 3500, 600, 300, 30, 40, 3500, 4),
-    "Arc A770": Device(32, 2.1, 2048, 131072, 128 << 10, 560, 1500, 900, 400, 50, 100, 5000, 4),
-    "Arc B580": Device(20, 2.7, 2048, 131072, 128 << 10, 456, 1500, 700, 300, 40, 60, 5000, 4),
-    "Ryzen 780M": Device(6, 2.7, 4096, 131072, 128 << 10, 90, 700, 700, 250, 30, 40, 3500, 4),
-}
-
-# Milliseconds of a token, and T(8), T(16), T(60) by it, as section 2.2 of the reading of c849204 predicted; where that
-# gave a range, its middle.
-REVIEW = {
-    ("RTX 4090", "q4_0"): (7, 1.2, 1.5, 2.1), ("RTX 4090", "q8_0"): (10.5, 1.1, 1.4, 1.6),
-    ("RTX 4090", "f16"): (18.5, 1.05, 1.3, 1.8), ("RX 7900 XTX", "q4_0"): (9.5, 1.3, 1.9, 2.9),
-    ("RX 7900 XTX", "q8_0"): (13, 1.2, 1.7, 2.6), ("RX 7900 XTX", "f16"): (60, 1.0, 1.2, 3),
-    ("Arc A770", "q4_0"): (30, 1.5, 4.5, 10), ("Arc A770", "q8_0"): (35, 1.5, 4.5, 10),
-    ("Ryzen 780M", "q4_0"): (60, 1.3, 1.7, 3.3), ("Ryzen 780M", "q8_0"): (100, 1.2, 1.6, 3),
-    ("Ryzen 780M", "f16"): (270, 1, 1.2, 3),
+    "RTX 4090": Device(128, 2.5, 32, 1536, 0, 99 << 10, 1008, 0.947, 5000, 700, 112, 16, 10, 20, 1.5, 2, 16, 4, 2070,
+                       True),
+    "RX 7900 XTX": Device(48, 2.4, 64, 4096, 196608, 128 << 10, 960, 0.85, 3500, 700, 160, 105, 15, 30, 2.5, 4, 8, 8,
+                          3450, False),
+    "Arc A770": Device(32, 2.1, 8, 1024, 0, 128 << 10, 560, 0.70, 1500, 1100, 400, 200, 55, 120, 4.5, 2, 125, 125, 11000,
+                       False),
+    "Arc B580": Device(20, 2.7, 16, 1024, 0, 128 << 10, 456, 0.85, 1500, 800, 250, 150, 40, 80, 4, 2, 8, 8, 5000, False),
+    "Ryzen 780M": Device(6, 2.7, 64, 4096, 196608, 128 << 10, 90, 0.80, 700, 450, 80, 35, 15, 30, 2.5, 4, 8, 8, 3450,
+                         False),
 }
 ROWS = (1, 8, 16, 60)
+# The host's part of a cycle in us, as the reading of c849204 has them: a submission, a wait that polls, a command that
+# is recorded anew, the tree. How many a cycle of EAGLE-2 has on a device with memory of its own: counts_test.
+HOST = {"submission": (20, 2), "wait": (10, 2), "copy": (2, 2), "recorded": (3, 15), "tree": (15, 1)}
 
 
-def needs_of(name, grid, rows, weight, inner):
-    """What a workgroup reads in its loops, by binding, all loops together; and the bytes that the dispatch must get from
-    memory."""
-    shader = name.split()[0]
-    if "matmul" in shader:
-        blocks = inner / LOADS_OF_BLOCK[weight][1] * 32
-        strip = inner * 32 * BLOCK_BYTES[weight]
-        return {2: ("blocks", blocks)}, grid[0] * strip
-    if shader == "rms_norm":
-        return {1: ("bytes", 2 * HIDDEN * 4)}, 0  # to sum and to scale
-    if shader == "attention":
-        chunks = math.ceil(CONTEXT / 64)
-        share = max(1, chunks / max(1, grid[2]))
-        each = share * 64 * HEAD_DIM * 2
-        return {4: ("bytes", each), 5: ("bytes", each)}, 2 * HEADS * CONTEXT * HEAD_DIM * 2
-    return {}, 0
+class Dispatch:
+    """One, with its times in ns: `busy` of each resource, `waits`."""
 
+    def __init__(self, device, name, kernel, grid, work, shape=(HIDDEN, 0), adds=False):
+        self.device, self.name, self.kernel, self.work = device, name, kernel, work
+        self.inner, self.adds = shape[0], adds
+        self.matmul = kernels_of.is_matmul(name)
+        columns = kernels_of.parts_of(name)[1][0] if self.matmul else 1
+        rows = min(work.rows, columns * min(grid[:2])) if self.matmul else work.rows
+        self.columns, self.own_rows = columns, min(rows, columns)
+        blocks = kernels_of.ceil_div(rows, columns) if self.matmul else 1
+        groups, items = kernels_of.working_groups(name, grid, work)
+        must, cached = kernels_of.bytes_of(name, kernel, shape, blocks, groups, items, work)
+        self.strip_bytes = must * blocks / groups
+        slots = self.waits = loaded = 0
+        parts = [(kernel["straight"], 1, 1, 1)]
+        parts += [(loop, turns, share, items) for loop, (turns, share) in
+                  zip(kernel["loops"], self.turns(device.lanes), strict=True)]
+        # Subgroups share matrices, however many they are: these are of AMD's.
+        matrices = sum(turns * items * loop["matrices"] for loop, (turns, _) in zip(kernel["loops"], self.turns(64)))
+        for part, turns, share, times in parts:
+            rounds = max(1, groups * share / self.resident())
+            self.waits += rounds * turns * times * self.turn(part, turns)
+            slots += turns * times * share * part["instructions"]
+            loaded += turns * times * share * sum(part["load_bytes"].values())
+        if not must:  # row ops: an element of 16 bytes' share is another's
+            cached = groups * loaded * kernel["invocations"] / 4
+        idle = max(1, device.units / groups)
+        each = idle * groups / device.units / device.ghz
+        matrix = device.half_matrix if work.weight == "f16" else device.int_matrix
+        self.busy = {
+            "memory": must / device.peak / device.share,
+            "cache": cached / device.cache,
+            "slots": each * math.ceil(kernel["invocations"] / 64) * slots / device.ports,
+            "matrices": each * kernel["invocations"] / 64 * matrices * matrix,
+        }
+        self.ns = math.hypot(self.waits, max(self.busy.values()))
+        self.bound = max({**self.busy, "waits": self.waits}.items(), key=lambda item: item[1])[0]
 
-def turns_of(loop, kernel, needs, weight):
-    """How often a workgroup goes round, where what it reads there tells."""
-    turns = 0
-    for binding, (kind, amount) in needs.items():
-        loads = loop["loads_of"].get(str(binding), 0)
-        if not loads:
-            continue
-        if kind == "blocks":
-            each = loads / LOADS_OF_BLOCK[weight][0] * kernel["invocations"]
-        else:
-            each = loop["load_bytes"][str(binding)] * kernel["invocations"]
-        sharing = sum(str(binding) in other["loads_of"] for other in kernel["loops"])  # one of them, or each a part
-        turns = max(turns, math.ceil(amount / each / sharing))
-    return turns
+    def turns(self, lanes):
+        return kernels_of.turns_of(self.name, self.kernel, self.inner, self.work, lanes)
 
+    def resident(self):
+        d, k = self.device, self.kernel
+        fits = min(32, d.threads // k["invocations"], d.shared // max(1, k["shared"]))
+        if d.registers:
+            fits = min(fits, d.registers // max(1, k["registers"] * k["invocations"]))
+        return max(1, fits) * d.units
 
-class Work:
-    """Of one workgroup: waits in ns and instructions of a wave."""
+    def trips(self, part):
+        """Of a turn: how many there are, and how many of them go to memory."""
+        count, loads_of = part["trips"], part["loads_of"]
+        straight = part is self.kernel["straight"]
+        if self.matmul and (straight or WEIGHT not in loads_of):  # a bias is there for none, what is added to for some
+            loads_of = {b: n for b, n in loads_of.items() if b in "12" or (b == "0" and self.adds)}
+            count = math.ceil(count * sum(loads_of.values()) / max(1, part["loads"]))
+        if self.device.predicates:
+            count = min(count, len(loads_of))
+        return count, self.matmul and not straight and WEIGHT in loads_of
 
-    def __init__(self, device):
-        self.device, self.wait, self.instructions, self.loaded = device, 0, 0, 0
-
-    def add(self, part, turns, far, invocations):
+    def cached_ns(self):
+        """Of a trip to what others have read: columns that are copies of one are in the first cache."""
         d = self.device
-        first = min(1, part["trips"]) if far else 0
-        trip = first * d.far + (part["trips"] - first) * d.near + part["shared_trips"] * d.local
-        self.wait += turns * (trip + part["barriers"] * d.barrier)
-        self.instructions += turns * part["instructions"]
-        self.loaded += turns * sum(part["load_bytes"].values()) * invocations
+        if not (self.matmul and kernels_of.prepares_x(self.name, self.kernel)):
+            return d.near
+        own = self.own_rows / self.columns
+        return d.near * own + d.first * (1 - own)
+
+    def turn(self, part, turns):
+        """ns of a turn of a workgroup that is alone."""
+        d = self.device
+        pace = d.pace / d.ghz
+        ns = part["instructions"] * pace + part["shared_trips"] * d.local + part["barriers"] * d.barrier
+        work_ns = ns
+        count, from_memory = self.trips(part)
+        # As many as what must be read takes; the others find lines that came with it.
+        far = math.ceil(self.strip_bytes / turns / (self.kernel["invocations"] * 16) - 0.25) if from_memory else 0
+        far = min(count, max(far, int(from_memory)))
+        for i in range(count):
+            instructions, shared, barriers, _ = part["ahead"][i] if i < len(part["ahead"]) else (0, 0, 0, [])
+            hidden = instructions * pace + shared * d.local + barriers * d.barrier
+            if d.predicates and i < far and "cooperative" in self.name:
+                hidden = work_ns
+            ns += max(0, (d.far if i < far else self.cached_ns()) - hidden)
+        return ns
 
 
-def dispatch_ns(device, name, kernel, grid, rows, weight, inner):
-    groups = grid[0] * grid[1] * grid[2]
-    if name.startswith("attention "):
-        groups = min(groups, grid[0] * grid[1] * math.ceil(CONTEXT / 64))  # the others find nothing to do
-    needs, must = needs_of(name, grid, rows, weight, inner)
-    work, around = Work(device), []
-    work.add(kernel["straight"], 1, False, kernel["invocations"])
-    for loop in kernel["loops"]:
-        around = around[:loop["depth"]]
-        turns = turns_of(loop, kernel, needs, weight)
-        outer = around[-1] if around else 1
-        if not turns:
-            turns = outer * (NESTED if around and not loop["loads"] and loop["shared_loads"] else 1)
-        around.append(turns)
-        far = any(str(b) in loop["loads_of"] for b in needs) and must > 0
-        work.add(loop, turns, far, kernel["invocations"])
-    waves = math.ceil(kernel["invocations"] / 64)
-    fits = min(device.threads // kernel["invocations"],
-               device.registers // max(1, kernel["registers"] * kernel["invocations"]),
-               device.shared // max(1, kernel["shared"]))
-    at_once = max(1, fits) * device.units
-    issue = work.instructions / device.ghz
-    latency = (work.wait + issue) * max(1, groups / at_once)
-    times = {
-        "memory": must / (device.memory * K_SHARE),
-        "cache": groups * work.loaded / 64 / device.cache if "matmul" not in name else must * max(1, grid[1]) / device.cache,
-        "issue": groups * waves * issue / (min(groups, device.units) * device.ports),
-        "latency": latency,
-    }
-    return max(times.values()), max(times, key=times.get)
-
-
-def layer_and_rest(commands):
-    """The dispatches of the only layer, and the others: a layer goes from the first norm to the last one."""
-    norms = [i for i, c in enumerate(commands) if c[0].startswith("rms_norm")]
-    return commands[norms[0]:norms[-1]], commands[:norms[0]] + commands[norms[-1]:]
-
-
-def commands_ns(device, kernels, commands, weight, rows, parts, times):
-    """Once; `times` is for the parts."""
-    total, before = 0, ""
-    for place, (name, x, y, z, waits) in enumerate(commands):
-        inner = HIDDEN
-        if "matmul" in name:
-            rest = any("matmul" in c[0] for c in commands[place + 1:])
-            inner = INTERMEDIATE if "swiglu" in before or (times > 1 and not rest) else HIDDEN
-        ns, bound = dispatch_ns(device, name, kernels[name], (x, y, z), rows, weight, inner)
-        ns += device.start if waits else device.start / 4
-        total += ns
-        before = name
-        bounds = parts.setdefault(name.split()[0], {})
-        bounds[bound] = bounds.get(bound, 0) + times * ns / 1e6
+def commands_ns(device, kernels, commands, work, shapes, parts, times=1):
+    """Of these dispatches, in their order; `parts` gets what each op takes, `times` over."""
+    total, before, shapes = 0, "", list(shapes)
+    for name, x, y, z, waits in commands:
+        label, shape, inner = name.split()[0], (HIDDEN, 0), HIDDEN
+        adds = False
+        if kernels_of.is_matmul(name):
+            which, *shape = shapes.pop(0)
+            label, adds = f"{label} {which}", which in ("o", "down")
+        elif label == "halves" and before == "swiglu":
+            shape = (kernels_of.INTERMEDIATE, 0)
+        done = Dispatch(device, name, kernels[name], (x, y, z), work, tuple(shape), adds)
+        gap = device.gap if waits else device.gap / 4
+        total += done.ns + gap
+        before = label
+        ms, bounds = parts.get(label, (0, ""))
+        parts[label] = (ms + times * (done.ns + gap) / 1e6, done.bound)
     return total
 
 
-def token_ms(device, figures, weight, rows, parts=None, name=None):
-    """Of a pass with logits of every row."""
+def pass_ms(device, figures, work, name=None, parts=None):
+    """Of a pass with logits of every row: a layer goes from the first norm to the last one."""
     kernels, parts = figures["kernels"], {} if parts is None else parts
-    layer, rest = layer_and_rest(figures["passes"][weight][name or str(rows)])
-    matmul = next(c[0] for c in layer if "matmul" in c[0])
-    rest = [[matmul, *c[1:]] if "matmul" in c[0] else c for c in rest]
-    return (LAYERS * commands_ns(device, kernels, layer, weight, rows, parts, LAYERS)
-            + commands_ns(device, kernels, rest, weight, rows, parts, 1)) / 1e6
+    commands = figures["passes"][work.weight][name or str(work.rows)]
+    norms = [i for i, c in enumerate(commands) if c[0].startswith("rms_norm")]
+    layer, rest = commands[norms[0]:norms[-1]], commands[:norms[0]] + commands[norms[-1]:]
+    matmul, x, y, *_ = next(c for c in layer if kernels_of.is_matmul(c[0]))
+
+    def of_every_row(c):
+        if not kernels_of.is_matmul(c[0]):
+            return c
+        return [matmul, min(x, y), max(c[1:3]), 1, 1] if x < y else [matmul, max(c[1:3]), min(x, y), 1, 1]
+
+    return (LAYERS * commands_ns(device, kernels, layer, work, OF_LAYER, parts, LAYERS)
+            + commands_ns(device, kernels, [of_every_row(c) for c in rest], work, LAST, parts)) / 1e6
 
 
-def cycle_ms(device, figures, weight):
-    """What the device does in a cycle of EAGLE-2 with trees of 60 nodes, six levels of ten; the host comes on top."""
-    drafting = commands_ns(device, figures["kernels"], figures["passes"][weight]["propose"], weight, 10, {}, 1)
-    return drafting / 1e6 + token_ms(device, figures, weight, 60, name="verify")
+def level_shapes(commands):
+    """Of the matmuls of drafting: the root's LM head, then level by level."""
+    count = sum(kernels_of.is_matmul(c[0]) for c in commands)
+    level = OF_HEAD + OF_LAYER + LAST
+    return (LAST + level * count)[:count]
 
 
-def join(commit, to, files):
-    """One file of what kernel_code_test.py keeps of each type."""
-    def part(p):
-        return {a: p[a] for a in ("depth", "instructions", "loads", "loads_of", "load_bytes", "trips", "shared_loads",
-                                  "shared_trips", "barriers")}
+def cycle_ms(device, figures, weight, context=100):
+    """Of EAGLE-2 with trees of 60 nodes, six levels of ten: device, and host."""
+    commands = figures["passes"][weight]["propose"]
+    work = Pass(weight, 10, context, tree=True)
+    drafting = commands_ns(device, figures["kernels"], commands, work, level_shapes(commands), {})
+    verify = pass_ms(device, figures, Pass(weight, 60, context, tree=True), "verify")
+    return drafting / 1e6 + verify + host_ms()
+
+
+def host_ms():
+    return sum(us * count for us, count in HOST.values()) / 1e3
+
+
+def times_of(device, figures, weight, parts=None):
+    """ms of a token, and 8, 16, 60 rows by it."""
+    ms = [pass_ms(device, figures, Pass(weight, rows), parts=parts if rows == 1 else None) for rows in ROWS]
+    return [ms[0], *(m / ms[0] for m in ms[1:])]
+
+
+def share_of_peak(device, weight, ms):
+    weights = LAYERS * sum(k * n for _, k, n in OF_LAYER) + math.prod(LAST[0][1:])
+    return weights * kernels_of.BLOCK_BYTES[weight] / device.peak / 1e6 / ms
+
+
+def part_of(p):
+    return {a: p[a] for a in ("depth", "instructions", "loads", "loads_of", "load_bytes", "trips", "ahead", "shared_loads",
+                              "shared_trips", "barriers", "matrices")}
+
+
+def figures_of_code(program, driver, commit="now"):
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests/vulkan"))
+    import kernel_code_test
 
     kernels, passes = {}, {}
-    for file in files:
-        found = json.loads(Path(file).read_text())
-        (family, named), = found["passes"].items()
-        weight = next(iter(named)).split()[1]
+    for weight in kernels_of.BLOCK_BYTES:
+        found, named = kernel_code_test.look(program, driver, "navi31", ["llama-2-7b", "1", weight])
         wanted = {**{str(rows): f"read {rows}" for rows in ROWS}, "propose": "propose eagle2", "verify": "verify eagle2"}
         passes[weight] = {key: next(c for n, c in named.items() if n.endswith(" " + last)) for key, last in wanted.items()}
-        for commands in passes[weight].values():
-            for name, *_ in commands:
-                k = found["kernels"][family][name]
-                kernels[name] = {**{a: k[a] for a in ("invocations", "registers", "shared")},
-                                 "straight": part(k["straight"]), "loops": [part(loop) for loop in k["loops"]]}
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(kernel)}" for name, kernel in sorted(kernels.items()))
-    Path(to).write_text(f'{{"commit": {json.dumps(commit)},\n "passes": {json.dumps(passes)},\n "kernels": {{\n{lines}}}}}\n')
+        for name, k in json.loads(json.dumps(found)).items():  # keys as in a file
+            kernels[name] = {**{a: k[a] for a in ("invocations", "registers", "shared")},
+                             "straight": part_of(k["straight"]), "loops": [part_of(loop) for loop in k["loops"]]}
+    return {"commit": commit, "passes": passes, "kernels": kernels}
+
+
+def keep(figures, to):
+    lines = ",\n".join(f"  {json.dumps(n)}: {json.dumps(k)}" for n, k in sorted(figures["kernels"].items()))
+    head = f'{{"commit": {json.dumps(figures["commit"])},\n "passes": {json.dumps(figures["passes"])},\n'
+    Path(to).write_text(f'{head} "kernels": {{\n{lines}}}}}\n')
+
+
+def print_table(figures, names, with_parts):
+    print(f"{figures['commit']}:  T(1) ms (of the peak)  T(8)  T(16)  T(60) by T(1)")
+    for name in names:
+        for weight in kernels_of.BLOCK_BYTES:
+            parts = {}
+            ms, *ratios = times_of(DEVICES[name], figures, weight, parts)
+            line = f"{name:12} {weight:5} {ms:7.1f} ({share_of_peak(DEVICES[name], weight, ms):4.0%})"
+            line += "".join(f"  {r:5.2f}" for r in ratios)
+            if "verify" in figures["passes"][weight]:
+                short, long = (pass_ms(DEVICES[name], figures, Pass(weight, 60, c, tree=True), "verify") for c in (256, 4096))
+                line += f"   cycle {cycle_ms(DEVICES[name], figures, weight):6.1f} ms   verify at 4k by 256 {long / short:4.2f}"
+            print(line)
+            for part, (took, bound) in sorted(parts.items(), key=lambda item: -item[1][0]) if with_parts else []:
+                print(f"      {part:34} {took:6.2f} ms  {bound}")
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("figures", nargs="+")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("figures", nargs="*")
+    parser.add_argument("--code", nargs=2, metavar=("PROGRAM", "DRIVER"))
+    parser.add_argument("--keep", metavar="FIGURES")
     parser.add_argument("--parts", action="store_true")
     parser.add_argument("--devices", default="RTX 4090,RX 7900 XTX,Arc B580,Ryzen 780M")
-    parser.add_argument("--join", metavar="NAME")
     options = parser.parse_args()
-    if options.join:
-        return join(options.join, options.figures[0], options.figures[1:])
-    missed = 0
-    for path in options.figures:
-        figures = json.loads(Path(path).read_text())
-        print(f"{figures['commit']}:  T(1) ms (share of the peak)  T(8)  T(16)  T(60) by T(1)")
-        for name in (dict.fromkeys(d for d, _ in REVIEW) if options.check else options.devices.split(",")):
-            for weight in BLOCK_BYTES:
-                parts = {}
-                times = [token_ms(DEVICES[name], figures, weight, rows, parts if rows == 1 else None) for rows in ROWS]
-                got = (times[0], *(t / times[0] for t in times[1:]))
-                floor = BLOCK_BYTES[weight] * (LAYERS * (4 * HIDDEN ** 2 + 3 * HIDDEN * INTERMEDIATE) + VOCAB * HIDDEN)
-                share = floor / DEVICES[name].memory / 1e6 / times[0]
-                line = f"{name:12} {weight:5} {got[0]:7.1f} ({share:4.0%})" + "".join(f"  {r:5.2f}" for r in got[1:])
-                if "propose" in figures["passes"][weight]:
-                    line += f"   cycle {cycle_ms(DEVICES[name], figures, weight):6.1f} ms"
-                if options.check and (name, weight) in REVIEW:
-                    off = [g / w - 1 for g, w in zip(got, REVIEW[name, weight])]
-                    missed += sum(abs(o) > 0.1 for o in off)
-                    line += "   off by" + "".join(f" {o:+5.0%}" for o in off)
-                print(line)
-                if options.parts:
-                    for part, bounds in sorted(parts.items(), key=lambda item: -sum(item[1].values())):
-                        print(f"      {part:32} {sum(bounds.values()):6.2f} ms  "
-                              + ", ".join(f"{b} {t:.2f}" for b, t in bounds.items()))
-    if options.check:
-        print(f"{missed} figures of {4 * len(REVIEW)} are off by more than 10 %")
-    return bool(options.check and missed)
+    all_figures = [json.loads(Path(path).read_text()) for path in options.figures]
+    if options.code:
+        all_figures.append(figures_of_code(*options.code))
+        if options.keep:
+            keep(all_figures[-1], options.keep)
+    for figures in all_figures:
+        print_table(figures, options.devices.split(","), options.parts)
+    if options.code:
+        print(f"host's part of a cycle: {host_ms():.2f} ms")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,6 +7,8 @@ MEMORY_LOAD = re.compile(r"^(buffer|global|flat)_load_")
 SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_")
 SHARED_LOAD = re.compile(r"^ds_(read|load)")
 MATRIX = re.compile(r"^v_s?wmma")
+# Waits and hints to the scheduler: they take no place of another instruction.
+HINT = re.compile(r"^s_(delay_alu|clause|nop|waitcnt|wait_\w+)")
 # Rounds once what is written as two roundings. v_mad and v_mac of floats round twice.
 FUSED = re.compile(r"^v_(pk_|dual_)?(fma(?!s)|fmac|fmaak|fmamk|dot2\w*_(f32|f16|bf16)_)|^v_div_fma")
 
@@ -59,6 +61,12 @@ class Instruction:
             return True
         return self.op == "s_waitcnt" and "lgkmcnt" in self.rest
 
+    def is_work(self):
+        return not HINT.match(self.op)
+
+    def is_barrier(self):
+        return self.op in ("s_barrier", "s_barrier_wait")
+
     def target(self):
         found = re.search(r"\bBB(\d+)\b", self.rest) if self.op.startswith("s_cbranch") or self.op == "s_branch" else None
         return int(found[1]) if found else None
@@ -104,7 +112,7 @@ class Loop:
                 if place not in nested or i.waits_for_loads() is not None or i.waits_for_shared()]
         ours = set(map(id, own))
         self.depth = 0
-        self.instructions = len(own)
+        self.instructions = sum(i.is_work() for i in own)
         self.loads = sum(i.is_load() for i in own)
         self.load_bytes = {}  # of each lane, by binding
         for i in own:
@@ -117,10 +125,11 @@ class Loop:
         self.full_waits = sum(i.waits_for_loads() == 0 for i in own)
         self.trips, self.together = runs_of(body, lambda i: id(i) in ours and i.is_load(),
                                             lambda i: i.waits_for_loads() is not None)
+        self.ahead = ahead_of(instructions[begin : end + 1], begin, ours, [b for b, _ in within])
         self.shared_loads = sum(i.is_shared_load() for i in own)
         self.shared_trips, _ = runs_of(body, lambda i: id(i) in ours and i.is_shared_load(),
                                        Instruction.waits_for_shared)
-        self.barriers = sum(i.op in ("s_barrier", "s_barrier_wait") for i in own)
+        self.barriers = sum(i.is_barrier() for i in own)
         self.matrices = sum(bool(MATRIX.match(i.op)) for i in own)
         self.vector = sum(len(i.ops) for i in own if i.op.startswith("v_"))
 
@@ -141,6 +150,26 @@ def runs_of(body, is_load, is_wait):
         else:
             runs.append(current)
     return len(runs), max(runs, default=0)
+
+
+def ahead_of(body, begin, ours, nested):
+    """Of each run of loads, in turn: how many of the loop's own instructions, of its trips to shared memory and of its
+    barriers stand between its last load and the wait behind it, around the loop; and where the loops begin that do."""
+    found, last = [], None
+    for place, i in enumerate(body + body):
+        around = place - len(body)
+        if i.waits_for_loads() is not None and last is not None:
+            between = [body[n % len(body)] for n in range(last + 1, place)]
+            places = {begin + n % len(body) for n in range(last + 1, place)}
+            own = [b for b in between if id(b) in ours]
+            shared, _ = runs_of(own, Instruction.is_shared_load, Instruction.waits_for_shared)
+            found.append((last, [sum(b.is_work() for b in own), shared, sum(b.is_barrier() for b in own), [n for n in nested if n in places]]))
+            last = None
+        if around >= 0 and last is None:
+            break
+        if id(i) in ours and i.is_load() and around < 0:
+            last = place
+    return [what for _, what in found]
 
 
 def spans_of(instructions, blocks):

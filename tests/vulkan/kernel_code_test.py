@@ -1,6 +1,6 @@
 """Every kernel that the product asks for, as AMD's compiler makes it for cards that are not there, against budgets.
 
-kernel_code_test.py PROGRAM DRIVER [--write] [--json FILE] [PROGRAM'S ARGUMENT...]
+kernel_code_test.py PROGRAM DRIVER [--write] [PROGRAM'S ARGUMENT...]
 
 PROGRAM is kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's. Of every kernel: no register is
 spilled, no scratch memory, no operation is fused, and no more than kernel_budgets.txt says of
@@ -11,7 +11,7 @@ spilled, no scratch memory, no operation is fused, and no more than kernel_budge
   trips      there: runs of loads with a wait between them, so 1 where all are asked for before the first wait
   serial     there: the same of loads from shared memory
 
---write makes those what they are now, --json keeps what was found for bench/model_gpu.py."""
+--write makes those what they are now."""
 
 import argparse
 import glob
@@ -86,6 +86,24 @@ def figures_of(kernel):
     return figures
 
 
+def kernels_of(lines):
+    return {line["kernel"]: figures_of(line) for line in lines if "kernel" in line}
+
+
+def look(program, folder, family, arguments):
+    """For bench/model_gpu.py: kernels, and of each pass its dispatches."""
+    files = drivers(folder)
+    if not files:
+        missing("there is no radeon_icd.json")
+    done, lines = run([program, *arguments], files[0], family)
+    if not lines:
+        missing(f"{family}: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
+    names = {line["number"]: line["kernel"] for line in lines if "kernel" in line}
+    passes = {line["pass"]: [[names[number], *rest] for number, *rest in line["commands"]]
+              for line in lines if "pass" in line}
+    return kernels_of(lines), passes
+
+
 def faults_of(name, figures, budget):
     if figures["scratch"] or figures["spilled"]:
         yield f"{figures['spilled']} registers are spilled, {figures['scratch']} bytes of scratch memory"
@@ -123,7 +141,6 @@ def main():
     parser.add_argument("program")
     parser.add_argument("driver")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--json")
     parser.add_argument("--families", default=",".join(FAMILIES))
     options, arguments = parser.parse_known_args()
     files = drivers(options.driver)
@@ -131,29 +148,23 @@ def main():
         missing("there is no radeon_icd.json")
     families = options.families.split(",")
 
-    def look(family):
+    def compile_for(family):
         return run([options.program, *arguments], files[0], family)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = dict(zip(families, pool.map(look, families)))
-    found, passes, used, built = {}, {}, set(), set()
+        results = dict(zip(families, pool.map(compile_for, families)))
+    found, used, built = {}, set(), set()
     for family, (done, lines) in results.items():
         if not lines:
             missing(f"{family}: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
         head = lines[0]
         if family.upper() not in head["device"].upper():
             missing(f"{files[0]} shows {head['device']} where {family} is asked for")
-        kernels = [line for line in lines if "kernel" in line]
-        found[family] = {kernel["kernel"]: figures_of(kernel) for kernel in kernels}
-        names = {kernel["number"]: kernel["kernel"] for kernel in kernels}
-        passes[family] = {line["pass"]: [[names[number], *rest] for number, *rest in line["commands"]]
-                          for line in lines if "pass" in line}
+        found[family] = kernels_of(lines)
         built |= set(head["shaders"])
         used |= {name.split()[0] for name in found[family]}
-        print(f"{head['device']}, {head['driver']}: {len(kernels)} kernels, "
+        print(f"{head['device']}, {head['driver']}: {len(found[family])} kernels, "
               f"{sum(len(k['loops']) for k in found[family].values())} loops")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"kernels": found, "passes": passes}, indent=1) + "\n")
     if options.write:
         write_budgets(found)
     if arguments:

@@ -1,0 +1,134 @@
+"""What the code of a kernel does not say of itself: how often each of its loops turns, and what it reads. Loops are in
+the order of the code; those of c849204's kernels, which bear the same names, are told apart by what they load."""
+
+import math
+
+# Llama-2-7B.
+HIDDEN, INTERMEDIATE, HEADS, HEAD_DIM, LAYERS, VOCAB = 4096, 11008, 32, 128, 32, 32000
+BLOCK_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "f16": 2}  # of an element
+CHUNK = 64  # positions
+# Matmuls of a layer, (name, inner, outputs); what a head puts before them; what follows the last layer.
+OF_LAYER = [("qkv", HIDDEN, 3 * HIDDEN), ("o", HIDDEN, HIDDEN), ("gate_up", HIDDEN, 2 * INTERMEDIATE),
+            ("down", INTERMEDIATE, HIDDEN)]
+OF_HEAD, LAST = [("fc", 2 * HIDDEN, HIDDEN)], [("lm_head", HIDDEN, VOCAB)]
+WEIGHT = "2"  # binding of a matmul
+TREE_DEPTH = 7  # positions behind the context that a tree of six levels takes
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def parts_of(name):
+    shader, *constants = name.split()
+    return shader, [int(c) for c in constants]
+
+
+def is_matmul(name):
+    return "matmul" in name
+
+
+def is_attention(name):
+    return name.split()[0] == "attention"
+
+
+def prepares_x(name, kernel):
+    """c849204's f16: every workgroup finds the peaks of x, and cuts it in two."""
+    return name.startswith("matmul_f16_cooperative") and len(kernel["loops"]) > 3
+
+
+def rows_together(name, rows):
+    """Of a workgroup of attention."""
+    _, constants = parts_of(name)
+    return min(rows, constants[1] * constants[2]) if len(constants) > 2 else 1
+
+
+class Pass:
+    """rows of x behind `context` positions; of a tree, or of a text."""
+
+    def __init__(self, weight, rows, context=100, tree=False):
+        self.weight, self.rows, self.context, self.tree = weight, rows, context, tree
+        self.chunks = ceil_div(context + (TREE_DEPTH if tree else 0), CHUNK)
+
+
+def matmul_turns(shader, c, kernel, inner, lanes):
+    loops, groups = kernel["loops"], inner // 32
+    if shader.endswith("_dot"):
+        if len(loops) == 3:  # c849204: the sum of a step has a loop of one turn
+            return [ceil_div(groups, c[1])] * 2 + [1]
+        round_groups = 32 * c[1]
+        rounds = [min(32, groups - r) for r in range(0, groups, round_groups)]
+        return [len(rounds), sum(ceil_div(r, c[2]) for r in rounds)]
+    few = c[0] <= 32
+    if "f16" not in shader:
+        stage_groups = 4 if few else 2
+        stages = ceil_div(groups, stage_groups)
+        tiles = max(1, stage_groups * 2 * (c[0] // 16) * lanes // 128)
+        put = [stages * c[0] * stage_groups * 4 // 128] if loops[1]["loads"] else []
+        return [stages, *put, stages * tiles]
+    if len(loops) == 2:
+        return [ceil_div(inner, 256) * 256 // (32 * c[5]), c[0] * 16 // 128]
+    stages = ceil_div(inner, 128 if few else 64)
+    turns = [c[0], c[0] * inner // 128, stages, stages * (4 if few else 8)]
+    return turns if few else turns + [stages * max(1, 8 * lanes // 128)]
+
+
+def attention_turns(name, kernel, work):
+    """Each with the share of workgroups that take it."""
+    n = len(kernel["loops"])
+    if len(parts_of(name)[1]) > 2:
+        own = rows_together(name, work.rows)
+        steps = HEAD_DIM // 64
+        return [(t, 1) for t in [own, 1, own, steps] + [8] * (n == 10) + [8, steps, 8 * steps, 64 * steps, 4]]
+    last = 1 / work.chunks  # c849204: one of a row's workgroups puts the chunks together
+    units = [1, 32, 32 * work.chunks] if n == 11 else [2, 2 * work.chunks]
+    return [(t, 1) for t in (1, 8, 64, 1, 64)] + [(t, last) for t in [1, work.chunks - 1, work.chunks] + units]
+
+
+def turns_of(name, kernel, inner, work, lanes):
+    """(turns, share of the workgroups) of every loop; lanes: of a subgroup."""
+    shader, c = parts_of(name)
+    loops = kernel["loops"]
+    if is_attention(name):
+        turns = attention_turns(name, kernel, work)
+    elif is_matmul(name):
+        turns = [(t, 1) for t in matmul_turns(shader, c, kernel, inner, lanes)]
+    else:
+        merged = 3 * ceil_div(work.chunks, 8)
+        known = {
+            "rms_norm": [inner // (128 if loops and loops[0]["loads"] == 1 else 1024), 1 if c else inner // 128],
+            "rms_norm_halves": [inner // 1024, inner // 1024, inner // 512],
+            "halves": [ceil_div(inner, 2048), ceil_div(inner, 1024)],
+            "attention_merge": [1, 1, 1, 64, 1, 3, merged, 2, 1 if c else 2],
+            "best_slice": [VOCAB // 8 // 256, 8],
+        }
+        turns = [(t, 1) for t in known.get(shader, [8] * len(loops))]  # of what takes no time to speak of: some
+    if len(turns) != len(loops):
+        raise SystemExit(f"{name} has {len(loops)} loops, and of {len(turns)} is known how often they turn")
+    return turns
+
+
+def working_groups(name, grid, work):
+    """Workgroups that find something to do, and how many items each."""
+    groups = math.prod(grid)
+    if not is_attention(name):
+        return groups, 1
+    items = work.chunks
+    if work.tree:
+        alike = work.context // CHUNK  # the others lie in slots of each row's own
+        items = alike + rows_together(name, work.rows) * (work.chunks - alike)
+    deep = min(items, grid[2])
+    return grid[0] * grid[1] * deep, items / deep
+
+
+def bytes_of(name, kernel, shape, blocks, groups, items, work):
+    """What must come from memory, and what from the second cache."""
+    shader, c = parts_of(name)
+    if is_matmul(name):
+        inner, outputs = shape
+        weights = inner * outputs * BLOCK_BYTES[work.weight]
+        of_x = (8 if prepares_x(name, kernel) else 4) if "f16" in shader else 36 / 32
+        return weights, weights * blocks + groups * min(work.rows, c[0]) * inner * of_x
+    if is_attention(name):
+        return 2 * HEADS * HEAD_DIM * 2 * work.context, groups * items * 2 * CHUNK * HEAD_DIM * 2
+    return 0, 0
