@@ -185,7 +185,7 @@ void main() {
     thread = gl_LocalInvocationID.x;
     lane = thread % kStripRows;
     part = thread / kStripRows;
-    strip = weight_strip() * p.panels * kPanelQuads;
+    strip = weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads;
     for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
     fetch(0u);
     uint scales_at = 0u;
@@ -202,6 +202,6 @@ void main() {
         scales_at = kGroups * kColumns - scales_at;
     }
     add_up();
-    uint row = weight_row(lane);
+    uint row = gl_WorkGroupID.y * kStripRows + lane;
     EACH(kOwnColumns, i) write_sum(row, i * kShare + part, totals[i]);
 }

@@ -90,7 +90,7 @@ void main() {
     uint lane = gl_LocalInvocationID.x;
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
-    multiply(sums, weight_strip() * p.panels * kPanelQuads, lane);
-    uint row = weight_row(lane);
+    multiply(sums, weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads, lane);
+    uint row = gl_WorkGroupID.y * kStripRows + lane;
     for (uint c = 0u; c < kColumns; ++c) write_sum(row, c, sums[c]);
 }

@@ -13,7 +13,7 @@ Traits sufficient() {
     traits.queue_family = 0;
     traits.shared_bytes = 32 << 10;
     traits.group_size = 256;
-    traits.storage_buffers = 8;
+    traits.storage_buffers = 10;
     traits.storage_range = 128 << 20;
     return traits;
 }
