@@ -8,6 +8,7 @@
 
 #include "vulkan/check.h"
 #include "vulkan/cooperative.h"
+#include "vulkan/pipelines.h"
 
 namespace aerie::vulkan {
 

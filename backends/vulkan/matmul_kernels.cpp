@@ -137,10 +137,10 @@ bool norms(const Device& device, DType weight, int inner) {
     return finishes(device, weight, 1) && (!is_quantised(weight) || inner <= kMostNormed);
 }
 
-MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int rows, int inner,
+MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows, int inner,
                            MatmulForm form) {
     const WeightShaders& all = shaders_of(weight);
-    const MatmulShaders& shaders = which == Rows::all ? all.matmul : all.experts;
+    const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
         return halves_kernel(device, shaders.cooperative, shape, rows);

@@ -43,7 +43,7 @@ void read_words(uint first, uint words) {
             words_of_x[j][i] = normed(elements[j][i], weights[j][i]);
 }
 
-// Word 0 of a group is the largest magnitude first, word 1 the sum of both halves' sums.
+// Word 0 of a group is the largest magnitude first.
 void find_largest(uint words) {
     uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
     for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * invocations) {
@@ -64,15 +64,9 @@ void put_words(uint words) {
             uint word = first + j * invocations, group = min(word, words - 1u) / 8u * kGroupX;
             uint largest = groups_of_x[group], packed = 0u;
             float inverse = steps_of_one(largest);
-            int sum = 0;
-            [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-                int steps = steps_of(words_of_x[j][i], inverse);
-                packed |= (uint(steps) & 0xffu) << (8u * i);
-                sum += steps;
-            }
-            if (word >= words || !is_used(largest)) continue;
-            groups_of_x[group + kStepWord + word % 8u] = packed;
-            atomicAdd(groups_of_x[group + 1u], word % 8u < 4u ? uint(sum) : uint(sum) << 16);
+            [[unroll]] for (uint i = 0u; i < 4u; ++i)
+                packed |= (uint(steps_of(words_of_x[j][i], inverse)) & 0xffu) << (8u * i);
+            if (word < words && is_used(largest)) groups_of_x[group + kStepWord + word % 8u] = packed;
         }
     }
 }
@@ -88,10 +82,11 @@ void norm_row() {
     put_words(groups * 8u);
     barrier();
     for (uint i = index; i < groups; i += invocations) {
-        uint group = i * kGroupX, both = groups_of_x[group + 1u];
-        int first = int(both << 16) >> 16;
+        uint group = i * kGroupX;
+        int sums[2] = {0, 0};
+        for (uint j = 0u; j < 8u; ++j) sums[j / 4u] += sum_of(groups_of_x[group + kStepWord + j]);
         groups_of_x[group] = step_word(groups_of_x[group]);
-        groups_of_x[group + 1u] = sums_word(first, int(both - uint(first)) >> 16);
+        groups_of_x[group + 1u] = sums_word(sums[0], sums[1]);
     }
     barrier();
 }

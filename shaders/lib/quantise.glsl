@@ -26,6 +26,13 @@ int steps_of(float element, float inverse) {
     return int(floatBitsToUint(rounded) << 24) >> 24;
 }
 
+// Of the elements in a word.
+int sum_of(uint steps) {
+    int sum = 0;
+    for (int i = 0; i < 32; i += 8) sum += bitfieldExtract(int(steps), i, 8);
+    return sum;
+}
+
 uint sums_word(int first, int second) {
     return (uint(first) & 0xffffu) | uint(second) << 16;
 }

@@ -26,7 +26,6 @@ WRITES(8, uint, v_cache);
 const uint kMostFinished = 8u;  // columns
 shared float results[kMostFinished * 64u];
 shared uint peaks[kMostFinished], steps_in_words[kMostFinished * 8u];
-shared int half_sums[kMostFinished * 2u];
 #endif
 
 // Of one of the workgroup's strips.
@@ -55,21 +54,23 @@ void put_result(uint row, uint c, uint lane, float sum, float held, float more) 
 // A group: 32 neighbouring invocations have an element each. All invocations call it.
 void write_group(bool is_mine, uint c, uint i, float element, uint to) {
     if (is_mine && i < 8u) steps_in_words[c * 8u + i] = 0u;
-    if (is_mine && i < 2u) half_sums[c * 2u + i] = 0;
     if (is_mine && i == 0u) peaks[c] = 0u;
     barrier();
     if (is_mine) atomicMax(peaks[c], floatBitsToUint(element) & 0x7fffffffu);
     barrier();
     uint largest = peaks[c];
     if (is_mine && is_used(largest)) {
-        int steps = steps_of(element, steps_of_one(largest));
-        atomicOr(steps_in_words[c * 8u + i / 4u], (uint(steps) & 0xffu) << (8u * (i % 4u)));
-        atomicAdd(half_sums[c * 2u + i / 16u], steps);
+        uint steps = uint(steps_of(element, steps_of_one(largest))) & 0xffu;
+        atomicOr(steps_in_words[c * 8u + i / 4u], steps << (8u * (i % 4u)));
     }
     barrier();
     if (!is_mine) return;
     if (i == 0u) product[to] = step_word(largest);
-    if (i == 1u) product[to + 1u] = sums_word(half_sums[c * 2u], half_sums[c * 2u + 1u]);
+    if (i == 1u) {
+        int sums[2] = {0, 0};
+        for (uint j = 0u; j < 8u; ++j) sums[j / 4u] += sum_of(steps_in_words[c * 8u + j]);
+        product[to + 1u] = sums_word(sums[0], sums[1]);
+    }
     if (i < 8u) product[to + 2u + i] = steps_in_words[c * 8u + i];
 }
 

@@ -105,16 +105,17 @@ void VulkanBackend::multiply(const Product& product, const Tensor& x, const Inpu
     const WeightSegment& segment = part.segment;
     const MatmulForm form = {product.finish, product.packed, input.norm != nullptr};
     const auto [kernel, columns, strips] =
-        matmul_kernel(*device_, segment.dtype, Rows::all, x.rows, x.cols, form);
-    MatmulParams params = {.rows = uint32_t(segment.rows),
-                           .inner = uint32_t(x.cols),
-                           .panels = uint32_t(strip_layout(segment.dtype, x.cols).panels),
-                           .columns = uint32_t(x.rows),
-                           .x_stride = input.stride,
-                           .out_stride = stride_words(product.out),
-                           .accumulates = product.accumulate == Accumulate::yes,
-                           .has_bias = bool(product.bias),
-                           .apart = uint32_t(product.apart / kStripRows)};
+        matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, x.cols, form);
+    MatmulParams params = {};
+    params.rows = uint32_t(segment.rows);
+    params.inner = uint32_t(x.cols);
+    params.panels = uint32_t(strip_layout(segment.dtype, x.cols).panels);
+    params.columns = uint32_t(x.rows);
+    params.x_stride = input.stride;
+    params.out_stride = stride_words(product.out);
+    params.accumulates = product.accumulate == Accumulate::yes;
+    params.has_bias = bool(product.bias);
+    params.apart = uint32_t(product.apart / kStripRows);
     // What a kernel does not use is bound all the same.
     std::array<Access, kMostBindings> bindings;
     bindings.fill(reads(input.tensor));
@@ -166,7 +167,7 @@ void VulkanBackend::multiply_experts(const ExpertMatmul& op, const Input& input,
     const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
     const int most = std::min(routing.rows(), kExpertTileRows);  // places of a tile
     const auto [kernel, columns, strips] =
-        matmul_kernel(*device_, segment.dtype, Rows::of_experts, most, op.x.cols);
+        matmul_kernel(*device_, segment.dtype, RowsOfX::of_experts, most, op.x.cols);
     const Tensor to = op.out.col_range(stack * each + segment.first_row % each, segment.rows);
     const uint32_t tile_parts = groups(most, columns);
     const ExpertMatmulParams params = {
