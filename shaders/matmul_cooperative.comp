@@ -11,6 +11,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x = 128) in;
 #define X_WORDS uvec2
 #include "lib/product.glsl"
 
@@ -21,7 +22,6 @@ layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor 
 layout(constant_id = 4) const uint kTiles = 8u;     // most matrices of sums of a subgroup
 const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare have a row
 const uint kOwnColumns = kColumns / kShare;
-layout(local_size_x = 128) in;
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 

@@ -7,6 +7,11 @@
 // for all output rows: it is read once a workgroup.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#if defined(EXPERTS)
+layout(local_size_x = 32, local_size_y_id = 1) in;
+#else
+layout(local_size_x_id = 3, local_size_y_id = 1) in;  // before any use of gl_WorkGroupSize
+#endif
 #define X_WORDS float
 #include "lib/product.glsl"
 #include "lib/result.glsl"
@@ -18,7 +23,6 @@ layout(constant_id = 0) const uint kColumns = 1u;  // 1, 2, 4 or 8
 layout(constant_id = 1) const uint kSplit = 1u;    // up to 8
 layout(constant_id = 2) const uint kTurns = 8u;    // up to 16 / kColumns
 // kColumns * kSplit * kLanes <= 2048
-layout(LOCAL_SIZE_X, local_size_y_id = 1) in;
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 

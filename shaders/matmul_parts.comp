@@ -7,6 +7,11 @@
 // same for all output rows: it is read once a workgroup, or made there (lib/norm_here.glsl).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#if defined(EXPERTS)
+layout(local_size_x = 32, local_size_y_id = 1) in;
+#else
+layout(local_size_x_id = 3, local_size_y_id = 1) in;  // before any use of gl_WorkGroupSize
+#endif
 #if defined(NORMED)
 #define X_WORDS float
 #else
@@ -23,7 +28,6 @@ layout(constant_id = 0) const uint kColumns = 1u;  // 1, 2, 4 or 8
 layout(constant_id = 1) const uint kSplit = 1u;    // 1, 2 or 4
 layout(constant_id = 2) const uint kTurns = 8u;    // 1, 2, 4 or 8, and at most 32 / kColumns
 // kColumns * kSplit * kLanes <= 1024
-layout(LOCAL_SIZE_X, local_size_y_id = 1) in;
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 

@@ -7,9 +7,7 @@ const uint kAsItIs = 0u, kGated = 1u, kRotated = 2u;
 #if defined(EXPERTS)
 const uint kFinish = kAsItIs;
 const uint kLanes = 32u;
-#define LOCAL_SIZE_X local_size_x = 32
 #else
-#define LOCAL_SIZE_X local_size_x_id = 3
 layout(constant_id = 3) const uint kLanes = 32u;  // rows of a workgroup: 32, or 64 to be finished
 layout(constant_id = 6) const uint kFinish = 0u;
 layout(constant_id = 7) const bool kPacked = false;  // elements of the cache in f16, or in groups
