@@ -18,6 +18,7 @@ float normed(float element, float weight) {
 #if defined(QUANTISED)
 #include "quantise.glsl"
 
+const uint kInvocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
 const uint kMostNormed = 8192u;  // elements
 shared uint groups_of_x[kMostNormed / kGroupElements * kGroupX];
 
@@ -26,7 +27,7 @@ const uint kWordsAhead = 4u;
 vec4 words_of_x[kWordsAhead];
 
 uint word_at(uint first, uint j, uint words) {
-    return min(first + j * gl_WorkGroupSize.x * gl_WorkGroupSize.y, words - 1u);
+    return min(first + j * kInvocations, words - 1u);
 }
 
 void read_words(uint first, uint words) {
@@ -45,8 +46,7 @@ void read_words(uint first, uint words) {
 
 // Word 0 of a group is the largest magnitude first.
 void find_largest(uint words) {
-    uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
-    for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * invocations) {
+    for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * kInvocations) {
         read_words(first, words);
         [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j) {
             uvec4 bits = floatBitsToUint(words_of_x[j]) & 0x7fffffffu;
@@ -57,11 +57,10 @@ void find_largest(uint words) {
 }
 
 void put_words(uint words) {
-    uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
-    for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * invocations) {
+    for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * kInvocations) {
         read_words(first, words);
         [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j) {
-            uint word = first + j * invocations, group = min(word, words - 1u) / 8u * kGroupX;
+            uint word = first + j * kInvocations, group = min(word, words - 1u) / 8u * kGroupX;
             uint largest = groups_of_x[group], packed = 0u;
             float inverse = steps_of_one(largest);
             [[unroll]] for (uint i = 0u; i < 4u; ++i)
@@ -73,15 +72,15 @@ void put_words(uint words) {
 
 // All of them, by all invocations.
 void norm_row() {
-    uint index = gl_LocalInvocationIndex, invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+    uint index = gl_LocalInvocationIndex;
     uint groups = p.inner / kGroupElements;
-    for (uint i = index; i < groups * kGroupX; i += invocations) groups_of_x[i] = 0u;
+    for (uint i = index; i < groups * kGroupX; i += kInvocations) groups_of_x[i] = 0u;
     scale = normal_scale(p.inner, p.inverse_inner, p.epsilon);
     find_largest(groups * 8u);
     barrier();
     put_words(groups * 8u);
     barrier();
-    for (uint i = index; i < groups; i += invocations) {
+    for (uint i = index; i < groups; i += kInvocations) {
         uint group = i * kGroupX;
         int sums[2] = {0, 0};
         for (uint j = 0u; j < 8u; ++j) sums[j / 4u] += sum_of(groups_of_x[group + kStepWord + j]);

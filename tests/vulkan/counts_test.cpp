@@ -98,7 +98,7 @@ TEST_F(CycleCounts, OfAPlainToken) {
 
 // Norm, qkv and rotation; attention and its merge; its output; norm, gates and ups; down.
 TEST_F(CycleCounts, OfALayer) {
-    const int layers = model_->model().config().layers;
+    const int layers = model_->target().config().layers;
     for_cycles(draft_options("none"), {}, [&](int cycle, const Counts& counts) {
         EXPECT_LE(counts.dispatches, 6 * layers + 8) << cycle;  // 8 of no layer
         EXPECT_GT(counts.dispatches, 5 * layers) << cycle;
