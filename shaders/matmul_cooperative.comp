@@ -11,6 +11,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x = 128) in;
 #define X_WORDS uvec2
 #include "lib/product.glsl"
 
@@ -21,7 +22,6 @@ layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor 
 layout(constant_id = 4) const uint kTiles = 8u;     // most matrices of sums of a subgroup
 const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare have a row
 const uint kOwnColumns = kColumns / kShare;
-layout(local_size_x = 128) in;
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
@@ -185,7 +185,7 @@ void main() {
     thread = gl_LocalInvocationID.x;
     lane = thread % kStripRows;
     part = thread / kStripRows;
-    strip = weight_strip() * p.panels * kPanelQuads;
+    strip = weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads;
     for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
     fetch(0u);
     uint scales_at = 0u;
@@ -202,6 +202,6 @@ void main() {
         scales_at = kGroups * kColumns - scales_at;
     }
     add_up();
-    uint row = weight_row(lane);
+    uint row = gl_WorkGroupID.y * kStripRows + lane;
     EACH(kOwnColumns, i) write_sum(row, i * kShare + part, totals[i]);
 }

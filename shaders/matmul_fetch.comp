@@ -6,12 +6,12 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_ballot : require
+layout(local_size_x = 32) in;
 #include "lib/product.glsl"
 #include "lib/dot.glsl"
 
 layout(constant_id = 0) const uint kColumns = 1u;
 layout(constant_id = 1) const uint kLanes = 8u;  // invocations of a subgroup, at most 32
-layout(local_size_x = 32) in;
 
 const uint kMostColumns = 8u, kLeastLanes = 4u;
 const uint kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
@@ -90,7 +90,7 @@ void main() {
     uint lane = gl_LocalInvocationID.x;
     precise float sums[kMostColumns];
     for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
-    multiply(sums, weight_strip() * p.panels * kPanelQuads, lane);
-    uint row = weight_row(lane);
+    multiply(sums, weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads, lane);
+    uint row = gl_WorkGroupID.y * kStripRows + lane;
     for (uint c = 0u; c < kColumns; ++c) write_sum(row, c, sums[c]);
 }

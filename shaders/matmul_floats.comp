@@ -7,12 +7,22 @@
 // for all output rows: it is read once a workgroup.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#if defined(EXPERTS)
+layout(local_size_x = 32, local_size_y_id = 1) in;
+#else
+layout(local_size_x_id = 3, local_size_y_id = 1) in;  // before any use of gl_WorkGroupSize
+#endif
+#define X_WORDS float
 #include "lib/product.glsl"
+#include "lib/result.glsl"
+#if defined(NORMED)
+#include "lib/norm_here.glsl"
+#endif
 
 layout(constant_id = 0) const uint kColumns = 1u;  // 1, 2, 4 or 8
 layout(constant_id = 1) const uint kSplit = 1u;    // up to 8
 layout(constant_id = 2) const uint kTurns = 8u;    // up to 16 / kColumns
-layout(local_size_x = 32, local_size_y_id = 1) in;
+// kColumns * kSplit * kLanes <= 2048
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
@@ -25,15 +35,15 @@ const uint kUnit = 8u, kUnitQuads = kUnit / kQuadElements;
 // banks.
 const uint kItems = kTurns * kColumns, kPartWords = kItems * kUnit + 4u;
 const uint kMostPartWords = kMostItems * kUnit + 4u;
-const uint kFetches = (kItems * kUnit + 31u) / 32u, kMostFetches = 4u;  // of an invocation
+const uint kFetches = (kItems * kUnit + kLanes - 1u) / kLanes, kMostFetches = 4u;  // of an invocation
 shared float staged[2u * kMostSplit * kMostPartWords];
 shared float shares[kMostColumns * kMostSplit * 32u];
 
-uint lane, part, strip, units;
+uint lane, part, strip, units;  // lane of kLanes
 
 // What is read ahead.
 uvec4 quads[kMostTurns * kUnitQuads];
-float elements[kMostFetches];
+float elements[kMostFetches], norm_weights[kMostFetches];
 
 // Units behind the last one are copies of it, and are not added.
 uint unit_at(uint first, uint turn) {
@@ -42,36 +52,46 @@ uint unit_at(uint first, uint turn) {
 
 void fetch(uint first) {
     EACH(kFetches, f) {
-        uint i = min(f * 32u + lane, kItems * kUnit - 1u), item = i / kUnit;
-        uint k = unit_at(first, item / kColumns) * kUnit + i % kUnit;
-        float value = uintBitsToFloat(x[column_at(item % kColumns) + min(k, p.inner - 1u)]);
-        elements[f] = k < p.inner ? value : 0.0;
+        uint i = min(f * kLanes + lane, kItems * kUnit - 1u), item = i / kUnit;
+        uint k = unit_at(first, item / kColumns) * kUnit + i % kUnit, held = min(k, p.inner - 1u);
+#if defined(NORMED)
+        norm_weights[f] = norm_weight[at[9] + held];
+#endif
+        elements[f] = k < p.inner ? x[column_at(item % kColumns) + held] : 0.0;
     }
     EACH(kTurns, turn) EACH(kUnitQuads, quad) {
         uint k = unit_at(first, turn) * kUnit + quad * kQuadElements;
         quads[turn * kUnitQuads + quad] =
-            float_quad(strip + k / kPanelElements * kPanelQuads, lane, k % kPanelElements);
+            float_quad(strip + k / kPanelElements * kPanelQuads, lane % 32u, k % kPanelElements);
     }
 }
 
 void put_elements(uint to) {
-    EACH(kFetches, f)
-        if (f * 32u + lane < kItems * kUnit) staged[to + f * 32u + lane] = elements[f];
+    EACH(kFetches, f) {
+        float value = elements[f];
+#if defined(NORMED)
+        value = normed(value, norm_weights[f]);
+#endif
+        if (f * kLanes + lane < kItems * kUnit) staged[to + f * kLanes + lane] = value;
+    }
 }
 
 void main() {
     if (!begin_columns(kColumns)) return;
     lane = gl_LocalInvocationID.x;
     part = gl_LocalInvocationID.y;
-    strip = weight_strip() * p.panels * kPanelQuads;
+    uint number = strip_number(lane / 32u), row = number * kStripRows + lane % 32u;
+    strip = weight_strip(number) * p.panels * kPanelQuads;
     units = (p.inner + kUnit - 1u) / kUnit;
     precise float sums[kMostColumns];
     EACH(kColumns, c) sums[c] = 0.0;
-    uint row = weight_row(lane);
     float held[kMostColumns], more[kMostColumns];
     EACH(kOwnColumns, own)
         ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
     fetch(part);
+#if defined(NORMED)
+    norm_row();
+#endif
     uint from = part * kPartWords;  // of two places in turn
     for (uint i = 0u; i < units; i += kSplit * kTurns) {
         put_elements(from);
@@ -91,13 +111,14 @@ void main() {
         }
         from = kSplit * kPartWords + 2u * part * kPartWords - from;
     }
-    EACH(kColumns, c) shares[(c * kSplit + part) * 32u + lane] = sums[c];
+    EACH(kColumns, c) shares[(c * kSplit + part) * kLanes + lane] = sums[c];
     barrier();
     EACH(kOwnColumns, own) {
         uint c = own * kSplit + part;
         if (c >= kColumns) break;
-        precise float sum = shares[c * kSplit * 32u + lane];
-        for (uint j = 1u; j < kSplit; ++j) sum = sum + shares[(c * kSplit + j) * 32u + lane];
-        write_sum(row, c, sum, held[own], more[own]);
+        precise float sum = shares[c * kSplit * kLanes + lane];
+        for (uint j = 1u; j < kSplit; ++j) sum = sum + shares[(c * kSplit + j) * kLanes + lane];
+        put_result(row, c, lane, sum, held[own], more[own]);
     }
+    finish_results(kColumns);
 }

@@ -12,6 +12,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
+layout(local_size_x = 128) in;
 #define X_WORDS uvec4
 #include "lib/product.glsl"
 #include "lib/halves.glsl"
@@ -22,7 +23,6 @@ layout(constant_id = 2) const uint kN = 16u;        // rows of x
 layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
 layout(constant_id = 4) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
 layout(constant_id = 5) const uint kSteps = 4u;     // panels of a stage: 1, 2 or 4
-layout(local_size_x = 128) in;
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 

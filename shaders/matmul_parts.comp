@@ -4,17 +4,30 @@
 // one invocation adds the parts in theirs. So the bits depend on neither.
 //
 // kTurns groups are multiplied at a time, while the next ones are read. Their share of x is the
-// same for all output rows: it is read once a workgroup.
+// same for all output rows: it is read once a workgroup, or made there (lib/norm_here.glsl).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#if defined(EXPERTS)
+layout(local_size_x = 32, local_size_y_id = 1) in;
+#else
+layout(local_size_x_id = 3, local_size_y_id = 1) in;  // before any use of gl_WorkGroupSize
+#endif
+#if defined(NORMED)
+#define X_WORDS float
+#else
 #define X_WORDS uvec2
+#endif
 #include "lib/product.glsl"
 #include "lib/dot.glsl"
+#include "lib/result.glsl"
+#if defined(NORMED)
+#include "lib/norm_here.glsl"
+#endif
 
 layout(constant_id = 0) const uint kColumns = 1u;  // 1, 2, 4 or 8
 layout(constant_id = 1) const uint kSplit = 1u;    // 1, 2 or 4
 layout(constant_id = 2) const uint kTurns = 8u;    // 1, 2, 4 or 8, and at most 32 / kColumns
-layout(local_size_x = 32, local_size_y_id = 1) in;
+// kColumns * kSplit * kLanes <= 1024
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
@@ -22,52 +35,89 @@ layout(local_size_x = 32, local_size_y_id = 1) in;
 const uint kMostColumns = 8u, kMostSplit = 4u, kMostTurns = 8u, kMostItems = 32u;
 const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // that an invocation ends with
 
-// A group of a column: its scale and sums, then quads of steps at whole 16 bytes. Those of the
-// invocations that are at work side by side begin at different banks.
-const uint kPairs = kGroupX / 2u, kItemPairs = 6u, kItems = kTurns * kColumns;
-const uint kPartPairs = kItems * kItemPairs + 2u, kMostPartPairs = kMostItems * kItemPairs + 2u;
-const uint kFetches = (kItems * kPairs + 31u) / 32u, kMostFetches = 5u;  // of an invocation
-shared uvec2 staged[2u * kMostSplit * kMostPartPairs];
 shared float part_sums[kMostColumns * kMostSplit * 32u];
 
-uint lane, part, strip, groups;
+uint lane, part, strip, groups;  // lane of kLanes
 
 // What is read ahead. Groups of a panel share their scales.
 const uint kScales = kPanelGroups > 1u ? 1u : kTurns;
 Codes codes[kMostTurns * kGroupQuads];
 PanelScales scales[kMostTurns];
-uvec2 pairs[kMostFetches];
-uint pair_at[kMostFetches], pair_turn[kMostFetches];  // where in x they lie, but for the group
 
 // Groups behind the last one are copies of it, and are not added.
 uint group_at(uint first, uint turn) {
     return min(first + turn, groups - 1u);
 }
 
-void place_pairs() {
+#if defined(NORMED)
+// The row lies there whole.
+void place_x() {}
+void fetch_x(uint first) {}
+void put_x() {}
+void next_x() {}
+void end_round() {
+    barrier();
+}
+
+uint word_of_x(uint first, uint turn, uint c, uint i) {
+    return groups_of_x[group_at(first, turn) * kGroupX + i];
+}
+#else
+// A group of a column: its scale and sums, then quads of steps at whole 16 bytes. Those of the
+// invocations that are at work side by side begin at different banks.
+const uint kPairs = kGroupX / 2u, kItemPairs = 6u, kItems = kTurns * kColumns;
+const uint kPartPairs = kItems * kItemPairs + 2u, kMostPartPairs = kMostItems * kItemPairs + 2u;
+const uint kFetches = (kItems * kPairs + kLanes - 1u) / kLanes, kMostFetches = 5u;  // of an invocation
+shared uvec2 staged[2u * kMostSplit * kMostPartPairs];
+
+uvec2 pairs[kMostFetches];
+uint pair_at[kMostFetches], pair_turn[kMostFetches];  // where in x they lie, but for the group
+uint from;                                            // of two places in turn
+
+void place_x() {
     EACH(kFetches, f) {
-        uint i = min(f * 32u + lane, kItems * kPairs - 1u), item = i / kPairs;
+        uint i = min(f * kLanes + lane, kItems * kPairs - 1u), item = i / kPairs;
         pair_turn[f] = item / kColumns;
         pair_at[f] = column_at(item % kColumns) / 2u + i % kPairs;
     }
+    from = part * kPartPairs;
 }
 
-void fetch(uint first) {
+void fetch_x(uint first) {
     EACH(kFetches, f) pairs[f] = x[pair_at[f] + group_at(first, pair_turn[f]) * kPairs];
-    EACH(kScales, turn) scales[turn] = panel_scales(panel_of(strip, group_at(first, turn)), lane);
+}
+
+void put_x() {
+    EACH(kFetches, f) {
+        uint i = f * kLanes + lane, pair = i % kPairs;
+        if (i < kItems * kPairs)
+            staged[from + i / kPairs * kItemPairs + pair + min(pair, 1u)] = pairs[f];
+    }
+    barrier();
+}
+
+void next_x() {
+    from = kSplit * kPartPairs + 2u * part * kPartPairs - from;
+}
+
+// Whoever reads part_sums has done so, since it has been at a barrier.
+void end_round() {}
+
+// Word i of a group: its scale, its sums, its steps.
+uint word_of_x(uint first, uint turn, uint c, uint i) {
+    uint pair = i / 2u;
+    return staged[from + (turn * kColumns + c) * kItemPairs + pair + min(pair, 1u)][i % 2u];
+}
+#endif
+
+void fetch(uint first) {
+    fetch_x(first);
+    EACH(kScales, turn) scales[turn] = panel_scales(panel_of(strip, group_at(first, turn)), lane % 32u);
     EACH(kTurns, turn) {
         uint group = group_at(first, turn), panel = panel_of(strip, group);
         EACH(kGroupQuads, quad)
             codes[turn * kGroupQuads + quad] =
-                codes_of(panel, group % kPanelGroups * kGroupQuads + quad, lane);
-    }
-}
-
-void put_pairs(uint to) {
-    EACH(kFetches, f) {
-        uint i = f * 32u + lane, pair = i % kPairs;
-        if (i < kItems * kPairs)
-            staged[to + i / kPairs * kItemPairs + pair + min(pair, 1u)] = pairs[f];
+                codes_of(panel, group % kPanelGroups * kGroupQuads + quad, lane % 32u);
     }
 }
 
@@ -75,10 +125,10 @@ void main() {
     if (!begin_columns(kColumns)) return;
     lane = gl_LocalInvocationID.x;
     part = gl_LocalInvocationID.y;
-    strip = weight_strip() * p.panels * kPanelQuads;
+    uint number = strip_number(lane / 32u), row = number * kStripRows + lane % 32u;
+    strip = weight_strip(number) * p.panels * kPanelQuads;
     groups = p.panels * kPanelGroups;
-    place_pairs();
-    uint row = weight_row(lane);
+    place_x();
     precise float totals[kMostColumns];
     float held[kMostColumns], more[kMostColumns];
     EACH(kOwnColumns, own) {
@@ -87,16 +137,17 @@ void main() {
     }
     const uint round_groups = kSplit * kSumGroups;
     fetch(part * kSumGroups);
-    uint from = part * kPartPairs;  // of two places in turn
+#if defined(NORMED)
+    norm_row();
+#endif
     for (uint round = 0u; round < groups; round += round_groups) {
         uint begin = round + part * kSumGroups, count = min(kSumGroups, groups - round);
         precise float sums[kMostColumns];
         EACH(kColumns, c) sums[c] = 0.0;
         for (uint done = 0u; done < count; done += kTurns) {
-            put_pairs(from);
+            put_x();
             Codes own_codes[kMostTurns * kGroupQuads] = codes;
             PanelScales own_scales[kMostTurns] = scales;
-            barrier();
             uint first = begin + done;
             fetch(done + kTurns < count ? first + kTurns : begin + round_groups);
             EACH(kTurns, turn) {
@@ -105,30 +156,33 @@ void main() {
                 EACH(kGroupQuads * kQuadSteps, i) {
                     uint bytes = bytes_of(own_codes[turn * kGroupQuads + i / kQuadSteps], i % kQuadSteps);
                     EACH(kColumns, c)
-                        dots[c][kInHalves ? i / 4u : 0u] += dot_bytes(
-                            bytes, staged[from + (turn * kColumns + c) * kItemPairs + 2u + i / 2u][i % 2u]);
+                        dots[c][kInHalves ? i / 4u : 0u] +=
+                            dot_bytes(bytes, word_of_x(first, turn, c, kStepWord + i));
                 }
                 PanelScales of_panel = own_scales[min(turn, kScales - 1u)];
                 ivec2 whole = whole_scales(of_panel, group_at(first, turn) % kPanelGroups);
-                vec2 steps = steps_of(of_panel, lane);
+                vec2 steps = steps_of(of_panel, lane % 32u);
                 EACH(kColumns, c) {
-                    uvec2 of_x = staged[from + (turn * kColumns + c) * kItemPairs];
-                    precise float more = sums[c] + term_of(steps, whole, dots[c], of_x.x, of_x.y);
+                    precise float more =
+                        sums[c] + term_of(steps, whole, dots[c], word_of_x(first, turn, c, 0u),
+                                          word_of_x(first, turn, c, 1u));
                     sums[c] = first + turn < groups ? more : sums[c];
                 }
             }
-            from = kSplit * kPartPairs + 2u * part * kPartPairs - from;
+            next_x();
         }
-        EACH(kColumns, c) part_sums[(c * kSplit + part) * 32u + lane] = sums[c];
+        end_round();
+        EACH(kColumns, c) part_sums[(c * kSplit + part) * kLanes + lane] = sums[c];
         barrier();
         uint parts = min(kSplit, (groups - round + kSumGroups - 1u) / kSumGroups);
         for (uint j = 0u; j < parts; ++j)
             EACH(kOwnColumns, own) {
                 uint c = min(own * kSplit + part, kColumns - 1u);
-                totals[own] = totals[own] + part_sums[(c * kSplit + j) * 32u + lane];
+                totals[own] = totals[own] + part_sums[(c * kSplit + j) * kLanes + lane];
             }
     }
     EACH(kOwnColumns, own)
         if (own * kSplit + part < kColumns)
-            write_sum(row, own * kSplit + part, totals[own], held[own], more[own]);
+            put_result(row, own * kSplit + part, lane, totals[own], held[own], more[own]);
+    finish_results(kColumns);
 }

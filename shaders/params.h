@@ -41,6 +41,11 @@ struct MatmulParams {
     uint columns;          // rows of x
     uint x_stride, out_stride;
     uint accumulates, has_bias;
+    // What lib/finish.glsl and lib/norm_here.glsl do.
+    uint apart;  // strips between the two of a workgroup
+    uint heads, kv_heads, head_dim;
+    uint rope_stride, k_stride, v_stride, pages_stride;
+    float inverse_inner, epsilon;
 };
 
 struct ExpertMatmulParams {

@@ -3,7 +3,6 @@
 // two neighbouring rotations of a head, or four values.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
-#include "lib/half.glsl"
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const bool kHalfCache = true;
@@ -14,33 +13,7 @@ READS(2, int, rows);
 READS(3, int, pages);
 WRITES(4, uint, k_cache);
 WRITES(5, uint, v_cache);
-#include "lib/rows.glsl"
-
-// Two neighbouring elements of a key or value, element i (even) of the cache row at `to`.
-void store_k(uint to, uint i, float a, float b) {
-    if (kHalfCache) {
-        k_cache[to + i / 2u] = two_halves(a, b);
-    } else {
-        k_cache[to + i] = floatBitsToUint(a);
-        k_cache[to + i + 1u] = floatBitsToUint(b);
-    }
-}
-void store_v(uint to, uint i, float a, float b) {
-    if (kHalfCache) {
-        v_cache[to + i / 2u] = two_halves(a, b);
-    } else {
-        v_cache[to + i] = floatBitsToUint(a);
-        v_cache[to + i + 1u] = floatBitsToUint(b);
-    }
-}
-
-// Elements (x, y) paired with those half a head on.
-void rotate(inout vec2 low, inout vec2 high, vec2 cosine, vec2 sine) {
-    precise vec2 a = low * cosine - high * sine;
-    precise vec2 b = high * cosine + low * sine;
-    low = a;
-    high = b;
-}
+#include "lib/cache_rows.glsl"
 
 void main() {
     uint row = gl_WorkGroupID.y, units = p.head_dim / 4u;  // of a head
@@ -53,8 +26,8 @@ void main() {
     if (head >= p.heads + p.kv_heads) {
         uint to = at[5] + cached * p.v_stride, i = unit * 4u;
         uint first = (head - p.heads - p.kv_heads) * p.head_dim + i;
-        store_v(to, first, qkv[from + i], qkv[from + i + 1u]);
-        store_v(to, first + 2u, qkv[from + i + 2u], qkv[from + i + 3u]);
+        store_v(to, first, vec2(qkv[from + i], qkv[from + i + 1u]));
+        store_v(to, first + 2u, vec2(qkv[from + i + 2u], qkv[from + i + 3u]));
         return;
     }
     uint i = unit * 2u, half_dim = p.head_dim / 2u;
@@ -69,6 +42,6 @@ void main() {
     qkv[from + half_dim + i + 1u] = high.y;
     if (head < p.heads) return;
     uint to = at[4] + cached * p.k_stride, first = (head - p.heads) * p.head_dim + i;
-    store_k(to, first, low.x, low.y);
-    store_k(to, first + half_dim, high.x, high.y);
+    store_k(to, first, low);
+    store_k(to, first + half_dim, high);
 }

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 
 #include "backend/backend.h"
 #include "backend/tensor_plan.h"
+#include "vulkan/matmul_kernels.h"
 #include "vulkan/queue.h"
 
 namespace aerie::vulkan {
@@ -58,6 +60,10 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     CommandCounts command_counts() const override { return queue_->counts(); }
 
     template <class Op>
+    static constexpr bool fuses =
+        std::is_same_v<Op, MatmulSwiglu> || std::is_same_v<Op, MatmulRope>;
+
+    template <class Op>
     void execute(const Op& op);  // in ops.cpp and ops
 
     const Queue& queue() const { return *queue_; }
@@ -70,30 +76,46 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     struct OtherForms {
         Tensor quantised = {};
         bool halves = false;
+        std::optional<RmsNorm> norm = {};  // that is to be done where x is read
     };
-    OtherForms forms_for(const Weight& reader) const;
+    OtherForms forms_for(const Weight& reader);
     struct Input {
         Tensor tensor;
         uint32_t stride;  // as its form has one
+        const RmsNorm* norm = nullptr;
+    };
+    // A product, and what becomes of it.
+    struct Product {
+        Tensor out;
+        Accumulate accumulate = Accumulate::no;
+        Tensor bias = {};
+        Finish finish = Finish::none;
+        bool packed = false;
+        int apart = 0;  // rows from one half of what is finished to the other
+        const MatmulRope* rope = nullptr;
     };
     Input input_of(const Tensor& x, DType weight, OtherForms& made);
     void put_halves(const Tensor& x);
-    void multiply(const Matmul& op, const Input& input, const WeightPart& part);
+    void multiply(const Product& product, const Tensor& x, const Input& input,
+                  const WeightPart& part);
+    bool finish(const Product& product, const Tensor& x, const Weight& weight);
+    bool postpones(const RmsNorm& op) const;
     void multiply_experts(const ExpertMatmul& op, const Input& input, const WeightPart& part,
                           int stack);
     // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
     // along x or y.
     template <class Params>
+    void dispatch(const Kernel& kernel, const Params& params, std::span<const Access> bindings,
+                  Grid grid, double work, double most_work = 0) {
+        queue_->dispatch(
+            {kernel, bindings, &params, sizeof(Params), grid, work, std::max(work, most_work)});
+    }
+    template <class Params>
     void dispatch(const Kernel& kernel, const Params& params,
                   std::initializer_list<Access> bindings, Grid grid, double work,
                   double most_work = 0) {
-        queue_->dispatch({kernel,
-                          {bindings.begin(), bindings.size()},
-                          &params,
-                          sizeof(Params),
-                          grid,
-                          work,
-                          std::max(work, most_work)});
+        dispatch(kernel, params, std::span(bindings.begin(), bindings.size()), grid, work,
+                 most_work);
     }
     Buffer allocate_raw(size_t size_bytes);  // not zeroed
     std::shared_ptr<Device> device_;
@@ -102,6 +124,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     Buffer scratch_memory_;
     Scratch scratch_;
     Readers halves_for_;  // whose x a norm has left in scratch_.halves
+    std::optional<RmsNorm> postponed_;
 };
 
 }  // namespace aerie::vulkan

@@ -8,6 +8,7 @@
 
 #include "vulkan/check.h"
 #include "vulkan/cooperative.h"
+#include "vulkan/pipelines.h"
 
 namespace aerie::vulkan {
 
@@ -196,7 +197,7 @@ std::string missing_of(const Traits& traits) {
         const char* what;
     } limits[] = {{traits.shared_bytes >> 10, 32, " KiB of memory shared by a workgroup"},
                   {traits.group_size, 256, " invocations in a workgroup"},
-                  {traits.storage_buffers, 8, " storage buffers in a shader"},
+                  {traits.storage_buffers, kMostBindings, " storage buffers in a shader"},
                   {traits.storage_range >> 20, 128, " MiB in one binding"}};
     for (const auto& [has, needs, what] : limits)
         if (has < needs)

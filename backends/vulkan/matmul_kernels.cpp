@@ -23,12 +23,15 @@ struct MatmulShaders {
         : plain(name),
           dot(name + "_dot"),
           fetch(name + "_fetch"),
-          cooperative(name + "_cooperative") {}
+          cooperative(name + "_cooperative"),
+          plain_normed(plain + "_normed"),
+          dot_normed(dot + "_normed") {}
 
     std::string plain;
     std::string dot;    // of quantised ones, by packed integer dot products
     std::string fetch;  // those, and x is fetched together
     std::string cooperative;
+    std::string plain_normed, dot_normed;
 };
 struct WeightShaders {
     explicit WeightShaders(DType type)
@@ -84,19 +87,33 @@ MatmulKernel halves_kernel(const Device& device, const std::string& shader,
             kHalvesStrips};
 }
 
+// Constants 3 to 7 of the kernels that finish what they multiply.
+MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint32_t split,
+                              uint32_t turns, const MatmulForm& form) {
+    const uint32_t strips = form.finish == Finish::none ? 1 : 2;
+    return {
+        {shader.c_str(),
+         {columns, split, turns, strips * kStripRows, 0, 0, uint32_t(form.finish), form.packed}},
+        int(columns),
+        int(strips)};
+}
+
 // Of floats: invocations that share a row, and what each of them reads at once.
-MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint32_t columns) {
+MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint32_t columns,
+                           const MatmulForm& form) {
+    if (form.finish != Finish::none) columns = std::min(columns, 4u);  // two strips have the room
     const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
-    return {{shader.c_str(), {columns, uint32_t(device.split()), turns}}, int(columns)};
+    return finishing_kernel(shader, columns, uint32_t(device.split()), turns, form);
 }
 
 // Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once.
 MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint32_t columns,
-                          int inner) {
+                          int inner, const MatmulForm& form) {
     const unsigned parts = groups(inner, kSumPart);
-    const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), 4u);
+    const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // that have room
+    const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), most);
     const uint32_t turns = is_cpu(device) ? 2 : columns > 4 ? 4 : 8;
-    return {{shader.c_str(), {columns, split, turns}}, int(columns)};
+    return finishing_kernel(shader, columns, split, turns, form);
 }
 
 }  // namespace
@@ -109,9 +126,21 @@ bool takes_halves(const Device& device, DType weight) {
     return weight == DType::F16 && device.matrix_shape(weight);
 }
 
-MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int rows, int inner) {
+bool finishes(const Device& device, DType weight, int rows) {
+    const bool in_matrices =
+        takes_halves(device, weight) || (device.matrix_shape(weight) && rows > kMostColumns);
+    return !in_matrices && device.fetch_lanes() == 0;
+}
+
+bool norms(const Device& device, DType weight, int inner) {
+    constexpr int kMostNormed = 8192;  // as norm_here.glsl has it
+    return finishes(device, weight, 1) && (!is_quantised(weight) || inner <= kMostNormed);
+}
+
+MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows, int inner,
+                           MatmulForm form) {
     const WeightShaders& all = shaders_of(weight);
-    const MatmulShaders& shaders = which == Rows::all ? all.matmul : all.experts;
+    const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
         return halves_kernel(device, shaders.cooperative, shape, rows);
@@ -120,8 +149,10 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int r
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
     if (device.fetch_lanes() > 0)
         return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
-    if (!is_quantised(weight)) return floats_kernel(device, shaders.plain, columns);
-    return parts_kernel(device, device.integer_dot() ? shaders.dot : shaders.plain, columns, inner);
+    const std::string& plain = form.normed ? shaders.plain_normed : shaders.plain;
+    const std::string& dot = form.normed ? shaders.dot_normed : shaders.dot;
+    if (!is_quantised(weight)) return floats_kernel(device, plain, columns, form);
+    return parts_kernel(device, device.integer_dot() ? dot : plain, columns, inner, form);
 }
 
 }  // namespace aerie::vulkan

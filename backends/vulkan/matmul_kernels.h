@@ -14,12 +14,24 @@ struct MatmulKernel {
     int columns;     // rows of x that a workgroup has
     int strips = 1;  // of the weight that it has
 };
-enum class Rows { all, of_experts };  // of x, that a weight meets
+enum class RowsOfX { all, of_experts };  // that a weight meets
+
+// What else a kernel does that multiplies (shaders/lib/result.glsl, norm_here.glsl).
+enum class Finish : uint32_t { none, gated, rotated };
+struct MatmulForm {
+    Finish finish = Finish::none;
+    bool packed = false;  // what is gated is quantised; the cache of what is rotated is of f16
+    bool normed = false;  // x is, too
+};
+bool finishes(const Device& device, DType weight, int rows);
+// One row of so many columns.
+bool norms(const Device& device, DType weight, int inner);
 
 // `inner`: columns of x. Integer products are exact, so few rows may be multiplied in another way
 // than many. The order of a sum of floats depends on the kernel, which is therefore the same for
 // all numbers of rows.
-MatmulKernel matmul_kernel(const Device& device, DType weight, Rows which, int rows, int inner);
+MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows, int inner,
+                           MatmulForm form = {});
 
 // Whether x comes in two f16 a number, as lib/halves.glsl has it.
 bool takes_halves(const Device& device, DType weight);

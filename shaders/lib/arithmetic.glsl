@@ -1,4 +1,6 @@
 // The definitions of core/arithmetic.h, bit for bit.
+#if !defined(ARITHMETIC_GLSL)
+#define ARITHMETIC_GLSL
 
 #define kInfinity uintBitsToFloat(0x7f800000u)
 #define kNan uintBitsToFloat(0x7fc00000u)
@@ -40,3 +42,4 @@ float silu(float x) {
     precise float y = x * reciprocal(divisor);
     return y;
 }
+#endif

@@ -1,6 +1,8 @@
 // f16 by integer code: drivers may flush its denormals and round as they like, except those that
 // can be made to read it as it is.
-layout(constant_id = 6) const bool kReadsHalves = false;
+#if !defined(HALF_GLSL)
+#define HALF_GLSL
+layout(constant_id = 8) const bool kReadsHalves = false;
 
 float half_value(uint bits) {
     if (kReadsHalves) return unpackHalf2x16(bits).x;
@@ -31,3 +33,4 @@ uint half_bits(float x) {
 uint two_halves(float low, float high) {
     return half_bits(low) | half_bits(high) << 16;
 }
+#endif

@@ -6,6 +6,6 @@
 #define WRITES(i, type, name) layout(binding = i, std430) buffer Binding##i { type name[]; }
 #define PARAMS(type)                              \
     layout(push_constant, std430) uniform Push { \
-        uint at[8];                               \
+        uint at[10];                               \
         type p;                                   \
     }

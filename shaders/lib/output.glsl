@@ -6,7 +6,7 @@ WRITES(0, uint, out_words);
 
 float value(uint row, uint i);
 
-const float kLeastLargest = 7.888609052210118e-31;  // 2^-100: smaller groups are zero
+#include "quantise.glsl"
 
 void write_group(uint to, uint row, uint group) {
     float values[32];
@@ -15,26 +15,19 @@ void write_group(uint to, uint row, uint group) {
         values[i] = value(row, group * 32u + i);
         largest_bits = max(largest_bits, floatBitsToUint(values[i]) & 0x7fffffffu);
     }
-    bool sound = largest_bits < 0x7f800000u;
-    float largest = uintBitsToFloat(largest_bits);
-    bool used = sound && largest >= kLeastLargest;
-    precise float step = largest * 0.007874015718698502;  // 1 / 127
-    precise float inverse = 127.0 * reciprocal(largest);
-    out_words[to] = floatBitsToUint(used ? step : sound ? 0.0 : kNan);
+    float inverse = steps_of_one(largest_bits);
+    out_words[to] = step_word(largest_bits);
     int sums[2] = {0, 0};
     for (uint word = 0u; word < 8u; ++word) {
         uint packed = 0u;
         for (uint i = 0u; i < 4u; ++i) {
-            precise float scaled = values[word * 4u + i] * inverse;
-            // Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
-            precise float rounded = clamp(scaled, -127.0, 127.0) + 12582912.0;
-            int step = int(floatBitsToUint(rounded) << 24) >> 24;
-            packed |= (uint(step) & 0xffu) << (8u * i);
-            sums[word / 4u] += step;
+            int steps = steps_of(values[word * 4u + i], inverse);
+            packed |= (uint(steps) & 0xffu) << (8u * i);
+            sums[word / 4u] += steps;
         }
-        out_words[to + 2u + word] = used ? packed : 0u;
+        out_words[to + 2u + word] = is_used(largest_bits) ? packed : 0u;
     }
-    out_words[to + 1u] = used ? (uint(sums[0]) & 0xffffu) | uint(sums[1]) << 16 : 0u;
+    out_words[to + 1u] = is_used(largest_bits) ? sums_word(sums[0], sums[1]) : 0u;
 }
 
 // Unit `unit` of what value() knows, as unit `to_unit` of the row.

@@ -10,7 +10,7 @@ PARAMS(MatmulParams);
 #if !defined(X_WORDS)
 #define X_WORDS uint  // that are read at a time
 #endif
-WRITES(0, float, product);
+WRITES(0, uint, product);
 READS(1, X_WORDS, x);
 READS(2, uvec4, weight);
 #include "lib/weight.glsl"
@@ -48,10 +48,6 @@ uint weight_strip(uint i) {
     return expert_strip + i;
 }
 
-uint weight_strip() {
-    return weight_strip(gl_WorkGroupID.y);
-}
-
 uint column_row(uint c) {
     return tile_rows[c];
 }
@@ -69,10 +65,6 @@ uint weight_strip(uint i) {
     return i;
 }
 
-uint weight_strip() {
-    return gl_WorkGroupID.y;
-}
-
 // Of x; columns beyond the last repeat it and are not written.
 uint column_row(uint c) {
     return min(first_column + c, p.columns - 1u);
@@ -82,10 +74,6 @@ uint column_row(uint c) {
 // Where a column of x begins.
 uint column_at(uint c) {
     return at[1] + column_row(c) * p.x_stride;
-}
-
-uint weight_row(uint lane) {
-    return gl_WorkGroupID.y * kStripRows + lane;
 }
 
 #if defined(QUANTISED)
@@ -137,7 +125,7 @@ void ask_for(out float held, out float more, uint row, uint c) {
     held = more = 0.0;
 #if !defined(EXPERTS)
     row = min(row, p.rows - 1u);
-    if (p.accumulates != 0u && has_column(c)) held = product[place_of(row, c)];
+    if (p.accumulates != 0u && has_column(c)) held = uintBitsToFloat(product[place_of(row, c)]);
     if (p.has_bias != 0u) more = bias[at[3] + row];
 #endif
 }
@@ -148,7 +136,7 @@ void ask_for(out vec4 held, out vec4 more, uint row, uint c) {
 #if !defined(EXPERTS)
     if (p.accumulates != 0u)
         [[unroll]] for (uint j = 0u; j < 4u; ++j)
-            held[j] = product[place_of(min(row + j, p.rows - 1u), c)];
+            held[j] = uintBitsToFloat(product[place_of(min(row + j, p.rows - 1u), c)]);
     if (p.has_bias != 0u)
         [[unroll]] for (uint j = 0u; j < 4u; ++j) more[j] = bias[at[3] + min(row + j, p.rows - 1u)];
 #endif
@@ -161,7 +149,7 @@ void write_sum(uint row, uint c, float sum, float held, float more) {
     if (p.has_bias != 0u) total = total + more;
     if (p.accumulates != 0u) total = held + total;
 #endif
-    product[place_of(row, c)] = total;
+    product[place_of(row, c)] = floatBitsToUint(total);
 }
 
 // Asked for when it is written.

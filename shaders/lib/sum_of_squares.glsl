@@ -1,14 +1,14 @@
-// One over the root mean square of some elements, by a workgroup of 128: their squares in 128 lanes,
+// One over the root mean square of some elements, by a workgroup: their squares in 128 lanes,
 // halved in a fixed order (core/arithmetic.h). The including shader defines element(i).
 shared float lanes[128];
 
 float element(uint i);
 
-float sum_of_squares(uint count) {
-    uint t = gl_LocalInvocationID.x;
+// Their sum in a lane: kAhead elements are read before the first of them is added.
+float squares_of_lane(uint lane, uint count) {
     precise float sum = 0.0;
-    const uint kAhead = 8u;  // elements that are read before the first of them is added
-    for (uint i = t; i < count; i += kAhead * 128u) {
+    const uint kAhead = 8u;
+    for (uint i = lane; i < count; i += kAhead * 128u) {
         float v[kAhead];
         for (uint j = 0u; j < kAhead; ++j) v[j] = element(min(i + j * 128u, count - 1u));
         for (uint j = 0u; j < kAhead; ++j) {
@@ -16,8 +16,14 @@ float sum_of_squares(uint count) {
             sum = i + j * 128u < count ? more : sum;
         }
     }
-    lanes[t] = sum;
+    return sum;
+}
+
+float sum_of_squares(uint count) {
+    uint t = gl_LocalInvocationIndex, invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+    for (uint lane = t; lane < 128u; lane += invocations) lanes[lane] = squares_of_lane(lane, count);
     barrier();
+    precise float sum = 0.0;
     if (t < 16u) {
         precise float a = (lanes[t] + lanes[t + 64u]) + (lanes[t + 32u] + lanes[t + 96u]);
         precise float b =

@@ -100,6 +100,11 @@ void MatmulSwiglu::run_parts(Backend& be, Label label) const {
     be.run(Swiglu{out, gate_up}, label);
 }
 
+void MatmulRope::run_parts(Backend& be, Label label) const {
+    be.run(Matmul{qkv, x, weight, Accumulate::no, bias}, {"qkv", label.layer});
+    be.run(RopeAppend{qkv, rope, rows, shape, kv}, label);
+}
+
 Tensor activation_in(const Backend& be, Tensor room, const Weight& w, int rows) {
     assert(room.dtype == DType::F32 && room.rows >= rows && room.cols >= w.cols);
     return dense_prefix(room, be.activation_type(w), rows, w.cols);
@@ -139,6 +144,11 @@ void RopeAppend::check(const Backend&) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
     assert(is_f32(rope) && rope.cols == shape.head_dim);
+}
+
+void MatmulRope::check([[maybe_unused]] const Backend& be) const {
+    Matmul{qkv, x, weight, Accumulate::no, bias}.check(be);
+    RopeAppend{qkv, rope, rows, shape, kv}.check(be);
 }
 
 void Attention::check(const Backend&) const {

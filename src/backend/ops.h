@@ -64,7 +64,8 @@ struct RmsNorm {
     Tensor weight;  // F32 [1, cols]
     float epsilon;
     // Who reads `out`, all of them, each once and before anything else is multiplied: then the
-    // result may be in a place that only their matmuls know of. None named: it is in `out`.
+    // result may be in a place that only their matmuls know of, or be made by them from x, which
+    // stays as it is until then. None named: it is in `out`.
     Readers readers = {};
     void check(const Backend& be) const;
 };
@@ -100,6 +101,21 @@ struct RopeAppend {
     AttentionShape shape;
     KvLayer kv;
     void check(const Backend& be) const;
+};
+
+// Matmul of q, k and v, and RopeAppend of them.
+struct MatmulRope {
+    static constexpr const char* kName = "matmul_rope";
+    Tensor qkv;  // F32 [M, (heads + 2 kv_heads) * head_dim]: q; what else it holds is not defined
+    Tensor x;
+    const Weight& weight;
+    Tensor bias;  // F32 [1, columns of qkv]; may be absent
+    Tensor rope;  // the rest as in RopeAppend
+    Rows rows;
+    AttentionShape shape;
+    KvLayer kv;
+    void check(const Backend& be) const;
+    void run_parts(Backend& be, Label label) const;
 };
 
 // out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical
@@ -259,9 +275,9 @@ struct ExpertSum {
     void check(const Backend& be) const;
 };
 
-using Ops =
-    OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, Attention, Swiglu, MatmulSwiglu, Add, Copy,
-           GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs, Route, ExpertMatmul, ExpertSum>;
+using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Attention, Swiglu,
+                   MatmulSwiglu, Add, Copy, GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs,
+                   Route, ExpertMatmul, ExpertSum>;
 
 // An op that others can do together, with the same bits.
 template <class Op>

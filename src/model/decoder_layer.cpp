@@ -44,10 +44,14 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
     const Tensor qkv = scratch.qkv.row_range(0, x.rows);
     const Tensor mixed = activation_in(be, scratch.mixed, *out_, x.rows);
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
-    run("qkv", Matmul{qkv, input, *qkv_, Accumulate::no, bias_});
-    if (q_norm_.tensor)
+    if (q_norm_.tensor) {
+        run("qkv", Matmul{qkv, input, *qkv_, Accumulate::no, bias_});
         run("head norm", HeadNorm{qkv, q_norm_, k_norm_, config.attention, config.rms_epsilon});
-    run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
+        run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
+    } else {
+        run("rotation",
+            MatmulRope{qkv, input, *qkv_, bias_, pass.rope, pass.rows, config.attention, pass.kv});
+    }
     run("attention",
         Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer)});
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});

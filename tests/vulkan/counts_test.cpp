@@ -33,6 +33,7 @@ void count_calls(VolkDeviceTable& vk) {
 
 std::unique_ptr<Backend> open_staged() {
     vulkan::DeviceChoices choices;
+    choices.split = 8;  // the kernels of GPUs
     choices.allow_unified = false;
     choices.submission_work = 1e15;  // no submission is cut for taking long
     choices.patch = count_calls;
@@ -93,6 +94,15 @@ TEST_F(CycleCounts, OfAPlainToken) {
             EXPECT_EQ(counts.waits, 1) << cycle;
             EXPECT_EQ(counts.copies, 1) << cycle;
         });
+}
+
+// Norm, qkv and rotation; attention and its merge; its output; norm, gates and ups; down.
+TEST_F(CycleCounts, OfALayer) {
+    const int layers = model_->target().config().layers;
+    for_cycles(draft_options("none"), {}, [&](int cycle, const Counts& counts) {
+        EXPECT_LE(counts.dispatches, 6 * layers + 8) << cycle;  // 8 of no layer
+        EXPECT_GT(counts.dispatches, 5 * layers) << cycle;
+    });
 }
 
 TEST_F(CycleCounts, OfATree) {

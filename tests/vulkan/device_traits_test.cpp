@@ -13,7 +13,7 @@ Traits sufficient() {
     traits.queue_family = 0;
     traits.shared_bytes = 32 << 10;
     traits.group_size = 256;
-    traits.storage_buffers = 8;
+    traits.storage_buffers = 10;
     traits.storage_range = 128 << 20;
     return traits;
 }
@@ -30,7 +30,7 @@ TEST(Requirements, AreThoseOfTheShaders) {
     EXPECT_EQ(without([](Traits& t) { t.group_size = 128; }),
               "it has at most 128 invocations in a workgroup, aerie needs 256");
     EXPECT_EQ(without([](Traits& t) { t.storage_buffers = 4; }),
-              "it has at most 4 storage buffers in a shader, aerie needs 8");
+              "it has at most 4 storage buffers in a shader, aerie needs 10");
     EXPECT_EQ(without([](Traits& t) { t.storage_range = 64 << 20; }),
               "it has at most 64 MiB in one binding, aerie needs 128");
     EXPECT_EQ(without([](Traits& t) { t.api_version = VK_API_VERSION_1_1; }),

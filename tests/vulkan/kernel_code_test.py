@@ -30,7 +30,7 @@ BUDGETS = Path(__file__).with_name("kernel_budgets.txt")
 COLUMNS = ["registers", "shared", "waits", "trips", "serial"]
 # Built for drivers that run on a CPU or for devices that are poorer than any of these; of those for experts one type
 # is compiled, since they differ from the others in what they write alone.
-ELSEWHERE = re.compile(r"_fetch$|^expert_matmul|^matmul_(f16|[qi]\w*)$")
+ELSEWHERE = re.compile(r"_fetch$|^expert_matmul|^matmul_(f16|[qi]\w*)(_normed)?$")
 
 
 def is_debian_12():

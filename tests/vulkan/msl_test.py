@@ -12,7 +12,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-OTHERS = re.compile(r"_(dot|fetch|cooperative)\.spv\.h$")
+OTHERS = re.compile(r"_(dot|dot_normed|fetch|cooperative)\.spv\.h$")
 
 
 def faults_of(code):

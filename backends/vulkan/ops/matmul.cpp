@@ -1,6 +1,7 @@
 // Products part by part: a part has rows of one type in one binding. What a kernel wants of x in
 // another form is made once, before the first part that does.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "params.h"
@@ -22,13 +23,17 @@ void VulkanBackend::put_halves(const Tensor& x) {
              2.0 * x.rows * x.cols);
 }
 
-// What a norm has made already.
-VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& reader) const {
-    return {.halves = std::ranges::find(halves_for_, &reader) != halves_for_.end()};
+// What a norm has made already, or has left to be done.
+VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& reader) {
+    OtherForms forms = {.halves = std::ranges::find(halves_for_, &reader) != halves_for_.end()};
+    if (postponed_ && postponed_->readers.front() == &reader)
+        forms.norm = std::exchange(postponed_, std::nullopt);
+    return forms;
 }
 
 // x as a kernel for this type of weight reads it.
 VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, OtherForms& made) {
+    if (made.norm) return {made.norm->x, stride_words(made.norm->x), &*made.norm};
     if (is_quantised(weight) && x.dtype == DType::F32) {
         if (!made.quantised) {
             made.quantised = dense_prefix(scratch_.quantised, x.rows, x.cols);
@@ -48,29 +53,97 @@ VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, Othe
 template <>
 void VulkanBackend::execute(const Matmul& op) {
     OtherForms made = forms_for(op.weight);
-    for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts())
-        multiply(op, input_of(op.x, part.segment.dtype, made), part);
+    for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts()) {
+        const WeightSegment& place = part.segment;
+        // Its own columns alone, so that parts need not wait for each other.
+        const Product product = {
+            .out = op.out.col_range(place.first_row, place.rows),
+            .accumulate = op.accumulate,
+            .bias = op.bias ? op.bias.col_range(place.first_row, place.rows) : Tensor()};
+        multiply(product, op.x, input_of(op.x, place.dtype, made), part);
+    }
 }
 
-void VulkanBackend::multiply(const Matmul& op, const Input& input, const WeightPart& part) {
+// Where the weight is in one piece and a workgroup can have both halves of what belongs together.
+bool VulkanBackend::finish(const Product& product, const Tensor& x, const Weight& weight) {
+    const auto parts = static_cast<const VulkanWeight&>(weight).parts();
+    const DType type = parts[0].segment.dtype;
+    if (parts.size() > 1 || product.apart % kStripRows != 0 || !finishes(*device_, type, x.rows))
+        return false;
+    OtherForms made = forms_for(weight);
+    multiply(product, x, input_of(x, type, made), parts[0]);
+    return true;
+}
+
+template <>
+void VulkanBackend::execute(const MatmulSwiglu& op) {
+    const Product product = {.out = op.out,
+                             .bias = op.bias,
+                             .finish = Finish::gated,
+                             .packed = is_quantised(op.out.dtype),
+                             .apart = op.out.cols};
+    if (finish(product, op.x, op.weight)) return;
+    execute(Matmul{op.gate_up, op.x, op.weight, Accumulate::no, op.bias});
+    execute(Swiglu{op.out, op.gate_up});
+}
+
+template <>
+void VulkanBackend::execute(const MatmulRope& op) {
+    const Product product = {.out = op.qkv,
+                             .bias = op.bias,
+                             .finish = Finish::rotated,
+                             .packed = op.kv.k.dtype == DType::F16,
+                             .apart = op.shape.head_dim / 2,
+                             .rope = &op};
+    if (finish(product, op.x, op.weight)) return;
+    execute(Matmul{op.qkv, op.x, op.weight, Accumulate::no, op.bias});
+    execute(RopeAppend{op.qkv, op.rope, op.rows, op.shape, op.kv});
+}
+
+void VulkanBackend::multiply(const Product& product, const Tensor& x, const Input& input,
+                             const WeightPart& part) {
     const WeightSegment& segment = part.segment;
+    const MatmulForm form = {product.finish, product.packed, input.norm != nullptr};
     const auto [kernel, columns, strips] =
-        matmul_kernel(*device_, segment.dtype, Rows::all, op.x.rows, op.x.cols);
-    // Its own columns alone, so that parts need not wait for each other.
-    const Tensor to = op.out.col_range(segment.first_row, segment.rows);
-    const Tensor added =
-        op.bias ? op.bias.col_range(segment.first_row, segment.rows) : input.tensor;
-    const MatmulParams params = {.rows = uint32_t(segment.rows),
-                                 .inner = uint32_t(op.x.cols),
-                                 .panels = uint32_t(strip_layout(segment.dtype, op.x.cols).panels),
-                                 .columns = uint32_t(op.x.rows),
-                                 .x_stride = input.stride,
-                                 .out_stride = stride_words(op.out),
-                                 .accumulates = op.accumulate == Accumulate::yes,
-                                 .has_bias = bool(op.bias)};
-    dispatch(kernel, params, {writes(to), reads(input.tensor), reads(part.words), reads(added)},
-             {groups(op.x.rows, columns), groups(segment.rows, strips * kStripRows)},
-             double(op.x.rows) * op.x.cols * segment.rows);
+        matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, x.cols, form);
+    MatmulParams params = {};
+    params.rows = uint32_t(segment.rows);
+    params.inner = uint32_t(x.cols);
+    params.panels = uint32_t(strip_layout(segment.dtype, x.cols).panels);
+    params.columns = uint32_t(x.rows);
+    params.x_stride = input.stride;
+    params.out_stride = stride_words(product.out);
+    params.accumulates = product.accumulate == Accumulate::yes;
+    params.has_bias = bool(product.bias);
+    params.apart = uint32_t(product.apart / kStripRows);
+    // What a kernel does not use is bound all the same.
+    std::array<Access, kMostBindings> bindings;
+    bindings.fill(reads(input.tensor));
+    bindings[0] = bindings[7] = bindings[8] = writes(product.out);
+    bindings[2] = reads(part.words);
+    bindings[3] = reads_or(product.bias, input.tensor);
+    if (const MatmulRope* rope = product.rope) {
+        params.heads = uint32_t(rope->shape.heads);
+        params.kv_heads = uint32_t(rope->shape.kv_heads);
+        params.head_dim = uint32_t(rope->shape.head_dim);
+        params.rope_stride = stride_words(rope->rope);
+        params.k_stride = stride_words(rope->kv.k);
+        params.v_stride = stride_words(rope->kv.v);
+        params.pages_stride = stride_words(rope->kv.page_table);
+        bindings[4] = reads(rope->rope);
+        bindings[5] = reads(rope->rows.block);
+        bindings[6] = reads(rope->kv.page_table);
+        bindings[7] = writes(rope->kv.k);
+        bindings[8] = writes(rope->kv.v);
+    }
+    if (input.norm) {
+        params.inverse_inner = 1.0f / float(x.cols);
+        params.epsilon = input.norm->epsilon;
+        bindings[9] = reads(input.norm->weight);
+    }
+    dispatch(kernel, params, bindings,
+             {groups(x.rows, columns), groups(segment.rows, strips * kStripRows)},
+             double(x.rows) * x.cols * segment.rows);
 }
 
 template <>
@@ -94,7 +167,7 @@ void VulkanBackend::multiply_experts(const ExpertMatmul& op, const Input& input,
     const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
     const int most = std::min(routing.rows(), kExpertTileRows);  // places of a tile
     const auto [kernel, columns, strips] =
-        matmul_kernel(*device_, segment.dtype, Rows::of_experts, most, op.x.cols);
+        matmul_kernel(*device_, segment.dtype, RowsOfX::of_experts, most, op.x.cols);
     const Tensor to = op.out.col_range(stack * each + segment.first_row % each, segment.rows);
     const uint32_t tile_parts = groups(most, columns);
     const ExpertMatmulParams params = {

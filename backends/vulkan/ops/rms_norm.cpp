@@ -28,9 +28,25 @@ bool reads_halves(const Device& device, const Weight& weight) {
 
 }  // namespace
 
+// One row is normalised by each workgroup of the matmul that reads it, unless these are so many
+// that they read it more often than is worth a dispatch.
+bool VulkanBackend::postpones(const RmsNorm& op) const {
+    constexpr int kMostRows = 1 << 15;  // of a weight
+    if (op.x.rows != 1 || op.readers.size() != 1) return false;
+    const auto& reader = static_cast<const VulkanWeight&>(*op.readers.front());
+    return reader.rows <= kMostRows &&
+           std::ranges::all_of(reader.parts(), [&](const WeightPart& part) {
+               return norms(*device_, part.segment.dtype, op.x.cols);
+           });
+}
+
 template <>
 void VulkanBackend::execute(const RmsNorm& op) {
     halves_for_.clear();
+    if (postpones(op)) {
+        postponed_ = op;
+        return;
+    }
     NormParams params = params_of(op);
     const bool halves =
         !op.readers.empty() && std::ranges::all_of(op.readers, [&](const Weight* reader) {

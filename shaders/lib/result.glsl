@@ -1,0 +1,138 @@
+// What becomes of the sums of a matmul. They are results as they are, or a workgroup has two strips
+// of 32 rows, `apart` from each other, and finishes what they belong to:
+//   gated: the gates of 32 elements, and what they open; out come elements, or a group of I8G32
+//   rotated: both halves of rotations of a head; q is written, k and v go into the cache.
+// Everything beside a sum is computed as swiglu.comp and rope_append.comp do.
+const uint kAsItIs = 0u, kGated = 1u, kRotated = 2u;
+#if defined(EXPERTS)
+const uint kFinish = kAsItIs;
+const uint kLanes = 32u;
+#else
+layout(constant_id = 3) const uint kLanes = 32u;  // rows of a workgroup: 32, or 64 to be finished
+layout(constant_id = 6) const uint kFinish = 0u;
+layout(constant_id = 7) const bool kPacked = false;  // elements of the cache in f16, or in groups
+const bool kHalfCache = kPacked;
+READS(4, float, rope);
+READS(5, int, rows);
+READS(6, int, pages);
+WRITES(7, uint, k_cache);
+WRITES(8, uint, v_cache);
+#include "cache_rows.glsl"
+#include "arithmetic.glsl"
+#include "quantise.glsl"
+
+const uint kMostFinished = 8u;  // columns
+shared float results[kMostFinished * 64u];
+shared uint peaks[kMostFinished], steps_in_words[kMostFinished * 8u];
+#endif
+
+// Of one of the workgroup's strips.
+uint strip_number(uint which) {
+    uint y = gl_WorkGroupID.y;
+#if !defined(EXPERTS)
+    if (kFinish != kAsItIs) return y / p.apart * 2u * p.apart + y % p.apart + which * p.apart;
+#endif
+    return y;
+}
+
+// The sum of an output row, `held` and `more` as they were asked for. `lane` of kLanes.
+void put_result(uint row, uint c, uint lane, float sum, float held, float more) {
+#if !defined(EXPERTS)
+    if (kFinish != kAsItIs) {
+        precise float total = sum;
+        if (p.has_bias != 0u) total = total + more;
+        results[c * 64u + lane] = total;
+        return;
+    }
+#endif
+    write_sum(row, c, sum, held, more);
+}
+
+#if !defined(EXPERTS)
+// A group: 32 neighbouring invocations have an element each. All invocations call it.
+void write_group(bool is_mine, uint c, uint i, float element, uint to) {
+    if (is_mine && i < 8u) steps_in_words[c * 8u + i] = 0u;
+    if (is_mine && i == 0u) peaks[c] = 0u;
+    barrier();
+    if (is_mine) atomicMax(peaks[c], floatBitsToUint(element) & 0x7fffffffu);
+    barrier();
+    uint largest = peaks[c];
+    if (is_mine && is_used(largest)) {
+        uint steps = uint(steps_of(element, steps_of_one(largest))) & 0xffu;
+        atomicOr(steps_in_words[c * 8u + i / 4u], steps << (8u * (i % 4u)));
+    }
+    barrier();
+    if (!is_mine) return;
+    if (i == 0u) product[to] = step_word(largest);
+    if (i == 1u) {
+        int sums[2] = {0, 0};
+        for (uint j = 0u; j < 8u; ++j) sums[j / 4u] += sum_of(steps_in_words[c * 8u + j]);
+        product[to + 1u] = sums_word(sums[0], sums[1]);
+    }
+    if (i < 8u) product[to + 2u + i] = steps_in_words[c * 8u + i];
+}
+
+void gate(uint columns) {
+    uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+    for (uint first = 0u; first < columns * 32u; first += invocations) {
+        uint all = first + gl_LocalInvocationIndex, i = all % 32u, c = min(all / 32u, columns - 1u);
+        bool is_mine = all < columns * 32u && has_column(c);
+        precise float element = silu(results[c * 64u + i]) * results[c * 64u + 32u + i];
+        uint to = at[0] + (first_column + c) * p.out_stride;
+        if (kPacked)
+            write_group(is_mine, c, i, element, to + gl_WorkGroupID.y * 10u);
+        else if (is_mine)
+            product[to + gl_WorkGroupID.y * 32u + i] = floatBitsToUint(element);
+    }
+}
+
+// Two neighbouring elements of each half.
+void finish_rotation(uint c, uint i) {
+    uint head = gl_WorkGroupID.y / p.apart, k = gl_WorkGroupID.y % p.apart * 32u + i;
+    uint row = first_column + c, place = at[5] + row * kRowWords, half_dim = p.head_dim / 2u;
+    uint from = c * 64u + i, keys = p.heads, values = p.heads + p.kv_heads;
+    int slot = rows[place + kRowSlot];
+    vec2 low = vec2(results[from], results[from + 1u]);
+    vec2 high = vec2(results[from + 32u], results[from + 33u]);
+    if (slot < 0) return;
+    if (head < values) {
+        uint angle = at[4] + uint(rows[place + kRowPosition]) * p.rope_stride + k;
+        rotate(low, high, vec2(rope[angle], rope[angle + 1u]),
+               vec2(rope[angle + half_dim], rope[angle + half_dim + 1u]));
+    }
+    if (head < keys) {
+        uint to = at[0] + row * p.out_stride + head * p.head_dim + k;
+        product[to] = floatBitsToUint(low.x);
+        product[to + 1u] = floatBitsToUint(low.y);
+        product[to + half_dim] = floatBitsToUint(high.x);
+        product[to + half_dim + 1u] = floatBitsToUint(high.y);
+        return;
+    }
+    uint cached = cache_row(at[6] + uint(rows[place + kRowSequence]) * p.pages_stride, uint(slot));
+    if (head < values) {
+        uint to = at[7] + cached * p.k_stride, first = (head - keys) * p.head_dim + k;
+        store_k(to, first, low);
+        store_k(to, first + half_dim, high);
+    } else {
+        uint to = at[8] + cached * p.v_stride, first = (head - values) * p.head_dim + k;
+        store_v(to, first, low);
+        store_v(to, first + half_dim, high);
+    }
+}
+
+void rotate_heads(uint columns) {
+    uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+    for (uint all = gl_LocalInvocationIndex; all < columns * 16u; all += invocations)
+        if (has_column(all / 16u)) finish_rotation(all / 16u, all % 16u * 2u);
+}
+#endif
+
+// Once all results are there. All invocations call it.
+void finish_results(uint columns) {
+#if !defined(EXPERTS)
+    if (kFinish == kAsItIs) return;
+    barrier();
+    if (kFinish == kGated) gate(columns);
+    if (kFinish == kRotated) rotate_heads(columns);
+#endif
+}
