@@ -186,8 +186,9 @@ def pass_ms(device, figures, work, name=None, parts=None):
     kernels, parts = figures["kernels"], {} if parts is None else parts
     commands = figures["passes"][work.weight][name or str(work.rows)]
     norms = [i for i, c in enumerate(commands) if c[0].startswith("rms_norm")]
-    layer, rest = commands[norms[0]:norms[-1]], commands[:norms[0]] + commands[norms[-1]:]
-    matmul, x, y, *_ = next(c for c in layer if kernels_of.is_matmul(c[0]))
+    first = next(i for i, c in enumerate(commands) if i == norms[0] or kernels_of.is_matmul(c[0]))
+    layer, rest = commands[first:norms[-1]], commands[:first] + commands[norms[-1]:]
+    matmul, x, y, *_ = [c for c in layer if kernels_of.is_matmul(c[0])][-1]
 
     def of_every_row(c):
         if not kernels_of.is_matmul(c[0]):

@@ -51,8 +51,24 @@ class Pass:
         self.chunks = ceil_div(context + (TREE_DEPTH if tree else 0), CHUNK)
 
 
+def finishing_turns(shader, c, kernel, inner):
+    """Of kernels that may normalise x first and finish their results last: the two loops of the product are between."""
+    loops, invocations = kernel["loops"], kernel["invocations"]
+    main = next(i for i, loop in enumerate(loops) if WEIGHT in loop["loads_of"])
+
+    def others(loop):
+        if set(loop["loads_of"]) == {"1"}:
+            return ceil_div(inner, 1024)  # squares
+        return max(1, inner // (16 * invocations)) if loop["loads"] else 1
+
+    product = matmul_turns(shader.removesuffix("_normed"), c, {"loops": loops[main - 1:main + 1]}, inner, 0)
+    return [others(loop) for loop in loops[:main - 1]] + product + [others(loop) for loop in loops[main + 1:]]
+
+
 def matmul_turns(shader, c, kernel, inner, lanes):
     loops, groups = kernel["loops"], inner // 32
+    if shader.endswith("_normed") or (shader.endswith("_dot") and len(c) > 6):
+        return finishing_turns(shader, c[:3], kernel, inner)
     if shader.endswith("_dot"):
         if len(loops) == 3:  # c849204: the sum of a step has a loop of one turn
             return [ceil_div(groups, c[1])] * 2 + [1]
@@ -103,6 +119,8 @@ def turns_of(name, kernel, inner, work, lanes):
             "best_slice": [VOCAB // 8 // 256, 8],
         }
         turns = [(t, 1) for t in known.get(shader, [8] * len(loops))]  # of what takes no time to speak of: some
+        if shader.startswith("rms_norm") and len(loops) == len(turns) + 1:  # around the squares: over lanes
+            turns.insert(0, (1, 1))
     if len(turns) != len(loops):
         raise SystemExit(f"{name} has {len(loops)} loops, and of {len(turns)} is known how often they turn")
     return turns
@@ -128,6 +146,8 @@ def bytes_of(name, kernel, shape, blocks, groups, items, work):
         inner, outputs = shape
         weights = inner * outputs * BLOCK_BYTES[work.weight]
         of_x = (8 if prepares_x(name, kernel) else 4) if "f16" in shader else 36 / 32
+        if shader.endswith("_normed"):
+            of_x = 8  # and the norm's weight
         return weights, weights * blocks + groups * min(work.rows, c[0]) * inner * of_x
     if is_attention(name):
         return 2 * HEADS * HEAD_DIM * 2 * work.context, groups * items * 2 * CHUNK * HEAD_DIM * 2
