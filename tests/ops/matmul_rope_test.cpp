@@ -105,6 +105,7 @@ TEST_P(MatmulRopeTest, HasTheBitsOfItsParts) {
 
 // A row is normalised by whoever reads it, whatever it takes.
 TEST_P(MatmulRopeTest, NormalisesOneRow) {
+    backend_->reserve({.rows = 1, .widest = 8448});
     use({4, 2, 64});
     for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q6_K})
         for (int inner : {256, 1280, 4352, 8448}) {
