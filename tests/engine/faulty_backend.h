@@ -32,14 +32,8 @@ class FaultyBackend final : public ObservedBackend {
   protected:
     using ObservedBackend::do_run;
 
-    void do_run(const RopeAppend& op, Label label) override {
-        RopeAppend wrong = op;
-        if (fault_.rope_position >= 0) wrong.rope = with_wrong_row(op.rope);
-        std::vector<Kept> kept;
-        if (fault_.stale) kept = stale_rows(op.kv, op.rows);
-        ObservedBackend::do_run(wrong, label);
-        for (const Kept& row : kept) write(row.place, row.bytes.data());
-    }
+    void do_run(const RopeAppend& op, Label label) override { rotate(op, label); }
+    void do_run(const MatmulRope& op, Label label) override { rotate(op, label); }
 
     void do_run(const Attention& op, Label label) override {
         Attention wrong = op;
@@ -55,6 +49,15 @@ class FaultyBackend final : public ObservedBackend {
     }
 
   private:
+    template <class Op>
+    void rotate(Op op, Label label) {
+        if (fault_.rope_position >= 0) op.rope = with_wrong_row(op.rope);
+        std::vector<Kept> kept;
+        if (fault_.stale) kept = stale_rows(op.kv, op.rows);
+        ObservedBackend::do_run(op, label);
+        for (const Kept& row : kept) write(row.place, row.bytes.data());
+    }
+
     struct Kept {
         Tensor place;
         std::vector<std::byte> bytes;
