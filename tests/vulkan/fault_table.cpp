@@ -97,6 +97,8 @@ void hook_pair(VolkDeviceTable& vk, const char* create, const char* kind) {
 
 void patch_with_faults(VolkDeviceTable& vk) {
     using T = VolkDeviceTable;
+    // Nothing is ever done before it is waited for: else how often depends on how fast the device is.
+    vk.vkGetFenceStatus = [](VkDevice, VkFence) { return VK_NOT_READY; };
     ++fault_record().alive["Device"];
     hook<&T::vkDestroyDevice>(vk, "", "Device");
     hook_pair<&T::vkAllocateMemory, &T::vkFreeMemory>(vk, "vkAllocateMemory", "Memory");
