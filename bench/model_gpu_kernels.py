@@ -79,6 +79,8 @@ def matmul_turns(shader, c, kernel, inner, lanes):
     if "f16" not in shader:
         stage_groups = 4 if few else 2
         stages = ceil_div(groups, stage_groups)
+        if len(loops) == 2:  # the products of a stage, and the results
+            return [stages, c[0] // 4]
         tiles = max(1, stage_groups * 2 * (c[0] // 16) * lanes // 128)
         put = [stages * c[0] * stage_groups * 4 // 128] if loops[1]["loads"] else []
         return [stages, *put, stages * tiles]

@@ -2,6 +2,7 @@
 // Heads of queries and keys over their root mean squares, times a weight. A workgroup a row and
 // head.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"
 #include "lib/arithmetic.glsl"
 

@@ -1,10 +1,11 @@
 #version 450
 // Rows of x times a quantised weight by cooperative matrices, weights on their M side. A workgroup
-// has a strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage: its
-// subgroups share the matrices of a stage, however many they are.
+// has a strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage; a
+// stage is read while the one before is multiplied.
 //
-// A matrix sums up one group, or a half that has a scale of its own, in exact integers; the
-// invocations scale and add the groups in their order, as matmul_parts.comp does.
+// A matrix sums up one group, or a half that has a scale of its own, in exact integers. Scales lie
+// in matrices of the same shape, so that each element is scaled and added where it is, in the order
+// of matmul_parts.comp.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
@@ -15,67 +16,60 @@ layout(local_size_x = 128) in;
 #define X_WORDS uvec2
 #include "lib/product.glsl"
 
-layout(constant_id = 0) const uint kColumns = 16u;  // a multiple of kN
-layout(constant_id = 1) const uint kM = 16u;        // of a matrix: output rows, a divisor of 32
-layout(constant_id = 2) const uint kN = 16u;        // rows of x
-layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of 32
-layout(constant_id = 4) const uint kTiles = 8u;     // most matrices of sums of a subgroup
-const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare have a row
-const uint kOwnColumns = kColumns / kShare;
+layout(constant_id = 0) const uint kColumns = 16u;     // a multiple of kN
+layout(constant_id = 1) const uint kM = 16u;           // of a matrix: output rows, a divisor of 32
+layout(constant_id = 2) const uint kN = 16u;           // rows of x
+layout(constant_id = 3) const uint kK = 16u;           // elements of k, a divisor of 32
+layout(constant_id = 4) const uint kOwnRows = 1u;      // tiles that a subgroup has, down
+layout(constant_id = 5) const uint kOwnColumns = 4u;   // and across
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
-// A pair is two words of some k of a row; a stage has kGroups groups, whose products are kSets.
+const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare have a row
+const uint kRowTiles = kStripRows / kM, kColumnTiles = kColumns / kN;
+// A pair is two words of some k of a row; a stage has kGroups groups.
 const uint kPairElements = 8u, kPieces = kInHalves ? 2u : 1u;
-const uint kSets = kColumns > 32u ? 2u : 4u, kGroups = kSets / kPieces;
+const uint kGroups = kColumns > 32u ? 2u : 4u;
 const uint kGroupPairs = kGroupElements / kPairElements, kRowPairs = kGroups * kGroupPairs;
 // Halves of weights have as many zeros between them, for matrices that are wider than one.
 const uint kZeroPairs = kPieces == 2u ? kGroupPairs / 2u : 0u;
 const uint kWeightPairs = kGroupPairs + kZeroPairs;
 // Rows begin at different banks, aligned as loads want it.
 const uint kStride = kRowPairs | 2u, kWeightStride = kGroups * kWeightPairs | 2u;
-const uint kRowTiles = kStripRows / kM, kColumnTiles = kColumns / kN;
-const uint kSetTiles = kRowTiles * kColumnTiles;
 const uint kQuads = kGroups * kGroupQuads;           // of a row in a stage
 const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // of an invocation
 
-// Matrices are loaded from and stored to addresses of whole 16 bytes, or rows of 8 bytes to those
-// of 8: each of these arrays, and whatever is shared beside them, has whole 16 bytes.
-shared uvec2 weights[kStripRows * kWeightStride];
-shared uvec2 columns[kColumns * kStride];
-shared uvec2 column_scales[2u * kGroups * kColumns];  // and sums of steps; of two stages in turn
-shared int products[kSets * kColumns * kStripRows];
-
-uint thread, lane, part, strip;
+// Of two stages in turn. Matrices are loaded from and stored to addresses of whole 16 bytes, or rows
+// of 8 bytes to those of 8: each of these arrays, and whatever is shared beside them, has whole 16
+// bytes.
+const uint kStageWeights = kStripRows * kWeightStride, kStageColumns = kColumns * kStride;
+const uint kStageRows = kGroups * kStripRows, kStageScales = kGroups * kColumns;
+const uint kLeastRows = kHasLeast ? 2u * kStageRows : 4u;
+const uint kWholeRows = kHasWhole ? 2u * kStageRows : 4u;
+shared uvec2 weights[2u * kStageWeights];
+shared uvec2 columns[2u * kStageColumns];  // then the results
+shared float row_steps[2u * kStageRows], row_leasts[kLeastRows];
+shared int row_wholes[kWholeRows], row_seconds[kWholeRows];
+shared float column_scales[2u * kStageScales];
+shared int column_sums[kUsesSums ? 2u * kPieces * kStageScales : 4u];
 
 #define WeightTile coopmat<int8_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
 #define ColumnTile coopmat<int8_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
-#define SumTile coopmat<int, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+#define DotTile coopmat<int, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+#define SumTile coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+// The same for all columns, or for all rows.
+#define OF_ROWS 0u, gl_CooperativeMatrixLayoutColumnMajor
+#define OF_COLUMNS 0u, gl_CooperativeMatrixLayoutRowMajor
 
-// sum += the matrix of weights at row m times the one of columns at n, from these pairs of their
-// rows on.
-void multiply_add(inout SumTile sum, uint m, uint n, uint weight_pair, uint pair) {
-    WeightTile a;
-    ColumnTile b;
-    coopMatLoad(a, weights, m * kWeightStride + weight_pair, kWeightStride,
-                gl_CooperativeMatrixLayoutRowMajor);
-    coopMatLoad(b, columns, n * kStride + pair, kStride, gl_CooperativeMatrixLayoutColumnMajor);
-    sum = coopMatMulAdd(a, b, sum);
-}
+uint thread, lane, part, strip, place;  // place: 0 or 1, that of the stage
 
-void store(SumTile sum, uint set, uint m, uint n) {
-    coopMatStore(sum, products, (set * kColumns + n) * kStripRows + m, kStripRows,
-                 gl_CooperativeMatrixLayoutColumnMajor);
-}
-
-// What this invocation reads of a stage while the one before is multiplied: codes and pairs of x that
-// it moves, and the scales of its row.
-const uint kScales = kPanelGroups > 1u ? 1u : kGroups;
-const uint kGroupXPairs = kGroupX / 2u, kXPairs = kColumns * kGroups * kGroupXPairs;
-const uint kFetches = (kXPairs + kInvocations - 1u) / kInvocations;
+// What this invocation reads of a stage while the one before is multiplied: codes that it moves, the
+// scales of its row in one of the groups, and groups of x.
+const uint kGroupXPairs = kGroupX / 2u, kItems = kColumns * kGroups;
+const uint kFetches = (kItems + kInvocations - 1u) / kInvocations;
 Codes ahead[kOwnQuads];
-PanelScales ahead_scales[kScales], scales[kScales];  // of the next stage, of this one
-uvec2 ahead_pairs[kFetches];
+PanelScales ahead_scales;
+uvec2 ahead_pairs[kFetches * kGroupXPairs];
 
 uint group_count() {
     return p.panels * kPanelGroups;
@@ -88,11 +82,11 @@ uint group_at(uint stage, uint i) {
 
 void fetch(uint stage) {
     EACH(kFetches, f) {
-        uint i = min(f * kInvocations + thread, kXPairs - 1u), item = i / kGroupXPairs;
-        ahead_pairs[f] = x[column_at(item % kColumns) / 2u +
-                           group_at(stage, item / kColumns) * kGroupXPairs + i % kGroupXPairs];
+        uint item = min(f * kInvocations + thread, kItems - 1u);
+        uint from = column_at(item / kGroups) / 2u + group_at(stage, item % kGroups) * kGroupXPairs;
+        EACH(kGroupXPairs, i) ahead_pairs[f * kGroupXPairs + i] = x[from + i];
     }
-    EACH(kScales, i) ahead_scales[i] = panel_scales(panel_of(strip, group_at(stage, i)), lane);
+    ahead_scales = panel_scales(panel_of(strip, group_at(stage, part % kGroups)), lane);
     EACH(kOwnQuads, i) {
         uint quad = min(i * kShare + part, kQuads - 1u);
         uint group = group_at(stage, quad / kGroupQuads);
@@ -105,7 +99,7 @@ void put_weights() {
     EACH(kOwnQuads, i) {
         uint quad = i * kShare + part;
         if (quad >= kQuads) continue;
-        uint to = lane * kWeightStride + quad * (kWeightPairs / kGroupQuads);
+        uint to = place * kStageWeights + lane * kWeightStride + quad * (kWeightPairs / kGroupQuads);
         [[unroll]] for (uint step = 0u; step < kQuadSteps; step += 2u) {
             uint zeros = step < kQuadSteps / 2u ? 0u : kZeroPairs;
             weights[to + step / 2u + zeros] =
@@ -115,69 +109,162 @@ void put_weights() {
     }
 }
 
-void put_columns(uint scales_at) {
+void put_row_scales(uint stage) {
+    if (part >= kGroups) return;
+    uint to = place * kStageRows + part * kStripRows + lane;
+    vec2 steps = steps_of(ahead_scales, lane);
+    ivec2 whole = whole_scales(ahead_scales, group_at(stage, part) % kPanelGroups);
+    row_steps[to] = steps.x;
+    if (kHasLeast) row_leasts[to] = steps.y;
+    if (kHasWhole) {
+        row_wholes[to] = whole.x;
+        row_seconds[to] = whole.y;
+    }
+}
+
+// What dots of codes begin with, so that they end as those of what codes stand for; or, where there
+// are least values, the sum of the steps.
+void put_column_sums(uint sums, uint group, uint c) {
+    int first = int(sums << 16) >> 16, second = int(sums) >> 16, factor = kHasLeast ? 1 : -int(kOffset);
+    uint to = (place * kGroups + group) * kPieces * kColumns + c;
+    column_sums[to] = (kInHalves ? first : first + second) * factor;
+    if (kInHalves) column_sums[to + kColumns] = second * factor;
+}
+
+void put_columns() {
     EACH(kFetches, f) {
-        uint i = f * kInvocations + thread, item = i / kGroupXPairs, pair = i % kGroupXPairs;
-        if (i >= kXPairs) continue;
-        uint c = item % kColumns, group = item / kColumns;
-        if (pair == 0u)
-            column_scales[scales_at + group * kColumns + c] = ahead_pairs[f];
-        else
-            columns[c * kStride + group * kGroupPairs + pair - 1u] = ahead_pairs[f];
+        uint item = f * kInvocations + thread, c = item / kGroups, group = item % kGroups;
+        if (item >= kItems) continue;
+        uvec2 scales = ahead_pairs[f * kGroupXPairs];
+        column_scales[(place * kGroups + group) * kColumns + c] = uintBitsToFloat(scales.x);
+        if (kUsesSums) put_column_sums(scales.y, group, c);
+        uint to = place * kStageColumns + c * kStride + group * kGroupPairs;
+        EACH(kGroupPairs, i) columns[to + i] = ahead_pairs[f * kGroupXPairs + 1u + i];
     }
 }
 
-// Of columns part, part + kShare, ...: over up to kSumGroups, and over all before them.
-float sums[kOwnColumns], totals[kOwnColumns];
+// Tiles of this subgroup. The constants are for the widest that there are; of narrower ones some
+// have none.
+const uint kDown = kRowTiles / kOwnRows, kAcross = kColumnTiles / kOwnColumns;
 
-// The sums of each group of a stage, or of its halves.
-void multiply(uint stage) {
-    const bool over_half = kPieces == 2u && kK > kGroupElements / 2u;
-    for (uint tile = gl_SubgroupID; tile < kSets * kSetTiles; tile += gl_NumSubgroups) {
-        uint set = tile / kSetTiles, m = tile % kRowTiles * kM,
-             n = tile % kSetTiles / kRowTiles * kN;
-        uint group = set / kPieces, piece = set % kPieces * (kGroupPairs / 2u);
-        uint weight_pair = group * kWeightPairs + (over_half ? piece : 2u * piece);
-        uint pair = group * kGroupPairs + (over_half ? 0u : piece);
-        SumTile sum = SumTile(0);
-        for (uint k = 0u; k < kGroupElements / kPieces; k += kK)
-            multiply_add(sum, m, n, weight_pair + k / kPairElements, pair + k / kPairElements);
-        store(sum, set, m, n);
-    }
+bool has_tiles() {
+    return gl_SubgroupID < kDown * kAcross;
 }
+
+uint row_of_tile(uint i) {
+    return (gl_SubgroupID % kDown + i * kDown) * kM;
+}
+
+uint column_of_tile(uint i) {
+    return (gl_SubgroupID / kDown + i * kAcross) * kN;
+}
+
+// Over up to kSumGroups, and over all before them.
+SumTile sums[kOwnRows * kOwnColumns], totals[kOwnRows * kOwnColumns];
 
 void add_up() {
-    for (uint i = 0u; i < kOwnColumns; ++i) {
-        precise float total = totals[i] + sums[i];
-        totals[i] = total;
-        sums[i] = 0.0;
+    EACH(kOwnRows * kOwnColumns, tile) {
+        for (int e = 0; e < sums[tile].length(); ++e) {
+            precise float total = totals[tile][e] + sums[tile][e];
+            totals[tile][e] = total;
+        }
+        sums[tile] = SumTile(0.0);
     }
 }
 
-int product_of(uint set, uint c) {
-    return products[(set * kColumns + c) * kStripRows + lane];
+// What a group has for a tile of rows.
+struct RowScales {
+    SumTile steps, leasts;
+    DotTile wholes, seconds;
+};
+
+RowScales row_scales(uint group, uint m) {
+    RowScales scales;
+    uint from = place * kStageRows + group * kStripRows + m;
+    coopMatLoad(scales.steps, row_steps, from, OF_ROWS);
+    if (kHasLeast) coopMatLoad(scales.leasts, row_leasts, from, OF_ROWS);
+    if (kHasWhole) {
+        coopMatLoad(scales.wholes, row_wholes, from, OF_ROWS);
+        coopMatLoad(scales.seconds, row_seconds, from, OF_ROWS);
+    }
+    return scales;
 }
 
-void add_groups(uint stage, uint scales_at) {
-    EACH(kGroups, i) {
-        bool counts = stage + i < group_count();
-        PanelScales own_scales = scales[kPanelGroups > 1u ? 0u : i];
-        ivec2 whole = whole_scales(own_scales, (stage + i) % kPanelGroups);
-        vec2 steps = steps_of(own_scales, lane);
-        ivec2 dots[kOwnColumns];
-        uvec2 of_x[kOwnColumns];
-        EACH(kOwnColumns, own) {
-            uint c = own * kShare + part;
-            dots[own] = ivec2(product_of(i * kPieces, c),
-                              kInHalves ? product_of(i * kPieces + 1u, c) : 0);
-            of_x[own] = column_scales[scales_at + i * kColumns + c];
+// Sums of products with the codes of a group, or of one of its halves, from `begin` on.
+DotTile dots_of(uint group, uint piece, uint m, uint n, DotTile begin) {
+    const bool over_half = kPieces == 2u && kK > kGroupElements / 2u;
+    uint later = piece * (kGroupPairs / 2u);
+    uint weight = place * kStageWeights + m * kWeightStride + group * kWeightPairs +
+                  (over_half ? later : 2u * later);
+    uint column = place * kStageColumns + n * kStride + group * kGroupPairs + (over_half ? 0u : later);
+    DotTile dots = begin;
+    [[unroll]] for (uint k = 0u; k < kGroupElements / kPieces; k += kK) {
+        WeightTile a;
+        ColumnTile b;
+        coopMatLoad(a, weights, weight + k / kPairElements, kWeightStride,
+                    gl_CooperativeMatrixLayoutRowMajor);
+        coopMatLoad(b, columns, column + k / kPairElements, kStride,
+                    gl_CooperativeMatrixLayoutColumnMajor);
+        dots = coopMatMulAdd(a, b, dots);
+    }
+    return dots;
+}
+
+DotTile sums_of_columns(uint group, uint piece, uint n) {
+    DotTile tile;
+    coopMatLoad(tile, column_sums,
+                ((place * kGroups + group) * kPieces + piece) * kColumns + n, OF_COLUMNS);
+    return tile;
+}
+
+// As term_of() of lib/product.glsl, for each element.
+void add_group(uint tile, uint group, uint m, uint n, RowScales of_rows) {
+    SumTile scales;
+    coopMatLoad(scales, column_scales, place * kStageScales + group * kColumns + n, OF_COLUMNS);
+    DotTile column_sum = DotTile(0);
+    if (kHasLeast) column_sum = sums_of_columns(group, 0u, n);
+    DotTile dots[2];
+    EACH(kPieces, piece)
+        dots[piece] = dots_of(group, piece, m, n,
+                              kOffset > 0u ? sums_of_columns(group, piece, n) : DotTile(0));
+    if (kHasWhole)
+        for (int e = 0; e < dots[0].length(); ++e) {
+            dots[0][e] *= of_rows.wholes[e];
+            if (kInHalves) dots[0][e] += dots[1][e] * of_rows.seconds[e];
+            if (kHasLeast) column_sum[e] *= of_rows.seconds[e];
         }
-        EACH(kOwnColumns, own) {
-            precise float sum =
-                sums[own] + term_of(steps, whole, dots[own], of_x[own].x, of_x[own].y);
-            sums[own] = counts ? sum : sums[own];
+    SumTile products = SumTile(dots[0]), less = SumTile(column_sum);
+    for (int e = 0; e < products.length(); ++e) {
+        precise float scale = of_rows.steps[e] * scales[e];
+        precise float term = products[e] * scale;
+        if (kHasLeast) {
+            precise float least = of_rows.leasts[e] * scales[e];
+            precise float taken = less[e] * least;
+            term = term - taken;
+        }
+        precise float sum = sums[tile][e] + term;
+        sums[tile][e] = sum;
+    }
+}
+
+void multiply(uint stage) {
+    EACH(kGroups, group) {
+        if (stage + group >= group_count()) return;
+        EACH(kOwnRows, r) {
+            uint m = row_of_tile(r);
+            RowScales of_rows = row_scales(group, m);
+            EACH(kOwnColumns, c)
+                add_group(r * kOwnColumns + c, group, m, column_of_tile(c), of_rows);
         }
     }
+}
+
+// Results lie by columns, where x was.
+void store_totals() {
+    EACH(kOwnRows, r) EACH(kOwnColumns, c)
+        coopMatStore(totals[r * kOwnColumns + c], columns,
+                     (column_of_tile(c) * kStripRows + row_of_tile(r)) / 2u, kStripRows / 2u,
+                     gl_CooperativeMatrixLayoutColumnMajor);
 }
 
 void main() {
@@ -186,22 +273,24 @@ void main() {
     lane = thread % kStripRows;
     part = thread / kStripRows;
     strip = weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads;
-    for (uint i = 0u; i < kOwnColumns; ++i) sums[i] = totals[i] = 0.0;
+    EACH(kOwnRows * kOwnColumns, tile) sums[tile] = totals[tile] = SumTile(0.0);
     fetch(0u);
-    uint scales_at = 0u;
+    place = 0u;
     for (uint stage = 0u; stage < group_count(); stage += kGroups) {
         put_weights();
-        put_columns(scales_at);
-        EACH(kScales, i) scales[i] = ahead_scales[i];
+        put_row_scales(stage);
+        put_columns();
         barrier();
         fetch(stage + kGroups);
-        multiply(stage);
-        barrier();
         if (stage % kSumGroups == 0u) add_up();
-        add_groups(stage, scales_at);
-        scales_at = kGroups * kColumns - scales_at;
+        if (has_tiles()) multiply(stage);
+        place = 1u - place;
     }
     add_up();
+    barrier();
+    if (has_tiles()) store_totals();
+    barrier();
     uint row = gl_WorkGroupID.y * kStripRows + lane;
-    EACH(kOwnColumns, i) write_sum(row, i * kShare + part, totals[i]);
+    for (uint c = part; c < kColumns; c += kShare)
+        write_sum(row, c, uintBitsToFloat(columns[(c * kStripRows + lane) / 2u][lane % 2u]));
 }

@@ -139,28 +139,45 @@ std::unique_ptr<Weight> VulkanBackend::upload_weight(std::span<const WeightBlock
         blocks, use, *device_, [this](size_t bytes) { return allocate_raw(bytes); }, *queue_);
 }
 
-void Scratch::add_to(TensorPlan& plan, const Limits& limits, bool with_halves) {
-    constexpr size_t kAttentionWords = 16 << 20;
+void Scratch::add_attention_to(TensorPlan& plan, const Limits& limits, size_t most_bytes) {
     chunks = (limits.context + kPageSize - 1) / kPageSize;
     const int row_words = std::max(chunks * limits.heads * (limits.head_dim + 2), 1);
-    const int rows = int(std::clamp<size_t>(kAttentionWords / size_t(row_words), 1, kMaxNodes));
+    const int rows = int(std::clamp<size_t>(most_bytes / 4 / size_t(row_words), 1, kMaxNodes));
     plan.add(attention, DType::F32, std::min(rows, std::max(limits.rows, 1)), row_words);
-    plan.add(quantised, DType::I8G32, std::max(limits.rows, limits.places),
-             limits.widest / kGroup * kGroup);
-    if (with_halves) add_halves_to(plan, std::max(limits.rows, limits.places), limits.widest);
+}
+
+void Scratch::add_others_to(TensorPlan& plan, const Limits& limits, bool with_halves) {
+    const int rows = std::max(limits.rows, limits.places);
+    plan.add(quantised, DType::I8G32, rows, limits.widest / kGroup * kGroup);
+    if (with_halves) add_halves_to(plan, rows, limits.widest);
     add_choices_to(plan, limits);
 }
 
+// Two pieces, since a device may give little memory in one. That of attention takes as many rows as
+// have room.
+std::array<TensorPlan, 2> VulkanBackend::plan_scratch(Scratch& scratch,
+                                                      const Limits& limits) const {
+    constexpr size_t kAttentionBytes = 64 << 20;
+    const Traits& traits = device_->traits();
+    std::array<TensorPlan, 2> plans;
+    scratch.add_attention_to(
+        plans[0], limits,
+        std::min({kAttentionBytes, traits.allocation_bytes, traits.storage_range}));
+    scratch.add_others_to(plans[1], limits, takes_halves(*device_, DType::F16));
+    return plans;
+}
+
 size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
-    TensorPlan plan;
-    Scratch().add_to(plan, limits, takes_halves(*device_, DType::F16));
-    return plan.size_bytes();
+    Scratch scratch;
+    size_t bytes = 0;
+    for (const TensorPlan& plan : plan_scratch(scratch, limits)) bytes += plan.size_bytes();
+    return bytes;
 }
 
 void VulkanBackend::do_reserve(const Limits& limits) {
-    TensorPlan plan;
-    scratch_.add_to(plan, limits, takes_halves(*device_, DType::F16));
-    scratch_memory_ = plan.allocate(*this);
+    scratch_memory_.clear();
+    for (const TensorPlan& plan : plan_scratch(scratch_, limits))
+        scratch_memory_.push_back(plan.allocate(*this));
 }
 
 std::vector<OpTime> VulkanBackend::op_times() {

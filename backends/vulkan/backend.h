@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -22,7 +23,8 @@ struct WeightPart;
 
 // All that ops keep between dispatches.
 struct Scratch {
-    void add_to(TensorPlan& plan, const Limits& limits, bool with_halves);
+    void add_attention_to(TensorPlan& plan, const Limits& limits, size_t most_bytes);
+    void add_others_to(TensorPlan& plan, const Limits& limits, bool with_halves);
     void add_halves_to(TensorPlan& plan, int rows, int cols);
     void add_choices_to(TensorPlan& plan, const Limits& limits);
 
@@ -72,6 +74,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
 
   private:
     void do_reserve(const Limits& limits) override;
+    std::array<TensorPlan, 2> plan_scratch(Scratch& scratch, const Limits& limits) const;
     // Of x, that were made for some matmul.
     struct OtherForms {
         Tensor quantised = {};
@@ -121,7 +124,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     std::shared_ptr<Device> device_;
     std::shared_ptr<Queue> queue_;
     Capabilities capabilities_;
-    Buffer scratch_memory_;
+    std::vector<Buffer> scratch_memory_;
     Scratch scratch_;
     Readers halves_for_;  // whose x a norm has left in scratch_.halves
     std::optional<RmsNorm> postponed_;

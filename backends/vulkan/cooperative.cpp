@@ -1,6 +1,7 @@
 // Whether cooperative matrices are used, and the choice among their shapes.
 #include "vulkan/cooperative.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/dtype.h"
@@ -61,14 +62,27 @@ Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Tr
     return matrices;
 }
 
+namespace {
+
+constexpr int32_t kSubgroup = 3;
+
+// Exact sums are scaled in matrices of their shape.
+bool has_floats(const std::vector<CooperativeProperties>& all, const CooperativeProperties& of) {
+    return std::ranges::any_of(all, [&](const CooperativeProperties& p) {
+        return p.scope == kSubgroup && p.m == of.m && p.n == of.n && p.result == ComponentType::f32;
+    });
+}
+
+}  // namespace
+
 MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,
                          ComponentType sum, uint32_t most_k) {
-    constexpr int32_t kSubgroup = 3;
     constexpr uint32_t kMost = 32;  // rows of a strip
     MatrixShape best;
     for (const CooperativeProperties& p : all) {
         if (p.a != element || p.b != element || p.c != sum || p.result != sum || p.saturates ||
-            p.scope != kSubgroup || kMost % p.m || kMost % p.n || most_k % p.k || p.n < 8)
+            p.scope != kSubgroup || kMost % p.m || kMost % p.n || most_k % p.k || p.n < 8 ||
+            !has_floats(all, p))
             continue;
         // Few columns, then few multiplications.
         if (!best || std::tuple(p.n, most_k - p.k, kMost - p.m) <

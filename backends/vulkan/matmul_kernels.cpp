@@ -68,11 +68,16 @@ uint32_t share_of(const Device& device, uint32_t tiles) {
     return (tiles + subgroups - 1) / subgroups;
 }
 
+// Tiles of a subgroup down a strip, and across.
 MatmulKernel groups_kernel(const Device& device, const std::string& shader,
                            const MatrixShape& shape, int rows) {
     const uint32_t columns = columns_of(device, shape, rows);
-    const uint32_t tiles = kStripRows / shape.m * (columns / shape.n);
-    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, share_of(device, tiles)}},
+    const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
+    const uint32_t down = std::min(subgroups, kStripRows / shape.m);
+    const uint32_t across = std::min(subgroups / down, columns / shape.n);
+    return {{shader.c_str(),
+             {columns, shape.m, shape.n, shape.k, kStripRows / shape.m / down,
+              columns / shape.n / across}},
             int(columns)};
 }
 
@@ -87,23 +92,24 @@ MatmulKernel halves_kernel(const Device& device, const std::string& shader,
             kHalvesStrips};
 }
 
-// Constants 3 to 7 of the kernels that finish what they multiply.
+// Constants 3 to 7 of the kernels that normalise x or finish what they multiply.
 MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint32_t split,
-                              uint32_t turns, const MatmulForm& form) {
+                              uint32_t turns, int inner, const MatmulForm& form) {
     const uint32_t strips = form.finish == Finish::none ? 1 : 2;
-    return {
-        {shader.c_str(),
-         {columns, split, turns, strips * kStripRows, 0, 0, uint32_t(form.finish), form.packed}},
-        int(columns),
-        int(strips)};
+    const uint32_t normed = form.normed ? uint32_t(inner) : 0;
+    return {{shader.c_str(),
+             {columns, split, turns, strips * kStripRows, normed, 0, uint32_t(form.finish),
+              form.packed}},
+            int(columns),
+            int(strips)};
 }
 
 // Of floats: invocations that share a row, and what each of them reads at once.
 MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint32_t columns,
-                           const MatmulForm& form) {
+                           int inner, const MatmulForm& form) {
     if (form.finish != Finish::none) columns = std::min(columns, 4u);  // two strips have the room
     const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
-    return finishing_kernel(shader, columns, uint32_t(device.split()), turns, form);
+    return finishing_kernel(shader, columns, uint32_t(device.split()), turns, inner, form);
 }
 
 // Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once.
@@ -113,7 +119,7 @@ MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint3
     const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // that have room
     const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), most);
     const uint32_t turns = is_cpu(device) ? 2 : columns > 4 ? 4 : 8;
-    return finishing_kernel(shader, columns, split, turns, form);
+    return finishing_kernel(shader, columns, split, turns, inner, form);
 }
 
 }  // namespace
@@ -151,7 +157,7 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, in
         return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
     const std::string& plain = form.normed ? shaders.plain_normed : shaders.plain;
     const std::string& dot = form.normed ? shaders.dot_normed : shaders.dot;
-    if (!is_quantised(weight)) return floats_kernel(device, plain, columns, form);
+    if (!is_quantised(weight)) return floats_kernel(device, plain, columns, inner, form);
     return parts_kernel(device, device.integer_dot() ? dot : plain, columns, inner, form);
 }
 

@@ -8,6 +8,7 @@
 #include "vulkan/float_controls.h"
 #include "vulkan/pipeline_file.h"
 #include "vulkan/shaders.h"
+#include "vulkan/shared_memory.h"
 
 namespace aerie::vulkan {
 
@@ -106,7 +107,7 @@ VkShaderModule Pipelines::module_of(const char* name) {
     const Shader* shader = find_shader(name);
     if (!shader) throw Error(std::string("this build has no shader ") + name);
     const std::vector<uint32_t> words =
-        with_float_controls(shader->words, device_->traits().float_controls);
+        with_float_controls(ordered_by_barriers(shader->words), device_->traits().float_controls);
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .pNext = nullptr,
                                            .flags = 0,

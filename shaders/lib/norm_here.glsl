@@ -3,6 +3,8 @@
 // scale is known; for a quantised weight the row lies in groups of I8G32, in shared memory.
 #include "arithmetic.glsl"
 READS(9, float, norm_weight);
+layout(constant_id = 4) const uint kNormed = 4096u;  // elements of the row
+#define SQUARES_AHEAD (kNormed > 32u * 128u ? 32u : (kNormed + 127u) / 128u)
 float element(uint i) {
     return x[at[1] + i];
 }
@@ -19,71 +21,89 @@ float normed(float element, float weight) {
 #include "quantise.glsl"
 
 const uint kInvocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
-const uint kMostNormed = 8192u;  // elements
+const uint kMostNormed = 8192u;
 shared uint groups_of_x[kMostNormed / kGroupElements * kGroupX];
 
-// Words of four elements that an invocation has at a time.
-const uint kWordsAhead = 4u;
-vec4 words_of_x[kWordsAhead];
+// Words of four elements, and those that an invocation has at a time: most rows are read once.
+const uint kWords = kNormed / 4u, kMostWordsAhead = 8u;
+const uint kWordsAhead = kWords > kMostWordsAhead * kInvocations
+                             ? kMostWordsAhead
+                             : (kWords + kInvocations - 1u) / kInvocations;
+const uint kRounds = (kWords + kWordsAhead * kInvocations - 1u) / (kWordsAhead * kInvocations);
+vec4 elements_of_x[kMostWordsAhead], weights_of_x[kMostWordsAhead];
 
-uint word_at(uint first, uint j, uint words) {
-    return min(first + j * kInvocations, words - 1u);
+#define EACH_WORD(j) [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j)
+
+uint own_word(uint round, uint j) {
+    return gl_LocalInvocationIndex + (round * kWordsAhead + j) * kInvocations;
 }
 
-void read_words(uint first, uint words) {
-    vec4 elements[kWordsAhead], weights[kWordsAhead];
-    [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j) {
-        uint k = word_at(first, j, words) * 4u;
+// Beyond the last one are copies of it.
+uint word_at(uint round, uint j) {
+    return min(own_word(round, j), kWords - 1u);
+}
+
+void read_words(uint round) {
+    EACH_WORD(j) {
+        uint k = word_at(round, j) * 4u;
         [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-            elements[j][i] = x[at[1] + k + i];
-            weights[j][i] = norm_weight[at[9] + k + i];
+            elements_of_x[j][i] = x[at[1] + k + i];
+            weights_of_x[j][i] = norm_weight[at[9] + k + i];
         }
     }
-    [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j)
-        [[unroll]] for (uint i = 0u; i < 4u; ++i)
-            words_of_x[j][i] = normed(elements[j][i], weights[j][i]);
+}
+
+vec4 normed_word(uint j) {
+    vec4 word;
+    [[unroll]] for (uint i = 0u; i < 4u; ++i)
+        word[i] = normed(elements_of_x[j][i], weights_of_x[j][i]);
+    return word;
 }
 
 // Word 0 of a group is the largest magnitude first.
-void find_largest(uint words) {
-    for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * kInvocations) {
-        read_words(first, words);
-        [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j) {
-            uvec4 bits = floatBitsToUint(words_of_x[j]) & 0x7fffffffu;
-            uint largest = max(max(bits.x, bits.y), max(bits.z, bits.w));
-            atomicMax(groups_of_x[word_at(first, j, words) / 8u * kGroupX], largest);
-        }
+void find_largest(uint round) {
+    EACH_WORD(j) {
+        uvec4 bits = floatBitsToUint(normed_word(j)) & 0x7fffffffu;
+        atomicMax(groups_of_x[word_at(round, j) / 8u * kGroupX],
+                  max(max(bits.x, bits.y), max(bits.z, bits.w)));
     }
 }
 
-void put_words(uint words) {
-    for (uint first = gl_LocalInvocationIndex; first < words; first += kWordsAhead * kInvocations) {
-        read_words(first, words);
-        [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j) {
-            uint word = first + j * kInvocations, group = min(word, words - 1u) / 8u * kGroupX;
-            uint largest = groups_of_x[group], packed = 0u;
-            float inverse = steps_of_one(largest);
-            [[unroll]] for (uint i = 0u; i < 4u; ++i)
-                packed |= (uint(steps_of(words_of_x[j][i], inverse)) & 0xffu) << (8u * i);
-            if (word < words && is_used(largest)) groups_of_x[group + kStepWord + word % 8u] = packed;
-        }
+void put_words(uint round) {
+    EACH_WORD(j) {
+        uint word = word_at(round, j), group = word / 8u * kGroupX;
+        uint largest = groups_of_x[group], packed = 0u;
+        float inverse = steps_of_one(largest);
+        vec4 elements = normed_word(j);
+        [[unroll]] for (uint i = 0u; i < 4u; ++i)
+            packed |= (uint(steps_of(elements[i], inverse)) & 0xffu) << (8u * i);
+        if (own_word(round, j) < kWords && is_used(largest))
+            groups_of_x[group + kStepWord + word % 8u] = packed;
     }
 }
 
 // All of them, by all invocations.
 void norm_row() {
-    uint index = gl_LocalInvocationIndex;
-    uint groups = p.inner / kGroupElements;
-    for (uint i = index; i < groups * kGroupX; i += kInvocations) groups_of_x[i] = 0u;
-    scale = normal_scale(p.inner, p.inverse_inner, p.epsilon);
-    find_largest(groups * 8u);
+    read_words(0u);
+    const uint groups = kNormed / kGroupElements;
+    for (uint i = gl_LocalInvocationIndex; i < groups * kGroupX; i += kInvocations)
+        groups_of_x[i] = 0u;
+    scale = normal_scale(kNormed, p.inverse_inner, p.epsilon);
+    for (uint round = 0u; round < kRounds; ++round) {
+        if (round > 0u) read_words(round);
+        find_largest(round);
+    }
     barrier();
-    put_words(groups * 8u);
+    for (uint round = 0u; round < kRounds; ++round) {
+        if (kRounds > 1u) read_words(round);
+        put_words(round);
+    }
     barrier();
-    for (uint i = index; i < groups; i += kInvocations) {
+    for (uint i = gl_LocalInvocationIndex; i < groups; i += kInvocations) {
         uint group = i * kGroupX;
         int sums[2] = {0, 0};
-        for (uint j = 0u; j < 8u; ++j) sums[j / 4u] += sum_of(groups_of_x[group + kStepWord + j]);
+        [[unroll]] for (uint j = 0u; j < 8u; ++j)
+            sums[j / 4u] += sum_of(groups_of_x[group + kStepWord + j]);
         groups_of_x[group] = step_word(groups_of_x[group]);
         groups_of_x[group + 1u] = sums_word(sums[0], sums[1]);
     }
@@ -91,6 +111,6 @@ void norm_row() {
 }
 #else
 void norm_row() {
-    scale = normal_scale(p.inner, p.inverse_inner, p.epsilon);
+    scale = normal_scale(kNormed, p.inverse_inner, p.epsilon);
 }
 #endif

@@ -1,17 +1,20 @@
 // One over the root mean square of some elements, by a workgroup: their squares in 128 lanes,
-// halved in a fixed order (core/arithmetic.h). The including shader defines element(i).
+// halved in a fixed order (core/arithmetic.h). The including shader defines element(i), and perhaps
+// how many elements a lane reads before it adds the first of them, at most 32.
+#if !defined(SQUARES_AHEAD)
+#define SQUARES_AHEAD 8u
+#endif
 shared float lanes[128];
 
 float element(uint i);
 
-// Their sum in a lane: kAhead elements are read before the first of them is added.
 float squares_of_lane(uint lane, uint count) {
     precise float sum = 0.0;
-    const uint kAhead = 8u;
-    for (uint i = lane; i < count; i += kAhead * 128u) {
-        float v[kAhead];
-        for (uint j = 0u; j < kAhead; ++j) v[j] = element(min(i + j * 128u, count - 1u));
-        for (uint j = 0u; j < kAhead; ++j) {
+    for (uint i = lane; i < count; i += SQUARES_AHEAD * 128u) {
+        float v[32];
+        [[unroll]] for (uint j = 0u; j < SQUARES_AHEAD; ++j)
+            v[j] = element(min(i + j * 128u, count - 1u));
+        [[unroll]] for (uint j = 0u; j < SQUARES_AHEAD; ++j) {
             precise float more = sum + v[j] * v[j];
             sum = i + j * 128u < count ? more : sum;
         }

@@ -43,6 +43,7 @@ std::vector<Device> vulkan_devices() {
     discrete.submission_work = 1e5;                  // nearly every op in pieces
     discrete.pretend = [](vulkan::Traits& traits) {  // as phones and the drivers of some vendors
         traits.storage_range = 128 << 20;
+        traits.allocation_bytes = std::min(traits.allocation_bytes, size_t(64) << 20);
         traits.offset_alignment = 256;
     };
     return {vulkan_device("vulkan", plain, 5), vulkan_device("vulkan_split", split, 21),

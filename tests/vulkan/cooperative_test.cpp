@@ -41,10 +41,10 @@ TEST(MatrixShapes, OfLeastWasteWithFewRows) {
     EXPECT_EQ(chosen({}), Shape());
     EXPECT_EQ(chosen({kind(16, 16, 16)}), (Shape{16, 16, 16}));
     EXPECT_EQ(chosen({kind(16, 16, 16), kind(16, 8, 8), kind(16, 8, 16)}), (Shape{16, 8, 16}));
-    const auto s8 = ComponentType::s8;
-    EXPECT_EQ(
-        chosen({kind(16, 16, 16), kind(8, 16, 32, s8, ComponentType::s32)}, s8, ComponentType::s32),
-        (Shape{8, 16, 32}));
+    const auto s8 = ComponentType::s8, s32 = ComponentType::s32;
+    const auto bytes = kind(8, 16, 32, s8, s32);
+    EXPECT_EQ(chosen({kind(8, 16, 16), bytes}, s8, s32), (Shape{8, 16, 32}));
+    EXPECT_EQ(chosen({kind(16, 16, 16), bytes}, s8, s32), Shape()) << "no floats of that shape";
 }
 
 TEST(MatrixShapes, NoneThatMatmulCannotUse) {

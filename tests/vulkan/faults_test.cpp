@@ -37,6 +37,12 @@ class Faults : public testing::TestWithParam<bool> {
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
 
+    // Memory of phones, and of the drivers of some vendors.
+    static void pretend_small(vulkan::Traits& traits) {
+        traits.storage_range = 128 << 20;
+        traits.allocation_bytes = std::min(traits.allocation_bytes, size_t(64) << 20);
+    }
+
     // A short text on a device of its own, with the fault.
     std::vector<int> generate_with(const Fault& fault) { return generate_on(open_with(fault)); }
 
@@ -46,6 +52,7 @@ class Faults : public testing::TestWithParam<bool> {
         choices.cache = folder_.string();
         choices.allow_unified = !GetParam();
         choices.profile = GetParam();
+        if (GetParam()) choices.pretend = pretend_small;
         choices.patch = vulkan::patch_with_faults;
         // The same calls in every run, however long they take.
         choices.quiet_seconds = 1e9;

@@ -24,6 +24,7 @@
 #include "vulkan/float_controls.h"
 #include "vulkan/pipelines.h"
 #include "vulkan/shaders.h"
+#include "vulkan/shared_memory.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::vulkan {
@@ -76,7 +77,8 @@ VkResult create_module(VkDevice handle, const VkShaderModuleCreateInfo* info,
                        const VkAllocationCallbacks* with, VkShaderModule* made) {
     const VkResult result = real.vkCreateShaderModule(handle, info, with, made);
     for (const Shader& shader : all_shaders()) {
-        const auto words = with_float_controls(shader.words, traits_of_device.float_controls);
+        const auto words =
+            with_float_controls(ordered_by_barriers(shader.words), traits_of_device.float_controls);
         if (words.size() * 4 != info->codeSize ||
             std::memcmp(words.data(), info->pCode, info->codeSize) != 0)
             continue;

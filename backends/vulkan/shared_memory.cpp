@@ -1,0 +1,88 @@
+// An instruction begins with its length and its number; memory operands stand behind those that it
+// must have, a mask and then what its bits call for, in their order.
+#include "vulkan/shared_memory.h"
+
+#include <map>
+#include <set>
+
+namespace aerie::vulkan {
+
+namespace {
+
+constexpr size_t kHeaderWords = 5, kBound = 3;  // one more than the largest id
+constexpr uint32_t kOpCapability = 17, kOpConstant = 43, kOpLoad = 61, kOpStore = 62,
+                   kOpControlBarrier = 224, kOpMatrixLoad = 4457, kOpMatrixStore = 4458;
+constexpr uint32_t kVulkanMemoryModel = 5345;
+constexpr uint32_t kMakeAvailable = 0x8, kMakeVisible = 0x10;  // of an access; each with a scope
+constexpr uint32_t kWorkgroupMemory = 0x100;                   // of a barrier
+constexpr uint32_t kBarrierMakesBoth = 0x2000 | 0x4000;
+
+using Instruction = std::vector<uint32_t>;
+
+uint32_t opcode(const Instruction& one) {
+    return one[0] & 0xffffu;
+}
+
+template <class Body>
+void for_each_instruction(std::span<const uint32_t> words, const Body& body) {
+    for (size_t i = kHeaderWords; i < words.size(); i += words[i] >> 16)
+        body(Instruction(words.begin() + std::ptrdiff_t(i),
+                         words.begin() + std::ptrdiff_t(i + (words[i] >> 16))));
+}
+
+// Where its mask of memory operands stands; 0: it has none.
+size_t mask_of(const Instruction& one) {
+    static const std::map<uint32_t, size_t> places = {
+        {kOpLoad, 4}, {kOpStore, 3}, {kOpMatrixLoad, 6}, {kOpMatrixStore, 5}};
+    const auto place = places.find(opcode(one));
+    return place != places.end() && place->second < one.size() ? place->second : 0;
+}
+
+// Scopes are the last operands.
+void leave_to_barriers(Instruction& access) {
+    const size_t place = mask_of(access);
+    if (!place) return;
+    for (const uint32_t bit : {kMakeAvailable, kMakeVisible}) {
+        if (!(access[place] & bit)) continue;
+        access[place] &= ~bit;
+        access.pop_back();
+    }
+    access[0] = uint32_t(access.size()) << 16 | opcode(access);
+}
+
+struct Module {
+    bool has_model = false;
+    std::set<uint32_t> semantics;  // ids of barriers' constants
+};
+
+Module look_at(std::span<const uint32_t> words) {
+    Module module;
+    for_each_instruction(words, [&](const Instruction& one) {
+        if (opcode(one) == kOpCapability && one[1] == kVulkanMemoryModel) module.has_model = true;
+        if (opcode(one) == kOpControlBarrier) module.semantics.insert(one[3]);
+    });
+    return module;
+}
+
+}  // namespace
+
+std::vector<uint32_t> ordered_by_barriers(std::span<const uint32_t> words) {
+    const Module module = look_at(words);
+    if (!module.has_model) return {words.begin(), words.end()};
+    std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
+    std::map<uint32_t, uint32_t> stronger;  // of the barriers' constants
+    for_each_instruction(words, [&](Instruction one) {
+        leave_to_barriers(one);
+        if (opcode(one) == kOpControlBarrier && stronger.count(one[3])) one[3] = stronger[one[3]];
+        out.insert(out.end(), one.begin(), one.end());
+        if (opcode(one) != kOpConstant || !module.semantics.count(one[2]) ||
+            !(one[3] & kWorkgroupMemory))
+            return;
+        stronger[one[2]] = out[kBound];
+        out.insert(out.end(), {one[0], one[1], out[kBound], one[3] | kBarrierMakesBoth});
+        ++out[kBound];
+    });
+    return out;
+}
+
+}  // namespace aerie::vulkan
