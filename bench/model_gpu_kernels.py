@@ -96,8 +96,8 @@ def attention_turns(name, kernel, work):
     n = len(kernel["loops"])
     if len(parts_of(name)[1]) > 2:
         own = rows_together(name, work.rows)
-        steps = HEAD_DIM // 64
-        return [(t, 1) for t in [own, 1, own, steps] + [8] * (n == 10) + [8, steps, 8 * steps, 64 * steps, 4]]
+        steps, mixed = HEAD_DIM // 64, parts_of(name)[1][4]
+        return [(t, 1) for t in [own, 1, steps] + [8] * (n == 9) + [8, steps, 8 * steps, 64 * steps // mixed, 4]]
     last = 1 / work.chunks  # c849204: one of a row's workgroups puts the chunks together
     units = [1, 32, 32 * work.chunks] if n == 11 else [2, 2 * work.chunks]
     return [(t, 1) for t in (1, 8, 64, 1, 64)] + [(t, last) for t in [1, work.chunks - 1, work.chunks] + units]

@@ -16,6 +16,7 @@ layout(constant_id = 0) const bool kHalfCache = true;
 layout(constant_id = 1) const uint kGroups = 1u;  // of 64 invocations: 1, 2 or 4
 layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1 or 4
 layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 16
+layout(constant_id = 4) const uint kMixed = 1u;   // positions that are mixed together: 1 or 8
 layout(local_size_x = 64, local_size_y_id = 1) in;
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
@@ -227,11 +228,11 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
         EACH(kOwn, j) mixed[j] = 0.0;
         for (uint i = begin; i < end;) {
             if (i >= all_from && i + 8u <= all_to) {
-                [[dont_unroll]] for (uint k = 0u; k < 8u; ++k) {
-                    float value = slab[(i + k) * kStride + t / 4u][t % 4u];
-                    EACH(kOwn, j) mixed[j] = mixed[j] + scores[group * 64u + i + k][j] * value;
-                }
-                i += 8u;
+                [[dont_unroll]] for (uint next = i + 8u; i < next; i += kMixed)
+                    EACH(kMixed, k) {
+                        float value = slab[(i + k) * kStride + t / 4u][t % 4u];
+                        EACH(kOwn, j) mixed[j] = mixed[j] + scores[group * 64u + i + k][j] * value;
+                    }
             } else {
                 float value = slab[i * kStride + t / 4u][t % 4u];
                 EACH(kOwn, j) {
@@ -249,17 +250,12 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
     if (t < kOwn) put_sum(chunk, own, t);
 }
 
-// The chunk of rows [first, last); of several where it lies in slots of their numbers.
-void attend_rows(uint chunk, uint first, uint last) {
-    uint begin = 64u, end = 0u, before = chunk * 64u, pages_at = at[3];
-    for (uint r = first; r < last; ++r) {
-        uint from = max(seen[r].begin, before) - before;
-        uint to = clamp(seen[r].end, before, before + 64u) - before;
-        if (from >= to) continue;
-        begin = min(begin, from);
-        end = max(end, to);
-        pages_at = at[3] + uint(seen[r].sequence) * p.pages_stride;
-    }
+// The chunk of rows [first, last); of several where it lies in slots of their numbers. What any of
+// them sees is within what they see.
+void attend_rows(uint chunk, uint first, uint last, Seen within) {
+    uint before = chunk * 64u, pages_at = at[3] + uint(within.sequence) * p.pages_stride;
+    uint begin = max(within.begin, before) - before;
+    uint end = clamp(within.end, before, before + 64u) - before;
     if (begin >= end) return;
     barrier();  // of what the item before has read
     if (thread >= begin && thread < end) {
@@ -280,24 +276,28 @@ void main() {
     first_row = gl_WorkGroupID.y * p.own_rows;
     if (thread < p.own_rows) seen[thread] = seen_by(thread);
     barrier();
-    // Chunks [begin, alike) lie alike for all rows, those up to the end perhaps not.
-    uint begin = 0xffffffffu, end = 0u, alike = 0xffffffffu, first = 0u;
-    for (uint r = p.own_rows; r-- > 0u;) {
+    // What any of the rows sees; of its chunks [begin, alike) lie alike for all, the others perhaps
+    // not.
+    Seen any = Seen(0xffffffffu, 0u, 0xffffffffu, 0);
+    bool one_text = true;
+    [[dont_unroll]] for (uint r = 0u; r < p.own_rows; ++r) {
         if (seen[r].end == 0u) continue;
-        begin = min(begin, seen[r].begin / 64u);
-        end = max(end, (seen[r].end + 63u) / 64u);
-        if (seen[r].plain < seen[r].end) alike = min(alike, seen[r].plain / 64u);
-        if (first > 0u && seen[r].sequence != seen[first - 1u].sequence) alike = 0u;
-        first = r + 1u;
+        if (any.end > 0u && seen[r].sequence != any.sequence) one_text = false;
+        any.begin = min(any.begin, seen[r].begin);
+        any.end = max(any.end, seen[r].end);
+        if (seen[r].plain < seen[r].end) any.plain = min(any.plain, seen[r].plain);
+        any.sequence = seen[r].sequence;
     }
-    if (end == 0u) return;
-    alike = clamp(alike, begin, end);
+    if (any.end == 0u) return;
+    uint begin = any.begin / 64u, end = (any.end + 63u) / 64u;
+    uint alike = one_text ? clamp(any.plain / 64u, begin, end) : begin;
     uint items = alike - begin + (end - alike) * p.own_rows;
     for (uint item = gl_WorkGroupID.z; item < items; item += gl_NumWorkGroups.z) {
-        uint single = item - min(item, alike - begin);
+        uint single = item - min(item, alike - begin), row = single % p.own_rows;
         bool together = item < alike - begin;
-        uint row = single % p.own_rows;
+        Seen sees = any;
+        if (!together) sees = seen[row];
         attend_rows(together ? begin + item : alike + single / p.own_rows, together ? 0u : row,
-                    together ? p.own_rows : row + 1u);
+                    together ? p.own_rows : row + 1u, sees);
     }
 }

@@ -21,10 +21,11 @@ constexpr uint32_t kWorkgroups = 1024;  // that keep every device busy
 struct Form {
     uint32_t pairs, pairs_of_group;
     uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
+    uint32_t mixed;       // positions whose values it adds without a turn between
 };
 
 // A CPU's compiler unrolls what it is given, and waits for nothing.
-constexpr Form kCpuForm = {4, 1, 1}, kGpuForm = {16, 4, 16};
+constexpr Form kCpuForm = {4, 1, 1, 1}, kGpuForm = {16, 4, 16, 8};
 
 // Query heads of a kv head that a workgroup takes: as many as divide them.
 uint32_t heads_together(uint32_t queries, const Form& form) {
@@ -35,7 +36,7 @@ uint32_t heads_together(uint32_t queries, const Form& form) {
 
 Form form_of(const Device& device) {
     Form form = device.split() == 1 ? kCpuForm : kGpuForm;
-    if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = 1;
+    if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = form.mixed = 1;
     return form;
 }
 
@@ -44,7 +45,7 @@ Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
     const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
     return {"attention",
-            {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups)}};
+            {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
 }
 
 }  // namespace
