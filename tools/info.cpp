@@ -199,6 +199,8 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
     if (!files.draft_ids.empty())
         table +=
             format("         says %zu of %d tokens\n", files.draft_ids.size(), files.config.vocab);
+    for (const ModelFiles& other : files.others)
+        table += model_lines(drafter_name(other).role, *other.head_config, *other.head);
     table += tokenizer ? tokenizer_lines(*tokenizer) : "tokens   no tokenizer\n";
     table += format("memory   on %s with a context of %d (model: %d)\n",
                     backend.capabilities().name.c_str(), files.context, files.config.context);
@@ -230,6 +232,10 @@ int run_info(const InfoOptions& options) {
                                  {"largest_context", largest},
                                  {"target", model_json(files.config, files.target)}});
         if (files.head_config) result.set(drafter.key, model_json(*files.head_config, *files.head));
+        Json::Array others;
+        for (const ModelFiles& other : files.others)
+            others.push_back(model_json(*other.head_config, *other.head));
+        if (!others.empty()) result.set("further_heads", std::move(others));
         if (tokenizer) result.set("tokenizer", tokenizer_json(*tokenizer));
         Json::Array fitting;
         for (const Capabilities& device : list_devices())

@@ -10,11 +10,11 @@ const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
 const Choices<AcceptRule> kAcceptRules = {{"keyed", AcceptRule::keyed}, {"p/q", AcceptRule::ratio}};
 
 std::string draft_help() {
-    std::string help =
-        "what guesses tokens (default: " + default_draft_method(HeadKind::eagle).name + ", " +
-        default_draft_method(HeadKind::eagle3).name + " or " +
-        default_draft_method(HeadKind::language_model).name + ", as --head is, else " +
-        default_draft_method(HeadKind::none).name + ").";
+    std::string help = "what guesses tokens (default: as --head is, ";
+    for (HeadKind kind : {HeadKind::eagle, HeadKind::eagle3, HeadKind::medusa, HeadKind::hydra})
+        help += default_draft_method(kind).name + ", ";
+    help += "or " + default_draft_method(HeadKind::language_model).name + "; without one " +
+            default_draft_method(HeadKind::none).name + ").";
     for (const DraftMethod& method : draft_methods())
         help += " " + method.name + ": " + method.help + ".";
     return help;
@@ -77,10 +77,13 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
                drafting.is_published = text == "published";
                drafting.tree = drafting.is_published ? std::nullopt : parse_tree(text);
            },
-           "tree of all --draft but chain and eagle1. auto (default): chosen in each cycle by what "
-           "it costs on this device and how much was accepted; none where none pays. N,L,K: always "
-           "N nodes with the root, L levels, top K. published: the drafter's own, "
-           "60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree of 64 nodes")
+           "tree of all --draft but chain, eagle1 and lookahead. auto (default): chosen in each "
+           "cycle by what it costs on this device and how much was accepted; none where none pays. "
+           "N,L,K: always N nodes with the root, L levels, top K; at most those of grafted and "
+           "auto. "
+           "published: the drafter's own, 60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree of "
+           "64 "
+           "nodes")
         ->type_name("auto|N,L,K|published");
 }
 

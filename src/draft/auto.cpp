@@ -8,43 +8,13 @@
 
 #include "draft/methods.h"
 #include "draft/tree_policy.h"
+#include "draft/turns.h"
 
 namespace aerie {
 
 namespace {
 
-constexpr double kTextMemory = 0.95, kLongMemory = 0.995;
-constexpr double kTextWeight = 30;  // tokens, and cycles, that all texts before count for in one
-constexpr double kFirstTokens = 2, kFirstCost = 1.2, kFirstWeight = 2;  // of who was never asked
-constexpr double kKnown = 6;              // cycles after which somebody's worth is known
-constexpr double kStay = 0.05;            // tokens a cycle that another one must be better
-constexpr double kProbeShare = 1.0 / 48;  // tokens a cycle that may be lost by asking others
-constexpr double kUnknownLoss = 0.4;      // by a cycle of somebody who is not known
-constexpr int kProbeCycles = 4;           // in a row; the first one catches up
-constexpr int kIdleCycles = 48;           // that somebody known is not asked, at least
 constexpr double kTrustMemory = 0.97, kTrustWeight = 8;
-
-// What cycles put out and took, in plain cycles.
-struct Record {
-    Estimate tokens, cost;
-
-    void add(double brought, double took, double memory) {
-        tokens.add(brought, 1, memory);
-        cost.add(took, 1, memory);
-    }
-};
-
-// Heads bring more where lookup has guesses, which are grafted: kinds of cycles by the tokens that
-// lookup is expected to bring.
-constexpr int kKinds = 3;
-int kind_of(double expected) {
-    return expected < 0.3 ? 0 : expected < 1.5 ? 1 : 2;
-}
-
-// Of the cycles of one text, per what was to be expected.
-struct Factors {
-    Estimate tokens, cost;
-};
 
 const DraftMethod& part_method() {
     return draft_method("grafted");
@@ -105,7 +75,10 @@ class Auto final : public Drafter, CostAware {
         for (const Part& part : parts_) most = std::max(most, part.costs->cost_correction());
         return most;
     }
-    Account& account(DraftState& state) override { return state_of(state).account; }
+    // Lookup keeps it, and lends it to who is asked in its place.
+    Account& account(DraftState& state) override {
+        return parts_[0].costs->account(*state_of(state).parts[0]);
+    }
     TreePlan planned(const DraftState&) const override { return {}; }
 
   private:
@@ -115,28 +88,14 @@ class Auto final : public Drafter, CostAware {
         int first_column = 0;  // of its features
         int columns = 0;
         double weight_bytes = 0;
-        Record records[kKinds] = {};  // of all texts
-        Record all = {};              // of all kinds together
-
-        bool is_known() const { return all.tokens.weight >= kKnown; }
-        // Of a cycle, in any text.
-        double tokens(int kind) const {
-            return records[kind].tokens.mean(all.tokens.mean(kFirstTokens, kFirstWeight),
-                                             kFirstWeight);
-        }
-        double cost(int kind) const {
-            return records[kind].cost.mean(all.cost.mean(kFirstCost, kFirstWeight), kFirstWeight);
-        }
     };
     struct State final : DraftState {
-        explicit State(const Auto& of) : drafter(of), factors(of.parts_.size()) {
+        explicit State(const Auto& of) : drafter(of), turns(of.parts_.size()) {
             for (const Part& part : of.parts_) parts.push_back(part.drafter->begin());
-            idle.resize(parts.size());
         }
         State(const State& other, int positions)
-            : drafter(other.drafter), account(other.account), factors(other.factors) {
+            : drafter(other.drafter), turns(other.parts.size(), other.turns), trust(other.trust) {
             for (const auto& part : other.parts) parts.push_back(part->fork(positions));
-            idle.resize(parts.size());
         }
 
         int positions() const override {
@@ -146,8 +105,7 @@ class Auto final : public Drafter, CostAware {
         }
         void truncate(int positions) override {
             if (positions == 0) {
-                account.begin_text();
-                factors.assign(factors.size(), {});
+                turns.begin_text();
                 trust = {};
             }
             for (const auto& part : parts) part->truncate(positions);
@@ -164,16 +122,10 @@ class Auto final : public Drafter, CostAware {
 
         const Auto& drafter;
         std::vector<std::unique_ptr<DraftState>> parts;
-        Account account;
-        std::vector<Factors> factors;  // of this text
-        Estimate trust;                // tokens that lookup brought, per expected one
-        std::vector<int> idle;         // cycles since each was asked
-        double allowance = 0;          // for probes
+        Turns turns;
+        Estimate trust;  // tokens that lookup brought, per expected one
         // The newest cycle.
-        size_t asked = 0, stays = 1;  // `stays`: the head that is asked where one is
-        bool catches_up = false;
-        size_t probe = 0;  // who is asked beside it, for so many further cycles
-        int probing = 0;
+        size_t asked = 0;
         double expected = 0;  // tokens of lookup's, beyond the first
         double seconds = 0;   // that drafting took
         double planned = 0;   // what the cycle costs, by whoever was asked
@@ -189,13 +141,12 @@ class Auto final : public Drafter, CostAware {
                 request.drawn};
     }
     size_t measured() const { return parts_.size() > 1 ? 1 : 0; }
-    void lend(State& state, size_t i) const {
-        parts_[i].costs->account(*state.parts[i]) = state.account;
+    void lend(State& state, size_t i) {
+        parts_[i].costs->account(*state.parts[i]) = account(state);
     }
-    double worth(const State& state, size_t i, int kind) const;
-    size_t pick(State& state, double of_lookup, int kind);
 
-    std::vector<Part> parts_;  // lookup is the first
+    std::vector<Part> parts_;             // lookup is the first
+    std::vector<DrafterRecord> records_;  // of each
     DraftReach reach_;
     Clock clock_;
     CycleCosts costs_;
@@ -228,6 +179,7 @@ Auto::Auto(const DraftSource& source)
         columns += part.columns;
         part.weight_bytes = double(part_method().bytes(head).weights);
     }
+    records_.resize(parts_.size());
 }
 
 // A part is shown what it does not know yet.
@@ -245,57 +197,17 @@ void Auto::observe(const Observed& observed) {
     }
 }
 
-// Of a cycle of this kind with this part.
-double Auto::worth(const State& state, size_t i, int kind) const {
-    const Factors& here = state.factors[i];
-    return parts_[i].tokens(kind) * here.tokens.mean(1, kTextWeight) -
-           state.account.rate * parts_[i].cost(kind) * here.cost.mean(1, kTextWeight);
-}
-
-// Who is asked; 0: what lookup has proposed already is worth most.
-size_t Auto::pick(State& state, double of_lookup, int kind) {
-    if (parts_.size() == 1) return 0;
-    for (int& cycles : state.idle) ++cycles;
-    state.allowance = std::min(2.0, state.allowance + kProbeShare);
-    if (state.probing > 0) {
-        --state.probing;
-        return state.probe;
-    }
-    for (size_t i = 1; i < parts_.size(); ++i)
-        if (parts_[i].is_known() && worth(state, i, kind) > worth(state, state.stays, kind) + kStay)
-            state.stays = i;
-    const double of_head = worth(state, state.stays, kind);
-    const size_t best = of_head > of_lookup ? state.stays : 0;
-    // Who is not known, or has long not been asked, is asked as often as that may cost.
-    for (size_t i = 1; i < parts_.size(); ++i) {
-        if (i == state.stays || (parts_[i].is_known() && state.idle[i] < kIdleCycles)) continue;
-        const double loss = parts_[i].is_known()
-                                ? std::max(of_head, of_lookup) - worth(state, i, kind)
-                                : kUnknownLoss;
-        if (kProbeCycles * loss > state.allowance) continue;
-        state.allowance -= std::max(0.0, kProbeCycles * loss);
-        state.probe = i;
-        state.probing = kProbeCycles - 1;
-        return i;
-    }
-    return best;
-}
-
 TokenTree Auto::propose(const DraftRequest& request) {
     State& state = state_of(request.state);
     const double start = clock_();
-    lend(state, 0);
     TokenTree tree = parts_[0].drafter->propose(request_of(request, 0));
     const TreePlan plan = parts_[0].costs->planned(*state.parts[0]);
-    const double trust = state.trust.mean(1, kTrustWeight);
+    const double trust = state.trust.mean(1, kTrustWeight), rate = account(state).rate;
     state.expected = tree.size() > 1 ? plan.tokens - 1 : 0;
-    const double of_lookup = tree.size() > 1
-                                 ? 1 + trust * state.expected - state.account.rate * plan.cost
-                                 : 1 - state.account.rate;
-    state.asked = pick(state, of_lookup, kind_of(state.expected));
+    const double of_lookup =
+        tree.size() > 1 ? 1 + trust * state.expected - rate * plan.cost : 1 - rate;
+    state.asked = state.turns.next(records_, of_lookup, rate, cycle_kind(state.expected));
     if (state.asked > 0) {
-        state.catches_up = state.idle[state.asked] > 2;
-        state.idle[state.asked] = 0;
         lend(state, state.asked);
         tree = parts_[state.asked].drafter->propose(request_of(request, state.asked));
     }
@@ -310,28 +222,15 @@ void Auto::learn(const Verified& verified) {
     costs_.saw_verify(verified.tree.size(), verified.seconds);
     parts_[i].drafter->learn({*state.parts[i], verified.tree, verified.choices, verified.accepted,
                               verified.next, verified.seconds});
-    state.account = parts_[i].costs->account(*state.parts[i]);
+    account(state) = parts_[i].costs->account(*state.parts[i]);
     const double tokens = double(verified.accepted.size());
     if (i == 0) {
-        if (state.expected > 0) {
-            state.trust.sum = state.trust.sum * kTrustMemory + tokens - 1;
-            state.trust.weight = state.trust.weight * kTrustMemory + state.expected;
-        }
+        if (state.expected > 0) state.trust.add(tokens - 1, state.expected, kTrustMemory);
         return;
     }
-    if (state.catches_up) return;  // what it cost tells nothing of the next ones
-    Part& part = parts_[i];
-    const int kind = kind_of(state.expected);
     const double cost =
         costs_.is_frozen() ? state.planned : costs_.of(state.seconds + verified.seconds);
-    const auto add = [](Estimate& factor, double was, double expected) {
-        factor.sum = factor.sum * kTextMemory + was;
-        factor.weight = factor.weight * kTextMemory + expected;
-    };
-    add(state.factors[i].tokens, tokens, part.tokens(kind));
-    add(state.factors[i].cost, cost, part.cost(kind));
-    part.records[kind].add(tokens, cost, kLongMemory);
-    part.all.add(tokens, cost, kLongMemory);
+    state.turns.learn(records_[i], cycle_kind(state.expected), tokens, cost);
 }
 
 void Auto::set_costs(const MeasuredCosts& costs) {

@@ -26,15 +26,19 @@ KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
 
 namespace {
 
+std::string one_of(const std::vector<const DraftHead*>& kinds) {
+    std::string names;
+    for (const DraftHead* kind : kinds)
+        names += (names.empty() ? "" : " or ") + std::string(kind->kind);
+    return names;
+}
+
 void check_kind(const DraftPlan& plan, const char* method,
                 const std::vector<const DraftHead*>& kinds) {
     const DraftHead& head = head_of(plan);
     if (std::find(kinds.begin(), kinds.end(), &head) != kinds.end()) return;
-    std::string wanted;
-    for (const DraftHead* kind : kinds)
-        wanted += (wanted.empty() ? "" : " or ") + std::string(kind->kind);
     throw Error(plan.source->path.string() + ": " + head.kind + "; --draft " + method + " needs " +
-                wanted);
+                one_of(kinds));
 }
 
 }  // namespace
@@ -55,7 +59,7 @@ DraftMethod head_method(const char* name, const char* help, Growth (*grows)(cons
     method.name = name;
     method.help = help;
     method.needs = kinds.front()->needs;
-    method.wants = kinds.front()->kind;
+    method.wants = one_of(kinds);
     method.beside = std::move(beside);
     method.reach = [reach, growth](const DraftPlan& plan) {
         const GrownReach most = reach(plan);

@@ -54,7 +54,7 @@ struct DraftMethod {
     std::string name;
     std::string help;  // ends the sentence "--draft name: "
     DraftNeeds needs = DraftNeeds::nothing;
-    std::string wants;                // what that is, for people: "an EAGLE-3 head"
+    std::string wants;                // what that is, for people: "a Medusa head"
     std::vector<std::string> beside;  // ends of its name beside MODEL; empty: any
     bool is_replayed = false;  // whether `aerie bench` can measure it with recorded acceptance
     bool is_drawn = false;     // whether its drafts can be drawn, as AcceptRule::ratio wants

@@ -32,6 +32,14 @@ struct HeadForm {
     std::string file() const { return hydra ? "hydra_lm_head.pt" : "medusa_lm_head.pt"; }
 };
 
+inline LoadOptions options_of(const std::filesystem::path& head, DType type,
+                              const std::string& method) {
+    LoadOptions options = bundled_options(type);
+    options.head = head;
+    options.draft.method = method;
+    return options;
+}
+
 using HeadParts = std::map<std::string, Stored>;
 
 // Values of a random sign and size, as floats hold them.

@@ -1,0 +1,34 @@
+// All that drafts for the bundled model.
+#pragma once
+
+#include "engine/bundled.h"
+
+namespace aerie::test {
+
+inline std::filesystem::path head_path(const std::string& end) {
+    return models_dir() / ("aerie-tiny-" + end + (end == "draft" ? ".gguf" : ""));
+}
+inline const std::vector<std::string> kHeads = {"eagle", "eagle3", "medusa", "hydra", "draft"};
+
+// The bundled model with some of them.
+inline LoadOptions options_with(const std::vector<std::string>& heads, DType type,
+                                const std::string& method) {
+    LoadOptions options = bundled_options(type);
+    options.head.clear();
+    options.draft.method = method;
+    for (const std::string& head : heads)
+        if (options.head.empty())
+            options.head = head_path(head);
+        else
+            options.more_heads.push_back(head_path(head));
+    return options;
+}
+
+// With trees that are chosen by measurement.
+inline DraftOptions chosen(const std::string& method) {
+    DraftOptions options;
+    options.method = method;
+    return options;
+}
+
+}  // namespace aerie::test
