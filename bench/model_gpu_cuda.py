@@ -57,11 +57,13 @@ class Code:
     """What the code of a commit does not tell."""
     warps: int  # of a block of a matmul, and of a gated one
     gated_warps: int
-    splits: bool
+    ring: int  # bytes of the ring that a block gets at its launch; 0: what ptxas says has it
+    part: int  # columns that blocks may share out; 0: none do
     compacts: int  # launches a cycle
 
 
-CODE = {"c849204": Code(1, 4, False, LAYERS), "now": Code(1, 4, False, 1)}
+CODE = {"c849204": Code(1, 4, 0, 0, LAYERS), "now": Code(8, 8, 60 << 10, 1024, 1)}
+MOST_STEPS = 8  # of a ring
 
 
 def loop_of(loop):
@@ -71,8 +73,8 @@ def loop_of(loop):
     return {
         "depth": loop.depth, "instructions": len(loop.path), "clocks": clocks, "trips": sass.trips_of(loop.path),
         "late": sass.clocks_of(loop.path, 0, COPY_CLOCKS) - clocks[0], "loads": loop.count("LDG"),
-        "load_bytes": loop.bytes("LDG"), "shared_bytes": 16 * loop.count("LDS", "LDSM"), "copies": loop.count("LDGSTS"),
-        "matrices": loop.count("HMMA", "IMMA"),
+        "load_bytes": loop.bytes("LDG"), "shared_bytes": loop.bytes("LDS"), "copies": loop.count("LDGSTS"),
+        "barriers": loop.count("BAR"), "matrices": loop.count("HMMA", "IMMA"),
     }
 
 
@@ -141,20 +143,32 @@ class Model:
         step = 16 * columns * BLOCK_BYTES[self.weight]
         of_x = tiles * (32 if f16 else 9) * inner  # bytes
         turn = self.turn_clocks(loop, not f16 and tiles == 1, columns * 9 / 8) + loop["late"]
-        first_cache = (32 * loop["load_bytes"] + 32 * loop["shared_bytes"] + 2 * step) / CACHE_LINE / 1.5
+        first_cache = (32 * (loop["load_bytes"] + loop["shared_bytes"]) + 512 * loop["copies"]) / CACHE_LINE
         matrix = loop["matrices"] * (gpu.half_matrix if f16 else gpu.int_matrix)
         warps = self.code.gated_warps if gated else self.code.warps
-        resident = self.resident(kernel, warps)
-        strip = step * ceil_div(inner, columns)  # bytes of a warp
-        left, ns = ceil_div(outputs, 16), 0
+        resident = self.resident(kernel, warps, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
+        parts = self.parts_of(outputs, inner, warps)
+        strip = step * ceil_div(inner, columns) / parts  # bytes of a warp
+        # Where rows are shared out, sums go to the second cache and come back to the last block: three trips more.
+        ns = (parts > 1) * (2 * parts * outputs * tiles * 32 / gpu.cache + 3 * gpu.far / gpu.ghz)
+        left = ceil_div(outputs, 16) * parts
         while left > 0:
             now = min(left, resident * gpu.units)
             left -= now
             active = min(4, ceil_div(now, gpu.units))  # schedulers
             rate = min(now * step / turn * gpu.ghz, gpu.units * step / first_cache * gpu.ghz, gpu.memory,
                        *(gpu.units * active * step / clocks * gpu.ghz for clocks in (matrix, loop["instructions"])))
-            ns += max(now * strip / rate, (now * strip + of_x * min(gpu.units, now)) / gpu.cache)
+            readers = min(gpu.units, now) if not self.code.ring else now / warps / parts
+            ns += max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
         return ns / 1e3
+
+    def parts_of(self, outputs, inner, warps):
+        """How many blocks share rows: split.h's rule."""
+        if not self.code.part:
+            return 1
+        rows, parts = ceil_div(outputs, 16 * warps), ceil_div(inner, self.code.part)
+        undivided = ceil_div(rows, self.gpu.units) * parts
+        return parts if ceil_div(rows * parts, self.gpu.units) * 5 <= undivided * 4 else 1
 
     def turn_clocks(self, loop, as_they_lie, row_bytes):
         """Rows of x that are not packed: a line is far once, and then near."""
@@ -163,55 +177,75 @@ class Model:
         lines = min(loop["trips"], row_bytes / CACHE_LINE)
         return clocks_at(loop, NEAR) + lines * (self.gpu.far - NEAR)
 
-    def resident(self, kernel, warps):
+    def resident(self, kernel, warps, step_bytes):
         """Warps of a multiprocessor."""
-        by_shared = int(self.gpu.shared * 1024 // (kernel["shared"] + 1024))
+        shared = kernel["shared"] + min(MOST_STEPS, self.code.ring // step_bytes) * step_bytes
+        by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))
 
     def other_us(self, name, turns, blocks, warps=4, resident=8):
-        """Of a kernel whose loops turn so often, each with the clocks of its loads."""
+        """Of a kernel whose loops turn so often, each with the clocks of its loads; turns: by the number of loops."""
         kernel, gpu = self.kernels[name], self.gpu
         loops = kernel["loops"]
-        if len(loops) != len(turns):
-            raise SystemExit(f"{name} has {len(loops)} loops, and of {len(turns)} is known how often they turn")
+        if len(loops) not in turns:
+            raise SystemExit(f"{name} has {len(loops)} loops, and of {list(turns)} is known how often they turn")
         waits = clocks_at(kernel["straight"], gpu.far)
         slots = kernel["straight"]["instructions"]
-        for loop, (count, latency) in zip(loops, turns):
+        for loop, (count, latency) in zip(loops, turns[len(loops)]):
             waits += count * clocks_at(loop, latency)
             slots += count * loop["instructions"]
         rounds = max(1, blocks / (resident * gpu.units))
         return max(waits * rounds, slots * blocks * warps / (4 * min(blocks, gpu.units))) / gpu.ghz / 1e3
 
-    # The kernels between matmuls, each with the launch before it.
+    # The kernels between matmuls, each with the launch before it. With fewer loops: those of now.
 
     def norm_us(self, rows):
         far, each = self.gpu.far, HIDDEN // 128
+        now = [(each // 16, far), (each // 16, NEAR), (each // 16, NEAR)]
         if self.weight == "f16":
             turns = [(0, 0), (each // 4, far), (each // 16, NEAR), (0, 0), (0, 0), (0, 0), (each // 2, NEAR)]
-            return self.other_us("pack_columns_kernel<F16, NormedRows>", turns, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
         if rows > 8:
             turns = [(0, 0), (each // 4, far), (0, 0), (each // 4, NEAR)]
-            return self.other_us("pack_normed_kernel", turns, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_normed_kernel", {4: turns, 2: now[:2]}, 8 * tiles_of(rows)) + GAP_US
         turns = [(0, 0), (each // 4, far), (each // 4, NEAR), (0, 0), (0, 0)]
-        return self.other_us("rms_norm_kernel", turns, rows) + GAP_US
+        return self.other_us("rms_norm_kernel", {5: turns, 2: now[:2]}, rows) + GAP_US
 
     def pack_us(self, inner, rows):
-        each = inner // 128
+        each, far = inner // 128, self.gpu.far
         if self.weight == "f16":
-            turns = [(each // 16, self.gpu.far), (each % 16 // 4, NEAR), (each % 4, NEAR), (0, 0), (each // 2, NEAR)]
-            return self.other_us("pack_columns_kernel<F16, PlainRows>", turns, 8 * tiles_of(rows)) + GAP_US
+            turns = [(each // 16, far), (each % 16 // 4, NEAR), (each % 4, NEAR), (0, 0), (each // 2, NEAR)]
+            now = [(ceil_div(each, 16), far), (0, 0), (ceil_div(each, 16), NEAR)]
+            return self.other_us("pack_columns_kernel<F16, PlainRows>", {5: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
         if rows <= 8:
             return 0
-        return self.other_us("pack_columns_kernel", [], 8 * tiles_of(rows) * inner // 512) + GAP_US
+        return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
+
+    def chunks_us(self, rows, context):
+        chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
+        if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
+            turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
+            return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)
+        # Up to 16 rows a block. They share the chunks that lie alike, four at a time; one by one come the others'.
+        own = min(16, 2 ** (rows - 1).bit_length())
+        high = ceil_div(rows, own)
+        deep = max(1, min(1024 // (HEADS * high), chunks + 2 * own))
+        alike, alone = (chunks, 0) if rows == 1 else (chunks - 1, own)
+        shared, single = (0, alike / deep) if own == 1 else (alike / deep, alone / deep)
+        four = [(shared * 2, 0), (shared * 4, 0)] + [(shared * own / 4, far)] * 2 + [(shared * own / 4, far)]
+        four += [(shared * own, 0), (0, 0), (shared * own / 4, 0), (0, 0), (shared * own * 2, 0), (0, 0), (0, 0)]
+        one = [(single * 2, 0), (single * 4, 0), (single, far), (single, far), (single, far), (single * 2, 0), (0, 0),
+               (single, 0), (0, 0), (single * 8, 0), (0, 0), (0, 0)]
+        turns = [(own, 0), (own, 0), (math.ceil(shared + single), far), (0, 0)] + four + one
+        return self.other_us("chunk_kernel<f16>", {28: turns}, HEADS * high * deep, resident=5)
 
     def attention_us(self, rows, context):
-        chunks = ceil_div(context + 1, CHUNK)
-        turns = [(1, 0), (1, self.gpu.far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
-        us = self.other_us("chunk_kernel<f16, 8>", turns, rows * HEADS * chunks)
-        us += self.other_us("merge_kernel", [(chunks, self.gpu.far)], rows * HIDDEN // 128)
-        rope = self.other_us("rope_append_kernel<f16>", [(2, self.gpu.far), (1, self.gpu.far)], rows * 3 * HIDDEN // 256)
-        return us + rope + 3 * GAP_US
+        chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
+        now = [(0, 0), (1, far), (chunks, 0), (0, 0), (ceil_div(chunks, 8), far)]
+        merge = self.other_us("merge_kernel", {1: [(chunks, far)], 5: now}, rows * HIDDEN // 128)
+        rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)
+        return self.chunks_us(rows, context) + merge + rope + 3 * GAP_US
 
     def layer_us(self, rows, context):
         """Matmuls, and all else."""

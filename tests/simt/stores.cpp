@@ -56,6 +56,18 @@ void open_page(std::byte* page) {
     protect(page, kPage, PROT_READ | PROT_WRITE);
 }
 
+// Those of a block, neighbours at once.
+void close_pages() {
+    for (auto first = watch.stored.begin(); first != watch.stored.end();) {
+        std::byte* end = first->first;
+        auto next = first;
+        for (; next != watch.stored.end() && next->first == end; ++next) end += kPage;
+        protect(first->first, size_t(end - first->first), PROT_READ);
+        first = next;
+    }
+    watch.stored.clear();
+}
+
 // The first store to a page; any other fault is what it is without us.
 void on_fault(int number, siginfo_t* info, void*) {
     std::byte* page = page_of(info->si_addr);
@@ -204,9 +216,8 @@ void end_block() {
     for (auto& [page, seen] : watch.stored) {
         for (Run& run : runs_of(page, seen)) late.push_back(std::move(run));
         std::memcpy(page, seen.data(), kPage);
-        protect(page, kPage, PROT_READ);
     }
-    watch.stored.clear();
+    close_pages();
     if (!watch.saw_producers) {
         if (!late.empty())
             fault("stores to device memory and never waits for the kernel before it");
