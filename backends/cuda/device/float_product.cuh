@@ -9,7 +9,6 @@
 namespace aerie::cuda {
 
 constexpr int kFloatStepsAhead = 8;
-constexpr int kStepTiles = 4;  // of 16 inner elements
 constexpr int kPackThreads = kNormThreads;
 constexpr int kF32Tokens = 8;
 
@@ -79,7 +78,7 @@ template <class Format, class Rows>
 __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows rows) {
     __shared__ SharedArray<float, kPackThreads / 32> largest;
     __shared__ typename Rows::Space space;
-    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = tiles_of(cols, kFloatTileCols);
+    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = float_tiles(cols);
     const bool here = token < rows.x.rows;
     const float factor = here ? rows.factor(token, space) : 0.0f;
     const auto value_of = [&](int k) { return rows.value(token, k, factor); };
@@ -132,14 +131,12 @@ __device__ inline void multiply_floats(const FloatTask& task, const Tokens& toke
     const auto start = [&](int place, int step) {
 #pragma unroll
         for (int i = 0; i < kStepTiles; ++i)
-            if (step * kStepTiles + i < k_tiles)
-                copy_async(ring.space, place + i * 32, weight + (step * kStepTiles + i) * 32);
+            stream_async(ring.space, place + i * 32, weight + (step * kStepTiles + i) * 32);
     };
-    ring.run(tiles_of(k_tiles, kStepTiles), start, [&](int place, int step) {
+    ring.run(k_tiles / kStepTiles, start, [&](int place, int step) {
 #pragma unroll
         for (int i = 0; i < kStepTiles; ++i) {
             const int k_tile = step * kStepTiles + i;
-            if (k_tile >= k_tiles) break;
             const uint4 a = ring.space[place + i * 32];
 #pragma unroll
             for (int n = 0; n < tiles; ++n) {

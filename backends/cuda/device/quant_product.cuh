@@ -178,7 +178,7 @@ __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const Qu
         const uint4* block = weight + size_t(step) * kBlockWords;
 #pragma unroll
         for (int i = 0; i < kLayout.words(); ++i)
-            copy_async(ring.space, place + i * 32, block + kLayout.word_at(i, lane));
+            stream_async(ring.space, place + i * 32, block + kLayout.word_at(i, lane));
     };
     float part[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
@@ -188,8 +188,9 @@ __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const Qu
         for (int i = 0; i < kLayout.words(); ++i) words[i] = ring.space[place + i * 32];
 #pragma unroll
         for (int i = 0; i < kGroups; ++i) {
-            const int group = step * kGroups + i;
-            if (!kIsWhole && group >= task.groups) break;
+            // Beyond the last group the weights are 0: they add nothing, whatever they meet.
+            const int here = step * kGroups + i;
+            const int group = kIsWhole ? here : min(here, task.groups - 1);
             const uint4 group_steps = Format::steps(words, i);
             const GroupScales scales = Format::scales(words, i);
 #pragma unroll
