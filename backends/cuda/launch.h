@@ -7,10 +7,13 @@
 
 namespace aerie::cuda {
 
+constexpr size_t kPlainShared = size_t(48) << 10;  // that a block has for the asking
+
 struct Grid {
     dim3 blocks, threads;
     Queue& queue;
-    const char* op;  // as profiles and errors call it
+    const char* op;           // as profiles and errors call it
+    size_t shared_bytes = 0;  // launch_shared's
 };
 
 // A failure is told by the next read, wait or replay.
@@ -18,8 +21,14 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
     const auto start = [&](Parameters... parameters) {
         void* list[] = {&parameters...};
-        return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid.blocks, grid.threads,
-                                list, 0, grid.queue.stream());
+        const void* function = reinterpret_cast<const void*>(kernel);
+        if (grid.shared_bytes > kPlainShared) {
+            const cudaError_t result = cudaFuncSetAttribute(
+                function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared_bytes));
+            if (result != cudaSuccess) return result;
+        }
+        return cudaLaunchKernel(function, grid.blocks, grid.threads, list, grid.shared_bytes,
+                                grid.queue.stream());
     };
     grid.queue.launch(grid.op, [&] { return start(Parameters(arguments)...); });
 }

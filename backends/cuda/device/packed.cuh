@@ -19,7 +19,7 @@ namespace aerie::cuda {
 constexpr int kTileRows = 16;
 constexpr int kTokenTile = 8;  // columns of a matrix instruction
 constexpr int kFloatTileCols = 16;
-constexpr int kStepTiles = 4;  // of so many columns, in a step of a matmul
+constexpr int kStepTiles = 2;  // of so many columns, in a step of a matmul
 constexpr int kF32Rows = 32;
 
 constexpr int tiles_of(int count, int tile) {
@@ -46,11 +46,11 @@ auto with_token_tiles(int tiles, const Choose& choose) {
 
 // In which order of its own a matmul reads its activations, into which they are packed before;
 // none: as they are.
-enum class Packing { none, groups, f16, bf16 };
-constexpr Packing packing_of(DType weight, int tokens) {
-    if (weight == DType::F16) return Packing::f16;
-    if (weight == DType::BF16) return Packing::bf16;
-    return is_quantised(weight) && token_tiles(tokens) > 1 ? Packing::groups : Packing::none;
+enum class Packing { none, f16, bf16 };
+constexpr Packing packing_of(DType weight) {
+    return weight == DType::F16    ? Packing::f16
+           : weight == DType::BF16 ? Packing::bf16
+                                   : Packing::none;
 }
 
 // What is stored of the scales of a block, in words of 16 bytes.
@@ -62,9 +62,11 @@ enum class Scales {
                 // rows g and g + 8 side by side
 };
 
-// How a quantised type lies in its blocks: codes, then their high bits, then scales. Codes are in
-// two's complement, but where there are least values. A lane has of each group four words of a
-// matrix instruction, each four codes:
+constexpr int kStepGroups = 4;  // of a quantised weight, in a step of a matmul
+
+// How a quantised type lies in its blocks: for each four groups codes and then their high bits,
+// and in the end the scales of all. Codes are in two's complement, but where there are least
+// values. A lane has of each group four words of a matrix instruction, each four codes:
 //   bytes: the four words
 //   nibbles: 8 bytes, of two groups side by side; the first and the third word in low halves, the
 //   others in high ones
@@ -79,32 +81,17 @@ struct QuantLayout {
     }
     constexpr int bits() const { return low_bits + high_bits; }
 
-    constexpr int code_words() const { return groups * low_bits / 8; }        // of a lane
-    constexpr int high_bytes() const { return groups * 2 * high_bits; }       // of a lane
-    constexpr int high_words() const { return tiles_of(high_bytes(), 16); }   // that it reads
-    constexpr int high_stride() const { return std::min(high_bytes(), 16); }  // of the lanes
-    constexpr int scale_word() const { return code_words() + high_words(); }
-    // All that a lane reads, some of them together with others.
-    constexpr int words() const {
-        return scale_word() + (scales == Scales::of_groups   ? 1
-                               : scales == Scales::of_halves ? 3
-                                                             : 2);
-    }
-
+    // Of a lane and four groups.
+    constexpr int code_words() const { return kStepGroups * low_bits / 8; }
+    constexpr int high_bytes() const { return kStepGroups * 2 * high_bits; }
+    // Of a tile.
     constexpr int high_at() const { return code_words() * 512; }
-    constexpr int scales_at() const { return high_at() + high_bytes() * 32; }
-    constexpr int bytes() const {
-        return scales_at() + (scales == Scales::of_groups   ? 128
-                              : scales == Scales::of_halves ? 288
-                                                            : 256);
+    constexpr int step_bytes() const { return high_at() + high_bytes() * 32; }
+    constexpr int scales_at() const { return groups / kStepGroups * step_bytes(); }
+    constexpr int scale_bytes() const {
+        return scales == Scales::of_groups ? 128 : scales == Scales::of_halves ? 288 : 256;
     }
-    // Where a lane finds its words, in words of the block.
-    constexpr int word_at(int word, int lane) const {
-        if (word < code_words()) return word * 32 + lane;
-        const int high = word - code_words(), scale = word - scale_word();
-        if (scale < 0) return high_at() / 16 + (high_bytes() < 16 ? lane / 2 : high * 32 + lane);
-        return scales_at() / 16 + scale * 8 + (scale == 2 ? lane / 16 : lane / 4);
-    }
+    constexpr int bytes() const { return scales_at() + scale_bytes(); }
 };
 
 constexpr QuantLayout layout_of(DType type) {
@@ -191,15 +178,17 @@ struct BitsPlace {
 // Those of a code, groups counted from the block's first.
 __device__ inline BitsPlace low_bits_at(const QuantLayout& layout, int row, int group, int k) {
     const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
-    if (layout.low_bits == 8) return {group * 512 + lane * 16 + word * 4 + k % 4, 0};
-    const int bytes = group / 2 * 512 + lane * 16 + group % 2 * 8;
+    const int step = group / kStepGroups * layout.step_bytes(), of_step = group % kStepGroups;
+    if (layout.low_bits == 8) return {step + of_step * 512 + lane * 16 + word * 4 + k % 4, 0};
+    const int bytes = step + of_step / 2 * 512 + lane * 16 + of_step % 2 * 8;
     return {bytes + word / 2 * 4 + k % 4, word % 2 * 4};
 }
 __device__ inline BitsPlace high_bits_at(const QuantLayout& layout, int row, int group, int k) {
     const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
-    const int place = group * 4 + word, places = 8 / layout.high_bits, part = place / places;
-    const int bytes = part / 4 * 512 + lane * layout.high_stride() + part % 4 * 4;
-    return {layout.high_at() + bytes + k % 4, place % places * layout.high_bits};
+    const int step = group / kStepGroups * layout.step_bytes() + layout.high_at();
+    const int place = group % kStepGroups * 4 + word, places = 8 / layout.high_bits;
+    const int bytes = step + lane * layout.high_bytes() + place / places * 4;
+    return {bytes + k % 4, place % places * layout.high_bits};
 }
 constexpr int kLeastBytes = kTileRows * 8;  // least values of groups lie behind their scales
 // The f16 scale of a group, or of the whole block.

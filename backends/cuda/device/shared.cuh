@@ -1,4 +1,5 @@
-// Arrays in the shared memory of a block; tests/simt has one that watches its elements.
+// Arrays in the shared memory of a block, and what a launch asks for of it; tests/simt has one
+// that watches its elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,5 +14,12 @@ class SharedArray {
   private:
     T data_[count];
 };
+
+// What lies in the shared memory that the launch asked for.
+template <class T>
+__device__ inline T& launch_shared() {
+    extern __shared__ uint4 memory[];
+    return reinterpret_cast<T&>(memory);
+}
 
 }  // namespace aerie::cuda

@@ -93,6 +93,14 @@ T __ldg(const T* from) {
     return *from;
 }
 
+inline void __threadfence() {}  // blocks run one after the other
+// One more, or 0 behind `last`; what was there before.
+inline unsigned atomicInc(unsigned* at, unsigned last) {
+    const unsigned old = *at;
+    *at = old >= last ? 0 : old + 1;
+    return old;
+}
+
 inline void __syncthreads(simt::Site site = simt::Site::current()) {
     simt::barrier(site);
 }

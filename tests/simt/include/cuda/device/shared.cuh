@@ -45,4 +45,10 @@ class SharedArray {
     simt::Cell cells_[count];
 };
 
+template <class T>
+T& launch_shared() {
+    static T memory;
+    return memory;
+}
+
 }  // namespace aerie::cuda
