@@ -175,16 +175,26 @@ __device__ inline size_t quant_block_place(const QuantLayout& layout, int row, i
 struct BitsPlace {
     int byte, shift;
 };
+// The lane that takes a code of a group, and in which of its words: so that its two words of
+// activations lie side by side, but for those types whose halves of a group go by themselves.
+struct CodePlace {
+    int lane, word;
+};
+__device__ inline CodePlace code_place(const QuantLayout& layout, int row, int k) {
+    const int of_row = row % 8 * 4, of_word = row % kTileRows / 8;
+    if (layout.scales == Scales::of_halves) return {of_row + k % 16 / 4, of_word + k / 16 * 2};
+    return {of_row + k / 8, of_word + k / 4 % 2 * 2};
+}
 // Those of a code, groups counted from the block's first.
 __device__ inline BitsPlace low_bits_at(const QuantLayout& layout, int row, int group, int k) {
-    const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
+    const auto [lane, word] = code_place(layout, row, k);
     const int step = group / kStepGroups * layout.step_bytes(), of_step = group % kStepGroups;
     if (layout.low_bits == 8) return {step + of_step * 512 + lane * 16 + word * 4 + k % 4, 0};
     const int bytes = step + of_step / 2 * 512 + lane * 16 + of_step % 2 * 8;
     return {bytes + word / 2 * 4 + k % 4, word % 2 * 4};
 }
 __device__ inline BitsPlace high_bits_at(const QuantLayout& layout, int row, int group, int k) {
-    const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
+    const auto [lane, word] = code_place(layout, row, k);
     const int step = group / kStepGroups * layout.step_bytes() + layout.high_at();
     const int place = group % kStepGroups * 4 + word, places = 8 / layout.high_bits;
     const int bytes = step + lane * layout.high_bytes() + place / places * 4;

@@ -23,14 +23,13 @@ constexpr int kBlocks = tiles == 8 && (Format::kLayout.high_bits > 0 || Format::
                             ? 1
                             : 2;
 
-// What a block takes at a time. Of a token and a group of its activations a few words more than
-// there are: so the lanes of a warp read from different banks.
-constexpr int kGroupWords = 12;
+// What a block takes at a time. Of the activations steps come first, then scales and sums.
 template <class Format, int tiles>
 struct QuantStep {
     static constexpr int kWeightWords = kBlockTiles * Format::kWords;
     static constexpr int kTokens = tiles * kTokenTile;
-    static constexpr int kColumnWords = kStepGroups * kTokens * kGroupWords;
+    static constexpr int kHeads = kStepGroups * kTokens * kGroup / 4;  // where scales begin
+    static constexpr int kColumnWords = kHeads + kStepGroups * kTokens * 2;
     static constexpr size_t kBytes = kWeightWords * sizeof(uint4) + kColumnWords * sizeof(unsigned);
     SharedArray<uint4, kWeightWords> weight;
     SharedArray<unsigned, kColumnWords> columns;
@@ -71,8 +70,10 @@ struct QuantColumns {
             int group = step * kStepGroups + of_step;
             if (!kIsWhole) group = min(group, groups - 1);
             const std::byte* block = x + from[i] + size_t(group) * sizeof(BlockI8G32);
-            copy_async(to.columns, place * kGroupWords + piece % kOfGroup * 2,
-                       reinterpret_cast<const uint2*>(block));
+            const int of_group = piece % kOfGroup;
+            const int at = of_group == 0 ? Step::kHeads + place * 2
+                                         : place * (kGroup / 4) + (of_group - 1) * 2;
+            copy_async(to.columns, at, reinterpret_cast<const uint2*>(block));
         }
     }
 };
@@ -89,19 +90,20 @@ struct Columns {
     float2 scales, sums;
 };
 
-// Of those that begin at `first`.
-template <bool with_sums, int count>
-__device__ inline Columns read_columns(SharedArray<unsigned, count>& from, int first) {
-    constexpr int kSteps = int(offsetof(BlockI8G32, q)) / 4, kSums = 1;
-    const int lane = int(threadIdx.x) % 32;
-    const int mine = first + lane / 4 * kGroupWords + kSteps + lane % 4;
-    const int one = first + lane % 4 * 2 * kGroupWords, other = one + kGroupWords;
-    Columns columns = {make_uint2(from[mine], from[mine + 4]),
-                       make_float2(__uint_as_float(from[one]), __uint_as_float(from[other])),
-                       {}};
-    if constexpr (with_sums)
-        columns.sums =
-            make_float2(sum_of_halves(from[one + kSums]), sum_of_halves(from[other + kSums]));
+// Of the 8 that begin at `first`.
+template <class Format, int tiles>
+__device__ inline Columns read_columns(QuantStep<Format, tiles>& from, int first) {
+    const int lane = int(threadIdx.x) % 32, steps = (first + lane / 4) * (kGroup / 4);
+    const uint4 heads =
+        from.columns.template joined<uint4>(from.kHeads + (first + lane % 4 * 2) * 2);
+    Columns columns = {{}, make_float2(__uint_as_float(heads.x), __uint_as_float(heads.z)), {}};
+    if constexpr (Format::kLayout.scales == Scales::of_halves)
+        columns.steps =
+            make_uint2(from.columns[steps + lane % 4], from.columns[steps + 4 + lane % 4]);
+    else
+        columns.steps = from.columns.template joined<uint2>(steps + lane % 4 * 2);
+    if constexpr (Format::kLayout.has_least())
+        columns.sums = make_float2(sum_of_halves(heads.y), sum_of_halves(heads.w));
     return columns;
 }
 
@@ -200,10 +202,8 @@ __device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& 
             const GroupScales scales = Format::scales(word, i, second);
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
-                add_group<Format>(
-                    part[n], steps, scales,
-                    read_columns<kLayout.has_least()>(
-                        from.columns, (i * Step::kTokens + n * kTokenTile) * kGroupWords));
+                add_group<Format>(part[n], steps, scales,
+                                  read_columns(from, i * Step::kTokens + n * kTokenTile));
         }
     };
     launch_shared<Ring<Step>>().run(

@@ -10,9 +10,14 @@ template <class T, int count>
 class SharedArray {
   public:
     __device__ T& operator[](int index) { return data_[index]; }
+    // Several elements as one larger value, at a multiple of its size.
+    template <class Joined>
+    __device__ Joined joined(int index) const {
+        return reinterpret_cast<const Joined&>(data_[index]);
+    }
 
   private:
-    T data_[count];
+    alignas(16) T data_[count];
 };
 
 // What lies in the shared memory that the launch asked for.

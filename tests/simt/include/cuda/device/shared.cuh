@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <string>
 
 namespace aerie::cuda {
@@ -35,6 +36,15 @@ class SharedArray {
             simt::fault("element " + std::to_string(index) + " of a shared array of " +
                         std::to_string(count));
         return {*this, index};
+    }
+
+    template <class Joined>
+    Joined joined(int index) {
+        constexpr int kParts = sizeof(Joined) / sizeof(T);
+        T parts[kParts];
+        if (index % kParts != 0) simt::fault("a joined value that is not aligned");
+        for (int i = 0; i < kParts; ++i) parts[i] = (*this)[index + i];
+        return std::bit_cast<Joined>(parts);
     }
 
     // For copies whose end is known only later: nobody may read meanwhile.
