@@ -7,8 +7,6 @@
 
 namespace aerie::cuda {
 
-constexpr size_t kPlainShared = size_t(48) << 10;  // that a block has for the asking
-
 struct Grid {
     dim3 blocks, threads;
     Queue& queue;
@@ -22,7 +20,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&...
     const auto start = [&](Parameters... parameters) {
         void* list[] = {&parameters...};
         const void* function = reinterpret_cast<const void*>(kernel);
-        if (grid.shared_bytes > kPlainShared) {
+        if (grid.shared_bytes > 0) {  // a kernel has 48 KB of it for the asking, no more
             const cudaError_t result = cudaFuncSetAttribute(
                 function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared_bytes));
             if (result != cudaSuccess) return result;
