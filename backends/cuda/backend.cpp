@@ -64,6 +64,9 @@ CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index
         throw Error(capabilities_.name + ": " + capabilities_.problem);
     queue_ = std::make_shared<Queue>(index, profile);
     check_code(capabilities_.name);
+    cudaDeviceProp properties;
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+    split_.multiprocessors = properties.multiProcessorCount;
     do_reserve({});
 }
 
@@ -186,6 +189,9 @@ void CudaBackend::do_reserve(const Limits& limits) {
     quantised_.offset_bytes = layout.quantised;
     place_scales_ = reinterpret_cast<float*>(memory + layout.place_scales);
     place_columns_ = memory + layout.place_columns;
+    split_.split.arrived = reinterpret_cast<unsigned*>(memory + layout.arrived);
+    split_.split.sums = reinterpret_cast<float4*>(memory + layout.shares);
+    split_.shares = layout.share_count;
     limits_ = limits;
 }
 

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "cuda/memory.h"
 #include "cuda/queue.h"
+#include "cuda/split.h"
 
 namespace aerie::cuda {
 
@@ -59,7 +60,6 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void do_reserve(const Limits& limits) override;
     // Packs the rows as their readers' matmuls want them, if these all want the same.
     bool pack_for_readers(const RmsNorm& norm);
-    void pack_normed(const NormedRows& rows);
     // Whether that was done for this matmul; if not, nothing that lies in scratch is of use.
     bool packed_already(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
@@ -83,6 +83,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;
+    SplitPlan split_;            // sums of matmuls
     float* partials_ = nullptr;  // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k

@@ -6,6 +6,7 @@
 #include "cuda/device/float_product.cuh"
 #include "cuda/device/quant_product.cuh"
 #include "cuda/launch.h"
+#include "cuda/split.h"
 #include "cuda/weight.h"
 
 namespace aerie::cuda {
@@ -44,72 +45,28 @@ struct TilePlaces {
     }
 };
 
-// Rows of x among packed ones.
-struct PackedPlaces {
-    const TilePlaces& tile;
-
-    template <class Format>
-    __device__ const uint2* columns(const FloatTask& task, int n) const {
-        const int lane = int(threadIdx.x), row = tile.row_of(n * kTokenTile + lane / 4);
-        return task.packed + column_place<Format>(row / kTokenTile, 0, task.k_tiles, 0) +
-               row % kTokenTile * 4 + lane % 4;
-    }
-    __device__ float inverse_scale(const FloatTask& task, int n, int i) const {
-        return task.inverse_scales[tile.row_of(n * kTokenTile + int(threadIdx.x) % 4 * 2 + i)];
-    }
-};
-
-// Rows of I8G32 as they come. A lane reads one of each token tile; the scales of the two whose sums
-// it has come from the lanes that read those.
-template <int tiles>
-struct QuantPlaces {
-    const QuantTask& task;
-    int rows[tiles];
-
-    __device__ QuantPlaces(const QuantTask& task, const TilePlaces& tile) : task(task) {
-#pragma unroll
-        for (int n = 0; n < tiles; ++n)
-            rows[n] = tile.row_of(n * kTokenTile + int(threadIdx.x) / 4);
-    }
-    template <bool with_sums>
-    __device__ Columns columns(int n, int group) const {
-        const int t = int(threadIdx.x) % 4;
-        const unsigned* block = reinterpret_cast<const unsigned*>(
-            task.x + size_t(rows[n]) * task.x_stride + size_t(group) * sizeof(BlockI8G32));
-        const auto of_sums = [&](float value) {
-            return make_float2(__shfl_sync(kAllLanes, value, t * 8),
-                               __shfl_sync(kAllLanes, value, t * 8 + 4));
-        };
-        Columns columns = {
-            make_uint2(__ldg(block + kStepWord + t), __ldg(block + kStepWord + 4 + t)),
-            of_sums(__uint_as_float(__ldg(block))),
-            {}};
-        if constexpr (with_sums) columns.sums = of_sums(sum_of_halves(__ldg(block + kSumsWord)));
-        return columns;
-    }
-};
-
 template <class Format, int tiles>
-__global__ void __launch_bounds__(32) expert_float_kernel(FloatTask task, ExpertTask experts) {
+__global__ void __launch_bounds__(kBlockThreads, 2)
+    expert_float_kernel(FloatTask task, ExpertTask experts) {
     const TilePlaces tile(experts, int(blockIdx.y), 0);
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     task.output = tile.output(task.output);
-    multiply_floats<Format, tiles>(task, PackedPlaces{tile});
+    multiply_floats<Format, tiles>(task, [&](int token) { return tile.row_of(token); });
 }
 
 template <class Format, int tiles>
-__global__ void __launch_bounds__(32)
+__global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     expert_quant_kernel(QuantTask task, MatmulOutput output, ExpertTask experts) {
-    __shared__ QuantRing<Format, kGroupsAhead> ring;
     const TilePlaces tile(experts, int(blockIdx.y), 0);
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     float total[tiles][4] = {};
-    multiply_rows<Format>(total, ring, task, int(blockIdx.x), QuantPlaces<tiles>(task, tile));
+    multiply_rows<Format>(total, task, [&](int token) { return tile.row_of(token); });
     const MatmulOutput to = tile.output(output);
+    const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
 #pragma unroll
-    for (int n = 0; n < tiles; ++n) to.put_tile(n, int(blockIdx.x), total[n]);
+    for (int n = 0; n < tiles; ++n) to.put_tile(n, row_tile, total[n]);
 }
 
 // `parts` blocks along y have a tile, kF32Tokens places each.
@@ -124,13 +81,17 @@ __global__ void __launch_bounds__(32)
 
 template <class Format>
 auto float_kernel_of(int tiles) {
-    return with_token_tiles(tiles,
-                            [](auto count) { return expert_float_kernel<Format, count.value>; });
+    return with_token_tiles(tiles, [](auto count) {
+        return BlockKernel{expert_float_kernel<Format, count.value>,
+                           Ring<FloatStep<Format, count.value>>::kBytes};
+    });
 }
 template <class Format>
 auto quant_kernel_of(int tiles) {
-    return with_token_tiles(tiles,
-                            [](auto count) { return expert_quant_kernel<Format, count.value>; });
+    return with_token_tiles(tiles, [](auto count) {
+        return BlockKernel{expert_quant_kernel<Format, count.value>,
+                           Ring<QuantStep<Format, count.value>>::kBytes};
+    });
 }
 
 }  // namespace
@@ -144,10 +105,9 @@ struct ExpertStack {
     int most;   // places of a tile
     Queue& queue;
 
-    // Strips of so many rows times tiles, each in so many parts.
-    Grid grid(int strip, int parts, const char* name) const {
-        return {dim3(unsigned(tiles_of(rows, strip)), unsigned(tiles * parts)), dim3(32), queue,
-                name};
+    // Strips of so many rows times so many blocks of places.
+    dim3 blocks(int strip, int along) const {
+        return dim3(unsigned(tiles_of(rows, strip)), unsigned(along));
     }
 };
 
@@ -163,28 +123,34 @@ void pack(uint2* columns, float* scales, const Tensor& x, Queue& queue) {
 
 void launch_f32(const ExpertStack& stack, const Tensor& x) {
     const int parts = tiles_of(stack.most, kF32Tokens);
-    launch(expert_f32_kernel, stack.grid(kF32Rows, parts, "expert_matmul_f32"), stack.output, x,
-           stack.task, parts);
+    launch(
+        expert_f32_kernel,
+        {stack.blocks(kF32Rows, stack.tiles * parts), dim3(32), stack.queue, "expert_matmul_f32"},
+        stack.output, x, stack.task, parts);
 }
 
 template <class Format>
 void launch_packed(const ExpertStack& stack, const uint2* packed, const float* scales, int cols,
                    const char* name) {
-    launch(float_kernel_of<Format>(token_tiles(stack.most)), stack.grid(kTileRows, 1, name),
-           FloatTask{nullptr, packed, scales, tiles_of(cols, kFloatTileCols), stack.output},
+    const auto [kernel, shared_bytes] = float_kernel_of<Format>(token_tiles(stack.most));
+    launch(kernel,
+           {stack.blocks(kBlockRows, stack.tiles), dim3(kBlockThreads), stack.queue, name,
+            shared_bytes},
+           FloatTask{nullptr, packed, scales, float_tiles(cols), tiles_of(stack.rows, kTileRows),
+                     stack.output, Split{}},
            stack.task);
 }
 
 template <class Format>
 void launch_quantised(const ExpertStack& stack, const Tensor& x) {
-    const QuantTask task{nullptr,
-                         row<const std::byte>(x, 0),
-                         size_bytes(x.dtype, size_t(x.row_stride)),
-                         nullptr,
-                         x.rows,
-                         x.cols / kGroup};
-    launch(quant_kernel_of<Format>(token_tiles(stack.most)),
-           stack.grid(kTileRows, 1, Format::kExperts), task, stack.output, stack.task);
+    const auto [kernel, shared_bytes] = quant_kernel_of<Format>(token_tiles(stack.most));
+    const QuantTask task{
+        nullptr,         row<const std::byte>(x, 0),      size_bytes(x.dtype, size_t(x.row_stride)),
+        x.cols / kGroup, tiles_of(stack.rows, kTileRows), Split{}};
+    launch(kernel,
+           {stack.blocks(kBlockRows, stack.tiles), dim3(kBlockThreads), stack.queue,
+            Format::kExperts, shared_bytes},
+           task, stack.output, stack.task);
 }
 
 }  // namespace

@@ -14,13 +14,16 @@ namespace aerie::cuda {
 namespace {
 
 template <class Format, int tiles>
-__global__ void __launch_bounds__(32) multiply_kernel(FloatTask task) {
-    multiply_floats<Format, tiles>(task, PackedInOrder());
+__global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask task) {
+    multiply_floats<Format, tiles>(task, [](int token) { return token; });
 }
 
 template <class Format>
 auto kernel_of(int tiles) {
-    return with_token_tiles(tiles, [](auto count) { return multiply_kernel<Format, count.value>; });
+    return with_token_tiles(tiles, [](auto count) {
+        return BlockKernel{multiply_kernel<Format, count.value>,
+                           Ring<FloatStep<Format, count.value>>::kBytes};
+    });
 }
 
 __global__ void __launch_bounds__(32)
@@ -47,11 +50,16 @@ void pack_columns(std::byte* scratch, const Rows& rows, Queue& queue) {
 
 template <class Format>
 void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaSegment& w,
-                      Queue& queue) {
-    launch(kernel_of<Format>(token_tiles(output.out.rows)),
-           {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), queue, Format::kName},
-           FloatTask{reinterpret_cast<const uint4*>(w.data), columns_in(scratch),
-                     scales_in(scratch), tiles_of(w.cols, kFloatTileCols), output});
+                      const SplitPlan& plan, Queue& queue) {
+    const int tiles = token_tiles(output.out.rows), row_blocks = tiles_of(w.place.rows, kBlockRows);
+    const Split split = plan.of(row_blocks, w.cols, tiles);
+    const auto [kernel, shared_bytes] = kernel_of<Format>(tiles);
+    launch(
+        kernel,
+        {dim3(unsigned(row_blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
+         shared_bytes},
+        FloatTask{reinterpret_cast<const uint4*>(w.data), columns_in(scratch), scales_in(scratch),
+                  float_tiles(w.cols), tiles_of(w.place.rows, kTileRows), output, split});
 }
 
 }  // namespace
@@ -62,15 +70,15 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
         return queue_->refuse("matmul", "wider activations than were reserved");
     if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
     const Tensor& x = columns.x;
-    const Packing wanted = packing_of(w.place.dtype, x.rows);
+    const Packing wanted = packing_of(w.place.dtype);
     if (wanted != Packing::none) {
         const bool f16 = wanted == Packing::f16;
         if (columns.packed != wanted)
             f16 ? pack_columns<F16>(packed_, PlainRows{x}, *queue_)
                 : pack_columns<BF16>(packed_, PlainRows{x}, *queue_);
         columns.packed = wanted;
-        return f16 ? multiply_columns<F16>(output, packed_, w, *queue_)
-                   : multiply_columns<BF16>(output, packed_, w, *queue_);
+        return f16 ? multiply_columns<F16>(output, packed_, w, split_, *queue_)
+                   : multiply_columns<BF16>(output, packed_, w, split_, *queue_);
     }
     const dim3 blocks(unsigned(tiles_of(w.place.rows, kF32Rows)),
                       unsigned(tiles_of(x.rows, kF32Tokens)));
@@ -82,16 +90,13 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
 bool CudaBackend::pack_for_readers(const RmsNorm& norm) {
     packed_for_.clear();
     if (norm.readers.empty() || norm.x.rows > kPassRows) return false;
-    const Packing packing = common_packing(*norm.readers.front(), norm.x.rows);
+    const Packing packing = common_packing(*norm.readers.front());
     for (const Weight* reader : norm.readers)
-        if (common_packing(*reader, norm.x.rows) != packing) return false;
+        if (common_packing(*reader) != packing) return false;
     const NormedRows rows(norm.x, norm.weight, norm.epsilon);
     switch (packing) {
         case Packing::none:
             return false;
-        case Packing::groups:
-            pack_normed(rows);
-            break;
         case Packing::f16:
             pack_columns<F16>(packed_, rows, *queue_);
             break;

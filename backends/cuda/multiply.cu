@@ -8,10 +8,10 @@
 
 namespace aerie::cuda {
 
-Packing common_packing(const Weight& w, int tokens) {
-    const Packing packing = packing_of(w.segments.front().dtype, tokens);
+Packing common_packing(const Weight& w) {
+    const Packing packing = packing_of(w.segments.front().dtype);
     for (const WeightSegment& segment : w.segments)
-        if (packing_of(segment.dtype, tokens) != packing) return Packing::none;
+        if (packing_of(segment.dtype) != packing) return Packing::none;
     return packing;
 }
 
@@ -29,9 +29,7 @@ bool CudaBackend::packed_already(const Weight& w) {
 
 MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
     const int count = std::min(kPassRows, x.rows - first);
-    return {x.row_range(first, count),
-            {},
-            packed_already(w) ? common_packing(w, count) : Packing::none};
+    return {x.row_range(first, count), {}, packed_already(w) ? common_packing(w) : Packing::none};
 }
 
 template <>

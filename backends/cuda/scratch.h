@@ -6,13 +6,13 @@
 #include "core/quant.h"
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
+#include "cuda/split.h"
 
 namespace aerie::cuda {
 
-// Packed activations of 8 tokens, as their matmuls read them.
-constexpr size_t kQuantColumnBytes = kTokenTile * (kGroup + 2 * sizeof(float));  // a group
-constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;        // 16 elements
-constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);  // before the latter
+// Packed activations of 8 tokens and 16 elements, as their matmuls read them.
+constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;
+constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);  // before them
 
 // Slices of a row of logits, each with its best candidates.
 constexpr int kSliceIds = 4096;
@@ -22,9 +22,10 @@ constexpr int slices_of(int vocab) {
 }
 
 struct ScratchLayout {
-    size_t quantised, partials, rankings, logits, place_scales,
-        place_columns;  // offsets in bytes; the packed columns come first
+    size_t quantised, partials, rankings, logits, place_scales, place_columns, arrived,
+        shares;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
+    int share_count;  // of blocks that share rows of a matmul, and 8 tokens
     size_t bytes;
 };
 
@@ -32,11 +33,9 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const auto aligned = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
     const size_t token_tiles = size_t(tiles_of(kPassRows, kTokenTile));
     const size_t widest = size_t(limits.widest);
-    const size_t groups = token_tiles * (widest / kGroup + 1) * kQuantColumnBytes;
-    const size_t floats =
-        token_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes + kRowScaleBytes;
     ScratchLayout layout;
-    layout.quantised = aligned(std::max(groups, floats));
+    layout.quantised = aligned(
+        token_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes + kRowScaleBytes);
     const size_t places = size_t(limits.places);
     layout.partials = layout.quantised + aligned(std::max(size_t(kPassRows), places) *
                                                  (widest / kGroup) * sizeof(BlockI8G32));
@@ -56,8 +55,15 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
         layout.logits + aligned(logit_rows * size_t(limits.vocab) * sizeof(float));
     const size_t place_tiles = (places + kTokenTile - 1) / kTokenTile;
     layout.place_columns = layout.place_scales + aligned(place_tiles * kTokenTile * sizeof(float));
-    layout.bytes =
-        layout.place_columns + place_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes;
+    layout.arrived = layout.place_columns +
+                     aligned(place_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes);
+    // Weights are about as high as they are wide.
+    const int parts = tiles_of(limits.widest, kSumPart);
+    const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
+    layout.share_count =
+        parts > 1 ? blocks * tiles_of(std::min(limits.rows, kPassRows), kTokenTile) : 0;
+    layout.shares = layout.arrived + aligned(kMostShares * sizeof(unsigned));
+    layout.bytes = layout.shares + size_t(layout.share_count) * kShareBytes;
     return layout;
 }
 

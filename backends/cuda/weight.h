@@ -33,7 +33,7 @@ class CudaWeight final : public Weight {
 };
 
 // What all segments of a weight want; none where they differ.
-Packing common_packing(const Weight& w, int tokens);
+Packing common_packing(const Weight& w);
 
 // Packs rows [first_row, first_row + count) of a segment; `from` holds them as a WeightBlock does,
 // on the device. They are of one block of it.

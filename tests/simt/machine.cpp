@@ -167,7 +167,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->totalGlobalMem = gpu.memory_bytes;
     properties->major = gpu.major;
     properties->minor = gpu.minor;
-    properties->multiProcessorCount = 2;
+    properties->multiProcessorCount = gpu.multiprocessors;
     return cudaSuccess;
 }
 

@@ -13,6 +13,7 @@ struct Gpu {
     bool answers = true;   // else its properties cannot be read
     bool has_code = true;  // of this program
     size_t memory_bytes = size_t(4) << 30;
+    int multiprocessors = 2;
 };
 
 // In the place of those there were, with nothing planned to fail. Nothing may be alive on them.

@@ -1,5 +1,5 @@
 // What matmuls of float weights have in common, whether their rows follow each other or go to
-// experts: how activations are packed, and the products of one warp.
+// experts: how activations are packed, and the products of a block.
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
@@ -8,19 +8,17 @@
 
 namespace aerie::cuda {
 
-constexpr int kFloatStepsAhead = 8;
-constexpr int kStepTiles = 4;  // of 16 inner elements
 constexpr int kPackThreads = kNormThreads;
 constexpr int kF32Tokens = 8;
 
 struct F16 {
     static constexpr const char* kName = "matmul_f16";
     static constexpr int kParts = 2;
-    static constexpr float kRest = 0x1p-11f;  // what the parts after the first are multiples of
 
-    __device__ static uint16_t part(int index, float& value) {
+    // The row's largest element is 2^13 or more: what the second part drops is 2^-38 of it.
+    __device__ static uint16_t part(float& value) {
         const uint16_t bits = to_f16(value);
-        value = (value - from_f16(bits)) * 2048.0f;
+        value = value - from_f16(bits);
         return bits;
     }
     __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_f16(c, a, b); }
@@ -28,9 +26,8 @@ struct F16 {
 struct BF16 {
     static constexpr const char* kName = "matmul_bf16";
     static constexpr int kParts = 3;
-    static constexpr float kRest = 1;
 
-    __device__ static uint16_t part(int index, float& value) {
+    __device__ static uint16_t part(float& value) {
         const uint32_t bits = __float_as_uint(value) & 0xffff0000u;
         value = value - __uint_as_float(bits);
         return uint16_t(bits >> 16);
@@ -79,7 +76,7 @@ template <class Format, class Rows>
 __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows rows) {
     __shared__ SharedArray<float, kPackThreads / 32> largest;
     __shared__ typename Rows::Space space;
-    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = tiles_of(cols, kFloatTileCols);
+    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = float_tiles(cols);
     const bool here = token < rows.x.rows;
     const float factor = here ? rows.factor(token, space) : 0.0f;
     const auto value_of = [&](int k) { return rows.value(token, k, factor); };
@@ -94,7 +91,7 @@ __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows r
             const size_t place =
                 column_place<Format>(token / kTokenTile, k / kFloatTileCols, k_tiles, part);
             reinterpret_cast<uint16_t*>(packed + place)[(lane * 2 + word) * 2 + k % 2] =
-                Format::part(part, value);
+                Format::part(value);
         }
     }
 }
@@ -103,62 +100,119 @@ struct FloatTask {
     const uint4* weight;
     const uint2* packed;
     const float* inverse_scales;
-    int k_tiles;
+    int k_tiles, row_tiles;
     MatmulOutput output;
+    Split split;
 };
 
-// Tokens that lie as they were packed. Where a lane's columns of token tile n begin, and the
-// inverse scale of one of the two tokens whose sums it has.
-struct PackedInOrder {
-    template <class Format>
-    __device__ const uint2* columns(const FloatTask& task, int n) const {
-        return task.packed + column_place<Format>(n, 0, task.k_tiles, 0) + int(threadIdx.x);
-    }
-    __device__ float inverse_scale(const FloatTask& task, int n, int i) const {
-        return task.inverse_scales[n * kTokenTile + int(threadIdx.x) % 4 * 2 + i];
-    }
+// What a block takes at a time.
+template <class Format, int tiles>
+struct FloatStep {
+    static constexpr int kWeightWords = kBlockTiles * kStepTiles * 32;
+    static constexpr int kColumnWords = tiles * kStepTiles * Format::kParts * 32;
+    static constexpr size_t kBytes = kWeightWords * sizeof(uint4) + kColumnWords * sizeof(uint2);
+    SharedArray<uint4, kWeightWords> weight;
+    SharedArray<uint2, kColumnWords> columns;
 };
 
-// One warp: 16 rows, `tiles` times 8 tokens.
-template <class Format, int tiles, class Tokens>
-__device__ inline void multiply_floats(const FloatTask& task, const Tokens& tokens) {
-    __shared__ Ring<kFloatStepsAhead, kStepTiles> ring;
-    const int lane = int(threadIdx.x), row_tile = int(blockIdx.x), k_tiles = task.k_tiles;
-    const uint4* weight = task.weight + size_t(row_tile) * size_t(k_tiles) * 32 + lane;
-    const uint2* columns[tiles];
+// The 16 bytes of packed columns that a thread copies of each step, some of them.
+template <class Format, int tiles>
+struct FloatColumns {
+    using Step = FloatStep<Format, tiles>;
+    static constexpr int kPieces = Step::kColumnWords / 2;
+    static constexpr int kEach = tiles_of(kPieces, kBlockThreads);
+    const uint4* from[kEach];
+
+    // Of the packed columns that row_of(token) names.
+    template <class RowOf>
+    __device__ FloatColumns(const FloatTask& task, const RowOf& row_of) {
 #pragma unroll
-    for (int n = 0; n < tiles; ++n) columns[n] = tokens.template columns<Format>(task, n);
-    float first[tiles][4] = {}, rest[tiles][4] = {};
-    const auto start = [&](int place, int step) {
+        for (int i = 0; i < kEach; ++i) {
+            const int piece = i * kBlockThreads + int(threadIdx.x);
+            const int part = piece / 16 % Format::kParts;
+            const int k_tile = piece / (16 * Format::kParts) % kStepTiles;
+            const int tile = min(piece / (16 * Format::kParts * kStepTiles), tiles - 1);
+            const int row = row_of(tile * kTokenTile + piece % 16 / 2);
+            from[i] = reinterpret_cast<const uint4*>(
+                task.packed + column_place<Format>(row / kTokenTile, k_tile, task.k_tiles, part) +
+                row % kTokenTile * 4 + piece % 2 * 2);
+        }
+    }
+    __device__ void copy(Step& to, int step) const {
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            const int piece = i * kBlockThreads + int(threadIdx.x);
+            if (piece < kPieces)
+                copy_async(to.columns, piece * 2,
+                           from[i] + step * (kStepTiles * Format::kParts * 16));
+        }
+    }
+};
+
+// The tiles that a warp has of the 8 of a block: with many tokens two of them, and half of the
+// tokens, so that it reads less of both.
+template <int tiles>
+struct FloatShare {
+    static constexpr int kRowTiles = tiles == 8 ? 2 : 1, kTokenTiles = tiles / kRowTiles;
+    int row_tile = int(threadIdx.x) / 32 / kRowTiles * kRowTiles;
+    int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
+};
+
+// A block: 128 rows, `tiles` times 8 tokens, those that row_of(token) names.
+template <class Format, int tiles, class RowOf>
+__device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_of) {
+    using Its = FloatShare<tiles>;
+    using Step = FloatStep<Format, tiles>;
+    constexpr int kPartSteps = kSumPart / (kStepTiles * kFloatTileCols);
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+    const int first_tile = int(blockIdx.x) * kBlockTiles;
+    const int copied_tile = min(first_tile + warp, task.row_tiles - 1);
+    const uint4* weight = task.weight + size_t(copied_tile) * size_t(task.k_tiles) * 32 + lane;
+    const FloatColumns<Format, tiles> columns(task, row_of);
+    const Its its;
+    const bool has_rows = first_tile + its.row_tile < task.row_tiles;
+    float total[tiles][4] = {}, part[tiles][4] = {};
+    const auto start = [&](Step& to, int step) {
 #pragma unroll
         for (int i = 0; i < kStepTiles; ++i)
-            if (step * kStepTiles + i < k_tiles)
-                copy_async(ring.space, place + i * 32, weight + (step * kStepTiles + i) * 32);
+            stream_async(to.weight, (warp * kStepTiles + i) * 32 + lane,
+                         weight + (step * kStepTiles + i) * 32);
+        columns.copy(to, step);
     };
-    ring.run(tiles_of(k_tiles, kStepTiles), start, [&](int place, int step) {
+    const auto take = [&](Step& from, int step) {
+        if (!has_rows) return;
+        if (step % kPartSteps == 0) end_part(total, part);
 #pragma unroll
-        for (int i = 0; i < kStepTiles; ++i) {
-            const int k_tile = step * kStepTiles + i;
-            if (k_tile >= k_tiles) break;
-            const uint4 a = ring.space[place + i * 32];
+        for (int k = 0; k < kStepTiles; ++k) {
+            uint4 a[Its::kRowTiles];
 #pragma unroll
-            for (int n = 0; n < tiles; ++n) {
-                const uint2* from = columns[n] + k_tile * Format::kParts * 32;
-                Format::multiply(first[n], a, __ldg(from));
+            for (int r = 0; r < Its::kRowTiles; ++r)
+                a[r] = from.weight[((its.row_tile + r) * kStepTiles + k) * 32 + lane];
 #pragma unroll
-                for (int part = 1; part < Format::kParts; ++part)
-                    Format::multiply(rest[n], a, __ldg(from + part * 32));
-            }
+            for (int n = 0; n < Its::kTokenTiles; ++n)
+#pragma unroll
+                for (int p = 0; p < Format::kParts; ++p) {
+                    const int place = ((its.token_tile + n) * kStepTiles + k) * Format::kParts + p;
+                    const uint2 b = from.columns[place * 32 + lane];
+#pragma unroll
+                    for (int r = 0; r < Its::kRowTiles; ++r)
+                        Format::multiply(part[r * Its::kTokenTiles + n], a[r], b);
+                }
         }
-    });
+    };
+    launch_shared<Ring<Step>>().run(share_of(task.split, task.k_tiles / kStepTiles, kPartSteps),
+                                    start, take);
+    end_part(total, part);
+    if (!add_up(total, task.split)) return;
 #pragma unroll
-    for (int n = 0; n < tiles; ++n) {
-        float sums[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            sums[i] =
-                (first[n][i] + rest[n][i] * Format::kRest) * tokens.inverse_scale(task, n, i % 2);
-        task.output.put_tile(n, row_tile, sums);
+    for (int i = 0; i < tiles; ++i) {
+        const int n = its.token_tile + i % Its::kTokenTiles;
+        const int token = n * kTokenTile + lane % 4 * 2;
+        const float first = task.inverse_scales[row_of(token)];
+        const float second = task.inverse_scales[row_of(token + 1)];
+        const float sums[4] = {total[i][0] * first, total[i][1] * second, total[i][2] * first,
+                               total[i][3] * second};
+        task.output.put_tile(n, first_tile + its.row_tile + i / Its::kTokenTiles, sums);
     }
 }
 

@@ -1,7 +1,7 @@
 // Where the elements of a weight lie on the device: in the order in which the lanes of a warp take
 // them as the 16 x K tiles of a matrix instruction (see mma in ptx.cuh), so that every load is 16
 // bytes a lane, one lane after the other.
-//   F16, BF16   tiles of 16 rows x 16 columns, 512 bytes
+//   F16, BF16   tiles of 16 rows x 16 columns, 512 bytes; as many as whole steps of a matmul want
 //   quantised   blocks of 16 rows x 4 or 8 groups: see QuantLayout
 //   F32         strips of 32 rows: for each column those of all its rows
 // "Row" here is the place of a row among the stored ones: see RowOrder.
@@ -19,10 +19,16 @@ namespace aerie::cuda {
 constexpr int kTileRows = 16;
 constexpr int kTokenTile = 8;  // columns of a matrix instruction
 constexpr int kFloatTileCols = 16;
+constexpr int kStepTiles = 2;  // of so many columns, in a step of a matmul
 constexpr int kF32Rows = 32;
 
 constexpr int tiles_of(int count, int tile) {
     return (count + tile - 1) / tile;
+}
+
+// Tiles of so many columns, those included that only fill the last step.
+constexpr int float_tiles(int cols) {
+    return tiles_of(cols, kStepTiles * kFloatTileCols) * kStepTiles;
 }
 
 // Groups of 8 tokens that a matmul kernel is made for: 1, 2, 4 or 8.
@@ -40,11 +46,11 @@ auto with_token_tiles(int tiles, const Choose& choose) {
 
 // In which order of its own a matmul reads its activations, into which they are packed before;
 // none: as they are.
-enum class Packing { none, groups, f16, bf16 };
-constexpr Packing packing_of(DType weight, int tokens) {
-    if (weight == DType::F16) return Packing::f16;
-    if (weight == DType::BF16) return Packing::bf16;
-    return is_quantised(weight) && token_tiles(tokens) > 1 ? Packing::groups : Packing::none;
+enum class Packing { none, f16, bf16 };
+constexpr Packing packing_of(DType weight) {
+    return weight == DType::F16    ? Packing::f16
+           : weight == DType::BF16 ? Packing::bf16
+                                   : Packing::none;
 }
 
 // What is stored of the scales of a block, in words of 16 bytes.
@@ -56,9 +62,11 @@ enum class Scales {
                 // rows g and g + 8 side by side
 };
 
-// How a quantised type lies in its blocks: codes, then their high bits, then scales. Codes are in
-// two's complement, but where there are least values. A lane has of each group four words of a
-// matrix instruction, each four codes:
+constexpr int kStepGroups = 4;  // of a quantised weight, in a step of a matmul
+
+// How a quantised type lies in its blocks: for each four groups codes and then their high bits,
+// and in the end the scales of all. Codes are in two's complement, but where there are least
+// values. A lane has of each group four words of a matrix instruction, each four codes:
 //   bytes: the four words
 //   nibbles: 8 bytes, of two groups side by side; the first and the third word in low halves, the
 //   others in high ones
@@ -73,32 +81,17 @@ struct QuantLayout {
     }
     constexpr int bits() const { return low_bits + high_bits; }
 
-    constexpr int code_words() const { return groups * low_bits / 8; }        // of a lane
-    constexpr int high_bytes() const { return groups * 2 * high_bits; }       // of a lane
-    constexpr int high_words() const { return tiles_of(high_bytes(), 16); }   // that it reads
-    constexpr int high_stride() const { return std::min(high_bytes(), 16); }  // of the lanes
-    constexpr int scale_word() const { return code_words() + high_words(); }
-    // All that a lane reads, some of them together with others.
-    constexpr int words() const {
-        return scale_word() + (scales == Scales::of_groups   ? 1
-                               : scales == Scales::of_halves ? 3
-                                                             : 2);
-    }
-
+    // Of a lane and four groups.
+    constexpr int code_words() const { return kStepGroups * low_bits / 8; }
+    constexpr int high_bytes() const { return kStepGroups * 2 * high_bits; }
+    // Of a tile.
     constexpr int high_at() const { return code_words() * 512; }
-    constexpr int scales_at() const { return high_at() + high_bytes() * 32; }
-    constexpr int bytes() const {
-        return scales_at() + (scales == Scales::of_groups   ? 128
-                              : scales == Scales::of_halves ? 288
-                                                            : 256);
+    constexpr int step_bytes() const { return high_at() + high_bytes() * 32; }
+    constexpr int scales_at() const { return groups / kStepGroups * step_bytes(); }
+    constexpr int scale_bytes() const {
+        return scales == Scales::of_groups ? 128 : scales == Scales::of_halves ? 288 : 256;
     }
-    // Where a lane finds its words, in words of the block.
-    constexpr int word_at(int word, int lane) const {
-        if (word < code_words()) return word * 32 + lane;
-        const int high = word - code_words(), scale = word - scale_word();
-        if (scale < 0) return high_at() / 16 + (high_bytes() < 16 ? lane / 2 : high * 32 + lane);
-        return scales_at() / 16 + scale * 8 + (scale == 2 ? lane / 16 : lane / 4);
-    }
+    constexpr int bytes() const { return scales_at() + scale_bytes(); }
 };
 
 constexpr QuantLayout layout_of(DType type) {
@@ -127,7 +120,7 @@ constexpr size_t packed_bytes(DType type, int rows, int cols) {
     if (type == DType::F32)
         return size_t(tiles_of(rows, kF32Rows)) * kF32Rows * size_t(cols) * sizeof(float);
     if (type == DType::F16 || type == DType::BF16)
-        return row_tiles * size_t(tiles_of(cols, kFloatTileCols)) * 512;
+        return row_tiles * size_t(float_tiles(cols)) * 512;
     const QuantLayout layout = layout_of(type);
     return row_tiles * size_t(tiles_of(cols, kGroup * layout.groups)) * size_t(layout.bytes());
 }
@@ -164,8 +157,8 @@ __device__ inline size_t f32_place(int row, int col, int cols) {
 // In 16-bit elements.
 __device__ inline size_t float_place(int row, int col, int cols) {
     const int r = row % kTileRows, k = col % kFloatTileCols;
-    const size_t tile = size_t(row / kTileRows) * size_t(tiles_of(cols, kFloatTileCols)) +
-                        size_t(col / kFloatTileCols);
+    const size_t tile =
+        size_t(row / kTileRows) * size_t(float_tiles(cols)) + size_t(col / kFloatTileCols);
     const int lane = r % 8 * 4 + k % 8 / 2, word = r / 8 + k / 8 * 2;
     return tile * 256 + size_t(lane * 8 + word * 2 + k % 2);
 }
@@ -182,18 +175,30 @@ __device__ inline size_t quant_block_place(const QuantLayout& layout, int row, i
 struct BitsPlace {
     int byte, shift;
 };
+// The lane that takes a code of a group, and in which of its words: so that its two words of
+// activations lie side by side, but for those types whose halves of a group go by themselves.
+struct CodePlace {
+    int lane, word;
+};
+__device__ inline CodePlace code_place(const QuantLayout& layout, int row, int k) {
+    const int of_row = row % 8 * 4, of_word = row % kTileRows / 8;
+    if (layout.scales == Scales::of_halves) return {of_row + k % 16 / 4, of_word + k / 16 * 2};
+    return {of_row + k / 8, of_word + k / 4 % 2 * 2};
+}
 // Those of a code, groups counted from the block's first.
 __device__ inline BitsPlace low_bits_at(const QuantLayout& layout, int row, int group, int k) {
-    const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
-    if (layout.low_bits == 8) return {group * 512 + lane * 16 + word * 4 + k % 4, 0};
-    const int bytes = group / 2 * 512 + lane * 16 + group % 2 * 8;
+    const auto [lane, word] = code_place(layout, row, k);
+    const int step = group / kStepGroups * layout.step_bytes(), of_step = group % kStepGroups;
+    if (layout.low_bits == 8) return {step + of_step * 512 + lane * 16 + word * 4 + k % 4, 0};
+    const int bytes = step + of_step / 2 * 512 + lane * 16 + of_step % 2 * 8;
     return {bytes + word / 2 * 4 + k % 4, word % 2 * 4};
 }
 __device__ inline BitsPlace high_bits_at(const QuantLayout& layout, int row, int group, int k) {
-    const int lane = row % 8 * 4 + k % 16 / 4, word = row % kTileRows / 8 + k / 16 * 2;
-    const int place = group * 4 + word, places = 8 / layout.high_bits, part = place / places;
-    const int bytes = part / 4 * 512 + lane * layout.high_stride() + part % 4 * 4;
-    return {layout.high_at() + bytes + k % 4, place % places * layout.high_bits};
+    const auto [lane, word] = code_place(layout, row, k);
+    const int step = group / kStepGroups * layout.step_bytes() + layout.high_at();
+    const int place = group % kStepGroups * 4 + word, places = 8 / layout.high_bits;
+    const int bytes = step + lane * layout.high_bytes() + place / places * 4;
+    return {bytes + k % 4, place % places * layout.high_bits};
 }
 constexpr int kLeastBytes = kTileRows * 8;  // least values of groups lie behind their scales
 // The f16 scale of a group, or of the whole block.

@@ -20,15 +20,35 @@ __device__ inline uint16_t to_f16(float value) {
     return bits;
 }
 
-// Copies 16 bytes to shared memory past the registers; they are there, for this thread, once it has
-// waited for the group that they were committed in.
-template <int count>
-__device__ inline void copy_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
+// Copies 8 or 16 bytes to shared memory past the registers, to the elements from `index` on; they
+// are there, for this thread, once it has waited for the group that they were committed in.
+template <class T, int count, class Piece>
+__device__ inline void copy_async(SharedArray<T, count>& to, int index, const Piece* from) {
 #if __CUDA_ARCH__ >= 800
     const unsigned address = unsigned(__cvta_generic_to_shared(&to[index]));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    if constexpr (sizeof(Piece) == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from),
+                     "n"(sizeof(Piece))
+                     : "memory");
 #else
-    to[index] = *from;
+    reinterpret_cast<Piece&>(to[index]) = *from;
+#endif
+}
+// The same of what nobody reads a second time: the L2 cache drops it before anything else.
+template <int count>
+__device__ inline void stream_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned address = unsigned(__cvta_generic_to_shared(&to[index]));
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(address),
+                 "l"(from), "l"(policy)
+                 : "memory");
+#else
+    copy_async(to, index, from);
 #endif
 }
 __device__ inline void commit_copies() {
@@ -107,6 +127,7 @@ __device__ inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
         sum = __fmaf_rn(__uint_as_float(x << 16), __uint_as_float(y << 16), sum);
         sum = __fmaf_rn(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), sum);
     };
+#pragma unroll 1  // or the words of many tiles would be in registers
     for (int half = 0; half < 2; ++half)
         for (int t = 0; t < 4; ++t) {
             const unsigned low = __shfl_sync(~0u, half ? a.z : a.x, lane / 4 * 4 + t);

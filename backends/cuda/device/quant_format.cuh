@@ -21,9 +21,12 @@ __device__ inline float2 both_f16(unsigned pair) {
 }
 
 // Whole numbers that are small become floats by an addition: they are the last bits of a large one.
-constexpr int kZeroBits = 0x4b400000;  // 1.5 * 2^23, for numbers of either sign below 2^22
+// Over 2^shift: what is added to the bits of 1.5 * 2^23 over it, below 2^22 with either sign.
+template <int shift = 0>
+constexpr int kZeroBits = 0x4b400000 - (shift << 23);
+template <int shift = 0>
 __device__ inline float exact(int bits) {
-    return __uint_as_float(unsigned(bits)) - 12582912.0f;
+    return __uint_as_float(unsigned(bits)) - 12582912.0f / (1 << shift);
 }
 // A byte over 2^shift.
 template <int shift>
@@ -51,75 +54,79 @@ struct GroupScales {
     float2 whole[2], whole_least;  // those of both halves are whole[0] where they are the same
 };
 
-// Words are a lane's: words[i] is the one that lies at word_at(i).
+// Four groups of a tile: what a lane reads of them, from the first of its block on or, `second`,
+// from the fifth. word(i) is the tile's i-th of 16 bytes.
 template <DType type>
 struct QuantFormat {
     static constexpr DType kType = type;
     static constexpr QuantLayout kLayout = layout_of(type);
+    static constexpr int kStepWords = kLayout.step_bytes() / 16;
+    static constexpr int kWords = kStepWords + kLayout.scale_bytes() / 16;
     // Steps are unpacked as so many times two: the sign of fewer than 8 bits is that of a byte.
     static constexpr int kShift = kLayout.has_least() ? 0 : 8 - kLayout.bits();
 
-    template <class Words>
-    __device__ static uint4 steps(const Words& words, int group) {
+    template <class Word>
+    __device__ static uint4 steps(const Word& word, int group) {
+        const int lane = int(threadIdx.x) % 32;
         if constexpr (kLayout.low_bits == 8) {
-            return words[group];
+            return word(group * 32 + lane);
         } else {
             constexpr unsigned kLow = 0x01010101u * (0xfu << kShift & 0xffu);
-            const uint4 pair = words[group / 2];
+            const uint4 pair = word(group / 2 * 32 + lane);
             const unsigned a = group % 2 ? pair.z : pair.x, b = group % 2 ? pair.w : pair.y;
             uint4 steps = make_uint4(a << kShift & kLow, moved(a, 4, kShift) & kLow,
                                      b << kShift & kLow, moved(b, 4, kShift) & kLow);
             if constexpr (kLayout.high_bits > 0) {
-                steps.x |= high_bits(words, group, 0);
-                steps.y |= high_bits(words, group, 1);
-                steps.z |= high_bits(words, group, 2);
-                steps.w |= high_bits(words, group, 3);
+                const uint4 high = word(kLayout.high_at() / 16 + lane * kLayout.high_bytes() / 16);
+                steps.x |= high_bits(high, group, 0);
+                steps.y |= high_bits(high, group, 1);
+                steps.z |= high_bits(high, group, 2);
+                steps.w |= high_bits(high, group, 3);
             }
             return steps;
         }
     }
 
-    template <class Words>
-    __device__ static GroupScales scales(const Words& words, int group) {
-        constexpr int kFirst = kLayout.scale_word();
+    template <class Word>
+    __device__ static GroupScales scales(const Word& word, int group, bool second) {
+        const int row = int(threadIdx.x) % 32 / 4;
         GroupScales scales;
-        const uint4 first = words[kFirst];
+        const uint4 first = word(kStepWords + row);
         if constexpr (kLayout.scales == Scales::of_groups) {
             scales.scale = both_f16(component(first, group));
         } else if constexpr (kLayout.scales == Scales::leasts_of_groups) {
             scales.scale = both_f16(component(first, group));
-            scales.least = both_f16(component(words[kFirst + 1], group));
+            scales.least = both_f16(component(word(kStepWords + 8 + row), group));
         } else if constexpr (kLayout.scales == Scales::six_bits) {
-            const uint4 second = words[kFirst + 1];
-            const float2 low = both_f16(first.x), high = both_f16(second.x);
-            const SixBits low_whole(first, group >= 4), high_whole(second, group >= 4);
+            const uint4 other = word(kStepWords + 8 + row);
+            const float2 low = both_f16(first.x), high = both_f16(other.x);
+            const SixBits low_whole(first, second), high_whole(other, second);
             scales.scale = make_float2(low.x, high.x);
             scales.least = make_float2(low.y, high.y);
-            scales.whole[0] = make_float2(exact_byte<0>(low_whole.scales, group % 4),
-                                          exact_byte<0>(high_whole.scales, group % 4));
-            scales.whole_least = make_float2(exact_byte<0>(low_whole.leasts, group % 4),
-                                             exact_byte<0>(high_whole.leasts, group % 4));
+            scales.whole[0] = make_float2(exact_byte<0>(low_whole.scales, group),
+                                          exact_byte<0>(high_whole.scales, group));
+            scales.whole_least = make_float2(exact_byte<0>(low_whole.leasts, group),
+                                             exact_byte<0>(high_whole.leasts, group));
         } else {
-            const uint4 second = words[kFirst + 1];
-            scales.scale = both_f16(component(words[kFirst + 2], int(threadIdx.x) % 32 / 4 % 4));
+            const uint4 other = word(kStepWords + 8 + row);
+            scales.scale = both_f16(component(word(kStepWords + 16 + row / 4), row % 4));
+            const int pair = second * 2 + group / 2;
             for (int half = 0; half < 2; ++half)
                 scales.whole[half] =
-                    make_float2(signed_byte(component(first, group / 2), group % 2 * 2 + half),
-                                signed_byte(component(second, group / 2), group % 2 * 2 + half));
+                    make_float2(signed_byte(component(first, pair), group % 2 * 2 + half),
+                                signed_byte(component(other, pair), group % 2 * 2 + half));
         }
         return scales;
     }
 
   private:
     // Those of one of the four words of a group, above its low ones.
-    template <class Words>
-    __device__ static unsigned high_bits(const Words& words, int group, int word) {
+    __device__ static unsigned high_bits(const uint4& all, int group, int word) {
         constexpr int kBits = kLayout.high_bits, kPlaces = 8 / kBits, kTo = 4 + kShift;
         constexpr unsigned kMask = 0x01010101u * (((1u << kBits) - 1) << kTo);
         const int place = group * 4 + word, part = place / kPlaces;
-        const uint4 all = words[kLayout.code_words() + part / 4];
         const bool is_odd = kLayout.high_bytes() < 16 && threadIdx.x % 2 > 0;  // of two lanes
-        const unsigned bits = component(all, is_odd ? part + 2 : part % 4);
+        const unsigned bits = component(all, is_odd ? part + 2 : part);
         return moved(bits, place % kPlaces * kBits, kTo) & kMask;
     }
     // Over the power of two that steps are unpacked with.

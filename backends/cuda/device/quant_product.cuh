@@ -5,106 +5,107 @@
 #include "core/quant.h"
 #include "cuda/device/quant_format.cuh"
 #include "cuda/device/stream.cuh"
-#include "cuda/scratch.h"
 
 namespace aerie::cuda {
-
-constexpr int kGroupsAhead = 32;
-constexpr int kStepWord = int(offsetof(BlockI8G32, q)) / 4;  // where steps begin
-constexpr int kSumsWord = int(offsetof(BlockI8G32, sums)) / 4;
-
-// A ring for so many groups of weights.
-template <class Format, int groups_ahead>
-using QuantRing = Ring<groups_ahead / Format::kLayout.groups, Format::kLayout.words()>;
-
-// A group of 8 tokens in scratch: 8 bytes a lane, then for each two tokens their scales and the
-// sums of their steps.
-__device__ inline std::byte* packed_group(std::byte* packed, int token_tile, int group,
-                                          int groups) {
-    return packed + (size_t(token_tile) * size_t(groups) + size_t(group)) * kQuantColumnBytes;
-}
-
-// The scale of one of the tokens, and so many floats further the sum of its steps.
-constexpr int kPackedSum = 2;
-__device__ inline float* packed_scale(std::byte* group, int column) {
-    return reinterpret_cast<float*>(group + kTokenTile * kGroup) + column / 2 * 4 + column % 2;
-}
 
 struct QuantTask {
     const uint4* weight;
     const std::byte* x;  // rows of I8G32
     size_t x_stride;     // bytes
-    std::byte* packed;   // the same as pack_columns_kernel makes it, for more than one tile
-    int tokens, groups;
+    int groups, row_tiles;
+    Split split;
+};
+
+// Blocks at a time that registers are left for: most tokens want more of them, unless codes and
+// scales are simple.
+template <class Format, int tiles>
+constexpr int kBlocks = tiles == 8 && (Format::kLayout.high_bits > 0 || Format::kLayout.has_least())
+                            ? 1
+                            : 2;
+
+// What a block takes at a time. Of the activations steps come first, then scales and sums.
+template <class Format, int tiles>
+struct QuantStep {
+    static constexpr int kWeightWords = kBlockTiles * Format::kWords;
+    static constexpr int kTokens = tiles * kTokenTile;
+    static constexpr int kHeads = kStepGroups * kTokens * kGroup / 4;  // where scales begin
+    static constexpr int kColumnWords = kHeads + kStepGroups * kTokens * 2;
+    static constexpr size_t kBytes = kWeightWords * sizeof(uint4) + kColumnWords * sizeof(unsigned);
+    SharedArray<uint4, kWeightWords> weight;
+    SharedArray<unsigned, kColumnWords> columns;
+};
+
+// The 8 bytes of activations that a thread copies of each step, some of them. Beyond the last group
+// that one is copied: the weights there are 0, and add nothing whatever they meet.
+template <class Format, int tiles>
+struct QuantColumns {
+    using Step = QuantStep<Format, tiles>;
+    static constexpr int kOfGroup = int(sizeof(BlockI8G32) / sizeof(uint2));
+    static constexpr int kOfToken = kStepGroups * kOfGroup;
+    static constexpr int kPieces = Step::kTokens * kOfToken;
+    static constexpr int kEach = tiles_of(kPieces, kBlockThreads);
+    static constexpr bool kIsWhole = unit_elements(Format::kType) % (kStepGroups * kGroup) == 0;
+    const std::byte* x;
+    unsigned from[kEach];  // in bytes
+    int groups;
+
+    // Of the rows of x that row_of(token) names.
+    template <class RowOf>
+    __device__ QuantColumns(const QuantTask& task, const RowOf& row_of)
+        : x(task.x), groups(task.groups) {
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            const int piece = min(i * kBlockThreads + int(threadIdx.x), kPieces - 1);
+            from[i] = unsigned(row_of(piece / kOfToken)) * unsigned(task.x_stride) +
+                      unsigned(piece % kOfGroup) * unsigned(sizeof(uint2));
+        }
+    }
+    __device__ void copy(Step& to, int step) const {
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) {
+            const int piece = i * kBlockThreads + int(threadIdx.x);
+            if (piece >= kPieces) break;
+            const int of_step = piece % kOfToken / kOfGroup;
+            const int place = of_step * Step::kTokens + piece / kOfToken;
+            int group = step * kStepGroups + of_step;
+            if (!kIsWhole) group = min(group, groups - 1);
+            const std::byte* block = x + from[i] + size_t(group) * sizeof(BlockI8G32);
+            const int of_group = piece % kOfGroup;
+            const int at = of_group == 0 ? Step::kHeads + place * 2
+                                         : place * (kGroup / 4) + (of_group - 1) * 2;
+            copy_async(to.columns, at, reinterpret_cast<const uint2*>(block));
+        }
+    }
 };
 
 // Of the word of BlockI8G32 that holds the sums of both halves.
 __device__ inline float sum_of_halves(unsigned sums) {
-    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits));
+    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits<>));
 }
 
-// What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns; with
-// least values also the sums of their steps.
+// What a lane needs of a group of 8 tokens: its part of their steps, and the scales of its two
+// columns; with least values also the sums of their steps.
 struct Columns {
     uint2 steps;
     float2 scales, sums;
 };
 
-// Tokens that follow each other, packed.
-template <int tiles>
-struct TokensInOrder {
-    const QuantTask& task;
-
-    template <bool with_sums>
-    __device__ Columns columns(int n, int group) const {
-        const int lane = int(threadIdx.x) % 32;
-        const std::byte* from = packed_group(task.packed, n, group, task.groups);
-        const uint2 steps = __ldg(reinterpret_cast<const uint2*>(from) + lane);
-        const float4* two = reinterpret_cast<const float4*>(from + kTokenTile * kGroup) + lane % 4;
-        if constexpr (with_sums) {
-            const float4 all = __ldg(two);
-            return {steps, make_float2(all.x, all.y), make_float2(all.z, all.w)};
-        } else {
-            return {steps, __ldg(reinterpret_cast<const float2*>(two)), {}};
-        }
-    }
-};
-
-// At most 8 tokens as they come: packing them would take a launch of its own. Beyond the last one
-// it is read again, and nobody takes the sums.
-template <>
-struct TokensInOrder<1> {
-    const std::byte *steps, *first, *second;  // of a lane in group 0
-
-    __device__ explicit TokensInOrder(const QuantTask& task) {
-        const int lane = int(threadIdx.x) % 32;
-        const auto row = [&](int token) {
-            return task.x + size_t(min(token, task.tokens - 1)) * task.x_stride;
-        };
-        steps = row(lane / 4) + offsetof(BlockI8G32, q) + lane % 4 * 4;
-        first = row(lane % 4 * 2);
-        second = row(lane % 4 * 2 + 1);
-    }
-    template <bool with_sums>
-    __device__ Columns columns(int n, int group) const {
-        const size_t at = size_t(group) * sizeof(BlockI8G32);
-        const auto word = [&](const std::byte* from) {
-            return __ldg(reinterpret_cast<const unsigned*>(from + at));
-        };
-        const uint2 both = make_uint2(word(steps), word(steps + kScaled));
-        if constexpr (with_sums) {
-            const auto head = [&](const std::byte* from) {
-                return __ldg(reinterpret_cast<const uint2*>(from + at));
-            };
-            const uint2 a = head(first), b = head(second);
-            return {both, make_float2(__uint_as_float(a.x), __uint_as_float(b.x)),
-                    make_float2(sum_of_halves(a.y), sum_of_halves(b.y))};
-        } else {
-            return {
-                both, make_float2(__uint_as_float(word(first)), __uint_as_float(word(second))), {}};
-        }
-    }
-};
+// Of the 8 that begin at `first`.
+template <class Format, int tiles>
+__device__ inline Columns read_columns(QuantStep<Format, tiles>& from, int first) {
+    const int lane = int(threadIdx.x) % 32, steps = (first + lane / 4) * (kGroup / 4);
+    const uint4 heads =
+        from.columns.template joined<uint4>(from.kHeads + (first + lane % 4 * 2) * 2);
+    Columns columns = {{}, make_float2(__uint_as_float(heads.x), __uint_as_float(heads.z)), {}};
+    if constexpr (Format::kLayout.scales == Scales::of_halves)
+        columns.steps =
+            make_uint2(from.columns[steps + lane % 4], from.columns[steps + 4 + lane % 4]);
+    else
+        columns.steps = from.columns.template joined<uint2>(steps + lane % 4 * 2);
+    if constexpr (Format::kLayout.has_least())
+        columns.sums = make_float2(sum_of_halves(heads.y), sum_of_halves(heads.w));
+    return columns;
+}
 
 // Dot products of the four sums that a lane holds, times the whole scales.
 template <class Format>
@@ -112,22 +113,23 @@ __device__ inline void multiply_group(float (&dots)[4], const uint4& steps, cons
                                       const GroupScales& scales) {
     constexpr Scales kScales = Format::kLayout.scales;
     if constexpr (kScales == Scales::six_bits) {
-        int dot[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        int dot[4] = {kZeroBits<>, kZeroBits<>, kZeroBits<>, kZeroBits<>};
         mma_s8(dot, steps, columns);
         for (int i = 0; i < 4; ++i)
             dots[i] = exact(dot[i]) * (i < 2 ? scales.whole[0].x : scales.whole[0].y);
     } else if constexpr (kScales == Scales::of_halves) {
-        int first[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
-        int second[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        int first[4] = {kZeroBits<>, kZeroBits<>, kZeroBits<>, kZeroBits<>};
+        int second[4] = {kZeroBits<>, kZeroBits<>, kZeroBits<>, kZeroBits<>};
         mma_s8_half(first, steps.x, steps.y, columns.x);
         mma_s8_half(second, steps.z, steps.w, columns.y);
         for (int i = 0; i < 4; ++i)
             dots[i] = exact(first[i]) * (i < 2 ? scales.whole[0].x : scales.whole[0].y) +
                       exact(second[i]) * (i < 2 ? scales.whole[1].x : scales.whole[1].y);
     } else {
-        int dot[4] = {0, 0, 0, 0};
+        constexpr int kZero = kZeroBits<Format::kShift>;
+        int dot[4] = {kZero, kZero, kZero, kZero};
         mma_s8(dot, steps, columns);
-        for (int i = 0; i < 4; ++i) dots[i] = float(dot[i] >> Format::kShift);
+        for (int i = 0; i < 4; ++i) dots[i] = exact<Format::kShift>(dot[i]);
     }
 }
 
@@ -152,53 +154,62 @@ __device__ inline void add_group(float (&total)[4], const uint4& steps, const Gr
     }
 }
 
-// Adds a part of the sum; the next one begins.
-template <int tiles>
-__device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
+// Copies one step of a tile: its codes and, of their block, all scales.
+template <class Format, int tiles>
+__device__ inline void copy_weight(QuantStep<Format, tiles>& to, const uint4* weight, int step) {
+    constexpr QuantLayout kLayout = Format::kLayout;
+    constexpr int kSteps = kLayout.groups / kStepGroups, kScalesAt = kLayout.scales_at() / 16;
+    const int warp = int(threadIdx.x) / 32, second = step % kSteps;
+    const uint4* block = weight + size_t(step / kSteps) * (kLayout.bytes() / 16);
 #pragma unroll
-    for (int n = 0; n < tiles; ++n)
-        for (int i = 0; i < 4; ++i) {
-            total[n][i] = total[n][i] + part[n][i];
-            part[n][i] = 0;
-        }
+    for (int i = 0; i < tiles_of(Format::kWords, 32); ++i) {
+        const int word = i * 32 + int(threadIdx.x) % 32;
+        const int at = word < Format::kStepWords ? second * Format::kStepWords + word
+                                                 : kScalesAt + word - Format::kStepWords;
+        if (word < Format::kWords)
+            stream_async(to.weight, warp * Format::kWords + word, block + at);
+    }
 }
 
-// One warp: 16 rows, `tiles` times 8 tokens.
-template <class Format, int tiles, class LaneRing, class Tokens>
-__device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const QuantTask& task,
-                              int row_tile, const Tokens& tokens) {
+// A block: 128 rows, a warp 16 of them, `tiles` times 8 tokens, those that row_of(token) names. Is
+// it the one that goes on with the sums (see Split)?
+template <class Format, int tiles, class RowOf>
+__device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& task,
+                                     const RowOf& row_of) {
+    using Step = QuantStep<Format, tiles>;
     constexpr QuantLayout kLayout = Format::kLayout;
-    constexpr int kGroups = kLayout.groups, kBlockWords = kLayout.bytes() / int(sizeof(uint4));
-    constexpr int kPartSteps = kSumPart / (kGroup * kGroups);
-    constexpr bool kIsWhole = unit_elements(Format::kType) == kGroup * kGroups;
-    const int lane = int(threadIdx.x) % 32;
-    const int steps = tiles_of(task.groups, kGroups);
-    const uint4* weight = task.weight + size_t(row_tile) * size_t(steps) * kBlockWords;
-    const auto start = [&](int place, int step) {
-        const uint4* block = weight + size_t(step) * kBlockWords;
-#pragma unroll
-        for (int i = 0; i < kLayout.words(); ++i)
-            copy_async(ring.space, place + i * 32, block + kLayout.word_at(i, lane));
-    };
+    constexpr int kPartSteps = kSumPart / (kGroup * kStepGroups);
+    const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
+    const int blocks = tiles_of(task.groups, kLayout.groups);
+    const uint4* weight = task.weight + size_t(min(row_tile, task.row_tiles - 1)) * size_t(blocks) *
+                                            (kLayout.bytes() / 16);
+    const QuantColumns<Format, tiles> columns(task, row_of);
     float part[tiles][4] = {};
-    ring.run(steps, start, [&](int place, int step) {
+    const auto start = [&](Step& to, int step) {
+        copy_weight<Format, tiles>(to, weight, step);
+        columns.copy(to, step);
+    };
+    const auto take = [&](Step& from, int step) {
+        if (row_tile >= task.row_tiles) return;
         if (step % kPartSteps == 0) end_part(total, part);
-        uint4 words[kLayout.words()];
+        const bool second = step % (kLayout.groups / kStepGroups) > 0;
+        const auto word = [&](int i) -> uint4 {
+            return from.weight[int(threadIdx.x) / 32 * Format::kWords + i];
+        };
 #pragma unroll
-        for (int i = 0; i < kLayout.words(); ++i) words[i] = ring.space[place + i * 32];
-#pragma unroll
-        for (int i = 0; i < kGroups; ++i) {
-            const int group = step * kGroups + i;
-            if (!kIsWhole && group >= task.groups) break;
-            const uint4 group_steps = Format::steps(words, i);
-            const GroupScales scales = Format::scales(words, i);
+        for (int i = 0; i < kStepGroups; ++i) {
+            const uint4 steps = Format::steps(word, i);
+            const GroupScales scales = Format::scales(word, i, second);
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
-                add_group<Format>(part[n], group_steps, scales,
-                                  tokens.template columns<kLayout.has_least()>(n, group));
+                add_group<Format>(part[n], steps, scales,
+                                  read_columns(from, i * Step::kTokens + n * kTokenTile));
         }
-    });
+    };
+    launch_shared<Ring<Step>>().run(
+        share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps), start, take);
     end_part(total, part);
+    return add_up(total, task.split);
 }
 
 }  // namespace aerie::cuda

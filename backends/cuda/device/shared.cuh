@@ -1,4 +1,5 @@
-// Arrays in the shared memory of a block; tests/simt has one that watches its elements.
+// Arrays in the shared memory of a block, and what a launch asks for of it; tests/simt has one
+// that watches its elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,9 +10,21 @@ template <class T, int count>
 class SharedArray {
   public:
     __device__ T& operator[](int index) { return data_[index]; }
+    // Several elements as one larger value, at a multiple of its size.
+    template <class Joined>
+    __device__ Joined joined(int index) const {
+        return reinterpret_cast<const Joined&>(data_[index]);
+    }
 
   private:
-    T data_[count];
+    alignas(16) T data_[count];
 };
+
+// What lies in the shared memory that the launch asked for.
+template <class T>
+__device__ inline T& launch_shared() {
+    extern __shared__ uint4 memory[];
+    return reinterpret_cast<T&>(memory);
+}
 
 }  // namespace aerie::cuda

@@ -1,14 +1,17 @@
-// What the tensor-core matmuls have in common. A warp has 16 rows of the weight and up to 64
-// tokens, and takes the inner elements in ascending order: neither the number of tokens nor
-// anything else changes a bit. Its weights come through a ring in shared memory, many steps ahead;
-// every lane copies what it will itself use, so nobody waits for anybody.
+// What the tensor-core matmuls have in common. A block has 128 rows of the weight and up to 64
+// tokens; weights and activations come through one ring in shared memory, many steps ahead. The
+// inner elements are taken in ascending order, in parts as core/quant.h has them, whatever the type
+// of the weight: neither the number of tokens nor which block has which part changes a bit.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "cuda/device/arithmetic.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
+#include "cuda/device/split.cuh"
 #include "cuda/device/view.cuh"
 
 namespace aerie::cuda {
@@ -44,28 +47,33 @@ struct MatmulOutput {
     }
 };
 
-// Steps of `words` times 16 bytes a lane. start(ring, place, step) copies one of them; with
-// take(place, step) it is used. `place` is the ring index of a lane's first word, the next ones
-// are 32 further each.
-template <int steps_ahead, int words>
+// Steps of weights and activations on their way through the shared memory of a block: `Step`, of
+// kBytes. All threads come to run, which takes the steps [first, after): start(to, step) copies the
+// caller's share of one, many steps ahead, and take(from, step) finds all of it.
+constexpr size_t kRingBytes = size_t(60) << 10;
+template <class Step>
 struct Ring {
-    SharedArray<uint4, steps_ahead * words * 32> space;
+    static constexpr int kSteps = int(std::min<size_t>(kRingBytes / Step::kBytes, 8));
+    static constexpr size_t kBytes = kSteps * Step::kBytes;
+    static_assert(kSteps >= 2);
+    Step steps[kSteps];
 
     template <class Start, class Take>
-    __device__ void run(int steps, const Start& start, const Take& take) {
-        const int lane = int(threadIdx.x) % 32;
-        for (int step = 0; step < steps_ahead; ++step) {
-            if (step < steps) start(step * words * 32 + lane, step);
+    __device__ void run(const Share& share, const Start& start, const Take& take) {
+        for (int i = 0; i < kSteps - 1; ++i) {
+            if (share.first + i < share.after) start(steps[i], share.first + i);
             commit_copies();  // also where there is nothing: the count of groups must be right
         }
-        int slot = 0;
-        for (int step = 0; step < steps; ++step) {
-            wait_for_copies<steps_ahead - 1>();
-            const int place = slot * words * 32 + lane;
-            take(place, step);
-            if (step + steps_ahead < steps) start(place, step + steps_ahead);
+        int slot = 0, free = kSteps - 1;
+        for (int step = share.first; step < share.after; ++step) {
+            wait_for_copies<kSteps - 2>();
+            __syncthreads();  // everybody's copies are there, and nobody reads the step before
+            const int next = step + kSteps - 1;
+            if (next < share.after) start(steps[free], next);
             commit_copies();
-            slot = slot + 1 == steps_ahead ? 0 : slot + 1;
+            take(steps[slot], step);
+            free = slot;
+            slot = slot + 1 == kSteps ? 0 : slot + 1;
         }
     }
 };

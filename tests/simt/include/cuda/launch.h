@@ -14,7 +14,7 @@ struct Grid {
     const char* op;
     simt::Site site;
 
-    Grid(dim3 blocks, dim3 threads, Queue& queue, const char* op,
+    Grid(dim3 blocks, dim3 threads, Queue& queue, const char* op, size_t shared_bytes = 0,
          simt::Site site = simt::Site::current())
         : blocks(blocks), threads(threads), queue(queue), op(op), site(site) {}
 };

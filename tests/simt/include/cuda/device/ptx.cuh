@@ -17,13 +17,19 @@ inline uint16_t to_f16(float value) {
     return f32_to_f16(value);
 }
 
-template <int count>
-void copy_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
-    to.spoil(index);
+template <class T, int count, class Piece>
+void copy_async(SharedArray<T, count>& to, int index, const Piece* from) {
+    constexpr int kElements = sizeof(Piece) / sizeof(T);
+    for (int i = 0; i < kElements; ++i) to.spoil(index + i);
     simt::add_copy({&to, index, from, [](const simt::Copy& copy) {
-                        (*static_cast<SharedArray<uint4, count>*>(copy.to))[copy.index] =
-                            *static_cast<const uint4*>(copy.from);
+                        for (int i = 0; i < kElements; ++i)
+                            (*static_cast<SharedArray<T, count>*>(copy.to))[copy.index + i] =
+                                static_cast<const T*>(copy.from)[i];
                     }});
+}
+template <int count>
+void stream_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
+    copy_async(to, index, from);
 }
 inline void commit_copies() {
     simt::commit_copies();

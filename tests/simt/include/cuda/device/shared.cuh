@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <string>
 
 namespace aerie::cuda {
@@ -37,6 +38,15 @@ class SharedArray {
         return {*this, index};
     }
 
+    template <class Joined>
+    Joined joined(int index) {
+        constexpr int kParts = sizeof(Joined) / sizeof(T);
+        T parts[kParts];
+        if (index % kParts != 0) simt::fault("a joined value that is not aligned");
+        for (int i = 0; i < kParts; ++i) parts[i] = (*this)[index + i];
+        return std::bit_cast<Joined>(parts);
+    }
+
     // For copies whose end is known only later: nobody may read meanwhile.
     void spoil(int index) { (void)(*this)[index], cells_[index].spoil(); }
 
@@ -44,5 +54,11 @@ class SharedArray {
     T data_[count];
     simt::Cell cells_[count];
 };
+
+template <class T>
+T& launch_shared() {
+    static T memory;
+    return memory;
+}
 
 }  // namespace aerie::cuda

@@ -1,0 +1,73 @@
+// Blocks of a matmul that share rows: each has one part of the columns, and the one that comes last
+// adds the sums of all in the order of the parts.
+#pragma once
+
+#include "cuda/device/shared.cuh"
+#include "cuda/split.h"
+
+namespace aerie::cuda {
+
+// Steps of the columns that a block has.
+struct Share {
+    int first, after;
+};
+
+// Of so many steps, so many of which are a part.
+__device__ inline Share share_of(const Split& split, int steps, int part_steps) {
+    if (split.parts == 1) return {0, steps};
+    const int first = int(blockIdx.y) * part_steps;
+    return {first, min(first + part_steps, steps)};
+}
+
+// Adds a part of the sum; the next one begins.
+template <int tiles>
+__device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        for (int i = 0; i < 4; ++i) {
+            total[n][i] = total[n][i] + part[n][i];
+            part[n][i] = 0;
+        }
+}
+
+// Adds what the blocks left, a float4 of each of `tiles` at every so many.
+template <int tiles>
+__device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, unsigned parts) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        for (int i = 0; i < 4; ++i) total[n][i] = 0;
+#pragma unroll 2
+    for (unsigned part = 0; part < parts; ++part)
+#pragma unroll
+        for (int n = 0; n < tiles; ++n) {
+            const float4 sum = sums[(part * tiles + n) * kBlockThreads];
+            total[n][0] = total[n][0] + sum.x;
+            total[n][1] = total[n][1] + sum.y;
+            total[n][2] = total[n][2] + sum.z;
+            total[n][3] = total[n][3] + sum.w;
+        }
+}
+
+// Whether this block is the one that goes on, and then with the sums of all that share its rows.
+template <int tiles>
+__device__ inline bool add_up(float (&total)[tiles][4], const Split& split) {
+    if (split.parts == 1) return true;
+    __shared__ SharedArray<int, 1> is_last;
+    float4* mine =
+        split.sums + size_t(blockIdx.x) * split.parts * tiles * kBlockThreads + threadIdx.x;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        mine[(blockIdx.y * tiles + n) * kBlockThreads] =
+            make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        is_last[0] = atomicInc(split.arrived + blockIdx.x, split.parts - 1) == split.parts - 1;
+    __syncthreads();
+    if (!is_last[0]) return false;
+    __threadfence();
+    add_shares(total, mine, split.parts);
+    return true;
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,57 @@
+// Whether the columns of a matmul are shared out among blocks, and where these leave their sums.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "core/quant.h"
+#include "cuda/device/packed.cuh"
+
+namespace aerie::cuda {
+
+// A block of a matmul has so many tiles of 16 rows, and as many warps.
+constexpr int kBlockTiles = 8;
+constexpr int kBlockThreads = kBlockTiles * 32;
+constexpr int kBlockRows = kBlockTiles * kTileRows;
+
+constexpr int kMostShares = 2048;  // blocks of a matmul that share rows
+constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // and 8 tokens
+
+// Where there are several parts, the blocks along y are those that share rows.
+struct Split {
+    float4* sums = nullptr;       // of each block of rows, part and 8 tokens those of each thread
+    unsigned* arrived = nullptr;  // at each block of rows; 0 between launches
+    unsigned parts = 1;
+};
+
+// What a device reserves for it; the bits are the same however much that is.
+struct SplitPlan {
+    Split split;
+    int shares = 0;  // that there is room for, of 8 tokens each
+    int multiprocessors = 1;
+
+    // Of blocks of rows and so many times 8 tokens: a part each, where that spares a fifth of the
+    // time of the multiprocessor that has most of them.
+    Split of(int row_blocks, int cols, int token_tiles) const {
+        const int parts = tiles_of(cols, kSumPart), all = row_blocks * parts;
+        const int undivided = tiles_of(row_blocks, multiprocessors) * parts;
+        const int divided = tiles_of(all, multiprocessors);
+        const bool fits = all <= kMostShares && all * token_tiles <= shares;
+        Split its = split;
+        its.parts = fits && divided * 5 <= undivided * 4 ? unsigned(parts) : 1;
+        return its;
+    }
+};
+
+template <class Kernel>
+struct BlockKernel {
+    Kernel kernel;
+    size_t shared_bytes;
+};
+template <class Kernel>
+struct NamedKernel {
+    Kernel kernel;
+    size_t shared_bytes;
+    const char* name;
+};
+
+}  // namespace aerie::cuda
