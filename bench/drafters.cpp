@@ -70,6 +70,7 @@ Contenders all_contenders() {
         const std::string trees = is_published ? "" : ", chosen";
         add("lookup" + trees, "lookup", {}, is_published);
         if (is_published) add("lookahead", "lookahead", {}, false);
+        if (is_published) add("chain on eagle", "chain", {"eagle"}, false);
         if (is_published) add("eagle1", "eagle1", {"eagle"}, false);
         for (const auto& [method, head] :
              std::vector<std::pair<std::string, std::string>>{{"model", draft},
@@ -79,9 +80,10 @@ Contenders all_contenders() {
                                                               {"eagle3", "eagle3"}})
             add(method + trees, method, {head}, is_published);
     }
-    for (const std::string head : {"eagle", "eagle3", "medusa", "hydra"})
+    const std::vector<std::string> heads = {"eagle", "eagle3", "medusa", "hydra", draft};
+    for (const std::string& head : heads)
         add("grafted on " + head + ", chosen", "grafted", {head}, false);
-    add("auto", "auto", {"eagle", "eagle3", "medusa", "hydra", draft}, false);
+    add("auto", "auto", heads, false);
     return all;
 }
 
