@@ -34,8 +34,8 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const size_t pass_tiles = size_t(tiles_of(kPassRows, kTokenTile));
     const size_t widest = size_t(limits.widest);
     ScratchLayout layout;
-    layout.quantised = aligned(
-        pass_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes + kRowScaleBytes);
+    layout.quantised = aligned(pass_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes +
+                               kRowScaleBytes);
     const size_t places = size_t(limits.places);
     layout.partials = layout.quantised + aligned(std::max(size_t(kPassRows), places) *
                                                  (widest / kGroup) * sizeof(BlockI8G32));
