@@ -2,11 +2,13 @@
 
   model_gpu.py FIGURES.json... [--parts] [--devices NAME,...]
   model_gpu.py --code PROGRAM DRIVER [--keep FIGURES.json]
+  model_gpu.py --cuda NVCC ROOT COMMIT [--keep FIGURES.json]
 
 FIGURES are of a layer of Llama-2-7B: each kernel's loops (loads, trips to memory and what stands between a load and
 the wait for it, trips to shared memory, barriers, matrices, instructions), registers and shared memory, and the
 dispatches of a pass. All are of AMD's compiler for RDNA 3, for want of the others'. --code makes them anew: PROGRAM is
-kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's (tests/vulkan/kernel_code_test.py).
+kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's (tests/vulkan/kernel_code_test.py). CUDA's are
+read from nvcc's code, and reckoned with in model_gpu_cuda.py; COMMIT, "now" or an earlier one, says how they are launched.
 
 A dispatch has two times. The waits of a workgroup, one after the other: instructions of a lone subgroup, trips to
 memory as far as no work stands between load and wait, trips to shared memory, barriers; times the rounds that it takes
@@ -22,6 +24,7 @@ import math
 import sys
 from pathlib import Path
 
+import model_gpu_cuda
 import model_gpu_kernels as kernels_of
 from model_gpu_kernels import HIDDEN, LAST, LAYERS, OF_HEAD, OF_LAYER, WEIGHT, Pass
 
@@ -257,7 +260,7 @@ def keep(figures, to):
 
 
 def print_table(figures, names, with_parts):
-    print(f"{figures['commit']}:  T(1) ms (of the peak)  T(8)  T(16)  T(60) by T(1)")
+    print(f"{figures['commit']}:  T(1) ms (of the peak)  T(8)  T(16)  T(60) by T(1); host's part of a cycle {host_ms():.2f} ms")
     for name in names:
         for weight in kernels_of.BLOCK_BYTES:
             parts = {}
@@ -276,6 +279,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("figures", nargs="*")
     parser.add_argument("--code", nargs=2, metavar=("PROGRAM", "DRIVER"))
+    parser.add_argument("--cuda", nargs=3, metavar=("NVCC", "ROOT", "COMMIT"))
     parser.add_argument("--keep", metavar="FIGURES")
     parser.add_argument("--parts", action="store_true")
     parser.add_argument("--devices", default="RTX 4090,RX 7900 XTX,Arc B580,Ryzen 780M")
@@ -285,10 +289,15 @@ def main():
         all_figures.append(figures_of_code(*options.code))
         if options.keep:
             keep(all_figures[-1], options.keep)
+    if options.cuda:
+        all_figures.append(model_gpu_cuda.figures_of_code(*options.cuda))
+        if options.keep:
+            model_gpu_cuda.keep(all_figures[-1], options.keep)
     for figures in all_figures:
-        print_table(figures, options.devices.split(","), options.parts)
-    if options.code:
-        print(f"host's part of a cycle: {host_ms():.2f} ms")
+        if "cuda" in figures:
+            model_gpu_cuda.print_table(figures)
+        else:
+            print_table(figures, options.devices.split(","), options.parts)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ Pending& mine() {
 }  // namespace
 
 void add_copy(const Copy& copy) {
+    check_alignment(copy.from, 16);
     mine().open.push_back(copy);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "simt/machine.h"
+#include "simt/stores.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -51,12 +52,13 @@ void mark([[maybe_unused]] std::byte* end, [[maybe_unused]] size_t bytes,
 #endif
 }
 
-int nested = 0;
+int nested = 0, open_gpu = 0;
 
 }  // namespace
 
 OnGpu::OnGpu(int gpu) : gpu_(gpu) {
     if (nested++ == 0) guard(gpu_, PROT_READ | PROT_WRITE);
+    open_gpu = gpu_;
 }
 
 OnGpu::~OnGpu() {
@@ -124,11 +126,30 @@ cudaError_t cudaFreeHost(void* memory) {
 
 namespace simt {
 
-bool is_device_memory(const void* memory) {
+namespace {
+
+// That this is in, or null.
+const Pages* pages_of(const void* memory) {
     auto after = buffers().upper_bound(const_cast<void*>(memory));
-    if (after == buffers().begin()) return false;
+    if (after == buffers().begin()) return nullptr;
     const Pages& pages = std::prev(after)->second;
-    return static_cast<const std::byte*>(memory) < pages.begin + pages.bytes;
+    return static_cast<const std::byte*>(memory) < pages.begin + pages.bytes ? &pages : nullptr;
+}
+
+}  // namespace
+
+bool is_device_memory(const void* memory) {
+    return pages_of(memory) != nullptr;
+}
+
+bool is_open_memory(const void* at) {
+    const Pages* pages = pages_of(at);
+    return nested > 0 && pages && pages->gpu == open_gpu;
+}
+
+void for_each_open_buffer(const std::function<void(std::byte* begin, size_t bytes)>& what) {
+    for (const auto& [data, pages] : buffers())
+        if (nested > 0 && pages.gpu == open_gpu) what(pages.begin, pages.bytes);
 }
 
 }  // namespace simt

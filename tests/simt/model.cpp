@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "simt/fiber.h"
+#include "simt/stores.h"
 
 // The variables that CUDA has built in; see include/cuda_runtime.h.
 simt::Index threadIdx, blockIdx;
@@ -18,7 +21,7 @@ namespace simt {
 
 namespace {
 
-enum class State : uint8_t { ready, at_barrier, at_meeting, finished };
+enum class State : uint8_t { ready, at_barrier, at_meeting, at_producers, finished };
 
 struct FiberThread : Thread {
     Fiber fiber;
@@ -99,8 +102,10 @@ void resume(FiberThread& thread) {
         finished = finished || thread.state == State::finished;
         if (thread.state == State::finished || !what.empty()) continue;
         what = "thread " + text(thread.index) + " waits for ever in " +
-               (thread.state == State::at_barrier ? "__syncthreads" : "a warp's meeting") + " at " +
-               text(thread.site);
+               (thread.state == State::at_barrier     ? "__syncthreads"
+                : thread.state == State::at_producers ? "a wait for the kernel before it"
+                                                      : "a warp's meeting") +
+               " at " + text(thread.site);
     }
     fault(what + (finished ? ": others have finished" : ": others wait elsewhere"));
 }
@@ -123,27 +128,60 @@ void start_block(Index size) {
     }
 }
 
-// Every second block runs its threads from last to first: an order that nobody promised shows.
+void release(State state, int first, int count) {
+    for (int i = first; i < first + count; ++i)
+        if (block.threads[size_t(i)]->state == state)
+            block.threads[size_t(i)]->state = State::ready;
+}
+
+// 0 .. count - 1: forwards and backwards in turn, since an order that nobody promised shows then;
+// in any order where stores are late.
+std::vector<unsigned> order_of(size_t count, bool backwards) {
+    std::vector<unsigned> places(count);
+    std::iota(places.begin(), places.end(), 0u);
+    if (backwards) std::reverse(places.begin(), places.end());
+    if (order().late_stores)
+        std::shuffle(places.begin(), places.end(), std::mt19937(order().seed + block.serial));
+    return places;
+}
+
+// If every thread that has not ended waits for producers.
+bool goes_on_behind_producers() {
+    int waiting = 0, others = 0;
+    for (int i = 0; i < block.count; ++i) {
+        const State state = block.threads[size_t(i)]->state;
+        if (state != State::finished) ++(state == State::at_producers ? waiting : others);
+    }
+    if (waiting == 0 || others > 0) return false;
+    stores::let_see_producers();
+    release(State::at_producers, 0, block.count);
+    return true;
+}
+
 void run_block() {
-    const bool backwards = block.serial % 2;
+    stores::begin_block();
+    const std::vector<unsigned> places = order_of(size_t(block.count), block.serial % 2);
     for (int finished = 0; finished < block.count;) {
         bool moved = false;
-        for (int i = 0; i < block.count; ++i) {
-            FiberThread& thread = *block.threads[size_t(backwards ? block.count - 1 - i : i)];
+        for (const unsigned place : places) {
+            FiberThread& thread = *block.threads[place];
             if (thread.state != State::ready) continue;
             resume(thread);
             if (block.failure) std::rethrow_exception(std::exchange(block.failure, nullptr));
             finished += thread.state == State::finished;
             moved = true;
         }
-        if (!moved) report_stuck();
+        if (!moved && !goes_on_behind_producers()) report_stuck();
     }
+    stores::end_block();
 }
 
-void release(State state, int first, int count) {
-    for (int i = first; i < first + count; ++i)
-        if (block.threads[size_t(i)]->state == state)
-            block.threads[size_t(i)]->state = State::ready;
+void run_blocks(Index grid, Index size) {
+    for (const unsigned n : order_of(grid.x * grid.y * grid.z, block.serial % 2)) {
+        blockIdx = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
+        start_block(size);
+        run_block();
+    }
 }
 
 }  // namespace
@@ -162,7 +200,12 @@ void fault(const std::string& what) {
     throw Fault(where + ": " + what);
 }
 
-void run(Index grid, Index size, const std::function<void()>& body, Site launched) {
+void check_alignment(const void* at, size_t bytes) {
+    if (reinterpret_cast<uintptr_t>(at) % bytes != 0)
+        fault("loads " + std::to_string(bytes) + " bytes at an address that is no multiple of it");
+}
+
+void run(Index grid, Index size, const std::function<void()>& body, Site launched, Start start) {
     block.body = &body;
     block.launched = launched;
     blockDim = size;
@@ -172,19 +215,23 @@ void run(Index grid, Index size, const std::function<void()>& body, Site launche
         fault("a block of " + text(size) + " threads; whole warps, at most 1024, are wanted");
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
         fault("a grid of " + text(grid) + " blocks");
-    const unsigned blocks = grid.x * grid.y * grid.z;
-    const bool backwards = block.serial % 2;  // see run_block
-    for (unsigned i = 0; i < blocks; ++i) {
-        const unsigned n = backwards ? blocks - 1 - i : i;
-        blockIdx = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
-        start_block(size);
-        try {
-            run_block();
-        } catch (...) {
-            block.running = nullptr;
-            throw;
-        }
+    stores::begin_kernel(start);
+    try {
+        run_blocks(grid, size);
+        stores::end_kernel();
+    } catch (...) {
+        block.running = nullptr;
+        stores::give_up();
+        throw;
     }
+}
+
+void wait_for_producers(Site site) {
+    if (!stores::sees_producers()) wait_as(State::at_producers, site);
+}
+
+void fence() {
+    stores::publish();
 }
 
 void barrier(Site site) {

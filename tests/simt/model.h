@@ -1,9 +1,10 @@
 // An execution model of CUDA device code on the host: the threads of a block are fibers, blocks run
-// one after the other. What the hardware would let pass is a Fault here: a barrier that not all
-// threads reach, a warp that meets in two places, shared memory that is read before it is written
-// or that two threads touch without a barrier between them.
+// one after the other, in any order where stores are late. What the hardware would let pass is a
+// Fault here: a barrier that not all threads reach, a warp that meets in two places, shared memory
+// that is read before it is written or that two threads touch without a barrier between them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <source_location>
@@ -25,8 +26,13 @@ struct Index {
 constexpr int kWarp = 32;
 using Site = std::source_location;
 
+// When a kernel begins: once the one before it on its stream has ended, or while that still runs,
+// by programmatic dependent launch. Only late stores (simt/stores.h) tell them apart.
+enum class Start { when_done, beside };
+
 // Runs `body` as every thread of a grid. `launched` is named in faults.
-void run(Index grid, Index block, const std::function<void()>& body, Site launched);
+void run(Index grid, Index block, const std::function<void()>& body, Site launched,
+         Start start = Start::when_done);
 
 // The thread that is running; null outside of run().
 struct Thread {
@@ -39,8 +45,13 @@ const Thread* current();
 uint32_t block_serial();  // of the block that is running, over all blocks that ever ran
 
 [[noreturn]] void fault(const std::string& what);
+// A GPU refuses an address that is not a multiple of what it loads.
+void check_alignment(const void* at, size_t bytes);
 
 void barrier(Site site);  // __syncthreads
+// griddepcontrol.wait: what kernels before this one stored is there. All threads of a block do it.
+void wait_for_producers(Site site = Site::current());
+void fence();  // __threadfence: other blocks see what this one stored
 
 // Waits until all 32 lanes are here, each with an item of its own; the last one to come calls
 // all_here(items) for all.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "simt/machine.h"
+#include "simt/stores.h"
 
 namespace simt {
 
@@ -114,7 +115,10 @@ using namespace simt;
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
     if (!is_device_memory(memory)) return failed(cudaErrorInvalidValue);
-    submit(stream, [=] { std::memset(memory, value, bytes); });
+    submit(stream, [=] {
+        stores::settle();
+        std::memset(memory, value, bytes);
+    });
     return failed(state_of(stream->gpu));
 }
 
@@ -130,6 +134,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size
     if (height > 1 && (width > to_stride || width > from_stride))
         return failed(cudaErrorInvalidValue);
     submit(stream, [=] {
+        stores::settle();
         for (size_t i = 0; i < height; ++i)
             std::memcpy(static_cast<char*>(to) + i * to_stride,
                         static_cast<const char*>(from) + i * from_stride, width);

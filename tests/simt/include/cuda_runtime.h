@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "simt/model.h"
+#include "simt/stores.h"
 
 #define __global__
 #define __device__
@@ -90,15 +92,36 @@ inline float __double2float_ru(double value) {
 }
 template <class T>
 T __ldg(const T* from) {
+    simt::check_alignment(from, alignof(T));
     return *from;
 }
 
-inline void __threadfence() {}  // blocks run one after the other
-// One more, or 0 behind `last`; what was there before.
-inline unsigned atomicInc(unsigned* at, unsigned last) {
-    const unsigned old = *at;
-    *at = old >= last ? 0 : old + 1;
+inline void __threadfence() {
+    simt::fence();
+}
+// What was there before. Whole numbers only: a sum of floats would depend on who comes first.
+template <class T, class Work>
+T change_atomically(T* at, const Work& work) {
+    static_assert(std::is_integral_v<T>);
+    const T old = *at;
+    simt::stores::change(at, sizeof(T), [&] { *at = work(old); });
     return old;
+}
+template <class T>
+T atomicAdd(T* at, T value) {
+    return change_atomically(at, [&](T old) { return T(old + value); });
+}
+template <class T>
+T atomicMax(T* at, T value) {
+    return change_atomically(at, [&](T old) { return std::max(old, value); });
+}
+template <class T>
+T atomicExch(T* at, T value) {
+    return change_atomically(at, [&](T) { return value; });
+}
+// One more, or 0 behind `last`.
+inline unsigned atomicInc(unsigned* at, unsigned last) {
+    return change_atomically(at, [&](unsigned old) { return old >= last ? 0 : old + 1; });
 }
 
 inline void __syncthreads(simt::Site site = simt::Site::current()) {

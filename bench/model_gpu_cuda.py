@@ -1,0 +1,293 @@
+"""The part of model_gpu.py that reckons with NVIDIA's GPUs by nvcc's code for them: figures of kernels, and times.
+
+A matmul goes at the slowest of five rates: how fast its resident warps come through a turn of their loop, each waiting
+for what it waits for; the first cache, the matrix units and the instruction slots of the multiprocessors that work;
+memory; blocks that do not fit come in a further round. Other kernels take their loops one after the other, or what
+their instructions take all together. How often loops turn, and how wide a matmul's blocks are, is said by CODE, since
+the code of a kernel does not tell."""
+
+import dataclasses
+import json
+import math
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/cuda"))
+
+HIDDEN, INTERMEDIATE, HEADS, LAYERS, VOCAB, CHUNK = 4096, 11008, 32, 32, 32000, 64
+BLOCK_BYTES = {"f16": 2, "q8_0": 17 / 16}  # of an element
+CACHE_LINE = 128
+LATENCIES = (0, 40, 265, 700)  # clocks of a load, at which a loop's are kept
+
+
+@dataclasses.dataclass
+class Gpu:
+    architecture: str
+    units: int
+    ghz: float
+    far: int  # clocks of a trip to the second cache
+    memory: float  # GB/s that a kernel gets
+    cache: float  # GB/s of the second cache
+    shared: int  # KiB of a multiprocessor
+    half_matrix: float  # clocks of a scheduler for 16 x 8 x 16 of f16, and for 16 x 8 x 32 of int8
+    int_matrix: float
+    peak: float  # GB/s of a copy, which T(1) is compared with
+
+
+# Of the reading of c849204 (its script): not to be fitted to anything.
+GPUS = {
+    "H200": Gpu("90", 132, 1.9, 265, 4300 * 0.93, 5500, 227, 7, 7, 4300),
+    "RTX 4090": Gpu("89", 128, 2.5, 280, 955, 5000, 99, 32, 16, 955),
+    "RTX 3060": Gpu("86", 28, 1.78, 240, 340, 1400, 99, 32, 16, 340),
+}
+NEAR = 40  # clocks of a trip to the first cache
+CACHE_FAR = 500  # of the K and V of a text, which a pass reads once
+COPY_CLOCKS = 1300  # 0.7 us: until a copy from memory is there
+GAP_US = 1.2  # between kernels of a graph
+# Of a cycle, us: what the reading counts between drafting and verifying and back, and kernels of a level that are small.
+HOST_US = {"ids are read": 10, "rows are written": 10, "table is read": 10, "tree": 15, "rows of the pass": 5,
+           "graph": 8, "head's launches": 14}
+COMPACT_US = 2.3  # a launch; one a layer in c849204
+SMALL_OF_LEVEL = 16  # kernels of a level that are not of its layer, of this many us
+SMALL_US, MERGE_US = 1.3, 9.0
+
+
+@dataclasses.dataclass
+class Code:
+    """What the code of a commit does not tell."""
+    warps: int  # of a block of a matmul, and of a gated one
+    gated_warps: int
+    ring: int  # bytes of the ring that a block gets at its launch; 0: what ptxas says has it
+    part: int  # columns that blocks may share out; 0: none do
+    compacts: int  # launches a cycle
+
+
+CODE = {"c849204": Code(1, 4, 0, 0, LAYERS), "now": Code(8, 8, 60 << 10, 1024, 1)}
+MOST_STEPS = 8  # of a ring
+
+
+def loop_of(loop):
+    import sass
+
+    clocks = [sass.clocks_of(loop.path, latency, turns=8) for latency in LATENCIES]
+    return {
+        "depth": loop.depth, "instructions": len(loop.path), "clocks": clocks, "trips": sass.trips_of(loop.path),
+        "late": sass.clocks_of(loop.path, 0, COPY_CLOCKS) - clocks[0], "loads": loop.count("LDG"),
+        "load_bytes": loop.bytes("LDG"), "shared_bytes": loop.bytes("LDS"), "copies": loop.count("LDGSTS"),
+        "barriers": loop.count("BAR"), "matrices": loop.count("HMMA", "IMMA"),
+    }
+
+
+def straight_of(instructions):
+    import sass
+
+    loop = sass.straight_of(instructions)
+    return {"instructions": len(loop.path), "clocks": [sass.clocks_of(loop.path, n, turns=1) for n in LATENCIES]}
+
+
+def figures_of_code(nvcc, root, commit):
+    """Of the kernels that a pass of Llama-2-7B has, for the architectures of GPUS."""
+    import compiled
+    import sass
+
+    wanted = ("matmul", "matmul_quant", "attention", "rms_norm", "rope_append")
+    found = compiled.compile_all(nvcc, root, sorted({g.architecture for g in GPUS.values()}), wanted)
+    kernels = {}
+    for architecture, all_of_it in found.items():
+        kernels[architecture] = {
+            k.name.replace("Q8,", "Q8_0,"): {"registers": k.registers, "shared": k.shared, "straight": straight_of(k.instructions),
+                     "loops": [loop_of(loop) for loop in sass.loops_of(k.instructions) if loop.path]}
+            for k in all_of_it.values() if not any(other in k.name for other in ("BF16", "f32", "Q4", "Q5", "Q6"))}
+    return {"commit": commit, "cuda": kernels}
+
+
+def keep(figures, to):
+    of = [f' "{a}": {{\n' + ",\n".join(f"  {json.dumps(n)}: {json.dumps(k)}" for n, k in sorted(kernels.items())) + "}"
+          for a, kernels in figures["cuda"].items()]
+    Path(to).write_text(f'{{"commit": {json.dumps(figures["commit"])}, "cuda": {{\n' + ",\n".join(of) + "}}\n")
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def tiles_of(rows):
+    return next(tiles for tiles in (1, 2, 4, 8) if rows <= 8 * tiles)
+
+
+def clocks_at(part, latency):
+    """Between those that were kept it is a straight line."""
+    for i in range(1, len(LATENCIES)):
+        if latency <= LATENCIES[i] or i == len(LATENCIES) - 1:
+            low, high = LATENCIES[i - 1 : i + 1]
+            a, b = part["clocks"][i - 1 : i + 1]
+            return a + (b - a) * (latency - low) / (high - low)
+
+
+class Model:
+    def __init__(self, name, figures, weight):
+        self.gpu, self.weight = GPUS[name], weight
+        self.kernels = figures["cuda"][self.gpu.architecture]
+        self.code = CODE[figures["commit"]]
+
+    def matmul_us(self, outputs, inner, rows, gated=False):
+        gpu, f16 = self.gpu, self.weight == "f16"
+        tiles = tiles_of(rows)
+        gated = gated and not f16
+        kernel = self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
+        loop = max(kernel["loops"], key=lambda l: l["matrices"])
+        if not loop["matrices"]:
+            raise SystemExit(f"{self.weight}, {tiles} tiles: no loop of matrices")
+        # Of the columns of x a warp takes 16 by two f16 parts, or 32, for each matrix instruction of a tile.
+        columns = loop["matrices"] / tiles * (8 if f16 else 32)
+        step = 16 * columns * BLOCK_BYTES[self.weight]
+        of_x = tiles * (32 if f16 else 9) * inner  # bytes
+        turn = self.turn_clocks(loop, not f16 and tiles == 1, columns * 9 / 8) + loop["late"]
+        first_cache = (32 * (loop["load_bytes"] + loop["shared_bytes"]) + 512 * loop["copies"]) / CACHE_LINE
+        matrix = loop["matrices"] * (gpu.half_matrix if f16 else gpu.int_matrix)
+        warps = self.code.gated_warps if gated else self.code.warps
+        resident = self.resident(kernel, warps, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
+        parts = self.parts_of(outputs, inner, warps)
+        strip = step * ceil_div(inner, columns) / parts  # bytes of a warp
+        # Where rows are shared out, sums go to the second cache and come back to the last block: three trips more.
+        ns = (parts > 1) * (2 * parts * outputs * tiles * 32 / gpu.cache + 3 * gpu.far / gpu.ghz)
+        left = ceil_div(outputs, 16) * parts
+        while left > 0:
+            now = min(left, resident * gpu.units)
+            left -= now
+            active = min(4, ceil_div(now, gpu.units))  # schedulers
+            rate = min(now * step / turn * gpu.ghz, gpu.units * step / first_cache * gpu.ghz, gpu.memory,
+                       *(gpu.units * active * step / clocks * gpu.ghz for clocks in (matrix, loop["instructions"])))
+            readers = min(gpu.units, now) if not self.code.ring else now / warps / parts
+            ns += max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
+        return ns / 1e3
+
+    def parts_of(self, outputs, inner, warps):
+        """How many blocks share rows: split.h's rule."""
+        if not self.code.part:
+            return 1
+        rows, parts = ceil_div(outputs, 16 * warps), ceil_div(inner, self.code.part)
+        undivided = ceil_div(rows, self.gpu.units) * parts
+        return parts if ceil_div(rows * parts, self.gpu.units) * 5 <= undivided * 4 else 1
+
+    def turn_clocks(self, loop, as_they_lie, row_bytes):
+        """Rows of x that are not packed: a line is far once, and then near."""
+        if not as_they_lie:
+            return clocks_at(loop, self.gpu.far)
+        lines = min(loop["trips"], row_bytes / CACHE_LINE)
+        return clocks_at(loop, NEAR) + lines * (self.gpu.far - NEAR)
+
+    def resident(self, kernel, warps, step_bytes):
+        """Warps of a multiprocessor."""
+        shared = kernel["shared"] + min(MOST_STEPS, self.code.ring // step_bytes) * step_bytes
+        by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
+        by_registers = 65536 // (32 * warps * kernel["registers"])
+        return warps * max(1, min(by_shared, by_registers, 48 // warps))
+
+    def other_us(self, name, turns, blocks, warps=4, resident=8):
+        """Of a kernel whose loops turn so often, each with the clocks of its loads; turns: by the number of loops."""
+        kernel, gpu = self.kernels[name], self.gpu
+        loops = kernel["loops"]
+        if len(loops) not in turns:
+            raise SystemExit(f"{name} has {len(loops)} loops, and of {list(turns)} is known how often they turn")
+        waits = clocks_at(kernel["straight"], gpu.far)
+        slots = kernel["straight"]["instructions"]
+        for loop, (count, latency) in zip(loops, turns[len(loops)]):
+            waits += count * clocks_at(loop, latency)
+            slots += count * loop["instructions"]
+        rounds = max(1, blocks / (resident * gpu.units))
+        return max(waits * rounds, slots * blocks * warps / (4 * min(blocks, gpu.units))) / gpu.ghz / 1e3
+
+    # The kernels between matmuls, each with the launch before it. With fewer loops: those of now.
+
+    def norm_us(self, rows):
+        far, each = self.gpu.far, HIDDEN // 128
+        now = [(each // 16, far), (each // 16, NEAR), (each // 16, NEAR)]
+        if self.weight == "f16":
+            turns = [(0, 0), (each // 4, far), (each // 16, NEAR), (0, 0), (0, 0), (0, 0), (each // 2, NEAR)]
+            return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
+        if rows > 8:
+            turns = [(0, 0), (each // 4, far), (0, 0), (each // 4, NEAR)]
+            return self.other_us("pack_normed_kernel", {4: turns, 2: now[:2]}, 8 * tiles_of(rows)) + GAP_US
+        turns = [(0, 0), (each // 4, far), (each // 4, NEAR), (0, 0), (0, 0)]
+        return self.other_us("rms_norm_kernel", {5: turns, 2: now[:2]}, rows) + GAP_US
+
+    def pack_us(self, inner, rows):
+        each, far = inner // 128, self.gpu.far
+        if self.weight == "f16":
+            turns = [(each // 16, far), (each % 16 // 4, NEAR), (each % 4, NEAR), (0, 0), (each // 2, NEAR)]
+            now = [(ceil_div(each, 16), far), (0, 0), (ceil_div(each, 16), NEAR)]
+            return self.other_us("pack_columns_kernel<F16, PlainRows>", {5: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
+        if rows <= 8:
+            return 0
+        return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
+
+    def chunks_us(self, rows, context):
+        chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
+        if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
+            turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
+            return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)
+        # Up to 16 rows a block. They share the chunks that lie alike, four at a time; one by one come the others'.
+        own = min(16, 2 ** (rows - 1).bit_length())
+        high = ceil_div(rows, own)
+        deep = max(1, min(1024 // (HEADS * high), chunks + 2 * own))
+        alike, alone = (chunks, 0) if rows == 1 else (chunks - 1, own)
+        shared, single = (0, alike / deep) if own == 1 else (alike / deep, alone / deep)
+        four = [(shared * 2, 0), (shared * 4, 0)] + [(shared * own / 4, far)] * 2 + [(shared * own / 4, far)]
+        four += [(shared * own, 0), (0, 0), (shared * own / 4, 0), (0, 0), (shared * own * 2, 0), (0, 0), (0, 0)]
+        one = [(single * 2, 0), (single * 4, 0), (single, far), (single, far), (single, far), (single * 2, 0), (0, 0),
+               (single, 0), (0, 0), (single * 8, 0), (0, 0), (0, 0)]
+        turns = [(own, 0), (own, 0), (math.ceil(shared + single), far), (0, 0)] + four + one
+        return self.other_us("chunk_kernel<f16>", {28: turns}, HEADS * high * deep, resident=5)
+
+    def attention_us(self, rows, context):
+        chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
+        now = [(0, 0), (1, far), (chunks, 0), (0, 0), (ceil_div(chunks, 8), far)]
+        merge = self.other_us("merge_kernel", {1: [(chunks, far)], 5: now}, rows * HIDDEN // 128)
+        rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)
+        return self.chunks_us(rows, context) + merge + rope + 3 * GAP_US
+
+    def layer_us(self, rows, context):
+        """Matmuls, and all else."""
+        matmuls = [self.matmul_us(3 * HIDDEN, HIDDEN, rows), self.matmul_us(HIDDEN, HIDDEN, rows),
+                   self.matmul_us(2 * INTERMEDIATE, HIDDEN, rows, gated=True), self.matmul_us(HIDDEN, INTERMEDIATE, rows)]
+        rest = 2 * self.norm_us(rows) + self.attention_us(rows, context) + self.pack_us(HIDDEN, rows)
+        return sum(matmuls) + 4 * GAP_US, rest + self.pack_us(INTERMEDIATE, rows)
+
+    def pass_ms(self, rows, context=300):
+        matmuls, rest = self.layer_us(rows, context)
+        last = self.matmul_us(VOCAB, HIDDEN, rows) + self.norm_us(rows) + 3 * (SMALL_US + GAP_US)
+        return (LAYERS * (matmuls + rest) + last) / 1e3
+
+    def level_us(self, context=300, rows=10):
+        """Of EAGLE-2 with a head of this type."""
+        matmuls, rest = self.layer_us(rows, context)
+        ends = self.matmul_us(HIDDEN, 2 * HIDDEN, rows) + self.matmul_us(VOCAB, HIDDEN, rows)
+        return matmuls + rest + ends + SMALL_OF_LEVEL * (SMALL_US + GAP_US) + MERGE_US
+
+    def gap_us(self):
+        return sum(HOST_US.values()) + COMPACT_US * self.code.compacts
+
+    def floor_ms(self):
+        weights = LAYERS * HIDDEN * (4 * HIDDEN + 3 * INTERMEDIATE) + HIDDEN * VOCAB
+        return weights * BLOCK_BYTES[self.weight] / self.gpu.peak / 1e6
+
+
+def times_of(name, figures, weight):
+    """T(1) in ms; T(8), T(16), T(60) by it; with a q8_0 head: us of a level, of the host, and the efficiency of a cycle
+    of EAGLE-2, six levels and a tree of 60."""
+    model, head = Model(name, figures, weight), Model(name, figures, "q8_0")
+    ms = [model.pass_ms(rows) for rows in (1, 8, 16, 60)]
+    level, gap = head.level_us(), model.gap_us()
+    cycle = ms[3] + (6 * level + gap) / 1e3
+    return [ms[0], *(m / ms[0] for m in ms[1:]), level, gap, ms[0] / cycle]
+
+
+def print_table(figures):
+    print(f"{figures['commit']}:  T(1) ms (of a copy)  T(8)  T(16)  T(60) by T(1), level, host us, cycle's efficiency")
+    for name in GPUS:
+        for weight in BLOCK_BYTES:
+            ms, *ratios, level, gap, efficiency = times_of(name, figures, weight)
+            share = Model(name, figures, weight).floor_ms() / ms
+            print(f"{name:9} {weight:5} {ms:6.1f} ({share:4.0%})" + "".join(f"  {r:5.2f}" for r in ratios)
+                  + f"  {level:6.0f}  {gap:4.0f}  {efficiency:5.2f}")

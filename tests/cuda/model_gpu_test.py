@@ -1,0 +1,85 @@
+"""What bench/model_gpu_cuda.py predicts of c849204, beside what a reader of that commit's machine code predicted.
+
+model_gpu_test.py [--table]
+
+A figure holds if it is within a tenth of the reading's, or of its range. Those of MISSES do not, by about so much. No
+constant was chosen for them but CACHE_FAR and SMALL_US; the others are the reading's, or of sass.py."""
+
+import json
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+import model_gpu_cuda
+
+TOLERANCE, SLACK = 0.10, 0.03
+COLUMNS = ("T(1)", "T(8)", "T(16)", "T(60)", "level", "host", "cycle")
+# As times_of gives them, of Llama-2-7B at about 300 positions; None: not read.
+READING = {
+    ("H200", "f16"): (8.7, 1.02, 1.1, 2.1, 340, 150, (0.3, 0.45)),
+    ("H200", "q8_0"): (4.6, (1.05, 1.2), 1.5, 2.7, 340, 150, (0.3, 0.45)),
+    ("RTX 4090", "f16"): (16, None, None, 1.5, None, None, None),
+    ("RTX 3060", "q8_0"): (24, None, None, 2, None, None, None),
+}
+# Microseconds of a matmul on an H200, by weight and rows.
+SHAPES = {"qkv": (12288, 4096), "o": (4096, 4096), "gate_up": (22016, 4096), "down": (4096, 11008), "head": (32000, 4096)}
+MATMULS = {
+    ("f16", 1): (38, 38, 45, 103, 95),
+    ("f16", 16): (41, 41, 45, 110, 97),
+    ("f16", 60): (74, 74, 74, 199, 148),
+    ("q8_0", 1): (18, 18, 24, 48, 41),
+    ("q8_0", 16): (26, 26, 26, 70, 52),
+    ("q8_0", 60): (39, 39, 40, 104, 77),
+}
+# Trips to memory that a step waits for, by kernel.
+TRIPS = {"multiply_kernel<F16, 1>": 3, "multiply_kernel<F16, 8>": 5, "multiply_kernel<Q8_0, 1>": 4, "multiply_kernel<Q8_0, 8>": 4}
+# f16 with 64 tokens: seven waits where five were read. q8_0: a chain of loads of constants and of lines that are near is
+# hidden in part, by the scoreboards; the reading adds each.
+MISSES = {
+    ("H200", "f16", "T(60)"): 0.15,
+    **{("f16", "60", shape): 0.16 for shape in SHAPES},
+    **{("q8_0", "1", shape): -0.15 for shape in ("qkv", "o", "down")},
+    **{("q8_0", "60", shape): -0.12 for shape in ("qkv", "o", "down", "head")},
+    ("multiply_kernel<F16, 8>", "trips"): 0.40,
+}
+
+
+def off(got, read):
+    low, high = read if isinstance(read, tuple) else (read, read)
+    return got / low - 1 if got < low else max(0, got / high - 1)
+
+
+def figures_and_reading(figures):
+    for (name, weight), read in READING.items():
+        got = model_gpu_cuda.times_of(name, figures, weight)
+        yield from (((name, weight, column), g, r) for column, g, r in zip(COLUMNS, got, read, strict=True) if r)
+    for (weight, rows), read in MATMULS.items():
+        model = model_gpu_cuda.Model("H200", figures, weight)
+        for (shape, sizes), us in zip(SHAPES.items(), read, strict=True):
+            yield (weight, str(rows), shape), model.matmul_us(*sizes, rows, gated=shape == "gate_up"), us
+    for name, trips in TRIPS.items():
+        loop = max(figures["cuda"]["90"][name]["loops"], key=lambda l: l["matrices"])
+        yield (name, "trips"), loop["trips"], trips
+
+
+def main():
+    compared, faults = 0, []
+    figures = json.loads((BENCH / "model_gpu_cuda_c849204.json").read_text())
+    for which, ours, theirs in figures_and_reading(figures):
+        compared, by = compared + 1, off(ours, theirs)
+        if "--table" in sys.argv:
+            print(f"{', '.join(which):28} {ours:7.2f}  read {theirs!s:14} {by:+5.0%}{'' if abs(by) <= TOLERANCE else '  misses'}")
+        known = MISSES.get(which)
+        if known is None and abs(by) > TOLERANCE:
+            faults.append(f"{', '.join(which)}: {ours:.2f} where {theirs} was read, {by:+.0%}")
+        elif known is not None and abs(by - known) > SLACK:
+            faults.append(f"{', '.join(which)}: misses by {by:+.0%}, and is said to miss by {known:+.0%}")
+    if compared != 52:
+        faults.append(f"{compared} figures were compared")
+    print(f"{compared - len(MISSES)} figures of {compared} hold, {len(MISSES)} miss as stated" if not faults else "\n".join(faults))
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

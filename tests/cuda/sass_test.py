@@ -1,0 +1,66 @@
+"""The reader of machine code and the budgets themselves: loops whose trips are known are read so, and faults are found.
+
+sass_test.py NVCC ROOT"""
+
+import dataclasses
+import shutil
+import sys
+from pathlib import Path
+
+import code_test
+import compiled
+import sass
+
+# Loads that a turn waits for, and of a wait for copies the share that it does not hide.
+WANT = {"chased_kernel": (3, 0), "batched_kernel": (1, 0), "ahead_kernel": (1, 0), "ring_kernel": (0, 0), "late_kernel": (0, 1)}
+
+
+def faults_of_loops(kernels):
+    for name, (trips, awaited) in WANT.items():
+        loading = code_test.loading(kernels[name])
+        got = [(sass.trips_of(loop.path), round(sass.copies_awaited(loop.path, 400))) for loop in loading]
+        if got[-1:] != [(trips, awaited)]:
+            yield f"{name}: {got}, and {trips, awaited} was written"
+    hidden = code_test.loading(kernels["ahead_kernel"])[-1].path
+    if sass.clocks_of(hidden, 100) != sass.clocks_of(hidden, 0):
+        yield "ahead_kernel: a short trip is not hidden"
+    if not kernels["spilling_kernel"].spilled:
+        yield "spilling_kernel: no spill was seen"
+
+
+def faults_of_budgets(found):
+    """Each planted fault must be told by its words."""
+    figures = code_test.figures_of(found)
+    budgets = {key: [n or 0 for n in own] for key, own in figures.items()}
+    key = next(key for key in figures if key[1] == "chased_kernel")
+    cases = [(dict(budgets), "bytes are spilled"), ({**budgets, key: [0, *budgets[key][1:]]}, "sm_90: "),
+             ({**budgets, key: [*budgets[key][:2], -1, 3]}, "shared: "), ({**budgets, key: [*budgets[key][:3], 2]}, "trips: 3"),
+             ({k: b for k, b in budgets.items() if k != key}, "has no budget"), ({**budgets, ("a", "b"): [1]}, "for no kernel")]
+    for planted, words in cases:
+        if not any(words in fault for fault in code_test.faults_of(found, figures, planted)):
+            yield f"not told: {words}"
+    matrix = next(k for k in found["90"].values() if k.name == "chased_kernel")
+    matrix = dataclasses.replace(matrix, instructions=[dataclasses.replace(matrix.instructions[0], op="HMMA"), *matrix.instructions[1:]])
+    if not list(code_test.faults_of_code(matrix)):
+        yield "not told: matrix instructions outside of loops"
+    if len(list(code_test.faults_of_reading(found))) != 2 * len(found):
+        yield "not told: no loops of matmuls and attention"
+
+
+def main():
+    nvcc, root = sys.argv[1:]
+    if not shutil.which(nvcc):
+        print("SKIPPED: no nvcc here")
+        sys.exit(code_test.SKIPPED)
+    faults, found = [], {}
+    for architecture in ("89", "90"):
+        kernels = compiled.compile_one(nvcc, root, str(Path(__file__).with_name("planted.cu")), architecture)
+        found[architecture] = {(k.source, k.name): k for k in kernels}
+        faults += [f"sm_{architecture}: {f}" for f in faults_of_loops({k.name: k for k in kernels})]
+    faults += faults_of_budgets(found)
+    print(*faults, sep="\n")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
