@@ -31,11 +31,11 @@ struct ScratchLayout {
 
 inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const auto aligned = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
-    const size_t token_tiles = size_t(tiles_of(kPassRows, kTokenTile));
+    const size_t pass_tiles = size_t(tiles_of(kPassRows, kTokenTile));
     const size_t widest = size_t(limits.widest);
     ScratchLayout layout;
-    layout.quantised = aligned(
-        token_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes + kRowScaleBytes);
+    layout.quantised = aligned(pass_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes +
+                               kRowScaleBytes);
     const size_t places = size_t(limits.places);
     layout.partials = layout.quantised + aligned(std::max(size_t(kPassRows), places) *
                                                  (widest / kGroup) * sizeof(BlockI8G32));
@@ -60,8 +60,8 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     // Weights are about as high as they are wide.
     const int parts = tiles_of(limits.widest, kSumPart);
     const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
-    layout.share_count =
-        parts > 1 ? blocks * tiles_of(std::min(limits.rows, kPassRows), kTokenTile) : 0;
+    const int tokens = std::min(limits.rows, kPassRows);
+    layout.share_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
     layout.shares = layout.arrived + aligned(kMostShares * sizeof(unsigned));
     layout.bytes = layout.shares + size_t(layout.share_count) * kShareBytes;
     return layout;

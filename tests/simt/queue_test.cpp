@@ -122,8 +122,8 @@ TEST(CudaQueue, GatesInTheMatmul) {
                           {DType::F16, 1, 2},
                           {DType::BF16, 9, 2},
                           {DType::Q8_0, 1, 1},
-                          {DType::Q8_0, 9, 2},
-                          {DType::Q4_0, 64, 2}}) {
+                          {DType::Q8_0, 9, 1},
+                          {DType::Q4_0, 64, 1}}) {
         const auto be = open_cuda("cuda:0");
         be->reserve({.rows = 64, .widest = kInner});
         const std::vector<float> values(kOuter * kInner, 0.5f);

@@ -6,8 +6,6 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-
 #include "cuda/device/arithmetic.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
@@ -53,7 +51,7 @@ struct MatmulOutput {
 constexpr size_t kRingBytes = size_t(60) << 10;
 template <class Step>
 struct Ring {
-    static constexpr int kSteps = int(std::min<size_t>(kRingBytes / Step::kBytes, 8));
+    static constexpr int kSteps = int(kRingBytes / Step::kBytes);
     static constexpr size_t kBytes = kSteps * Step::kBytes;
     static_assert(kSteps >= 2);
     Step steps[kSteps];
