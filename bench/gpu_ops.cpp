@@ -28,7 +28,8 @@ constexpr Shape kShapes[] = {{"qkv", 12288, 4096},
                              {"down", 4096, 11008},
                              {"head", 32000, 4096}};
 constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 60, 64}, kMostRows = 64;
-constexpr int kReplays = 9, kLeastMatmuls = 48;  // of a recording: then what the host adds is little
+constexpr int kReplays = 9,
+              kLeastMatmuls = 48;  // of a recording: then what the host adds is little
 constexpr size_t kRotatedBytes = size_t(400) << 20;
 
 DType type_of(const std::string& text) {

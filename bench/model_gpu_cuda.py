@@ -206,9 +206,9 @@ class Model:
         if self.weight == "f16":
             turns = [(0, 0), (each // 4, far), (each // 16, NEAR), (0, 0), (0, 0), (0, 0), (each // 2, NEAR)]
             return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
-        if rows > 8:
+        if rows > 8 and "pack_normed_kernel" in self.kernels:
             turns = [(0, 0), (each // 4, far), (0, 0), (each // 4, NEAR)]
-            return self.other_us("pack_normed_kernel", {4: turns, 2: now[:2]}, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_normed_kernel", {4: turns}, 8 * tiles_of(rows)) + GAP_US
         turns = [(0, 0), (each // 4, far), (each // 4, NEAR), (0, 0), (0, 0)]
         return self.other_us("rms_norm_kernel", {5: turns, 2: now[:2]}, rows) + GAP_US
 
@@ -218,8 +218,8 @@ class Model:
             turns = [(each // 16, far), (each % 16 // 4, NEAR), (each % 4, NEAR), (0, 0), (each // 2, NEAR)]
             now = [(ceil_div(each, 16), far), (0, 0), (ceil_div(each, 16), NEAR)]
             return self.other_us("pack_columns_kernel<F16, PlainRows>", {5: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
-        if rows <= 8:
-            return 0
+        if rows <= 8 or "pack_columns_kernel" not in self.kernels:
+            return 0  # rows are read as they lie
         return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
 
     def chunks_us(self, rows, context):

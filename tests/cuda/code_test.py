@@ -71,7 +71,7 @@ def write_budgets(figures, architectures):
              "#" + " ".join(f"{column:>6}" for column in COLUMNS) + "  source, kernel"]
     for key, own in sorted(figures.items()):
         if len(architectures) == 1 and key in before:  # what others take is not known now
-            own = [own[0], max(own[1], before[key][1]), max(own[2], before[key][2]), own[3]]
+            own = [own[0], max(own[1], before[key][1]), *own[2:]]
         lines.append(" " + " ".join(f"{n or 0:>6}" for n in own) + "  " + " ".join(key))
     BUDGETS.write_text("\n".join(lines) + "\n")
 
