@@ -21,6 +21,7 @@ template <class T, int count, class Piece>
 void copy_async(SharedArray<T, count>& to, int index, const Piece* from) {
     constexpr int kElements = sizeof(Piece) / sizeof(T);
     simt::check_alignment(from, sizeof(Piece));
+    if (index % kElements != 0) simt::fault("a copy to where its size does not divide");
     for (int i = 0; i < kElements; ++i) to.spoil(index + i);
     simt::add_copy({&to, index, from, [](const simt::Copy& copy) {
                         for (int i = 0; i < kElements; ++i)
