@@ -208,7 +208,7 @@ class Model:
             return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
         if rows > 8 and "pack_normed_kernel" in self.kernels:
             turns = [(0, 0), (each // 4, far), (0, 0), (each // 4, NEAR)]
-            return self.other_us("pack_normed_kernel", {4: turns}, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_normed_kernel", {4: turns, 2: now[:2]}, 8 * tiles_of(rows)) + GAP_US
         turns = [(0, 0), (each // 4, far), (each // 4, NEAR), (0, 0), (0, 0)]
         return self.other_us("rms_norm_kernel", {5: turns, 2: now[:2]}, rows) + GAP_US
 
