@@ -9,6 +9,11 @@ template <class T, int count>
 class SharedArray {
   public:
     __device__ T& operator[](int index) { return data_[index]; }
+    // One of the smaller values that an element is made of.
+    template <class Part>
+    __device__ Part part(int index, int place) const {
+        return reinterpret_cast<const Part*>(&data_[index])[place];
+    }
 
   private:
     T data_[count];
