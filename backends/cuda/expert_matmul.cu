@@ -171,7 +171,7 @@ template <class Format>
 void launch_packed(const ExpertStack& stack, const uint2* packed, const float* scales, int cols,
                    const char* name) {
     launch(float_kernel_of<Format>(token_tiles(stack.most)), stack.grid(kTileRows, 1, name),
-           FloatTask{nullptr, packed, scales, tiles_of(cols, kFloatTileCols), stack.output},
+           FloatTask{nullptr, packed, scales, float_tiles(cols), stack.output},
            stack.task);
 }
 

@@ -51,7 +51,7 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
     launch(kernel_of<Format>(token_tiles(output.out.rows)),
            {dim3(unsigned(tiles_of(w.place.rows, kTileRows))), dim3(32), queue, Format::kName},
            FloatTask{reinterpret_cast<const uint4*>(w.data), columns_in(scratch),
-                     scales_in(scratch), tiles_of(w.cols, kFloatTileCols), output});
+                     scales_in(scratch), float_tiles(w.cols), output});
 }
 
 }  // namespace

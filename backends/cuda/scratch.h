@@ -34,7 +34,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const size_t widest = size_t(limits.widest);
     const size_t groups = token_tiles * (widest / kGroup + 1) * kQuantColumnBytes;
     const size_t floats =
-        token_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes + kRowScaleBytes;
+        token_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes + kRowScaleBytes;
     ScratchLayout layout;
     layout.quantised = aligned(std::max(groups, floats));
     const size_t places = size_t(limits.places);
@@ -57,7 +57,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const size_t place_tiles = (places + kTokenTile - 1) / kTokenTile;
     layout.place_columns = layout.place_scales + aligned(place_tiles * kTokenTile * sizeof(float));
     layout.bytes =
-        layout.place_columns + place_tiles * (widest / kFloatTileCols + 1) * kFloatColumnBytes;
+        layout.place_columns + place_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes;
     return layout;
 }
 

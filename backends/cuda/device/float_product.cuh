@@ -9,18 +9,17 @@
 namespace aerie::cuda {
 
 constexpr int kFloatStepsAhead = 8;
-constexpr int kStepTiles = 4;  // of 16 inner elements
 constexpr int kPackThreads = kNormThreads;
 constexpr int kF32Tokens = 8;
 
 struct F16 {
     static constexpr const char* kName = "matmul_f16";
     static constexpr int kParts = 2;
-    static constexpr float kRest = 0x1p-11f;  // what the parts after the first are multiples of
 
-    __device__ static uint16_t part(int index, float& value) {
+    // The row's largest element is 2^13 or more: what the second part drops is 2^-38 of it.
+    __device__ static uint16_t part(float& value) {
         const uint16_t bits = to_f16(value);
-        value = (value - from_f16(bits)) * 2048.0f;
+        value = value - from_f16(bits);
         return bits;
     }
     __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_f16(c, a, b); }
@@ -28,9 +27,8 @@ struct F16 {
 struct BF16 {
     static constexpr const char* kName = "matmul_bf16";
     static constexpr int kParts = 3;
-    static constexpr float kRest = 1;
 
-    __device__ static uint16_t part(int index, float& value) {
+    __device__ static uint16_t part(float& value) {
         const uint32_t bits = __float_as_uint(value) & 0xffff0000u;
         value = value - __uint_as_float(bits);
         return uint16_t(bits >> 16);
@@ -79,7 +77,7 @@ template <class Format, class Rows>
 __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows rows) {
     __shared__ SharedArray<float, kPackThreads / 32> largest;
     __shared__ typename Rows::Space space;
-    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = tiles_of(cols, kFloatTileCols);
+    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = float_tiles(cols);
     const bool here = token < rows.x.rows;
     const float factor = here ? rows.factor(token, space) : 0.0f;
     const auto value_of = [&](int k) { return rows.value(token, k, factor); };
@@ -94,7 +92,7 @@ __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows r
             const size_t place =
                 column_place<Format>(token / kTokenTile, k / kFloatTileCols, k_tiles, part);
             reinterpret_cast<uint16_t*>(packed + place)[(lane * 2 + word) * 2 + k % 2] =
-                Format::part(part, value);
+                Format::part(value);
         }
     }
 }
@@ -128,26 +126,23 @@ __device__ inline void multiply_floats(const FloatTask& task, const Tokens& toke
     const uint2* columns[tiles];
 #pragma unroll
     for (int n = 0; n < tiles; ++n) columns[n] = tokens.template columns<Format>(task, n);
-    float first[tiles][4] = {}, rest[tiles][4] = {};
+    float total[tiles][4] = {};
     const auto start = [&](int place, int step) {
 #pragma unroll
         for (int i = 0; i < kStepTiles; ++i)
-            if (step * kStepTiles + i < k_tiles)
-                copy_async(ring.space, place + i * 32, weight + (step * kStepTiles + i) * 32);
+            stream_async(ring.space, place + i * 32, weight + (step * kStepTiles + i) * 32);
     };
-    ring.run(tiles_of(k_tiles, kStepTiles), start, [&](int place, int step) {
+    ring.run(k_tiles / kStepTiles, start, [&](int place, int step) {
 #pragma unroll
         for (int i = 0; i < kStepTiles; ++i) {
             const int k_tile = step * kStepTiles + i;
-            if (k_tile >= k_tiles) break;
             const uint4 a = ring.space[place + i * 32];
 #pragma unroll
             for (int n = 0; n < tiles; ++n) {
                 const uint2* from = columns[n] + k_tile * Format::kParts * 32;
-                Format::multiply(first[n], a, __ldg(from));
 #pragma unroll
-                for (int part = 1; part < Format::kParts; ++part)
-                    Format::multiply(rest[n], a, __ldg(from + part * 32));
+                for (int part = 0; part < Format::kParts; ++part)
+                    Format::multiply(total[n], a, __ldg(from + part * 32));
             }
         }
     });
@@ -156,8 +151,7 @@ __device__ inline void multiply_floats(const FloatTask& task, const Tokens& toke
         float sums[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            sums[i] =
-                (first[n][i] + rest[n][i] * Format::kRest) * tokens.inverse_scale(task, n, i % 2);
+            sums[i] = total[n][i] * tokens.inverse_scale(task, n, i % 2);
         task.output.put_tile(n, row_tile, sums);
     }
 }

@@ -1,7 +1,7 @@
 // Where the elements of a weight lie on the device: in the order in which the lanes of a warp take
 // them as the 16 x K tiles of a matrix instruction (see mma in ptx.cuh), so that every load is 16
 // bytes a lane, one lane after the other.
-//   F16, BF16   tiles of 16 rows x 16 columns, 512 bytes
+//   F16, BF16   tiles of 16 rows x 16 columns, 512 bytes; as many as whole steps of a matmul want
 //   quantised   blocks of 16 rows x 4 or 8 groups: see QuantLayout
 //   F32         strips of 32 rows: for each column those of all its rows
 // "Row" here is the place of a row among the stored ones: see RowOrder.
@@ -19,10 +19,16 @@ namespace aerie::cuda {
 constexpr int kTileRows = 16;
 constexpr int kTokenTile = 8;  // columns of a matrix instruction
 constexpr int kFloatTileCols = 16;
+constexpr int kStepTiles = 4;  // of so many columns, in a step of a matmul
 constexpr int kF32Rows = 32;
 
 constexpr int tiles_of(int count, int tile) {
     return (count + tile - 1) / tile;
+}
+
+// Tiles of so many columns, those included that only fill the last step.
+constexpr int float_tiles(int cols) {
+    return tiles_of(cols, kStepTiles * kFloatTileCols) * kStepTiles;
 }
 
 // Groups of 8 tokens that a matmul kernel is made for: 1, 2, 4 or 8.
@@ -127,7 +133,7 @@ constexpr size_t packed_bytes(DType type, int rows, int cols) {
     if (type == DType::F32)
         return size_t(tiles_of(rows, kF32Rows)) * kF32Rows * size_t(cols) * sizeof(float);
     if (type == DType::F16 || type == DType::BF16)
-        return row_tiles * size_t(tiles_of(cols, kFloatTileCols)) * 512;
+        return row_tiles * size_t(float_tiles(cols)) * 512;
     const QuantLayout layout = layout_of(type);
     return row_tiles * size_t(tiles_of(cols, kGroup * layout.groups)) * size_t(layout.bytes());
 }
@@ -164,8 +170,8 @@ __device__ inline size_t f32_place(int row, int col, int cols) {
 // In 16-bit elements.
 __device__ inline size_t float_place(int row, int col, int cols) {
     const int r = row % kTileRows, k = col % kFloatTileCols;
-    const size_t tile = size_t(row / kTileRows) * size_t(tiles_of(cols, kFloatTileCols)) +
-                        size_t(col / kFloatTileCols);
+    const size_t tile =
+        size_t(row / kTileRows) * size_t(float_tiles(cols)) + size_t(col / kFloatTileCols);
     const int lane = r % 8 * 4 + k % 8 / 2, word = r / 8 + k / 8 * 2;
     return tile * 256 + size_t(lane * 8 + word * 2 + k % 2);
 }

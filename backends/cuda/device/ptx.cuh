@@ -31,6 +31,20 @@ __device__ inline void copy_async(SharedArray<uint4, count>& to, int index, cons
     to[index] = *from;
 #endif
 }
+// The same of what nobody reads a second time: the L2 cache drops it before anything else.
+template <int count>
+__device__ inline void stream_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned address = unsigned(__cvta_generic_to_shared(&to[index]));
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(address),
+                 "l"(from), "l"(policy)
+                 : "memory");
+#else
+    copy_async(to, index, from);
+#endif
+}
 __device__ inline void commit_copies() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");

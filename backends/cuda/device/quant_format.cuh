@@ -21,9 +21,12 @@ __device__ inline float2 both_f16(unsigned pair) {
 }
 
 // Whole numbers that are small become floats by an addition: they are the last bits of a large one.
-constexpr int kZeroBits = 0x4b400000;  // 1.5 * 2^23, for numbers of either sign below 2^22
+// Over 2^shift: what is added to the bits of 1.5 * 2^23 over it, below 2^22 with either sign.
+template <int shift = 0>
+constexpr int kZeroBits = 0x4b400000 - (shift << 23);
+template <int shift = 0>
 __device__ inline float exact(int bits) {
-    return __uint_as_float(unsigned(bits)) - 12582912.0f;
+    return __uint_as_float(unsigned(bits)) - 12582912.0f / (1 << shift);
 }
 // A byte over 2^shift.
 template <int shift>

@@ -40,7 +40,7 @@ struct QuantTask {
 
 // Of the word of BlockI8G32 that holds the sums of both halves.
 __device__ inline float sum_of_halves(unsigned sums) {
-    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits));
+    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits<>));
 }
 
 // What a lane needs of 8 tokens: its part of their steps, and the scales of its two columns; with
@@ -112,22 +112,23 @@ __device__ inline void multiply_group(float (&dots)[4], const uint4& steps, cons
                                       const GroupScales& scales) {
     constexpr Scales kScales = Format::kLayout.scales;
     if constexpr (kScales == Scales::six_bits) {
-        int dot[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        int dot[4] = {kZeroBits<>, kZeroBits<>, kZeroBits<>, kZeroBits<>};
         mma_s8(dot, steps, columns);
         for (int i = 0; i < 4; ++i)
             dots[i] = exact(dot[i]) * (i < 2 ? scales.whole[0].x : scales.whole[0].y);
     } else if constexpr (kScales == Scales::of_halves) {
-        int first[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
-        int second[4] = {kZeroBits, kZeroBits, kZeroBits, kZeroBits};
+        int first[4] = {kZeroBits<>, kZeroBits<>, kZeroBits<>, kZeroBits<>};
+        int second[4] = {kZeroBits<>, kZeroBits<>, kZeroBits<>, kZeroBits<>};
         mma_s8_half(first, steps.x, steps.y, columns.x);
         mma_s8_half(second, steps.z, steps.w, columns.y);
         for (int i = 0; i < 4; ++i)
             dots[i] = exact(first[i]) * (i < 2 ? scales.whole[0].x : scales.whole[0].y) +
                       exact(second[i]) * (i < 2 ? scales.whole[1].x : scales.whole[1].y);
     } else {
-        int dot[4] = {0, 0, 0, 0};
+        constexpr int kZero = kZeroBits<Format::kShift>;
+        int dot[4] = {kZero, kZero, kZero, kZero};
         mma_s8(dot, steps, columns);
-        for (int i = 0; i < 4; ++i) dots[i] = float(dot[i] >> Format::kShift);
+        for (int i = 0; i < 4; ++i) dots[i] = exact<Format::kShift>(dot[i]);
     }
 }
 
@@ -178,7 +179,7 @@ __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const Qu
         const uint4* block = weight + size_t(step) * kBlockWords;
 #pragma unroll
         for (int i = 0; i < kLayout.words(); ++i)
-            copy_async(ring.space, place + i * 32, block + kLayout.word_at(i, lane));
+            stream_async(ring.space, place + i * 32, block + kLayout.word_at(i, lane));
     };
     float part[tiles][4] = {};
     ring.run(steps, start, [&](int place, int step) {
@@ -188,8 +189,9 @@ __device__ void multiply_rows(float (&total)[tiles][4], LaneRing& ring, const Qu
         for (int i = 0; i < kLayout.words(); ++i) words[i] = ring.space[place + i * 32];
 #pragma unroll
         for (int i = 0; i < kGroups; ++i) {
-            const int group = step * kGroups + i;
-            if (!kIsWhole && group >= task.groups) break;
+            // Beyond the last group the weights are 0: they add nothing, whatever they meet.
+            const int here = step * kGroups + i;
+            const int group = kIsWhole ? here : min(here, task.groups - 1);
             const uint4 group_steps = Format::steps(words, i);
             const GroupScales scales = Format::scales(words, i);
 #pragma unroll

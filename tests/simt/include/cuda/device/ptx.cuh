@@ -25,6 +25,10 @@ void copy_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
                             *static_cast<const uint4*>(copy.from);
                     }});
 }
+template <int count>
+void stream_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
+    copy_async(to, index, from);
+}
 inline void commit_copies() {
     simt::commit_copies();
 }
