@@ -42,16 +42,19 @@ __global__ void pack_normed_kernel(std::byte* packed, NormedRows rows, int group
     const int column = token % kTokenTile, word = lane / 4;
     const bool here = token < rows.x.rows;
     const float factor = here ? rows.factor(token, space) : 0.0f;
-    for (int group = int(threadIdx.x) / kGroup; group < groups; group += kNormThreads / kGroup) {
-        std::byte* to = packed_group(packed, token / kTokenTile, group, groups);
-        const float value = here ? rows.value(token, group * kGroup + lane, factor) : 0.0f;
+    const auto load = [&](int i) {
+        const float value = rows.value(min(token, rows.x.rows - 1), i, factor);
+        return here ? value : 0.0f;
+    };
+    for_elements(groups * kGroup, load, [&](int i, float value) {
+        std::byte* to = packed_group(packed, token / kTokenTile, i / kGroup, groups);
         int8_t* steps = reinterpret_cast<int8_t*>(to) + (column * 4 + word % 4) * 8 + word / 4 * 4;
         float* scale = packed_scale(to, column);
         const int step = quantise_group(scale, value), half = sum_of_scaled(step);
         const int sum = half + __shfl_xor_sync(kAllLanes, half, kScaled);
         steps[lane % 4] = int8_t(step);
         if (lane == 0) scale[kPackedSum] = float(sum);
-    }
+    });
 }
 
 template <class Format, int tiles>

@@ -1,6 +1,7 @@
 // Rows over their root mean square, times a weight.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
+#include "cuda/device/packed.cuh"
 #include "cuda/device/quantise.cuh"
 #include "cuda/launch.h"
 
@@ -11,12 +12,15 @@ namespace {
 // A block a row.
 __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
     __shared__ NormedRows::Space space;
-    const int r = int(blockIdx.x), thread = int(threadIdx.x), lane = thread % kGroup;
+    const int r = int(blockIdx.x), lane = int(threadIdx.x) % kGroup;
     const float factor = rows.factor(r, space);
-    for (int first = thread - lane; first < out.cols; first += kNormThreads) {
-        const int i = first + lane;
-        put_activations(out, r, first, i < out.cols ? rows.value(r, i, factor) : 0.0f);
-    }
+    for_elements(
+        tiles_of(out.cols, kGroup) * kGroup,
+        [&](int i) {
+            const float value = rows.value(r, min(i, out.cols - 1), factor);
+            return i < out.cols ? value : 0.0f;
+        },
+        [&](int i, float value) { put_activations(out, r, i - lane, value); });
 }
 
 }  // namespace

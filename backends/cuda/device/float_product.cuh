@@ -51,8 +51,9 @@ __device__ float row_scale(const Value& value, int cols,
                            SharedArray<float, kPackThreads / 32>& space) {
     const int thread = int(threadIdx.x);
     uint32_t largest = 0;
-    for (int i = thread; i < cols; i += kPackThreads)
-        largest = max(largest, __float_as_uint(value(i)) & 0x7fffffffu);
+    for_elements(cols, value, [&](int, float element) {
+        largest = max(largest, __float_as_uint(element) & 0x7fffffffu);
+    });
     for (int distance = 16; distance > 0; distance /= 2)
         largest = max(largest, __shfl_xor_sync(kAllLanes, largest, distance));
     if (thread % 32 == 0) space[thread / 32] = __uint_as_float(largest);
@@ -80,13 +81,18 @@ __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows r
     const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = float_tiles(cols);
     const bool here = token < rows.x.rows;
     const float factor = here ? rows.factor(token, space) : 0.0f;
-    const auto value_of = [&](int k) { return rows.value(token, k, factor); };
+    const auto value_of = [&](int k) {
+        return rows.value(min(token, rows.x.rows - 1), min(k, cols - 1), factor);
+    };
     float scale = 1;
     if (Format::kParts == 2 && here) scale = row_scale(value_of, cols, largest);
     if (threadIdx.x == 0)
         inverse_scales[token] = __uint_as_float((254u << 23) - __float_as_uint(scale));
-    for (int k = int(threadIdx.x); k < k_tiles * kFloatTileCols; k += kPackThreads) {
-        float value = here && k < cols ? value_of(k) * scale : 0.0f;
+    const auto load = [&](int k) {
+        const float value = value_of(k) * scale;
+        return here && k < cols ? value : 0.0f;
+    };
+    for_elements(k_tiles * kFloatTileCols, load, [&](int k, float value) {
         const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
         for (int part = 0; part < Format::kParts; ++part) {
             const size_t place =
@@ -94,7 +100,7 @@ __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows r
             reinterpret_cast<uint16_t*>(packed + place)[(lane * 2 + word) * 2 + k % 2] =
                 Format::part(value);
         }
-    }
+    });
 }
 
 struct FloatTask {
@@ -150,8 +156,7 @@ __device__ inline void multiply_floats(const FloatTask& task, const Tokens& toke
     for (int n = 0; n < tiles; ++n) {
         float sums[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-            sums[i] = total[n][i] * tokens.inverse_scale(task, n, i % 2);
+        for (int i = 0; i < 4; ++i) sums[i] = total[n][i] * tokens.inverse_scale(task, n, i % 2);
         task.output.put_tile(n, row_tile, sums);
     }
 }

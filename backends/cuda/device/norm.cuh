@@ -10,6 +10,22 @@ namespace aerie::cuda {
 
 constexpr int kNormThreads = 128;  // virtual lanes of the sum: element i belongs to lane i % 128
 
+// take(i, load(i)) for the elements i < count of a thread's lane, in order; some of them are loaded
+// before the first is taken, without a branch: beyond the last one the last again.
+template <class Load, class Take>
+__device__ void for_elements(int count, const Load& load, const Take& take) {
+    constexpr int kAtOnce = 16;
+    for (int first = int(threadIdx.x); first < count; first += kAtOnce * kNormThreads) {
+        float values[kAtOnce];
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n)
+            values[n] = load(min(first + n * kNormThreads, count - 1));
+#pragma unroll
+        for (int n = 0; n < kAtOnce; ++n)
+            if (first + n * kNormThreads < count) take(first + n * kNormThreads, values[n]);
+    }
+}
+
 struct NormedRows {
     static constexpr const char* kName = "rms_norm_columns";
     View<const float> x, weight;
@@ -27,8 +43,9 @@ struct NormedRows {
     __device__ float factor(int r, Space& space) const {
         const int thread = int(threadIdx.x);
         float squares = 0;
-#pragma unroll 4
-        for (int i = thread; i < x.cols; i += kNormThreads) squares = squares + x[r][i] * x[r][i];
+        for_elements(
+            x.cols, [&](int i) { return x[r][i]; },
+            [&](int, float value) { squares = squares + value * value; });
         space.lanes[thread] = squares;
         __syncthreads();
         if (thread < 32) {  // lanes 64 apart, then 32, 16, 8, 4, 2, 1
