@@ -50,6 +50,7 @@ Capabilities describe(int index) {
                        "; build with -DAERIE_CUDA_ARCHITECTURES=" +
                        std::to_string(properties.major * 10 + properties.minor);
     caps.memory_bytes = properties.totalGlobalMem;
+    caps.records = true;
     caps.kind = properties.integrated ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
     caps.most.rows = caps.most.heads = caps.most.places = kMostGrid;
     caps.most.head_dim = kMostHeadDim;

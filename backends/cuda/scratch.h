@@ -41,7 +41,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
                                                  (widest / kGroup) * sizeof(BlockI8G32));
     // Attention takes as many rows at a time as fit, at least one.
     const size_t chunks = size_t(tiles_of(std::max(limits.context, 1), kPageSize)) + 1;
-    const size_t row_floats = chunks * (widest + 2 * size_t(limits.heads));
+    const size_t row_floats = chunks * size_t(limits.heads) * (size_t(limits.head_dim) + 2);
     constexpr size_t kMostFloats = size_t(16) << 20;
     const size_t rows = std::clamp<size_t>(kMostFloats / std::max<size_t>(row_floats, 1), 1,
                                            size_t(std::clamp(limits.rows, 1, kPassRows)));

@@ -31,6 +31,7 @@ struct Capabilities {
     DeviceKind kind = DeviceKind::cpu;
     size_t memory_bytes = 0;
     int threads = 0;         // of a CPU
+    bool records = false;    // passes, each number of rows by itself: see recorded_rows
     Limits most = kAnySize;  // that may be reserved
 };
 

@@ -64,6 +64,18 @@ inline Row child_row(const Row& parent, bool is_committed, int token, int draft_
     return child;
 }
 
+// A device that records its passes is given few numbers of rows: padding rows fill them up to
+// `most`.
+constexpr int recorded_rows(int rows, int most) {
+    int wanted = rows;
+    if (rows > 32)
+        wanted = (rows + 15) / 16 * 16;
+    else if (rows > 1)
+        wanted = rows <= 8 ? 8 : rows <= 16 ? 16 : 32;
+    return wanted < most ? wanted : rows < most ? most : rows;
+}
+constexpr Row kPaddingRow = {.slot = -1};
+
 // The device-side block of rows: I32 [count, kRowInts].
 struct Rows {
     Tensor block;

@@ -116,7 +116,10 @@ void TreeGrower::run_levels(const Expansion& expansion, const TextEnd& end,
     Rows rows = end.rows;
     Beam step;
     for (size_t level = 0;; ++level) {
-        rank(states, request, int(level), expansion.top_k);
+        const Tensor noise = is_coupled(request)
+                                 ? request.noise->rows(be_, int(level) + 1).row_range(int(level), 1)
+                                 : Tensor{};
+        rank(states, request, noise, int(level), expansion.top_k);
         const Rows next = select(expansion, level, rows, step);
         step.table_offset += rows.count() * expansion.top_k;
         step.next_slot += next.count();
@@ -140,15 +143,15 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
         chance.emplace(request.drawn->seed, request.drawn->position, Purpose::draft);
     const uint64_t request_key = key_of(end, request, top_k);
     for (int level = 0, first = -1;; ++level) {
+        const Tensor noise = is_coupled(request) ? request.noise->row(be_, level) : Tensor{};
         const auto pass = [&] {
             if (level > 0) run(states, parents, rows, level);
             if (chance)
                 model_.logits(scratch_.logits.row_range(0, states.rows), states, level);
             else
-                rank(states, request, level, top_k);
+                rank(states, request, noise, level, top_k);
         };
-        if (is_coupled(request)) request.noise->rows(be_, level + 1);
-        be_.replay(replays_.of({request_key, uint64_t(level), uint64_t(states.rows), bool(chance)}),
+        be_.replay(replays_.of({request_key, kind_of(level), uint64_t(states.rows), bool(chance)}),
                    std::ref(pass));
         if (chance)
             draw(frontier, first, top_k, *request.drawn, *chance);
@@ -164,6 +167,11 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
             level == 0 ? states : scratch_.states;  // whole, so that no recording has its rows
         states = scratch_.states.row_range(0, rows.count());
     }
+}
+
+// Levels of one kind are the same recording: the first two read other states than the later ones.
+uint64_t TreeGrower::kind_of(int level) const {
+    return uint64_t(model_.differs_by_level() ? level : std::min(level, 2));
 }
 
 // A pass over `rows`, which extend scratch parent_row of the rows whose states these are.
@@ -226,21 +234,26 @@ Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
                                  next_slot + i));
     }
     rows_ = next;
-    const Rows rows{scratch_.rows[0].row_range(0, width)};
-    be_.write(scratch_.parent_row.col_range(0, width), parents.data());
-    be_.write(rows.block, rows_.data());
+    if (be_.capabilities().records) {
+        const int count = recorded_rows(width, scratch_.states.rows);
+        while (int(next.size()) < count) next.push_back(kPaddingRow), parents.push_back(0);
+    }
+    const int count = int(next.size());
+    const Rows rows{scratch_.rows[0].row_range(0, count)};
+    be_.write(scratch_.parent_row.col_range(0, count), parents.data());
+    be_.write(rows.block, next.data());
     return rows;
 }
 
 // The k best candidates of each row whose states these are, into scratch ids and log_probs.
-void TreeGrower::rank(Tensor states, const DraftRequest& request, int level, int k) {
+void TreeGrower::rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k) {
     const int rows = states.rows;
     TopK step;
     step.choice.logits = scratch_.logits.row_range(0, rows);
     model_.logits(step.choice.logits, states, level);
     if (proposals_ == Proposals::coupled) {
         step.choice.rules = request.rules;
-        if (request.noise) step.noise = request.noise->rows(be_, level + 1).row_range(level, 1);
+        step.noise = noise;
     }
     step.choice.id_map = model_.target_ids();
     step.ids = ids(rows, k);

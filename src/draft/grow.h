@@ -64,10 +64,11 @@ class TreeGrower {
   private:
     void write_selections(const Expansion& expansion);
     void run_levels(const Expansion& expansion, const TextEnd& end, const DraftRequest& request);
+    uint64_t kind_of(int level) const;
     uint64_t key_of(const TextEnd& end, const DraftRequest& request, int top_k) const;
     uint64_t key_of(const Expansion& expansion, const TextEnd& end,
                     const DraftRequest& request) const;
-    void rank(Tensor states, const DraftRequest& request, int level, int k);
+    void rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k);
     Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);
     bool draws(const DraftRequest& request) const { return draws_ && request.drawn; }
     bool is_coupled(const DraftRequest& request) const {

@@ -74,6 +74,7 @@ class Levels final : public LevelModel {
         be_.run(Copy{inputs(state, 0, level + 1), inputs(parents, 0, level + 1)}, "path");
         be_.run(Embed{inputs(state, level + 1, 1), target_.embedding(), rows}, "embedding");
     }
+    bool differs_by_level() const override { return true; }
     void logits(Tensor out, Tensor state, int level) override {
         weights_->logits(be_, target_, scratch_.block, level, out, inputs(state, 0, level + 2));
     }

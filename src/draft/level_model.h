@@ -33,6 +33,8 @@ class LevelModel {
     // F32 [n, vocab], of the last n rows of the newest pass, whose states these are; `level` as in
     // that pass, 0 after `read`.
     virtual void logits(Tensor out, Tensor state, int level) = 0;
+    // Whether levels are computed differently.
+    virtual bool differs_by_level() const { return false; }
 };
 
 }  // namespace aerie

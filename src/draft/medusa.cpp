@@ -52,6 +52,7 @@ class Levels final : public LevelModel {
     void forward(Tensor state, Tensor parents, Rows, int) override {
         be_.run(Copy{state, parents}, "feature");
     }
+    bool differs_by_level() const override { return true; }
     void logits(Tensor out, Tensor state, int level) override {
         const Tensor one = out.rows == 1 ? out : scratch_.logits;
         weights_->logits(be_, target_, scratch_.block, level, one, state.row_range(0, 1));

@@ -20,4 +20,11 @@ Tensor NoiseRows::rows(Backend& be, int count) {
     return noise_.row_range(0, count);
 }
 
+Tensor NoiseRows::row(Backend& be, int d) {
+    const Tensor row = rows(be, d + 1).row_range(d, 1);
+    if (!be.capabilities().records) return row;
+    be.run(Copy{copy_, row}, "noise");
+    return copy_;
+}
+
 }  // namespace aerie

@@ -33,7 +33,7 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     const int depths = reach_.depth + 1;
     for (size_t i = 0; i < t_.texts.size(); ++i)
         t_.texts[i].noise = {t_.noise.row_range(int(i) * depths, depths),
-                             t_.texts[i].noise_positions};
+                             t_.texts[i].noise_positions, t_.noise_copy};
     rows_.reserve(size_t(t_.rows.rows));
     moves_.reserve(size_t(t_.moves.rows));
     rules_.reserve(size_t(t_.rules.rows));
@@ -52,7 +52,7 @@ Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
         for (int i = first; i < first + count; ++i)
             rows_.push_back(causal_row(text.tokens()[size_t(i)], i, text.pages().sequence()));
         const bool is_last = first + count == length;
-        forward(rows_, is_last ? 1 : 0);
+        forward(is_last ? 1 : 0);
         if (is_last) break;
         observe(text, first, t_.features.row_range(0, count), true);
         text.commit(count);
@@ -113,7 +113,7 @@ void Batch::verify(std::span<Cycle> cycles) {
                 rows_.push_back(row);
             }
         }
-        forward(rows_, int(rows_.size()));
+        forward(int(rows_.size()));
     }
     Stopwatch watch(limits_.clock, seconds_.sample);
     edit_logits(cycles);
@@ -186,11 +186,19 @@ Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first)
     return features;
 }
 
-void Batch::forward(std::span<const Row> rows, int logit_rows) {
-    const int count = int(rows.size());
-    first_scored_ = count - logit_rows;
+// The pass over `rows_`, with the logits of the last of them.
+void Batch::forward(int logit_rows) {
+    int count = int(rows_.size());
+    const int scored = logit_rows;
+    first_scored_ = count - scored;
+    const bool comes_again = logit_rows == count;
+    if (comes_again && be_.capabilities().records) {
+        count = logit_rows = recorded_rows(count, t_.logits.rows);
+        rows_.resize(size_t(count), kPaddingRow);
+    }
     const Tensor block = t_.rows.row_range(0, count);
-    be_.write(block, rows.data());
+    be_.write(block, rows_.data());
+    rows_.resize(size_t(first_scored_ + scored));
     const auto pass = [&] {
         target_.forward({{block},
                          &kv_,
@@ -198,10 +206,10 @@ void Batch::forward(std::span<const Row> rows, int logit_rows) {
                          t_.features.row_range(0, count),
                          t_.logits.row_range(0, logit_rows)});
     };
-    if (logit_rows < count)
-        pass();  // a piece of a prompt: its size seldom comes again
-    else
+    if (comes_again)
         be_.replay(replays_.of({uint64_t(count)}), std::ref(pass));
+    else
+        pass();  // a piece of a prompt: its size seldom comes again
 }
 
 // What choices for this text depend on, until it is another one.

@@ -75,6 +75,7 @@ struct BatchTensors {
     Tensor rules;               // [texts * nodes, kRowChoiceInts], where texts are mixed
     Tensor seen;                // [texts, vocab]
     Tensor noise;               // [texts * depths, vocab]
+    Tensor noise_copy;          // [1, vocab]
     Tensor moves;               // [texts * depths, kKvMoveInts]
     std::vector<OfText> texts;  // by sequence
 };
@@ -102,7 +103,7 @@ class Batch {
     BatchTensors::OfText& tensors_of(Sequence& text) {
         return t_.texts[size_t(text.pages().sequence())];
     }
-    void forward(std::span<const Row> rows, int logit_rows);
+    void forward(int logit_rows);
     void begin_choices(Sequence& text);
     Rules rules_of(Sequence& text);
     Tensor rule_rows(std::span<const Cycle> cycles);

@@ -37,6 +37,7 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(rules, DType::I32, nodes, kRowChoiceInts);
     plan.add(seen, DType::I32, limits.sequences(), config.vocab);
     plan.add(noise, DType::F32, limits.sequences() * depths, config.vocab);
+    plan.add(noise_copy, DType::F32, 1, config.vocab);
     plan.add(moves, DType::I32, limits.texts * depths, kKvMoveInts);
     texts.resize(size_t(limits.sequences()));
     for (OfText& text : texts) {

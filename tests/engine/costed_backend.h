@@ -3,6 +3,8 @@
 // does so alike on every run.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include "backend/backend.h"
@@ -17,11 +19,23 @@ inline const CostPoint kRecordedRows[] = {{1, 1.0},  {2, 1.05}, {4, 1.2}, {8, 1.
 
 class CostedBackend final : public OverridesOps<CostedBackend, Backend, Ops> {
   public:
-    explicit CostedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+    explicit CostedBackend(std::unique_ptr<Backend> inner)
+        : inner_(std::move(inner)), capabilities_(inner_->capabilities()) {}
+    // One that records.
+    CostedBackend(std::unique_ptr<Backend> inner, std::span<const CostPoint> rows)
+        : CostedBackend(std::move(inner)) {
+        rows_ = CostCurve(rows);
+        capabilities_.records = true;
+    }
 
     double seconds() const { return seconds_; }
+    // What came more than once, and would be a recording elsewhere.
+    long recordings() const {
+        return std::count_if(replays_.begin(), replays_.end(),
+                             [](const auto& replay) { return replay.second > 1; });
+    }
 
-    const Capabilities& capabilities() const override { return inner_->capabilities(); }
+    const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override { return inner_->allocate(size_bytes); }
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override {
@@ -33,7 +47,10 @@ class CostedBackend final : public OverridesOps<CostedBackend, Backend, Ops> {
     void write(Tensor to, const void* from) override { inner_->write(to, from); }
     void read(Tensor from, void* to) override { inner_->read(from, to); }
     void sync() override { inner_->sync(); }
-    void replay(uint64_t, const std::function<void()>& record) override { record(); }
+    void replay(uint64_t key, const std::function<void()>& record) override {
+        ++replays_[key];
+        record();
+    }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override {
         return inner_->memory_probe(size_bytes);
     }
@@ -57,8 +74,10 @@ class CostedBackend final : public OverridesOps<CostedBackend, Backend, Ops> {
     void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
 
     std::unique_ptr<Backend> inner_;
+    Capabilities capabilities_;
     CostCurve rows_{kRecordedRows};
     double seconds_ = 0;
+    std::map<uint64_t, long> replays_;  // by key
 };
 
 }  // namespace aerie::test

@@ -8,7 +8,7 @@ using namespace reference;
 
 namespace {
 
-constexpr AttentionShape kShapes[] = {{4, 2, 64}, {3, 3, 16}, {8, 1, 48}, {4, 4, 128}};
+constexpr AttentionShape kShapes[] = {{4, 2, 64}, {3, 3, 16}, {8, 1, 48}, {4, 4, 128}, {2, 1, 256}};
 
 TEST_P(AttentionTest, MatchesDoubles) {
     for (const AttentionShape& shape : kShapes)

@@ -113,25 +113,45 @@ __device__ inline uint64_t total_mass(const LogitRow& row, float scale, BlockRed
     return reducer.sum(mass);
 }
 
+// What the keys from some one on weigh together, the smallest of them, and the largest before it.
+struct KeySplit {
+    uint64_t weight, least, before;
+};
+template <class Weight>
+__device__ KeySplit split_keys(const LogitRow& row, uint64_t at, BlockReducer& reducer,
+                               const Weight& weight) {
+    KeySplit mine{0, ~uint64_t(0), 0};
+    for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads) {
+        const uint64_t key = order_key(row.x[id], id);
+        if (!is_number(key)) continue;
+        if (key >= at) {
+            mine.weight += weight(id);
+            mine.least = key < mine.least ? key : mine.least;
+        } else {
+            mine.before = key > mine.before ? key : mine.before;
+        }
+    }
+    return {reducer.sum(mine.weight), ~reducer.largest(~mine.least), reducer.largest(mine.before)};
+}
+
 // The largest key such that weight(id) of the keys from there on come to `goal` at least; 0 where
-// all of them do not.
+// all of them do not. Halves the keys between two that there are, so about as often as the
+// logarithm of their number.
 template <class Weight>
 __device__ uint64_t find_key(const LogitRow& row, double goal, BlockReducer& reducer,
                              const Weight& weight) {
-    const int id_bits = 32 - __clz(row.vocab);
-    uint64_t key = 0;
-    for (int bit = 63; bit >= 0; --bit) {
-        // Above them, the bits of all ids are the same.
-        if (bit == 31) key |= 0xffffffffu & ~((uint64_t(1) << id_bits) - 1), bit = id_bits - 1;
-        const uint64_t next = key | uint64_t(1) << bit;
-        uint64_t sum = 0;
-        for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads) {
-            const uint64_t here = order_key(row.x[id], id);
-            if (here >= next && is_number(here)) sum += weight(id);
-        }
-        if (double(reducer.sum(sum)) >= goal) key = next;
+    const KeySplit all = split_keys(row, 0, reducer, weight);
+    if (!(double(all.weight) >= goal)) return 0;
+    uint64_t low = all.least, high = order_key(row.top, row.top_id);
+    while (low < high) {
+        const uint64_t middle = high - (high - low) / 2;
+        const KeySplit split = split_keys(row, middle, reducer, weight);
+        if (double(split.weight) >= goal)
+            low = split.least;
+        else
+            high = split.before;
     }
-    return is_number(key) ? key : 0;
+    return low;
 }
 
 __device__ inline uint64_t find_cut(LogitRow row, const RowChoice& rule, BlockReducer& reducer) {

@@ -16,6 +16,12 @@ class SharedArray {
         return reinterpret_cast<const Joined&>(data_[index]);
     }
 
+    // One of the smaller values that an element is made of.
+    template <class Part>
+    __device__ Part part(int index, int place) const {
+        return reinterpret_cast<const Part*>(&data_[index])[place];
+    }
+
   private:
     alignas(16) T data_[count];
 };

@@ -46,6 +46,16 @@ class SharedArray {
         for (int i = 0; i < kParts; ++i) parts[i] = (*this)[index + i];
         return std::bit_cast<Joined>(parts);
     }
+    template <class Part>
+    Part part(int index, int place) {
+        const T whole = (*this)[index];
+        if (place < 0 || size_t(place) >= sizeof(T) / sizeof(Part))
+            simt::fault("part " + std::to_string(place) + " of an element of a shared array");
+        Part value;
+        std::memcpy(&value, reinterpret_cast<const char*>(&whole) + size_t(place) * sizeof(Part),
+                    sizeof(Part));
+        return value;
+    }
 
     // For copies whose end is known only later: nobody may read meanwhile.
     void spoil(int index) { (void)(*this)[index], cells_[index].spoil(); }
