@@ -31,11 +31,12 @@ class NoiseRowsTest : public testing::Test {
   protected:
     NoiseRowsTest() {
         TensorPlan plan;
-        Tensor noise, positions;
+        Tensor noise, positions, copy;
         plan.add(noise, DType::F32, kDepths, kVocab);
         plan.add(positions, DType::I32, 1, kDepths);
+        plan.add(copy, DType::F32, 1, kVocab);
         memory_ = plan.allocate(be_);
-        noise_ = {noise, positions};
+        noise_ = {noise, positions, copy};
     }
 
     void expect_rows(int count, uint64_t seed, int first_position) {
