@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
+sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests")]
 import model_gpu_cuda
+import reading
 
-TOLERANCE, SLACK = 0.10, 0.03
 COLUMNS = ("T(1)", "T(8)", "T(16)", "T(60)", "level", "host", "cycle")
 # As times_of gives them, of Llama-2-7B at about 300 positions; None: not read.
 READING = {
@@ -45,11 +45,6 @@ MISSES = {
 }
 
 
-def off(got, read):
-    low, high = read if isinstance(read, tuple) else (read, read)
-    return got / low - 1 if got < low else max(0, got / high - 1)
-
-
 def figures_and_reading(figures):
     for (name, weight), read in READING.items():
         got = model_gpu_cuda.times_of(name, figures, weight)
@@ -64,21 +59,8 @@ def figures_and_reading(figures):
 
 
 def main():
-    compared, faults = 0, []
     figures = json.loads((BENCH / "model_gpu_cuda_c849204.json").read_text())
-    for which, ours, theirs in figures_and_reading(figures):
-        compared, by = compared + 1, off(ours, theirs)
-        if "--table" in sys.argv:
-            print(f"{', '.join(which):28} {ours:7.2f}  read {theirs!s:14} {by:+5.0%}{'' if abs(by) <= TOLERANCE else '  misses'}")
-        known = MISSES.get(which)
-        if known is None and abs(by) > TOLERANCE:
-            faults.append(f"{', '.join(which)}: {ours:.2f} where {theirs} was read, {by:+.0%}")
-        elif known is not None and abs(by - known) > SLACK:
-            faults.append(f"{', '.join(which)}: misses by {by:+.0%}, and is said to miss by {known:+.0%}")
-    if compared != 52:
-        faults.append(f"{compared} figures were compared")
-    print(f"{compared - len(MISSES)} figures of {compared} hold, {len(MISSES)} miss as stated" if not faults else "\n".join(faults))
-    sys.exit(bool(faults))
+    reading.judge(figures_and_reading(figures), MISSES, 52)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
+sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests")]
 import model_gpu
+import reading
 
-TOLERANCE, SLACK = 0.10, 0.03
 MORE = 1e9  # "3+"
 # Milliseconds of a token of Llama-2-7B behind 100 positions, and 8, 16, 60 rows by it.
 READING = {
@@ -47,34 +47,16 @@ MISSES = {
 }
 
 
-def off(got, read):
-    low, high = read if isinstance(read, tuple) else (read, read)
-    return got / low - 1 if got < low else max(0, got / high - 1)
-
-
-def deviations():
+def figures_and_reading():
     figures = json.loads((BENCH / "model_gpu_c849204.json").read_text())
     for (name, weight), read in READING.items():
         got = model_gpu.times_of(model_gpu.DEVICES[name], figures, weight)
         for column, ours, theirs in zip(COLUMNS, got, read, strict=True):
-            yield (name, weight, column), ours, theirs, off(ours, theirs)
+            yield (name, weight, column), ours, theirs
 
 
 def main():
-    compared, faults = 0, []
-    for which, ours, theirs, by in deviations():
-        compared += 1
-        if "--table" in sys.argv:
-            print(f"{', '.join(which):28} {ours:7.2f}  read {theirs!s:14} {by:+5.0%}{'' if abs(by) <= TOLERANCE else '  misses'}")
-        known = MISSES.get(which)
-        if known is None and abs(by) > TOLERANCE:
-            faults.append(f"{', '.join(which)}: {ours:.2f} where {theirs} was read, {by:+.0%}")
-        elif known is not None and abs(by - known) > SLACK:
-            faults.append(f"{', '.join(which)}: misses by {by:+.0%}, and is said to miss by {known:+.0%}")
-    if compared != len(READING) * len(COLUMNS) or compared != 44:
-        faults.append(f"{compared} figures were compared")
-    print(f"{compared - len(MISSES)} figures of {compared} hold, {len(MISSES)} miss as stated" if not faults else "\n".join(faults))
-    sys.exit(bool(faults))
+    reading.judge(figures_and_reading(), MISSES, 44)
 
 
 if __name__ == "__main__":
