@@ -25,6 +25,7 @@ constexpr int kBlocks = 1024;  // that keep every device busy
 template <class T>
 __global__ void __launch_bounds__(kChunkThreads, 4) chunk_kernel(AttentionTask task) {
     __shared__ ChunkSpace space;
+    begin_beside();
     ChunkBlock<T>(space, task).run();
 }
 
@@ -67,6 +68,7 @@ __global__ void __launch_bounds__(kMergeThreads)
     merge_kernel(ActivationView out, View<const int32_t> rows, Partials partials, int together,
                  int across) {
     __shared__ MergeSpace space;
+    begin_beside();
     const int r = int(blockIdx.y), unit = int(blockIdx.x) / across, dim = partials.head_dim;
     const int width = together * dim, lane = int(threadIdx.x) % kGroup;
     const int in_unit = int(blockIdx.x) % across * kMergeThreads + int(threadIdx.x);
@@ -144,14 +146,14 @@ void CudaBackend::execute(const Attention& op) {
                                  own_rows};
         const int wide = shape.heads / own_heads, high = tiles_of(count, own_rows);
         const int deep = std::clamp(kBlocks / (wide * high), 1, chunks + kChunksAlone * own_rows);
-        launch(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>,
-               {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads), *queue_,
-                "attention"},
-               task);
-        launch(merge_kernel,
-               {dim3(unsigned(tiles_of(shape.heads, together) * across), unsigned(count)),
-                dim3(kMergeThreads), *queue_, "attention_merge"},
-               out.row_range(first, count), block, partials, together, across);
+        launch_beside(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>,
+                      {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
+                       *queue_, "attention"},
+                      task);
+        launch_beside(merge_kernel,
+                      {dim3(unsigned(tiles_of(shape.heads, together) * across), unsigned(count)),
+                       dim3(kMergeThreads), *queue_, "attention_merge"},
+                      out.row_range(first, count), block, partials, together, across);
     }
 }
 

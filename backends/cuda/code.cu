@@ -22,4 +22,10 @@ void check_code(const std::string& device) {
                 "); it is for " + std::string(built_for()));
 }
 
+bool code_waits() {
+    cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, empty_kernel) == cudaSuccess &&
+           attributes.ptxVersion >= 90;
+}
+
 }  // namespace aerie::cuda

@@ -18,4 +18,8 @@ bool runs_on(std::string_view architectures, int major, int minor);
 // error calls `device`.
 void check_code(const std::string& device);
 
+// Whether the kernels that the current device runs have the instruction by which they wait for
+// those before them; code of the architectures before 9.0 does not, whatever device runs it.
+bool code_waits();
+
 }  // namespace aerie::cuda

@@ -1,6 +1,7 @@
 // Heads of queries and keys over their root mean squares, times a weight.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
+#include "cuda/device/ptx.cuh"
 #include "cuda/launch.h"
 
 namespace aerie::cuda {
@@ -11,6 +12,7 @@ namespace {
 __global__ void head_norm_kernel(View<float> qkv, NormedRows q, NormedRows k, int heads) {
     __shared__ NormedRows::Space space;
     const int r = int(blockIdx.y), head = int(blockIdx.x), size = q.x.cols;
+    begin_beside();
     NormedRows rows = head < heads ? q : k;
     rows.x.data += head * size;
     const float factor = rows.factor(r, space);
@@ -24,11 +26,11 @@ template <>
 void CudaBackend::execute(const HeadNorm& op) {
     const AttentionShape& shape = op.shape;
     const Tensor heads = op.qkv.col_range(0, shape.head_dim);
-    launch(head_norm_kernel,
-           {dim3(unsigned(shape.heads + shape.kv_heads), unsigned(op.qkv.rows)), dim3(kNormThreads),
-            *queue_, "head_norm"},
-           op.qkv, NormedRows(heads, op.q_weight, op.epsilon),
-           NormedRows(heads, op.k_weight, op.epsilon), shape.heads);
+    launch_beside(head_norm_kernel,
+                  {dim3(unsigned(shape.heads + shape.kv_heads), unsigned(op.qkv.rows)),
+                   dim3(kNormThreads), *queue_, "head_norm"},
+                  op.qkv, NormedRows(heads, op.q_weight, op.epsilon),
+                  NormedRows(heads, op.k_weight, op.epsilon), shape.heads);
 }
 
 }  // namespace aerie::cuda

@@ -14,21 +14,44 @@ struct Grid {
     size_t shared_bytes = 0;  // launch_shared's
 };
 
+inline cudaError_t start(const void* function, const Grid& grid, void** arguments, bool beside) {
+    if (grid.shared_bytes > 0) {  // a kernel has 48 KB of it for the asking, no more
+        const cudaError_t result = cudaFuncSetAttribute(
+            function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared_bytes));
+        if (result != cudaSuccess) return result;
+    }
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid.blocks;
+    config.blockDim = grid.threads;
+    config.dynamicSmemBytes = grid.shared_bytes;
+    config.stream = grid.queue.stream();
+    config.attrs = &early;
+    config.numAttrs = beside ? 1 : 0;
+    return cudaLaunchKernelExC(&config, function, arguments);
+}
+
+template <class... Parameters, class... Arguments>
+void launch_as(void (*kernel)(Parameters...), const Grid& grid, bool beside,
+               const Arguments&... arguments) {
+    const auto with = [&](Parameters... parameters) {
+        void* list[] = {&parameters...};
+        return start(reinterpret_cast<const void*>(kernel), grid, list, beside);
+    };
+    grid.queue.launch(grid.op, [&] { return with(Parameters(arguments)...); });
+}
 // A failure is told by the next read, wait or replay.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
-    const auto start = [&](Parameters... parameters) {
-        void* list[] = {&parameters...};
-        const void* function = reinterpret_cast<const void*>(kernel);
-        if (grid.shared_bytes > 0) {  // a kernel has 48 KB of it for the asking, no more
-            const cudaError_t result = cudaFuncSetAttribute(
-                function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared_bytes));
-            if (result != cudaSuccess) return result;
-        }
-        return cudaLaunchKernel(function, grid.blocks, grid.threads, list, grid.shared_bytes,
-                                grid.queue.stream());
-    };
-    grid.queue.launch(grid.op, [&] { return start(Parameters(arguments)...); });
+    launch_as(kernel, grid, false, arguments...);
+}
+// The same of a kernel that waits for those before it (wait_for_producers in ptx.cuh): where the
+// device can, it begins while they run.
+template <class... Parameters, class... Arguments>
+void launch_beside(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
+    launch_as(kernel, grid, grid.queue.starts_beside(), arguments...);
 }
 
 }  // namespace aerie::cuda

@@ -28,6 +28,7 @@ auto kernel_of(int tiles) {
 
 __global__ void __launch_bounds__(32)
     multiply_f32_kernel(MatmulOutput output, View<const float> x, const float* weight) {
+    begin_beside();
     multiply_f32(output, x, weight, int(blockIdx.y) * kF32Tokens,
                  [&](int token) { return min(token, x.rows - 1); });
 }
@@ -43,9 +44,9 @@ uint2* columns_in(std::byte* scratch) {
 template <class Format, class Rows>
 void pack_columns(std::byte* scratch, const Rows& rows, Queue& queue) {
     const unsigned tokens = unsigned(token_tiles(rows.x.rows) * kTokenTile);
-    launch(pack_columns_kernel<Format, Rows>,
-           {dim3(tokens), dim3(kPackThreads), queue, Rows::kName}, columns_in(scratch),
-           scales_in(scratch), rows);
+    launch_beside(pack_columns_kernel<Format, Rows>,
+                  {dim3(tokens), dim3(kPackThreads), queue, Rows::kName}, columns_in(scratch),
+                  scales_in(scratch), rows);
 }
 
 template <class Format>
@@ -54,7 +55,7 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
     const int tiles = token_tiles(output.out.rows), row_blocks = tiles_of(w.place.rows, kBlockRows);
     const Split split = plan.of(row_blocks, w.cols, tiles);
     const auto [kernel, shared_bytes] = kernel_of<Format>(tiles);
-    launch(
+    launch_beside(
         kernel,
         {dim3(unsigned(row_blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
          shared_bytes},
@@ -82,8 +83,8 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
     }
     const dim3 blocks(unsigned(tiles_of(w.place.rows, kF32Rows)),
                       unsigned(tiles_of(x.rows, kF32Tokens)));
-    launch(multiply_f32_kernel, {blocks, dim3(32), *queue_, "matmul_f32"}, output, x,
-           reinterpret_cast<const float*>(w.data));
+    launch_beside(multiply_f32_kernel, {blocks, dim3(32), *queue_, "matmul_f32"}, output, x,
+                  reinterpret_cast<const float*>(w.data));
 }
 
 // Where the matmuls would pack their columns, the norm does.

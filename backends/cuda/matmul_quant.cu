@@ -91,16 +91,18 @@ void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& 
                                      const CudaSegment& w) {
     const auto [kernel, shared_bytes, name] = kernel_of(w.place.dtype, token_tiles(columns.x.rows));
     const QuantTask task = quant_task(columns, w);
-    launch(kernel, {blocks_of(w, task.split), dim3(kBlockThreads), *queue_, name, shared_bytes},
-           task, output);
+    launch_beside(kernel,
+                  {blocks_of(w, task.split), dim3(kBlockThreads), *queue_, name, shared_bytes},
+                  task, output);
 }
 
 void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
     const auto [kernel, shared_bytes, name] =
         gated_kernel_of(w.place.dtype, token_tiles(columns.x.rows));
     const QuantTask task = quant_task(columns, w);
-    launch(kernel, {blocks_of(w, task.split), dim3(kBlockThreads), *queue_, name, shared_bytes},
-           task, out);
+    launch_beside(kernel,
+                  {blocks_of(w, task.split), dim3(kBlockThreads), *queue_, name, shared_bytes},
+                  task, out);
 }
 
 }  // namespace aerie::cuda

@@ -25,6 +25,9 @@ class Queue {
     int device() const { return device_; }
     void make_current() const;  // throws Error
     cudaStream_t stream() const { return stream_; }
+    // Whether a kernel may begin while the one before it runs; not where kernels are timed.
+    bool starts_beside() const { return starts_beside_ && !profile_; }
+    void let_kernels_start_beside() { starts_beside_ = true; }
 
     // start() launches a kernel on the stream. Where it cannot, nothing more is launched until a
     // read, a wait or a replay has thrown an Error that names this op.
@@ -74,7 +77,7 @@ class Queue {
     void write_bytes(std::byte* to, const std::byte* from, size_t size_bytes);
 
     int device_;
-    bool profile_;
+    bool profile_, starts_beside_ = false;
     cudaStream_t stream_ = nullptr;
     std::byte* staging_ = nullptr;  // pinned: copies from it are taken when the stream gets there
     size_t staged_ = 0;             // bytes of it in use since the last wait

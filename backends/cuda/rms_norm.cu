@@ -1,6 +1,7 @@
 // Rows over their root mean square, times a weight.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
+#include "cuda/device/ptx.cuh"
 #include "cuda/device/quantise.cuh"
 #include "cuda/launch.h"
 
@@ -12,6 +13,7 @@ namespace {
 __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
     __shared__ NormedRows::Space space;
     const int r = int(blockIdx.x), thread = int(threadIdx.x), lane = thread % kGroup;
+    begin_beside();
     const float factor = rows.factor(r, space);
     for (int first = thread - lane; first < out.cols; first += kNormThreads) {
         const int i = first + lane;
@@ -24,8 +26,9 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 template <>
 void CudaBackend::execute(const RmsNorm& op) {
     if (pack_for_readers(op)) return;
-    launch(rms_norm_kernel, {dim3(unsigned(op.x.rows)), dim3(kNormThreads), *queue_, "rms_norm"},
-           op.out, NormedRows(op.x, op.weight, op.epsilon));
+    launch_beside(rms_norm_kernel,
+                  {dim3(unsigned(op.x.rows)), dim3(kNormThreads), *queue_, "rms_norm"}, op.out,
+                  NormedRows(op.x, op.weight, op.epsilon));
 }
 
 }  // namespace aerie::cuda

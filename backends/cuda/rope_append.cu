@@ -21,6 +21,7 @@ template <class T>
 __global__ void rope_append_kernel(View<float> qkv, View<const float> rope,
                                    View<const int32_t> rows, AttentionShape shape, CacheView kv) {
     const int r = int(blockIdx.y), head = int(blockIdx.x);
+    begin_beside();
     const Row& place = *reinterpret_cast<const Row*>(rows[r]);
     if (place.slot < 0) return;
     float* x = qkv[r] + head * shape.head_dim;
@@ -57,7 +58,7 @@ void CudaBackend::execute(const RopeAppend& op) {
     const Grid grid{blocks, dim3(shape.head_dim > 64 ? 64 : 32), *queue_, "rope_append"};
     const auto kernel =
         op.kv.k.dtype == DType::F16 ? rope_append_kernel<uint16_t> : rope_append_kernel<float>;
-    launch(kernel, grid, op.qkv, op.rope, op.rows.block, shape, CacheView(op.kv));
+    launch_beside(kernel, grid, op.qkv, op.rope, op.rows.block, shape, CacheView(op.kv));
 }
 
 }  // namespace aerie::cuda

@@ -1,6 +1,7 @@
 // silu(gate) * up, the sum of two rows, and a copy: element by element, a warp a group of 32.
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
+#include "cuda/device/ptx.cuh"
 #include "cuda/device/quantise.cuh"
 #include "cuda/launch.h"
 
@@ -16,6 +17,7 @@ __device__ int first_column() {
 }
 
 __global__ void swiglu_kernel(ActivationView out, View<const float> gate_up) {
+    begin_beside();
     const int r = int(blockIdx.y), first = first_column();
     if (first >= out.cols) return;  // a whole warp
     const int i = first + int(threadIdx.x) % kGroup;
@@ -27,6 +29,7 @@ __global__ void swiglu_kernel(ActivationView out, View<const float> gate_up) {
 }
 
 __global__ void copy_kernel(ActivationView out, View<const float> x) {
+    begin_beside();
     const int r = int(blockIdx.y), first = first_column();
     if (first >= out.cols) return;
     const int i = first + int(threadIdx.x) % kGroup;
@@ -34,6 +37,7 @@ __global__ void copy_kernel(ActivationView out, View<const float> x) {
 }
 
 __global__ void add_kernel(View<float> out, View<const float> a, View<const float> b) {
+    begin_beside();
     const int r = int(blockIdx.y), i = int(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < out.cols) out[r][i] = a[r][i] + b[r][i];
 }
@@ -47,17 +51,17 @@ Grid over_elements(const Tensor& out, Queue& queue, const char* op) {
 
 template <>
 void CudaBackend::execute(const Swiglu& op) {
-    launch(swiglu_kernel, over_elements(op.out, *queue_, "swiglu"), op.out, op.gate_up);
+    launch_beside(swiglu_kernel, over_elements(op.out, *queue_, "swiglu"), op.out, op.gate_up);
 }
 
 template <>
 void CudaBackend::execute(const Copy& op) {
-    launch(copy_kernel, over_elements(op.out, *queue_, "copy"), op.out, op.x);
+    launch_beside(copy_kernel, over_elements(op.out, *queue_, "copy"), op.out, op.x);
 }
 
 template <>
 void CudaBackend::execute(const Add& op) {
-    launch(add_kernel, over_elements(op.out, *queue_, "add"), op.out, op.a, op.b);
+    launch_beside(add_kernel, over_elements(op.out, *queue_, "add"), op.out, op.a, op.b);
 }
 
 }  // namespace aerie::cuda

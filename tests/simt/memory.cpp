@@ -57,6 +57,7 @@ int nested = 0, open_gpu = 0;
 }  // namespace
 
 OnGpu::OnGpu(int gpu) : gpu_(gpu) {
+    if (gpu_ != open_gpu) stores::settle();  // its kernels have no producers on another one
     if (nested++ == 0) guard(gpu_, PROT_READ | PROT_WRITE);
     open_gpu = gpu_;
 }
@@ -103,6 +104,7 @@ cudaError_t cudaFree(void* memory) {
     if (found == buffers().end() || found->second.gpu != current_gpu())
         return failed(cudaErrorInvalidValue);
     run_everything(current_gpu());
+    stores::settle();
     const Pages pages = found->second;
     buffers().erase(found);
     mark(pages.begin, pages.bytes, false);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -26,6 +27,9 @@ struct Run {
     std::vector<std::byte> values;
 };
 
+// Some of those of each page.
+using Bytes = std::map<std::byte*, std::bitset<kPage>>;
+
 struct Count {
     size_t bytes;
     std::array<std::byte, 8> before;
@@ -36,8 +40,10 @@ struct Watch {
     bool beside = false, saw_producers = false, any_waited = false;
     std::map<std::byte*, Page> stored;   // pages of the running block, as others see them
     std::vector<std::vector<Run>> late;  // of each block that has ended
-    std::vector<Run> written;            // by kernels that may not have ended for the next one
-    std::vector<Run> own;                // by this kernel so far, values left out of date
+    Bytes written;                       // by kernels that may not have ended for the next one
+    Bytes own;                           // by this kernel so far
+    std::map<std::byte*, Page>
+        hidden;  // pages of `written` that the block has looked at, as they are
     std::map<void*, Count> counts;
     struct sigaction before = {};
 };
@@ -56,23 +62,43 @@ void open_page(std::byte* page) {
     protect(page, kPage, PROT_READ | PROT_WRITE);
 }
 
-// Those of a block, neighbours at once.
-void close_pages() {
-    for (auto first = watch.stored.begin(); first != watch.stored.end();) {
+// Neighbours at once.
+template <class Pages>
+void protect_pages(const Pages& pages, int protection) {
+    for (auto first = pages.begin(); first != pages.end();) {
         std::byte* end = first->first;
         auto next = first;
-        for (; next != watch.stored.end() && next->first == end; ++next) end += kPage;
-        protect(first->first, size_t(end - first->first), PROT_READ);
+        for (; next != pages.end() && next->first == end; ++next) end += kPage;
+        protect(first->first, size_t(end - first->first), protection);
         first = next;
     }
+}
+
+// Those of a block.
+void close_pages() {
+    protect_pages(watch.stored, PROT_READ);
     watch.stored.clear();
 }
 
-// The first store to a page; any other fault is what it is without us.
+// What the block must not see yet is all ones for it, from its first look on.
+void hide(std::byte* page, const std::bitset<kPage>& bytes) {
+    protect(page, kPage, PROT_READ | PROT_WRITE);
+    std::memcpy(watch.hidden[page].data(), page, kPage);
+    for (size_t i = 0; i < kPage; ++i)
+        if (bytes[i]) page[i] = std::byte(0xff);
+    protect(page, kPage, PROT_READ);
+}
+
+// The first look at a page that is hidden, the first store to one; any other fault is what it is
+// without us.
 void on_fault(int number, siginfo_t* info, void*) {
     std::byte* page = page_of(info->si_addr);
-    if (watch.active && is_open_memory(info->si_addr) && !watch.stored.contains(page))
-        return open_page(page);
+    if (watch.active && is_open_memory(info->si_addr)) {
+        const auto written = watch.written.find(page);
+        if (!watch.saw_producers && written != watch.written.end() && !watch.hidden.contains(page))
+            return hide(page, written->second);
+        if (!watch.stored.contains(page)) return open_page(page);
+    }
     sigaction(number, &watch.before, nullptr);
 }
 
@@ -98,31 +124,30 @@ void put(const Run& run) {
     std::memcpy(run.at, run.values.data(), run.values.size());
 }
 
-void swap(Run& run) {
-    std::byte* begin = page_of(run.at);
-    const size_t bytes = size_t(run.at + run.values.size() - begin);
-    protect(begin, bytes, PROT_READ | PROT_WRITE);
-    std::swap_ranges(run.values.begin(), run.values.end(), run.at);
-    protect(begin, bytes, PROT_READ);
-}
-
 bool is_there(const Run& run) {
     return std::memcmp(run.at, run.values.data(), run.values.size()) == 0;
 }
 
-// What producers stored; the block has stored nothing meanwhile. Runs may overlap, so they come
-// back in the other order.
+// What producers stored; the block has stored nothing meanwhile.
 void hide_written() {
-    std::for_each(watch.written.begin(), watch.written.end(), swap);
+    protect_pages(watch.written, PROT_NONE);
     watch.saw_producers = false;
 }
 void show_written() {
-    std::for_each(watch.written.rbegin(), watch.written.rend(), swap);
+    protect_pages(watch.hidden, PROT_READ | PROT_WRITE);
+    for (const auto& [page, bytes] : watch.hidden) std::memcpy(page, bytes.data(), kPage);
+    watch.hidden.clear();
+    protect_pages(watch.written, PROT_READ);
     watch.saw_producers = true;
 }
 
+// A run lies within a page.
 void add_own(const std::vector<Run>& runs) {
-    watch.own.insert(watch.own.end(), runs.begin(), runs.end());
+    for (const Run& run : runs) {
+        std::byte* page = page_of(run.at);
+        std::bitset<kPage>& bytes = watch.own[page];
+        for (size_t i = 0; i < run.values.size(); ++i) bytes.set(size_t(run.at - page) + i);
+    }
 }
 
 void stop() {
@@ -131,6 +156,7 @@ void stop() {
     protect_all(PROT_READ | PROT_WRITE);
     watch.stored.clear();
     watch.late.clear();
+    watch.hidden.clear();
     watch.counts.clear();
 }
 
@@ -146,7 +172,7 @@ Order order_of_environment() {
 // What the next kernel must not see if it starts beside this one.
 void remember_written() {
     if (!watch.beside) watch.written.clear();
-    for (Run& run : watch.own) watch.written.push_back(std::move(run));
+    for (const auto& [page, bytes] : watch.own) watch.written[page] |= bytes;
     watch.own.clear();
 }
 
@@ -170,7 +196,6 @@ void begin_kernel(Start start) {
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, &watch.before);
     protect_all(PROT_READ);
-    for (Run& run : watch.written) std::fill(run.values.begin(), run.values.end(), std::byte(0xff));
 }
 
 void begin_block() {

@@ -78,6 +78,7 @@ __global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows r
     __shared__ typename Rows::Space space;
     const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = float_tiles(cols);
     const bool here = token < rows.x.rows;
+    begin_beside();
     const float factor = here ? rows.factor(token, space) : 0.0f;
     const auto value_of = [&](int k) { return rows.value(token, k, factor); };
     float scale = 1;
@@ -172,13 +173,13 @@ __device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_o
     const Its its;
     const bool has_rows = first_tile + its.row_tile < task.row_tiles;
     float total[tiles][4] = {}, part[tiles][4] = {};
-    const auto start = [&](Step& to, int step) {
+    const auto copy_weights = [&](Step& to, int step) {
 #pragma unroll
         for (int i = 0; i < kStepTiles; ++i)
             stream_async(to.weight, (warp * kStepTiles + i) * 32 + lane,
                          weight + (step * kStepTiles + i) * 32);
-        columns.copy(to, step);
     };
+    const auto copy_columns = [&](Step& to, int step) { columns.copy(to, step); };
     const auto take = [&](Step& from, int step) {
         if (!has_rows) return;
         if (step % kPartSteps == 0) end_part(total, part);
@@ -201,7 +202,7 @@ __device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_o
         }
     };
     launch_shared<Ring<Step>>().run(share_of(task.split, task.k_tiles / kStepTiles, kPartSteps),
-                                    start, take);
+                                    copy_weights, copy_columns, take);
     end_part(total, part);
     if (!add_up(total, task.split)) return;
 #pragma unroll

@@ -20,6 +20,27 @@ __device__ inline uint16_t to_f16(float value) {
     return bits;
 }
 
+// Programmatic dependent launch: a kernel of launch_beside begins while the one before it on the
+// stream still runs, and may read what no kernel writes until it has waited; nothing that kernels
+// before it wrote, and it stores nothing. All threads of a block wait; where the kernel was not
+// launched so, that takes no time.
+__device__ inline void wait_for_producers() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// Once all blocks have said so, the next kernel may begin.
+__device__ inline void let_dependents_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+// Of a kernel that has nothing to do beforehand.
+__device__ inline void begin_beside() {
+    let_dependents_start();
+    wait_for_producers();
+}
+
 // Copies 8 or 16 bytes to shared memory past the registers, to the elements from `index` on; they
 // are there, for this thread, once it has waited for the group that they were committed in.
 template <class T, int count, class Piece>

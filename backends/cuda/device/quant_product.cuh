@@ -185,10 +185,10 @@ __device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& 
                                             (kLayout.bytes() / 16);
     const QuantColumns<Format, tiles> columns(task, row_of);
     float part[tiles][4] = {};
-    const auto start = [&](Step& to, int step) {
+    const auto copy_weights = [&](Step& to, int step) {
         copy_weight<Format, tiles>(to, weight, step);
-        columns.copy(to, step);
     };
+    const auto copy_columns = [&](Step& to, int step) { columns.copy(to, step); };
     const auto take = [&](Step& from, int step) {
         if (row_tile >= task.row_tiles) return;
         if (step % kPartSteps == 0) end_part(total, part);
@@ -207,7 +207,8 @@ __device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& 
         }
     };
     launch_shared<Ring<Step>>().run(
-        share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps), start, take);
+        share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps), copy_weights,
+        copy_columns, take);
     end_part(total, part);
     return add_up(total, task.split);
 }

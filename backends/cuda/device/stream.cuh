@@ -46,8 +46,9 @@ struct MatmulOutput {
 };
 
 // Steps of weights and activations on their way through the shared memory of a block: `Step`, of
-// kBytes. All threads come to run, which takes the steps [first, after): start(to, step) copies the
-// caller's share of one, many steps ahead, and take(from, step) finds all of it.
+// kBytes. All threads come to run, which takes the steps [first, after): weights(to, step) and
+// columns(to, step) copy the caller's share of one, many steps ahead, and take(from, step) finds
+// all of it. Only the columns are made by the kernels before this one.
 constexpr size_t kRingBytes = size_t(60) << 10;
 template <class Step>
 struct Ring {
@@ -56,10 +57,15 @@ struct Ring {
     static_assert(kSteps >= 2);
     Step steps[kSteps];
 
-    template <class Start, class Take>
-    __device__ void run(const Share& share, const Start& start, const Take& take) {
+    template <class Weights, class Columns, class Take>
+    __device__ void run(const Share& share, const Weights& weights, const Columns& columns,
+                        const Take& take) {
+        let_dependents_start();
+        const int ahead = min(kSteps - 1, share.after - share.first);
+        for (int i = 0; i < ahead; ++i) weights(steps[i], share.first + i);
+        wait_for_producers();
         for (int i = 0; i < kSteps - 1; ++i) {
-            if (share.first + i < share.after) start(steps[i], share.first + i);
+            if (i < ahead) columns(steps[i], share.first + i);
             commit_copies();  // also where there is nothing: the count of groups must be right
         }
         int slot = 0, free = kSteps - 1;
@@ -67,7 +73,10 @@ struct Ring {
             wait_for_copies<kSteps - 2>();
             __syncthreads();  // everybody's copies are there, and nobody reads the step before
             const int next = step + kSteps - 1;
-            if (next < share.after) start(steps[free], next);
+            if (next < share.after) {
+                weights(steps[free], next);
+                columns(steps[free], next);
+            }
             commit_copies();
             take(steps[slot], step);
             free = slot;

@@ -221,7 +221,9 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
     int major, minor, multiProcessorCount, integrated;
 };
-struct cudaFuncAttributes {};
+struct cudaFuncAttributes {
+    int ptxVersion;
+};
 namespace simt {
 struct Stream;
 struct Graph;
@@ -275,6 +277,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 template <class... Parameters>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, void (*kernel)(Parameters...)) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
+    attributes->ptxVersion = 90;
     return simt::attributes_of(reinterpret_cast<const void*>(kernel));
 }

@@ -20,15 +20,25 @@ struct Grid {
 };
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
+void launch_as(void (*kernel)(Parameters...), const Grid& grid, simt::Start start,
+               const Arguments&... arguments) {
     grid.queue.launch(grid.op, [&] {
         const auto run = [=, g = grid] {
             simt::run(
-                g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site);
+                g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site, start);
         };
         return simt::launch(reinterpret_cast<const void*>(kernel), grid.blocks, grid.threads,
                             grid.queue.stream(), run);
     });
+}
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
+    launch_as(kernel, grid, simt::Start::when_done, arguments...);
+}
+template <class... Parameters, class... Arguments>
+void launch_beside(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
+    const bool beside = grid.queue.starts_beside();
+    launch_as(kernel, grid, beside ? simt::Start::beside : simt::Start::when_done, arguments...);
 }
 
 }  // namespace aerie::cuda

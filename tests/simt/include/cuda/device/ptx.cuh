@@ -17,6 +17,14 @@ inline uint16_t to_f16(float value) {
     return f32_to_f16(value);
 }
 
+inline void wait_for_producers(simt::Site site = simt::Site::current()) {
+    simt::wait_for_producers(site);
+}
+inline void let_dependents_start() {}
+inline void begin_beside(simt::Site site = simt::Site::current()) {
+    simt::wait_for_producers(site);
+}
+
 template <class T, int count, class Piece>
 void copy_async(SharedArray<T, count>& to, int index, const Piece* from) {
     constexpr int kElements = sizeof(Piece) / sizeof(T);
