@@ -12,9 +12,10 @@
 
 #include "cuda/backend.h"
 #include "cuda/device/chunk.cuh"
-#include "cuda/device/packed.cuh"
-#include "cuda/device/quantise.cuh"
+#include "cuda/device/columns.cuh"
+#include "cuda/device/merge.cuh"
 #include "cuda/launch.h"
+#include "cuda/split.h"
 
 namespace aerie::cuda {
 
@@ -22,44 +23,54 @@ namespace {
 
 constexpr int kBlocks = 1024;  // that keep every device busy
 
+constexpr int kPairedHeads = 2;  // whose columns make whole groups together
+
+// Where one row is all, the last block of its heads merges their chunks, and the last of all packs
+// the row for its reader.
+struct AttentionTail {
+    unsigned* arrived = nullptr;  // a ticket for each block along x; none: another kernel merges
+    ActivationView out;
+    PackTail pack = {};
+};
+
+template <int heads>
+__device__ void merge_heads(MergeSpace& space, const AttentionTask& task,
+                            const ActivationView& out) {
+    const int first = int(blockIdx.x) * heads, dim = task.shape.head_dim;
+    const Row& row = *reinterpret_cast<const Row*>(task.rows[0]);
+    const int chunks = row.slot < 0 ? 0 : task.partials.chunks_of(row);
+    for (int element = int(threadIdx.x); element < tiles_of(dim, kMergeThreads) * kMergeThreads;
+         element += kMergeThreads) {
+        float mixed[heads];
+        Merge(space, task.partials, 0, first, heads)
+            .run<heads>(mixed, chunks, 0, min(element, dim - 1));
+        if (element >= dim) continue;  // a whole warp
+#pragma unroll
+        for (int h = 0; h < heads; ++h)
+            put_activations(out, 0, (first + h) * dim + element - element % kGroup, mixed[h]);
+    }
+}
+
 template <class T>
-__global__ void __launch_bounds__(kChunkThreads, 4) chunk_kernel(AttentionTask task) {
+__global__ void __launch_bounds__(kChunkThreads, 4)
+    chunk_kernel(AttentionTask task, AttentionTail tail) {
     __shared__ ChunkSpace space;
     begin_beside();
     ChunkBlock<T>(space, task).run();
-}
-
-// How a chunk comes into the sum: out = out * keep + chunk * weight.
-struct ChunkWeight {
-    float keep, weight, sum;
-};
-
-constexpr int kMergeThreads = 128;
-constexpr int kMostTogether = 2;  // heads whose columns make whole groups
-constexpr int kAhead = 8;         // chunks that are read before the first of them is added
-
-struct MergeSpace {
-    SharedArray<float, kMergeThreads> largest;
-    SharedArray<ChunkWeight, kMostTogether * kMergeThreads> weights;
-    SharedArray<float, kMostTogether> before;  // the largest of all chunks so far
-};
-
-// A thread a chunk: what is kept of those before it, and how much of it comes.
-__device__ void weigh_chunks(MergeSpace& space, const Partials& partials, int r, int head,
-                             int first, int count, int place) {
-    const int i = int(threadIdx.x);
-    const size_t at = partials.place(r, head, first + i);
-    const float mine = i < count ? partials.max[at] : -infinity();
-    float before = first > 0 ? float(space.before[place]) : -infinity();
-    space.largest[i] = mine;
-    __syncthreads();
-    for (int n = 0; n < i && n < count; ++n) before = larger(space.largest[n], before);
-    const float now = larger(mine, before);
-    if (i < count)
-        space.weights[place * kMergeThreads + i] = {exp_of(before - now), exp_of(mine - now),
-                                                    partials.sum[at]};
-    if (i == count - 1) space.before[place] = now;
-    __syncthreads();
+    if (!tail.arrived || !is_last_block(tail.arrived + blockIdx.x, gridDim.z)) return;
+    __shared__ MergeSpace merge;
+    switch (task.own_heads) {
+        case 1:
+            merge_heads<1>(merge, task, tail.out);
+            break;
+        case 2:
+            merge_heads<2>(merge, task, tail.out);
+            break;
+        case 4:
+            merge_heads<4>(merge, task, tail.out);
+            break;
+    }
+    pack_behind<kChunkThreads, F16, BF16>(tail.pack, gridDim.x);
 }
 
 // A thread a column of some heads, over all their chunks. `together` heads are a unit, and `across`
@@ -74,33 +85,13 @@ __global__ void __launch_bounds__(kMergeThreads)
     const int in_unit = int(blockIdx.x) % across * kMergeThreads + int(threadIdx.x);
     const int column = unit * width + in_unit;
     const bool here = in_unit < width && column < out.cols;
-    const int place = min(in_unit, width - 1) / dim, head = unit * together + place;
+    const int last = min(width, out.cols - unit * width) - 1, at = min(in_unit, last);
     const Row& row = *reinterpret_cast<const Row*>(rows[r]);
-    const int chunks = row.slot < 0 ? 0 : partials.chunks_of(row);
-    const float* mix = partials.mix + partials.place(r, head, 0) * size_t(dim) + in_unit % dim;
-    float mixed = 0, sum = 0;
-    for (int first = 0; first < chunks; first += kMergeThreads) {
-        const int count = min(chunks - first, kMergeThreads);
-        for (int n = 0; n < together && unit * together + n < partials.heads; ++n)
-            weigh_chunks(space, partials, r, unit * together + n, first, count, n);
-        for (int chunk = 0; here && chunk < count; chunk += kAhead) {
-            float ahead[kAhead];
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i)
-                ahead[i] = mix[size_t(first + min(chunk + i, count - 1)) * size_t(dim)];
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                if (chunk + i >= count) break;
-                const ChunkWeight its = space.weights[place * kMergeThreads + chunk + i];
-                sum = sum * its.keep + its.sum * its.weight;
-                mixed = mixed * its.keep + ahead[i] * its.weight;
-            }
-        }
-        __syncthreads();
-    }
-    mixed = chunks > 0 ? mixed * reciprocal(sum) : 0.0f;
+    float mixed[1];
+    Merge(space, partials, r, unit * together, together)
+        .run<1>(mixed, row.slot < 0 ? 0 : partials.chunks_of(row), at / dim, at % dim);
     if (in_unit - lane < width)  // a whole warp
-        put_activations(out, r, column - lane, here ? mixed : 0.0f);
+        put_activations(out, r, column - lane, here ? mixed[0] : 0.0f);
 }
 
 // Query heads of a kv head that a block takes: as many as divide them.
@@ -129,8 +120,16 @@ void CudaBackend::execute(const Attention& op) {
     const int pairs =
         most_pairs(f16 ? kSlabElements<uint16_t> : kSlabElements<float>, shape.head_dim);
     const int own_heads = heads_together(shape.heads / shape.kv_heads, pairs);
-    const int together = shape.head_dim % kGroup == 0 ? 1 : kMostTogether;
+    const int together = shape.head_dim % kGroup == 0 ? 1 : kPairedHeads;
     const int across = tiles_of(together * shape.head_dim, kMergeThreads);
+    AttentionTail tail{.out = out};
+    const bool merges = qkv.rows == 1 && together == 1 &&
+                        std::has_single_bit(unsigned(own_heads)) && own_heads <= kMostTogether &&
+                        shape.heads / own_heads < kMostTickets;
+    if (merges) {
+        tail.arrived = tickets_ + 1;
+        tail.pack = pack_tail(View<const float>(out), op.readers);
+    }
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
         const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), pairs / own_heads);
@@ -149,7 +148,8 @@ void CudaBackend::execute(const Attention& op) {
         launch_beside(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>,
                       {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                        *queue_, "attention"},
-                      task);
+                      task, tail);
+        if (merges) return;
         launch_beside(merge_kernel,
                       {dim3(unsigned(tiles_of(shape.heads, together) * across), unsigned(count)),
                        dim3(kMergeThreads), *queue_, "attention_merge"},

@@ -192,6 +192,7 @@ void CudaBackend::do_reserve(const Limits& limits) {
     place_scales_ = reinterpret_cast<float*>(memory + layout.place_scales);
     place_columns_ = memory + layout.place_columns;
     split_.split.arrived = reinterpret_cast<unsigned*>(memory + layout.arrived);
+    tickets_ = reinterpret_cast<unsigned*>(memory + layout.tickets);
     split_.split.sums = reinterpret_cast<float4*>(memory + layout.shares);
     split_.shares = layout.share_count;
     limits_ = limits;

@@ -22,7 +22,10 @@ struct CudaSegment;
 struct ExpertStack;
 struct MatmulOutput;
 struct NormedRows;
+struct PackTail;
 struct QuantTask;
+template <class T>
+struct View;
 
 // What a matmul reads: at most kPassRows rows, and what was made of them so far.
 struct MatmulColumns {
@@ -52,19 +55,25 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
 
     template <class Op>
-    static constexpr bool fuses = std::is_same_v<Op, MatmulSwiglu>;
+    static constexpr bool fuses =
+        std::is_same_v<Op, MatmulSwiglu> || std::is_same_v<Op, MatmulRope>;
     template <class Op>
     void execute(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
 
   private:
     void do_reserve(const Limits& limits) override;
-    // Packs the rows as their readers' matmuls want them, if these all want the same.
+    // How all readers' matmuls want these rows; none where they differ, or take them as they are.
+    Packing packing_for(const Readers& readers, int rows) const;
+    // Packs the rows so.
     bool pack_for_readers(const RmsNorm& norm);
+    // What packs them behind the kernel that makes them, if it is one row.
+    PackTail pack_tail(const View<const float>& out, const Readers& readers);
     // Whether that was done for this matmul; if not, nothing that lies in scratch is of use.
     bool packed_already(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
     MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
-    void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w);
+    void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
+                  const Readers& readers = {});
     QuantTask quant_task(MatmulColumns& columns, const CudaSegment& w);
     void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                             const CudaSegment& w);
@@ -83,8 +92,9 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;
-    SplitPlan split_;            // sums of matmuls
-    float* partials_ = nullptr;  // chunks of attention
+    SplitPlan split_;              // sums of matmuls
+    unsigned* tickets_ = nullptr;  // kMostTickets of them, 0 between launches
+    float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k
     float* logits_ = nullptr;        // edited, [kPassRows, vocab]

@@ -115,10 +115,9 @@ namespace {
 
 template <class Format>
 void pack(uint2* columns, float* scales, const Tensor& x, Queue& queue) {
-    const PlainRows rows{x};
-    const unsigned tokens = unsigned(tiles_of(x.rows, kTokenTile) * kTokenTile);
-    launch(pack_columns_kernel<Format, PlainRows>,
-           {dim3(tokens), dim3(kPackThreads), queue, PlainRows::kName}, columns, scales, rows);
+    launch(pack_columns_kernel<Format>,
+           {dim3(unsigned(x.rows)), dim3(kPackThreads), queue, "pack_columns"},
+           PackedColumns{columns, scales}, x);
 }
 
 void launch_f32(const ExpertStack& stack, const Tensor& x) {

@@ -34,39 +34,44 @@ __global__ void __launch_bounds__(32)
 }
 
 // The columns in scratch: their rows' scales, then the parts.
-float* scales_in(std::byte* scratch) {
-    return reinterpret_cast<float*>(scratch);
-}
-uint2* columns_in(std::byte* scratch) {
-    return reinterpret_cast<uint2*>(scratch + kRowScaleBytes);
+PackedColumns columns_in(std::byte* scratch) {
+    return {reinterpret_cast<uint2*>(scratch + kRowScaleBytes), reinterpret_cast<float*>(scratch)};
 }
 
-template <class Format, class Rows>
-void pack_columns(std::byte* scratch, const Rows& rows, Queue& queue) {
-    const unsigned tokens = unsigned(token_tiles(rows.x.rows) * kTokenTile);
-    launch_beside(pack_columns_kernel<Format, Rows>,
-                  {dim3(tokens), dim3(kPackThreads), queue, Rows::kName}, columns_in(scratch),
-                  scales_in(scratch), rows);
+template <class Format>
+void pack_columns(std::byte* scratch, const Tensor& x, Queue& queue) {
+    launch_beside(pack_columns_kernel<Format>,
+                  {dim3(unsigned(x.rows)), dim3(kPackThreads), queue, "pack_columns"},
+                  columns_in(scratch), x);
+}
+template <class Format>
+void norm_columns(std::byte* scratch, const NormedRows& rows, Queue& queue) {
+    with_kept(rows.x.cols, [&](auto each) {
+        launch_beside(norm_columns_kernel<Format, each.value>,
+                      {dim3(unsigned(rows.x.rows)), dim3(kPackThreads), queue, "rms_norm_columns"},
+                      columns_in(scratch), rows);
+    });
 }
 
 template <class Format>
 void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaSegment& w,
-                      const SplitPlan& plan, Queue& queue) {
+                      const SplitPlan& plan, const PackTail& tail, Queue& queue) {
     const int tiles = token_tiles(output.out.rows), row_blocks = tiles_of(w.place.rows, kBlockRows);
     const Split split = plan.of(row_blocks, w.cols, tiles);
     const auto [kernel, shared_bytes] = kernel_of<Format>(tiles);
+    const auto [columns, inverse_scales] = columns_in(scratch);
     launch_beside(
         kernel,
         {dim3(unsigned(row_blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
          shared_bytes},
-        FloatTask{reinterpret_cast<const uint4*>(w.data), columns_in(scratch), scales_in(scratch),
-                  float_tiles(w.cols), tiles_of(w.place.rows, kTileRows), output, split});
+        FloatTask{reinterpret_cast<const uint4*>(w.data), columns, inverse_scales,
+                  float_tiles(w.cols), tiles_of(w.place.rows, kTileRows), output, split, tail});
 }
 
 }  // namespace
 
-void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
-                           const CudaSegment& w) {
+void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
+                           const Readers& readers) {
     if (w.cols > limits_.widest)
         return queue_->refuse("matmul", "wider activations than were reserved");
     if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
@@ -75,11 +80,12 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
     if (wanted != Packing::none) {
         const bool f16 = wanted == Packing::f16;
         if (columns.packed != wanted)
-            f16 ? pack_columns<F16>(packed_, PlainRows{x}, *queue_)
-                : pack_columns<BF16>(packed_, PlainRows{x}, *queue_);
+            f16 ? pack_columns<F16>(packed_, x, *queue_) : pack_columns<BF16>(packed_, x, *queue_);
         columns.packed = wanted;
-        return f16 ? multiply_columns<F16>(output, packed_, w, split_, *queue_)
-                   : multiply_columns<BF16>(output, packed_, w, split_, *queue_);
+        PackTail tail;
+        if (packing_for(readers, output.out.rows) == wanted) tail = pack_tail(output.out, readers);
+        return f16 ? multiply_columns<F16>(output, packed_, w, split_, tail, *queue_)
+                   : multiply_columns<BF16>(output, packed_, w, split_, tail, *queue_);
     }
     const dim3 blocks(unsigned(tiles_of(w.place.rows, kF32Rows)),
                       unsigned(tiles_of(x.rows, kF32Tokens)));
@@ -87,26 +93,38 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns,
                   reinterpret_cast<const float*>(w.data));
 }
 
+Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
+    if (readers.empty() || rows > kPassRows) return Packing::none;
+    const Packing packing = common_packing(*readers.front());
+    for (const Weight* reader : readers)
+        if (common_packing(*reader) != packing) return Packing::none;
+    return packing;
+}
+
 // Where the matmuls would pack their columns, the norm does.
 bool CudaBackend::pack_for_readers(const RmsNorm& norm) {
     packed_for_.clear();
-    if (norm.readers.empty() || norm.x.rows > kPassRows) return false;
-    const Packing packing = common_packing(*norm.readers.front());
-    for (const Weight* reader : norm.readers)
-        if (common_packing(*reader) != packing) return false;
     const NormedRows rows(norm.x, norm.weight, norm.epsilon);
-    switch (packing) {
+    switch (packing_for(norm.readers, norm.x.rows)) {
         case Packing::none:
             return false;
         case Packing::f16:
-            pack_columns<F16>(packed_, rows, *queue_);
+            norm_columns<F16>(packed_, rows, *queue_);
             break;
         case Packing::bf16:
-            pack_columns<BF16>(packed_, rows, *queue_);
+            norm_columns<BF16>(packed_, rows, *queue_);
             break;
     }
     packed_for_ = norm.readers;
     return true;
+}
+
+PackTail CudaBackend::pack_tail(const View<const float>& out, const Readers& readers) {
+    packed_for_.clear();
+    const Packing packing = packing_for(readers, out.rows);
+    if (out.rows > 1 || packing == Packing::none) return {};
+    packed_for_ = readers;
+    return {packing, columns_in(packed_), out, tickets_};
 }
 
 }  // namespace aerie::cuda

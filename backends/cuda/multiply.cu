@@ -50,6 +50,33 @@ void CudaBackend::execute(const Matmul& op) {
     }
 }
 
+// Queries, keys and values are rotated and kept where they come to be, if no head lies in two
+// blocks.
+template <>
+void CudaBackend::execute(const MatmulRope& op) {
+    const std::span<const CudaSegment> parts = static_cast<const CudaWeight&>(op.weight).parts();
+    const bool are_streamed = std::none_of(parts.begin(), parts.end(), [](const auto& part) {
+        return part.place.dtype == DType::F32;
+    });
+    if (!are_streamed || kBlockRows % op.shape.head_dim != 0) return op.run_parts(*this, {});
+    for (int first = 0; first < op.x.rows; first += kPassRows) {
+        MatmulColumns columns = columns_of(op.x, first, op.weight);
+        const Tensor to = op.qkv.row_range(first, columns.x.rows);
+        const Rotation rotation(op, to, op.rows.range(first, columns.x.rows).block);
+        for (const CudaSegment& part : parts) {
+            const WeightSegment& place = part.place;
+            multiply({.out = to.col_range(place.first_row, place.rows),
+                      .order = part.order,
+                      .bias = op.bias ? row<const float>(op.bias, 0) + place.first_row : nullptr,
+                      .accumulate = false,
+                      .gated = false,
+                      .rotation = rotation,
+                      .first_head = place.first_row / op.shape.head_dim},
+                     columns, part);
+        }
+    }
+}
+
 // The products are gated where they come to be, unless a bias is added to them first. A quantised
 // group of `out` is of 32 of them: those of four warps.
 template <>
@@ -68,7 +95,7 @@ void CudaBackend::execute(const MatmulSwiglu& op) {
                       .bias = nullptr,
                       .accumulate = false,
                       .gated = true},
-                     columns, both);
+                     columns, both, op.readers);
     }
 }
 

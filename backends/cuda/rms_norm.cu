@@ -1,7 +1,7 @@
 // Rows over their root mean square, times a weight.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
-#include "cuda/device/ptx.cuh"
+#include "cuda/device/packed.cuh"
 #include "cuda/device/quantise.cuh"
 #include "cuda/launch.h"
 
@@ -10,15 +10,14 @@ namespace aerie::cuda {
 namespace {
 
 // A block a row.
+template <int each>
 __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
     __shared__ NormedRows::Space space;
-    const int r = int(blockIdx.x), thread = int(threadIdx.x), lane = thread % kGroup;
-    begin_beside();
-    const float factor = rows.factor(r, space);
-    for (int first = thread - lane; first < out.cols; first += kNormThreads) {
-        const int i = first + lane;
-        put_activations(out, r, first, i < out.cols ? rows.value(r, i, factor) : 0.0f);
-    }
+    const int r = int(blockIdx.x), lane = int(threadIdx.x) % kGroup;
+    rows.with_row<each>(r, space, [&](const auto& row) {
+        row.for_each(tiles_of(out.cols, kGroup) * kGroup,
+                     [&](int k, float value) { put_activations(out, r, k - lane, value); });
+    });
 }
 
 }  // namespace
@@ -26,9 +25,11 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 template <>
 void CudaBackend::execute(const RmsNorm& op) {
     if (pack_for_readers(op)) return;
-    launch_beside(rms_norm_kernel,
-                  {dim3(unsigned(op.x.rows)), dim3(kNormThreads), *queue_, "rms_norm"}, op.out,
-                  NormedRows(op.x, op.weight, op.epsilon));
+    with_kept(op.x.cols, [&](auto each) {
+        launch_beside(rms_norm_kernel<each.value>,
+                      {dim3(unsigned(op.x.rows)), dim3(kNormThreads), *queue_, "rms_norm"}, op.out,
+                      NormedRows(op.x, op.weight, op.epsilon));
+    });
 }
 
 }  // namespace aerie::cuda

@@ -22,7 +22,7 @@ constexpr int slices_of(int vocab) {
 }
 
 struct ScratchLayout {
-    size_t quantised, partials, rankings, logits, place_scales, place_columns, arrived,
+    size_t quantised, partials, rankings, logits, place_scales, place_columns, arrived, tickets,
         shares;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
     int share_count;  // of blocks that share rows of a matmul, and 8 tokens
@@ -62,7 +62,8 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
     const int tokens = std::min(limits.rows, kPassRows);
     layout.share_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
-    layout.shares = layout.arrived + aligned(kMostShares * sizeof(unsigned));
+    layout.tickets = layout.arrived + aligned(kMostShares * sizeof(unsigned));
+    layout.shares = layout.tickets + aligned(kMostTickets * sizeof(unsigned));
     layout.bytes = layout.shares + size_t(layout.share_count) * kShareBytes;
     return layout;
 }

@@ -13,7 +13,8 @@ constexpr int kBlockTiles = 8;
 constexpr int kBlockThreads = kBlockTiles * 32;
 constexpr int kBlockRows = kBlockTiles * kTileRows;
 
-constexpr int kMostShares = 2048;  // blocks of a matmul that share rows
+constexpr int kMostTickets = 1024;  // of blocks that wait for each other elsewhere
+constexpr int kMostShares = 2048;   // blocks of a matmul that share rows
 constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // and 8 tokens
 
 // Where there are several parts, the blocks along y are those that share rows.

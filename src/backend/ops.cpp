@@ -78,6 +78,12 @@ namespace {
            (!c.id_map || is_index(c.id_map, c.logits.cols));
 }
 
+void check_readers([[maybe_unused]] const Backend& be, [[maybe_unused]] const Tensor& out,
+                   const Readers& readers) {
+    for ([[maybe_unused]] const Weight* reader : readers)
+        assert(out.dtype == be.activation_type(*reader) && reader->cols == out.cols);
+}
+
 }  // namespace
 
 void Backend::reserve(const Limits& limits) {
@@ -121,10 +127,9 @@ void Embed::check(const Backend&) const {
     assert(is_f32(out) && out.cols == table.cols && is_rows(rows, out.rows));
 }
 
-void RmsNorm::check([[maybe_unused]] const Backend& be) const {
+void RmsNorm::check(const Backend& be) const {
     assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
-    for ([[maybe_unused]] const Weight* reader : readers)
-        assert(out.dtype == be.activation_type(*reader) && reader->cols == x.cols);
+    check_readers(be, out, readers);
 }
 
 void Matmul::check([[maybe_unused]] const Backend& be) const {
@@ -151,17 +156,19 @@ void MatmulRope::check([[maybe_unused]] const Backend& be) const {
     RopeAppend{qkv, rope, rows, shape, kv}.check(be);
 }
 
-void Attention::check(const Backend&) const {
+void Attention::check(const Backend& be) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
     assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim) && window >= 0);
+    check_readers(be, out, readers);
 }
 
 void Swiglu::check(const Backend&) const {
     assert(is_f32(gate_up) && is_activation(out, gate_up.rows, gate_up.cols / 2));
 }
 
-void MatmulSwiglu::check([[maybe_unused]] const Backend& be) const {
+void MatmulSwiglu::check(const Backend& be) const {
+    check_readers(be, out, readers);
     assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
     assert(is(gate_up, DType::F32, x.rows, weight.rows));
     assert(is_activation(out, x.rows, weight.rows / 2));

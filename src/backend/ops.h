@@ -127,7 +127,8 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
-    int window = 0;  // positions that a row sees, itself included; 0: all
+    int window = 0;        // positions that a row sees, itself included; 0: all
+    Readers readers = {};  // as of RmsNorm
     void check(const Backend& be) const;
 };
 
@@ -146,7 +147,8 @@ struct MatmulSwiglu {
     Tensor gate_up;  // F32 [M, 2 I]: scratch; what it holds then is not defined
     Tensor x;
     const Weight& weight;
-    Tensor bias = {};  // F32 [1, 2 I]; may be absent
+    Tensor bias = {};      // F32 [1, 2 I]; may be absent
+    Readers readers = {};  // as of RmsNorm
     void check(const Backend& be) const;
     void run_parts(Backend& be, Label label) const;
 };

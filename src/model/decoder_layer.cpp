@@ -52,8 +52,13 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
         run("rotation",
             MatmulRope{qkv, input, *qkv_, bias_, pass.rope, pass.rows, config.attention, pass.kv});
     }
-    run("attention",
-        Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer)});
+    run("attention", Attention{mixed,
+                               qkv,
+                               pass.rows,
+                               config.attention,
+                               pass.kv,
+                               config.window(pass.layer),
+                               {out_.get()}});
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
 }
 
@@ -73,7 +78,8 @@ void DenseFfn::run(Backend& be, const Activations& scratch, Tensor x, Tensor inp
                    int layer) const {
     const Tensor gate_up = scratch.gate_up.row_range(0, x.rows);
     const Tensor gated = activation_in(be, scratch.gated, *down_, x.rows);
-    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_, gate_up_bias_}, {"swiglu", layer});
+    be.run(MatmulSwiglu{gated, gate_up, input, *gate_up_, gate_up_bias_, {down_.get()}},
+           {"swiglu", layer});
     be.run(Matmul{x, gated, *down_, Accumulate::yes, down_bias_}, {"down", layer});
 }
 

@@ -97,6 +97,41 @@ TEST_P(AttentionTest, TreesEqualChains) {
     }
 }
 
+// Of one row it may leave the mix in another form, for the matmul behind it: the bits are the same.
+TEST_P(AttentionTest, LeavesARowToItsReader) {
+    constexpr int kOutputs = 40;
+    for (const AttentionShape& shape :
+         {AttentionShape{4, 4, 64}, {4, 2, 128}, {8, 2, 32}, {8, 1, 64}, {2, 2, 48}, {2, 1, 256}}) {
+        use(shape);
+        const int columns = shape.heads * shape.head_dim;
+        const Matrix text = random_qkv(330, 6);
+        const Cache cache = make_cache(shape, DType::F16, plain_pages());
+        prefill(text, 64, cache);
+        for (DType type : {DType::F16, DType::BF16, DType::Q8_0})
+            for (int position : {0, 63, 329}) {
+                SCOPED_TRACE(std::string(name(type)) + ", heads of " +
+                             std::to_string(shape.head_dim) + ", at " + std::to_string(position));
+                if (type == DType::Q8_0 && columns % kGroup != 0) continue;
+                const auto weight =
+                    upload_weight(reference::random_matrix(kOutputs, columns, 7), type);
+                const Array x = upload(rows_of(text, position, 1));
+                const Rows block = upload(chain(position, 1));
+                backend_->run(RopeAppend{x, rope_, block, shape_, cache.layer});
+                const auto result = [&](const Readers& readers) {
+                    const Array mixed = type == DType::Q8_0 ? poisoned_activations(1, columns)
+                                                            : poisoned(1, columns);
+                    const Array out = poisoned(1, kOutputs);
+                    for (int i = 0; i < 2; ++i) {
+                        backend_->run(Attention{mixed, x, block, shape_, cache.layer, 0, readers});
+                        backend_->run(Matmul{out, mixed, *weight});
+                    }
+                    return download(out);
+                };
+                ASSERT_TRUE(same_bits(result({}), result({weight.get()})));
+            }
+    }
+}
+
 TEST_P(AttentionTest, CompactingKeepsBits) {
     use({4, 2, 64});
     const Matrix text = random_qkv(kCommitted, 5), nodes = random_qkv(kNodes, 6);

@@ -207,6 +207,41 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
         }
 }
 
+// So may the gated products of one row, for the matmul behind them.
+TEST_P(MatmulTest, TakesWhatAGateLeaves) {
+    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0})
+        for (const Shape& shape : {Shape{64, 96}, {416, 1312}, {96, 4352}}) {
+            const Matrix values = random_matrix(2 * shape.outputs, shape.inner, 13);
+            const WeightBlock blocks[] = {
+                {DType::F32, type, values[0], shape.outputs, shape.inner},
+                {DType::F32, type, values[shape.outputs], shape.outputs, shape.inner}};
+            const auto both = backend_->upload_weight(blocks, WeightUse::gated);
+            for (DType below : {type, DType::F16}) {
+                const auto down = upload_weight(random_matrix(40, shape.outputs, 17), below);
+                const DType activations = backend_->activation_type(*down);
+                for (int rows : {1, 2, 9}) {
+                    SCOPED_TRACE(std::string(name(type)) + " by " + name(below) + " " +
+                                 std::to_string(shape.outputs) + ", " + std::to_string(rows));
+                    const Array x = upload(random_matrix(rows, shape.inner, 15),
+                                           backend_->activation_type(*both));
+                    const auto result = [&](const Readers& readers) {
+                        const Array gated = activations == DType::I8G32
+                                                ? poisoned_activations(rows, shape.outputs)
+                                                : poisoned(rows, shape.outputs);
+                        const Array scratch = poisoned(rows, 2 * shape.outputs);
+                        const Array out = poisoned(rows, 40);
+                        for (int i = 0; i < 2; ++i) {
+                            backend_->run(MatmulSwiglu{gated, scratch, x, *both, {}, readers});
+                            backend_->run(Matmul{out, gated, *down});
+                        }
+                        return download(out);
+                    };
+                    ASSERT_TRUE(same_bits(result({}), result({down.get()})));
+                }
+            }
+        }
+}
+
 // One norm for several matmuls, in whatever order they come, of one type or of two.
 TEST_P(MatmulTest, SeveralReadersOfANorm) {
     constexpr int kInner = 256;

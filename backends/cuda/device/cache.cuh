@@ -10,6 +10,7 @@ struct CacheView {
     size_t k_stride, v_stride;  // elements
     View<const int32_t> pages;
 
+    CacheView() = default;
     explicit CacheView(const KvLayer& kv)
         : k_data(aerie::cuda::row<std::byte>(kv.k, 0)),
           v_data(aerie::cuda::row<std::byte>(kv.v, 0)),

@@ -1,101 +1,14 @@
 // What matmuls of float weights have in common, whether their rows follow each other or go to
-// experts: how activations are packed, and the products of a block.
+// experts: the products of a block.
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
-#include "cuda/device/norm.cuh"
+#include "cuda/device/columns.cuh"
 #include "cuda/device/stream.cuh"
 
 namespace aerie::cuda {
 
-constexpr int kPackThreads = kNormThreads;
 constexpr int kF32Tokens = 8;
-
-struct F16 {
-    static constexpr const char* kName = "matmul_f16";
-    static constexpr int kParts = 2;
-
-    // The row's largest element is 2^13 or more: what the second part drops is 2^-38 of it.
-    __device__ static uint16_t part(float& value) {
-        const uint16_t bits = to_f16(value);
-        value = value - from_f16(bits);
-        return bits;
-    }
-    __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_f16(c, a, b); }
-};
-struct BF16 {
-    static constexpr const char* kName = "matmul_bf16";
-    static constexpr int kParts = 3;
-
-    __device__ static uint16_t part(float& value) {
-        const uint32_t bits = __float_as_uint(value) & 0xffff0000u;
-        value = value - __uint_as_float(bits);
-        return uint16_t(bits >> 16);
-    }
-    __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_bf16(c, a, b); }
-};
-
-// The columns of a tile's 16 elements in scratch: for each part 8 bytes a lane.
-template <class Format>
-__device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part) {
-    return ((size_t(token_tile) * size_t(k_tiles) + size_t(k_tile)) * Format::kParts +
-            size_t(part)) *
-           32;
-}
-
-// The power of two that brings the row's largest element to 2^13 .. 2^14; 1 where that is no
-// number.
-template <class Value>
-__device__ float row_scale(const Value& value, int cols,
-                           SharedArray<float, kPackThreads / 32>& space) {
-    const int thread = int(threadIdx.x);
-    uint32_t largest = 0;
-    for (int i = thread; i < cols; i += kPackThreads)
-        largest = max(largest, __float_as_uint(value(i)) & 0x7fffffffu);
-    for (int distance = 16; distance > 0; distance /= 2)
-        largest = max(largest, __shfl_xor_sync(kAllLanes, largest, distance));
-    if (thread % 32 == 0) space[thread / 32] = __uint_as_float(largest);
-    __syncthreads();
-    for (int i = 0; i < kPackThreads / 32; ++i) largest = max(largest, __float_as_uint(space[i]));
-    const int exponent = int(largest >> 23);
-    return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
-}
-
-// Rows as they are; NormedRows are the other kind.
-struct PlainRows {
-    static constexpr const char* kName = "pack_columns";
-    View<const float> x;
-
-    struct Space {};
-    __device__ float factor(int, Space&) const { return 1; }
-    __device__ float value(int r, int i, float) const { return x[r][i]; }
-};
-
-// A block a token; those beyond the last one become 0.
-template <class Format, class Rows>
-__global__ void pack_columns_kernel(uint2* packed, float* inverse_scales, Rows rows) {
-    __shared__ SharedArray<float, kPackThreads / 32> largest;
-    __shared__ typename Rows::Space space;
-    const int token = int(blockIdx.x), cols = rows.x.cols, k_tiles = float_tiles(cols);
-    const bool here = token < rows.x.rows;
-    begin_beside();
-    const float factor = here ? rows.factor(token, space) : 0.0f;
-    const auto value_of = [&](int k) { return rows.value(token, k, factor); };
-    float scale = 1;
-    if (Format::kParts == 2 && here) scale = row_scale(value_of, cols, largest);
-    if (threadIdx.x == 0)
-        inverse_scales[token] = __uint_as_float((254u << 23) - __float_as_uint(scale));
-    for (int k = int(threadIdx.x); k < k_tiles * kFloatTileCols; k += kPackThreads) {
-        float value = here && k < cols ? value_of(k) * scale : 0.0f;
-        const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
-        for (int part = 0; part < Format::kParts; ++part) {
-            const size_t place =
-                column_place<Format>(token / kTokenTile, k / kFloatTileCols, k_tiles, part);
-            reinterpret_cast<uint16_t*>(packed + place)[(lane * 2 + word) * 2 + k % 2] =
-                Format::part(value);
-        }
-    }
-}
 
 struct FloatTask {
     const uint4* weight;
@@ -104,6 +17,7 @@ struct FloatTask {
     int k_tiles, row_tiles;
     MatmulOutput output;
     Split split;
+    PackTail tail = {};  // of the one token
 };
 
 // What a block takes at a time.
@@ -209,12 +123,15 @@ __device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_o
     for (int i = 0; i < tiles; ++i) {
         const int n = its.token_tile + i % Its::kTokenTiles;
         const int token = n * kTokenTile + lane % 4 * 2;
-        const float first = task.inverse_scales[row_of(token)];
-        const float second = task.inverse_scales[row_of(token + 1)];
-        const float sums[4] = {total[i][0] * first, total[i][1] * second, total[i][2] * first,
-                               total[i][3] * second};
-        task.output.put_tile(n, first_tile + its.row_tile + i / Its::kTokenTiles, sums);
+        for (int j = 0; j < 4; ++j)
+            total[i][j] = total[i][j] * task.inverse_scales[row_of(token + j % 2)];
     }
+    if (task.output.is_rotated()) return put_rotated(task.output, its, total);
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+        task.output.put_tile(its.token_tile + i % Its::kTokenTiles,
+                             first_tile + its.row_tile + i / Its::kTokenTiles, total[i]);
+    if constexpr (tiles == 1) pack_behind<kBlockThreads, Format>(task.tail, gridDim.x);
 }
 
 // One warp: a lane is an output row and takes the inner elements in ascending order. Of kF32Tokens

@@ -2,7 +2,7 @@
 // adds the sums of all in the order of the parts.
 #pragma once
 
-#include "cuda/device/shared.cuh"
+#include "cuda/device/last_block.cuh"
 #include "cuda/split.h"
 
 namespace aerie::cuda {
@@ -52,20 +52,13 @@ __device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, 
 template <int tiles>
 __device__ inline bool add_up(float (&total)[tiles][4], const Split& split) {
     if (split.parts == 1) return true;
-    __shared__ SharedArray<int, 1> is_last;
     float4* mine =
         split.sums + size_t(blockIdx.x) * split.parts * tiles * kBlockThreads + threadIdx.x;
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
         mine[(blockIdx.y * tiles + n) * kBlockThreads] =
             make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        is_last[0] = atomicInc(split.arrived + blockIdx.x, split.parts - 1) == split.parts - 1;
-    __syncthreads();
-    if (!is_last[0]) return false;
-    __threadfence();
+    if (!is_last_block(split.arrived + blockIdx.x, split.parts)) return false;
     add_shares(total, mine, split.parts);
     return true;
 }

@@ -9,19 +9,24 @@
 #include "cuda/device/arithmetic.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
+#include "cuda/device/rotation.cuh"
 #include "cuda/device/split.cuh"
 #include "cuda/device/view.cuh"
 
 namespace aerie::cuda {
 
 // [rows] outputs of each token become out (+)= value + bias; or, gated, silu(gate) * up of the two
-// halves of a paired weight.
+// halves of a paired weight; or value + bias is rotated.
 struct MatmulOutput {
     View<float> out;
     RowOrder order;
     const float* bias;  // may be null
     bool accumulate, gated;
     const int32_t* places = nullptr;  // row of `out` of each token; null: they follow each other
+    Rotation rotation = {};
+    int first_head = 0;  // of rotated rows
+
+    __device__ bool is_rotated() const { return rotation.shape.heads > 0; }
 
     __device__ void put(int token, int row, float value) const {
         if (token >= out.rows || row >= out.cols) return;
@@ -44,6 +49,47 @@ struct MatmulOutput {
             }
     }
 };
+
+// Of a block's sums, as a MatmulOutput that rotates wants them: a warp has some tiles of rows and
+// some of tokens. Heads are whole in a block, so a pair's elements lie in its warps' tiles.
+template <class Its, int tiles>
+__device__ inline void put_rotated(const MatmulOutput& output, const Its& its,
+                                   const float (&sums)[tiles][4]) {
+    constexpr int kTokens = kTokenTile / 2, kPairs = kBlockRows / 2;
+    static_assert(kTokens * kPairs == kBlockThreads);
+    __shared__ SharedArray<float, kTokens * kBlockRows> values;  // of every other token of a tile
+    const int thread = int(threadIdx.x), lane = thread % 32;
+    const int dim = output.rotation.shape.head_dim, half = dim / 2;
+    const int token = thread / kPairs, pair = thread % kPairs, i = pair % half;
+    const int row = pair / half * dim + i, column = int(blockIdx.x) * kBlockRows + row;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+#pragma unroll
+        for (int second = 0; second < 2; ++second) {
+            if (its.token_tile == n - n % Its::kTokenTiles)
+#pragma unroll
+                for (int r = 0; r < Its::kRowTiles; ++r) {
+                    const int tile = r * Its::kTokenTiles + n % Its::kTokenTiles;
+                    const int at =
+                        lane % 4 * kBlockRows + (its.row_tile + r) * kTileRows + lane / 4;
+                    values[at] = sums[tile][second];
+                    values[at + kTileRows / 2] = sums[tile][2 + second];
+                }
+            __syncthreads();
+            const int t = n * kTokenTile + token * 2 + second;
+            if (t < output.out.rows && column < output.out.cols &&
+                output.rotation.row(t).slot >= 0) {
+                float a = values[token * kBlockRows + row];
+                float b = values[token * kBlockRows + row + half];
+                if (output.bias) {
+                    a = a + output.bias[column];
+                    b = b + output.bias[column + half];
+                }
+                output.rotation.put(t, output.first_head + column / dim, i, a, b);
+            }
+            __syncthreads();
+        }
+}
 
 // Steps of weights and activations on their way through the shared memory of a block: `Step`, of
 // kBytes. All threads come to run, which takes the steps [first, after): weights(to, step) and

@@ -1,0 +1,139 @@
+// How activations are packed for matmuls of float weights: as parts in the weight's own type, each
+// row brought to the middle of its range.
+#pragma once
+
+#include "cuda/device/arithmetic.cuh"
+#include "cuda/device/last_block.cuh"
+#include "cuda/device/norm.cuh"
+#include "cuda/device/packed.cuh"
+#include "cuda/device/ptx.cuh"
+#include "cuda/device/view.cuh"
+
+namespace aerie::cuda {
+
+constexpr int kPackThreads = kNormThreads;
+
+struct F16 {
+    static constexpr Packing kPacking = Packing::f16;
+    static constexpr const char* kName = "matmul_f16";
+    static constexpr int kParts = 2;
+
+    // The row's largest element is 2^13 or more: what the second part drops is 2^-38 of it.
+    __device__ static uint16_t part(float& value) {
+        const uint16_t bits = to_f16(value);
+        value = value - from_f16(bits);
+        return bits;
+    }
+    __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_f16(c, a, b); }
+};
+struct BF16 {
+    static constexpr Packing kPacking = Packing::bf16;
+    static constexpr const char* kName = "matmul_bf16";
+    static constexpr int kParts = 3;
+
+    __device__ static uint16_t part(float& value) {
+        const uint32_t bits = __float_as_uint(value) & 0xffff0000u;
+        value = value - __uint_as_float(bits);
+        return uint16_t(bits >> 16);
+    }
+    __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_bf16(c, a, b); }
+};
+
+// The columns of a tile's 16 elements in scratch: for each part 8 bytes a lane.
+template <class Format>
+__device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part) {
+    return ((size_t(token_tile) * size_t(k_tiles) + size_t(k_tile)) * Format::kParts +
+            size_t(part)) *
+           32;
+}
+
+// The power of two that brings the row's largest element to 2^13 .. 2^14; 1 where that is no
+// number.
+template <int threads, class Row>
+__device__ float row_scale(const Row& row, int cols, SharedArray<float, threads / 32>& space) {
+    const int thread = int(threadIdx.x);
+    uint32_t largest = 0;
+    row.for_each(cols, [&](int, float value) {
+        largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
+    });
+    for (int distance = 16; distance > 0; distance /= 2)
+        largest = max(largest, __shfl_xor_sync(kAllLanes, largest, distance));
+    if (thread % 32 == 0) space[thread / 32] = __uint_as_float(largest);
+    __syncthreads();
+    for (int i = 0; i < threads / 32; ++i) largest = max(largest, __float_as_uint(space[i]));
+    const int exponent = int(largest >> 23);
+    return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
+}
+
+// Where the columns lie, and what their rows' sums are to be multiplied by.
+struct PackedColumns {
+    uint2* columns;
+    float* inverse_scales;
+};
+
+// The row of a token (see KeptRow), by a block of so many threads. What the others of its tile have
+// is theirs: columns of a matrix instruction do not meet.
+template <class Format, int threads, class Row>
+__device__ void pack_row(const PackedColumns& to, int token, int cols, const Row& row,
+                         SharedArray<float, threads / 32>& space) {
+    const int k_tiles = float_tiles(cols);
+    float scale = 1;
+    if (Format::kParts == 2) scale = row_scale<threads>(row, cols, space);
+    if (threadIdx.x == 0)
+        to.inverse_scales[token] = __uint_as_float((254u << 23) - __float_as_uint(scale));
+    row.for_each(k_tiles * kFloatTileCols, [&](int k, float value) {
+        value = value * scale;
+        const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
+        for (int part = 0; part < Format::kParts; ++part) {
+            const size_t place =
+                column_place<Format>(token / kTokenTile, k / kFloatTileCols, k_tiles, part);
+            reinterpret_cast<uint16_t*>(to.columns + place)[(lane * 2 + word) * 2 + k % 2] =
+                Format::part(value);
+        }
+    });
+}
+
+// A block a row.
+template <class Format>
+__global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
+    __shared__ SharedArray<float, kPackThreads / 32> space;
+    const int token = int(blockIdx.x);
+    begin_beside();
+    pack_row<Format, kPackThreads>(
+        to, token, x.cols, made_row<kPackThreads>(x.cols, [&](int k) { return x[token][k]; }),
+        space);
+}
+
+// The same of rows that are normalised before.
+template <class Format, int each>
+__global__ void norm_columns_kernel(PackedColumns to, NormedRows rows) {
+    __shared__ SharedArray<float, kPackThreads / 32> largest;
+    __shared__ NormedRows::Space space;
+    const int token = int(blockIdx.x);
+    rows.with_row<each>(token, space, [&](const auto& row) {
+        pack_row<Format, kPackThreads>(to, token, rows.x.cols, row, largest);
+    });
+}
+
+// What the last block of a kernel does with the one row that all of them made: it packs it for the
+// matmul that reads it.
+struct PackTail {
+    Packing packing = Packing::none;  // nothing
+    PackedColumns to = {};
+    View<const float> row = {};
+    unsigned* arrived = nullptr;  // a ticket for this
+};
+
+// All threads of a block that has made its part of the row come here; `blocks` do.
+template <int threads, class... Formats>
+__device__ void pack_behind(const PackTail& tail, unsigned blocks) {
+    if (tail.packing == Packing::none || !is_last_block(tail.arrived, blocks)) return;
+    __shared__ SharedArray<float, threads / 32> space;
+    const auto row = made_row<threads>(tail.row.cols, [&](int k) { return tail.row[0][k]; });
+    ((Formats::kPacking == tail.packing
+          ? pack_row<Formats, threads>(tail.to, 0, tail.row.cols, row, space)
+          : void()),
+     ...);
+}
+
+}  // namespace aerie::cuda

@@ -1,0 +1,21 @@
+// Blocks that leave something for the one that comes last.
+#pragma once
+
+#include "cuda/device/shared.cuh"
+
+namespace aerie::cuda {
+
+// Whether this block is the last of `blocks` that come here; it sees what the others stored before.
+// `arrived` is 0 between launches.
+__device__ inline bool is_last_block(unsigned* arrived, unsigned blocks) {
+    __shared__ SharedArray<int, 1> is_last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) is_last[0] = atomicInc(arrived, blocks - 1) == blocks - 1;
+    __syncthreads();
+    if (!is_last[0]) return false;
+    __threadfence();
+    return true;
+}
+
+}  // namespace aerie::cuda

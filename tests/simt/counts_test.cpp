@@ -1,0 +1,39 @@
+// What a plain token asks of a GPU: a graph, and so many kernels a layer.
+#include <gtest/gtest.h>
+
+#include "engine/bundled.h"
+
+namespace aerie::test {
+namespace {
+
+class TokenCounts : public testing::TestWithParam<DType> {};
+
+// Norm; qkv and rotation; attention; its output; norm; gates and ups; down.
+TEST_P(TokenCounts, OfALayer) {
+    Bundled model(bundled_options(GetParam()));
+    const int layers = model.target().config().layers;
+    const auto drafting = model.drafting(draft_options("none"));
+    Session& session = *drafting.session;
+    session.begin({});
+    session.prefill(model.encode("Once upon a time"));
+    long last = 0, recordings = 0;
+    for (int token = 0; token < 8; ++token) {
+        const CommandCounts before = model.backend().command_counts();
+        const TokenTree tree = session.propose();
+        session.commit(tree, accept(tree, session.verify(tree)));
+        const CommandCounts after = model.backend().command_counts();
+        last = after.dispatches - before.dispatches;
+        recordings = after.recordings - before.recordings;
+        EXPECT_LE(last, 7 * layers + 6) << token;  // 6 of no layer
+        EXPECT_GT(last, 5 * layers) << token;
+    }
+    EXPECT_EQ(recordings, 0);
+    std::printf("%s: %ld kernels a token of %d layers\n", name(GetParam()), last, layers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, TokenCounts,
+                         testing::Values(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0),
+                         [](const auto& info) { return name(info.param); });
+
+}  // namespace
+}  // namespace aerie::test
