@@ -48,8 +48,8 @@ GAP_US = 1.2  # between kernels of a graph
 HOST_US = {"ids are read": 10, "rows are written": 10, "table is read": 10, "tree": 15, "rows of the pass": 5,
            "graph": 8, "head's launches": 14}
 COMPACT_US = 2.3  # a launch; one a layer in c849204
-SMALL_OF_LEVEL = 16  # kernels of a level that are not of its layer, of this many us
-SMALL_US, MERGE_US = 1.3, 9.0
+BESIDE_US = 2.0  # that a matmul gains at most by beginning beside the kernel before it, by the reading (its 2.4 e)
+SMALL_US, MERGE_US = 1.3, 9.0  # of the small kernels of a level
 
 
 @dataclasses.dataclass
@@ -60,9 +60,11 @@ class Code:
     ring: int  # bytes of the ring that a block gets at its launch; 0: what ptxas says has it
     part: int  # columns that blocks may share out; 0: none do
     compacts: int  # launches a cycle
+    small_of_level: int  # kernels of a level that are not of its layer
+    is_fused: bool  # few rows are rotated, merged and packed by the kernels that make them; matmuls begin beside others
 
 
-CODE = {"c849204": Code(1, 4, 0, 0, LAYERS), "now": Code(8, 8, 60 << 10, 1024, 1)}
+CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 16, True)}
 MOST_STEPS = 8  # of a ring
 
 
@@ -177,9 +179,20 @@ class Model:
         lines = min(loop["trips"], row_bytes / CACHE_LINE)
         return clocks_at(loop, NEAR) + lines * (self.gpu.far - NEAR)
 
+    def steps(self, step_bytes):
+        return min(MOST_STEPS, self.code.ring // step_bytes)
+
+    def beside_us(self, outputs, inner, rows, before_us):
+        """What a matmul has less to do when its turn comes, since its first weights were on their way meanwhile."""
+        if not self.code.is_fused or self.gpu.architecture != "90":
+            return 0
+        ring = self.code.ring * 2 * self.gpu.units  # two blocks are there at least
+        weights = min(ring / 2, outputs * inner * BLOCK_BYTES[self.weight])  # half of it, to be careful
+        return min(BESIDE_US, before_us, weights / self.gpu.memory / 1e3)
+
     def resident(self, kernel, warps, step_bytes):
         """Warps of a multiprocessor."""
-        shared = kernel["shared"] + min(MOST_STEPS, self.code.ring // step_bytes) * step_bytes
+        shared = kernel["shared"] + self.steps(step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))
@@ -202,22 +215,30 @@ class Model:
 
     def norm_us(self, rows):
         far, each = self.gpu.far, HIDDEN // 128
-        now = [(each // 16, far), (each // 16, NEAR), (each // 16, NEAR)]
+        if self.code.is_fused:  # a row is in registers, without any loop
+            name = "norm_columns_kernel<F16, 8>" if self.weight == "f16" else "rms_norm_kernel<8>"
+            return self.other_us(name, {2: [(0, 0), (HIDDEN // 128 // 8, 0)]}, rows, warps=16, resident=4) + GAP_US
         if self.weight == "f16":
             turns = [(0, 0), (each // 4, far), (each // 16, NEAR), (0, 0), (0, 0), (0, 0), (each // 2, NEAR)]
-            return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns}, 8 * tiles_of(rows)) + GAP_US
         if rows > 8 and "pack_normed_kernel" in self.kernels:
             turns = [(0, 0), (each // 4, far), (0, 0), (each // 4, NEAR)]
-            return self.other_us("pack_normed_kernel", {4: turns, 2: now[:2]}, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_normed_kernel", {4: turns}, 8 * tiles_of(rows)) + GAP_US
         turns = [(0, 0), (each // 4, far), (each // 4, NEAR), (0, 0), (0, 0)]
-        return self.other_us("rms_norm_kernel", {5: turns, 2: now[:2]}, rows) + GAP_US
+        return self.other_us("rms_norm_kernel", {5: turns}, rows) + GAP_US
 
     def pack_us(self, inner, rows):
         each, far = inner // 128, self.gpu.far
+        if self.code.is_fused and self.weight == "f16":
+            kernel = "pack_columns_kernel<F16>"
+            if rows == 1:  # the last block of the kernel before does it, with threads of that one's number: no launch
+                together = ceil_div(inner, 8 * (256 if inner == INTERMEDIATE else 128))
+                return self.other_us(kernel, {2: [(together, far), (together, NEAR)]}, 1) + self.ticket_us()
+            together = ceil_div(inner, 8 * 512)
+            return self.other_us(kernel, {2: [(together, far), (together, NEAR)]}, rows, warps=16, resident=4) + GAP_US
         if self.weight == "f16":
             turns = [(each // 16, far), (each % 16 // 4, NEAR), (each % 4, NEAR), (0, 0), (each // 2, NEAR)]
-            now = [(ceil_div(each, 16), far), (0, 0), (ceil_div(each, 16), NEAR)]
-            return self.other_us("pack_columns_kernel<F16, PlainRows>", {5: turns, 3: now}, 8 * tiles_of(rows)) + GAP_US
+            return self.other_us("pack_columns_kernel<F16, PlainRows>", {5: turns}, 8 * tiles_of(rows)) + GAP_US
         if rows <= 8 or "pack_columns_kernel" not in self.kernels:
             return 0  # rows are read as they lie
         return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
@@ -244,15 +265,29 @@ class Model:
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         now = [(0, 0), (1, far), (chunks, 0), (0, 0), (ceil_div(chunks, 8), far)]
         merge = self.other_us("merge_kernel", {1: [(chunks, far)], 5: now}, rows * HIDDEN // 128)
-        rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)
+        name = "rope_append_kernel" if self.code.is_fused else "rope_append_kernel<f16>"
+        turns = [(1, far)] if self.code.is_fused else [(2, far), (1, far)]
+        rope = self.other_us(name, {len(turns): turns}, rows * 3 * HIDDEN // 256)
+        if self.code.is_fused and rows == 1:  # both by the kernels before them
+            return self.chunks_us(rows, context) + self.ticket_us() + merge + rope + GAP_US
+        if self.code.is_fused and rows <= 8:  # the matmul before it rotates
+            return self.chunks_us(rows, context) + merge + 2 * rope + 2 * GAP_US
         return self.chunks_us(rows, context) + merge + rope + 3 * GAP_US
+
+    def ticket_us(self):
+        """Until the last block knows that it is: what it stored, the count, the others' stores."""
+        return 3 * self.gpu.far / self.gpu.ghz / 1e3
 
     def layer_us(self, rows, context):
         """Matmuls, and all else."""
-        matmuls = [self.matmul_us(3 * HIDDEN, HIDDEN, rows), self.matmul_us(HIDDEN, HIDDEN, rows),
-                   self.matmul_us(2 * INTERMEDIATE, HIDDEN, rows, gated=True), self.matmul_us(HIDDEN, INTERMEDIATE, rows)]
-        rest = 2 * self.norm_us(rows) + self.attention_us(rows, context) + self.pack_us(HIDDEN, rows)
-        return sum(matmuls) + 4 * GAP_US, rest + self.pack_us(INTERMEDIATE, rows)
+        norm, attention = self.norm_us(rows), self.attention_us(rows, context)
+        packs = [self.pack_us(inner, rows) for inner in (HIDDEN, INTERMEDIATE)]
+        us = 4 * GAP_US
+        for outputs, inner, before in ((3 * HIDDEN, HIDDEN, norm), (HIDDEN, HIDDEN, attention + packs[0]),
+                                       (2 * INTERMEDIATE, HIDDEN, norm), (HIDDEN, INTERMEDIATE, packs[1])):
+            us += self.matmul_us(outputs, inner, rows, gated=outputs > 3 * HIDDEN)
+            us -= self.beside_us(outputs, inner, rows, before + GAP_US)
+        return us, 2 * norm + attention + sum(packs)
 
     def pass_ms(self, rows, context=300):
         matmuls, rest = self.layer_us(rows, context)
@@ -263,7 +298,7 @@ class Model:
         """Of EAGLE-2 with a head of this type."""
         matmuls, rest = self.layer_us(rows, context)
         ends = self.matmul_us(HIDDEN, 2 * HIDDEN, rows) + self.matmul_us(VOCAB, HIDDEN, rows)
-        return matmuls + rest + ends + SMALL_OF_LEVEL * (SMALL_US + GAP_US) + MERGE_US
+        return matmuls + rest + ends + self.code.small_of_level * (SMALL_US + GAP_US) + MERGE_US
 
     def gap_us(self):
         return sum(HOST_US.values()) + COMPACT_US * self.code.compacts

@@ -28,9 +28,9 @@ constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 // Where one row is all, the last block of its heads merges their chunks, and the last of all packs
 // the row for its reader.
 struct AttentionTail {
-    unsigned* arrived = nullptr;  // a ticket for each block along x; none: another kernel merges
+    unsigned* arrived;  // a ticket for each block along x
     ActivationView out;
-    PackTail pack = {};
+    PackTail pack;
 };
 
 template <int heads>
@@ -52,12 +52,19 @@ __device__ void merge_heads(MergeSpace& space, const AttentionTask& task,
 }
 
 template <class T>
-__global__ void __launch_bounds__(kChunkThreads, 4)
-    chunk_kernel(AttentionTask task, AttentionTail tail) {
+__global__ void __launch_bounds__(kChunkThreads, 4) chunk_kernel(AttentionTask task) {
     __shared__ ChunkSpace space;
     begin_beside();
     ChunkBlock<T>(space, task).run();
-    if (!tail.arrived || !is_last_block(tail.arrived + blockIdx.x, gridDim.z)) return;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kChunkThreads, 4)
+    row_kernel(AttentionTask task, AttentionTail tail) {
+    __shared__ ChunkSpace space;
+    begin_beside();
+    ChunkBlock<T>(space, task).run();
+    if (!is_last_block(tail.arrived + blockIdx.x, gridDim.z)) return;
     __shared__ MergeSpace merge;
     switch (task.own_heads) {
         case 1:
@@ -122,14 +129,9 @@ void CudaBackend::execute(const Attention& op) {
     const int own_heads = heads_together(shape.heads / shape.kv_heads, pairs);
     const int together = shape.head_dim % kGroup == 0 ? 1 : kPairedHeads;
     const int across = tiles_of(together * shape.head_dim, kMergeThreads);
-    AttentionTail tail{.out = out};
-    const bool merges = qkv.rows == 1 && together == 1 &&
-                        std::has_single_bit(unsigned(own_heads)) && own_heads <= kMostTogether &&
-                        shape.heads / own_heads < kMostTickets;
-    if (merges) {
-        tail.arrived = tickets_ + 1;
-        tail.pack = pack_tail(View<const float>(out), op.readers);
-    }
+    const bool is_one_row = qkv.rows == 1 && together == 1 &&
+                            std::has_single_bit(unsigned(own_heads)) &&
+                            own_heads <= kMostTogether && shape.heads / own_heads < kMostTickets;
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
         const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), pairs / own_heads);
@@ -145,11 +147,13 @@ void CudaBackend::execute(const Attention& op) {
                                  own_rows};
         const int wide = shape.heads / own_heads, high = tiles_of(count, own_rows);
         const int deep = std::clamp(kBlocks / (wide * high), 1, chunks + kChunksAlone * own_rows);
-        launch_beside(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>,
-                      {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
-                       *queue_, "attention"},
-                      task, tail);
-        if (merges) return;
+        const Grid grid{dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
+                        *queue_, "attention"};
+        if (is_one_row)
+            return launch_beside(
+                f16 ? row_kernel<uint16_t> : row_kernel<float>, grid, task,
+                AttentionTail{tickets_ + 1, out, pack_tail(View<const float>(out), op.readers)});
+        launch_beside(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>, grid, task);
         launch_beside(merge_kernel,
                       {dim3(unsigned(tiles_of(shape.heads, together) * across), unsigned(count)),
                        dim3(kMergeThreads), *queue_, "attention_merge"},

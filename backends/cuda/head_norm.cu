@@ -17,7 +17,7 @@ __global__ void head_norm_kernel(View<float> qkv, NormedRows q, NormedRows k, in
     rows.x.data += head * size;
     const float factor = rows.factor(r, space);
     float* out = qkv[r] + head * size;
-    for (int i = int(threadIdx.x); i < size; i += kNormThreads) out[i] = rows.value(r, i, factor);
+    for (int i = int(threadIdx.x); i < size; i += kNormLanes) out[i] = rows.value(r, i, factor);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ void CudaBackend::execute(const HeadNorm& op) {
     const Tensor heads = op.qkv.col_range(0, shape.head_dim);
     launch_beside(head_norm_kernel,
                   {dim3(unsigned(shape.heads + shape.kv_heads), unsigned(op.qkv.rows)),
-                   dim3(kNormThreads), *queue_, "head_norm"},
+                   dim3(kNormLanes), *queue_, "head_norm"},
                   op.qkv, NormedRows(heads, op.q_weight, op.epsilon),
                   NormedRows(heads, op.k_weight, op.epsilon), shape.heads);
 }

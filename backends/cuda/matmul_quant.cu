@@ -17,9 +17,9 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     float total[tiles][4] = {};
     const int last = output.out.rows - 1;
     if (!multiply_rows<Format>(total, task, [&](int token) { return min(token, last); })) return;
-    const QuantShare<tiles> its;
-    if (output.is_rotated()) return put_rotated(output, its, total);
-    const int row_tile = int(blockIdx.x) * kBlockTiles + its.row_tile;
+    if constexpr (tiles == 1)
+        if (output.is_rotated()) return put_rotated(output, total[0]);
+    const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
 #pragma unroll
     for (int n = 0; n < tiles; ++n) output.put_tile(n, row_tile, total[n]);
 }

@@ -51,29 +51,28 @@ void CudaBackend::execute(const Matmul& op) {
 }
 
 // Queries, keys and values are rotated and kept where they come to be, if no head lies in two
-// blocks.
+// blocks. Each eight tokens take a block some trips to memory for it, so many of them have a kernel
+// of their own.
 template <>
 void CudaBackend::execute(const MatmulRope& op) {
     const std::span<const CudaSegment> parts = static_cast<const CudaWeight&>(op.weight).parts();
     const bool are_streamed = std::none_of(parts.begin(), parts.end(), [](const auto& part) {
         return part.place.dtype == DType::F32;
     });
-    if (!are_streamed || kBlockRows % op.shape.head_dim != 0) return op.run_parts(*this, {});
-    for (int first = 0; first < op.x.rows; first += kPassRows) {
-        MatmulColumns columns = columns_of(op.x, first, op.weight);
-        const Tensor to = op.qkv.row_range(first, columns.x.rows);
-        const Rotation rotation(op, to, op.rows.range(first, columns.x.rows).block);
-        for (const CudaSegment& part : parts) {
-            const WeightSegment& place = part.place;
-            multiply({.out = to.col_range(place.first_row, place.rows),
-                      .order = part.order,
-                      .bias = op.bias ? row<const float>(op.bias, 0) + place.first_row : nullptr,
-                      .accumulate = false,
-                      .gated = false,
-                      .rotation = rotation,
-                      .first_head = place.first_row / op.shape.head_dim},
-                     columns, part);
-        }
+    if (!are_streamed || kBlockRows % op.shape.head_dim != 0 || op.x.rows > kTokenTile)
+        return op.run_parts(*this, {});
+    MatmulColumns columns = columns_of(op.x, 0, op.weight);
+    const Rotation rotation(op, op.qkv, op.rows.block);
+    for (const CudaSegment& part : parts) {
+        const WeightSegment& place = part.place;
+        multiply({.out = op.qkv.col_range(place.first_row, place.rows),
+                  .order = part.order,
+                  .bias = op.bias ? row<const float>(op.bias, 0) + place.first_row : nullptr,
+                  .accumulate = false,
+                  .gated = false,
+                  .rotation = rotation,
+                  .first_head = place.first_row / op.shape.head_dim},
+                 columns, part);
     }
 }
 

@@ -15,8 +15,9 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
     __shared__ NormedRows::Space space;
     const int r = int(blockIdx.x), lane = int(threadIdx.x) % kGroup;
     rows.with_row<each>(r, space, [&](const auto& row) {
-        row.for_each(tiles_of(out.cols, kGroup) * kGroup,
-                     [&](int k, float value) { put_activations(out, r, k - lane, value); });
+        row.for_some(out.cols, [&](int k, const float(&some)[kTogether]) {
+            put_activations(out, r, k - lane, kRowThreads, some);
+        });
     });
 }
 
@@ -27,7 +28,7 @@ void CudaBackend::execute(const RmsNorm& op) {
     if (pack_for_readers(op)) return;
     with_kept(op.x.cols, [&](auto each) {
         launch_beside(rms_norm_kernel<each.value>,
-                      {dim3(unsigned(op.x.rows)), dim3(kNormThreads), *queue_, "rms_norm"}, op.out,
+                      {dim3(unsigned(op.x.rows)), dim3(kRowThreads), *queue_, "rms_norm"}, op.out,
                       NormedRows(op.x, op.weight, op.epsilon));
     });
 }

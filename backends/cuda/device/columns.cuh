@@ -11,7 +11,7 @@
 
 namespace aerie::cuda {
 
-constexpr int kPackThreads = kNormThreads;
+constexpr int kPackThreads = kRowThreads;
 
 struct F16 {
     static constexpr Packing kPacking = Packing::f16;
@@ -53,7 +53,7 @@ template <int threads, class Row>
 __device__ float row_scale(const Row& row, int cols, SharedArray<float, threads / 32>& space) {
     const int thread = int(threadIdx.x);
     uint32_t largest = 0;
-    row.for_each(cols, [&](int, float value) {
+    for_each(row, cols, [&](int, float value) {
         largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
     });
     for (int distance = 16; distance > 0; distance /= 2)
@@ -81,7 +81,7 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
     if (Format::kParts == 2) scale = row_scale<threads>(row, cols, space);
     if (threadIdx.x == 0)
         to.inverse_scales[token] = __uint_as_float((254u << 23) - __float_as_uint(scale));
-    row.for_each(k_tiles * kFloatTileCols, [&](int k, float value) {
+    for_each(row, k_tiles * kFloatTileCols, [&](int k, float value) {
         value = value * scale;
         const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
         for (int part = 0; part < Format::kParts; ++part) {

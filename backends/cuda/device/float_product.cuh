@@ -126,7 +126,8 @@ __device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_o
         for (int j = 0; j < 4; ++j)
             total[i][j] = total[i][j] * task.inverse_scales[row_of(token + j % 2)];
     }
-    if (task.output.is_rotated()) return put_rotated(task.output, its, total);
+    if constexpr (tiles == 1)
+        if (task.output.is_rotated()) return put_rotated(task.output, total[0]);
 #pragma unroll
     for (int i = 0; i < tiles; ++i)
         task.output.put_tile(its.token_tile + i % Its::kTokenTiles,

@@ -53,12 +53,16 @@ class Merge {
                                           size_t(first + min(chunk + i, count - 1)) * size_t(dim)];
 #pragma unroll
                 for (int i = 0; i < kAhead; ++i) {
-                    if (chunk + i >= count) break;
+                    // Chosen and not jumped over, or the loads would come one by one.
+                    const bool here = chunk + i < count;
 #pragma unroll
                     for (int h = 0; h < heads; ++h) {
-                        const ChunkWeight its = space_.weights[(place + h) * most + chunk + i];
-                        sums[h] = sums[h] * its.keep + its.sum * its.weight;
-                        mixed[h] = mixed[h] * its.keep + ahead[h][i] * its.weight;
+                        const ChunkWeight its =
+                            space_.weights[(place + h) * most + min(chunk + i, count - 1)];
+                        const float sum = sums[h] * its.keep + its.sum * its.weight;
+                        const float more = mixed[h] * its.keep + ahead[h][i] * its.weight;
+                        sums[h] = here ? sum : sums[h];
+                        mixed[h] = here ? more : mixed[h];
                     }
                 }
             }

@@ -11,36 +11,60 @@
 
 namespace aerie::cuda {
 
-constexpr int kNormThreads = 128;  // virtual lanes of the sum: element i belongs to lane i % 128
+constexpr int kNormLanes = 128;   // virtual ones of the sum: element i belongs to lane i % 128
+constexpr int kRowThreads = 512;  // of a block that has a row
+
+constexpr int kTogether = 8;  // elements of a thread
 
 // A row by the threads of a block, each with every so many elements from its number on; 0 beyond
 // the last. Here in registers ...
 template <int each>
 struct KeptRow {
+    static constexpr int kThreads = kRowThreads;
     float values[each];
 
-    // take(k, element k) of the first `count`.
+    // take(k, elements k, k + kThreads ...) of the first `count`, and some that are beyond them.
     template <class Take>
-    __device__ void for_each(int count, const Take& take) const {
+    __device__ void for_some(int count, const Take& take) const {
 #pragma unroll
-        for (int j = 0; j < each; ++j) {
-            const int k = j * kNormThreads + int(threadIdx.x);
-            if (k < count) take(k, values[j]);
+        for (int j = 0; j < each; j += kTogether) {
+            const int k = j * kRowThreads + int(threadIdx.x);
+            if (k - int(threadIdx.x) >= count) return;
+            float some[kTogether];
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i) some[i] = values[j + i];
+            take(k, some);
         }
     }
 };
-// ... and here made anew by value(k), each time.
+// ... and here made anew by value(k), each time: some before the first of them is taken.
 template <int threads, class Value>
 struct MadeRow {
+    static constexpr int kThreads = threads;
     int cols;
     Value value;
 
     template <class Take>
-    __device__ void for_each(int count, const Take& take) const {
-#pragma unroll 8
-        for (int k = int(threadIdx.x); k < count; k += threads) take(k, k < cols ? value(k) : 0.0f);
+    __device__ void for_some(int count, const Take& take) const {
+#pragma unroll 1
+        for (int k = int(threadIdx.x); k - int(threadIdx.x) < count; k += kTogether * threads) {
+            float some[kTogether];
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i)
+                some[i] = k + i * threads < cols ? value(k + i * threads) : 0.0f;
+            take(k, some);
+        }
     }
 };
+// take(k, element k) of the first `count`.
+template <class Row, class Take>
+__device__ void for_each(const Row& row, int count, const Take& take) {
+    row.for_some(count, [&](int k, const float(&some)[kTogether]) {
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i)
+            if (k + i * Row::kThreads < count) take(k + i * Row::kThreads, some[i]);
+    });
+}
 template <int threads, class Value>
 __device__ MadeRow<threads, Value> made_row(int cols, const Value& value) {
     return {cols, value};
@@ -51,50 +75,49 @@ struct NormedRows {
     float epsilon, inverse_count;
 
     struct Space {
-        SharedArray<float, kNormThreads> lanes;
+        SharedArray<float, kNormLanes> lanes;
         SharedArray<float, 1> factor;
     };
 
     NormedRows(const Tensor& x, const Tensor& weight, float epsilon)
         : x(x), weight(weight), epsilon(epsilon), inverse_count(1.0f / float(x.cols)) {}
 
-    // 1 over the root mean square of a row; the whole block comes here.
+    // 1 over the root mean square of a row; the whole block comes here, kNormLanes threads at
+    // least.
     __device__ float factor(int r, Space& space) const {
-        float squares = 0;
-#pragma unroll 4
-        for (int i = int(threadIdx.x); i < x.cols; i += kNormThreads)
-            squares = squares + x[r][i] * x[r][i];
-        return factor_of(squares, space);
+        return factor_of([&](int i) { return x[r][i] * x[r][i]; }, space);
     }
     __device__ float value(int r, int i, float factor) const {
         return (x[r][i] * factor) * weight[0][i];
     }
 
-    // use(row) with row r once it is normalised, in registers where `each` elements a thread are
-    // all; 0: any number. All loads come before the first sum.
+    // use(row) with row r once it is normalised, by kRowThreads: in registers where `each` elements
+    // a thread are all; 0: any number.
     template <int each, class Use>
     __device__ void with_row(int r, Space& space, const Use& use) const {
         if constexpr (each == 0) {
             begin_beside();
             const float scale = factor(r, space);
-            use(made_row<kNormThreads>(x.cols, [&](int k) { return value(r, k, scale); }));
+            use(made_row<kRowThreads>(x.cols, [&](int k) { return value(r, k, scale); }));
         } else {
+            __shared__ SharedArray<float, each * kRowThreads> squares;
             float weights[each];
+            KeptRow<each> row;
             const auto load = [&](float(&to)[each], const float* from) {
 #pragma unroll
                 for (int j = 0; j < each; ++j) {
-                    const int k = j * kNormThreads + int(threadIdx.x);
+                    const int k = j * kRowThreads + int(threadIdx.x);
                     to[j] = k < x.cols ? from[k] : 0.0f;
                 }
             };
-            KeptRow<each> row;
             load(weights, weight[0]);  // no kernel writes those
             begin_beside();
             load(row.values, x[r]);
-            float squares = 0;
 #pragma unroll
-            for (int j = 0; j < each; ++j) squares = squares + row.values[j] * row.values[j];
-            const float scale = factor_of(squares, space);
+            for (int j = 0; j < each; ++j)
+                squares[j * kRowThreads + int(threadIdx.x)] = row.values[j] * row.values[j];
+            __syncthreads();
+            const float scale = factor_of([&](int i) -> float { return squares[i]; }, space);
 #pragma unroll
             for (int j = 0; j < each; ++j) row.values[j] = (row.values[j] * scale) * weights[j];
             use(row);
@@ -102,9 +125,15 @@ struct NormedRows {
     }
 
   private:
-    __device__ float factor_of(float squares, Space& space) const {
+    template <class Square>
+    __device__ float factor_of(const Square& square_of, Space& space) const {
         const int thread = int(threadIdx.x);
-        space.lanes[thread] = squares;
+        if (thread < kNormLanes) {
+            float sum = 0;
+#pragma unroll 8
+            for (int i = thread; i < x.cols; i += kNormLanes) sum = sum + square_of(i);
+            space.lanes[thread] = sum;
+        }
         __syncthreads();
         if (thread < 32) {  // lanes 64 apart, then 32, 16, 8, 4, 2, 1
             float sum = (float(space.lanes[thread]) + float(space.lanes[thread + 64])) +
@@ -121,9 +150,9 @@ struct NormedRows {
 // choose(each) with how many elements a thread keeps of rows of so many columns.
 template <class Choose>
 auto with_kept(int cols, const Choose& choose) {
-    return cols <= 32 * kNormThreads   ? choose(std::integral_constant<int, 32>())
-           : cols <= 64 * kNormThreads ? choose(std::integral_constant<int, 64>())
-                                       : choose(std::integral_constant<int, 0>());
+    return cols <= 8 * kRowThreads    ? choose(std::integral_constant<int, 8>())
+           : cols <= 16 * kRowThreads ? choose(std::integral_constant<int, 16>())
+                                      : choose(std::integral_constant<int, 0>());
 }
 
 }  // namespace aerie::cuda

@@ -154,13 +154,6 @@ __device__ inline void add_group(float (&total)[4], const uint4& steps, const Gr
     }
 }
 
-// A warp has a tile of rows of the 8 of a block, and all tokens.
-template <int tiles>
-struct QuantShare {
-    static constexpr int kRowTiles = 1, kTokenTiles = tiles;
-    int row_tile = int(threadIdx.x) / 32, token_tile = 0;
-};
-
 // Copies one step of a tile: its codes and, of their block, all scales.
 template <class Format, int tiles>
 __device__ inline void copy_weight(QuantStep<Format, tiles>& to, const uint4* weight, int step) {

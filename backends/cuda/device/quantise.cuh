@@ -21,37 +21,55 @@ __device__ inline bool is_sound(float value) {
     return (__float_as_uint(value) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// A warp has a value in each lane: they become one group, whose scale is written. The lane's step.
-__device__ inline int quantise_group(float* scale, float value) {
-    const bool sound = __all_sync(kAllLanes, is_sound(value));
-    float largest = __uint_as_float(__float_as_uint(value) & 0x7fffffffu);
-    for (int distance = kGroup / 2; distance > 0; distance /= 2)
-        largest = larger(__shfl_xor_sync(kAllLanes, largest, distance), largest);
-    const bool used = sound && largest >= 0x1p-100f;  // the inverse step must stay finite
-    const float inverse = used ? 127 * reciprocal(largest) : 0;
-    if (int(threadIdx.x) % kGroup == 0)
-        *scale = used ? largest * (1.0f / 127) : sound ? 0.0f : not_a_number();
-    return used ? nearest(value * inverse, -127, 127) : 0;
-}
-
-// Of the sixteen lanes that this one is among.
-__device__ inline int sum_of_scaled(int step) {
-    for (int distance = kScaled / 2; distance > 0; distance /= 2)
-        step += __shfl_xor_sync(kAllLanes, step, distance);
-    return step;
-}
-
-// A warp writes its 32 values to columns first .. first + 31, those beyond the last one left out.
-__device__ inline void put_activations(const ActivationView& out, int r, int first, float value) {
+// A warp has a value of some groups in each lane, and writes them to columns first .. first + 31 of
+// row r, and then every `apart` further; columns beyond the last one are left out. Groups are taken
+// abreast, so that none waits for another one's exchanges between lanes.
+template <int groups>
+__device__ inline void put_activations(const ActivationView& out, int r, int first, int apart,
+                                       const float (&values)[groups]) {
     const int lane = int(threadIdx.x) % kGroup;
-    if (out.quantised) {
-        BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[first / kGroup];
-        const int step = quantise_group(&to.scale, value), sum = sum_of_scaled(step);
-        to.q[lane] = int8_t(step);
-        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(sum);
-    } else if (first + lane < out.cols) {
-        reinterpret_cast<float*>(out[r])[first + lane] = value;
+    if (!out.quantised) {
+#pragma unroll
+        for (int j = 0; j < groups; ++j)
+            if (first + j * apart + lane < out.cols)
+                reinterpret_cast<float*>(out[r])[first + j * apart + lane] = values[j];
+        return;
     }
+    bool sound[groups];
+    float largest[groups];
+    int steps[groups], sums[groups];
+#pragma unroll
+    for (int j = 0; j < groups; ++j) {
+        sound[j] = __all_sync(kAllLanes, is_sound(values[j]));
+        largest[j] = __uint_as_float(__float_as_uint(values[j]) & 0x7fffffffu);
+    }
+    for (int distance = kGroup / 2; distance > 0; distance /= 2)
+#pragma unroll
+        for (int j = 0; j < groups; ++j)
+            largest[j] = larger(__shfl_xor_sync(kAllLanes, largest[j], distance), largest[j]);
+    // The inverse step must stay finite.
+    const auto is_used = [&](int j) { return sound[j] && largest[j] >= 0x1p-100f; };
+#pragma unroll
+    for (int j = 0; j < groups; ++j) {
+        const float inverse = is_used(j) ? 127 * reciprocal(largest[j]) : 0;
+        sums[j] = steps[j] = is_used(j) ? nearest(values[j] * inverse, -127, 127) : 0;
+    }
+    for (int distance = kScaled / 2; distance > 0; distance /= 2)
+#pragma unroll
+        for (int j = 0; j < groups; ++j) sums[j] += __shfl_xor_sync(kAllLanes, sums[j], distance);
+#pragma unroll
+    for (int j = 0; j < groups; ++j) {
+        if (first + j * apart >= out.cols) continue;
+        BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[(first + j * apart) / kGroup];
+        to.q[lane] = int8_t(steps[j]);
+        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(sums[j]);
+        if (lane == 0)
+            to.scale = is_used(j) ? largest[j] * (1.0f / 127) : sound[j] ? 0.0f : not_a_number();
+    }
+}
+__device__ inline void put_activations(const ActivationView& out, int r, int first, float value) {
+    const float values[1] = {value};
+    put_activations(out, r, first, 0, values);
 }
 
 __device__ inline float clamped_to_f16(float step) {

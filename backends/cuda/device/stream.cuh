@@ -50,45 +50,34 @@ struct MatmulOutput {
     }
 };
 
-// Of a block's sums, as a MatmulOutput that rotates wants them: a warp has some tiles of rows and
-// some of tokens. Heads are whole in a block, so a pair's elements lie in its warps' tiles.
-template <class Its, int tiles>
-__device__ inline void put_rotated(const MatmulOutput& output, const Its& its,
-                                   const float (&sums)[tiles][4]) {
+// Of a block's sums of 8 tokens, as a MatmulOutput that rotates wants them; a warp has the tile of
+// its number. Heads are whole in a block, so a pair's elements lie in its warps' tiles.
+__device__ inline void put_rotated(const MatmulOutput& output, const float (&sums)[4]) {
     constexpr int kTokens = kTokenTile / 2, kPairs = kBlockRows / 2;
     static_assert(kTokens * kPairs == kBlockThreads);
-    __shared__ SharedArray<float, kTokens * kBlockRows> values;  // of every other token of a tile
+    __shared__ SharedArray<float, kTokens * kBlockRows> values;  // of every other token
     const int thread = int(threadIdx.x), lane = thread % 32;
     const int dim = output.rotation.shape.head_dim, half = dim / 2;
     const int token = thread / kPairs, pair = thread % kPairs, i = pair % half;
     const int row = pair / half * dim + i, column = int(blockIdx.x) * kBlockRows + row;
 #pragma unroll
-    for (int n = 0; n < tiles; ++n)
-#pragma unroll
-        for (int second = 0; second < 2; ++second) {
-            if (its.token_tile == n - n % Its::kTokenTiles)
-#pragma unroll
-                for (int r = 0; r < Its::kRowTiles; ++r) {
-                    const int tile = r * Its::kTokenTiles + n % Its::kTokenTiles;
-                    const int at =
-                        lane % 4 * kBlockRows + (its.row_tile + r) * kTileRows + lane / 4;
-                    values[at] = sums[tile][second];
-                    values[at + kTileRows / 2] = sums[tile][2 + second];
-                }
-            __syncthreads();
-            const int t = n * kTokenTile + token * 2 + second;
-            if (t < output.out.rows && column < output.out.cols &&
-                output.rotation.row(t).slot >= 0) {
-                float a = values[token * kBlockRows + row];
-                float b = values[token * kBlockRows + row + half];
-                if (output.bias) {
-                    a = a + output.bias[column];
-                    b = b + output.bias[column + half];
-                }
-                output.rotation.put(t, output.first_head + column / dim, i, a, b);
+    for (int second = 0; second < min(2, output.out.rows); ++second) {
+        const int at = lane % 4 * kBlockRows + thread / 32 * kTileRows + lane / 4;
+        values[at] = sums[second];
+        values[at + kTileRows / 2] = sums[2 + second];
+        __syncthreads();
+        const int t = token * 2 + second;
+        if (t < output.out.rows && column < output.out.cols && output.rotation.row(t).slot >= 0) {
+            float a = values[token * kBlockRows + row];
+            float b = values[token * kBlockRows + row + half];
+            if (output.bias) {
+                a = a + output.bias[column];
+                b = b + output.bias[column + half];
             }
-            __syncthreads();
+            output.rotation.put(t, output.first_head + column / dim, i, a, b);
         }
+        __syncthreads();
+    }
 }
 
 // Steps of weights and activations on their way through the shared memory of a block: `Step`, of
