@@ -60,11 +60,11 @@ class Code:
     ring: int  # bytes of the ring that a block gets at its launch; 0: what ptxas says has it
     part: int  # columns that blocks may share out; 0: none do
     compacts: int  # launches a cycle
-    small_of_level: int  # kernels of a level that are not of its layer
+    small_of_level: int  # kernels of a level that are not matmuls or of its layer (tests/simt/counts_test.cpp)
     is_fused: bool  # few rows are rotated, merged and packed by the kernels that make them; matmuls begin beside others
 
 
-CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 16, True)}
+CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 8, True)}
 MOST_STEPS = 8  # of a ring
 
 
@@ -248,8 +248,8 @@ class Model:
         if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
             turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
             return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)
-        # Up to 16 rows a block. They share the chunks that lie alike, four at a time; one by one come the others'.
-        own = min(16, 2 ** (rows - 1).bit_length())
+        # Up to 4 or 16 rows a block. They share the chunks that lie alike, four at a time; one by one come the others'.
+        own = min(4 if rows <= 16 else 16, 2 ** (rows - 1).bit_length())
         high = ceil_div(rows, own)
         deep = max(1, min(1024 // (HEADS * high), chunks + 2 * own))
         alike, alone = (chunks, 0) if rows == 1 else (chunks - 1, own)

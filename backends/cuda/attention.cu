@@ -22,6 +22,7 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kBlocks = 1024;  // that keep every device busy
+constexpr int kFewRows = 16;   // so many pass a chunk sooner in several blocks that all read it
 
 constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 
@@ -134,7 +135,8 @@ void CudaBackend::execute(const Attention& op) {
                             own_heads <= kMostTogether && shape.heads / own_heads < kMostTickets;
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
-        const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), pairs / own_heads);
+        const int most_rows = std::max((count <= kFewRows ? kOwn : pairs) / own_heads, 1);
+        const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), most_rows);
         const Partials partials(partials_, count, chunks, shape, op.window);
         const Tensor block = op.rows.range(first, count).block;
         const AttentionTask task{qkv.row_range(first, count),

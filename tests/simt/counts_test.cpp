@@ -31,6 +31,33 @@ TEST_P(TokenCounts, OfALayer) {
     std::printf("%s: %ld kernels a token of %d layers\n", name(GetParam()), last, layers);
 }
 
+// Kernels of the third cycle of a text.
+long kernels_of_cycle(Bundled& model, int levels) {
+    DraftOptions draft = draft_options("eagle2");
+    draft.tree = TreeShape{60, levels, 10};
+    const auto drafting = model.drafting(draft);
+    Session& session = *drafting.session;
+    session.begin({});
+    session.prefill(model.encode("Once upon a time"));
+    long kernels = 0;
+    for (int cycle = 0; cycle < 3; ++cycle) {
+        const long before = model.backend().command_counts().dispatches;
+        const TokenTree tree = session.propose();
+        session.commit(tree, accept(tree, session.verify(tree)));
+        kernels = model.backend().command_counts().dispatches - before;
+    }
+    return kernels;
+}
+
+// What feeds the head, its layer (nine beyond eight rows, for rotation and merge are by themselves
+// there), its LM head and the choice of the next nodes.
+TEST(LevelCounts, OfALevelOfDrafting) {
+    Bundled model(bundled_options(DType::Q8_0));
+    const long level = kernels_of_cycle(model, 6) - kernels_of_cycle(model, 5);
+    std::printf("%ld kernels a level\n", level);
+    EXPECT_LE(level, 9 + 11);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, TokenCounts,
                          testing::Values(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0),
                          [](const auto& info) { return name(info.param); });
