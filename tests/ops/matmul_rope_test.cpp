@@ -1,5 +1,7 @@
 // Queries, keys and values at once: the bits of the matmul, the norm and the rotation that they
 // are made of.
+#include <array>
+
 #include "ops/attention_fixture.h"
 
 namespace aerie {
@@ -50,8 +52,21 @@ class MatmulRopeTest : public AttentionTest {
     }
 
     void compare(DType type, DType cache_type, int inner, int count, bool has_norm, bool has_bias) {
+        compare({type, type, type}, cache_type, inner, count, has_norm, has_bias);
+    }
+    // Types of q, k and v.
+    void compare(const std::array<DType, 3>& types, DType cache_type, int inner, int count,
+                 bool has_norm, bool has_bias) {
         const int columns = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim;
-        const auto weight = upload_weight(random_matrix(columns, inner, 3, 0.1f), type);
+        const Matrix values = random_matrix(columns, inner, 3, 0.1f);
+        std::vector<WeightBlock> blocks;
+        int first = 0;
+        for (size_t i = 0; i < types.size(); ++i) {
+            const int rows = (i == 0 ? shape_.heads : shape_.kv_heads) * shape_.head_dim;
+            blocks.push_back({DType::F32, types[i], values[first], rows, inner});
+            first += rows;
+        }
+        const auto weight = backend_->upload_weight(blocks);
         const Array bias = upload(random_matrix(1, columns, 4));
         const Array x = upload(random_matrix(count, inner, 5));
         const Array norm = upload(random_matrix(1, inner, 6));
@@ -101,6 +116,17 @@ TEST_P(MatmulRopeTest, HasTheBitsOfItsParts) {
                     compare(type, cache, 96, rows, rows % 2 == 1, rows % 3 == 0);
                 }
     }
+}
+
+TEST_P(MatmulRopeTest, OfSeveralTypes) {
+    use({4, 2, 64});
+    for (const std::array<DType, 3>& types : {std::array{DType::Q4_0, DType::Q4_0, DType::Q8_0},
+                                              {DType::F16, DType::F16, DType::BF16},
+                                              {DType::F16, DType::Q8_0, DType::F32}})
+        for (int rows : {1, 8, 20}) {
+            SCOPED_TRACE(std::string(name(types[1])) + ", " + std::to_string(rows) + " rows");
+            compare(types, DType::F16, 96, rows, true, true);
+        }
 }
 
 // A row is normalised by whoever reads it, whatever it takes.
