@@ -95,6 +95,11 @@ uint32_t Device::fetch_lanes() const {
     return able && traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? traits_.subgroup_size : 0;
 }
 
+// Those drivers take longer for it than for integer code.
+bool Device::reads_halves() const {
+    return traits_.float_controls.halves && traits_.type != VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
 Device::~Device() {
     if (handle) vk.vkDestroyDevice(handle, nullptr);
 }
