@@ -15,9 +15,11 @@ namespace {
 // measured by.
 constexpr double kAttentionWork = 20;
 
-constexpr uint32_t kWorkgroups = 1024;  // that keep every device busy
+// Workgroups that keep every device busy, and one that runs on a CPU.
+constexpr uint32_t kWorkgroups = 1024, kCpuWorkgroups = 64;
 
-// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations.
+// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations. Of
+// attention_fetch there are pairs alone, one an invocation.
 struct Form {
     uint32_t pairs, pairs_of_group;
     uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
@@ -34,13 +36,17 @@ uint32_t heads_together(uint32_t queries, const Form& form) {
     return heads;
 }
 
-Form form_of(const Device& device) {
+Form form_of(const Device& device, int head_dim) {
     Form form = device.split() == 1 ? kCpuForm : kGpuForm;
     if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = form.mixed = 1;
+    constexpr int kMostDim = 256;  // of attention_fetch.comp
+    if (device.fetch_lanes() > 0 && head_dim <= kMostDim) form = {device.fetch_lanes(), 0, 0, 0};
     return form;
 }
 
-Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
+Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
+    if (form.pairs_of_group == 0)
+        return {"attention_fetch", {cache == DType::F16, uint32_t(head_dim), form.pairs}};
     const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
     const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
@@ -56,7 +62,7 @@ void VulkanBackend::execute(const Attention& op) {
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
     const int heads = shape.heads, head_dim = shape.head_dim;
-    const Form form = form_of(*device_);
+    const Form form = form_of(*device_, head_dim);
     int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
     const uint32_t window = op.window > 0 ? uint32_t(op.window) : UINT32_MAX;
@@ -92,9 +98,10 @@ void VulkanBackend::execute(const Attention& op) {
         params.own_rows = std::min(std::bit_ceil(uint32_t(count)), form.pairs / params.own_heads);
         const uint32_t across = uint32_t(heads) / params.own_heads;
         const uint32_t down = groups(count, int(params.own_rows));
-        const uint32_t deep = std::clamp(kWorkgroups / (across * down), 1u,
+        const uint32_t busy = form.pairs_of_group == 0 ? kCpuWorkgroups : kWorkgroups;
+        const uint32_t deep = std::clamp(busy / (across * down), 1u,
                                          uint32_t(most_chunks) + 2 * params.own_rows);
-        dispatch(kernel_of(kv.k.dtype, params.own_heads * params.own_rows, form), params,
+        dispatch(kernel_of(kv.k.dtype, head_dim, params.own_heads * params.own_rows, form), params,
                  {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
                   reads(kv.k), reads(kv.v)},
                  {across, down, deep}, chunk_work, chunk_work * most_chunks);
