@@ -50,8 +50,9 @@ Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
     const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
     const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
-    return {"attention",
-            {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
+    return {
+        "attention",
+        {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
 }
 
 }  // namespace
@@ -99,17 +100,20 @@ void VulkanBackend::execute(const Attention& op) {
         const uint32_t across = uint32_t(heads) / params.own_heads;
         const uint32_t down = groups(count, int(params.own_rows));
         const uint32_t busy = form.pairs_of_group == 0 ? kCpuWorkgroups : kWorkgroups;
-        const uint32_t deep = std::clamp(busy / (across * down), 1u,
-                                         uint32_t(most_chunks) + 2 * params.own_rows);
+        const uint32_t deep =
+            std::clamp(busy / (across * down), 1u, uint32_t(most_chunks) + 2 * params.own_rows);
         dispatch(kernel_of(kv.k.dtype, head_dim, params.own_heads * params.own_rows, form), params,
                  {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
                   reads(kv.k), reads(kv.v)},
                  {across, down, deep}, chunk_work, chunk_work * most_chunks);
         const double merge_work = kAttentionWork * double(count) * heads * head_dim;
-        dispatch({"attention_merge", {quantises(out)}}, merge,
-                 {writes(out), reads(parts), reads(op.rows.block)},
-                 {uint32_t(heads / together), uint32_t(count)}, merge_work,
-                 merge_work * most_chunks);
+        const uint32_t lanes = device_->fetch_lanes();
+        const Kernel merging = lanes > 0 ? Kernel{"attention_merge_fetch", {quantises(out), lanes}}
+                                         : Kernel{"attention_merge", {quantises(out)}};
+        const uint32_t merged =
+            lanes > 0 ? groups(heads * head_dim, kGroup * int(lanes)) : uint32_t(heads / together);
+        dispatch(merging, merge, {writes(out), reads(parts), reads(op.rows.block)},
+                 {merged, uint32_t(count)}, merge_work, merge_work * most_chunks);
     }
 }
 
