@@ -8,7 +8,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_ballot : require
 layout(constant_id = 0) const uint kColumns = 1u;
-layout(local_size_x_id = 1) in;  // 4 to 32
+layout(local_size_x_id = 1) in;  // 4 to 16
 #include "lib/product.glsl"
 #include "lib/dot.glsl"
 
