@@ -30,12 +30,13 @@ const uint kMostDim = 256u, kMixed = 16u;  // elements of a value that are mixed
 const uint kLanes = gl_WorkGroupSize.x, kInWord = kHalfCache ? 2u : 1u;
 
 uint lane;
-uint row, head;         // of this invocation
-uint place, pages_at;   // of its row
-uint column;            // words before its head in a row of the cache
+uint row, head;        // of this invocation
+uint place, pages_at;  // of its row
+uint column;           // words before its head in a row of the cache
 float query[kMostDim];
-float scores[64];       // of a chunk, then their exponentials
+float scores[64];  // of a chunk, then their exponentials
 
+// Of all invocations.
 uint least(uint own) {
     uint all = own;
     EACH(kLanes, i) all = min(all, subgroupBroadcast(own, i));
@@ -86,7 +87,7 @@ void attend(uint chunk, uint from, uint to, uint plain) {
     bool sees = from < to;
     uint before = chunk * 64u, page = sees ? uint(pages[pages_at + chunk]) * 64u : 0u;
     uint begin = least(sees ? from : 64u), end = most(to);
-    // What all of them who see any of it see in the same slots; `others` are the positions around.
+    // What all who see any of it see in the same slots; `others` are the positions around.
     uint shared_page = most(page);
     uint shared_from = most(from), shared_to = least(sees ? min(to, plain) : 64u);
     if (least(sees ? page : shared_page) != shared_page || shared_from >= shared_to)

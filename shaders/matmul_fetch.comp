@@ -22,6 +22,7 @@ const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
 
 uint lane;
 uint fetched[kMostColumns * kMostFetches];
+
 // Before a group is multiplied.
 void fetch(uint group) {
     EACH(kColumns, c) EACH(kFetches, f) {

@@ -18,12 +18,14 @@ constexpr double kAttentionWork = 20;
 // Workgroups that keep every device busy, and one that runs on a CPU.
 constexpr uint32_t kWorkgroups = 1024, kCpuWorkgroups = 64;
 
-// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations. Of
-// attention_fetch there are pairs alone, one an invocation.
+// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations, none
+// where invocations fetch together and have a pair each.
 struct Form {
     uint32_t pairs, pairs_of_group;
     uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
     uint32_t mixed;       // positions whose values it adds without a turn between
+
+    bool fetches_together() const { return pairs_of_group == 0; }
 };
 
 // A CPU's compiler unrolls what it is given, and waits for nothing.
@@ -45,7 +47,7 @@ Form form_of(const Device& device, int head_dim) {
 }
 
 Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
-    if (form.pairs_of_group == 0)
+    if (form.fetches_together())
         return {"attention_fetch", {cache == DType::F16, uint32_t(head_dim), form.pairs}};
     const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
     const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
@@ -99,7 +101,7 @@ void VulkanBackend::execute(const Attention& op) {
         params.own_rows = std::min(std::bit_ceil(uint32_t(count)), form.pairs / params.own_heads);
         const uint32_t across = uint32_t(heads) / params.own_heads;
         const uint32_t down = groups(count, int(params.own_rows));
-        const uint32_t busy = form.pairs_of_group == 0 ? kCpuWorkgroups : kWorkgroups;
+        const uint32_t busy = form.fetches_together() ? kCpuWorkgroups : kWorkgroups;
         const uint32_t deep =
             std::clamp(busy / (across * down), 1u, uint32_t(most_chunks) + 2 * params.own_rows);
         dispatch(kernel_of(kv.k.dtype, head_dim, params.own_heads * params.own_rows, form), params,
@@ -107,7 +109,7 @@ void VulkanBackend::execute(const Attention& op) {
                   reads(kv.k), reads(kv.v)},
                  {across, down, deep}, chunk_work, chunk_work * most_chunks);
         const double merge_work = kAttentionWork * double(count) * heads * head_dim;
-        const uint32_t lanes = device_->fetch_lanes();
+        const uint32_t lanes = device_->fetch_lanes();  // that have a group of outputs each
         const Kernel merging = lanes > 0 ? Kernel{"attention_merge_fetch", {quantises(out), lanes}}
                                          : Kernel{"attention_merge", {quantises(out)}};
         const uint32_t merged =
