@@ -15,7 +15,7 @@ layout(local_size_x_id = 1) in;  // 4 to 16
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
 const uint kLanes = gl_WorkGroupSize.x, kOwn = kStripRows / kLanes;  // rows kLanes apart
-const uint kMostColumns = 8u, kLeastLanes = 4u, kMostOwn = kStripRows / kLeastLanes;
+const uint kMostColumns = 16u, kLeastLanes = 4u, kMostOwn = kStripRows / kLeastLanes;
 const uint kMostSums = kMostColumns * kMostOwn;
 const uint kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
 const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
