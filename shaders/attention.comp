@@ -29,6 +29,7 @@ READS(5, uvec4, v_cache);
 #include "lib/partial.glsl"
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
+#include "lib/attended.glsl"
 
 const uint kMostGroups = 4u, kMostRows = 16u;
 // Keys or values of a chunk are held by slabs of 64 elements a position, positions a quad apart.
@@ -64,20 +65,6 @@ Seen seen_by(uint r) {
     bool is_plain = prefix == own && uint(rows[place + kRowSlot]) == own;
     return Seen(first_seen(place), own + 1u, is_plain ? own + 1u : prefix,
                 rows[place + kRowSequence]);
-}
-
-uint slot_of(uint place, uint position) {
-    uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
-    if (position < prefix) return position;
-    if (position < own) return uint(rows[place + kRowPath + position - prefix]);
-    return uint(rows[place + kRowSlot]);
-}
-
-// In 16 lanes, halved in a fixed order (core/arithmetic.h).
-float sum_of_lanes(float lanes[16]) {
-    precise float sums[16] = lanes;
-    [[unroll]] for (uint left = 8u; left > 0u; left /= 2u) EACH(left, i) sums[i] = sums[i] + sums[i + left];
-    return sums[0];
 }
 
 vec4 floats_of(uvec2 words) {

@@ -1,30 +1,34 @@
 #version 450
 // Rows of x times a weight, for drivers that run shaders on a CPU and load an address that all
 // invocations share once for each of them: those of a subgroup fetch x together and tell each
-// other. An invocation has one output row, kColumns rows of x and the whole sum: of floats one by
-// one, of a quantised type by groups, and the sums of kSumGroups of them likewise (core/quant.h).
+// other. A workgroup is a subgroup and has a strip; an invocation has kOwn output rows, kColumns
+// rows of x and whole sums: of floats one by one, of a quantised type by groups, and the sums of
+// kSumGroups of them likewise (core/quant.h).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_ballot : require
-layout(local_size_x = 32) in;
+layout(constant_id = 0) const uint kColumns = 1u;
+layout(local_size_x_id = 1) in;  // 4 to 16
 #include "lib/product.glsl"
 #include "lib/dot.glsl"
 
-layout(constant_id = 0) const uint kColumns = 1u;
-layout(constant_id = 1) const uint kLanes = 8u;  // invocations of a subgroup, at most 32
+#define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
-const uint kMostColumns = 8u, kLeastLanes = 4u;
+const uint kLanes = gl_WorkGroupSize.x, kOwn = kStripRows / kLanes;  // rows kLanes apart
+const uint kMostColumns = 16u, kLeastLanes = 4u, kMostOwn = kStripRows / kLeastLanes;
+const uint kMostSums = kMostColumns * kMostOwn;
 const uint kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
 const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
 
+uint lane;
 uint fetched[kMostColumns * kMostFetches];
 
-// Before a group is multiplied; `last` is the last word of it that x has.
-void fetch(uint group, uint last) {
-    for (uint c = 0u; c < kColumns; ++c)
-        for (uint f = 0u; f < kFetches; ++f)
-            fetched[c * kFetches + f] = x[column_at(c) + group * kGroupX +
-                                          min(f * kLanes + gl_SubgroupInvocationID, last)];
+// Before a group is multiplied.
+void fetch(uint group) {
+    EACH(kColumns, c) EACH(kFetches, f) {
+        uint word = min(f * kLanes + lane, kGroupX - 1u);
+        fetched[c * kFetches + f] = x[column_at(c) + group * kGroupX + word];
+    }
 }
 
 // Word i of what a group meets in a column.
@@ -33,64 +37,88 @@ uint word_of_x(uint c, uint i) {
 }
 
 #if defined(QUANTISED)
-PanelScales scales;  // of the newest panel
+PanelScales scales[kMostOwn];  // of the newest panel
 
-// terms[c]: the product of a group, as it is added to the sum.
-void multiply_group(inout precise float terms[kMostColumns], uint group, uint strip, uint lane) {
-    fetch(group, kGroupX - 1u);
+// Adds the products of a group.
+void multiply_group(inout precise float sums[kMostSums], uint group, uint strip) {
+    fetch(group);
     uint panel = panel_of(strip, group), in_panel = group % kPanelGroups;
-    Codes codes[kGroupQuads];
-    [[unroll]] for (uint quad = 0u; quad < kGroupQuads; ++quad)
-        codes[quad] = codes_of(panel, in_panel * kGroupQuads + quad, lane);
-    if (in_panel == 0u) scales = panel_scales(panel, lane);
-    ivec2 dots[kMostColumns];
-    for (uint c = 0u; c < kColumns; ++c) dots[c] = ivec2(0);
-    [[unroll]] for (uint i = 0u; i < kGroupQuads * kQuadSteps; ++i) {
-        uint bytes = bytes_of(codes[i / kQuadSteps], i % kQuadSteps);
-        for (uint c = 0u; c < kColumns; ++c)
-            dots[c][kInHalves ? i / 4u : 0u] += dot_bytes(bytes, word_of_x(c, kStepWord + i));
-    }
-    ivec2 whole = whole_scales(scales, in_panel);
-    vec2 steps = steps_of(scales, lane);
-    for (uint c = 0u; c < kColumns; ++c)
-        terms[c] = term_of(steps, whole, dots[c], word_of_x(c, 0u),
-                           kUsesSums ? word_of_x(c, 1u) : 0u);
-}
-
-void multiply(inout precise float sums[kMostColumns], uint strip, uint lane) {
-    precise float terms[kMostColumns], totals[kMostColumns];
-    for (uint c = 0u; c < kColumns; ++c) totals[c] = 0.0;
-    for (uint i = 0u; i < p.panels * kPanelGroups; ++i) {
-        if (i % kSumGroups == 0u)
-            for (uint c = 0u; c < kColumns; ++c) {
-                totals[c] = totals[c] + sums[c];
-                sums[c] = 0.0;
-            }
-        multiply_group(terms, i, strip, lane);
-        for (uint c = 0u; c < kColumns; ++c) sums[c] = sums[c] + terms[c];
-    }
-    for (uint c = 0u; c < kColumns; ++c) sums[c] = totals[c] + sums[c];
-}
-#else
-void multiply(inout precise float sums[kMostColumns], uint strip, uint lane) {
-    for (uint panel = 0u; panel < p.panels; ++panel) {
-        uint count = min(kPanelElements, p.inner - panel * kPanelElements);
-        fetch(panel, count - 1u);
-        for (uint i = 0u; i < count; ++i) {
-            float w = element(float_quad(strip + panel * kPanelQuads, lane, i), i % kQuadElements);
-            for (uint c = 0u; c < kColumns; ++c)
-                sums[c] = sums[c] + w * uintBitsToFloat(word_of_x(c, i));
+    Codes codes[kMostOwn * kGroupQuads];
+    EACH(kOwn, r) EACH(kGroupQuads, quad)
+        codes[r * kGroupQuads + quad] =
+            codes_of(panel, in_panel * kGroupQuads + quad, r * kLanes + lane);
+    if (in_panel == 0u) EACH(kOwn, r) scales[r] = panel_scales(panel, r * kLanes + lane);
+    ivec2 dots[kMostSums];
+    EACH(kColumns * kOwn, i) dots[i] = ivec2(0);
+    EACH(kGroupQuads * kQuadSteps, i) {
+        EACH(kColumns, c) {
+            uint word = word_of_x(c, kStepWord + i);
+            EACH(kOwn, r)
+                dots[c * kOwn + r][kInHalves ? i / 4u : 0u] +=
+                    dot_bytes(bytes_of(codes[r * kGroupQuads + i / kQuadSteps], i % kQuadSteps), word);
         }
     }
+    EACH(kOwn, r) {
+        ivec2 whole = whole_scales(scales[r], in_panel);
+        vec2 steps = steps_of(scales[r], lane);
+        EACH(kColumns, c)
+            sums[c * kOwn + r] = sums[c * kOwn + r] +
+                                 term_of(steps, whole, dots[c * kOwn + r], word_of_x(c, 0u),
+                                         kUsesSums ? word_of_x(c, 1u) : 0u);
+    }
+}
+
+void multiply(inout precise float sums[kMostSums], uint strip) {
+    precise float totals[kMostSums];
+    EACH(kColumns * kOwn, i) totals[i] = 0.0;
+    [[dont_unroll]] for (uint i = 0u; i < p.panels * kPanelGroups; ++i) {
+        if (i % kSumGroups == 0u)
+            EACH(kColumns * kOwn, j) {
+                totals[j] = totals[j] + sums[j];
+                sums[j] = 0.0;
+            }
+        multiply_group(sums, i, strip);
+    }
+    EACH(kColumns * kOwn, i) sums[i] = totals[i] + sums[i];
+}
+#else
+void multiply(inout precise float sums[kMostSums], uint strip) {
+    uint whole = p.inner / kPanelElements;  // panels
+    [[dont_unroll]] for (uint panel = 0u; panel < whole; ++panel) {
+        fetch(panel);
+        uvec4 words[kMostOwn * kGroupQuads];
+        EACH(kOwn, r) EACH(kGroupQuads, quad)
+            words[r * kGroupQuads + quad] = float_quad(strip + panel * kPanelQuads,
+                                                       r * kLanes + lane, quad * kQuadElements);
+        EACH(kPanelElements, i) {
+            float own[kMostOwn];
+            EACH(kOwn, r)
+                own[r] = element(words[r * kGroupQuads + i / kQuadElements], i % kQuadElements);
+            EACH(kColumns, c) {
+                float one = uintBitsToFloat(word_of_x(c, i));
+                EACH(kOwn, r) sums[c * kOwn + r] = sums[c * kOwn + r] + own[r] * one;
+            }
+        }
+    }
+    // What is left of a panel, each for itself.
+    [[dont_unroll]] for (uint i = 0u; i < p.inner % kPanelElements; ++i)
+        EACH(kOwn, r) {
+            float own = element(float_quad(strip + whole * kPanelQuads, r * kLanes + lane, i),
+                                i % kQuadElements);
+            EACH(kColumns, c) {
+                float one = uintBitsToFloat(x[column_at(c) + whole * kPanelElements + i]);
+                sums[c * kOwn + r] = sums[c * kOwn + r] + own * one;
+            }
+        }
 }
 #endif
 
 void main() {
+    lane = gl_LocalInvocationID.x;
     if (!begin_columns(kColumns)) return;
-    uint lane = gl_LocalInvocationID.x;
-    precise float sums[kMostColumns];
-    for (uint c = 0u; c < kColumns; ++c) sums[c] = 0.0;
-    multiply(sums, weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads, lane);
-    uint row = gl_WorkGroupID.y * kStripRows + lane;
-    for (uint c = 0u; c < kColumns; ++c) write_sum(row, c, sums[c]);
+    precise float sums[kMostSums];
+    EACH(kColumns * kOwn, i) sums[i] = 0.0;
+    multiply(sums, weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads);
+    EACH(kOwn, r) EACH(kColumns, c)
+        write_sum(gl_WorkGroupID.y * kStripRows + r * kLanes + lane, c, sums[c * kOwn + r]);
 }

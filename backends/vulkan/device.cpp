@@ -1,6 +1,8 @@
 // Opens a device with no more features than the shaders use.
 #include "vulkan/device.h"
 
+#include <algorithm>
+
 #include "vulkan/check.h"
 
 namespace aerie::vulkan {
@@ -87,12 +89,17 @@ MatrixShape Device::matrix_shape(DType weight) const {
                                   : MatrixShape();
 }
 
-// Drivers that run shaders on a CPU read an address that all share once for each of them.
+// Drivers that run shaders on a CPU read an address that all share once for each of them. llvmpipe
+// has no more than 16 invocations side by side, whatever it says.
 uint32_t Device::fetch_lanes() const {
-    constexpr uint32_t kMost = 32;  // invocations side by side in a workgroup of matmul
-    const bool able = traits_.subgroup_broadcast && integer_dot_ && split_ == 1 &&
-                      traits_.subgroup_size >= 4 && traits_.subgroup_size <= kMost;
-    return able && traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? traits_.subgroup_size : 0;
+    const uint32_t lanes = std::min(traits_.subgroup_size, 16u);
+    const bool able = traits_.subgroup_broadcast && integer_dot_ && split_ == 1 && lanes >= 4;
+    return able && traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? lanes : 0;
+}
+
+// Those drivers take longer for it than for integer code.
+bool Device::reads_halves() const {
+    return traits_.float_controls.halves && traits_.type != VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 Device::~Device() {

@@ -47,6 +47,8 @@ class Device {
     int split() const { return split_; }
     // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
     uint32_t fetch_lanes() const;
+    // Whether shaders read f16 by the instruction for it, not by integer code.
+    bool reads_halves() const;
     double submission_work() const { return submission_work_; }
     bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }

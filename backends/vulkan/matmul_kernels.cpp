@@ -152,9 +152,11 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, in
         return halves_kernel(device, shaders.cooperative, shape, rows);
     if (shape && rows > kMostColumns)
         return groups_kernel(device, shaders.cooperative, shape, rows);
-    const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, kMostColumns)));
-    if (device.fetch_lanes() > 0)
-        return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
+    // Floats are converted once for all columns.
+    const bool fetches = device.fetch_lanes() > 0;
+    const int most = fetches && !is_quantised(weight) ? 2 * kMostColumns : kMostColumns;
+    const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, most)));
+    if (fetches) return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
     const std::string& plain = form.normed ? shaders.plain_normed : shaders.plain;
     const std::string& dot = form.normed ? shaders.dot_normed : shaders.dot;
     if (!is_quantised(weight)) return floats_kernel(device, plain, columns, inner, form);

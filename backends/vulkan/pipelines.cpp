@@ -123,7 +123,7 @@ OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
     std::array<uint32_t, kMostConstants + 1> constants;
     std::array<VkSpecializationMapEntry, kMostConstants + 1> entries;
     std::ranges::copy(kernel.constants, constants.begin());
-    constants[kMostConstants] = device_->traits().float_controls.halves;  // lib/half.glsl
+    constants[kMostConstants] = device_->reads_halves();  // lib/half.glsl
     for (uint32_t i = 0; i <= kMostConstants; ++i) entries[i] = {i, i * 4, 4};
     const VkSpecializationInfo special = {.mapEntryCount = uint32_t(entries.size()),
                                           .pMapEntries = entries.data(),

@@ -15,13 +15,17 @@ namespace {
 // measured by.
 constexpr double kAttentionWork = 20;
 
-constexpr uint32_t kWorkgroups = 1024;  // that keep every device busy
+// Workgroups that keep every device busy, and one that runs on a CPU.
+constexpr uint32_t kWorkgroups = 1024, kCpuWorkgroups = 64;
 
-// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations.
+// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations, none
+// where invocations fetch together and have a pair each.
 struct Form {
     uint32_t pairs, pairs_of_group;
     uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
     uint32_t mixed;       // positions whose values it adds without a turn between
+
+    bool fetches_together() const { return pairs_of_group == 0; }
 };
 
 // A CPU's compiler unrolls what it is given, and waits for nothing.
@@ -34,18 +38,23 @@ uint32_t heads_together(uint32_t queries, const Form& form) {
     return heads;
 }
 
-Form form_of(const Device& device) {
+Form form_of(const Device& device, int head_dim) {
     Form form = device.split() == 1 ? kCpuForm : kGpuForm;
     if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = form.mixed = 1;
+    constexpr int kMostDim = 256;  // of attention_fetch.comp
+    if (device.fetch_lanes() > 0 && head_dim <= kMostDim) form = {device.fetch_lanes(), 0, 0, 0};
     return form;
 }
 
-Kernel kernel_of(DType cache, uint32_t pairs, const Form& form) {
+Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
+    if (form.fetches_together())
+        return {"attention_fetch", {cache == DType::F16, uint32_t(head_dim), form.pairs}};
     const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
     const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
-    return {"attention",
-            {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
+    return {
+        "attention",
+        {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
 }
 
 }  // namespace
@@ -56,7 +65,7 @@ void VulkanBackend::execute(const Attention& op) {
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
     const int heads = shape.heads, head_dim = shape.head_dim;
-    const Form form = form_of(*device_);
+    const Form form = form_of(*device_, head_dim);
     int most_chunks = std::min(scratch_.chunks, scratch_.attention.cols / (heads * (head_dim + 2)));
     if (op.window > 0) most_chunks = std::min(most_chunks, chunks_of_window(op.window));
     const uint32_t window = op.window > 0 ? uint32_t(op.window) : UINT32_MAX;
@@ -92,17 +101,21 @@ void VulkanBackend::execute(const Attention& op) {
         params.own_rows = std::min(std::bit_ceil(uint32_t(count)), form.pairs / params.own_heads);
         const uint32_t across = uint32_t(heads) / params.own_heads;
         const uint32_t down = groups(count, int(params.own_rows));
-        const uint32_t deep = std::clamp(kWorkgroups / (across * down), 1u,
-                                         uint32_t(most_chunks) + 2 * params.own_rows);
-        dispatch(kernel_of(kv.k.dtype, params.own_heads * params.own_rows, form), params,
+        const uint32_t busy = form.fetches_together() ? kCpuWorkgroups : kWorkgroups;
+        const uint32_t deep =
+            std::clamp(busy / (across * down), 1u, uint32_t(most_chunks) + 2 * params.own_rows);
+        dispatch(kernel_of(kv.k.dtype, head_dim, params.own_heads * params.own_rows, form), params,
                  {writes(parts), reads(qkv), reads(op.rows.block), reads(kv.page_table),
                   reads(kv.k), reads(kv.v)},
                  {across, down, deep}, chunk_work, chunk_work * most_chunks);
         const double merge_work = kAttentionWork * double(count) * heads * head_dim;
-        dispatch({"attention_merge", {quantises(out)}}, merge,
-                 {writes(out), reads(parts), reads(op.rows.block)},
-                 {uint32_t(heads / together), uint32_t(count)}, merge_work,
-                 merge_work * most_chunks);
+        const uint32_t lanes = device_->fetch_lanes();  // that have a group of outputs each
+        const Kernel merging = lanes > 0 ? Kernel{"attention_merge_fetch", {quantises(out), lanes}}
+                                         : Kernel{"attention_merge", {quantises(out)}};
+        const uint32_t merged =
+            lanes > 0 ? groups(heads * head_dim, kGroup * int(lanes)) : uint32_t(heads / together);
+        dispatch(merging, merge, {writes(out), reads(parts), reads(op.rows.block)},
+                 {merged, uint32_t(count)}, merge_work, merge_work * most_chunks);
     }
 }
 
