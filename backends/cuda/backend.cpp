@@ -65,7 +65,7 @@ CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index
         throw Error(capabilities_.name + ": " + capabilities_.problem);
     queue_ = std::make_shared<Queue>(index, profile);
     check_code(capabilities_.name);
-    if (code_waits()) queue_->let_kernels_start_beside();
+    if (kernels_may_begin_early()) queue_->let_kernels_start_beside();
     cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
     split_.multiprocessors = properties.multiProcessorCount;

@@ -22,9 +22,12 @@ void check_code(const std::string& device) {
                 "); it is for " + std::string(built_for()));
 }
 
-bool code_waits() {
+bool kernels_may_begin_early() {
+    constexpr int kFirst = 12030;  // of CUDA whose graphs can have such launches
     cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, empty_kernel) == cudaSuccess &&
+    int driver = 0;
+    return CUDART_VERSION >= kFirst && cudaDriverGetVersion(&driver) == cudaSuccess &&
+           driver >= kFirst && cudaFuncGetAttributes(&attributes, empty_kernel) == cudaSuccess &&
            attributes.ptxVersion >= 90;
 }
 

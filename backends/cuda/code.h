@@ -18,8 +18,9 @@ bool runs_on(std::string_view architectures, int major, int minor);
 // error calls `device`.
 void check_code(const std::string& device);
 
-// Whether the kernels that the current device runs have the instruction by which they wait for
-// those before them; code of the architectures before 9.0 does not, whatever device runs it.
-bool code_waits();
+// Whether kernels may begin before those that they wait for have ended: the code that the current
+// device runs must have the instruction by which they wait (that of the architectures before 9.0
+// has not, whatever device runs it), and the driver must be able to record such launches.
+bool kernels_may_begin_early();
 
 }  // namespace aerie::cuda

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/tensor_plan.h"
 #include "core/error.h"
+#include "cuda/code.h"
 #include "cuda/cuda_backend.h"
 #include "simt/machine.h"
 
@@ -37,6 +38,11 @@ struct Fixture {
     Tensor a, sum;
     Buffer memory;
 };
+
+// Or the suites would not show what a kernel reads too early.
+TEST(CudaCode, KernelsBeginEarlyHere) {
+    EXPECT_TRUE(cuda::kernels_may_begin_early());
+}
 
 TEST(CudaQueue, KeepsABoundedNumberOfGraphs) {
     Fixture f(false);

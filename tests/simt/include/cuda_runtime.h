@@ -244,6 +244,11 @@ using cudaGraph_t = simt::Graph*;
 using cudaGraphExec_t = simt::Graph*;
 using cudaEvent_t = simt::Event*;
 
+#define CUDART_VERSION 13000
+inline cudaError_t cudaDriverGetVersion(int* version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);
