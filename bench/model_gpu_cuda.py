@@ -179,20 +179,17 @@ class Model:
         lines = min(loop["trips"], row_bytes / CACHE_LINE)
         return clocks_at(loop, NEAR) + lines * (self.gpu.far - NEAR)
 
-    def steps(self, step_bytes):
-        return min(MOST_STEPS, self.code.ring // step_bytes)
-
-    def beside_us(self, outputs, inner, rows, before_us):
+    def beside_us(self, outputs, inner, before_us):
         """What a matmul has less to do when its turn comes, since its first weights were on their way meanwhile."""
         if not self.code.is_fused or self.gpu.architecture != "90":
             return 0
-        ring = self.code.ring * 2 * self.gpu.units  # two blocks are there at least
-        weights = min(ring / 2, outputs * inner * BLOCK_BYTES[self.weight])  # half of it, to be careful
+        # A ring of each multiprocessor, which has two at least, to be careful.
+        weights = min(self.code.ring * self.gpu.units, outputs * inner * BLOCK_BYTES[self.weight])
         return min(BESIDE_US, before_us, weights / self.gpu.memory / 1e3)
 
     def resident(self, kernel, warps, step_bytes):
         """Warps of a multiprocessor."""
-        shared = kernel["shared"] + self.steps(step_bytes) * step_bytes
+        shared = kernel["shared"] + min(MOST_STEPS, self.code.ring // step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))
@@ -286,7 +283,7 @@ class Model:
         for outputs, inner, before in ((3 * HIDDEN, HIDDEN, norm), (HIDDEN, HIDDEN, attention + packs[0]),
                                        (2 * INTERMEDIATE, HIDDEN, norm), (HIDDEN, INTERMEDIATE, packs[1])):
             us += self.matmul_us(outputs, inner, rows, gated=outputs > 3 * HIDDEN)
-            us -= self.beside_us(outputs, inner, rows, before + GAP_US)
+            us -= self.beside_us(outputs, inner, before + GAP_US)
         return us, 2 * norm + attention + sum(packs)
 
     def pass_ms(self, rows, context=300):
