@@ -97,7 +97,8 @@ def attention_turns(name, kernel, work):
     if len(parts_of(name)[1]) > 2:
         own = rows_together(name, work.rows)
         steps, mixed = HEAD_DIM // 64, parts_of(name)[1][4]
-        return [(t, 1) for t in [own, 1, steps] + [8] * (n == 9) + [8, steps, 8 * steps, 64 * steps // mixed, 4]]
+        alone = mixed / 2 * steps / work.chunks  # positions of the last chunk, that not all see or that are no eight
+        return [(t, 1) for t in [own, 1, steps] + [8] * (n == 8) + [steps, 0, 64 * steps // mixed, alone]]
     last = 1 / work.chunks  # c849204: one of a row's workgroups puts the chunks together
     units = [1, 32, 32 * work.chunks] if n == 11 else [2, 2 * work.chunks]
     return [(t, 1) for t in (1, 8, 64, 1, 64)] + [(t, last) for t in [1, work.chunks - 1, work.chunks] + units]
@@ -117,7 +118,7 @@ def turns_of(name, kernel, inner, work, lanes):
             "rms_norm": [inner // (128 if loops and loops[0]["loads"] == 1 else 1024), 1 if c else inner // 128],
             "rms_norm_halves": [inner // 1024, inner // 1024, inner // 512],
             "halves": [ceil_div(inner, 2048), ceil_div(inner, 1024)],
-            "attention_merge": [1, 1, 1, 64, 1, 3, merged, 2, 1 if c else 2],
+            "attention_merge": [1, 1, 1, 1, 3, merged, 2, 1 if c else 2],
             "best_slice": [VOCAB // 8 // 256, 8],
         }
         turns = [(t, 1) for t in known.get(shader, [8] * len(loops))]  # of what takes no time to speak of: some

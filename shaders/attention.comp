@@ -38,9 +38,12 @@ const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
 const uint kQuads = kHalfCache ? 8u : 16u, kFetches = kQuads / kGroups, kStep = 64u * kGroups;
 
 shared vec4 slab[64u * kStride];
-shared vec4 queries[kMostGroups * kSlab];  // of a slab's elements
-shared vec4 scores[kMostGroups * 64u];     // then their exponentials
-shared vec4 largest_of[kMostGroups * 8u];  // scores of an eighth
+// Of 64 invocations: what is asked for, by a slab's elements; behind that what is reduced, from 0
+// on the sums of lanes, and the largest score of each eighth. In place of arrays of their own, so
+// that five workgroups have the room of a unit of RDNA 3.
+shared vec4 queries[kMostGroups * kSlab];
+const uint kLargest = 32u;
+shared vec4 scores[kMostGroups * 64u];  // then their exponentials
 shared uint cached[64];                    // rows of the cache
 
 // What each row sees: positions [begin, end), none where it is padding; up to `plain` they lie in
@@ -53,6 +56,7 @@ shared Seen seen[kMostRows];
 
 uint t, group, thread;  // of this invocation
 uint first_row, kv_head, first_head;
+uint own_row[4], own_head[4];  // pairs of these 64 invocations, from the first row and head on
 
 uint place_of(uint r) {
     return at[2] + (p.first_row + first_row + r) * kRowWords;
@@ -106,70 +110,81 @@ void fetch_values(uint element, uint begin, uint end) {
     }
 }
 
-// Pairs of 64 invocations, of rows and of heads of this workgroup. `end` is behind the last.
-struct Pairs {
-    uint first, end;
+// A row and a query head, what the row sees of a chunk (positions [sees.x, sees.y) of it; nothing if
+// it is no pair), and where in `partial` it leaves what it finds there.
+struct Pair {
+    uint row, head, place;
+    uvec2 sees;
 };
-uint row_of(Pairs own, uint j) {
-    return min(own.first + j, own.end - 1u) / p.own_heads;
-}
-uint head_of(Pairs own, uint j) {
-    return first_head + min(own.first + j, own.end - 1u) % p.own_heads;
+
+// Of these 64 invocations: a row of [first, after) and one of the heads.
+Pair pair_at(uint chunk, uint j, uint first, uint after) {
+    uint row = min(first + own_row[j], after - 1u), head = first_head + own_head[j];
+    uint begin = seen[row].begin, before = chunk * 64u;
+    uvec2 sees = clamp(uvec2(begin, seen[row].end), before, before + 64u) - before;
+    uint place = at[0] + partial_place(first_row + row, head, chunk - begin / 64u);
+    return Pair(row, head, place, first + own_row[j] < after ? sees : uvec2(0u));
 }
 
-float query_of(Pairs own, uint j, uint element) {
-    return qkv[at[1] + (p.first_row + first_row + row_of(own, j)) * p.qkv_stride +
-               head_of(own, j) * p.head_dim + min(element + t, p.head_dim - 1u)];
+float query_of(Pair pair, uint element) {
+    return qkv[at[1] + (p.first_row + first_row + pair.row) * p.qkv_stride +
+               pair.head * p.head_dim + min(element + t, p.head_dim - 1u)];
 }
 
-// What a pair sees of a chunk: positions [from, to) of it; nothing if it is no pair.
-uvec2 seen_of(uint chunk, Pairs own, uint j) {
-    uint r = row_of(own, j), before = chunk * 64u;
-    uvec2 bounds = clamp(uvec2(seen[r].begin, seen[r].end), before, before + 64u) - before;
-    return own.first + j < own.end ? bounds : uvec2(0u);
-}
-
-// Where in `partial` it leaves what it found there.
-uint part_place(uint chunk, Pairs own, uint j) {
-    uint r = row_of(own, j);
-    return at[0] + partial_place(first_row + r, head_of(own, j), chunk - seen[r].begin / 64u);
-}
-
-float largest_score(uint j) {
-    float largest = -kInfinity;
-    for (uint i = 0u; i < 8u; ++i) largest = max(largest, largest_of[group * 8u + i][j]);
+// Of each pair.
+vec4 largest_scores() {
+    vec4 largest = queries[group * kSlab + kLargest];
+    EACH(7u, i) largest = max(largest, queries[group * kSlab + kLargest + 1u + i]);
     return largest;
 }
 
-// Of pair j the largest score and the sum of the exponentials: by one invocation.
-void put_sum(uint chunk, Pairs own, uint j) {
-    uvec2 bounds = seen_of(chunk, own, j);
-    if (bounds.x >= bounds.y) return;
-    precise float sums[16];
-    EACH(16u, i) sums[i] = 0.0;
-    [[dont_unroll]] for (uint k = 0u; k < 64u; k += 16u)
-        EACH(16u, i) sums[i] = sums[i] + scores[group * 64u + k + i][j];
-    uint to = part_place(chunk, own, j);
-    partial[to] = largest_score(j);
-    partial[to + 1u] = sum_of_lanes(sums);
+// Leaves the largest score and the sum of the exponentials of each pair: 16 invocations a pair add
+// what one of them puts together.
+void put_sums(Pair pairs[4]) {
+    if (t < 16u * kOwn) {
+        precise float sum = 0.0;
+        EACH(4u, i) sum = sum + scores[group * 64u + i * 16u + t % 16u][t / 16u];
+        queries[group * kSlab + t / 4u][t % 4u] = sum;
+    }
+    barrier();
+    Pair own = pairs[0];
+    EACH(kOwn, j) if (t == j) own = pairs[j];
+    if (t >= kOwn || own.sees.x >= own.sees.y) return;
+    float terms[16];
+    EACH(4u, quad) EACH(4u, i) terms[quad * 4u + i] = queries[group * kSlab + t * 4u + quad][i];
+    partial[own.place] = largest_scores()[t];
+    partial[own.place + 1u] = sum_of_lanes(terms);
 }
 
-// A chunk of these pairs, whose rows find positions [begin, end) of it in `cached`.
-void attend(uint chunk, Pairs own, uint begin, uint end) {
-    // What each pair sees of it, and what all of them see.
-    uvec2 sees[4];
-    uint all_from = 0u, all_to = 64u;
-    EACH(kOwn, j) {
-        sees[j] = seen_of(chunk, own, j);
-        all_from = max(all_from, sees[j].x);
-        all_to = min(all_to, sees[j].y);
+// Adds positions [from, to) of the values, an element of them; each pair's those that it sees.
+void mix_seen(inout float mixed[4], Pair pairs[4], uint from, uint to) {
+    [[dont_unroll]] for (uint i = from; i < to; ++i) {
+        float value = slab[i * kStride + t / 4u][t % 4u];
+        EACH(kOwn, j) {
+            precise float more = mixed[j] + scores[group * 64u + i][j] * value;
+            mixed[j] = i >= pairs[j].sees.x && i < pairs[j].sees.y ? more : mixed[j];
+        }
     }
+}
+
+// A chunk of the rows [first, after), which find positions [begin, end) of it in `cached`.
+void attend(uint chunk, uint first, uint after, uint begin, uint end) {
+    Pair pairs[4];
+    uint all_from = begin, all_to = end;  // what all of them see
+    EACH(kOwn, j) {
+        pairs[j] = pair_at(chunk, j, first, after);
+        all_from = max(all_from, pairs[j].sees.x);
+        all_to = min(all_to, pairs[j].sees.y);
+    }
+    all_to = max(all_to, begin);
+    all_from = min(all_from, all_to);
+    all_to -= (all_to - all_from) % kMixed;
 
     precise float lanes[64];  // 16 a pair
     EACH(64u, i) lanes[i] = 0.0;
     for (uint element = 0u; element < p.head_dim; element += kSlab) {
         float query[4];
-        EACH(kOwn, j) query[j] = query_of(own, j, element);
+        EACH(kOwn, j) query[j] = query_of(pairs[j], element);
         fetch_keys(element, begin, end);
         EACH(kOwn, j) queries[thread][j] = query[j];
         barrier();
@@ -186,26 +201,26 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
         barrier();
     }
     precise float scaled[4];
-    float largest[4];
     EACH(kOwn, j) {
         float terms[16];
         EACH(16u, i) terms[i] = lanes[j * 16u + i];
         scaled[j] = sum_of_lanes(terms) * p.scale;
-        if (t < sees[j].x || t >= sees[j].y) scaled[j] = -kInfinity;
+        if (t < pairs[j].sees.x || t >= pairs[j].sees.y) scaled[j] = -kInfinity;
         scores[thread][j] = scaled[j];
-        largest[j] = -kInfinity;
     }
     barrier();
-    // A score that is no number is never the largest.
-    for (uint i = t % 8u; i < 64u; i += 8u)
-        EACH(kOwn, j) {
-            float score = scores[group * 64u + i][j];
-            largest[j] = score > largest[j] ? score : largest[j];
+    if (t < 8u * kOwn) {  // a score that is no number is never the largest
+        float largest = -kInfinity;
+        EACH(8u, i) {
+            float score = scores[group * 64u + i * 8u + t % 8u][t / 8u];
+            largest = score > largest ? score : largest;
         }
-    if (t < 8u) EACH(kOwn, j) largest_of[group * 8u + t][j] = largest[j];
+        queries[group * kSlab + kLargest + t % 8u][t / 8u] = largest;
+    }
     barrier();
+    vec4 most = largest_scores();
     EACH(kOwn, j) {
-        precise float below = scaled[j] - largest_score(j);
+        precise float below = scaled[j] - most[j];
         scores[thread][j] = exp_of(below);
     }
     for (uint element = 0u; element < p.head_dim; element += kSlab) {
@@ -213,28 +228,20 @@ void attend(uint chunk, Pairs own, uint begin, uint end) {
         barrier();
         precise float mixed[4];
         EACH(kOwn, j) mixed[j] = 0.0;
-        for (uint i = begin; i < end;) {
-            if (i >= all_from && i + 8u <= all_to) {
-                [[dont_unroll]] for (uint next = i + 8u; i < next; i += kMixed)
-                    EACH(kMixed, k) {
-                        float value = slab[(i + k) * kStride + t / 4u][t % 4u];
-                        EACH(kOwn, j) mixed[j] = mixed[j] + scores[group * 64u + i + k][j] * value;
-                    }
-            } else {
-                float value = slab[i * kStride + t / 4u][t % 4u];
-                EACH(kOwn, j) {
-                    precise float more = mixed[j] + scores[group * 64u + i][j] * value;
-                    mixed[j] = i >= sees[j].x && i < sees[j].y ? more : mixed[j];
-                }
-                i += 1u;
+        mix_seen(mixed, pairs, begin, all_from);
+        [[dont_unroll]] for (uint i = all_from; i < all_to; i += kMixed)
+            EACH(kMixed, k) {
+                float value = slab[(i + k) * kStride + t / 4u][t % 4u];
+                EACH(kOwn, j) mixed[j] = mixed[j] + scores[group * 64u + i + k][j] * value;
             }
-        }
+        mix_seen(mixed, pairs, all_to, end);
         if (element + t < p.head_dim)
             EACH(kOwn, j)
-                if (sees[j].x < sees[j].y) partial[part_place(chunk, own, j) + 2u + element + t] = mixed[j];
+                if (pairs[j].sees.x < pairs[j].sees.y)
+                    partial[pairs[j].place + 2u + element + t] = mixed[j];
         barrier();
     }
-    if (t < kOwn) put_sum(chunk, own, t);
+    put_sums(pairs);
 }
 
 // The chunk of rows [first, last); of several where it lies in slots of their numbers. What any of
@@ -251,7 +258,7 @@ void attend_rows(uint chunk, uint first, uint last, Seen within) {
         cached[thread] = cache_row(pages_at, slot);
     }
     barrier();
-    attend(chunk, Pairs(first * p.own_heads + group * kOwn, last * p.own_heads), begin, end);
+    attend(chunk, first, last, begin, end);
 }
 
 void main() {
@@ -261,6 +268,10 @@ void main() {
     first_head = gl_WorkGroupID.x * p.own_heads;
     kv_head = first_head / p.group;
     first_row = gl_WorkGroupID.y * p.own_rows;
+    EACH(kOwn, j) {
+        own_row[j] = (group * kOwn + j) / p.own_heads;
+        own_head[j] = (group * kOwn + j) % p.own_heads;
+    }
     if (thread < p.own_rows) seen[thread] = seen_by(thread);
     barrier();
     // What any of the rows sees; of its chunks [begin, alike) lie alike for all, the others perhaps

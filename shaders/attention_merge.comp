@@ -36,11 +36,17 @@ void weigh(uint head) {
     barrier();
     uint share = (chunks + 63u) / 64u, begin = min(t * share, chunks);
     uint end = min(begin + share, chunks);
-    float own = -kInfinity, before = -kInfinity;
+    float own = -kInfinity;
     for (uint i = begin; i < end; ++i) own = max(own, weight[first + i]);
     largest_of[t] = own;
     barrier();
-    for (uint i = 0u; i < t; ++i) before = max(before, largest_of[i]);
+    for (uint distance = 1u; distance < 64u; distance *= 2u) {
+        own = max(own, largest_of[t - min(t, distance)]);
+        barrier();
+        largest_of[t] = own;
+        barrier();
+    }
+    float before = t == 0u ? -kInfinity : largest_of[t - 1u];
     for (uint i = begin; i < end; ++i) {
         float largest = weight[first + i], now = largest > before ? largest : before;
         precise float lost = before - now, risen = largest - now;

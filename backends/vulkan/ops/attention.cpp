@@ -29,7 +29,7 @@ struct Form {
 };
 
 // A CPU's compiler unrolls what it is given, and waits for nothing.
-constexpr Form kCpuForm = {4, 1, 1, 1}, kGpuForm = {16, 4, 16, 8};
+constexpr Form kCpuForm = {4, 1, 1, 1}, kGpuForm = {16, 4, 16, 16};
 
 // Query heads of a kv head that a workgroup takes: as many as divide them.
 uint32_t heads_together(uint32_t queries, const Form& form) {
