@@ -85,7 +85,8 @@ def matmul_turns(shader, c, kernel, inner, lanes):
         put = [stages * c[0] * stage_groups * 4 // 128] if loops[1]["loads"] else []
         return [stages, *put, stages * tiles]
     if len(loops) == 2:
-        return [ceil_div(inner, 256) * 256 // (32 * c[5]), c[0] * 16 // 128]
+        split = c[6] if len(c) > 6 else 1
+        return [ceil_div(inner, 256 * split) * 256 // (32 * c[5]), ceil_div(c[0] * 16, 128 * split)]
     stages = ceil_div(inner, 128 if few else 64)
     turns = [c[0], c[0] * inner // 128, stages, stages * (4 if few else 8)]
     return turns if few else turns + [stages * max(1, 8 * lanes // 128)]

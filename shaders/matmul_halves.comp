@@ -4,15 +4,16 @@
 // (lib/halves.glsl). Weights go from memory into matrices; x is the same for all of them, and is
 // shared. Both are read a stage of kSteps panels ahead.
 //
-// The sums stay in matrices over all of k. Their order depends on the shape of the matrices and on
-// nothing else.
+// Every 128 invocations have one of kSplit parts of k, one behind the other, so that few strips keep
+// the memory busy. A part's sums stay in matrices, and are added in the order of the parts. So the
+// order of a sum depends on the shape of the matrices and on the number of parts, on nothing else.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
-layout(local_size_x = 128) in;
+layout(local_size_x = 128, local_size_y_id = 6) in;
 #define X_WORDS uvec4
 #include "lib/product.glsl"
 #include "lib/halves.glsl"
@@ -23,6 +24,7 @@ layout(constant_id = 2) const uint kN = 16u;        // rows of x
 layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
 layout(constant_id = 4) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
 layout(constant_id = 5) const uint kSteps = 4u;     // panels of a stage: 1, 2 or 4
+layout(constant_id = 6) const uint kSplit = 1u;     // parts of k: 1, 2 or 4
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
@@ -32,9 +34,10 @@ const uint kRound = 16u;  // panels: whole ones are multiplied, whatever kColumn
 // A column's part of a panel; rows begin at different banks.
 const uint kItems = kSteps * 2u * kColumns, kItemQuads = kRowQuads + 1u;
 const uint kQuads = kItems * kRowQuads, kFetches = (kQuads + kInvocations - 1u) / kInvocations;
-const uint kStageQuads = kItems * kItemQuads;
+const uint kStageQuads = kItems * kItemQuads, kPartQuads = 2u * kStageQuads;
 const uint kSumQuads = kStrips * kStripRows * kColumns / 4u;
-shared uvec4 staged[2u * kStageQuads > kSumQuads ? 2u * kStageQuads : kSumQuads];  // then the sums
+// Of each part two stages; then the sums of one part.
+shared uvec4 staged[kSplit * kPartQuads > kSumQuads ? kSplit * kPartQuads : kSumQuads];
 
 #define WeightTile coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
 #define ColumnTile coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
@@ -48,6 +51,8 @@ SumTile sums[kOwnTiles * kColumnTiles];
 uvec4 quads[4];
 
 uint thread, x_at;
+uint part;                // of k, that this subgroup multiplies
+uint part_panels;         // of each
 uint tile_at[kRowTiles];  // where the weights of this subgroup's tiles begin
 
 uint first_strip() {
@@ -55,25 +60,29 @@ uint first_strip() {
 }
 
 uint row_tile(uint i) {
-    return gl_SubgroupID + i * gl_NumSubgroups;
+    uint together = gl_NumSubgroups / kSplit;
+    return gl_SubgroupID % together + i * together;
 }
 
-// Behind the last panel are copies of its weights, and zeros of x.
+// Of the parts, the panels from `first` on. Behind the last panel are copies of its weights, and
+// zeros of x.
 void fetch(uint place, uint first) {
+    uint first_of_x = gl_LocalInvocationID.y * part_panels + first, own = part * part_panels + first;
     EACH(kFetches, f) {
-        uint item = min(f * kInvocations + thread, kQuads - 1u) / kRowQuads, part = item / kColumns;
-        uint panel = first + part / 2u, held = min(panel, p.panels - 1u);
-        uvec4 quad = x[x_at + half_place(held, part % 2u, column_row(item % kColumns), p.x_stride) +
+        uint item = min(f * kInvocations + thread, kQuads - 1u) / kRowQuads, piece = item / kColumns;
+        uint panel = first_of_x + piece / 2u, held = min(panel, p.panels - 1u);
+        uvec4 quad = x[x_at + half_place(held, piece % 2u, column_row(item % kColumns), p.x_stride) +
                        thread % kRowQuads];
         quads[f] = panel < p.panels ? quad : uvec4(0u);
     }
     EACH(kSteps, step) EACH(kPieces, piece) EACH(kOwnTiles, i)
         coopMatLoad(weights[place * kWeights + (step * kPieces + piece) * kOwnTiles + i], weight,
-                    tile_at[i] + min(first + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
+                    tile_at[i] + min(own + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
                     gl_CooperativeMatrixLayoutRowMajor);
 }
 
-void put_quads(uint to) {
+void put_quads(uint place) {
+    uint to = gl_LocalInvocationID.y * kPartQuads + place * kStageQuads;
     EACH(kFetches, f) {
         uint i = f * kInvocations + thread;
         if (i < kQuads) staged[to + i / kRowQuads * kItemQuads + i % kRowQuads] = quads[f];
@@ -83,7 +92,8 @@ void put_quads(uint to) {
 // A stage of every sum: the low parts of x, then the high ones.
 void multiply(uint place) {
     EACH(kSteps, step) EACH(kPieces, piece) EACH(kColumnTiles, n) {
-        uint from = place * kStageQuads + (step * 2u * kColumns + n * kN) * kItemQuads + piece;
+        uint from = part * kPartQuads + place * kStageQuads +
+                    (step * 2u * kColumns + n * kN) * kItemQuads + piece;
         ColumnTile high, low;
         coopMatLoad(high, staged, from, kItemQuads, gl_CooperativeMatrixLayoutColumnMajor);
         coopMatLoad(low, staged, from + kColumns * kItemQuads, kItemQuads,
@@ -97,9 +107,33 @@ void multiply(uint place) {
     }
 }
 
+// Where a tile of this subgroup lies among the sums, column by column.
+uint sums_at(uint i, uint n) {
+    return (n * kN * kStrips * kStripRows + row_tile(i) * kM) / 4u;
+}
+
+void put_sums() {
+    EACH(kOwnTiles, i)
+        if (row_tile(i) < kRowTiles)
+            EACH(kColumnTiles, n)
+                coopMatStore(sums[n * kOwnTiles + i], staged, sums_at(i, n), kStrips * kStripRows / 4u,
+                             gl_CooperativeMatrixLayoutColumnMajor);
+}
+
+void add_sums() {
+    EACH(kOwnTiles, i)
+        if (row_tile(i) < kRowTiles)
+            EACH(kColumnTiles, n) {
+                SumTile more;
+                coopMatLoad(more, staged, sums_at(i, n), kStrips * kStripRows / 4u,
+                            gl_CooperativeMatrixLayoutColumnMajor);
+                sums[n * kOwnTiles + i] = sums[n * kOwnTiles + i] + more;
+            }
+}
+
 void write_sums() {
     const uint row_quads = kStrips * kStripRows / 4u;
-    for (uint i = thread; i < kColumns * row_quads; i += kInvocations) {
+    for (uint i = gl_LocalInvocationIndex; i < kColumns * row_quads; i += kInvocations * kSplit) {
         uint c = i / row_quads, row = first_strip() * kStripRows + i % row_quads * 4u;
         if (!has_column(c)) continue;
         uint x_row = column_row(c), peak = x[at[1] / 4u + x_row / 4u][x_row % 4u];
@@ -115,6 +149,8 @@ void write_sums() {
 void main() {
     if (!begin_columns(kColumns)) return;
     thread = gl_LocalInvocationID.x;
+    part = gl_SubgroupID / (gl_NumSubgroups / kSplit);
+    part_panels = (p.panels + kRound * kSplit - 1u) / (kRound * kSplit) * kRound;
     x_at = at[1] / 4u + p.x_stride / 4u;
     EACH(kOwnTiles, i) {
         uint m = min(row_tile(i), kRowTiles - 1u) * kM;
@@ -123,21 +159,22 @@ void main() {
     }
     EACH(kOwnTiles * kColumnTiles, i) sums[i] = SumTile(0.0);
     fetch(0u, 0u);
-    uint padded = (p.panels + kRound - 1u) / kRound * kRound;
-    for (uint first = 0u; first < padded; first += 2u * kSteps)
+    for (uint first = 0u; first < part_panels; first += 2u * kSteps)
         EACH(2u, place) {
-            put_quads(place * kStageQuads);
+            put_quads(place);
             barrier();
             fetch(1u - place, first + (place + 1u) * kSteps);
             multiply(place);
         }
+    EACH(kSplit, other)
+        if (other > 0u) {
+            barrier();
+            if (part == other) put_sums();
+            barrier();
+            if (part == 0u) add_sums();
+        }
     barrier();
-    EACH(kOwnTiles, i)
-        if (row_tile(i) < kRowTiles)
-            EACH(kColumnTiles, n)
-                coopMatStore(sums[n * kOwnTiles + i], staged,
-                             (n * kN * kStrips * kStripRows + row_tile(i) * kM) / 4u,
-                             kStrips * kStripRows / 4u, gl_CooperativeMatrixLayoutColumnMajor);
+    if (part == 0u) put_sums();
     barrier();
     write_sums();
 }

@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kMostColumns = 8;   // rows of x that an invocation of matmul has
 constexpr int kHalvesStrips = 2;  // of a workgroup of matmul_halves
+// Of its shared memory, for a panel of a column: two stages, high parts and low ones.
+constexpr uint32_t kHalfPanelBytes = 2 * 2 * 48;
+constexpr int kMostHalves = 64;  // columns
 
 // Shaders of one kind of matmul for weights of some type.
 struct MatmulShaders {
@@ -81,13 +84,28 @@ MatmulKernel groups_kernel(const Device& device, const std::string& shader,
             int(columns)};
 }
 
-// Panels are read ahead as far as there are registers.
+// Parts of k that the workgroups of matmul_halves have: where a weight has few rows, as many as
+// keep memory busy. It is the same for any number of rows of x, since the order of the sums depends
+// on it.
+uint32_t halves_split(const Device& device, const MatrixShape& shape, int outputs) {
+    constexpr uint32_t kWorkgroups = 384, kMost = 4;
+    const Traits& traits = device.traits();
+    const uint32_t columns = columns_of(device, shape, kMostHalves);
+    const uint32_t most = std::min({kMost, traits.group_size / kCooperativeInvocations,
+                                    traits.shared_bytes / (columns * kHalfPanelBytes)});
+    const uint32_t wanted = kWorkgroups / groups(outputs, kHalvesStrips * kStripRows);
+    return std::bit_floor(std::clamp(wanted, 1u, std::max(1u, most)));
+}
+
+// Panels are read ahead as far as there are registers, and shared memory for x.
 MatmulKernel halves_kernel(const Device& device, const std::string& shader,
-                           const MatrixShape& shape, int rows) {
+                           const MatrixShape& shape, int rows, uint32_t split) {
     const uint32_t columns = columns_of(device, shape, rows);
     const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
-    const uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
-    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, tiles, steps}},
+    uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
+    while (steps > 1 && split * steps * columns * kHalfPanelBytes > device.traits().shared_bytes)
+        steps /= 2;
+    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, tiles, steps, split}},
             int(columns),
             kHalvesStrips};
 }
@@ -143,13 +161,14 @@ bool norms(const Device& device, DType weight, int inner) {
     return finishes(device, weight, 1) && (!is_quantised(weight) || inner <= kMostNormed);
 }
 
-MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows, int inner,
-                           MatmulForm form) {
+MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows,
+                           MatrixSize size, MatmulForm form) {
     const WeightShaders& all = shaders_of(weight);
     const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
-        return halves_kernel(device, shaders.cooperative, shape, rows);
+        return halves_kernel(device, shaders.cooperative, shape, rows,
+                             halves_split(device, shape, size.outputs));
     if (shape && rows > kMostColumns)
         return groups_kernel(device, shaders.cooperative, shape, rows);
     // Floats are converted once for all columns.
@@ -159,8 +178,8 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, in
     if (fetches) return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
     const std::string& plain = form.normed ? shaders.plain_normed : shaders.plain;
     const std::string& dot = form.normed ? shaders.dot_normed : shaders.dot;
-    if (!is_quantised(weight)) return floats_kernel(device, plain, columns, inner, form);
-    return parts_kernel(device, device.integer_dot() ? dot : plain, columns, inner, form);
+    if (!is_quantised(weight)) return floats_kernel(device, plain, columns, size.inner, form);
+    return parts_kernel(device, device.integer_dot() ? dot : plain, columns, size.inner, form);
 }
 
 }  // namespace aerie::vulkan

@@ -1,5 +1,5 @@
 // Which shader multiplies by a weight, and with which constants: a function of the device, the
-// type, the number of rows and of columns.
+// type, its size and the number of rows of x.
 #pragma once
 
 #include "vulkan/device.h"
@@ -27,11 +27,14 @@ bool finishes(const Device& device, DType weight, int rows);
 // One row of so many columns.
 bool norms(const Device& device, DType weight, int inner);
 
-// `inner`: columns of x. Integer products are exact, so few rows may be multiplied in another way
-// than many. The order of a sum of floats depends on the kernel, which is therefore the same for
-// all numbers of rows.
-MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows, int inner,
-                           MatmulForm form = {});
+// `rows` of x. Integer products are exact, so few rows may be multiplied in another way than many.
+// The order of a sum of floats depends on the kernel, which is therefore the same for all numbers
+// of rows.
+struct MatrixSize {
+    int outputs, inner;
+};
+MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows,
+                           MatrixSize size, MatmulForm form = {});
 
 // Whether x comes in two f16 a number, as lib/halves.glsl has it.
 bool takes_halves(const Device& device, DType weight);

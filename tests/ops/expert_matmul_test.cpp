@@ -19,8 +19,7 @@ constexpr Shape kShapes[] = {{64, 48, 8, 2},  {96, 5, 3, 3},    {160, 33, 16, 4}
                              {100, 17, 8, 1}, {1056, 40, 6, 2}, {32, 16, 128, 8}, {256, 65, 4, 3}};
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
 
-// Experts' matrices in stacks of a type each, and the rows of all of them as a plain weight, each
-// of whose outputs has the bits that it has alone.
+// Experts' matrices in stacks of a type each, and each of them as a plain weight of its own.
 struct ExpertWeights {
     ExpertWeights(Backend& be, const Shape& shape, const std::vector<DType>& types, unsigned seed)
         : values(random_matrix(int(types.size()) * shape.experts * shape.outputs, shape.inner, seed,
@@ -33,11 +32,13 @@ struct ExpertWeights {
                     {DType::F32, types[stack], values[row], shape.outputs, shape.inner});
             }
         all = be.upload_weight(blocks, WeightUse::experts);
-        plain = be.upload_weight(blocks);
+        for (const WeightBlock& block : blocks)
+            alone.push_back(be.upload_weight(std::span(&block, 1)));
     }
 
     Matrix values;
-    std::unique_ptr<Weight> all, plain;
+    std::unique_ptr<Weight> all;
+    std::vector<std::unique_ptr<Weight>> alone;
 };
 
 class ExpertMatmulTest : public RoutingTest {
@@ -59,14 +60,17 @@ class ExpertMatmulTest : public RoutingTest {
         const int stacks = weights.all->rows / (experts_ * n);
         const Indices ids = download_indices(routed.ids);
         const Matrix got = multiply(weights, x, routed, stacks);
-        const Array out = poisoned(x.rows, weights.plain->rows);
-        backend_->run(Matmul{out, activations(x, *weights.plain), *weights.plain});
-        const Matrix want = download(out);
+        std::vector<Matrix> want;
+        for (const auto& weight : weights.alone) {
+            const Array out = poisoned(x.rows, n);
+            backend_->run(Matmul{out, activations(x, *weight), *weight});
+            want.push_back(download(out));
+        }
         for (int place = 0; place < got.rows; ++place)
             for (int stack = 0; stack < stacks; ++stack) {
-                const float* row = want[x.rows == ids.rows ? place / k : place];
-                const int expert = stack * experts_ + ids.data[size_t(place)];
-                ASSERT_TRUE(same_bits(got[place] + stack * n, row + expert * n, n))
+                const Matrix& of_expert = want[size_t(stack * experts_ + ids.data[size_t(place)])];
+                const float* row = of_expert[x.rows == ids.rows ? place / k : place];
+                ASSERT_TRUE(same_bits(got[place] + stack * n, row, n))
                     << "place " << place << ", stack " << stack;
             }
     }

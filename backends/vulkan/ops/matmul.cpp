@@ -105,7 +105,7 @@ void VulkanBackend::multiply(const Product& product, const Tensor& x, const Inpu
     const WeightSegment& segment = part.segment;
     const MatmulForm form = {product.finish, product.packed, input.norm != nullptr};
     const auto [kernel, columns, strips] =
-        matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, x.cols, form);
+        matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, {segment.rows, x.cols}, form);
     MatmulParams params = {};
     params.rows = uint32_t(segment.rows);
     params.inner = uint32_t(x.cols);
@@ -167,7 +167,7 @@ void VulkanBackend::multiply_experts(const ExpertMatmul& op, const Input& input,
     const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
     const int most = std::min(routing.rows(), kExpertTileRows);  // places of a tile
     const auto [kernel, columns, strips] =
-        matmul_kernel(*device_, segment.dtype, RowsOfX::of_experts, most, op.x.cols);
+        matmul_kernel(*device_, segment.dtype, RowsOfX::of_experts, most, {each, op.x.cols});
     const Tensor to = op.out.col_range(stack * each + segment.first_row % each, segment.rows);
     const uint32_t tile_parts = groups(most, columns);
     const ExpertMatmulParams params = {
