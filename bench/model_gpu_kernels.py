@@ -117,7 +117,7 @@ def turns_of(name, kernel, inner, work, lanes):
         merged = 3 * ceil_div(work.chunks, 8)
         known = {
             "rms_norm": [inner // (128 if loops and loops[0]["loads"] == 1 else 1024), 1 if c else inner // 128],
-            "rms_norm_halves": [inner // 1024, inner // 1024, inner // 512],
+            "rms_norm_halves": [inner // 1024, inner // 2048, inner // 1024],
             "halves": [ceil_div(inner, 2048), ceil_div(inner, 1024)],
             "attention_merge": [1, 1, 1, 1, 3, merged, 2, 1 if c else 2],
             "best_slice": [VOCAB // 8 // 256, 8],

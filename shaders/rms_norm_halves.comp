@@ -5,7 +5,7 @@
 #include "lib/io.glsl"
 #include "lib/arithmetic.glsl"
 
-layout(local_size_x = 128) in;
+layout(local_size_x = 256) in;
 PARAMS(NormParams);
 #include "lib/put_halves.glsl"
 #include "lib/normed.glsl"

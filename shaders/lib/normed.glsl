@@ -1,5 +1,5 @@
 // A row over its root mean square, times a weight: value(row, i) once begin_row() is done. By a
-// workgroup of 128.
+// workgroup of 128 or more.
 READS(1, float, x);
 READS(2, float, weight);
 #include "sum_of_squares.glsl"

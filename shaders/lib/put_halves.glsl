@@ -17,8 +17,11 @@ uint cut(float x) {
 // Four elements in a row are two words of each part.
 void put_four(uint row, uint k, uint cols, uint rows, float scale) {
     uint high[4], low[4];
+    float held[4];  // all are read before the first is cut
+    [[unroll]] for (uint j = 0u; j < 4u; ++j) held[j] = value(row, min(k + j, cols - 1u));
     [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-        precise float x = k + j < cols ? value(row, min(k + j, cols - 1u)) * scale : 0.0;
+        precise float scaled = held[j] * scale;
+        precise float x = k + j < cols ? scaled : 0.0;
         high[j] = cut(x);
         precise float rest = x - half_value(high[j]);
         low[j] = cut(rest);
