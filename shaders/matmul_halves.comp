@@ -127,7 +127,11 @@ void add_sums() {
                 SumTile more;
                 coopMatLoad(more, staged, sums_at(i, n), kStrips * kStripRows / 4u,
                             gl_CooperativeMatrixLayoutColumnMajor);
-                sums[n * kOwnTiles + i] = sums[n * kOwnTiles + i] + more;
+                uint tile = n * kOwnTiles + i;
+                for (int e = 0; e < more.length(); ++e) {
+                    precise float total = sums[tile][e] + more[e];
+                    sums[tile][e] = total;
+                }
             }
 }
 

@@ -21,7 +21,7 @@ bool has(const std::string& text, const std::string& part) {
 class ChatTerminal : public testing::Test {
   protected:
     void SetUp() override {
-        if (!Tmux::is_here()) GTEST_SKIP() << "SKIPPED: no tmux here";
+        if (!Tmux::is_here()) GTEST_SKIP() << "SKIPPED: no tmux here, or no terminals for it";
     }
 
     // The program with these flags, in a terminal; its state lies in the test's folder.

@@ -1,6 +1,7 @@
 // A program in a terminal of its own, driven by keys: tmux, with a server for each test.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ inline std::string output_of(const std::string& command) {
 
 class Tmux {
   public:
-    static bool is_here() { return output_of("tmux -V").starts_with("tmux "); }
+    static bool is_here() { return output_of("tmux -V").starts_with("tmux ") && has_terminals(); }
 
     // The server's socket lies in the folder. Pane of 160 columns and 50 lines.
     Tmux(const std::filesystem::path& folder, const std::string& command)
@@ -96,6 +97,12 @@ class Tmux {
     }
 
   private:
+    // Roots that people change into may have no /dev/pts.
+    static bool has_terminals() {
+        const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+        if (terminal >= 0) ::close(terminal);
+        return terminal >= 0;
+    }
     // One that is about to end may still be at its socket.
     static int next_server() {
         static int number = 0;
