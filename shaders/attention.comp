@@ -44,7 +44,7 @@ shared vec4 slab[64u * kStride];
 shared vec4 queries[kMostGroups * kSlab];
 const uint kLargest = 32u;
 shared vec4 scores[kMostGroups * 64u];  // then their exponentials
-shared uint cached[64];                    // rows of the cache
+shared uint cached[64];                 // rows of the cache
 
 // What each row sees: positions [begin, end), none where it is padding; up to `plain` they lie in
 // slots of their numbers.

@@ -170,13 +170,12 @@ void main() {
             fetch(1u - place, first + (place + 1u) * kSteps);
             multiply(place);
         }
-    EACH(kSplit, other)
-        if (other > 0u) {
-            barrier();
-            if (part == other) put_sums();
-            barrier();
-            if (part == 0u) add_sums();
-        }
+    [[unroll]] for (uint other = 1u; other < kSplit; ++other) {
+        barrier();
+        if (part == other) put_sums();
+        barrier();
+        if (part == 0u) add_sums();
+    }
     barrier();
     if (part == 0u) put_sums();
     barrier();

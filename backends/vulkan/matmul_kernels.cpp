@@ -18,7 +18,6 @@ constexpr int kMostColumns = 8;   // rows of x that an invocation of matmul has
 constexpr int kHalvesStrips = 2;  // of a workgroup of matmul_halves
 // Of its shared memory, for a panel of a column: two stages, high parts and low ones.
 constexpr uint32_t kHalfPanelBytes = 2 * 2 * 48;
-constexpr int kMostHalves = 64;  // columns
 
 // Shaders of one kind of matmul for weights of some type.
 struct MatmulShaders {
@@ -61,8 +60,12 @@ bool is_cpu(const Device& device) {
     return device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
+// Rows of x that a workgroup has at most in matrices.
+uint32_t most_columns(const Device& device) {
+    return is_cpu(device) ? 32 : 64;
+}
 uint32_t columns_of(const Device& device, const MatrixShape& shape, int rows) {
-    return std::clamp(std::bit_ceil(unsigned(rows)), shape.n, is_cpu(device) ? 32u : 64u);
+    return std::clamp(std::bit_ceil(unsigned(rows)), shape.n, most_columns(device));
 }
 
 // Tiles that a subgroup has of so many.
@@ -87,20 +90,20 @@ MatmulKernel groups_kernel(const Device& device, const std::string& shader,
 // Parts of k that the workgroups of matmul_halves have: where a weight has few rows, as many as
 // keep memory busy. It is the same for any number of rows of x, since the order of the sums depends
 // on it.
-uint32_t halves_split(const Device& device, const MatrixShape& shape, int outputs) {
+uint32_t halves_split(const Device& device, int outputs) {
     constexpr uint32_t kWorkgroups = 384, kMost = 4;
     const Traits& traits = device.traits();
-    const uint32_t columns = columns_of(device, shape, kMostHalves);
-    const uint32_t most = std::min({kMost, traits.group_size / kCooperativeInvocations,
-                                    traits.shared_bytes / (columns * kHalfPanelBytes)});
+    const uint32_t most =
+        std::min({kMost, traits.group_size / kCooperativeInvocations,
+                  traits.shared_bytes / (most_columns(device) * kHalfPanelBytes)});
     const uint32_t wanted = kWorkgroups / groups(outputs, kHalvesStrips * kStripRows);
     return std::bit_floor(std::clamp(wanted, 1u, std::max(1u, most)));
 }
 
 // Panels are read ahead as far as there are registers, and shared memory for x.
 MatmulKernel halves_kernel(const Device& device, const std::string& shader,
-                           const MatrixShape& shape, int rows, uint32_t split) {
-    const uint32_t columns = columns_of(device, shape, rows);
+                           const MatrixShape& shape, int rows, int outputs) {
+    const uint32_t columns = columns_of(device, shape, rows), split = halves_split(device, outputs);
     const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
     uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
     while (steps > 1 && split * steps * columns * kHalfPanelBytes > device.traits().shared_bytes)
@@ -167,8 +170,7 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, in
     const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
-        return halves_kernel(device, shaders.cooperative, shape, rows,
-                             halves_split(device, shape, size.outputs));
+        return halves_kernel(device, shaders.cooperative, shape, rows, size.outputs);
     if (shape && rows > kMostColumns)
         return groups_kernel(device, shaders.cooperative, shape, rows);
     // Floats are converted once for all columns.
