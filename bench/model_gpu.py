@@ -173,7 +173,7 @@ def commands_ns(device, kernels, commands, work, shapes, parts, times=1):
         if kernels_of.is_matmul(name):
             which, *shape = shapes.pop(0)
             label, adds = f"{label} {which}", which in ("o", "down")
-        elif label == "halves" and before == "swiglu":
+        elif label == "halves" and before.endswith("gate_up"):
             shape = (kernels_of.INTERMEDIATE, 0)
         done = Dispatch(device, name, kernels[name], (x, y, z), work, tuple(shape), adds)
         gap = device.gap if waits else device.gap / 4

@@ -34,7 +34,7 @@ def is_attention(name):
 
 def prepares_x(name, kernel):
     """c849204's f16: every workgroup finds the peaks of x, and cuts it in two."""
-    return name.startswith("matmul_f16_cooperative") and len(kernel["loops"]) > 3
+    return name.startswith("matmul_f16_cooperative") and len(parts_of(name)[1]) < 6 and len(kernel["loops"]) > 3
 
 
 def rows_together(name, rows):
@@ -65,8 +65,19 @@ def finishing_turns(shader, c, kernel, inner):
     return [others(loop) for loop in loops[:main - 1]] + product + [others(loop) for loop in loops[main + 1:]]
 
 
+def halves_turns(c, loops, inner):
+    """What is made ready of a row, the product, its results, what becomes of them."""
+    columns, steps, finish, invocations = c[0], c[5], c[6], 128 * c[9]
+    main = next(i for i, loop in enumerate(loops) if WEIGHT in loop["loads_of"])
+    after = [ceil_div(columns * 16, invocations), ceil_div(columns * (32 if finish == 1 else 16), invocations)]
+    squares = [ceil_div(inner, 4096) if loop["loads"] else 1 for loop in loops[:main]]
+    return [*squares, ceil_div(inner, 256 * c[9]) * 256 // (32 * steps), *after[:len(loops) - main - 1]]
+
+
 def matmul_turns(shader, c, kernel, inner, lanes):
     loops, groups = kernel["loops"], inner // 32
+    if shader.startswith("matmul_f16") and len(c) > 9:
+        return halves_turns(c, loops, inner)
     if shader.endswith("_normed") or (shader.endswith("_dot") and len(c) > 6):
         return finishing_turns(shader, c[:3], kernel, inner)
     if shader.endswith("_dot"):
@@ -84,9 +95,6 @@ def matmul_turns(shader, c, kernel, inner, lanes):
         tiles = max(1, stage_groups * 2 * (c[0] // 16) * lanes // 128)
         put = [stages * c[0] * stage_groups * 4 // 128] if loops[1]["loads"] else []
         return [stages, *put, stages * tiles]
-    if len(loops) == 2:
-        split = c[6] if len(c) > 6 else 1
-        return [ceil_div(inner, 256 * split) * 256 // (32 * c[5]), ceil_div(c[0] * 16, 128 * split)]
     stages = ceil_div(inner, 128 if few else 64)
     turns = [c[0], c[0] * inner // 128, stages, stages * (4 if few else 8)]
     return turns if few else turns + [stages * max(1, 8 * lanes // 128)]
@@ -152,6 +160,8 @@ def bytes_of(name, kernel, shape, blocks, groups, items, work):
         of_x = (8 if prepares_x(name, kernel) else 4) if "f16" in shader else 36 / 32
         if shader.endswith("_normed"):
             of_x = 8  # and the norm's weight
+        if shader.endswith("_row_cooperative"):
+            of_x = 20 if "_normed" in shader else 8  # for its squares, its peak and the product
         return weights, weights * blocks + groups * min(work.rows, c[0]) * inner * of_x
     if is_attention(name):
         return 2 * HEADS * HEAD_DIM * 2 * work.context, groups * items * 2 * CHUNK * HEAD_DIM * 2

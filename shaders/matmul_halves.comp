@@ -2,7 +2,8 @@
 // Rows of x times a weight of f16, by cooperative matrices with weights on their M side. A workgroup
 // has kStrips strips of 32 output rows and kColumns rows of x, which are in two f16 a number
 // (lib/halves.glsl). Weights go from memory into matrices; x is the same for all of them, and is
-// shared. Both are read a stage of kSteps panels ahead.
+// shared. Both are read a stage of kSteps panels ahead. ROW: x is one row of floats, and is cut
+// here.
 //
 // Every 128 invocations have one of kSplit parts of k, one behind the other, so that few strips keep
 // the memory busy. A part's sums stay in matrices, and are added in the order of the parts. So the
@@ -13,31 +14,47 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
-layout(local_size_x = 128, local_size_y_id = 6) in;
+layout(local_size_x = 128, local_size_y_id = 9) in;
+#if defined(ROW)
+#define X_WORDS float
+#else
 #define X_WORDS uvec4
+#endif
+#define OWN_RESULTS
 #include "lib/product.glsl"
 #include "lib/halves.glsl"
+#include "lib/result.glsl"
+#if defined(ROW)
+#include "lib/row_here.glsl"
+#endif
 
 layout(constant_id = 0) const uint kColumns = 16u;  // 8, 16, 32 or 64, a multiple of kN
 layout(constant_id = 1) const uint kM = 16u;        // of a matrix: output rows, a divisor of 32
 layout(constant_id = 2) const uint kN = 16u;        // rows of x
 layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
-layout(constant_id = 4) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
 layout(constant_id = 5) const uint kSteps = 4u;     // panels of a stage: 1, 2 or 4
-layout(constant_id = 6) const uint kSplit = 1u;     // parts of k: 1, 2 or 4
+layout(constant_id = 8) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
+layout(constant_id = 9) const uint kSplit = 1u;     // parts of k: 1, 2 or 4
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
 const uint kInvocations = 128u, kStrips = 2u, kRowTiles = kStrips * kStripRows / kM;
 const uint kColumnTiles = kColumns / kN, kPieces = kHalfPanel / kK;
 const uint kRound = 16u;  // panels: whole ones are multiplied, whatever kColumns is
-// A column's part of a panel; rows begin at different banks.
-const uint kItems = kSteps * 2u * kColumns, kItemQuads = kRowQuads + 1u;
+// A column's part of a panel; rows begin at different banks. One row is the first column: in the
+// others is whatever lies behind it, and nothing of them is written.
+#if defined(ROW)
+const uint kKept = 1u;
+#else
+const uint kKept = kColumns;
+#endif
+const uint kItems = kSteps * 2u * kKept, kItemQuads = kRowQuads + 1u;
 const uint kQuads = kItems * kRowQuads, kFetches = (kQuads + kInvocations - 1u) / kInvocations;
 const uint kStageQuads = kItems * kItemQuads, kPartQuads = 2u * kStageQuads;
 const uint kSumQuads = kStrips * kStripRows * kColumns / 4u;
+const uint kStagedQuads = kSplit * kPartQuads + (kColumns - kKept) * kItemQuads;
 // Of each part two stages; then the sums of one part.
-shared uvec4 staged[kSplit * kPartQuads > kSumQuads ? kSplit * kPartQuads : kSumQuads];
+shared uvec4 staged[kStagedQuads > kSumQuads ? kStagedQuads : kSumQuads];
 
 #define WeightTile coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
 #define ColumnTile coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
@@ -48,15 +65,20 @@ shared uvec4 staged[kSplit * kPartQuads > kSumQuads ? kSplit * kPartQuads : kSum
 const uint kWeights = kSteps * kPieces * kOwnTiles;
 WeightTile weights[2u * kWeights];
 SumTile sums[kOwnTiles * kColumnTiles];
+#if defined(ROW)
+float elements[2], norm_weights[2];
+#else
 uvec4 quads[4];
+uint x_at;
+#endif
 
-uint thread, x_at;
+uint thread;
 uint part;                // of k, that this subgroup multiplies
 uint part_panels;         // of each
 uint tile_at[kRowTiles];  // where the weights of this subgroup's tiles begin
 
-uint first_strip() {
-    return gl_WorkGroupID.y * kStrips;
+uint own_strip(uint which) {
+    return kFinish == kAsItIs ? gl_WorkGroupID.y * kStrips + which : strip_number(which);
 }
 
 uint row_tile(uint i) {
@@ -64,39 +86,80 @@ uint row_tile(uint i) {
     return gl_SubgroupID % together + i * together;
 }
 
-// Of the parts, the panels from `first` on. Behind the last panel are copies of its weights, and
-// zeros of x.
-void fetch(uint place, uint first) {
-    uint first_of_x = gl_LocalInvocationID.y * part_panels + first, own = part * part_panels + first;
+#if defined(ROW)
+// Some invocations have two elements of a stage, a word of each part.
+const uint kPairs = kSteps * kHalfPanel / 2u, kQuadPairs = 4u;
+
+void fetch_x(uint first) {
+    uint k = first * kHalfPanel + 2u * min(thread, kPairs - 1u);
+    EACH(2u, j) {
+        uint held = min(k + j, p.inner - 1u);
+        float element = x[at[1] + held];
+        elements[j] = k + j < p.inner ? element : 0.0;
+#if defined(NORMED)
+        norm_weights[j] = norm_weight[at[9] + held];
+#endif
+    }
+}
+
+void put_x(uint to) {
+    uvec2 words = uvec2(0u);
+    EACH(2u, j) {
+        precise float scaled = value_of(elements[j], norm_weights[j]) * row_scale;
+        words |= cut_in_two(scaled) << (16u * j);
+    }
+    uint quad = thread / kQuadPairs, at_high = to + quad / kRowQuads * 2u * kItemQuads + quad % kRowQuads;
+    if (thread >= kPairs) return;
+    staged[at_high][thread % kQuadPairs] = words.x;
+    staged[at_high + kItemQuads][thread % kQuadPairs] = words.y;
+}
+
+uint peak_of(uint c) {
+    return peak_of_row[0];
+}
+#else
+void fetch_x(uint first) {
     EACH(kFetches, f) {
         uint item = min(f * kInvocations + thread, kQuads - 1u) / kRowQuads, piece = item / kColumns;
-        uint panel = first_of_x + piece / 2u, held = min(panel, p.panels - 1u);
+        uint panel = first + piece / 2u, held = min(panel, p.panels - 1u);
         uvec4 quad = x[x_at + half_place(held, piece % 2u, column_row(item % kColumns), p.x_stride) +
                        thread % kRowQuads];
         quads[f] = panel < p.panels ? quad : uvec4(0u);
     }
-    EACH(kSteps, step) EACH(kPieces, piece) EACH(kOwnTiles, i)
-        coopMatLoad(weights[place * kWeights + (step * kPieces + piece) * kOwnTiles + i], weight,
-                    tile_at[i] + min(own + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
-                    gl_CooperativeMatrixLayoutRowMajor);
 }
 
-void put_quads(uint place) {
-    uint to = gl_LocalInvocationID.y * kPartQuads + place * kStageQuads;
+void put_x(uint to) {
     EACH(kFetches, f) {
         uint i = f * kInvocations + thread;
         if (i < kQuads) staged[to + i / kRowQuads * kItemQuads + i % kRowQuads] = quads[f];
     }
 }
 
+uint peak_of(uint c) {
+    uint row = column_row(c);
+    return x[at[1] / 4u + row / 4u][row % 4u];
+}
+#endif
+
+// Of the parts, the panels from `first` on. Behind the last panel are copies of its weights, and
+// zeros of x.
+void fetch(uint place, uint first) {
+    uint own = part * part_panels + first;
+    fetch_x(gl_LocalInvocationID.y * part_panels + first);
+    EACH(kSteps, step) EACH(kPieces, piece) EACH(kOwnTiles, i)
+        coopMatLoad(weights[place * kWeights + (step * kPieces + piece) * kOwnTiles + i], weight,
+                    tile_at[i] + min(own + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
+                    gl_CooperativeMatrixLayoutRowMajor);
+}
+
 // A stage of every sum: the low parts of x, then the high ones.
 void multiply(uint place) {
     EACH(kSteps, step) EACH(kPieces, piece) EACH(kColumnTiles, n) {
         uint from = part * kPartQuads + place * kStageQuads +
-                    (step * 2u * kColumns + n * kN) * kItemQuads + piece;
+                    step * 2u * kKept * kItemQuads + n * kN * kItemQuads + piece;
         ColumnTile high, low;
         coopMatLoad(high, staged, from, kItemQuads, gl_CooperativeMatrixLayoutColumnMajor);
-        coopMatLoad(low, staged, from + kColumns * kItemQuads, kItemQuads,
+        coopMatLoad(low, staged, from + kKept * kItemQuads, kItemQuads,
                     gl_CooperativeMatrixLayoutColumnMajor);
         EACH(kOwnTiles, i) {
             uint tile = n * kOwnTiles + i;
@@ -138,34 +201,50 @@ void add_sums() {
 void write_sums() {
     const uint row_quads = kStrips * kStripRows / 4u;
     for (uint i = gl_LocalInvocationIndex; i < kColumns * row_quads; i += kInvocations * kSplit) {
-        uint c = i / row_quads, row = first_strip() * kStripRows + i % row_quads * 4u;
+        uint c = i / row_quads, lane = i % row_quads * 4u;
+        uint row = own_strip(lane / kStripRows) * kStripRows + lane % kStripRows;
         if (!has_column(c)) continue;
-        uint x_row = column_row(c), peak = x[at[1] / 4u + x_row / 4u][x_row % 4u];
+        uint peak = peak_of(c);
         vec4 held, more;
         ask_for(held, more, row, c);
+        uint unscale = unscale_word(peak);
         EACH(4u, j) {
-            precise float sum = uintBitsToFloat(staged[i][j]) * uintBitsToFloat(unscale_word(peak));
-            write_sum(row + j, c, sum, held[j], more[j]);
+            precise float sum = uintBitsToFloat(staged[i][j]) * uintBitsToFloat(unscale);
+            if (kFinish == kAsItIs)
+                write_sum(row + j, c, sum, held[j], more[j]);
+            else
+                staged[i][j] = floatBitsToUint(with_bias(sum, more[j]));
         }
     }
 }
+
+#if !defined(EXPERTS)
+float result(uint c, uint lane) {
+    return uintBitsToFloat(staged[(c * kStrips * kStripRows + lane) / 4u][lane % 4u]);
+}
+#endif
 
 void main() {
     if (!begin_columns(kColumns)) return;
     thread = gl_LocalInvocationID.x;
     part = gl_SubgroupID / (gl_NumSubgroups / kSplit);
     part_panels = (p.panels + kRound * kSplit - 1u) / (kRound * kSplit) * kRound;
+#if !defined(ROW)
     x_at = at[1] / 4u + p.x_stride / 4u;
+#endif
     EACH(kOwnTiles, i) {
         uint m = min(row_tile(i), kRowTiles - 1u) * kM;
-        uint strip = min(first_strip() + m / kStripRows, (p.rows - 1u) / kStripRows);
+        uint strip = min(own_strip(m / kStripRows), (p.rows - 1u) / kStripRows);
         tile_at[i] = weight_strip(strip) * p.panels * kPanelQuads + m % kStripRows * kGroupQuads;
     }
     EACH(kOwnTiles * kColumnTiles, i) sums[i] = SumTile(0.0);
     fetch(0u, 0u);
+#if defined(ROW)
+    begin_row();
+#endif
     for (uint first = 0u; first < part_panels; first += 2u * kSteps)
         EACH(2u, place) {
-            put_quads(place);
+            put_x(gl_LocalInvocationID.y * kPartQuads + place * kStageQuads);
             barrier();
             fetch(1u - place, first + (place + 1u) * kSteps);
             multiply(place);
@@ -180,4 +259,5 @@ void main() {
     if (part == 0u) put_sums();
     barrier();
     write_sums();
+    finish_results(kColumns);
 }

@@ -97,7 +97,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
         int apart = 0;  // rows from one half of what is finished to the other
         const MatmulRope* rope = nullptr;
     };
-    Input input_of(const Tensor& x, DType weight, OtherForms& made);
+    Input input_of(const Tensor& x, DType weight, RowsOfX which, OtherForms& made);
     void put_halves(const Tensor& x);
     void multiply(const Product& product, const Tensor& x, const Input& input,
                   const WeightPart& part);

@@ -26,14 +26,17 @@ struct MatmulShaders {
           dot(name + "_dot"),
           fetch(name + "_fetch"),
           cooperative(name + "_cooperative"),
+          cooperative_row(name + "_row_cooperative"),
           plain_normed(plain + "_normed"),
-          dot_normed(dot + "_normed") {}
+          dot_normed(dot + "_normed"),
+          cooperative_normed_row(name + "_normed_row_cooperative") {}
 
     std::string plain;
     std::string dot;    // of quantised ones, by packed integer dot products
     std::string fetch;  // those, and x is fetched together
     std::string cooperative;
-    std::string plain_normed, dot_normed;
+    std::string cooperative_row;  // of f16: x is one row of floats
+    std::string plain_normed, dot_normed, cooperative_normed_row;
 };
 struct WeightShaders {
     explicit WeightShaders(DType type)
@@ -101,14 +104,22 @@ uint32_t halves_split(const Device& device, int outputs) {
 }
 
 // Panels are read ahead as far as there are registers, and shared memory for x.
-MatmulKernel halves_kernel(const Device& device, const std::string& shader,
-                           const MatrixShape& shape, int rows, int outputs) {
-    const uint32_t columns = columns_of(device, shape, rows), split = halves_split(device, outputs);
+MatmulKernel halves_kernel(const Device& device, const MatmulShaders& shaders,
+                           const MatrixShape& shape, int rows, MatrixSize size,
+                           const MatmulForm& form) {
+    const uint32_t columns = columns_of(device, shape, rows);
+    const uint32_t split = halves_split(device, size.outputs);
     const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
     uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
+    // More tiles ahead take the registers of a workgroup that would be at work beside this one.
+    if (columns > 16 && split > 1 && tiles > 1) steps = 1;
     while (steps > 1 && split * steps * columns * kHalfPanelBytes > device.traits().shared_bytes)
         steps /= 2;
-    return {{shader.c_str(), {columns, shape.m, shape.n, shape.k, tiles, steps, split}},
+    const std::string& row = form.normed ? shaders.cooperative_normed_row : shaders.cooperative_row;
+    const std::string& shader = form.of_row ? row : shaders.cooperative;
+    return {{shader.c_str(),
+             {columns, shape.m, shape.n, shape.k, form.of_row ? uint32_t(size.inner) : 0, steps,
+              uint32_t(form.finish), form.packed, tiles, split}},
             int(columns),
             kHalvesStrips};
 }
@@ -153,15 +164,15 @@ bool takes_halves(const Device& device, DType weight) {
     return weight == DType::F16 && device.matrix_shape(weight);
 }
 
-bool finishes(const Device& device, DType weight, int rows) {
-    const bool in_matrices =
-        takes_halves(device, weight) || (device.matrix_shape(weight) && rows > kMostColumns);
+bool finishes(const Device& device, DType weight, int rows, const MatmulForm& form) {
+    if (takes_halves(device, weight)) return form.finish != Finish::gated || !form.packed;
+    const bool in_matrices = device.matrix_shape(weight) && rows > kMostColumns;
     return !in_matrices && device.fetch_lanes() == 0;
 }
 
 bool norms(const Device& device, DType weight, int inner) {
     constexpr int kMostNormed = 8192;  // as norm_here.glsl has it
-    return finishes(device, weight, 1) && (!is_quantised(weight) || inner <= kMostNormed);
+    return finishes(device, weight, 1, {}) && (!is_quantised(weight) || inner <= kMostNormed);
 }
 
 MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows,
@@ -170,7 +181,7 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, in
     const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
-        return halves_kernel(device, shaders.cooperative, shape, rows, size.outputs);
+        return halves_kernel(device, shaders, shape, rows, size, form);
     if (shape && rows > kMostColumns)
         return groups_kernel(device, shaders.cooperative, shape, rows);
     // Floats are converted once for all columns.

@@ -22,8 +22,9 @@ struct MatmulForm {
     Finish finish = Finish::none;
     bool packed = false;  // what is gated is quantised; the cache of what is rotated is of f16
     bool normed = false;  // x is, too
+    bool of_row = false;  // of floats, which a kernel that takes halves cuts itself
 };
-bool finishes(const Device& device, DType weight, int rows);
+bool finishes(const Device& device, DType weight, int rows, const MatmulForm& form);
 // One row of so many columns.
 bool norms(const Device& device, DType weight, int inner);
 

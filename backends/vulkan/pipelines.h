@@ -19,7 +19,7 @@
 
 namespace aerie::vulkan {
 
-constexpr uint32_t kMostBindings = 10, kPushBytes = 128, kMostConstants = 8;
+constexpr uint32_t kMostBindings = 10, kPushBytes = 128, kMostConstants = 10;
 
 // A shader with its specialisation constants 0, 1, ... in order.
 struct Kernel {

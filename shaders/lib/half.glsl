@@ -2,7 +2,7 @@
 // can be made to read it as it is.
 #if !defined(HALF_GLSL)
 #define HALF_GLSL
-layout(constant_id = 8) const bool kReadsHalves = false;
+layout(constant_id = 10) const bool kReadsHalves = false;
 
 float half_value(uint bits) {
     if (kReadsHalves) return unpackHalf2x16(bits).x;

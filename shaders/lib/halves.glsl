@@ -20,3 +20,17 @@ uint scale_exponent(uint peak) {
 uint unscale_word(uint peak) {
     return peak >= 0x7f800000u ? 0x7fc00000u : (254u - scale_exponent(peak)) << 23;
 }
+
+// f16 bits of x without the bits that do not fit; 0 below f16's normal range.
+uint cut(float x) {
+    uint word = floatBitsToUint(x), magnitude = word & 0x7fffffffu;
+    return (word >> 16 & 0x8000u) |
+           (magnitude < 0x38800000u ? 0u : (magnitude - 0x38000000u) >> 13);
+}
+
+// The high part, and what it leaves.
+uvec2 cut_in_two(float x) {
+    uint high = cut(x);
+    precise float rest = x - half_value(high);
+    return uvec2(high, cut(rest));
+}

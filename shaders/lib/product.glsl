@@ -142,11 +142,18 @@ void ask_for(out vec4 held, out vec4 more, uint row, uint c) {
 #endif
 }
 
-void write_sum(uint row, uint c, float sum, float held, float more) {
-    if (row >= p.rows || !has_column(c)) return;
+float with_bias(float sum, float bias) {
     precise float total = sum;
 #if !defined(EXPERTS)
-    if (p.has_bias != 0u) total = total + more;
+    if (p.has_bias != 0u) total = total + bias;
+#endif
+    return total;
+}
+
+void write_sum(uint row, uint c, float sum, float held, float more) {
+    if (row >= p.rows || !has_column(c)) return;
+    precise float total = with_bias(sum, more);
+#if !defined(EXPERTS)
     if (p.accumulates != 0u) total = held + total;
 #endif
     product[place_of(row, c)] = floatBitsToUint(total);

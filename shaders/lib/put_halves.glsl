@@ -7,13 +7,6 @@ shared uint row_peak;
 
 float value(uint row, uint i);
 
-// f16 bits of x without the bits that do not fit; 0 below f16's normal range.
-uint cut(float x) {
-    uint word = floatBitsToUint(x), magnitude = word & 0x7fffffffu;
-    return (word >> 16 & 0x8000u) |
-           (magnitude < 0x38800000u ? 0u : (magnitude - 0x38000000u) >> 13);
-}
-
 // Four elements in a row are two words of each part.
 void put_four(uint row, uint k, uint cols, uint rows, float scale) {
     uint high[4], low[4];
@@ -21,10 +14,9 @@ void put_four(uint row, uint k, uint cols, uint rows, float scale) {
     [[unroll]] for (uint j = 0u; j < 4u; ++j) held[j] = value(row, min(k + j, cols - 1u));
     [[unroll]] for (uint j = 0u; j < 4u; ++j) {
         precise float scaled = held[j] * scale;
-        precise float x = k + j < cols ? scaled : 0.0;
-        high[j] = cut(x);
-        precise float rest = x - half_value(high[j]);
-        low[j] = cut(rest);
+        uvec2 both = cut_in_two(k + j < cols ? scaled : 0.0);
+        high[j] = both.x;
+        low[j] = both.y;
     }
     [[unroll]] for (uint part = 0u; part < 2u; ++part) {
         uint to = at[0] + rows + half_place(k / kHalfPanel, part, row, rows) * 4u + k % kHalfPanel / 2u;

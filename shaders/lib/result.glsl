@@ -1,6 +1,7 @@
 // What becomes of the sums of a matmul. They are results as they are, or a workgroup has two strips
 // of 32 rows, `apart` from each other, and finishes what they belong to:
-//   gated: the gates of 32 elements, and what they open; out come elements, or a group of I8G32
+//   gated: the gates of 32 elements, and what they open; out come elements, or a group of I8G32,
+//     unless the including shader keeps its results itself (OWN_RESULTS)
 //   rotated: both halves of rotations of a head; q is written, k and v go into the cache.
 // Everything beside a sum is computed as swiglu.comp and rope_append.comp do.
 const uint kAsItIs = 0u, kGated = 1u, kRotated = 2u;
@@ -8,7 +9,9 @@ const uint kAsItIs = 0u, kGated = 1u, kRotated = 2u;
 const uint kFinish = kAsItIs;
 const uint kLanes = 32u;
 #else
+#if !defined(OWN_RESULTS)
 layout(constant_id = 3) const uint kLanes = 32u;  // rows of a workgroup: 32, or 64 to be finished
+#endif
 layout(constant_id = 6) const uint kFinish = 0u;
 layout(constant_id = 7) const bool kPacked = false;  // elements of the cache in f16, or in groups
 const bool kHalfCache = kPacked;
@@ -21,9 +24,17 @@ WRITES(8, uint, v_cache);
 #include "arithmetic.glsl"
 #include "quantise.glsl"
 
+#if defined(OWN_RESULTS)
+float result(uint c, uint lane);  // the including shader's, for each of 64 rows
+#else
 const uint kMostFinished = 8u;  // columns
 shared float results[kMostFinished * 64u];
 shared uint peaks[kMostFinished], steps_in_words[kMostFinished * 8u];
+
+float result(uint c, uint lane) {
+    return results[c * 64u + lane];
+}
+#endif
 #endif
 
 // Of one of the workgroup's strips.
@@ -35,20 +46,21 @@ uint strip_number(uint which) {
     return y;
 }
 
+#if !defined(OWN_RESULTS)
 // The sum of an output row, `held` and `more` as they were asked for. `lane` of kLanes.
 void put_result(uint row, uint c, uint lane, float sum, float held, float more) {
 #if !defined(EXPERTS)
     if (kFinish != kAsItIs) {
-        precise float total = sum;
-        if (p.has_bias != 0u) total = total + more;
-        results[c * 64u + lane] = total;
+        results[c * 64u + lane] = with_bias(sum, more);
         return;
     }
 #endif
     write_sum(row, c, sum, held, more);
 }
+#endif
 
 #if !defined(EXPERTS)
+#if !defined(OWN_RESULTS)
 // A group: 32 neighbouring invocations have an element each. All invocations call it.
 void write_group(bool is_mine, uint c, uint i, float element, uint to) {
     if (is_mine && i < 8u) steps_in_words[c * 8u + i] = 0u;
@@ -71,17 +83,20 @@ void write_group(bool is_mine, uint c, uint i, float element, uint to) {
     }
     if (i < 8u) product[to + 2u + i] = steps_in_words[c * 8u + i];
 }
+#endif
 
 void gate(uint columns) {
     uint invocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
     for (uint first = 0u; first < columns * 32u; first += invocations) {
         uint all = first + gl_LocalInvocationIndex, i = all % 32u, c = min(all / 32u, columns - 1u);
         bool is_mine = all < columns * 32u && has_column(c);
-        precise float element = silu(results[c * 64u + i]) * results[c * 64u + 32u + i];
+        precise float element = silu(result(c, i)) * result(c, 32u + i);
         uint to = at[0] + (first_column + c) * p.out_stride;
-        if (kPacked)
-            write_group(is_mine, c, i, element, to + gl_WorkGroupID.y * 10u);
-        else if (is_mine)
+#if !defined(OWN_RESULTS)
+        if (kPacked) write_group(is_mine, c, i, element, to + gl_WorkGroupID.y * 10u);
+        is_mine = is_mine && !kPacked;
+#endif
+        if (is_mine)
             product[to + gl_WorkGroupID.y * 32u + i] = floatBitsToUint(element);
     }
 }
@@ -90,13 +105,16 @@ void gate(uint columns) {
 void finish_rotation(uint c, uint i) {
     uint head = gl_WorkGroupID.y / p.apart, k = gl_WorkGroupID.y % p.apart * 32u + i;
     uint row = first_column + c, place = at[5] + row * kRowWords, half_dim = p.head_dim / 2u;
-    uint from = c * 64u + i, keys = p.heads, values = p.heads + p.kv_heads;
+    uint keys = p.heads, values = p.heads + p.kv_heads;
     int slot = rows[place + kRowSlot];
-    vec2 low = vec2(results[from], results[from + 1u]);
-    vec2 high = vec2(results[from + 32u], results[from + 33u]);
+    uint position = uint(rows[place + kRowPosition]), sequence = uint(rows[place + kRowSequence]);
+    vec2 low = vec2(result(c, i), result(c, i + 1u));
+    vec2 high = vec2(result(c, i + 32u), result(c, i + 33u));
     if (slot < 0) return;
+    uint cached = 0u;
+    if (head >= keys) cached = cache_row(at[6] + sequence * p.pages_stride, uint(slot));
     if (head < values) {
-        uint angle = at[4] + uint(rows[place + kRowPosition]) * p.rope_stride + k;
+        uint angle = at[4] + position * p.rope_stride + k;
         rotate(low, high, vec2(rope[angle], rope[angle + 1u]),
                vec2(rope[angle + half_dim], rope[angle + half_dim + 1u]));
     }
@@ -108,7 +126,6 @@ void finish_rotation(uint c, uint i) {
         product[to + half_dim + 1u] = floatBitsToUint(high.y);
         return;
     }
-    uint cached = cache_row(at[6] + uint(rows[place + kRowSequence]) * p.pages_stride, uint(slot));
     if (head < values) {
         uint to = at[7] + cached * p.k_stride, first = (head - keys) * p.head_dim + k;
         store_k(to, first, low);

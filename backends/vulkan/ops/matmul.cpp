@@ -32,7 +32,8 @@ VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& reader) {
 }
 
 // x as a kernel for this type of weight reads it.
-VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, OtherForms& made) {
+VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, RowsOfX which,
+                                             OtherForms& made) {
     if (made.norm) return {made.norm->x, stride_words(made.norm->x), &*made.norm};
     if (is_quantised(weight) && x.dtype == DType::F32) {
         if (!made.quantised) {
@@ -41,7 +42,8 @@ VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, Othe
         }
         return {made.quantised, stride_words(made.quantised)};
     }
-    if (!takes_halves(*device_, weight)) return {x, stride_words(x)};
+    if (!takes_halves(*device_, weight) || (which == RowsOfX::all && x.rows == 1))
+        return {x, stride_words(x)};
     if (!std::exchange(made.halves, true)) {
         halves_for_.clear();
         put_halves(x);
@@ -60,7 +62,7 @@ void VulkanBackend::execute(const Matmul& op) {
             .out = op.out.col_range(place.first_row, place.rows),
             .accumulate = op.accumulate,
             .bias = op.bias ? op.bias.col_range(place.first_row, place.rows) : Tensor()};
-        multiply(product, op.x, input_of(op.x, place.dtype, made), part);
+        multiply(product, op.x, input_of(op.x, place.dtype, RowsOfX::all, made), part);
     }
 }
 
@@ -68,10 +70,11 @@ void VulkanBackend::execute(const Matmul& op) {
 bool VulkanBackend::finish(const Product& product, const Tensor& x, const Weight& weight) {
     const auto parts = static_cast<const VulkanWeight&>(weight).parts();
     const DType type = parts[0].segment.dtype;
-    if (parts.size() > 1 || product.apart % kStripRows != 0 || !finishes(*device_, type, x.rows))
+    if (parts.size() > 1 || product.apart % kStripRows != 0 ||
+        !finishes(*device_, type, x.rows, {product.finish, product.packed}))
         return false;
     OtherForms made = forms_for(weight);
-    multiply(product, x, input_of(x, type, made), parts[0]);
+    multiply(product, x, input_of(x, type, RowsOfX::all, made), parts[0]);
     return true;
 }
 
@@ -103,7 +106,7 @@ void VulkanBackend::execute(const MatmulRope& op) {
 void VulkanBackend::multiply(const Product& product, const Tensor& x, const Input& input,
                              const WeightPart& part) {
     const WeightSegment& segment = part.segment;
-    const MatmulForm form = {product.finish, product.packed, input.norm != nullptr};
+    const MatmulForm form = {product.finish, product.packed, input.norm != nullptr, x.rows == 1};
     const auto [kernel, columns, strips] =
         matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, {segment.rows, x.cols}, form);
     MatmulParams params = {};
@@ -151,7 +154,7 @@ void VulkanBackend::execute(const ExpertMatmul& op) {
     OtherForms made;
     const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
     for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts()) {
-        const Input input = input_of(op.x, part.segment.dtype, made);
+        const Input input = input_of(op.x, part.segment.dtype, RowsOfX::of_experts, made);
         const int first = part.segment.first_row / each, last = first + part.matrices - 1;
         for (int stack = first / experts; stack <= last / experts; ++stack)
             multiply_experts(op, input, part, stack);

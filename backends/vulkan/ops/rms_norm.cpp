@@ -48,10 +48,10 @@ void VulkanBackend::execute(const RmsNorm& op) {
         return;
     }
     NormParams params = params_of(op);
-    const bool halves =
-        !op.readers.empty() && std::ranges::all_of(op.readers, [&](const Weight* reader) {
-            return reads_halves(*device_, *reader);
-        });
+    const bool halves = op.x.rows > 1 && !op.readers.empty() &&
+                        std::ranges::all_of(op.readers, [&](const Weight* reader) {
+                            return reads_halves(*device_, *reader);
+                        });
     if (halves) halves_for_ = op.readers;
     params.units = halves ? padded_rows(op.x.rows) : units(op.out);
     params.out_stride = halves ? 0 : stride_words(op.out);

@@ -1,0 +1,52 @@
+// The one row of x, brought to the middle of f16's range by each workgroup for itself, as
+// rms_norm_halves.comp and halves.comp do: quicker than to wait for a dispatch that has one row to
+// do. Elements are normalised and cut where they are used, once begin_row() is done.
+#include "norm_here.glsl"
+
+const uint kInvocationsOfRow = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
+const uint kShare = (kNormed + kInvocationsOfRow - 1u) / kInvocationsOfRow;  // of an invocation
+const uint kMostAhead = 32u, kAhead = kShare < kMostAhead ? kShare : kMostAhead;
+const uint kRounds = (kShare + kAhead - 1u) / kAhead;
+shared uint peak_of_row[4];  // the first; a whole quad, for AMD's compiler aligns nothing behind it
+float elements_of_row[kMostAhead], norm_weights_of_row[kMostAhead];
+float row_scale;
+
+float value_of(float element, float norm_weight) {
+#if defined(NORMED)
+    return normed(element, norm_weight);
+#else
+    return element;
+#endif
+}
+
+// Behind the last element are copies of it.
+void read_share(uint round) {
+    [[unroll]] for (uint j = 0u; j < kAhead; ++j) {
+        uint i = gl_LocalInvocationIndex + (round * kAhead + j) * kInvocationsOfRow;
+        elements_of_row[j] = x[at[1] + min(i, kNormed - 1u)];
+#if defined(NORMED)
+        norm_weights_of_row[j] = norm_weight[at[9] + min(i, kNormed - 1u)];
+#endif
+    }
+}
+
+// By all invocations.
+void begin_row() {
+    read_share(0u);
+    if (gl_LocalInvocationIndex == 0u) peak_of_row[0] = 0u;
+#if defined(NORMED)
+    norm_row();
+#endif
+    uint largest = 0u;
+    for (uint round = 0u; round < kRounds; ++round) {
+        if (round > 0u) read_share(round);
+        [[unroll]] for (uint j = 0u; j < kAhead; ++j) {
+            float value = value_of(elements_of_row[j], norm_weights_of_row[j]);
+            largest = max(largest, floatBitsToUint(value) & 0x7fffffffu);
+        }
+    }
+    barrier();
+    atomicMax(peak_of_row[0], largest);
+    barrier();
+    row_scale = uintBitsToFloat(scale_exponent(peak_of_row[0]) << 23);
+}
