@@ -122,12 +122,12 @@ def turns_of(name, kernel, inner, work, lanes):
     elif is_matmul(name):
         turns = [(t, 1) for t in matmul_turns(shader, c, kernel, inner, lanes)]
     else:
-        merged = 3 * ceil_div(work.chunks, 8)
+        blocks, share, merged = ceil_div(work.chunks, 128), ceil_div(work.chunks, 64), 3 * ceil_div(work.chunks, 8)
         known = {
             "rms_norm": [inner // (128 if loops and loops[0]["loads"] == 1 else 1024), 1 if c else inner // 128],
             "rms_norm_halves": [inner // 1024, inner // 2048, inner // 1024],
             "halves": [ceil_div(inner, 2048), ceil_div(inner, 1024)],
-            "attention_merge": [1, 1, 1, 1, 3, merged, 2, 1 if c else 2],
+            "attention_merge": [blocks, blocks, share, share, share, 3 * blocks, merged, 2, 1 if c else 2],
             "best_slice": [VOCAB // 8 // 256, 8],
         }
         turns = [(t, 1) for t in known.get(shader, [8] * len(loops))]  # of what takes no time to speak of: some

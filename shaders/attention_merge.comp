@@ -15,28 +15,30 @@ READS(2, int, rows);
 #include "lib/partial.glsl"
 #include "lib/output.glsl"
 
-const uint kMostChunks = 1024u, kMostTogether = 2u, kMostOutputs = 1024u * kMostTogether;
+// Chunks are weighed and added some at a time, so that many workgroups have the room of a unit.
+const uint kBlock = 128u, kMostTogether = 2u, kMostOutputs = 1024u * kMostTogether;
 const uint kAtOnce = 8u;  // chunks that are read before the first of them is added
-shared float keep[kMostTogether * kMostChunks];
-shared float weight[kMostTogether * kMostChunks];
+shared float keep[kMostTogether * kBlock];
+shared float weight[kMostTogether * kBlock];
 shared float largest_of[64];
-shared float inverse_sum[kMostTogether];
+shared float sums[kMostTogether];
 shared float outputs[kMostOutputs];
 uint t, chunks;
+float reached[kMostTogether];  // the largest of the blocks before
 
 float partial_word(uint head, uint chunk, uint i) {
     return partial[at[1] + partial_place(gl_WorkGroupID.y, head, chunk) + i];
 }
 
-// What is kept of the chunks before, and how much of each comes. Every invocation has some chunks
-// in a row, and the largest of all before them.
-void weigh(uint head) {
-    uint first = head % p.together * kMostChunks;
-    for (uint i = t; i < chunks; i += 64u) weight[first + i] = partial_word(head, i, 0u);
+// Of a block: what is kept of the chunks before each of its own, and how much of it comes. Every
+// invocation has some chunks in a row, and the largest of all before them.
+void weigh(uint which, uint head, uint block, uint count) {
+    uint first = which * kBlock;
+    for (uint i = t; i < count; i += 64u) weight[first + i] = partial_word(head, block + i, 0u);
     barrier();
-    uint share = (chunks + 63u) / 64u, begin = min(t * share, chunks);
-    uint end = min(begin + share, chunks);
-    float own = -kInfinity;
+    uint share = (count + 63u) / 64u, begin = min(t * share, count);
+    uint end = min(begin + share, count);
+    float own = reached[which];
     for (uint i = begin; i < end; ++i) own = max(own, weight[first + i]);
     largest_of[t] = own;
     barrier();
@@ -46,7 +48,7 @@ void weigh(uint head) {
         largest_of[t] = own;
         barrier();
     }
-    float before = t == 0u ? -kInfinity : largest_of[t - 1u];
+    float before = t == 0u ? reached[which] : largest_of[t - 1u];
     for (uint i = begin; i < end; ++i) {
         float largest = weight[first + i], now = largest > before ? largest : before;
         precise float lost = before - now, risen = largest - now;
@@ -54,21 +56,29 @@ void weigh(uint head) {
         weight[first + i] = exp_of(risen);
         before = max(before, largest);
     }
+    reached[which] = largest_of[63];
     barrier();
 }
 
-// Word i of all chunks, in their order.
-float mixed_of(uint head, uint i) {
-    uint first = head % p.together * kMostChunks;
-    precise float mixed = 0.0;
-    for (uint chunk = 0u; chunk < chunks; chunk += kAtOnce) {
+// Word i of a block's chunks, in their order, behind those before.
+float with_block(float before, uint which, uint head, uint i, uint block, uint count) {
+    uint first = which * kBlock, chunk = 0u;
+    precise float mixed = before;
+    for (; chunk + kAtOnce <= count; chunk += kAtOnce) {
         float ahead[kAtOnce];
         [[unroll]] for (uint j = 0u; j < kAtOnce; ++j)
-            ahead[j] = partial_word(head, min(chunk + j, chunks - 1u), i);
-        [[unroll]] for (uint j = 0u; j < kAtOnce; ++j) {
-            precise float more = mixed * keep[first + min(chunk + j, chunks - 1u)] +
-                                 ahead[j] * weight[first + min(chunk + j, chunks - 1u)];
-            mixed = chunk + j < chunks ? more : mixed;
+            ahead[j] = partial_word(head, block + chunk + j, i);
+        [[unroll]] for (uint j = 0u; j < kAtOnce; ++j)
+            mixed = mixed * keep[first + chunk + j] + ahead[j] * weight[first + chunk + j];
+    }
+    if (chunk < count) {
+        float last[kAtOnce - 1u];
+        [[unroll]] for (uint j = 0u; j < kAtOnce - 1u; ++j)
+            last[j] = partial_word(head, block + min(chunk + j, count - 1u), i);
+        [[unroll]] for (uint j = 0u; j < kAtOnce - 1u; ++j) {
+            uint at_chunk = first + min(chunk + j, count - 1u);
+            precise float more = mixed * keep[at_chunk] + last[j] * weight[at_chunk];
+            mixed = chunk + j < count ? more : mixed;
         }
     }
     return mixed;
@@ -82,20 +92,26 @@ void main() {
     t = gl_LocalInvocationID.x;
     uint row = p.first_row + gl_WorkGroupID.y, first_head = gl_WorkGroupID.x * p.together;
     chunks = chunks_of(at[2] + row * kRowWords);
-    for (uint i = 0u; i < p.together; ++i) weigh(first_head + i);
-    // Of each head the sum, then the outputs.
+    // Of each head the sum, then the outputs; an invocation has the same ones of every block.
     uint words = p.head_dim + 1u;
-    for (uint i = t; i < p.together * words; i += 64u) {
-        uint head = i / words, word = i % words;
-        float mixed = mixed_of(first_head + head, 1u + word);
-        if (word == 0u)
-            inverse_sum[head] = chunks == 0u ? 0.0 : reciprocal(mixed);
-        else
-            outputs[head * p.head_dim + word - 1u] = mixed;
+    for (uint i = 0u; i < kMostTogether; ++i) reached[i] = -kInfinity;
+    for (uint block = 0u; block == 0u || block < chunks; block += kBlock) {
+        uint count = min(kBlock, chunks - block);
+        for (uint i = 0u; i < p.together; ++i) weigh(i, first_head + i, block, count);
+        for (uint i = t; i < p.together * words; i += 64u) {
+            uint which = i / words, word = i % words, to = which * p.head_dim + word - 1u;
+            float before = block == 0u ? 0.0 : word == 0u ? sums[which] : outputs[to];
+            float mixed = with_block(before, which, first_head + which, 1u + word, block, count);
+            if (word == 0u)
+                sums[which] = mixed;
+            else
+                outputs[to] = mixed;
+        }
+        barrier();
     }
-    barrier();
     for (uint i = t; i < p.together * p.head_dim; i += 64u) {
-        precise float scaled = outputs[i] * inverse_sum[i / p.head_dim];
+        float inverse = chunks == 0u ? 0.0 : reciprocal(sums[i / p.head_dim]);
+        precise float scaled = outputs[i] * inverse;
         outputs[i] = scaled;
     }
     barrier();
