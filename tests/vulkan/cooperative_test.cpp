@@ -115,6 +115,26 @@ TEST_P(Cooperative, DraftedTextEqualsPlain) {
                                                        "matmul_f16_normed_row_cooperative"}));
 }
 
+// Of f16, too, a single row is normed and cut by the matmuls that read it, and finished there.
+class CooperativeHalves : public Cooperative {};
+
+TEST_P(CooperativeHalves, TakeSixDispatchesALayer) {
+    const auto forced = model(true);
+    auto drafting = forced->drafting(draft_options("none"));
+    Session& session = *drafting.session;
+    session.begin({});
+    session.prefill(forced->encode("Once upon a time"));
+    for (int cycle = 0; cycle < 3; ++cycle) {
+        const long before = forced->backend().command_counts().dispatches;
+        const TokenTree tree = session.propose();
+        session.commit(tree, accept(tree, session.verify(tree)));
+        const long layers = forced->target().config().layers;
+        const long count = forced->backend().command_counts().dispatches - before;
+        EXPECT_LE(count, 6 * layers + 12) << cycle;  // 12 of no layer
+        EXPECT_GT(count, 5 * layers) << cycle;
+    }
+}
+
 TEST_P(Cooperative, IsLeftToGpusUnlessForced) {
     const auto instance = vulkan::Instance::get();
     if (instance->devices()[0].traits.type != VK_PHYSICAL_DEVICE_TYPE_CPU)
@@ -127,6 +147,7 @@ TEST_P(Cooperative, IsLeftToGpusUnlessForced) {
         EXPECT_EQ(kernel.find("cooperative"), std::string::npos) << kernel;
 }
 
+INSTANTIATE_TEST_SUITE_P(Types, CooperativeHalves, testing::Values(DType::F16));
 INSTANTIATE_TEST_SUITE_P(Types, Cooperative,
                          testing::Values(DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_K,
                                          DType::Q6_K),
