@@ -105,8 +105,9 @@ uint32_t halves_split(const Device& device, int outputs) {
 
 // Panels are read ahead as far as there are registers, and shared memory for x.
 MatmulKernel halves_kernel(const Device& device, const MatmulShaders& shaders,
-                           const MatrixShape& shape, int rows, MatrixSize size,
+                           const MatrixShape& shape, RowsOfX which, int rows, MatrixSize size,
                            const MatmulForm& form) {
+    const bool of_row = is_row(which, rows);
     const uint32_t columns = columns_of(device, shape, rows);
     const uint32_t split = halves_split(device, size.outputs);
     const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
@@ -116,9 +117,9 @@ MatmulKernel halves_kernel(const Device& device, const MatmulShaders& shaders,
     while (steps > 1 && split * steps * columns * kHalfPanelBytes > device.traits().shared_bytes)
         steps /= 2;
     const std::string& row = form.normed ? shaders.cooperative_normed_row : shaders.cooperative_row;
-    const std::string& shader = form.of_row ? row : shaders.cooperative;
+    const std::string& shader = of_row ? row : shaders.cooperative;
     return {{shader.c_str(),
-             {columns, shape.m, shape.n, shape.k, form.of_row ? uint32_t(size.inner) : 0, steps,
+             {columns, shape.m, shape.n, shape.k, of_row ? uint32_t(size.inner) : 0, steps,
               uint32_t(form.finish), form.packed, tiles, split}},
             int(columns),
             kHalvesStrips};
@@ -181,7 +182,7 @@ MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, in
     const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
-        return halves_kernel(device, shaders, shape, rows, size, form);
+        return halves_kernel(device, shaders, shape, which, rows, size, form);
     if (shape && rows > kMostColumns)
         return groups_kernel(device, shaders.cooperative, shape, rows);
     // Floats are converted once for all columns.

@@ -15,6 +15,10 @@ struct MatmulKernel {
     int strips = 1;  // of the weight that it has
 };
 enum class RowsOfX { all, of_experts };  // that a weight meets
+// One row of floats, which kernels that else take halves cut themselves.
+constexpr bool is_row(RowsOfX which, int rows) {
+    return which == RowsOfX::all && rows == 1;
+}
 
 // What else a kernel does that multiplies (shaders/lib/result.glsl, norm_here.glsl).
 enum class Finish : uint32_t { none, gated, rotated };
@@ -22,7 +26,6 @@ struct MatmulForm {
     Finish finish = Finish::none;
     bool packed = false;  // what is gated is quantised; the cache of what is rotated is of f16
     bool normed = false;  // x is, too
-    bool of_row = false;  // of floats, which a kernel that takes halves cuts itself
 };
 bool finishes(const Device& device, DType weight, int rows, const MatmulForm& form);
 // One row of so many columns.
@@ -37,7 +40,7 @@ struct MatrixSize {
 MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows,
                            MatrixSize size, MatmulForm form = {});
 
-// Whether x comes in two f16 a number, as lib/halves.glsl has it.
+// Whether x comes in two f16 a number, as lib/halves.glsl has it, unless it is_row.
 bool takes_halves(const Device& device, DType weight);
 constexpr int kHalfPanel = 16;  // elements
 // Rows that there is room for then.

@@ -42,8 +42,7 @@ VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, Rows
         }
         return {made.quantised, stride_words(made.quantised)};
     }
-    if (!takes_halves(*device_, weight) || (which == RowsOfX::all && x.rows == 1))
-        return {x, stride_words(x)};
+    if (!takes_halves(*device_, weight) || is_row(which, x.rows)) return {x, stride_words(x)};
     if (!std::exchange(made.halves, true)) {
         halves_for_.clear();
         put_halves(x);
@@ -106,7 +105,7 @@ void VulkanBackend::execute(const MatmulRope& op) {
 void VulkanBackend::multiply(const Product& product, const Tensor& x, const Input& input,
                              const WeightPart& part) {
     const WeightSegment& segment = part.segment;
-    const MatmulForm form = {product.finish, product.packed, input.norm != nullptr, x.rows == 1};
+    const MatmulForm form = {product.finish, product.packed, input.norm != nullptr};
     const auto [kernel, columns, strips] =
         matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, {segment.rows, x.cols}, form);
     MatmulParams params = {};
