@@ -248,15 +248,21 @@ class Model:
         # Up to 4 or 16 rows a block. They share the chunks that lie alike, four at a time; one by one come the others'.
         own = min(4 if rows <= 16 else 16, 2 ** (rows - 1).bit_length())
         high = ceil_div(rows, own)
-        deep = max(1, min(1024 // (HEADS * high), chunks + 2 * own))
+        deep = max(1, min(4 * self.gpu.units // (HEADS * high), chunks + 2 * own))
         alike, alone = (chunks, 0) if rows == 1 else (chunks - 1, own)
         shared, single = (0, alike / deep) if own == 1 else (alike / deep, alone / deep)
-        four = [(shared * 2, 0), (shared * 4, 0)] + [(shared * own / 4, far)] * 2 + [(shared * own / 4, far)]
-        four += [(shared * own, 0), (0, 0), (shared * own / 4, 0), (0, 0), (shared * own * 2, 0), (0, 0), (0, 0)]
-        one = [(single * 2, 0), (single * 4, 0), (single, far), (single, far), (single, far), (single * 2, 0), (0, 0),
-               (single, 0), (0, 0), (single * 8, 0), (0, 0), (0, 0)]
-        turns = [(own, 0), (own, 0), (math.ceil(shared + single), far), (0, 0)] + four + one
-        return self.other_us("chunk_kernel<f16>", {28: turns}, HEADS * high * deep, resident=5)
+        # Keys and values come; 4 pairs; of keys, with the queries, a slab and 32 elements; of values one and 8 positions.
+        # Positions that some do not see go by themselves.
+        four = [(shared * 2, 0), (shared * own / 4, far), (shared * own / 4, far), (shared * math.ceil(own / 16), far)]
+        four += [(shared * own, 0), (shared * own / 4, 0), (0, 0), (shared * own * 2, 0), (0, 0)]
+        one = [(single * 2, 0), (single, far), (single, far), (0, 0)]
+        one += [(single * 2, 0), (single, 0), (0, 0), (single * 4, 0), (0, 0)]
+        turns = [(math.ceil(shared + single), far)] + four + one
+        name, threads = "chunk_kernel<f16>", 128
+        kernel = self.kernels[name]
+        resident = min(self.gpu.shared * 1024 // (kernel["shared"] + 1024),
+                       65536 // (threads * 8 * ceil_div(kernel["registers"], 8)))
+        return self.other_us(name, {19: turns}, HEADS * high * deep, resident=resident)
 
     def attention_us(self, rows, context):
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far

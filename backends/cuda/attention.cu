@@ -21,8 +21,8 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kBlocks = 1024;  // that keep every device busy
-constexpr int kFewRows = 16;   // so many pass a chunk sooner in several blocks that all read it
+constexpr int kAtOnce = 4;    // blocks that a multiprocessor has registers for
+constexpr int kFewRows = 16;  // so many pass a chunk sooner in several blocks that all read it
 
 constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 
@@ -53,14 +53,14 @@ __device__ void merge_heads(MergeSpace& space, const AttentionTask& task,
 }
 
 template <class T>
-__global__ void __launch_bounds__(kChunkThreads, 4) chunk_kernel(AttentionTask task) {
+__global__ void __launch_bounds__(kChunkThreads, kAtOnce) chunk_kernel(AttentionTask task) {
     __shared__ ChunkSpace space;
     begin_beside();
     ChunkBlock<T>(space, task).run();
 }
 
 template <class T>
-__global__ void __launch_bounds__(kChunkThreads, 4)
+__global__ void __launch_bounds__(kChunkThreads, kAtOnce)
     row_kernel(AttentionTask task, AttentionTail tail) {
     __shared__ ChunkSpace space;
     begin_beside();
@@ -148,7 +148,8 @@ void CudaBackend::execute(const Attention& op) {
                                  own_heads,
                                  own_rows};
         const int wide = shape.heads / own_heads, high = tiles_of(count, own_rows);
-        const int deep = std::clamp(kBlocks / (wide * high), 1, chunks + kChunksAlone * own_rows);
+        const int deep = std::clamp(kAtOnce * split_.multiprocessors / (wide * high), 1,
+                                    chunks + kChunksAlone * own_rows);
         const Grid grid{dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                         *queue_, "attention"};
         if (is_one_row)

@@ -24,68 +24,71 @@ class ChunkBlock {
     __device__ void run() {
         if (thread_ < pairs_) space_.pairs[thread_] = pair(thread_);
         __syncthreads();
-        Range chunks{1 << 30, 0};
-        int alike = 1 << 30, sequence = -1;
-        for (int i = 0; i < pairs_; i += task_.own_heads) {
-            const Pair its = space_.pairs[i];
-            if (its.end == 0) continue;
-            chunks = {min(chunks.begin, its.begin / kChunk),
-                      max(chunks.end, (its.end + kChunk - 1) / kChunk)};
-            if (its.plain < its.end) alike = min(alike, its.plain / kChunk);
-            if (sequence >= 0 && its.sequence != sequence) alike = 0;
-            sequence = its.sequence;
-        }
+        const Pair its = pair_of_lane({0, pairs_});
+        const bool sees = its.end > 0;
+        const Range chunks = hull({its.begin / kChunk, (its.end + kChunk - 1) / kChunk}, sees);
+        const Range sequences = hull({its.sequence, its.sequence}, sees);
+        int alike = hull({its.plain / kChunk, 0}, sees && its.plain < its.end).begin;
+        if (sequences.begin != sequences.end) alike = 0;
+        sequence_ = sequences.end;
         if (chunks.is_empty()) return;
         alike = max(min(alike, chunks.end), chunks.begin);
         const int together = alike - chunks.begin;
         const int items = together + (chunks.end - alike) * task_.own_rows;
         for (int item = int(blockIdx.z); item < items; item += int(gridDim.z)) {
-            const bool is_alone = item >= together;
-            const int single = max(item - together, 0), r = single % task_.own_rows;
-            attend_chunk(
-                is_alone ? alike + single / task_.own_rows : chunks.begin + item,
-                is_alone ? Range{r * task_.own_heads, (r + 1) * task_.own_heads} : Range{0, pairs_},
-                is_alone);
+            const int single = item - together, of = single / task_.own_rows;
+            attend_chunk(single < 0 ? chunks.begin + item : alike + of,
+                         single < 0 ? kAllRows : single - of * task_.own_rows);
         }
     }
 
   private:
-    __device__ int row_of(int i) const {
-        return int(blockIdx.y) * task_.own_rows + i / task_.own_heads;
-    }
     __device__ const Row& row(int r) const { return *reinterpret_cast<const Row*>(task_.rows[r]); }
 
     __device__ Pair pair(int i) const {
-        const int r = row_of(i), head = int(blockIdx.x) * task_.own_heads + i % task_.own_heads;
+        const int r = int(blockIdx.y) * task_.own_rows + i / task_.own_heads;
+        const int head = int(blockIdx.x) * task_.own_heads + i % task_.own_heads;
         const int last = task_.rows.rows - 1;  // whose query is read beyond it, too
-        const size_t query = size_t(min(r, last)) * task_.qkv.stride + size_t(head * dim_);
+        const auto query = unsigned(size_t(min(r, last)) * task_.qkv.stride + size_t(head * dim_));
         if (r > last || row(r).slot < 0) return {0, 0, 0, 0, query, 0};
         const Row& its = row(r);
         const int end = its.position + 1;
         const bool is_plain = its.prefix == its.position && its.slot == its.position;
-        return {
-            task_.partials.first(its),       end, is_plain ? end : its.prefix, its.sequence, query,
-            task_.partials.place(r, head, 0)};
+        return {task_.partials.first(its),
+                end,
+                is_plain ? end : its.prefix,
+                its.sequence,
+                query,
+                unsigned(task_.partials.place(r, head, 0))};
+    }
+    // Each lane of a warp has one of these; some have the same.
+    __device__ Pair pair_of_lane(Range pairs) const {
+        return space_.pairs[min(pairs.begin + thread_ % 32, pairs.end - 1)];
+    }
+    // Of the ranges of a warp's lanes, those aside that do not count: from the first begin to the
+    // last end.
+    __device__ static Range hull(Range its, bool counts) {
+        return {least_of_warp(counts ? its.begin : 1 << 30),
+                ~least_of_warp(counts ? ~its.end : ~0)};
     }
 
-    // A chunk for these pairs; of several rows where it lies in slots of their numbers.
-    __device__ void attend_chunk(int chunk, Range pairs, bool is_alone) {
+    // A chunk for the pairs of one row, or of all, where it lies in slots of their numbers.
+    __device__ void attend_chunk(int chunk, int alone) {
+        const bool is_alone = alone != kAllRows;
+        const Range pairs = is_alone ? Range{alone * task_.own_heads, (alone + 1) * task_.own_heads}
+                                     : Range{0, pairs_};
         before_ = chunk * kChunk;
-        all_ = {kChunk, 0};
-        int sequence = 0;
-        for (int i = pairs.begin; i < pairs.end; i += task_.own_heads) {
-            const Pair its = space_.pairs[i];
-            const Range sees = its.within(before_);
-            if (sees.is_empty()) continue;
-            all_ = {min(all_.begin, sees.begin), max(all_.end, sees.end)};
-            sequence = its.sequence;
-        }
+        const Pair its = pair_of_lane(pairs);
+        const Range sees = its.within(before_);
+        all_ = hull(sees, !sees.is_empty());
         if (all_.is_empty()) return;
         __syncthreads();  // of what the item before has read
         if (all_.has(thread_)) {
             const int position = before_ + thread_;
-            const int slot = is_alone ? slot_of(row(row_of(pairs.begin)), position) : position;
-            space_.cached[thread_] = int(task_.cache.row(sequence, slot));
+            const int r = int(blockIdx.y) * task_.own_rows + alone;
+            const int slot = is_alone ? slot_of(row(r), position) : position;
+            const int sequence = is_alone ? its.sequence : sequence_;
+            space_.cached[thread_] = unsigned(task_.cache.row(sequence, slot));
         }
         __syncthreads();
         pairs.end - pairs.begin == 1 ? attend<1>(pairs) : attend<kOwn>(pairs);
@@ -128,25 +131,30 @@ class ChunkBlock {
 
     // Load number i: keys, then values.
     __device__ void load(int i) {
-        if (i < 2 * slabs_) {
-            const bool is_key = i < slabs_;
-            const int element = (is_key ? i : i - slabs_) * kSlabElements<T>;
-            const int quads = min(dim_ - element, kSlabElements<T>) / kQuadElements<T>;
-            const size_t stride = is_key ? task_.cache.k_stride : task_.cache.v_stride;
-            const T* data =
-                reinterpret_cast<const T*>(is_key ? task_.cache.k_data : task_.cache.v_data) +
-                kv_element_ + element;
-#pragma unroll 4
-            for (int n = 0; n < kSlabWords / kChunkThreads; ++n) {
-                const int place = n * kChunkThreads + thread_;
-                const int position = place / kSlabQuads, quad = place % kSlabQuads;
-                if (!all_.has(position) || quad >= quads) continue;
-                const T* from = data + size_t(int(space_.cached[position])) * stride;
-                copy_async(space_.slabs, slab_place(i % 2, position, quad),
-                           reinterpret_cast<const uint4*>(from) + quad);
-            }
-        }
+        const int first = thread_ / kSlabQuads, quad = thread_ % kSlabQuads;
+        if (i < slabs_)
+            copy(i, first, task_.cache.k_data, task_.cache.k_stride, key_place(i % 2, first, quad));
+        else if (i < 2 * slabs_)
+            copy(i - slabs_, first, task_.cache.v_data, task_.cache.v_stride,
+                 value_place(i % 2, first, quad));
         commit_copies();  // also where there is nothing: the count of groups must be right
+    }
+    // A thread's share of a slab, the same quad of some positions; those that nobody sees are
+    // copies of what somebody does.
+    __device__ void copy(int slab, int first, const std::byte* data, size_t stride, int to) {
+        constexpr int kTogether = kChunkThreads / kSlabQuads, kEach = kChunk / kTogether;
+        static_assert(kTogether % kTurned == 0);
+        const int element = slab * kSlabElements<T> + thread_ % kSlabQuads * kQuadElements<T>;
+        if (element >= dim_) return;
+        const T* from = reinterpret_cast<const T*>(data) + kv_element_ + element;
+        unsigned rows[kEach];  // all of them before the first copy
+#pragma unroll
+        for (int i = 0; i < kEach; ++i)
+            rows[i] = space_.cached[min(max(first + i * kTogether, all_.begin), all_.end - 1)];
+#pragma unroll
+        for (int i = 0; i < kEach; ++i)
+            copy_async(space_.slabs, to + i * kTogether * kSlabQuads,
+                       reinterpret_cast<const uint4*>(from + size_t(rows[i]) * unsigned(stride)));
     }
     // The older one of the loads under way is there, for all threads.
     __device__ void arrive() {
@@ -160,13 +168,13 @@ class ChunkBlock {
     }
 
     __device__ void load_queries(Range pairs, int slab) {
-        const int element = slab * kSlabElements<T>;
-        const int fours = min(dim_ - element, kSlabElements<T>) / 4;
-        for (int i = thread_; i < (pairs.end - pairs.begin) * fours; i += kChunkThreads) {
-            const int four = i % fours, pair = i / fours;
-            const Pair its = space_.pairs[pairs.begin + pair];
+        const int element = slab * kSlabElements<T>, four = thread_ % 32;
+        if (four * 4 >= min(dim_ - element, kSlabElements<T>)) return;
+#pragma unroll 4
+        for (int i = thread_ / 32; i < pairs.end - pairs.begin; i += kChunkThreads / 32) {
+            const Pair its = space_.pairs[pairs.begin + i];
             const float* query = task_.qkv.data + its.query + element + four * 4;
-            space_.queries[pair * kQueryFours + four] =
+            space_.queries[i * kQueryFours + four] =
                 make_float4(query[0], query[1], query[2], query[3]);
         }
     }
@@ -211,31 +219,33 @@ class ChunkBlock {
         }
         if (thread_ % 32 == 0) space_.largest[thread_ / 32] = values;
         __syncthreads();
-        float largest[own];
 #pragma unroll
-        for (int j = 0; j < own; ++j) {
-            largest[j] = -infinity();
-            for (int warp = 0; warp < kChunkThreads / 32; ++warp)
-                largest[j] = larger(space_.largest.template part<float>(warp, j), largest[j]);
-            values.of[j] = exp_of(scores[j] - largest[j]);
-        }
+        for (int j = 0; j < own; ++j) values.of[j] = exp_of(scores[j] - largest_of(j));
         if (half_ == 0) space_.scores[key_] = values;
         __syncthreads();
+        const int j = thread_ / 32;
+        if (j < own && keeps(now, pair_of(now, j).within(before_), j)) put_sum(now, j);
+    }
+
+    // Of a pair's scores.
+    __device__ float largest_of(int j) const {
+        float largest = -infinity();
 #pragma unroll
-        for (int j = 0; j < own; ++j)
-            if (thread_ / 32 == j && keeps(now, sees[j], j)) put_sum(now, j, largest[j]);
+        for (int warp = 0; warp < kChunkThreads / 32; ++warp)
+            largest = larger(space_.largest.template part<float>(warp, j), largest);
+        return largest;
     }
 
     // By a warp, both its halves the same.
-    __device__ void put_sum(Range now, int j, float largest) {
+    __device__ void put_sum(Range now, int j) {
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < kChunk; k += kLanes)
             sum = sum + space_.scores.template part<float>(k + thread_ % kLanes, j);
         sum = sum_of_lanes(sum);
         if (thread_ % 32 != 0) return;
-        const size_t place = pair_of(now, j).place_of(before_);
-        task_.partials.max[place] = largest;
+        const unsigned place = pair_of(now, j).place_of(before_);
+        task_.partials.max[place] = largest_of(j);
         task_.partials.sum[place] = sum;
     }
 
@@ -251,7 +261,7 @@ class ChunkBlock {
             all_see = {max(all_see.begin, sees[j].begin), min(all_see.end, sees[j].end)};
         float mixed[own] = {};
         const auto add = [&](int i, bool all) {
-            const float value = value_of(space_.slabs.template part<T>(slab_place(slot, i, quad),
+            const float value = value_of(space_.slabs.template part<T>(value_place(slot, i, quad),
                                                                        thread_ % kQuadElements<T>));
             const PairValues weights = space_.scores[i];
 #pragma unroll
@@ -261,16 +271,15 @@ class ChunkBlock {
         int i = all_.begin;
 #pragma unroll 1
         for (; i < min(all_see.begin, all_.end); ++i) add(i, false);
-#pragma unroll 8
+#pragma unroll(own == 1 ? 16 : 8)
         for (; i < all_see.end; ++i) add(i, true);
 #pragma unroll 1
         for (; i < all_.end; ++i) add(i, false);
 #pragma unroll
         for (int j = 0; j < own; ++j)
             if (keeps(now, sees[j], j))
-                task_.partials
-                    .mix[pair_of(now, j).place_of(before_) * size_t(dim_) + size_t(element)] =
-                    mixed[j];
+                task_.partials.mix[size_t(pair_of(now, j).place_of(before_)) * unsigned(dim_) +
+                                   unsigned(element)] = mixed[j];
     }
 
     // Of the pairs that are taken now.
@@ -281,14 +290,18 @@ class ChunkBlock {
         return now.begin + j < now.end && !sees.is_empty();
     }
 
+    static constexpr int kAllRows = -1;
     static constexpr int kQueryFours = kMostSlabElements / 4;
+    static constexpr int kCopied = kChunkThreads / kSlabQuads;  // positions at a time
 
     ChunkSpace& space_;
     const AttentionTask& task_;
     const int thread_ = int(threadIdx.x), key_ = thread_ / 2, half_ = thread_ % 2;
+    const int copied_ = thread_ / kSlabQuads, quad_ = thread_ % kSlabQuads;
     const int dim_, slabs_, pairs_, kv_element_;
-    int before_ = 0;  // position before which the chunk has none
-    Range all_{};     // positions of it that anybody sees
+    int before_ = 0;    // position before which the chunk has none
+    Range all_{};       // positions of it that anybody sees
+    int sequence_ = 0;  // of all rows, where chunks lie alike for them
 };
 
 }  // namespace aerie::cuda

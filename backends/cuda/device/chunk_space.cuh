@@ -77,15 +77,15 @@ struct Range {
 // before `plain` lie in slots of their numbers.
 struct alignas(16) Pair {
     int begin, end, plain, sequence;
-    size_t query;  // its first element in qkv
-    size_t place;  // of the first chunk in Partials
+    unsigned query;  // its first element in qkv
+    unsigned place;  // of the first chunk in Partials
 
     // Of the chunk that begins at position `before`.
     __device__ Range within(int before) const {
         return {max(begin - before, 0), min(end - before, kChunk)};
     }
-    __device__ size_t place_of(int before) const {
-        return place + size_t(before / kChunk - begin / kChunk);
+    __device__ unsigned place_of(int before) const {
+        return place + unsigned(before / kChunk - begin / kChunk);
     }
 };
 
@@ -99,13 +99,18 @@ struct ChunkSpace {
     SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // of a slab's elements
     SharedArray<PairValues, kChunk> scores;                           // then their exponentials
     SharedArray<PairValues, kChunkThreads / 32> largest;              // of a warp
-    SharedArray<int, kChunk> cached;                                  // rows of the cache
+    SharedArray<unsigned, kChunk> cached;                             // rows of the cache
     SharedArray<Pair, kMostPairs> pairs;
 };
 
-// Quads lie so that neither 4 keys of two quads each nor a row of them meet in a bank.
-__device__ inline int slab_place(int slot, int position, int quad) {
-    return slot * kSlabWords + position * kSlabQuads + (quad ^ position % 4 * 2);
+// Quads of keys lie so that 4 keys of two quads each do not meet in a bank. Of values a warp reads
+// a row, wherever it lies.
+constexpr int kTurned = 4;  // positions, then they lie alike again
+__device__ inline int key_place(int slot, int position, int quad) {
+    return slot * kSlabWords + position * kSlabQuads + (quad ^ position % kTurned * 2);
+}
+__device__ inline int value_place(int slot, int position, int quad) {
+    return slot * kSlabWords + position * kSlabQuads + quad;
 }
 
 // 8 elements from `8 * eighth` on.
@@ -113,14 +118,14 @@ template <class T>
 __device__ void take_half(float (&to)[kHalf], ChunkSpace& space, int slot, int position,
                           int eighth) {
     if constexpr (sizeof(T) == 2) {
-        const uint4 quad = space.slabs[slab_place(slot, position, eighth)];
+        const uint4 quad = space.slabs[key_place(slot, position, eighth)];
         const unsigned words[] = {quad.x, quad.y, quad.z, quad.w};
 #pragma unroll
         for (int i = 0; i < kHalf; ++i) to[i] = from_f16(uint16_t(words[i / 2] >> i % 2 * 16));
     } else {
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
-            const uint4 quad = space.slabs[slab_place(slot, position, eighth * 2 + j)];
+            const uint4 quad = space.slabs[key_place(slot, position, eighth * 2 + j)];
             const unsigned words[] = {quad.x, quad.y, quad.z, quad.w};
 #pragma unroll
             for (int i = 0; i < 4; ++i) to[j * 4 + i] = __uint_as_float(words[i]);

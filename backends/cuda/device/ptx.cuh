@@ -20,6 +20,17 @@ __device__ inline uint16_t to_f16(float value) {
     return bits;
 }
 
+// Of all lanes of a warp.
+__device__ inline int least_of_warp(int value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(~0u, value);
+#else
+    for (int distance = 16; distance > 0; distance /= 2)
+        value = min(value, __shfl_xor_sync(~0u, value, distance));
+    return value;
+#endif
+}
+
 // Programmatic dependent launch: a kernel of launch_beside begins while the one before it on the
 // stream still runs, and may read what no kernel writes until it has waited; nothing that kernels
 // before it wrote, and it stores nothing. All threads of a block wait; where the kernel was not

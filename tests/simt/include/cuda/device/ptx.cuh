@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "core/dtype.h"
 #include "cuda/device/shared.cuh"
 #include "simt/copies.h"
@@ -15,6 +17,17 @@ inline float from_f16(uint16_t bits) {
 }
 inline uint16_t to_f16(float value) {
     return f32_to_f16(value);
+}
+
+inline int least_of_warp(int value, simt::Site site = simt::Site::current()) {
+    const auto all_here = [](void* const* items) {
+        int least = *static_cast<const int*>(items[0]);
+        for (int lane = 1; lane < simt::kWarp; ++lane)
+            least = std::min(least, *static_cast<const int*>(items[lane]));
+        for (int lane = 0; lane < simt::kWarp; ++lane) *static_cast<int*>(items[lane]) = least;
+    };
+    simt::meet(value, all_here, site);
+    return value;
 }
 
 inline void wait_for_producers(simt::Site site = simt::Site::current()) {
