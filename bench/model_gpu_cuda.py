@@ -66,6 +66,7 @@ class Code:
 
 CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 8, True)}
 MOST_STEPS = 8  # of a ring
+WIDE_WARPS, WIDE_RING = 16, 96 << 10  # of a block for many tokens of floats
 
 
 def loop_of(loop):
@@ -137,6 +138,9 @@ class Model:
         tiles = tiles_of(rows)
         gated = gated and not f16
         kernel = self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
+        warps, ring = self.code.gated_warps if gated else self.code.warps, self.code.ring
+        if f16 and tiles == 8 and self.wide_keep_busy(outputs, inner):
+            kernel, warps, ring = self.kernels["multiply_wide_kernel<F16>"], WIDE_WARPS, WIDE_RING
         loop = max(kernel["loops"], key=lambda l: l["matrices"])
         if not loop["matrices"]:
             raise SystemExit(f"{self.weight}, {tiles} tiles: no loop of matrices")
@@ -147,8 +151,7 @@ class Model:
         turn = self.turn_clocks(loop, not f16 and tiles == 1, columns * 9 / 8) + loop["late"]
         first_cache = (32 * (loop["load_bytes"] + loop["shared_bytes"]) + 512 * loop["copies"]) / CACHE_LINE
         matrix = loop["matrices"] * (gpu.half_matrix if f16 else gpu.int_matrix)
-        warps = self.code.gated_warps if gated else self.code.warps
-        resident = self.resident(kernel, warps, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
+        resident = self.resident(kernel, warps, ring, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
         parts = self.parts_of(outputs, inner, warps)
         strip = step * ceil_div(inner, columns) / parts  # bytes of a warp
         # Where rows are shared out, sums go to the second cache and come back to the last block: three trips more.
@@ -163,6 +166,13 @@ class Model:
             readers = min(gpu.units, now) if not self.code.ring else now / warps / parts
             ns += max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
         return ns / 1e3
+
+    def wide_keep_busy(self, outputs, inner):
+        """Whether blocks of twice as many rows are enough: split.h's rule."""
+        if "multiply_wide_kernel<F16>" not in self.kernels:
+            return False
+        blocks = ceil_div(outputs, 16 * WIDE_WARPS) * self.parts_of(outputs, inner, WIDE_WARPS)
+        return WIDE_RING <= self.gpu.shared * 1024 and blocks * 4 >= self.gpu.units * 3
 
     def parts_of(self, outputs, inner, warps):
         """How many blocks share rows: split.h's rule."""
@@ -187,9 +197,9 @@ class Model:
         weights = min(self.code.ring * self.gpu.units, outputs * inner * BLOCK_BYTES[self.weight])
         return min(BESIDE_US, before_us, weights / self.gpu.memory / 1e3)
 
-    def resident(self, kernel, warps, step_bytes):
+    def resident(self, kernel, warps, ring, step_bytes):
         """Warps of a multiprocessor."""
-        shared = kernel["shared"] + min(MOST_STEPS, self.code.ring // step_bytes) * step_bytes
+        shared = kernel["shared"] + min(MOST_STEPS, ring // step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))

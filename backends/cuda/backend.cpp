@@ -69,6 +69,7 @@ CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index
     cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
     split_.multiprocessors = properties.multiProcessorCount;
+    split_.block_bytes = properties.sharedMemPerBlockOptin;
     do_reserve({});
 }
 

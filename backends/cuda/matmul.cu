@@ -18,11 +18,18 @@ __global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask ta
     multiply_floats<Format, tiles>(task, [](int token) { return token; });
 }
 
+// Of more than 32 tokens, which a multiprocessor then reads once.
+constexpr int kMostTiles = kPassRows / kTokenTile;
+template <class Format>
+__global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(FloatTask task) {
+    multiply_floats<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
+}
+
 template <class Format>
 auto kernel_of(int tiles) {
     return with_token_tiles(tiles, [](auto count) {
         return BlockKernel{multiply_kernel<Format, count.value>,
-                           Ring<FloatStep<Format, count.value>>::kBytes};
+                           FloatRing<Format, count.value>::kBytes};
     });
 }
 
@@ -56,16 +63,26 @@ void norm_columns(std::byte* scratch, const NormedRows& rows, Queue& queue) {
 template <class Format>
 void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaSegment& w,
                       const SplitPlan& plan, const PackTail& tail, Queue& queue) {
-    const int tiles = token_tiles(output.out.rows), row_blocks = tiles_of(w.place.rows, kBlockRows);
-    const Split split = plan.of(row_blocks, w.cols, tiles);
-    const auto [kernel, shared_bytes] = kernel_of<Format>(tiles);
+    const int tiles = token_tiles(output.out.rows), row_tiles = tiles_of(w.place.rows, kTileRows);
     const auto [columns, inverse_scales] = columns_in(scratch);
-    launch_beside(
-        kernel,
-        {dim3(unsigned(row_blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
-         shared_bytes},
-        FloatTask{reinterpret_cast<const uint4*>(w.data), columns, inverse_scales,
-                  float_tiles(w.cols), tiles_of(w.place.rows, kTileRows), output, split, tail});
+    const auto launch_blocks = [&](auto kernel, int block_tiles, const Split& split) {
+        const auto blocks = unsigned(tiles_of(row_tiles, block_tiles));
+        launch_beside(kernel.kernel,
+                      {dim3(blocks, split.parts), dim3(unsigned(block_tiles) * 32), queue,
+                       Format::kName, kernel.shared_bytes},
+                      FloatTask{reinterpret_cast<const uint4*>(w.data), columns, inverse_scales,
+                                float_tiles(w.cols), row_tiles, output, split, tail});
+    };
+    if (tiles == kMostTiles) {
+        const BlockKernel wide{multiply_wide_kernel<Format>,
+                               FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
+        const int blocks = tiles_of(row_tiles, kWideTiles);
+        const Split split = plan.of(blocks, w.cols, tiles, kWideTiles);
+        if (plan.keeps_busy(blocks, split, wide.shared_bytes))
+            return launch_blocks(wide, kWideTiles, split);
+    }
+    launch_blocks(kernel_of<Format>(tiles), kBlockTiles,
+                  plan.of(tiles_of(row_tiles, kBlockTiles), w.cols, tiles));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace aerie::cuda {
 constexpr int kBlockTiles = 8;
 constexpr int kBlockThreads = kBlockTiles * 32;
 constexpr int kBlockRows = kBlockTiles * kTileRows;
+// A wide one reads many tokens for twice as many rows.
+constexpr int kWideTiles = 2 * kBlockTiles;
 
 constexpr int kMostTickets = 1024;  // of blocks that wait for each other elsewhere
 constexpr int kMostShares = 2048;   // blocks of a matmul that share rows
@@ -27,19 +29,25 @@ struct Split {
 // What a device reserves for it; the bits are the same however much that is.
 struct SplitPlan {
     Split split;
-    int shares = 0;  // that there is room for, of 8 tokens each
+    int shares = 0;  // that there is room for, of kBlockRows and 8 tokens each
     int multiprocessors = 1;
+    size_t block_bytes = 0;  // of shared memory, that a block may have
 
     // Of blocks of rows and so many times 8 tokens: a part each, where that spares a fifth of the
     // time of the multiprocessor that has most of them.
-    Split of(int row_blocks, int cols, int token_tiles) const {
+    Split of(int row_blocks, int cols, int token_tiles, int block_tiles = kBlockTiles) const {
         const int parts = tiles_of(cols, kSumPart), all = row_blocks * parts;
         const int undivided = tiles_of(row_blocks, multiprocessors) * parts;
         const int divided = tiles_of(all, multiprocessors);
-        const bool fits = all <= kMostShares && all * token_tiles <= shares;
+        const bool fits =
+            all <= kMostShares && all * token_tiles * (block_tiles / kBlockTiles) <= shares;
         Split its = split;
         its.parts = fits && divided * 5 <= undivided * 4 ? unsigned(parts) : 1;
         return its;
+    }
+    // Whether blocks of so many rows and bytes would be enough for three multiprocessors in four.
+    bool keeps_busy(int row_blocks, const Split& its, size_t bytes) const {
+        return bytes <= block_bytes && row_blocks * int(its.parts) * 4 >= multiprocessors * 3;
     }
 };
 

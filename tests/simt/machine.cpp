@@ -168,6 +168,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->major = gpu.major;
     properties->minor = gpu.minor;
     properties->multiProcessorCount = gpu.multiprocessors;
+    properties->sharedMemPerBlockOptin = gpu.block_bytes;
     return cudaSuccess;
 }
 

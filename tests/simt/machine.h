@@ -14,6 +14,7 @@ struct Gpu {
     bool has_code = true;  // of this program
     size_t memory_bytes = size_t(4) << 30;
     int multiprocessors = 2;
+    size_t block_bytes = size_t(227) << 10;  // of shared memory, that a block may have
 };
 
 // In the place of those there were, with nothing planned to fail. Nothing may be alive on them.

@@ -63,7 +63,10 @@ class SplitTest : public testing::TestWithParam<DType> {
 TEST_P(SplitTest, NoBitDependsOnIt) {
     for (int tokens : {1, 20, 64}) {
         const std::vector<std::byte> undivided = products(1, GetParam(), tokens);
-        EXPECT_TRUE(products(132, GetParam(), tokens) == undivided) << tokens;
+        for (int multiprocessors :
+             {3, 132})  // of 64 tokens of floats in wide blocks, and in others
+            EXPECT_TRUE(products(multiprocessors, GetParam(), tokens) == undivided)
+                << tokens << " tokens, " << multiprocessors;
     }
 }
 
@@ -92,6 +95,25 @@ TEST(SplitPlan, HasRoom) {
     EXPECT_EQ(parts_of(4096, 4096, 64, 32 * 4 * 8 - 1), 1u);
     EXPECT_EQ(parts_of(4096, 4096, 8, 32 * 4), 4u);
     EXPECT_EQ(parts_of(1 << 20, 1 << 20), 1u);
+}
+
+bool is_wide(int rows, int cols, size_t block_bytes = size_t(227) << 10) {
+    const cuda::SplitPlan plan{.split = {},
+                               .shares = cuda::kMostShares * 8,
+                               .multiprocessors = 132,
+                               .block_bytes = block_bytes};
+    const int blocks = cuda::tiles_of(rows, 2 * cuda::kBlockRows);
+    const cuda::Split split = plan.of(blocks, cols, 8, cuda::kWideTiles);
+    return plan.keeps_busy(blocks, split, size_t(96) << 10);
+}
+
+TEST(SplitPlan, BlocksAreWideWhereEnoughAreLeft) {
+    EXPECT_TRUE(is_wide(12288, 4096));
+    EXPECT_TRUE(is_wide(22016, 4096));
+    EXPECT_TRUE(is_wide(4096, 11008));
+    EXPECT_TRUE(is_wide(32000, 4096));
+    EXPECT_FALSE(is_wide(4096, 4096));                     // 64 blocks
+    EXPECT_FALSE(is_wide(12288, 4096, size_t(64) << 10));  // of Turing
 }
 
 }  // namespace

@@ -21,21 +21,25 @@ struct FloatTask {
 };
 
 // What a block takes at a time.
-template <class Format, int tiles>
+template <class Format, int tiles, int row_tiles = kBlockTiles>
 struct FloatStep {
-    static constexpr int kWeightWords = kBlockTiles * kStepTiles * 32;
+    static constexpr int kThreads = row_tiles * 32;
+    static constexpr int kWeightWords = row_tiles * kStepTiles * 32;
     static constexpr int kColumnWords = tiles * kStepTiles * Format::kParts * 32;
     static constexpr size_t kBytes = kWeightWords * sizeof(uint4) + kColumnWords * sizeof(uint2);
     SharedArray<uint4, kWeightWords> weight;
     SharedArray<uint2, kColumnWords> columns;
 };
 
+template <class Format, int tiles, int row_tiles = kBlockTiles>
+using FloatRing = Ring<FloatStep<Format, tiles, row_tiles>,
+                       row_tiles == kBlockTiles ? kRingBytes : kWideRingBytes>;
+
 // The 16 bytes of packed columns that a thread copies of each step, some of them.
-template <class Format, int tiles>
+template <class Format, int tiles, class Step>
 struct FloatColumns {
-    using Step = FloatStep<Format, tiles>;
     static constexpr int kPieces = Step::kColumnWords / 2;
-    static constexpr int kEach = tiles_of(kPieces, kBlockThreads);
+    static constexpr int kEach = tiles_of(kPieces, Step::kThreads);
     const uint4* from[kEach];
 
     // Of the packed columns that row_of(token) names.
@@ -43,7 +47,7 @@ struct FloatColumns {
     __device__ FloatColumns(const FloatTask& task, const RowOf& row_of) {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
-            const int piece = i * kBlockThreads + int(threadIdx.x);
+            const int piece = i * Step::kThreads + int(threadIdx.x);
             const int part = piece / 16 % Format::kParts;
             const int k_tile = piece / (16 * Format::kParts) % kStepTiles;
             const int tile = min(piece / (16 * Format::kParts * kStepTiles), tiles - 1);
@@ -56,7 +60,7 @@ struct FloatColumns {
     __device__ void copy(Step& to, int step) const {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
-            const int piece = i * kBlockThreads + int(threadIdx.x);
+            const int piece = i * Step::kThreads + int(threadIdx.x);
             if (piece < kPieces)
                 copy_async(to.columns, piece * 2,
                            from[i] + step * (kStepTiles * Format::kParts * 16));
@@ -64,7 +68,7 @@ struct FloatColumns {
     }
 };
 
-// The tiles that a warp has of the 8 of a block: with many tokens two of them, and half of the
+// The tiles that a warp has of those of a block: with many tokens two of them, and half of the
 // tokens, so that it reads less of both.
 template <int tiles>
 struct FloatShare {
@@ -73,17 +77,17 @@ struct FloatShare {
     int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
 };
 
-// A block: 128 rows, `tiles` times 8 tokens, those that row_of(token) names.
-template <class Format, int tiles, class RowOf>
+// A block: so many tiles of rows, and `tiles` times 8 tokens, those that row_of(token) names.
+template <class Format, int tiles, int row_tiles = kBlockTiles, class RowOf>
 __device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_of) {
     using Its = FloatShare<tiles>;
-    using Step = FloatStep<Format, tiles>;
+    using Step = FloatStep<Format, tiles, row_tiles>;
     constexpr int kPartSteps = kSumPart / (kStepTiles * kFloatTileCols);
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-    const int first_tile = int(blockIdx.x) * kBlockTiles;
+    const int first_tile = int(blockIdx.x) * row_tiles;
     const int copied_tile = min(first_tile + warp, task.row_tiles - 1);
     const uint4* weight = task.weight + size_t(copied_tile) * size_t(task.k_tiles) * 32 + lane;
-    const FloatColumns<Format, tiles> columns(task, row_of);
+    const FloatColumns<Format, tiles, Step> columns(task, row_of);
     const Its its;
     const bool has_rows = first_tile + its.row_tile < task.row_tiles;
     float total[tiles][4] = {}, part[tiles][4] = {};
@@ -115,10 +119,11 @@ __device__ inline void multiply_floats(const FloatTask& task, const RowOf& row_o
                 }
         }
     };
-    launch_shared<Ring<Step>>().run(share_of(task.split, task.k_tiles / kStepTiles, kPartSteps),
-                                    copy_weights, copy_columns, take);
+    launch_shared<FloatRing<Format, tiles, row_tiles>>().run(
+        share_of(task.split, task.k_tiles / kStepTiles, kPartSteps), copy_weights, copy_columns,
+        take);
     end_part(total, part);
-    if (!add_up(total, task.split)) return;
+    if (!add_up<Step::kThreads>(total, task.split)) return;
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
         const int n = its.token_tile + i % Its::kTokenTiles;

@@ -30,8 +30,8 @@ __device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4
         }
 }
 
-// Adds what the blocks left, a float4 of each of `tiles` at every so many.
-template <int tiles>
+// Adds what the blocks left, of so many threads a float4 of each of `tiles`.
+template <int threads, int tiles>
 __device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, unsigned parts) {
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
@@ -40,7 +40,7 @@ __device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, 
     for (unsigned part = 0; part < parts; ++part)
 #pragma unroll
         for (int n = 0; n < tiles; ++n) {
-            const float4 sum = sums[(part * tiles + n) * kBlockThreads];
+            const float4 sum = sums[(part * tiles + n) * threads];
             total[n][0] = total[n][0] + sum.x;
             total[n][1] = total[n][1] + sum.y;
             total[n][2] = total[n][2] + sum.z;
@@ -49,17 +49,16 @@ __device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, 
 }
 
 // Whether this block is the one that goes on, and then with the sums of all that share its rows.
-template <int tiles>
+template <int threads = kBlockThreads, int tiles>
 __device__ inline bool add_up(float (&total)[tiles][4], const Split& split) {
     if (split.parts == 1) return true;
-    float4* mine =
-        split.sums + size_t(blockIdx.x) * split.parts * tiles * kBlockThreads + threadIdx.x;
+    float4* mine = split.sums + size_t(blockIdx.x) * split.parts * tiles * threads + threadIdx.x;
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
-        mine[(blockIdx.y * tiles + n) * kBlockThreads] =
+        mine[(blockIdx.y * tiles + n) * threads] =
             make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
     if (!is_last_block(split.arrived + blockIdx.x, split.parts)) return false;
-    add_shares(total, mine, split.parts);
+    add_shares<threads>(total, mine, split.parts);
     return true;
 }
 

@@ -85,9 +85,10 @@ __device__ inline void put_rotated(const MatmulOutput& output, const float (&sum
 // columns(to, step) copy the caller's share of one, many steps ahead, and take(from, step) finds
 // all of it. Only the columns are made by the kernels before this one.
 constexpr size_t kRingBytes = size_t(60) << 10;
-template <class Step>
+constexpr size_t kWideRingBytes = size_t(96) << 10;  // of a block that is alone
+template <class Step, size_t bytes = kRingBytes>
 struct Ring {
-    static constexpr int kSteps = int(kRingBytes / Step::kBytes);
+    static constexpr int kSteps = int(bytes / Step::kBytes);
     static constexpr size_t kBytes = kSteps * Step::kBytes;
     static_assert(kSteps >= 2);
     Step steps[kSteps];

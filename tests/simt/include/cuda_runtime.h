@@ -218,7 +218,7 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
 constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 struct cudaDeviceProp {
     char name[256];
-    size_t totalGlobalMem;
+    size_t totalGlobalMem, sharedMemPerBlockOptin;
     int major, minor, multiProcessorCount, integrated;
 };
 struct cudaFuncAttributes {
