@@ -29,7 +29,7 @@ struct Form {
 };
 
 // A CPU's compiler unrolls what it is given, and waits for nothing.
-constexpr Form kCpuForm = {4, 1, 1, 1}, kGpuForm = {16, 4, 16, 16};
+constexpr Form kCpuForm = {4, 1, 1, 4}, kGpuForm = {16, 4, 16, 16};
 
 // Query heads of a kv head that a workgroup takes: as many as divide them.
 uint32_t heads_together(uint32_t queries, const Form& form) {
@@ -40,7 +40,10 @@ uint32_t heads_together(uint32_t queries, const Form& form) {
 
 Form form_of(const Device& device, int head_dim) {
     Form form = device.split() == 1 ? kCpuForm : kGpuForm;
-    if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) form.most_ahead = form.mixed = 1;
+    if (device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+        form.most_ahead = kCpuForm.most_ahead;
+        form.mixed = kCpuForm.mixed;
+    }
     constexpr int kMostDim = 256;  // of attention_fetch.comp
     if (device.fetch_lanes() > 0 && head_dim <= kMostDim) form = {device.fetch_lanes(), 0, 0, 0};
     return form;
