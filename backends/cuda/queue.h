@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cuda/mailbox.h"
 #include "cuda/timer.h"
 
 namespace aerie::cuda {
@@ -74,6 +75,7 @@ class Queue {
     void check(cudaError_t result, const char* what) const;
     void throw_failure();
     std::unique_ptr<Recording> record(const std::function<void()>& make);
+    void arrived();
     void write_bytes(std::byte* to, const std::byte* from, size_t size_bytes);
 
     int device_;
@@ -81,7 +83,8 @@ class Queue {
     cudaStream_t stream_ = nullptr;
     std::byte* staging_ = nullptr;  // pinned: copies from it are taken when the stream gets there
     size_t staged_ = 0;             // bytes of it in use since the last wait
-    std::unique_ptr<Timer> timer_;  // of kernels that are not recorded
+    std::unique_ptr<Mailbox> mailbox_;  // behind them
+    std::unique_ptr<Timer> timer_;      // of kernels that are not recorded
     std::unordered_map<uint64_t, std::unique_ptr<Recording>> recordings_;  // null: met once
     Recording* recording_ = nullptr;  // that the stream is captured for
     long recorded_ = 0;

@@ -35,7 +35,7 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
         t_.texts[i].noise = {t_.noise.row_range(int(i) * depths, depths),
                              t_.texts[i].noise_positions, t_.noise_copy};
     rows_.reserve(size_t(t_.rows.rows));
-    moves_.reserve(size_t(t_.moves.rows));
+    accepted_.reserve(size_t(t_.accepted.cols));
     rules_.reserve(size_t(t_.rules.rows));
     choices_.resize(size_t(t_.ids.cols));
     logits_.resize(size_t(t_.logits.cols));
@@ -136,19 +136,30 @@ bool Batch::is_in_place(std::span<const int> nodes) {
     return nodes.back() == int(nodes.size()) - 1;
 }
 
-// Moves keys and values that the pass computed for accepted nodes to where their texts go on.
+// Moves keys and values that the pass computed for accepted nodes to where their texts go on. The
+// device is told in one write of that, and behind it of the rows of the pass that they are.
 void Batch::compact(std::span<const Cycle> cycles) {
-    moves_.clear();
+    accepted_.clear();
     for (const Cycle& cycle : cycles) {
         const std::span<const int> nodes = cycle.path.nodes;
         if (is_in_place(nodes)) continue;
         const int end = cycle.text->committed();
-        for (size_t i = 0; i < nodes.size(); ++i)
-            moves_.push_back({cycle.text->pages().sequence(), end + nodes[i], end + int(i)});
+        for (int i = 0; i < int(nodes.size()); ++i)
+            for (int word : {cycle.text->pages().sequence(), end + nodes[size_t(i)], end + i})
+                accepted_.push_back(word);
     }
-    if (moves_.empty()) return;
-    const Tensor moves = t_.moves.row_range(0, int(moves_.size()));
-    be_.write(moves, moves_.data());
+    next_accepted_ = int(accepted_.size());
+    if (accepted_.empty()) return;
+    int first = 0;
+    for (const Cycle& cycle : cycles) {
+        if (!is_in_place(cycle.path.nodes))
+            for (int node : cycle.path.nodes) accepted_.push_back(first + node);
+        first += cycle.tree.size();
+    }
+    be_.write(t_.accepted.col_range(0, int(accepted_.size())), accepted_.data());
+    Tensor moves = t_.accepted;
+    moves.rows = next_accepted_ / kKvMoveInts;
+    moves.cols = moves.row_stride = kKvMoveInts;
     kv_.compact(moves);
 }
 
@@ -176,13 +187,9 @@ void Batch::commit(Cycle& cycle, int first) {
 Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first) {
     const int count = int(nodes.size());
     if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
-    BatchTensors::OfText& t = tensors_of(text);
-    DepthList<int32_t> rows;
-    for (int node : nodes) rows.push_back(first + node);
-    const Tensor index = t.index.col_range(0, count);
-    be_.write(index, rows.data());
-    const Tensor features = t.accepted_features.row_range(0, count);
-    be_.run(GatherRows{features, t_.features, index});
+    const Tensor features = tensors_of(text).accepted_features.row_range(0, count);
+    be_.run(GatherRows{features, t_.features, t_.accepted.col_range(next_accepted_, count)});
+    next_accepted_ += count;
     return features;
 }
 

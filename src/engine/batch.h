@@ -60,7 +60,6 @@ struct PhaseSeconds {
 struct BatchTensors {
     struct OfText {
         Tensor accepted_features;  // [depths, taps * hidden]
-        Tensor index;              // [1, depths]
         Tensor rule;               // [1, kRowChoiceInts]
         Tensor noise_positions;    // [1, depths]
         NoiseRows noise;           // a part of the batch's
@@ -76,7 +75,7 @@ struct BatchTensors {
     Tensor seen;                // [texts, vocab]
     Tensor noise;               // [texts * depths, vocab]
     Tensor noise_copy;          // [1, vocab]
-    Tensor moves;               // [texts * depths, kKvMoveInts]
+    Tensor accepted;            // [1, texts * depths * (kKvMoveInts + 1)]: see Batch::compact
     std::vector<OfText> texts;  // by sequence
 };
 
@@ -132,9 +131,10 @@ class Batch {
     BatchTensors t_;
     std::vector<Row> rows_;  // of the pass being written
     std::vector<RowChoice> rules_;
-    std::vector<int> choices_;   // the newest
-    std::vector<KvMove> moves_;  // of the newest commit
-    std::vector<float> logits_;  // of one row, as the host reads it
+    std::vector<int> choices_;       // the newest
+    std::vector<int32_t> accepted_;  // of the newest commit
+    int next_accepted_ = 0;          // where rows of the pass stand in it, of the next text
+    std::vector<float> logits_;      // of one row, as the host reads it
     // [row of logits]: what the model said, where a text edits it and wants logprobs; else empty.
     std::vector<std::vector<float>> unedited_;
     std::vector<int> edited_text_;  // as an edit is shown it

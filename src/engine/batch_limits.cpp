@@ -38,11 +38,10 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(seen, DType::I32, limits.sequences(), config.vocab);
     plan.add(noise, DType::F32, limits.sequences() * depths, config.vocab);
     plan.add(noise_copy, DType::F32, 1, config.vocab);
-    plan.add(moves, DType::I32, limits.texts * depths, kKvMoveInts);
+    plan.add(accepted, DType::I32, 1, limits.texts * depths * (kKvMoveInts + 1));
     texts.resize(size_t(limits.sequences()));
     for (OfText& text : texts) {
         plan.add(text.accepted_features, DType::F32, depths, feature_columns);
-        plan.add(text.index, DType::I32, 1, depths);
         plan.add(text.rule, DType::I32, 1, kRowChoiceInts);
         plan.add(text.noise_positions, DType::I32, 1, depths);
     }

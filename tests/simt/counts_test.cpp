@@ -31,31 +31,42 @@ TEST_P(TokenCounts, OfALayer) {
     std::printf("%s: %ld kernels a token of %d layers\n", name(GetParam()), last, layers);
 }
 
-// Kernels of the third cycle of a text.
-long kernels_of_cycle(Bundled& model, int levels) {
+// What the third cycle of a text has.
+CommandCounts counts_of_cycle(Bundled& model, int levels) {
     DraftOptions draft = draft_options("eagle2");
     draft.tree = TreeShape{60, levels, 10};
     const auto drafting = model.drafting(draft);
     Session& session = *drafting.session;
     session.begin({});
     session.prefill(model.encode("Once upon a time"));
-    long kernels = 0;
+    CommandCounts counts;
     for (int cycle = 0; cycle < 3; ++cycle) {
-        const long before = model.backend().command_counts().dispatches;
+        const CommandCounts before = model.backend().command_counts();
         const TokenTree tree = session.propose();
         session.commit(tree, accept(tree, session.verify(tree)));
-        kernels = model.backend().command_counts().dispatches - before;
+        counts = model.backend().command_counts();
+        counts.dispatches -= before.dispatches;
+        counts.submissions -= before.submissions;
     }
-    return kernels;
+    return counts;
 }
 
 // What feeds the head, its layer (nine beyond eight rows, for rotation and merge are by themselves
 // there), its LM head and the choice of the next nodes.
 TEST(LevelCounts, OfALevelOfDrafting) {
     Bundled model(bundled_options(DType::Q8_0));
-    const long level = kernels_of_cycle(model, 6) - kernels_of_cycle(model, 5);
+    const long level = counts_of_cycle(model, 6).dispatches - counts_of_cycle(model, 5).dispatches;
     std::printf("%ld kernels a level\n", level);
     EXPECT_LE(level, 9 + 11);
+}
+
+// A graph that drafts and one that verifies, each with a read; the choice; what compacts, gathers
+// and keeps what was accepted; the head's pass over it.
+TEST(LevelCounts, BetweenDraftingAndVerifying) {
+    Bundled model(bundled_options(DType::Q8_0));
+    const long submissions = counts_of_cycle(model, 6).submissions;
+    std::printf("%ld submissions a cycle\n", submissions);
+    EXPECT_LE(submissions, 2 + 2 + 1 + 3 + 12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, TokenCounts,

@@ -126,6 +126,11 @@ cudaError_t cudaFreeHost(void* memory) {
     return cudaSuccess;
 }
 
+cudaError_t cudaHostGetDevicePointer(void** mapped, void* memory, unsigned) {
+    *mapped = memory;
+    return cudaSuccess;
+}
+
 namespace simt {
 
 namespace {

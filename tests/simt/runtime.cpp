@@ -161,6 +161,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return wait_for(*stream);
 }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    return wait_for(*stream);
+}
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
     if (stream->captured) return failed(cudaErrorInvalidValue);

@@ -99,6 +99,9 @@ T __ldg(const T* from) {
 inline void __threadfence() {
     simt::fence();
 }
+inline void __threadfence_system() {
+    simt::fence();
+}
 // What was there before. Whole numbers only: a sum of floats would depend on who comes first.
 template <class T, class Work>
 T change_atomically(T* at, const Work& work) {
@@ -214,7 +217,7 @@ enum cudaError_t {
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocMapped = 2;
 constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 struct cudaDeviceProp {
     char name[256];
@@ -259,6 +262,7 @@ cudaError_t cudaFree(void* memory);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaHostGetDevicePointer(void** mapped, void* memory, unsigned flags);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
@@ -268,6 +272,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);  // all is done when somebody asks
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
