@@ -201,8 +201,8 @@ class Model:
         weights = min(self.code.ring * self.gpu.units, outputs * inner * BLOCK_BYTES[self.weight])
         return min(BESIDE_US, before_us, weights / self.gpu.memory / 1e3)
 
-    def resident(self, kernel, warps, ring, step_bytes):
-        """Warps of a multiprocessor."""
+    def resident(self, kernel, warps, ring=0, step_bytes=1):
+        """Warps of a multiprocessor, by how many a block has, and its ring."""
         shared = kernel["shared"] + min(MOST_STEPS, ring // step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
@@ -272,11 +272,9 @@ class Model:
         one = [(single * 2, 0), (single, far), (single, far), (0, 0)]
         one += [(single * 2, 0), (single, 0), (0, 0), (single * 4, 0), (0, 0)]
         turns = [(math.ceil(shared + single), far)] + four + one
-        name, threads = "chunk_kernel<f16>", 128
-        kernel = self.kernels[name]
-        resident = min(self.gpu.shared * 1024 // (kernel["shared"] + 1024),
-                       65536 // (threads * 8 * ceil_div(kernel["registers"], 8)))
-        return self.other_us(name, {19: turns}, HEADS * high * deep, resident=resident)
+        name, warps = "chunk_kernel<f16>", 4
+        resident = self.resident(self.kernels[name], warps) // warps
+        return self.other_us(name, {19: turns}, HEADS * high * deep, warps, resident)
 
     def attention_us(self, rows, context):
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
