@@ -40,8 +40,9 @@ Mailbox::Mailbox(std::byte* memory) : memory_(memory) {
 }
 
 bool Mailbox::takes(const Tensor& t) const {
-    return mapped_ && size_bytes(t.dtype, 1) == sizeof(int32_t) &&
-           size_bytes(t.dtype, size_t(t.rows) * size_t(t.cols)) <= kBytes - kWordsAt;
+    const size_t bytes = size_bytes(t.dtype, size_t(t.rows) * size_t(t.cols));
+    return mapped_ && size_bytes(t.dtype, 1) == sizeof(int32_t) && bytes > 0 &&
+           bytes <= kBytes - kWordsAt;
 }
 
 void Mailbox::send(const Tensor& from, Queue& queue) {
