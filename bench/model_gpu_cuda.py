@@ -61,7 +61,8 @@ class Code:
     part: int  # columns that blocks may share out; 0: none do
     compacts: int  # launches a cycle
     small_of_level: int  # kernels of a level that are not matmuls or of its layer (tests/simt/counts_test.cpp)
-    is_fused: bool  # few rows are rotated, merged and packed by the kernels that make them; matmuls begin beside others
+    is_fused: bool  # few rows are rotated and merged by the kernels that make them, one is made ready by those that read
+                    # it; matmuls begin beside others
     host_us: dict = dataclasses.field(default_factory=dict)  # in place of some of HOST_US
 
 
@@ -70,7 +71,7 @@ class Code:
 HOST_NOW = {"ids are read": 4, "table is read": 4, "rows are written": 5, "head's launches": 12}
 CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 8, True, HOST_NOW)}
 MOST_STEPS = 8  # of a ring
-WIDE_WARPS, WIDE_RING = 16, 96 << 10  # of a block for many tokens of floats
+WIDE_WARPS, WIDE_RING = 16, 120 << 10  # of a block for many tokens of floats
 
 
 def loop_of(loop):
@@ -92,6 +93,18 @@ def straight_of(instructions):
     return {"instructions": len(loop.path), "clocks": [sass.clocks_of(loop.path, n, turns=1) for n in LATENCIES]}
 
 
+def before_loops(instructions):
+    """What a kernel does between its first loop, which starts copies of weights, and that of its product."""
+    import sass
+
+    spans = sass.spans_of(instructions)
+    main = max(sass.loops_of(instructions), key=lambda l: l.count(*sass.MATRICES))
+    last = min(begin for begin, end in spans if begin <= main.begin <= end)
+    within = {n for begin, end in spans for n in range(begin, end + 1)}
+    path = [i for n, i in enumerate(instructions[:last]) if n > spans[0][1] and n not in within and i.op != "NOP"]
+    return [sass.clocks_of(path, latency, turns=1) for latency in LATENCIES]
+
+
 def figures_of_code(nvcc, root, commit):
     """Of the kernels that a pass of Llama-2-7B has, for the architectures of GPUS."""
     import compiled
@@ -103,7 +116,8 @@ def figures_of_code(nvcc, root, commit):
     for architecture, all_of_it in found.items():
         kernels[architecture] = {
             k.name.replace("Q8,", "Q8_0,"): {"registers": k.registers, "shared": k.shared, "straight": straight_of(k.instructions),
-                     "loops": [loop_of(loop) for loop in sass.loops_of(k.instructions) if loop.path]}
+                     "loops": [loop_of(loop) for loop in sass.loops_of(k.instructions) if loop.path],
+                     **({"before": before_loops(k.instructions)} if "_row_kernel" in k.name else {})}
             for k in all_of_it.values() if not any(other in k.name for other in ("BF16", "f32", "Q4", "Q5", "Q6"))}
     return {"commit": commit, "cuda": kernels}
 
@@ -137,11 +151,17 @@ class Model:
         self.kernels = figures["cuda"][self.gpu.architecture]
         self.code = CODE[figures["commit"]]
 
-    def matmul_us(self, outputs, inner, rows, gated=False):
+    def row_kernel(self, gated):
+        return self.kernels["multiply_row_kernel<F16>" if self.weight == "f16"
+                            else f"{'gated' if gated else 'multiply'}_row_kernel<Q8_0>"]
+
+    def matmul_us(self, outputs, inner, rows, gated=False, held=False):
+        """held: each block makes the one row ready for itself."""
         gpu, f16 = self.gpu, self.weight == "f16"
         tiles = tiles_of(rows)
         gated = gated and not f16
-        kernel = self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
+        kernel = self.row_kernel(gated) if held else \
+            self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
         warps, ring = self.code.gated_warps if gated else self.code.warps, self.code.ring
         if f16 and tiles == 8 and self.wide_keep_busy(outputs, inner):
             kernel, warps, ring = self.kernels["multiply_wide_kernel<F16>"], WIDE_WARPS, WIDE_RING
@@ -170,6 +190,27 @@ class Model:
             readers = min(gpu.units, now) if not self.code.ring else now / warps / parts
             ns += max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
         return ns / 1e3
+
+    def row_us(self, outputs, inner, normed, early_us, gated=False):
+        """What a block takes longer to make its row ready than its ring takes to fill, of which so much came early."""
+        gpu, code, kernel = self.gpu, self.code, self.row_kernel(gated)
+        loops = kernel["loops"]
+        main = max(range(len(loops)), key=lambda i: loops[i]["matrices"] * (1 + loops[i]["depth"]))
+        around, product = loops[main - 1:main + 1]
+        parts = self.parts_of(outputs, inner, code.warps)
+        # With squares, and of f16 with its peaks or those that were left for it, the row is in the first cache.
+        clocks = kernel["before"][0] + normed * ceil_div(inner, 4096) * clocks_at(loops[1], gpu.far)
+        if self.weight == "f16":
+            clocks += clocks_at(loops[2], NEAR if normed else gpu.far) * (ceil_div(inner, 4096) if normed else 1)
+        here = NEAR if normed and self.weight == "f16" else gpu.far
+        # The loop around may have a step of the product, which its turns have some of.
+        steps = around["matrices"] / product["matrices"]
+        each = clocks_at(around, here) - product["clocks"][0] * steps
+        clocks += each * (ceil_div(inner, code.part) if parts == 1 else 1)
+        resident = self.resident(kernel, code.warps, code.ring) // code.warps
+        blocks = min(resident, ceil_div(ceil_div(outputs, 16 * code.warps) * parts, gpu.units))
+        fills_us = blocks * code.ring * gpu.units / gpu.memory / 1e3
+        return max(0, clocks / gpu.ghz / 1e3 - max(0, fills_us - early_us))
 
     def wide_keep_busy(self, outputs, inner):
         """Whether blocks of twice as many rows are enough: split.h's rule."""
@@ -226,6 +267,8 @@ class Model:
 
     def norm_us(self, rows):
         far, each = self.gpu.far, HIDDEN // 128
+        if self.code.is_fused and rows == 1:
+            return 0
         if self.code.is_fused:  # a row is in registers, without any loop
             name = "norm_columns_kernel<F16, 8>" if self.weight == "f16" else "rms_norm_kernel<8>"
             return self.other_us(name, {2: [(0, 0), (HIDDEN // 128 // 8, 0)]}, rows, warps=16, resident=4) + GAP_US
@@ -241,10 +284,9 @@ class Model:
     def pack_us(self, inner, rows):
         each, far = inner // 128, self.gpu.far
         if self.code.is_fused and self.weight == "f16":
+            if rows == 1:
+                return 0
             kernel = "pack_columns_kernel<F16>"
-            if rows == 1:  # the last block of the kernel before does it, with threads of that one's number: no launch
-                together = ceil_div(inner, 8 * (256 if inner == INTERMEDIATE else 128))
-                return self.other_us(kernel, {2: [(together, far), (together, NEAR)]}, 1) + self.ticket_us()
             together = ceil_div(inner, 8 * 512)
             return self.other_us(kernel, {2: [(together, far), (together, NEAR)]}, rows, warps=16, resident=4) + GAP_US
         if self.weight == "f16":
@@ -297,16 +339,21 @@ class Model:
         """Matmuls, and all else."""
         norm, attention = self.norm_us(rows), self.attention_us(rows, context)
         packs = [self.pack_us(inner, rows) for inner in (HIDDEN, INTERMEDIATE)]
-        us = 4 * GAP_US
+        us, is_row = 4 * GAP_US, self.code.is_fused and rows == 1
         for outputs, inner, before in ((3 * HIDDEN, HIDDEN, norm), (HIDDEN, HIDDEN, attention + packs[0]),
                                        (2 * INTERMEDIATE, HIDDEN, norm), (HIDDEN, INTERMEDIATE, packs[1])):
-            us += self.matmul_us(outputs, inner, rows, gated=outputs > 3 * HIDDEN)
-            us -= self.beside_us(outputs, inner, before + GAP_US)
+            gated, normed = outputs > 3 * HIDDEN, outputs > HIDDEN
+            held = is_row and (normed or self.weight == "f16")  # quantised rows come so
+            early = self.beside_us(outputs, inner, GAP_US + (BESIDE_US if is_row else before))
+            us += self.matmul_us(outputs, inner, rows, gated, held) - early
+            us += self.row_us(outputs, inner, normed, early, gated) if held else 0
         return us, 2 * norm + attention + sum(packs)
 
     def pass_ms(self, rows, context=300):
         matmuls, rest = self.layer_us(rows, context)
-        last = self.matmul_us(VOCAB, HIDDEN, rows) + self.norm_us(rows) + 3 * (SMALL_US + GAP_US)
+        held = self.code.is_fused and rows == 1
+        last = self.matmul_us(VOCAB, HIDDEN, rows, held=held) + self.norm_us(rows) + 3 * (SMALL_US + GAP_US)
+        last += self.row_us(VOCAB, HIDDEN, True, 0) if held else 0
         return (LAYERS * (matmuls + rest) + last) / 1e3
 
     def level_us(self, context=300, rows=10):

@@ -13,6 +13,7 @@
 #include "cuda/backend.h"
 #include "cuda/device/chunk.cuh"
 #include "cuda/device/columns.cuh"
+#include "cuda/device/last_block.cuh"
 #include "cuda/device/merge.cuh"
 #include "cuda/launch.h"
 #include "cuda/split.h"
@@ -26,20 +27,21 @@ constexpr int kFewRows = 16;  // so many pass a chunk sooner in several blocks t
 
 constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 
-// Where one row is all, the last block of its heads merges their chunks, and the last of all packs
-// the row for its reader.
+// Where one row is all, the last block of its heads merges their chunks.
 struct AttentionTail {
     unsigned* arrived;  // a ticket for each block along x
     ActivationView out;
-    PackTail pack;
+    float* peaks;  // of each warp of these blocks, for the row's reader; or null
 };
+constexpr int kMergeWarps = kMergeThreads / 32;
 
 template <int heads>
 __device__ void merge_heads(MergeSpace& space, const AttentionTask& task,
-                            const ActivationView& out) {
+                            const AttentionTail& tail) {
     const int first = int(blockIdx.x) * heads, dim = task.shape.head_dim;
     const Row& row = *reinterpret_cast<const Row*>(task.rows[0]);
     const int chunks = row.slot < 0 ? 0 : task.partials.chunks_of(row);
+    unsigned most = 0;
     for (int element = int(threadIdx.x); element < tiles_of(dim, kMergeThreads) * kMergeThreads;
          element += kMergeThreads) {
         float mixed[heads];
@@ -47,9 +49,13 @@ __device__ void merge_heads(MergeSpace& space, const AttentionTask& task,
             .run<heads>(mixed, chunks, 0, min(element, dim - 1));
         if (element >= dim) continue;  // a whole warp
 #pragma unroll
-        for (int h = 0; h < heads; ++h)
-            put_activations(out, 0, (first + h) * dim + element - element % kGroup, mixed[h]);
+        for (int h = 0; h < heads; ++h) {
+            put_activations(tail.out, 0, (first + h) * dim + element - element % kGroup, mixed[h]);
+            most = max(most, magnitude_of(mixed[h]));
+        }
     }
+    if (tail.peaks)
+        leave_peak(tail.peaks + int(blockIdx.x) * kMergeWarps + int(threadIdx.x) / 32, most);
 }
 
 template <class T>
@@ -69,16 +75,15 @@ __global__ void __launch_bounds__(kChunkThreads, kAtOnce)
     __shared__ MergeSpace merge;
     switch (task.own_heads) {
         case 1:
-            merge_heads<1>(merge, task, tail.out);
+            merge_heads<1>(merge, task, tail);
             break;
         case 2:
-            merge_heads<2>(merge, task, tail.out);
+            merge_heads<2>(merge, task, tail);
             break;
         case 4:
-            merge_heads<4>(merge, task, tail.out);
+            merge_heads<4>(merge, task, tail);
             break;
     }
-    pack_behind<kChunkThreads, F16, BF16>(tail.pack, gridDim.x);
 }
 
 // A thread a column of some heads, over all their chunks. `together` heads are a unit, and `across`
@@ -155,7 +160,7 @@ void CudaBackend::execute(const Attention& op) {
         if (is_one_row)
             return launch_beside(
                 f16 ? row_kernel<uint16_t> : row_kernel<float>, grid, task,
-                AttentionTail{tickets_ + 1, out, pack_tail(View<const float>(out), op.readers)});
+                AttentionTail{tickets_, out, leave_peaks(wide * kMergeWarps, op.readers)});
         launch_beside(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>, grid, task);
         launch_beside(merge_kernel,
                       {dim3(unsigned(tiles_of(shape.heads, together) * across), unsigned(count)),

@@ -22,16 +22,25 @@ struct CudaSegment;
 struct ExpertStack;
 struct MatmulOutput;
 struct NormedRows;
-struct PackTail;
 struct QuantTask;
+struct RowTask;
 template <class T>
 struct View;
+
+// How rows were left for the matmuls that read them, where these were named.
+struct LeftRows {
+    Packing packed = {};         // what lies in scratch
+    Tensor x = {}, weight = {};  // or, of one row: it is still to be normalised
+    float epsilon = 0;
+    const float* peaks = nullptr;  // or: so many largest magnitudes of it
+    int peak_count = 0;
+};
 
 // What a matmul reads: at most kPassRows rows, and what was made of them so far.
 struct MatmulColumns {
     Tensor x;
     Tensor quantised;  // or absent
-    Packing packed;    // what lies in scratch
+    LeftRows left;
 };
 
 class CudaBackend final : public DeviceBackend<CudaBackend> {
@@ -64,17 +73,19 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void do_reserve(const Limits& limits) override;
     // How all readers' matmuls want these rows; none where they differ, or take them as they are.
     Packing packing_for(const Readers& readers, int rows) const;
-    // Packs the rows so.
-    bool pack_for_readers(const RmsNorm& norm);
-    // What packs them behind the kernel that makes them, if it is one row.
-    PackTail pack_tail(const View<const float>& out, const Readers& readers);
-    // Whether that was done for this matmul; if not, nothing that lies in scratch is of use.
-    bool packed_already(const Weight& w);
+    // Packs the rows so, or leaves one to the matmuls.
+    bool leave_to_readers(const RmsNorm& norm);
+    void pack_normed(Packing packing, const RmsNorm& norm);
+    // Where the kernel that makes a row leaves so many largest magnitudes of it; null: nobody asks.
+    float* leave_peaks(int count, const Readers& readers);
+    // What was left for this matmul; if nothing, what lies in scratch is of no use.
+    LeftRows left_for(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
     MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
     void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
                   const Readers& readers = {});
     QuantTask quant_task(MatmulColumns& columns, const CudaSegment& w);
+    RowTask row_task(const MatmulColumns& columns) const;
     void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                             const CudaSegment& w);
     void multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w);
@@ -87,7 +98,9 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     Buffer scratch_;
     // Into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
-    Readers packed_for_;           // whose matmuls find them there, those that are still to come
+    LeftRows left_;
+    Readers left_for_;             // those that are still to come
+    bool other_peaks_ = false;     // where they lie: in two places by turns
     Tensor quantised_;             // I8G32: a copy of x, where a weight has rows of floats too
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "cuda/backend.h"
+#include "cuda/device/last_block.cuh"
 #include "cuda/device/logits.cuh"
+#include "cuda/device/ptx.cuh"
 #include "cuda/launch.h"
 #include "cuda/scratch.h"
 
@@ -124,7 +126,7 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, RulesVie
 }
 
 // top_k in three kernels: with noise, what a row is like as a whole; the best of each slice of it;
-// the best of those.
+// what each slice weighs beside the best, and, by the last block of a row, the best of all.
 struct TopKView {
     View<const float> logits;
     RulesView rules;
@@ -135,6 +137,8 @@ struct TopKView {
     int slices, width;  // candidates that are kept of each slice
     LogitRow* rows;     // [rows], with noise
     uint64_t* best;     // [rows, slices, width], 0: no more
+    uint64_t* masses;   // [rows, slices], without noise
+    unsigned* arrived;  // a ticket for each row
 
     // Without noise only the logits count.
     __device__ LogitRow row(int r) const {
@@ -142,9 +146,8 @@ struct TopKView {
     }
     __device__ bool is_noisy(const LogitRow& row) const { return noise && row.temperature > 0; }
     __device__ int target_id(int id) const { return id_map ? id_map[id] : id; }
-    __device__ float value(const LogitRow& row, int id) const {
-        if (!is_noisy(row)) return row.x[id];
-        return (row.kept(id) - row.top) * row.scale + noise[target_id(id)];
+    __device__ uint64_t& mass_of_slice(int r, int slice) const {
+        return masses[r * slices + slice];
     }
     __device__ uint64_t* best_of(int r, int slice) const {
         return best + (size_t(r) * size_t(slices) + size_t(slice)) * size_t(width);
@@ -160,35 +163,85 @@ __global__ void top_k_rows_kernel(TopKView step) {
     if (threadIdx.x == 0) step.rows[blockIdx.x] = row;
 }
 
-// The `width` best keys by key(i), i < count, best first; 0 where there are no more.
-template <class Key>
-__device__ void take_best(uint64_t* best, int width, BlockReducer& reducer, const Key& key) {
-    uint64_t before = ~uint64_t(0);
+constexpr int kMine = kSliceIds / kChoiceThreads;  // of a slice, that a thread has
+constexpr int kChoiceWarps = kChoiceThreads / 32;
+__device__ int id_in(int slice, int i) {
+    return slice * kSliceIds + i * kChoiceThreads + int(threadIdx.x);
+}
+// Its logits, all fetched before the first of them is used; beyond the last one: that one.
+__device__ void fetch(float (&logits)[kMine], const LogitRow& row, int slice) {
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) logits[i] = row.x[min(id_in(slice, i), row.vocab - 1)];
+}
+
+// put(rank, key) of the `width` best of some lists of so many keys, best first: key_of(list, place).
+// All are different but for those that are 0 and the last. A thread asks for each of its keys how
+// many are before it, as long as that matters.
+template <class KeyOf, class Put>
+__device__ void merge_lists(int lists, int width, const KeyOf& key_of, const Put& put) {
+    for (int i = int(threadIdx.x); i < lists * width; i += kChoiceThreads) {
+        const int own = i / width;
+        const uint64_t mine = key_of(own, i % width);
+        int rank = i % width;
+        for (int list = 0; list < lists && rank < width; ++list) {
+            if (list == own) continue;
+            for (int place = 0; place < width && rank < width; ++place, ++rank) {
+                const uint64_t other = key_of(list, place);
+                if (other < mine || (other == mine && list > own)) break;
+            }
+        }
+        if (rank < width) put(rank, mine);
+    }
+}
+
+// The `width` best keys of those that the lanes of a warp have, best first; 0 where there are no
+// more.
+template <class Put>
+__device__ void best_of_warp(const uint64_t (&keys)[kMine], int width, const Put& put) {
+    uint64_t before = ~uint64_t(0), mine = 0;
     for (int rank = 0; rank < width; ++rank) {
-        before = reducer.largest(key(before));
-        if (threadIdx.x == 0) best[rank] = before;
+        if (rank == 0 || mine == before) {  // its best is gone
+            mine = 0;
+#pragma unroll
+            for (int i = 0; i < kMine; ++i)
+                if (keys[i] < before && keys[i] > mine) mine = keys[i];
+        }
+        const unsigned high = largest_of_warp(unsigned(mine >> 32));
+        const unsigned low = largest_of_warp(mine >> 32 == high ? unsigned(mine) : 0);
+        before = uint64_t(high) << 32 | low;
+        if (threadIdx.x % 32 == 0) put(rank, before);
     }
 }
 
 __global__ void top_k_slices_kernel(TopKView step) {
-    __shared__ BlockReducer::Space space;
-    BlockReducer reducer(space);
-    constexpr int kMine = kSliceIds / kChoiceThreads;
+    __shared__ SharedArray<uint64_t, kChoiceWarps * kMaxTopK> found;
     const int slice = int(blockIdx.x), r = int(blockIdx.y);
     const LogitRow row = step.row(r);
+    float values[kMine];
+    fetch(values, row, slice);
+    if (step.is_noisy(row)) {
+        float noise[kMine];
+#pragma unroll
+        for (int i = 0; i < kMine; ++i)
+            noise[i] = step.noise[step.target_id(min(id_in(slice, i), row.vocab - 1))];
+#pragma unroll
+        for (int i = 0; i < kMine; ++i)
+            values[i] = (row.kept(values[i], id_in(slice, i)) - row.top) * row.scale + noise[i];
+    }
     uint64_t keys[kMine];
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
-        const int id = slice * kSliceIds + i * kChoiceThreads + int(threadIdx.x);
-        keys[i] = id < row.vocab ? order_key(step.value(row, id), id) : 0;
+        const int id = id_in(slice, i);
+        keys[i] = id < row.vocab ? order_key(values[i], id) : 0;
     }
-    take_best(step.best_of(r, slice), step.width, reducer, [&](uint64_t before) {
-        uint64_t best = 0;
-#pragma unroll
-        for (int i = 0; i < kMine; ++i)
-            if (keys[i] < before && keys[i] > best) best = keys[i];
-        return best;
-    });
+    const int first = int(threadIdx.x) / 32 * step.width;
+    best_of_warp(keys, step.width, [&](int rank, uint64_t key) { found[first + rank] = key; });
+    __syncthreads();
+    uint64_t* const best = step.best_of(r, slice);
+    merge_lists(
+        kChoiceWarps, step.width,
+        [&](int warp, int place) -> uint64_t { return found[warp * step.width + place]; },
+        [&](int rank, uint64_t key) { best[rank] = key; });
 }
 
 __device__ double log_sum_exp(SharedArray<float, kMaxTopK>& values, int count, double softness) {
@@ -197,27 +250,43 @@ __device__ double log_sum_exp(SharedArray<float, kMaxTopK>& values, int count, d
     return double(values[0]) / softness + log(sum);
 }
 
+// Beside the best of the whole row.
+__device__ uint64_t mass_of_slice(const TopKView& step, int r, int slice, BlockReducer& reducer) {
+    uint64_t best = 0, mass = 0;
+    for (int i = int(threadIdx.x); i < step.slices; i += kChoiceThreads)
+        best = max(best, step.best_of(r, i)[0]);
+    float logits[kMine];
+    fetch(logits, step.row(r), slice);
+    const LogitRow row =
+        row_of(step.logits[r], step.logits.cols, {}, reducer.largest(best));
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+        const uint64_t its = mass_of(row, logits[i], 1.0f);
+        mass += id_in(slice, i) < row.vocab ? its : 0;
+    }
+    return reducer.sum(mass);
+}
+
 __global__ void top_k_merge_kernel(TopKView step) {
     __shared__ BlockReducer::Space space;
     __shared__ SharedArray<uint64_t, kMaxTopK> best;
     __shared__ SharedArray<float, kMaxTopK> values;
     BlockReducer reducer(space);
-    const int r = int(blockIdx.x), i = int(threadIdx.x), k = step.ids.cols;
-    LogitRow row = step.row(r);
-    const bool noisy = step.is_noisy(row);
-    const int width = noisy ? step.width : k, candidates = step.slices * step.width;
-    const uint64_t* found = step.best_of(r, 0);
-    uint64_t before = ~uint64_t(0);
-    for (int rank = 0; rank < width; ++rank) {
-        uint64_t mine = 0;
-        for (int n = i; n < candidates; n += kChoiceThreads)
-            if (found[n] < before && found[n] > mine) mine = found[n];
-        before = reducer.largest(mine);
-        if (i == 0) {
-            best[rank] = before;
-            values[rank] = logit_of(before);
-        }
+    const int slice = int(blockIdx.x), r = int(blockIdx.y), i = int(threadIdx.x);
+    const int k = step.ids.cols;
+    const bool noisy = step.is_noisy(step.row(r));
+    if (!noisy) {
+        const uint64_t mass = mass_of_slice(step, r, slice, reducer);
+        if (i == 0) step.mass_of_slice(r, slice) = mass;
     }
+    if (!is_last_block(step.arrived + r, gridDim.x)) return;
+    const int width = noisy ? step.width : k;
+    merge_lists(
+        step.slices, width, [&](int slice, int place) { return step.best_of(r, slice)[place]; },
+        [&](int rank, uint64_t key) {
+            best[rank] = key;
+            values[rank] = logit_of(key);
+        });
     __syncthreads();
     int count = 0;  // of those above -inf
     while (count<width&& float(values[count])> - infinity()) ++count;
@@ -226,8 +295,9 @@ __global__ void top_k_merge_kernel(TopKView step) {
         softness = step.rules.of(r).softness.value;
         if (count > 0) total = log_sum_exp(values, count, softness);
     } else {
-        row = row_of(row.x, row.vocab, {}, best[0]);
-        const uint64_t mass = total_mass(row, 1.0f, reducer);
+        uint64_t mass = 0;
+        for (int n = 0; n < step.slices; ++n) mass += step.mass_of_slice(r, n);
+        const LogitRow row = row_of(step.logits[r], step.logits.cols, {}, best[0]);
         total = double(row.top) + log(double(mass) / double(kMassOne));
     }
     if (i >= k) return;
@@ -269,6 +339,7 @@ void CudaBackend::execute(const TopK& step) {
     const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
     const auto rank = [&](const View<const float>& logits, const RulesView& rules, int first) {
         const unsigned rows = unsigned(logits.rows), slices = unsigned(slices_of(vocab));
+        auto* const best = reinterpret_cast<uint64_t*>(rankings_ + kRowStateBytes);
         const TopKView view{logits,
                             rules,
                             step.noise ? row<const float>(step.noise, 0) : nullptr,
@@ -278,14 +349,16 @@ void CudaBackend::execute(const TopK& step) {
                             int(slices),
                             width,
                             reinterpret_cast<LogitRow*>(rankings_),
-                            reinterpret_cast<uint64_t*>(rankings_ + kRowStateBytes)};
+                            best,
+                            best + size_t(kPassRows) * slices * kMaxTopK,
+                            tickets_};
         if (step.noise)
             launch(top_k_rows_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_row"},
                    view);
         launch(top_k_slices_kernel,
                {dim3(slices, rows), dim3(kChoiceThreads), *queue_, "top_k_slice"}, view);
-        launch(top_k_merge_kernel, {dim3(rows), dim3(kChoiceThreads), *queue_, "top_k_merge"},
-               view);
+        launch(top_k_merge_kernel,
+               {dim3(slices, rows), dim3(kChoiceThreads), *queue_, "top_k_merge"}, view);
     };
     for_edited_rows(step.choice, {}, logits_, *queue_, rank);
 }

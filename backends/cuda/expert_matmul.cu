@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     task.output = tile.output(task.output);
-    multiply_floats<Format, tiles>(task, [&](int token) { return tile.row_of(token); });
+    multiply_packed<Format, tiles>(task, [&](int token) { return tile.row_of(token); });
 }
 
 template <class Format, int tiles>
@@ -83,7 +83,7 @@ template <class Format>
 auto float_kernel_of(int tiles) {
     return with_token_tiles(tiles, [](auto count) {
         return BlockKernel{expert_float_kernel<Format, count.value>,
-                           FloatRing<Format, count.value>::kBytes};
+                           FloatRing<FloatStep<Format, count.value>>::kBytes};
     });
 }
 template <class Format>
@@ -161,7 +161,7 @@ void CudaBackend::execute(const ExpertMatmul& op) {
     const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
     const Routing& routing = op.routing;
     const int experts = weight.rows / op.out.cols, each = weight.matrix_rows;
-    MatmulColumns columns{op.x, {}, Packing::none};
+    MatmulColumns columns{op.x, {}, {}};
     for (int i = 0; i < op.out.cols / each; ++i) {
         const ExpertBlock place = find_block(weight, i * experts);
         const CudaSegment& part = weight.parts()[place.segment];
@@ -200,10 +200,10 @@ void CudaBackend::multiply_experts(const ExpertStack& stack, MatmulColumns& colu
     uint2* packed = reinterpret_cast<uint2*>(place_columns_);
     const bool f16 = type == DType::F16;
     const Packing wanted = f16 ? Packing::f16 : Packing::bf16;
-    if (columns.packed != wanted)
+    if (columns.left.packed != wanted)
         f16 ? pack<F16>(packed, place_scales_, x, *queue_)
             : pack<BF16>(packed, place_scales_, x, *queue_);
-    columns.packed = wanted;
+    columns.left.packed = wanted;
     f16 ? launch_packed<F16>(stack, packed, place_scales_, x.cols, "expert_matmul_f16")
         : launch_packed<BF16>(stack, packed, place_scales_, x.cols, "expert_matmul_bf16");
 }

@@ -40,9 +40,9 @@ Mailbox::Mailbox(std::byte* memory) : memory_(memory) {
 }
 
 bool Mailbox::takes(const Tensor& t) const {
-    const size_t bytes = size_bytes(t.dtype, size_t(t.rows) * size_t(t.cols));
-    return mapped_ && size_bytes(t.dtype, 1) == sizeof(int32_t) && bytes > 0 &&
-           bytes <= kBytes - kWordsAt;
+    const bool are_words = unit_elements(t.dtype) == 1 && unit_bytes(t.dtype) == sizeof(int32_t);
+    const size_t bytes = size_bytes(t.dtype, size_t(t.cols)) * size_t(t.rows);
+    return mapped_ && are_words && bytes > 0 && bytes <= kBytes - kWordsAt;
 }
 
 void Mailbox::send(const Tensor& from, Queue& queue) {

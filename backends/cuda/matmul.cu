@@ -5,6 +5,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/device/float_product.cuh"
+#include "cuda/device/held_floats.cuh"
 #include "cuda/launch.h"
 #include "cuda/scratch.h"
 #include "cuda/weight.h"
@@ -15,21 +16,29 @@ namespace {
 
 template <class Format, int tiles>
 __global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask task) {
-    multiply_floats<Format, tiles>(task, [](int token) { return token; });
+    multiply_packed<Format, tiles>(task, [](int token) { return token; });
 }
 
 // Of more than 32 tokens, which a multiprocessor then reads once.
 constexpr int kMostTiles = kPassRows / kTokenTile;
 template <class Format>
 __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(FloatTask task) {
-    multiply_floats<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
+    multiply_packed<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
+}
+
+// Of one token.
+template <class Format>
+__global__ void __launch_bounds__(kBlockThreads, 2) multiply_row_kernel(FloatTask task, RowTask row) {
+    __shared__ typename HeldFloats<Format>::Space space;
+    HeldFloats<Format> columns(space, row);
+    multiply_floats<Format>(task, columns);
 }
 
 template <class Format>
 auto kernel_of(int tiles) {
     return with_token_tiles(tiles, [](auto count) {
         return BlockKernel{multiply_kernel<Format, count.value>,
-                           FloatRing<Format, count.value>::kBytes};
+                           FloatRing<FloatStep<Format, count.value>>::kBytes};
     });
 }
 
@@ -62,7 +71,7 @@ void norm_columns(std::byte* scratch, const NormedRows& rows, Queue& queue) {
 
 template <class Format>
 void multiply_columns(const MatmulOutput& output, std::byte* scratch, const CudaSegment& w,
-                      const SplitPlan& plan, const PackTail& tail, Queue& queue) {
+                      const SplitPlan& plan, Queue& queue) {
     const int tiles = token_tiles(output.out.rows), row_tiles = tiles_of(w.place.rows, kTileRows);
     const auto [columns, inverse_scales] = columns_in(scratch);
     const auto launch_blocks = [&](auto kernel, int block_tiles, const Split& split) {
@@ -71,11 +80,11 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
                       {dim3(blocks, split.parts), dim3(unsigned(block_tiles) * 32), queue,
                        Format::kName, kernel.shared_bytes},
                       FloatTask{reinterpret_cast<const uint4*>(w.data), columns, inverse_scales,
-                                float_tiles(w.cols), row_tiles, output, split, tail});
+                                float_tiles(w.cols), row_tiles, output, split});
     };
     if (tiles == kMostTiles) {
         const BlockKernel wide{multiply_wide_kernel<Format>,
-                               FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
+                               FloatRing<FloatStep<Format, kMostTiles, kWideTiles>>::kBytes};
         const int blocks = tiles_of(row_tiles, kWideTiles);
         const Split split = plan.of(blocks, w.cols, tiles, kWideTiles);
         if (plan.keeps_busy(blocks, split, wide.shared_bytes))
@@ -83,6 +92,20 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
     }
     launch_blocks(kernel_of<Format>(tiles), kBlockTiles,
                   plan.of(tiles_of(row_tiles, kBlockTiles), w.cols, tiles));
+}
+
+template <class Format>
+void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegment& w,
+                  const SplitPlan& plan, float* peaks, Queue& queue) {
+    const int row_tiles = tiles_of(w.place.rows, kTileRows);
+    const int blocks = tiles_of(row_tiles, kBlockTiles);
+    const Split split = plan.of(blocks, w.cols, 1);
+    launch_beside(multiply_row_kernel<Format>,
+                  {dim3(unsigned(blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
+                   FloatRing<typename HeldFloats<Format>::Step>::kBytes},
+                  FloatTask{reinterpret_cast<const uint4*>(w.data), nullptr, nullptr,
+                            float_tiles(w.cols), row_tiles, output, split, peaks},
+                  row);
 }
 
 }  // namespace
@@ -94,15 +117,19 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
     if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
     const Tensor& x = columns.x;
     const Packing wanted = packing_of(w.place.dtype);
+    const bool f16 = wanted == Packing::f16;
+    if (wanted != Packing::none && x.rows == 1) {
+        const RowTask row = row_task(columns);
+        float* const peaks = leave_peaks(tiles_of(w.place.rows, kTileRows), readers);
+        return f16 ? multiply_row<F16>(output, row, w, split_, peaks, *queue_)
+                   : multiply_row<BF16>(output, row, w, split_, peaks, *queue_);
+    }
     if (wanted != Packing::none) {
-        const bool f16 = wanted == Packing::f16;
-        if (columns.packed != wanted)
+        if (columns.left.packed != wanted)
             f16 ? pack_columns<F16>(packed_, x, *queue_) : pack_columns<BF16>(packed_, x, *queue_);
-        columns.packed = wanted;
-        PackTail tail;
-        if (packing_for(readers, output.out.rows) == wanted) tail = pack_tail(output.out, readers);
-        return f16 ? multiply_columns<F16>(output, packed_, w, split_, tail, *queue_)
-                   : multiply_columns<BF16>(output, packed_, w, split_, tail, *queue_);
+        columns.left.packed = wanted;
+        return f16 ? multiply_columns<F16>(output, packed_, w, split_, *queue_)
+                   : multiply_columns<BF16>(output, packed_, w, split_, *queue_);
     }
     const dim3 blocks(unsigned(tiles_of(w.place.rows, kF32Rows)),
                       unsigned(tiles_of(x.rows, kF32Tokens)));
@@ -110,38 +137,10 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
                   reinterpret_cast<const float*>(w.data));
 }
 
-Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
-    if (readers.empty() || rows > kPassRows) return Packing::none;
-    const Packing packing = common_packing(*readers.front());
-    for (const Weight* reader : readers)
-        if (common_packing(*reader) != packing) return Packing::none;
-    return packing;
-}
-
-// Where the matmuls would pack their columns, the norm does.
-bool CudaBackend::pack_for_readers(const RmsNorm& norm) {
-    packed_for_.clear();
+void CudaBackend::pack_normed(Packing packing, const RmsNorm& norm) {
     const NormedRows rows(norm.x, norm.weight, norm.epsilon);
-    switch (packing_for(norm.readers, norm.x.rows)) {
-        case Packing::none:
-            return false;
-        case Packing::f16:
-            norm_columns<F16>(packed_, rows, *queue_);
-            break;
-        case Packing::bf16:
-            norm_columns<BF16>(packed_, rows, *queue_);
-            break;
-    }
-    packed_for_ = norm.readers;
-    return true;
-}
-
-PackTail CudaBackend::pack_tail(const View<const float>& out, const Readers& readers) {
-    packed_for_.clear();
-    const Packing packing = packing_for(readers, out.rows);
-    if (out.rows > 1 || packing == Packing::none) return {};
-    packed_for_ = readers;
-    return {packing, columns_in(packed_), out, tickets_};
+    packing == Packing::f16 ? norm_columns<F16>(packed_, rows, *queue_)
+                            : norm_columns<BF16>(packed_, rows, *queue_);
 }
 
 }  // namespace aerie::cuda

@@ -1,6 +1,7 @@
 // Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
 // are exact integers, so only the sum over groups has an order, that of core/quant.h.
 #include "cuda/backend.h"
+#include "cuda/device/held_groups.cuh"
 #include "cuda/device/quant_product.cuh"
 #include "cuda/device/quantise.cuh"
 #include "cuda/launch.h"
@@ -11,12 +12,8 @@ namespace aerie::cuda {
 
 namespace {
 
-template <class Format, int tiles>
-__global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
-    multiply_kernel(QuantTask task, MatmulOutput output) {
-    float total[tiles][4] = {};
-    const int last = output.out.rows - 1;
-    if (!multiply_rows<Format>(total, task, [&](int token) { return min(token, last); })) return;
+template <int tiles>
+__device__ void put(const MatmulOutput& output, const float (&total)[tiles][4]) {
     if constexpr (tiles == 1)
         if (output.is_rotated()) return put_rotated(output, total[0]);
     const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
@@ -24,15 +21,31 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     for (int n = 0; n < tiles; ++n) output.put_tile(n, row_tile, total[n]);
 }
 
-// Each warp of a block has 8 columns of silu(gate) * up of a paired weight: four are a group.
 template <class Format, int tiles>
 __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
-    gated_kernel(QuantTask task, ActivationView out) {
+    multiply_kernel(QuantTask task, MatmulOutput output) {
+    float total[tiles][4] = {};
+    const int last = output.out.rows - 1;
+    if (multiply_rows<Format>(total, task, [&](int token) { return min(token, last); }))
+        put(output, total);
+}
+
+// Of one token.
+template <class Format>
+__global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, 1>))
+    multiply_row_kernel(QuantTask task, MatmulOutput output, RowTask row) {
+    __shared__ typename HeldGroups<Format>::Space space;
+    HeldGroups<Format> columns(space, row);
+    float total[1][4] = {};
+    if (multiply_groups<Format>(total, task, columns)) put(output, total);
+}
+
+// Each warp of a block has 8 columns of silu(gate) * up of a paired weight: four are a group.
+template <int tiles>
+__device__ void put_gated(const ActivationView& out, const float (&total)[tiles][4]) {
     constexpr int kCols = kBlockRows / 2, kGroups = kCols / kGroup;
     __shared__ SharedArray<float, kTokenTile * kCols> gated;
-    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32, last = out.rows - 1;
-    float total[tiles][4] = {};
-    if (!multiply_rows<Format>(total, task, [&](int token) { return min(token, last); })) return;
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
 #pragma unroll
     for (int n = 0; n < tiles; ++n) {
         for (int i = 0; i < 2; ++i)
@@ -47,6 +60,24 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
         }
         __syncthreads();
     }
+}
+
+template <class Format, int tiles>
+__global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
+    gated_kernel(QuantTask task, ActivationView out) {
+    float total[tiles][4] = {};
+    const int last = out.rows - 1;
+    if (multiply_rows<Format>(total, task, [&](int token) { return min(token, last); }))
+        put_gated(out, total);
+}
+
+template <class Format>
+__global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, 1>))
+    gated_row_kernel(QuantTask task, ActivationView out, RowTask row) {
+    __shared__ typename HeldGroups<Format>::Space space;
+    HeldGroups<Format> columns(space, row);
+    float total[1][4] = {};
+    if (multiply_groups<Format>(total, task, columns)) put_gated(out, total);
 }
 
 auto kernel_of(DType type, int tiles) {
@@ -68,15 +99,34 @@ auto gated_kernel_of(DType type, int tiles) {
     });
 }
 
-dim3 blocks_of(const CudaSegment& w, const Split& split) {
-    return dim3(unsigned(tiles_of(w.place.rows, kBlockRows)), split.parts);
+auto row_kernel_of(DType type) {
+    return with_format(type, [](auto format) {
+        using Format = decltype(format);
+        return NamedKernel{multiply_row_kernel<Format>, Ring<WeightWords<Format>>::kBytes,
+                           Format::kMatmul};
+    });
+}
+auto gated_row_kernel_of(DType type) {
+    return with_format(type, [](auto format) {
+        using Format = decltype(format);
+        return NamedKernel{gated_row_kernel<Format>, Ring<WeightWords<Format>>::kBytes,
+                           Format::kGated};
+    });
+}
+
+template <class Its, class... Arguments>
+void launch_blocks(const Its& its, const CudaSegment& w, const QuantTask& task, Queue& queue,
+                   const Arguments&... arguments) {
+    const dim3 blocks(unsigned(tiles_of(w.place.rows, kBlockRows)), task.split.parts);
+    launch_beside(its.kernel, {blocks, dim3(kBlockThreads), queue, its.name, its.shared_bytes},
+                  task, arguments...);
 }
 
 }  // namespace
 
 // Quantises the columns, where that was not done yet.
 QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) {
-    if (columns.x.dtype == DType::F32 && !columns.quantised) {
+    if (!columns.left.x && columns.x.dtype == DType::F32 && !columns.quantised) {
         columns.quantised = dense_prefix(quantised_, columns.x.rows, columns.x.cols);
         execute(Copy{columns.quantised, columns.x});
     }
@@ -91,20 +141,21 @@ QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) 
 
 void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                                      const CudaSegment& w) {
-    const auto [kernel, shared_bytes, name] = kernel_of(w.place.dtype, token_tiles(columns.x.rows));
     const QuantTask task = quant_task(columns, w);
-    launch_beside(kernel,
-                  {blocks_of(w, task.split), dim3(kBlockThreads), *queue_, name, shared_bytes},
-                  task, output);
+    const DType type = w.place.dtype;
+    if (columns.left.x)
+        launch_blocks(row_kernel_of(type), w, task, *queue_, output, row_task(columns));
+    else
+        launch_blocks(kernel_of(type, token_tiles(columns.x.rows)), w, task, *queue_, output);
 }
 
 void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
-    const auto [kernel, shared_bytes, name] =
-        gated_kernel_of(w.place.dtype, token_tiles(columns.x.rows));
     const QuantTask task = quant_task(columns, w);
-    launch_beside(kernel,
-                  {blocks_of(w, task.split), dim3(kBlockThreads), *queue_, name, shared_bytes},
-                  task, out);
+    const DType type = w.place.dtype;
+    if (columns.left.x)
+        launch_blocks(gated_row_kernel_of(type), w, task, *queue_, out, row_task(columns));
+    else
+        launch_blocks(gated_kernel_of(type, token_tiles(columns.x.rows)), w, task, *queue_, out);
 }
 
 }  // namespace aerie::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/backend.h"
+#include "cuda/device/held_row.cuh"
 #include "cuda/device/stream.cuh"
 #include "cuda/weight.h"
 
@@ -15,21 +16,47 @@ Packing common_packing(const Weight& w) {
     return packing;
 }
 
+Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
+    if (readers.empty() || rows > kPassRows) return Packing::none;
+    const Packing packing = common_packing(*readers.front());
+    for (const Weight* reader : readers)
+        if (common_packing(*reader) != packing) return Packing::none;
+    return packing;
+}
+
 // Each reader comes once.
-bool CudaBackend::packed_already(const Weight& w) {
-    const auto reader = std::find(packed_for_.begin(), packed_for_.end(), &w);
-    if (reader == packed_for_.end()) {
-        packed_for_.clear();
-        return false;
+LeftRows CudaBackend::left_for(const Weight& w) {
+    const auto reader = std::find(left_for_.begin(), left_for_.end(), &w);
+    if (reader == left_for_.end()) {
+        left_for_.clear();
+        return {};
     }
-    *reader = packed_for_.back();
-    packed_for_.pop_back();
-    return true;
+    *reader = left_for_.back();
+    left_for_.pop_back();
+    return left_;
+}
+
+// A kernel may read some while it leaves others. They are no more than a quarter of the elements.
+float* CudaBackend::leave_peaks(int count, const Readers& readers) {
+    if (readers.empty()) return nullptr;
+    left_for_.clear();
+    if (packing_for(readers, 1) == Packing::none) return nullptr;
+    other_peaks_ = !other_peaks_;
+    float* const peaks = reinterpret_cast<float*>(packed_) + (other_peaks_ ? limits_.widest : 0);
+    left_for_ = readers;
+    left_ = {.peaks = peaks, .peak_count = count};
+    return peaks;
+}
+
+RowTask CudaBackend::row_task(const MatmulColumns& columns) const {
+    const LeftRows& left = columns.left;
+    return {NormedRows(left.x ? left.x : columns.x, left.weight, left.epsilon), left.peaks,
+            left.peak_count};
 }
 
 MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
     const int count = std::min(kPassRows, x.rows - first);
-    return {x.row_range(first, count), {}, packed_already(w) ? common_packing(w) : Packing::none};
+    return {x.row_range(first, count), {}, left_for(w)};
 }
 
 template <>
@@ -48,6 +75,26 @@ void CudaBackend::execute(const Matmul& op) {
             multiply(output, columns, part);
         }
     }
+}
+
+// One row is left as it is, where all that read it have kernels for that.
+bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
+    left_for_.clear();
+    const auto takes_it = [](const Weight* reader) {
+        return reader->matrix_rows == 0 &&
+               std::all_of(reader->segments.begin(), reader->segments.end(),
+                           [](const auto& segment) { return segment.dtype != DType::F32; });
+    };
+    const Readers& readers = norm.readers;
+    if (readers.empty()) return false;
+    if (norm.x.rows == 1 && std::all_of(readers.begin(), readers.end(), takes_it))
+        left_ = {.x = norm.x, .weight = norm.weight, .epsilon = norm.epsilon};
+    else if (const Packing packing = packing_for(readers, norm.x.rows); packing != Packing::none)
+        left_ = {.packed = packing}, pack_normed(packing, norm);
+    else
+        return false;
+    left_for_ = readers;
+    return true;
 }
 
 // Queries, keys and values are rotated and kept where they come to be, if no head lies in two

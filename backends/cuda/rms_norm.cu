@@ -25,7 +25,7 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 
 template <>
 void CudaBackend::execute(const RmsNorm& op) {
-    if (pack_for_readers(op)) return;
+    if (leave_to_readers(op)) return;
     with_kept(op.x.cols, [&](auto each) {
         launch_beside(rms_norm_kernel<each.value>,
                       {dim3(unsigned(op.x.rows)), dim3(kRowThreads), *queue_, "rms_norm"}, op.out,

@@ -49,7 +49,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     layout.rankings = layout.partials + aligned(layout.partial_floats * sizeof(float));
     layout.logits =
         layout.rankings + kRowStateBytes +
-        size_t(kPassRows) * size_t(slices_of(limits.vocab)) * kMaxTopK * sizeof(uint64_t);
+        size_t(kPassRows) * size_t(slices_of(limits.vocab)) * (kMaxTopK + 1) * sizeof(uint64_t);
     const size_t logit_rows = size_t(std::min(limits.rows, kPassRows));
     layout.place_scales =
         layout.logits + aligned(logit_rows * size_t(limits.vocab) * sizeof(float));

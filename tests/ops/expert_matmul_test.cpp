@@ -99,9 +99,9 @@ TEST_P(ExpertMatmulTest, HasTheBitsOfTheExpertsAlone) {
         }
 }
 
-// As the products of gate and up are: a row of each place.
+// As the products of gate and up are: a row of each place. Of each way that rows are read.
 TEST_P(ExpertMatmulTest, TakesARowOfEachPlace) {
-    for (DType type : kTypes)
+    for (DType type : {DType::F32, DType::F16, DType::Q8_0})
         for (const Shape& shape : {kShapes[0], kShapes[2], kShapes[6]}) {
             const ExpertWeights weights(*backend_, shape, {type}, 4);
             for (int rows : {1, 5, 33, 70}) {

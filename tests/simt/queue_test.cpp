@@ -125,7 +125,7 @@ TEST(CudaQueue, GatesInTheMatmul) {
         long kernels;
     };
     for (const Case& c : {Case{DType::F32, 1, 1},
-                          {DType::F16, 1, 2},
+                          {DType::F16, 1, 1},
                           {DType::BF16, 9, 2},
                           {DType::Q8_0, 1, 1},
                           {DType::Q8_0, 9, 1},
@@ -154,7 +154,9 @@ TEST(CudaQueue, GatesInTheMatmul) {
         const long then = be->command_counts().dispatches;
         be->run(RmsNorm{x, stream, scale, 1e-5f, {weight.get()}});
         be->run(MatmulSwiglu{out, gate_up, x, *weight});
-        EXPECT_EQ(be->command_counts().dispatches - then, 2) << name(c.weight) << ", " << c.rows;
+        const bool is_held = c.rows == 1 && c.weight != DType::F32;  // normalised by the matmul
+        EXPECT_EQ(be->command_counts().dispatches - then, is_held ? 1 : 2)
+            << name(c.weight) << ", " << c.rows;
     }
 }
 

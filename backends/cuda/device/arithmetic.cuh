@@ -61,6 +61,11 @@ __device__ inline float sum_of_lanes(float x) {
     return x;
 }
 
+// Bits that are in the order of magnitudes; those of a NaN are beyond infinity's.
+__device__ inline unsigned magnitude_of(float value) {
+    return __float_as_uint(value) & 0x7fffffffu;
+}
+
 // The larger one; b where either is NaN.
 __device__ inline float larger(float a, float b) {
     return a > b ? a : b;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
-#include "cuda/device/last_block.cuh"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
@@ -47,22 +46,20 @@ __device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part
            32;
 }
 
-// The power of two that brings the row's largest element to 2^13 .. 2^14; 1 where that is no
-// number.
-template <int threads, class Row>
-__device__ float row_scale(const Row& row, int cols, SharedArray<float, threads / 32>& space) {
+// The power of two that brings a row's largest element, of which each thread of a block has the
+// magnitude of some, to 2^13 .. 2^14; 1 where that is no number.
+template <int threads>
+__device__ float scale_of(unsigned largest, SharedArray<unsigned, threads / 32>& space) {
     const int thread = int(threadIdx.x);
-    uint32_t largest = 0;
-    for_each(row, cols, [&](int, float value) {
-        largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
-    });
-    for (int distance = 16; distance > 0; distance /= 2)
-        largest = max(largest, __shfl_xor_sync(kAllLanes, largest, distance));
-    if (thread % 32 == 0) space[thread / 32] = __uint_as_float(largest);
+    largest = largest_of_warp(largest);
+    if (thread % 32 == 0) space[thread / 32] = largest;
     __syncthreads();
-    for (int i = 0; i < threads / 32; ++i) largest = max(largest, __float_as_uint(space[i]));
+    for (int i = 0; i < threads / 32; ++i) largest = max(largest, unsigned(space[i]));
     const int exponent = int(largest >> 23);
     return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
+}
+__device__ inline float inverse_of_power(float scale) {
+    return __uint_as_float((254u << 23) - __float_as_uint(scale));
 }
 
 // Where the columns lie, and what their rows' sums are to be multiplied by.
@@ -75,12 +72,16 @@ struct PackedColumns {
 // is theirs: columns of a matrix instruction do not meet.
 template <class Format, int threads, class Row>
 __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row& row,
-                         SharedArray<float, threads / 32>& space) {
+                         SharedArray<unsigned, threads / 32>& space) {
     const int k_tiles = float_tiles(cols);
     float scale = 1;
-    if (Format::kParts == 2) scale = row_scale<threads>(row, cols, space);
+    if (Format::kParts == 2) {
+        unsigned most = 0;
+        for_each(row, cols, [&](int, float value) { most = max(most, magnitude_of(value)); });
+        scale = scale_of<threads>(most, space);
+    }
     if (threadIdx.x == 0)
-        to.inverse_scales[token] = __uint_as_float((254u << 23) - __float_as_uint(scale));
+        to.inverse_scales[token] = inverse_of_power(scale);
     for_each(row, k_tiles * kFloatTileCols, [&](int k, float value) {
         value = value * scale;
         const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
@@ -96,7 +97,7 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
 // A block a row.
 template <class Format>
 __global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
-    __shared__ SharedArray<float, kPackThreads / 32> space;
+    __shared__ SharedArray<unsigned, kPackThreads / 32> space;
     const int token = int(blockIdx.x);
     begin_beside();
     pack_row<Format, kPackThreads>(
@@ -107,7 +108,7 @@ __global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
 // The same of rows that are normalised before.
 template <class Format, int each>
 __global__ void norm_columns_kernel(PackedColumns to, NormedRows rows) {
-    __shared__ SharedArray<float, kPackThreads / 32> largest;
+    __shared__ SharedArray<unsigned, kPackThreads / 32> largest;
     __shared__ NormedRows::Space space;
     const int token = int(blockIdx.x);
     rows.with_row<each>(token, space, [&](const auto& row) {
@@ -115,25 +116,11 @@ __global__ void norm_columns_kernel(PackedColumns to, NormedRows rows) {
     });
 }
 
-// What the last block of a kernel does with the one row that all of them made: it packs it for the
-// matmul that reads it.
-struct PackTail {
-    Packing packing = Packing::none;  // nothing
-    PackedColumns to = {};
-    View<const float> row = {};
-    unsigned* arrived = nullptr;  // a ticket for this
-};
-
-// All threads of a block that has made its part of the row come here; `blocks` do.
-template <int threads, class... Formats>
-__device__ void pack_behind(const PackTail& tail, unsigned blocks) {
-    if (tail.packing == Packing::none || !is_last_block(tail.arrived, blocks)) return;
-    __shared__ SharedArray<float, threads / 32> space;
-    const auto row = made_row<threads>(tail.row.cols, [&](int k) { return tail.row[0][k]; });
-    ((Formats::kPacking == tail.packing
-          ? pack_row<Formats, threads>(tail.to, 0, tail.row.cols, row, space)
-          : void()),
-     ...);
+// A warp leaves the largest magnitude of what its lanes put into the one row that its kernel makes,
+// for the matmul that reads it (see RowTask). A NaN is the largest.
+__device__ inline void leave_peak(float* to, unsigned magnitude) {
+    magnitude = largest_of_warp(magnitude);
+    if (threadIdx.x % 32 == 0) *to = __uint_as_float(magnitude);
 }
 
 }  // namespace aerie::cuda

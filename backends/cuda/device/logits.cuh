@@ -93,16 +93,20 @@ struct LogitRow {
     float scale;
     uint64_t cut;  // the smallest key that is kept
 
-    __device__ float kept(int id) const {
-        return cut == 0 || order_key(x[id], id) >= cut ? x[id] : -infinity();
+    __device__ float kept(float logit, int id) const {
+        return cut == 0 || order_key(logit, id) >= cut ? logit : -infinity();
     }
+    __device__ float kept(int id) const { return kept(x[id], id); }
 };
 
 constexpr float kMassOne = 0x1p40f;  // the mass of the best token
 
-__device__ inline uint64_t mass_of(const LogitRow& row, int id, float scale) {
-    const float z = (row.x[id] - row.top) * scale;
+__device__ inline uint64_t mass_of(const LogitRow& row, float logit, float scale) {
+    const float z = (logit - row.top) * scale;
     return z <= infinity() ? uint64_t(exp_of(z) * kMassOne) : 0;
+}
+__device__ inline uint64_t mass_of(const LogitRow& row, int id, float scale) {
+    return mass_of(row, row.x[id], scale);
 }
 
 // Mass of what is kept.

@@ -15,6 +15,7 @@ constexpr int kNormLanes = 128;   // virtual ones of the sum: element i belongs 
 constexpr int kRowThreads = 512;  // of a block that has a row
 
 constexpr int kTogether = 8;  // elements of a thread
+constexpr int kSquares = 32;  // that a virtual lane fetches before it adds the first of them
 
 // A row by the threads of a block, each with every so many elements from its number on; 0 beyond
 // the last. Here in registers ...
@@ -85,7 +86,22 @@ struct NormedRows {
     // 1 over the root mean square of a row; the whole block comes here, kNormLanes threads at
     // least.
     __device__ float factor(int r, Space& space) const {
-        return factor_of([&](int i) { return x[r][i] * x[r][i]; }, space);
+        const auto sum_of = [&](int lane) {
+            float sum = 0;
+#pragma unroll 1
+            for (int first = lane; first - lane < x.cols; first += kSquares * kNormLanes) {
+                float some[kSquares];
+#pragma unroll
+                for (int i = 0; i < kSquares; ++i) {
+                    const int k = first + i * kNormLanes;
+                    some[i] = k < x.cols ? x[r][k] : 0.0f;
+                }
+#pragma unroll
+                for (int i = 0; i < kSquares; ++i) sum = sum + some[i] * some[i];
+            }
+            return sum;
+        };
+        return factor_of(sum_of, space);
     }
     __device__ float value(int r, int i, float factor) const {
         return (x[r][i] * factor) * weight[0][i];
@@ -117,7 +133,13 @@ struct NormedRows {
             for (int j = 0; j < each; ++j)
                 squares[j * kRowThreads + int(threadIdx.x)] = row.values[j] * row.values[j];
             __syncthreads();
-            const float scale = factor_of([&](int i) -> float { return squares[i]; }, space);
+            const auto sum_of = [&](int lane) {
+                float sum = 0;
+#pragma unroll 8
+                for (int i = lane; i < x.cols; i += kNormLanes) sum = sum + squares[i];
+                return sum;
+            };
+            const float scale = factor_of(sum_of, space);
 #pragma unroll
             for (int j = 0; j < each; ++j) row.values[j] = (row.values[j] * scale) * weights[j];
             use(row);
@@ -125,15 +147,11 @@ struct NormedRows {
     }
 
   private:
-    template <class Square>
-    __device__ float factor_of(const Square& square_of, Space& space) const {
+    // Of the squares of a virtual lane sum_of(it), in ascending order.
+    template <class SumOf>
+    __device__ float factor_of(const SumOf& sum_of, Space& space) const {
         const int thread = int(threadIdx.x);
-        if (thread < kNormLanes) {
-            float sum = 0;
-#pragma unroll 8
-            for (int i = thread; i < x.cols; i += kNormLanes) sum = sum + square_of(i);
-            space.lanes[thread] = sum;
-        }
+        if (thread < kNormLanes) space.lanes[thread] = sum_of(thread);
         __syncthreads();
         if (thread < 32) {  // lanes 64 apart, then 32, 16, 8, 4, 2, 1
             float sum = (float(space.lanes[thread]) + float(space.lanes[thread + 64])) +

@@ -31,6 +31,16 @@ __device__ inline int least_of_warp(int value) {
 #endif
 }
 
+__device__ inline unsigned largest_of_warp(unsigned value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(~0u, value);
+#else
+    for (int distance = 16; distance > 0; distance /= 2)
+        value = max(value, __shfl_xor_sync(~0u, value, distance));
+    return value;
+#endif
+}
+
 // Programmatic dependent launch: a kernel of launch_beside begins while the one before it on the
 // stream still runs, and may read what no kernel writes until it has waited; nothing that kernels
 // before it wrote, and it stores nothing. All threads of a block wait; where the kernel was not

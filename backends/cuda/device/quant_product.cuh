@@ -23,22 +23,59 @@ constexpr int kBlocks = tiles == 8 && (Format::kLayout.high_bits > 0 || Format::
                             ? 1
                             : 2;
 
+// The weights of a step of a block.
+template <class Format>
+struct WeightWords {
+    static constexpr int kWeightWords = kBlockTiles * Format::kWords;
+    static constexpr size_t kBytes = kWeightWords * sizeof(uint4);
+    SharedArray<uint4, kWeightWords> weight;
+};
 // What a block takes at a time. Of the activations steps come first, then scales and sums.
 template <class Format, int tiles>
-struct QuantStep {
-    static constexpr int kWeightWords = kBlockTiles * Format::kWords;
+struct QuantStep : WeightWords<Format> {
     static constexpr int kTokens = tiles * kTokenTile;
     static constexpr int kHeads = kStepGroups * kTokens * kGroup / 4;  // where scales begin
     static constexpr int kColumnWords = kHeads + kStepGroups * kTokens * 2;
-    static constexpr size_t kBytes = kWeightWords * sizeof(uint4) + kColumnWords * sizeof(unsigned);
-    SharedArray<uint4, kWeightWords> weight;
+    static constexpr size_t kBytes =
+        WeightWords<Format>::kBytes + kColumnWords * sizeof(unsigned);
     SharedArray<unsigned, kColumnWords> columns;
 };
+
+// Of the word of BlockI8G32 that holds the sums of both halves.
+__device__ inline float sum_of_halves(unsigned sums) {
+    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits<>));
+}
+
+// What a lane needs of a group of 8 tokens: its part of their steps, and the scales of its two
+// columns; with least values also the sums of their steps.
+struct GroupColumns {
+    uint2 steps;
+    float2 scales, sums;
+};
+
+// Of the 8 that begin at `first`.
+template <class Format, int tiles>
+__device__ inline GroupColumns read_columns(QuantStep<Format, tiles>& from, int first) {
+    const int lane = int(threadIdx.x) % 32, steps = (first + lane / 4) * (kGroup / 4);
+    const uint4 heads =
+        from.columns.template joined<uint4>(from.kHeads + (first + lane % 4 * 2) * 2);
+    GroupColumns columns = {{}, make_float2(__uint_as_float(heads.x), __uint_as_float(heads.z)), {}};
+    if constexpr (Format::kLayout.scales == Scales::of_halves)
+        columns.steps =
+            make_uint2(from.columns[steps + lane % 4], from.columns[steps + 4 + lane % 4]);
+    else
+        columns.steps = from.columns.template joined<uint2>(steps + lane % 4 * 2);
+    if constexpr (Format::kLayout.has_least())
+        columns.sums = make_float2(sum_of_halves(heads.y), sum_of_halves(heads.w));
+    return columns;
+}
 
 // The 8 bytes of activations that a thread copies of each step, some of them. Beyond the last group
 // that one is copied: the weights there are 0, and add nothing whatever they meet.
 template <class Format, int tiles>
 struct QuantColumns {
+    static constexpr int kTiles = tiles;
+    static constexpr bool kLoopsByParts = false;  // of many tokens that would want more registers
     using Step = QuantStep<Format, tiles>;
     static constexpr int kOfGroup = int(sizeof(BlockI8G32) / sizeof(uint2));
     static constexpr int kOfToken = kStepGroups * kOfGroup;
@@ -60,6 +97,8 @@ struct QuantColumns {
                       unsigned(piece % kOfGroup) * unsigned(sizeof(uint2));
         }
     }
+    __device__ void begin() const {}
+    __device__ void begin_part(int) const {}
     __device__ void copy(Step& to, int step) const {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
@@ -76,36 +115,11 @@ struct QuantColumns {
             copy_async(to.columns, at, reinterpret_cast<const uint2*>(block));
         }
     }
+    // Of a group of the step, and 8 tokens.
+    __device__ GroupColumns get(Step& from, int, int group, int token_tile) const {
+        return read_columns<Format, tiles>(from, group * Step::kTokens + token_tile * kTokenTile);
+    }
 };
-
-// Of the word of BlockI8G32 that holds the sums of both halves.
-__device__ inline float sum_of_halves(unsigned sums) {
-    return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits<>));
-}
-
-// What a lane needs of a group of 8 tokens: its part of their steps, and the scales of its two
-// columns; with least values also the sums of their steps.
-struct Columns {
-    uint2 steps;
-    float2 scales, sums;
-};
-
-// Of the 8 that begin at `first`.
-template <class Format, int tiles>
-__device__ inline Columns read_columns(QuantStep<Format, tiles>& from, int first) {
-    const int lane = int(threadIdx.x) % 32, steps = (first + lane / 4) * (kGroup / 4);
-    const uint4 heads =
-        from.columns.template joined<uint4>(from.kHeads + (first + lane % 4 * 2) * 2);
-    Columns columns = {{}, make_float2(__uint_as_float(heads.x), __uint_as_float(heads.z)), {}};
-    if constexpr (Format::kLayout.scales == Scales::of_halves)
-        columns.steps =
-            make_uint2(from.columns[steps + lane % 4], from.columns[steps + 4 + lane % 4]);
-    else
-        columns.steps = from.columns.template joined<uint2>(steps + lane % 4 * 2);
-    if constexpr (Format::kLayout.has_least())
-        columns.sums = make_float2(sum_of_halves(heads.y), sum_of_halves(heads.w));
-    return columns;
-}
 
 // Dot products of the four sums that a lane holds, times the whole scales.
 template <class Format>
@@ -136,7 +150,7 @@ __device__ inline void multiply_group(float (&dots)[4], const uint4& steps, cons
 // Adds the products of one group and 8 tokens.
 template <class Format>
 __device__ inline void add_group(float (&total)[4], const uint4& steps, const GroupScales& scales,
-                                 const Columns& columns) {
+                                 const GroupColumns& columns) {
     constexpr QuantLayout kLayout = Format::kLayout;
     float dots[4];
     multiply_group<Format>(dots, steps, columns.steps, scales);
@@ -155,8 +169,8 @@ __device__ inline void add_group(float (&total)[4], const uint4& steps, const Gr
 }
 
 // Copies one step of a tile: its codes and, of their block, all scales.
-template <class Format, int tiles>
-__device__ inline void copy_weight(QuantStep<Format, tiles>& to, const uint4* weight, int step) {
+template <class Format>
+__device__ inline void copy_weight(WeightWords<Format>& to, const uint4* weight, int step) {
     constexpr QuantLayout kLayout = Format::kLayout;
     constexpr int kSteps = kLayout.groups / kStepGroups, kScalesAt = kLayout.scales_at() / 16;
     const int warp = int(threadIdx.x) / 32, second = step % kSteps;
@@ -171,27 +185,28 @@ __device__ inline void copy_weight(QuantStep<Format, tiles>& to, const uint4* we
     }
 }
 
-// A block: 128 rows, a warp 16 of them, `tiles` times 8 tokens, those that row_of(token) names. Is
-// it the one that goes on with the sums (see Split)?
-template <class Format, int tiles, class RowOf>
-__device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& task,
-                                     const RowOf& row_of) {
-    using Step = QuantStep<Format, tiles>;
+// A block: 128 rows, a warp 16 of them, `tiles` times 8 tokens. Is it the one that goes on with the
+// sums (see Split)?
+template <class Format, int tiles, class Columns>
+__device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask& task,
+                                       Columns& columns) {
+    using Step = typename Columns::Step;
     constexpr QuantLayout kLayout = Format::kLayout;
     constexpr int kPartSteps = kSumPart / (kGroup * kStepGroups);
     const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
     const int blocks = tiles_of(task.groups, kLayout.groups);
     const uint4* weight = task.weight + size_t(min(row_tile, task.row_tiles - 1)) * size_t(blocks) *
                                             (kLayout.bytes() / 16);
-    const QuantColumns<Format, tiles> columns(task, row_of);
+    const Share share =
+        share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps);
     float part[tiles][4] = {};
-    const auto copy_weights = [&](Step& to, int step) {
-        copy_weight<Format, tiles>(to, weight, step);
+    const auto copy_weights = [&](Step& to, int step) { copy_weight<Format>(to, weight, step); };
+    const auto begin_part = [&](int step) {
+        end_part(total, part);
+        columns.begin_part(step);
     };
-    const auto copy_columns = [&](Step& to, int step) { columns.copy(to, step); };
     const auto take = [&](Step& from, int step) {
         if (row_tile >= task.row_tiles) return;
-        if (step % kPartSteps == 0) end_part(total, part);
         const bool second = step % (kLayout.groups / kStepGroups) > 0;
         const auto word = [&](int i) -> uint4 {
             return from.weight[int(threadIdx.x) / 32 * Format::kWords + i];
@@ -202,15 +217,20 @@ __device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& 
             const GroupScales scales = Format::scales(word, i, second);
 #pragma unroll
             for (int n = 0; n < tiles; ++n)
-                add_group<Format>(part[n], steps, scales,
-                                  read_columns(from, i * Step::kTokens + n * kTokenTile));
+                add_group<Format>(part[n], steps, scales, columns.get(from, step, i, n));
         }
     };
-    launch_shared<Ring<Step>>().run(
-        share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps), copy_weights,
-        copy_columns, take);
+    launch_shared<Ring<Step>>().template run<kPartSteps>(share, copy_weights, columns, begin_part,
+                                                         take);
     end_part(total, part);
     return add_up(total, task.split);
+}
+// Of the tokens that row_of(token) names.
+template <class Format, int tiles, class RowOf>
+__device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& task,
+                                     const RowOf& row_of) {
+    QuantColumns<Format, tiles> columns(task, row_of);
+    return multiply_groups<Format>(total, task, columns);
 }
 
 }  // namespace aerie::cuda

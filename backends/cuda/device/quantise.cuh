@@ -21,9 +21,52 @@ __device__ inline bool is_sound(float value) {
     return (__float_as_uint(value) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// A warp has a value of some groups in each lane, and writes them to columns first .. first + 31 of
-// row r, and then every `apart` further; columns beyond the last one are left out. Groups are taken
-// abreast, so that none waits for another one's exchanges between lanes.
+// Some groups, of each of which a lane has a value. They are taken abreast, so that none waits for
+// another one's exchanges between lanes.
+template <int groups>
+struct QuantisedGroups {
+    float scales[groups];                // of all lanes
+    int steps[groups], sums[groups];     // the lane's own, and that of its kScaled lanes
+
+    __device__ explicit QuantisedGroups(const float (&values)[groups]) {
+        bool sound[groups];
+        float largest[groups];
+#pragma unroll
+        for (int j = 0; j < groups; ++j) {
+            sound[j] = __all_sync(kAllLanes, is_sound(values[j]));
+            largest[j] = __uint_as_float(magnitude_of(values[j]));
+        }
+        for (int distance = kGroup / 2; distance > 0; distance /= 2)
+#pragma unroll
+            for (int j = 0; j < groups; ++j)
+                largest[j] = larger(__shfl_xor_sync(kAllLanes, largest[j], distance), largest[j]);
+        // The inverse step must stay finite.
+        const auto is_used = [&](int j) { return sound[j] && largest[j] >= 0x1p-100f; };
+#pragma unroll
+        for (int j = 0; j < groups; ++j) {
+            const float inverse = is_used(j) ? 127 * reciprocal(largest[j]) : 0;
+            sums[j] = steps[j] = is_used(j) ? nearest(values[j] * inverse, -127, 127) : 0;
+            scales[j] = is_used(j) ? largest[j] * (1.0f / 127) : sound[j] ? 0.0f : not_a_number();
+        }
+        for (int distance = kScaled / 2; distance > 0; distance /= 2)
+#pragma unroll
+            for (int j = 0; j < groups; ++j)
+                sums[j] += __shfl_xor_sync(kAllLanes, sums[j], distance);
+    }
+    // The steps of the four lanes that lie together, and the sums of both halves.
+    __device__ unsigned word(int j) const {
+        unsigned word = unsigned(steps[j] & 0xff) << threadIdx.x % 4 * 8;
+        word |= __shfl_xor_sync(kAllLanes, word, 1);
+        return word | __shfl_xor_sync(kAllLanes, word, 2);
+    }
+    __device__ unsigned word_of_sums(int j) const {
+        const unsigned other = unsigned(__shfl_xor_sync(kAllLanes, sums[j], kScaled));
+        return (unsigned(sums[j]) & 0xffff) | other << 16;  // as the first lane has it
+    }
+};
+
+// A warp writes its groups to columns first .. first + 31 of row r, and then every `apart` further;
+// columns beyond the last one are left out.
 template <int groups>
 __device__ inline void put_activations(const ActivationView& out, int r, int first, int apart,
                                        const float (&values)[groups]) {
@@ -35,36 +78,14 @@ __device__ inline void put_activations(const ActivationView& out, int r, int fir
                 reinterpret_cast<float*>(out[r])[first + j * apart + lane] = values[j];
         return;
     }
-    bool sound[groups];
-    float largest[groups];
-    int steps[groups], sums[groups];
-#pragma unroll
-    for (int j = 0; j < groups; ++j) {
-        sound[j] = __all_sync(kAllLanes, is_sound(values[j]));
-        largest[j] = __uint_as_float(__float_as_uint(values[j]) & 0x7fffffffu);
-    }
-    for (int distance = kGroup / 2; distance > 0; distance /= 2)
-#pragma unroll
-        for (int j = 0; j < groups; ++j)
-            largest[j] = larger(__shfl_xor_sync(kAllLanes, largest[j], distance), largest[j]);
-    // The inverse step must stay finite.
-    const auto is_used = [&](int j) { return sound[j] && largest[j] >= 0x1p-100f; };
-#pragma unroll
-    for (int j = 0; j < groups; ++j) {
-        const float inverse = is_used(j) ? 127 * reciprocal(largest[j]) : 0;
-        sums[j] = steps[j] = is_used(j) ? nearest(values[j] * inverse, -127, 127) : 0;
-    }
-    for (int distance = kScaled / 2; distance > 0; distance /= 2)
-#pragma unroll
-        for (int j = 0; j < groups; ++j) sums[j] += __shfl_xor_sync(kAllLanes, sums[j], distance);
+    const QuantisedGroups<groups> its(values);
 #pragma unroll
     for (int j = 0; j < groups; ++j) {
         if (first + j * apart >= out.cols) continue;
         BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[(first + j * apart) / kGroup];
-        to.q[lane] = int8_t(steps[j]);
-        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(sums[j]);
-        if (lane == 0)
-            to.scale = is_used(j) ? largest[j] * (1.0f / 127) : sound[j] ? 0.0f : not_a_number();
+        to.q[lane] = int8_t(its.steps[j]);
+        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(its.sums[j]);
+        if (lane == 0) to.scale = its.scales[j];
     }
 }
 __device__ inline void put_activations(const ActivationView& out, int r, int first, float value) {

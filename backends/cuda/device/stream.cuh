@@ -28,25 +28,30 @@ struct MatmulOutput {
 
     __device__ bool is_rotated() const { return rotation.shape.heads > 0; }
 
-    __device__ void put(int token, int row, float value) const {
-        if (token >= out.rows || row >= out.cols) return;
+    // These tell the magnitude of what they put, the largest.
+    __device__ unsigned put(int token, int row, float value) const {
+        if (token >= out.rows || row >= out.cols) return 0;
         if (bias) value = value + bias[row];
         float& place = out[places ? places[token] : token][row];
-        place = accumulate ? place + value : value;
+        value = accumulate ? place + value : value;
+        place = value;
+        return magnitude_of(value);
     }
     // The four sums that a lane holds of a tile (see mma in ptx.cuh).
-    __device__ void put_tile(int token_tile, int row_tile, const float (&sums)[4]) const {
+    __device__ unsigned put_tile(int token_tile, int row_tile, const float (&sums)[4]) const {
         const int lane = int(threadIdx.x) % 32;
         const int token = token_tile * kTokenTile + lane % 4 * 2;
         const int row = order.row(row_tile * kTileRows + lane / 4);
-        if (row < 0) return;
+        if (row < 0) return 0;
+        unsigned most = 0;
         for (int i = 0; i < 2; ++i)
             if (gated) {
-                put(token + i, row, silu(sums[i]) * sums[2 + i]);
+                most = max(most, put(token + i, row, silu(sums[i]) * sums[2 + i]));
             } else {
-                put(token + i, row, sums[i]);
-                put(token + i, row + order.distance, sums[2 + i]);
+                most = max(most, put(token + i, row, sums[i]));
+                most = max(most, put(token + i, row + order.distance, sums[2 + i]));
             }
+        return most;
     }
 };
 
@@ -80,12 +85,22 @@ __device__ inline void put_rotated(const MatmulOutput& output, const float (&sum
     }
 }
 
+// The float weights of a step of a block.
+template <int row_tiles>
+struct WeightStep {
+    static constexpr int kThreads = row_tiles * 32;
+    static constexpr int kWeightWords = row_tiles * kStepTiles * 32;
+    static constexpr size_t kBytes = kWeightWords * sizeof(uint4);
+    SharedArray<uint4, kWeightWords> weight;
+};
+
 // Steps of weights and activations on their way through the shared memory of a block: `Step`, of
 // kBytes. All threads come to run, which takes the steps [first, after): weights(to, step) and
-// columns(to, step) copy the caller's share of one, many steps ahead, and take(from, step) finds
-// all of it. Only the columns are made by the kernels before this one.
+// columns.copy(to, step) copy the caller's share of one, many steps ahead, and take(from, step)
+// finds all of it. Only the columns are made by the kernels before this one; they begin with
+// columns.begin(). begin_part(step) comes before the first step of each part of the sum.
 constexpr size_t kRingBytes = size_t(60) << 10;
-constexpr size_t kWideRingBytes = size_t(96) << 10;  // of a block that is alone
+constexpr size_t kWideRingBytes = size_t(120) << 10;  // of a block that is alone
 template <class Step, size_t bytes = kRingBytes>
 struct Ring {
     static constexpr int kSteps = int(bytes / Step::kBytes);
@@ -93,31 +108,42 @@ struct Ring {
     static_assert(kSteps >= 2);
     Step steps[kSteps];
 
-    template <class Weights, class Columns, class Take>
-    __device__ void run(const Share& share, const Weights& weights, const Columns& columns,
-                        const Take& take) {
+    template <int part_steps, class Weights, class Columns, class BeginPart, class Take>
+    __device__ void run(const Share& share, const Weights& weights, Columns& columns,
+                        const BeginPart& begin_part, const Take& take) {
         let_dependents_start();
         const int ahead = min(kSteps - 1, share.after - share.first);
         for (int i = 0; i < ahead; ++i) weights(steps[i], share.first + i);
         wait_for_producers();
+        columns.begin();
         for (int i = 0; i < kSteps - 1; ++i) {
-            if (i < ahead) columns(steps[i], share.first + i);
+            if (i < ahead) columns.copy(steps[i], share.first + i);
             commit_copies();  // also where there is nothing: the count of groups must be right
         }
         int slot = 0, free = kSteps - 1;
-        for (int step = share.first; step < share.after; ++step) {
+        const auto take_next = [&](int step) {
             wait_for_copies<kSteps - 2>();
             __syncthreads();  // everybody's copies are there, and nobody reads the step before
             const int next = step + kSteps - 1;
             if (next < share.after) {
                 weights(steps[free], next);
-                columns(steps[free], next);
+                columns.copy(steps[free], next);
             }
             commit_copies();
+            if constexpr (!Columns::kLoopsByParts)
+                if (step % part_steps == 0) begin_part(step);
             take(steps[slot], step);
             free = slot;
             slot = slot + 1 == kSteps ? 0 : slot + 1;
-        }
+        };
+        if constexpr (Columns::kLoopsByParts)
+            for (int step = share.first; step < share.after;) {
+                begin_part(step);
+                for (const int after = min(step + part_steps, share.after); step < after; ++step)
+                    take_next(step);
+            }
+        else
+            for (int step = share.first; step < share.after; ++step) take_next(step);
     }
 };
 

@@ -30,6 +30,18 @@ inline int least_of_warp(int value, simt::Site site = simt::Site::current()) {
     return value;
 }
 
+inline unsigned largest_of_warp(unsigned value, simt::Site site = simt::Site::current()) {
+    const auto all_here = [](void* const* items) {
+        unsigned largest = 0;
+        for (int lane = 0; lane < simt::kWarp; ++lane)
+            largest = std::max(largest, *static_cast<const unsigned*>(items[lane]));
+        for (int lane = 0; lane < simt::kWarp; ++lane)
+            *static_cast<unsigned*>(items[lane]) = largest;
+    };
+    simt::meet(value, all_here, site);
+    return value;
+}
+
 inline void wait_for_producers(simt::Site site = simt::Site::current()) {
     simt::wait_for_producers(site);
 }

@@ -1,0 +1,90 @@
+// A row that each block of a matmul of float weights makes ready for itself (see held_row.cuh).
+#pragma once
+
+#include "cuda/device/columns.cuh"
+#include "cuda/device/held_row.cuh"
+#include "cuda/device/stream.cuh"
+
+namespace aerie::cuda {
+
+// As FloatColumns has many rows.
+template <class Format>
+class HeldFloats {
+    static constexpr int kLanes = kFloatTileCols / 4;  // with a word of each part, of any 8 tokens
+    static constexpr int kPartTiles = kSumPart / kFloatTileCols;
+    static_assert(kPartTiles * kLanes == kBlockThreads);
+    static constexpr int kAtOnce = 16;  // elements of a thread, when it looks for the largest
+    static constexpr int kPartSteps = kPartTiles / kStepTiles;
+
+  public:
+    static constexpr int kTiles = 1, kRowTiles = kBlockTiles;
+    static constexpr bool kLoopsByParts = true;
+    using Step = WeightStep<kBlockTiles>;
+    struct Space {
+        SharedArray<uint2, kPartTiles * Format::kParts * kLanes> columns;  // of a part
+        NormedRows::Space norm;
+        SharedArray<unsigned, kBlockTiles> largest;
+    };
+
+    __device__ HeldFloats(Space& space, const RowTask& row) : space_(space), row_(row) {}
+
+    __device__ void begin() {
+        if (row_.is_normed()) factor_ = row_.rows.factor(0, space_.norm);
+        if (Format::kParts == 2) scale_ = scale_of<kBlockThreads>(own_peak(), space_.largest);
+    }
+    __device__ void copy(Step&, int) const {}
+    __device__ void begin_part(int step) {
+        __syncthreads();  // nobody reads the part before
+        make(step / kPartSteps);
+    }
+    __device__ uint2 get(Step&, int step, int, int k, int part) const {
+        const int tile = step % kPartSteps * kStepTiles + k;
+        const int place = tile * Format::kParts + part;
+        return space_.columns[place * kLanes + int(threadIdx.x) % kLanes];
+    }
+    __device__ float inverse_scale(int) const { return inverse_of_power(scale_); }
+
+  private:
+    // The largest magnitude of some elements, or of some of the peaks.
+    __device__ unsigned own_peak() const {
+        unsigned most = 0;
+        const int count = row_.peaks ? row_.peak_count : row_.rows.x.cols;
+#pragma unroll 1
+        for (int first = int(threadIdx.x); first < count; first += kAtOnce * kBlockThreads) {
+            const auto place = [&](int i) { return first + i * kBlockThreads; };
+            float values[kAtOnce];
+            if (row_.peaks)
+#pragma unroll
+                for (int i = 0; i < kAtOnce; ++i) values[i] = row_.peaks[min(place(i), count - 1)];
+            else
+                row_.take(values, factor_, place);
+#pragma unroll
+            for (float value : values) most = max(most, magnitude_of(value));
+        }
+        return most;
+    }
+
+    // Each thread a lane's words of a tile.
+    __device__ void make(int part) {
+        const int lane = int(threadIdx.x) % kLanes, tile = int(threadIdx.x) / kLanes;
+        const int first = part * kSumPart + tile * kFloatTileCols + lane * 2;
+        float values[4];
+        row_.take(values, factor_, [&](int i) { return first + i / 2 * 8 + i % 2; });
+        for (float& value : values) value = value * scale_;
+#pragma unroll
+        for (int p = 0; p < Format::kParts; ++p) {
+            unsigned bits[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) bits[i] = Format::part(values[i]);
+            const int place = tile * Format::kParts + p;
+            space_.columns[place * kLanes + lane] =
+                make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16);
+        }
+    }
+
+    Space& space_;
+    const RowTask& row_;
+    float factor_ = 1, scale_ = 1;
+};
+
+}  // namespace aerie::cuda
