@@ -83,7 +83,7 @@ template <class Format>
 auto float_kernel_of(int tiles) {
     return with_token_tiles(tiles, [](auto count) {
         return BlockKernel{expert_float_kernel<Format, count.value>,
-                           FloatRing<FloatStep<Format, count.value>>::kBytes};
+                           FloatRing<Format, count.value>::kBytes};
     });
 }
 template <class Format>

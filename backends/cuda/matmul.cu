@@ -38,7 +38,7 @@ template <class Format>
 auto kernel_of(int tiles) {
     return with_token_tiles(tiles, [](auto count) {
         return BlockKernel{multiply_kernel<Format, count.value>,
-                           FloatRing<FloatStep<Format, count.value>>::kBytes};
+                           FloatRing<Format, count.value>::kBytes};
     });
 }
 
@@ -84,7 +84,7 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
     };
     if (tiles == kMostTiles) {
         const BlockKernel wide{multiply_wide_kernel<Format>,
-                               FloatRing<FloatStep<Format, kMostTiles, kWideTiles>>::kBytes};
+                               FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
         const int blocks = tiles_of(row_tiles, kWideTiles);
         const Split split = plan.of(blocks, w.cols, tiles, kWideTiles);
         if (plan.keeps_busy(blocks, split, wide.shared_bytes))
@@ -102,7 +102,7 @@ void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegm
     const Split split = plan.of(blocks, w.cols, 1);
     launch_beside(multiply_row_kernel<Format>,
                   {dim3(unsigned(blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
-                   FloatRing<typename HeldFloats<Format>::Step>::kBytes},
+                   HeldFloats<Format>::Ring::kBytes},
                   FloatTask{reinterpret_cast<const uint4*>(w.data), nullptr, nullptr,
                             float_tiles(w.cols), row_tiles, output, split, peaks},
                   row);

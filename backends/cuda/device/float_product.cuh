@@ -28,8 +28,9 @@ struct FloatStep : WeightStep<row_tiles> {
     SharedArray<uint2, kColumnWords> columns;
 };
 
-template <class Step>
-using FloatRing = Ring<Step, Step::kThreads == kBlockThreads ? kRingBytes : kWideRingBytes>;
+template <class Format, int tiles, int row_tiles = kBlockTiles>
+using FloatRing = Ring<FloatStep<Format, tiles, row_tiles>,
+                       row_tiles == kBlockTiles ? kRingBytes : kWideRingBytes>;
 
 // The 16 bytes of packed columns that a thread copies of each step, some of them; row_of(token)
 // names the columns.
@@ -38,6 +39,7 @@ struct FloatColumns {
     static constexpr int kTiles = tiles, kRowTiles = row_tiles;
     static constexpr bool kLoopsByParts = true;
     using Step = FloatStep<Format, tiles, row_tiles>;
+    using Ring = FloatRing<Format, tiles, row_tiles>;
     static constexpr int kPieces = Step::kColumnWords / 2;
     static constexpr int kEach = tiles_of(kPieces, Step::kThreads);
     const float* inverse_scales;
@@ -130,8 +132,8 @@ __device__ inline void multiply_floats(const FloatTask& task, Columns& columns) 
                 }
         }
     };
-    launch_shared<FloatRing<Step>>().template run<kPartSteps>(share, copy_weights, columns,
-                                                              begin_part, take);
+    launch_shared<typename Columns::Ring>().template run<kPartSteps>(share, copy_weights, columns,
+                                                                     begin_part, take);
     end_part(total, part);
     if (!add_up<Step::kThreads>(total, task.split)) return;
 #pragma unroll

@@ -20,8 +20,11 @@ class HeldFloats {
     static constexpr int kTiles = 1, kRowTiles = kBlockTiles;
     static constexpr bool kLoopsByParts = true;
     using Step = WeightStep<kBlockTiles>;
+    // A part of the row takes its room of the ring, for Turing gives a block 64 KB in all.
+    static constexpr int kWords = kPartTiles * Format::kParts * kLanes;
+    using Ring = cuda::Ring<Step, kRingBytes - kWords * sizeof(uint2)>;
     struct Space {
-        SharedArray<uint2, kPartTiles * Format::kParts * kLanes> columns;  // of a part
+        SharedArray<uint2, kWords> columns;  // of a part
         NormedRows::Space norm;
         SharedArray<unsigned, kBlockTiles> largest;
     };

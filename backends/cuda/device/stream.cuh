@@ -98,7 +98,8 @@ struct WeightStep {
 // kBytes. All threads come to run, which takes the steps [first, after): weights(to, step) and
 // columns.copy(to, step) copy the caller's share of one, many steps ahead, and take(from, step)
 // finds all of it. Only the columns are made by the kernels before this one; they begin with
-// columns.begin(). begin_part(step) comes before the first step of each part of the sum.
+// columns.begin(). begin_part(step) comes before the first step of each part of the sum; where
+// Columns::kLoopsByParts parts have a loop of their own, which is shorter and takes some registers.
 constexpr size_t kRingBytes = size_t(60) << 10;
 constexpr size_t kWideRingBytes = size_t(120) << 10;  // of a block that is alone
 template <class Step, size_t bytes = kRingBytes>
