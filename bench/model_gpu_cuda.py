@@ -69,8 +69,9 @@ class Code:
 # What is read is looked for in memory of the host: 6 us less, by the reading (its 2.6). What moves and which rows they
 # are is written at once. The head's pass has so many launches (tests/simt/counts_test.cpp).
 HOST_NOW = {"ids are read": 4, "table is read": 4, "rows are written": 5, "head's launches": 12}
-CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 8, True, HOST_NOW)}
+CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 5, True, HOST_NOW)}
 MOST_STEPS = 8  # of a ring
+MANY_TILES, MOST_TILES = 4, 8  # of 8 tokens, from which on sums are spared
 WIDE_WARPS, WIDE_RING = 16, 120 << 10  # of a block for many tokens of floats
 
 
@@ -91,6 +92,21 @@ def straight_of(instructions):
 
     loop = sass.straight_of(instructions)
     return {"instructions": len(loop.path), "clocks": [sass.clocks_of(loop.path, n, turns=1) for n in LATENCIES]}
+
+
+def pieces_of(instructions):
+    """The straight code before each loop that lies in no other, and behind the last one: as far as the kernel's end, behind
+    which is what is seldom done."""
+    import sass
+
+    spans = sass.spans_of(instructions)
+    outer = [s for s in spans if not any(b <= s[0] and s[1] <= e and (b, e) != s for b, e in spans)]
+    begins = [0, *(end + 1 for _, end in outer)]
+    ends = [*(begin for begin, _ in outer), len(instructions)]
+    pieces = [[i for i in instructions[b:e] if i.op != "NOP"] for b, e in zip(begins, ends)]
+    last = next((n for n, i in enumerate(pieces[-1]) if i.op == "EXIT" and not i.is_conditional()), len(pieces[-1]))
+    del pieces[-1][last + 1:]
+    return [{"instructions": len(p), "clocks": [sass.clocks_of(p, n, turns=1) for n in LATENCIES]} for p in pieces]
 
 
 def before_loops(instructions):
@@ -117,7 +133,8 @@ def figures_of_code(nvcc, root, commit):
         kernels[architecture] = {
             k.name.replace("Q8,", "Q8_0,"): {"registers": k.registers, "shared": k.shared, "straight": straight_of(k.instructions),
                      "loops": [loop_of(loop) for loop in sass.loops_of(k.instructions) if loop.path],
-                     **({"before": before_loops(k.instructions)} if "_row_kernel" in k.name else {})}
+                     **({"before": before_loops(k.instructions)} if "_row_kernel" in k.name else {}),
+                     **({"pieces": pieces_of(k.instructions)} if "chunk_kernel" in k.name else {})}
             for k in all_of_it.values() if not any(other in k.name for other in ("BF16", "f32", "Q4", "Q5", "Q6"))}
     return {"commit": commit, "cuda": kernels}
 
@@ -177,18 +194,31 @@ class Model:
         matrix = loop["matrices"] * (gpu.half_matrix if f16 else gpu.int_matrix)
         resident = self.resident(kernel, warps, ring, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
         parts = self.parts_of(outputs, inner, warps)
-        strip = step * ceil_div(inner, columns) / parts  # bytes of a warp
-        # Where rows are shared out, sums go to the second cache and come back to the last block: three trips more.
-        ns = (parts > 1) * (2 * parts * outputs * tiles * 32 / gpu.cache + 3 * gpu.far / gpu.ghz)
-        left = ceil_div(outputs, 16) * parts
-        while left > 0:
-            now = min(left, resident * gpu.units)
-            left -= now
+        strip = step * ceil_div(inner, columns) / parts  # bytes of a warp in a part
+        row_blocks = ceil_div(outputs, 16 * warps)
+        first = self.first_parts(row_blocks, parts, tiles, warps)
+        # Where rows are shared out, sums go to the second cache, a count too, and the last block reads the others'.
+        sums = parts - first + 1
+        trips = 2 + ceil_div(sums, min(4, MOST_TILES // tiles))
+        ns = (parts > 1) * ((2 * sums - 1) * outputs * tiles * 32 / gpu.cache + trips * gpu.far / gpu.ghz)
+
+        def part_ns(blocks):
+            """In which so many blocks at once do a part each."""
+            now = blocks * warps
             active = min(4, ceil_div(now, gpu.units))  # schedulers
             rate = min(now * step / turn * gpu.ghz, gpu.units * step / first_cache * gpu.ghz, gpu.memory,
                        *(gpu.units * active * step / clocks * gpu.ghz for clocks in (matrix, loop["instructions"])))
-            readers = min(gpu.units, now) if not self.code.ring else now / warps / parts
-            ns += max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
+            readers = min(gpu.units, now) if not self.code.ring else blocks / parts
+            return max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
+
+        waiting = row_blocks * (parts - first) * [1] + row_blocks * [first]
+        running = []
+        while waiting or running:
+            while waiting and len(running) < resident // warps * gpu.units:
+                running.append(waiting.pop())
+            done = min(running)
+            ns += done * part_ns(len(running))
+            running = [left - done for left in running if left > done]
         return ns / 1e3
 
     def row_us(self, outputs, inner, normed, early_us, gated=False):
@@ -216,8 +246,15 @@ class Model:
         """Whether blocks of twice as many rows are enough: split.h's rule."""
         if "multiply_wide_kernel<F16>" not in self.kernels:
             return False
-        blocks = ceil_div(outputs, 16 * WIDE_WARPS) * self.parts_of(outputs, inner, WIDE_WARPS)
+        rows, parts = ceil_div(outputs, 16 * WIDE_WARPS), self.parts_of(outputs, inner, WIDE_WARPS)
+        blocks = rows * (parts - self.first_parts(rows, parts, MANY_TILES, WIDE_WARPS) + 1)
         return WIDE_RING <= self.gpu.shared * 1024 and blocks * 4 >= self.gpu.units * 3
+
+    def first_parts(self, row_blocks, parts, tiles, warps):
+        """Of the first of the blocks that share rows: split.h's rule."""
+        if not self.code.ring or parts == 1 or tiles < MANY_TILES:
+            return 1
+        return min(ceil_div(row_blocks * parts, self.gpu.units * WIDE_WARPS // warps), parts - 1)
 
     def parts_of(self, outputs, inner, warps):
         """How many blocks share rows: split.h's rule."""
@@ -249,14 +286,16 @@ class Model:
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))
 
-    def other_us(self, name, turns, blocks, warps=4, resident=8):
-        """Of a kernel whose loops turn so often, each with the clocks of its loads; turns: by the number of loops."""
+    def other_us(self, name, turns, blocks, warps=4, resident=8, pieces=None):
+        """Of a kernel whose loops turn so often, each with the clocks of its loads; turns: by the number of loops.
+        `pieces`: of its straight code, if not all of it."""
         kernel, gpu = self.kernels[name], self.gpu
         loops = kernel["loops"]
         if len(loops) not in turns:
             raise SystemExit(f"{name} has {len(loops)} loops, and of {list(turns)} is known how often they turn")
-        waits = clocks_at(kernel["straight"], gpu.far)
-        slots = kernel["straight"]["instructions"]
+        pieces = pieces or [kernel["straight"]]
+        waits = sum(clocks_at(piece, gpu.far) for piece in pieces)
+        slots = sum(piece["instructions"] for piece in pieces)
         for loop, (count, latency) in zip(loops, turns[len(loops)]):
             waits += count * clocks_at(loop, latency)
             slots += count * loop["instructions"]
@@ -301,34 +340,46 @@ class Model:
         if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
             turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
             return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)
-        # Up to 4 or 16 rows a block. They share the chunks that lie alike, four at a time; one by one come the others'.
-        own = min(4 if rows <= 16 else 16, 2 ** (rows - 1).bit_length())
+        # A block has 4 rows, or as many as leave enough blocks; these share the chunks that lie alike, one by one come
+        # the others'.
+        own, slots, name, warps = min(4, 2 ** (rows - 1).bit_length()), 4 * self.gpu.units, "chunk_kernel<f16, 1>", 4
+        if own == 4 and HEADS * ceil_div(rows, 8) * 4 >= slots * 3:
+            own = 8
         high = ceil_div(rows, own)
-        deep = max(1, min(4 * self.gpu.units // (HEADS * high), chunks + 2 * own))
+        deep = max(1, min(slots // (HEADS * high), chunks + 2 * own))
         alike, alone = (chunks, 0) if rows == 1 else (chunks - 1, own)
         shared, single = (0, alike / deep) if own == 1 else (alike / deep, alone / deep)
-        # Keys and values come; 4 pairs; of keys, with the queries, a slab and 32 elements; of values one and 8 positions.
+        fours = shared * own / 4
+        pieces = self.kernels[name]["pieces"]
+        # What is set to 0; queries; then the chunks. 4 pairs: of keys a pair of 16 elements, of values 8 positions.
         # Positions that some do not see go by themselves.
-        four = [(shared * 2, 0), (shared * own / 4, far), (shared * own / 4, far), (shared * math.ceil(own / 16), far)]
-        four += [(shared * own, 0), (shared * own / 4, 0), (0, 0), (shared * own * 2, 0), (0, 0)]
-        one = [(single * 2, 0), (single, far), (single, far), (0, 0)]
-        one += [(single * 2, 0), (single, 0), (0, 0), (single * 4, 0), (0, 0)]
-        turns = [(math.ceil(shared + single), far)] + four + one
-        name, warps = "chunk_kernel<f16>", 4
+        turns = [(own, 0), (0, 0), (own == 1, far), (own / 4 if own > 1 else 0, far), (shared + single, far)]
+        turns += [(fours, 0), (fours * 4, 0), (0, 0), (0, 0), (fours * 8, 0), (0, 0)]
+        turns += [(single, 0), (single * 2, 0), (0, 0), (0, 0), (single * 8, 0), (0, 0)]
+        # Merging of the chunks that several blocks have: of 4 pairs, or of one; or the block's own are put.
+        groups, weighed, merged = own / 4, min(chunks, 4), ceil_div(chunks, 8 if own == 1 else 4)
+        merge = [(1, 0), (1, 0), (1, far), (weighed // 4, 0), (chunks % 4, 0), (merged, far)]
+        none, four = [(0, 0)] * 6, [(groups * count, latency) for count, latency in merge]
+        one = [merge[0], *merge[2:]]
+        ends = none + none[:5] + [(groups, 0)] * 2 if deep == 1 else four + none[:5] + none[:2] if own > 1 else \
+            none + one + none[:2]
+        piece = 7 if deep == 1 else 5 if own > 1 else 6
         resident = self.resident(self.kernels[name], warps) // warps
-        return self.other_us(name, {19: turns}, HEADS * high * deep, warps, resident)
+        us = self.other_us(name, {len(turns) + len(ends): turns + [(0, 0)] * len(ends)}, HEADS * high * deep, warps,
+                           resident, pieces[:5])
+        us += self.other_us(name, {len(turns) + len(ends): [(0, 0)] * len(turns) + ends}, HEADS * high, warps, resident,
+                            [pieces[piece], pieces[-1]])
+        return us + (deep > 1) * self.ticket_us()
 
     def attention_us(self, rows, context):
+        """Chunks, which are merged by the last block or by a kernel, and rotation, unless the matmul before does it."""
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
-        now = [(0, 0), (1, far), (chunks, 0), (0, 0), (ceil_div(chunks, 8), far)]
-        merge = self.other_us("merge_kernel", {1: [(chunks, far)], 5: now}, rows * HIDDEN // 128)
-        name = "rope_append_kernel" if self.code.is_fused else "rope_append_kernel<f16>"
-        turns = [(1, far)] if self.code.is_fused else [(2, far), (1, far)]
-        rope = self.other_us(name, {len(turns): turns}, rows * 3 * HIDDEN // 256)
-        if self.code.is_fused and rows == 1:  # both by the kernels before them
-            return self.chunks_us(rows, context) + self.ticket_us() + merge + rope + GAP_US
-        if self.code.is_fused and rows <= 8:  # the matmul before it rotates
-            return self.chunks_us(rows, context) + merge + 2 * rope + 2 * GAP_US
+        if self.code.is_fused:
+            # A pair of elements a thread, of 256.
+            rope = self.other_us("rope_append_kernel", {0: []}, ceil_div(rows * 3 * HIDDEN, 512), warps=8, resident=6)
+            return self.chunks_us(rows, context) + GAP_US + (rope + GAP_US if rows > 8 else 2 * rope if rows > 1 else rope)
+        rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)
+        merge = self.other_us("merge_kernel", {1: [(chunks, far)]}, rows * HIDDEN // 128)
         return self.chunks_us(rows, context) + merge + rope + 3 * GAP_US
 
     def ticket_us(self):

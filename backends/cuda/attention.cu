@@ -22,89 +22,131 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kAtOnce = 4;    // blocks that a multiprocessor has registers for
-constexpr int kFewRows = 16;  // so many pass a chunk sooner in several blocks that all read it
-
+constexpr int kAtOnce = 4;       // blocks that a multiprocessor has registers for
 constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 
-// Where one row is all, the last block of its heads merges their chunks.
+// What becomes of the chunks of a block's pairs.
 struct AttentionTail {
-    unsigned* arrived;  // a ticket for each block along x
+    unsigned* arrived;  // of several blocks that share pairs the last one merges; null: merge_kernel
     ActivationView out;
-    float* peaks;  // of each warp of these blocks, for the row's reader; or null
+    float* peaks;  // of one row, those of each warp of these blocks, for its reader; or null
 };
-constexpr int kMergeWarps = kMergeThreads / 32;
 
-template <int heads>
-__device__ void merge_heads(MergeSpace& space, const AttentionTask& task,
-                            const AttentionTail& tail) {
-    const int first = int(blockIdx.x) * heads, dim = task.shape.head_dim;
-    const Row& row = *reinterpret_cast<const Row*>(task.rows[0]);
-    const int chunks = row.slot < 0 ? 0 : task.partials.chunks_of(row);
-    unsigned most = 0;
-    for (int element = int(threadIdx.x); element < tiles_of(dim, kMergeThreads) * kMergeThreads;
-         element += kMergeThreads) {
-        float mixed[heads];
-        Merge(space, task.partials, 0, first, heads)
-            .run<heads>(mixed, chunks, 0, min(element, dim - 1));
-        if (element >= dim) continue;  // a whole warp
+// Of some of a block's pairs, those from `first` on: mixed(values, element) tells their mixes.
+template <int together, class Mixed>
+__device__ unsigned put_pairs(ChunkSpace& chunk, const AttentionTask& task,
+                              const AttentionTail& tail, int first, const Mixed& mixed) {
+    const int pairs = task.own_heads * task.own_rows, dim = task.shape.head_dim;
+    GroupPlace places[together];
 #pragma unroll
-        for (int h = 0; h < heads; ++h) {
-            put_activations(tail.out, 0, (first + h) * dim + element - element % kGroup, mixed[h]);
-            most = max(most, magnitude_of(mixed[h]));
+    for (int p = 0; p < together; ++p) {
+        const Pair pair = chunk.pairs[min(first + p, pairs - 1)];
+        places[p] = {pair.row, pair.head * dim};
+    }
+    unsigned most = 0;
+    for (int begin = 0; begin < dim; begin += kChunkThreads) {
+        const int element = begin + int(threadIdx.x);
+        float values[together];
+        mixed(values, min(element, dim - 1));
+        if (element >= dim) continue;  // a whole warp
+        const int group = element - element % kGroup;
+        put_groups(tail.out, values, [&](int p) {
+            return GroupPlace{places[p].row, places[p].first + group};
+        });
+#pragma unroll
+        for (int p = 0; p < together; ++p) most = max(most, magnitude_of(values[p]));
+    }
+    return most;
+}
+
+template <int together>
+__device__ unsigned merge_pairs(MergeSpace& space, ChunkSpace& chunk, const AttentionTask& task,
+                                const AttentionTail& tail) {
+    const int pairs = task.own_heads * task.own_rows;
+    unsigned most = 0;
+    for (int first = 0; first < pairs; first += together) {
+        ChunksOfPair its[together];
+#pragma unroll
+        for (int p = 0; p < together; ++p) {
+            const Pair pair = chunk.pairs[min(first + p, pairs - 1)];
+            its[p] = {pair.place_of(pair.begin), pair.chunks()};
         }
+        const auto merge = [&](float (&values)[together], int element) {
+            Merge<together>(space, task.partials, its).run(values, element);
+        };
+        most = max(most, put_pairs<together>(chunk, task, tail, first, merge));
     }
-    if (tail.peaks)
-        leave_peak(tail.peaks + int(blockIdx.x) * kMergeWarps + int(threadIdx.x) / 32, most);
+    return most;
 }
 
-template <class T>
-__global__ void __launch_bounds__(kChunkThreads, kAtOnce) chunk_kernel(AttentionTask task) {
-    __shared__ ChunkSpace space;
-    begin_beside();
-    ChunkBlock<T>(space, task).run();
+// What the block itself has added up.
+__device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task,
+                                    const AttentionTail& tail) {
+    const int pairs = task.own_heads * task.own_rows, dim = task.shape.head_dim;
+    unsigned most = 0;
+    __syncthreads();
+    for (int first = 0; first < pairs; first += kOwn) {
+        const auto sums = [&](float (&values)[kOwn], int element) {
+#pragma unroll
+            for (int p = 0; p < kOwn; ++p) {
+                const int at = min(first + p, pairs - 1);
+                const Pair pair = chunk.pairs[at];
+                const float mix = chunk.mix[at * dim + element];
+                const float sum = chunk.sums.template part<float>(at, 1);
+                values[p] = pair.chunks() > 0 ? mix * reciprocal(sum) : 0.0f;
+            }
+        };
+        most = max(most, put_pairs<kOwn>(chunk, task, tail, first, sums));
+    }
+    return most;
 }
 
-template <class T>
+template <class T, bool one_slab>
 __global__ void __launch_bounds__(kChunkThreads, kAtOnce)
-    row_kernel(AttentionTask task, AttentionTail tail) {
+    chunk_kernel(AttentionTask task, AttentionTail tail) {
     __shared__ ChunkSpace space;
-    begin_beside();
-    ChunkBlock<T>(space, task).run();
-    if (!is_last_block(tail.arrived + blockIdx.x, gridDim.z)) return;
     __shared__ MergeSpace merge;
-    switch (task.own_heads) {
-        case 1:
-            merge_heads<1>(merge, task, tail);
-            break;
-        case 2:
-            merge_heads<2>(merge, task, tail);
-            break;
-        case 4:
-            merge_heads<4>(merge, task, tail);
-            break;
-    }
+    begin_beside();
+    const bool adds = tail.arrived && gridDim.z == 1;
+    ChunkBlock<T, one_slab>(space, task, adds).run();
+    if (!tail.arrived) return;
+    unsigned most;
+    if (adds)
+        most = put_sums(space, task, tail);
+    else if (!is_last_block(tail.arrived + blockIdx.y * gridDim.x + blockIdx.x, gridDim.z))
+        return;
+    else if (task.own_heads * task.own_rows == 1)
+        most = merge_pairs<1>(merge, space, task, tail);
+    else
+        most = merge_pairs<kMostTogether>(merge, space, task, tail);
+    if (tail.peaks)
+        leave_peak(tail.peaks + int(blockIdx.x) * kChunkWarps + int(threadIdx.x) / 32, most);
+}
+template <class T>
+auto chunk_kernel_of(int head_dim) {
+    return head_dim <= kSlabElements<T> ? chunk_kernel<T, true> : chunk_kernel<T, false>;
 }
 
-// A thread a column of some heads, over all their chunks. `together` heads are a unit, and `across`
-// blocks along x have one.
+// Where heads are no whole groups: a thread a column of two of them. `across` blocks along x have
+// these.
 __global__ void __launch_bounds__(kMergeThreads)
-    merge_kernel(ActivationView out, View<const int32_t> rows, Partials partials, int together,
-                 int across) {
+    merge_kernel(ActivationView out, View<const int32_t> rows, Partials partials, int across) {
     __shared__ MergeSpace space;
     begin_beside();
-    const int r = int(blockIdx.y), unit = int(blockIdx.x) / across, dim = partials.head_dim;
-    const int width = together * dim, lane = int(threadIdx.x) % kGroup;
-    const int in_unit = int(blockIdx.x) % across * kMergeThreads + int(threadIdx.x);
-    const int column = unit * width + in_unit;
-    const bool here = in_unit < width && column < out.cols;
-    const int last = min(width, out.cols - unit * width) - 1, at = min(in_unit, last);
+    const int r = int(blockIdx.y), dim = partials.head_dim;
+    const int head = int(blockIdx.x) / across * kPairedHeads, lane = int(threadIdx.x) % kGroup;
+    const int in_pair = int(blockIdx.x) % across * kMergeThreads + int(threadIdx.x);
+    const int column = head * dim + in_pair, width = kPairedHeads * dim;
+    const bool here = in_pair < width && column < out.cols;
     const Row& row = *reinterpret_cast<const Row*>(rows[r]);
-    float mixed[1];
-    Merge(space, partials, r, unit * together, together)
-        .run<1>(mixed, row.slot < 0 ? 0 : partials.chunks_of(row), at / dim, at % dim);
-    if (in_unit - lane < width)  // a whole warp
-        put_activations(out, r, column - lane, here ? mixed[0] : 0.0f);
+    const int chunks = row.slot < 0 ? 0 : partials.chunks_of(row);
+    ChunksOfPair its[kPairedHeads];
+    for (int p = 0; p < kPairedHeads; ++p)
+        its[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
+    float mixed[kPairedHeads];
+    Merge<kPairedHeads>(space, partials, its).run(mixed, in_pair % dim);
+    if (in_pair - lane < width)  // a whole warp
+        put_activations(out, r, column - lane, here ? mixed[in_pair / dim % 2] : 0.0f);
 }
 
 // Query heads of a kv head that a block takes: as many as divide them.
@@ -125,25 +167,27 @@ void CudaBackend::execute(const Attention& op) {
         return queue_->refuse("attention", "heads of more than 256 elements");
     const int pages = kv.page_table.cols, columns = shape.heads * shape.head_dim;
     const int chunks = op.window > 0 ? std::min(pages, chunks_of_window(op.window)) : pages;
-    const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
-    const int most = int(std::min(partial_floats_ / row_floats, size_t(qkv.rows)));
-    if (most == 0) return queue_->refuse("attention", "a context beyond what was reserved");
-    const int step = tiles_of(qkv.rows, tiles_of(qkv.rows, most));
     const bool f16 = kv.k.dtype == DType::F16;
     const int pairs =
         most_pairs(f16 ? kSlabElements<uint16_t> : kSlabElements<float>, shape.head_dim);
     const int own_heads = heads_together(shape.heads / shape.kv_heads, pairs);
-    const int together = shape.head_dim % kGroup == 0 ? 1 : kPairedHeads;
-    const int across = tiles_of(together * shape.head_dim, kMergeThreads);
-    const bool is_one_row = qkv.rows == 1 && together == 1 &&
-                            std::has_single_bit(unsigned(own_heads)) &&
-                            own_heads <= kMostTogether && shape.heads / own_heads < kMostTickets;
+    const int wide = shape.heads / own_heads, few_rows = std::max(kOwn / own_heads, 1);
+    const int slots = kAtOnce * split_.multiprocessors;
+    const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
+    const int most = int(std::min({partial_floats_ / row_floats, size_t(qkv.rows),
+                                   size_t(kMostTickets / wide * few_rows)}));
+    if (most == 0) return queue_->refuse("attention", "a context beyond what was reserved");
+    const int step = tiles_of(qkv.rows, tiles_of(qkv.rows, most));
+    const bool merges = shape.head_dim % kGroup == 0;
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
-        const int most_rows = std::max((count <= kFewRows ? kOwn : pairs) / own_heads, 1);
-        const int own_rows = std::min(int(std::bit_ceil(unsigned(count))), most_rows);
+        // More rows read a chunk together where enough blocks are left.
+        int own_rows = std::min(int(std::bit_ceil(unsigned(count))), few_rows);
+        while (own_rows * 2 * own_heads <= pairs &&
+               wide * tiles_of(count, own_rows * 2) * 4 >= slots * 3)
+            own_rows *= 2;
         const Partials partials(partials_, count, chunks, shape, op.window);
-        const Tensor block = op.rows.range(first, count).block;
+        const Tensor block = op.rows.range(first, count).block, to = out.row_range(first, count);
         const AttentionTask task{qkv.row_range(first, count),
                                  block,
                                  shape,
@@ -152,20 +196,23 @@ void CudaBackend::execute(const Attention& op) {
                                  float(1.0 / std::sqrt(double(shape.head_dim))),
                                  own_heads,
                                  own_rows};
-        const int wide = shape.heads / own_heads, high = tiles_of(count, own_rows);
-        const int deep = std::clamp(kAtOnce * split_.multiprocessors / (wide * high), 1,
-                                    chunks + kChunksAlone * own_rows);
-        const Grid grid{dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
-                        *queue_, "attention"};
-        if (is_one_row)
-            return launch_beside(
-                f16 ? row_kernel<uint16_t> : row_kernel<float>, grid, task,
-                AttentionTail{tickets_, out, leave_peaks(wide * kMergeWarps, op.readers)});
-        launch_beside(f16 ? chunk_kernel<uint16_t> : chunk_kernel<float>, grid, task);
+        const int high = tiles_of(count, own_rows);
+        const int deep =
+            std::clamp(slots / (wide * high), 1, chunks + kChunksAlone * own_rows);
+        float* const peaks = merges && qkv.rows == 1
+                                 ? leave_peaks(wide * kChunkWarps, op.readers)
+                                 : nullptr;
+        launch_beside(f16 ? chunk_kernel_of<uint16_t>(shape.head_dim)
+                          : chunk_kernel_of<float>(shape.head_dim),
+                      {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
+                       *queue_, "attention"},
+                      task, AttentionTail{merges ? tickets_ : nullptr, to, peaks});
+        if (merges) continue;
+        const int across = tiles_of(kPairedHeads * shape.head_dim, kMergeThreads);
         launch_beside(merge_kernel,
-                      {dim3(unsigned(tiles_of(shape.heads, together) * across), unsigned(count)),
+                      {dim3(unsigned(tiles_of(shape.heads, kPairedHeads) * across), unsigned(count)),
                        dim3(kMergeThreads), *queue_, "attention_merge"},
-                      out.row_range(first, count), block, partials, together, across);
+                      to, block, partials, across);
     }
 }
 

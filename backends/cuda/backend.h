@@ -64,8 +64,8 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
 
     template <class Op>
-    static constexpr bool fuses =
-        std::is_same_v<Op, MatmulSwiglu> || std::is_same_v<Op, MatmulRope>;
+    static constexpr bool fuses = std::is_same_v<Op, MatmulSwiglu> ||
+                                  std::is_same_v<Op, MatmulRope> || std::is_same_v<Op, EmbedPair>;
     template <class Op>
     void execute(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
 

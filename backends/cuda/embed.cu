@@ -2,6 +2,7 @@
 #include "core/quant_blocks.h"
 #include "cuda/backend.h"
 #include "cuda/device/quant_format.cuh"
+#include "cuda/device/quantise.cuh"
 #include "cuda/device/view.cuh"
 #include "cuda/launch.h"
 #include "cuda/weight.h"
@@ -78,16 +79,45 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
         out[r][col] = padding ? 0.0f : element(table, index, col);
 }
 
+// A warp a group of a row.
+constexpr int kPairThreads = 128;
+__global__ void embed_pair_kernel(ActivationView out, Table table, View<const int32_t> rows,
+                                  View<const float> features, View<const int32_t> index) {
+    const int col = int(blockIdx.x) * kPairThreads + int(threadIdx.x), r = int(blockIdx.y);
+    const int first = col - col % kGroup, of_feature = min(col - table.cols, table.cols - 1);
+    begin_beside();
+    if (first >= out.cols) return;
+    const Row& place = *reinterpret_cast<const Row*>(rows[r]);
+    const int parent = index.data ? index[0][r] : r;
+    float value = 0;
+    if (of_feature >= 0)
+        value = features[parent][of_feature];
+    else if (place.slot >= 0)
+        value = element(table, place.token, col);
+    put_activations(out, r, first, value);
+}
+
+Table table_of(const CudaSegment& part) {
+    const WeightSegment& place = part.place;
+    return {part.data, place.dtype, place.first_row, place.rows, part.cols, part.order};
+}
+
 }  // namespace
 
 template <>
 void CudaBackend::execute(const Embed& op) {
-    for (const CudaSegment& part : static_cast<const CudaWeight&>(op.table).parts()) {
-        const WeightSegment& place = part.place;
+    for (const CudaSegment& part : static_cast<const CudaWeight&>(op.table).parts())
         launch(embed_kernel, {dim3(unsigned(op.out.rows)), dim3(128), *queue_, "embed"}, op.out,
-               Table{part.data, place.dtype, place.first_row, place.rows, part.cols, part.order},
-               op.rows.block);
-    }
+               table_of(part), op.rows.block);
+}
+
+template <>
+void CudaBackend::execute(const EmbedPair& op) {
+    const std::span<const CudaSegment> parts = static_cast<const CudaWeight&>(op.table).parts();
+    if (parts.size() > 1) return op.run_parts(*this, {});
+    const dim3 blocks(unsigned(tiles_of(op.out.cols, kPairThreads)), unsigned(op.out.rows));
+    launch_beside(embed_pair_kernel, {blocks, dim3(kPairThreads), *queue_, "embed_pair"}, op.out,
+                  table_of(parts.front()), op.rows.block, op.features, op.index);
 }
 
 }  // namespace aerie::cuda

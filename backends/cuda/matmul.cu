@@ -77,7 +77,7 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
     const auto launch_blocks = [&](auto kernel, int block_tiles, const Split& split) {
         const auto blocks = unsigned(tiles_of(row_tiles, block_tiles));
         launch_beside(kernel.kernel,
-                      {dim3(blocks, split.parts), dim3(unsigned(block_tiles) * 32), queue,
+                      {dim3(blocks, split.blocks), dim3(unsigned(block_tiles) * 32), queue,
                        Format::kName, kernel.shared_bytes},
                       FloatTask{reinterpret_cast<const uint4*>(w.data), columns, inverse_scales,
                                 float_tiles(w.cols), row_tiles, output, split});
@@ -101,7 +101,7 @@ void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegm
     const int blocks = tiles_of(row_tiles, kBlockTiles);
     const Split split = plan.of(blocks, w.cols, 1);
     launch_beside(multiply_row_kernel<Format>,
-                  {dim3(unsigned(blocks), split.parts), dim3(kBlockThreads), queue, Format::kName,
+                  {dim3(unsigned(blocks), split.blocks), dim3(kBlockThreads), queue, Format::kName,
                    HeldFloats<Format>::Ring::kBytes},
                   FloatTask{reinterpret_cast<const uint4*>(w.data), nullptr, nullptr,
                             float_tiles(w.cols), row_tiles, output, split, peaks},

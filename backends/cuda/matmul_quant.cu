@@ -117,7 +117,7 @@ auto gated_row_kernel_of(DType type) {
 template <class Its, class... Arguments>
 void launch_blocks(const Its& its, const CudaSegment& w, const QuantTask& task, Queue& queue,
                    const Arguments&... arguments) {
-    const dim3 blocks(unsigned(tiles_of(w.place.rows, kBlockRows)), task.split.parts);
+    const dim3 blocks(unsigned(tiles_of(w.place.rows, kBlockRows)), task.split.blocks);
     launch_beside(its.kernel, {blocks, dim3(kBlockThreads), queue, its.name, its.shared_bytes},
                   task, arguments...);
 }

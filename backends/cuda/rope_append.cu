@@ -1,5 +1,7 @@
 // Rotates queries and keys to their positions, and rounds keys and values into the cache; where
 // the matmul before does not (multiply.cu).
+#include <algorithm>
+
 #include "cuda/backend.h"
 #include "cuda/device/rotation.cuh"
 #include "cuda/launch.h"
@@ -8,14 +10,16 @@ namespace aerie::cuda {
 
 namespace {
 
-// A block a row and head.
-__global__ void rope_append_kernel(Rotation rotation) {
-    const int r = int(blockIdx.y), head = int(blockIdx.x), dim = rotation.shape.head_dim;
+constexpr int kMostThreads = 256;
+
+// A block some heads of a row, along y; a thread a pair of elements.
+__global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rotation, int heads) {
+    const int r = int(blockIdx.y), head = int(blockIdx.x * blockDim.y + threadIdx.y);
+    const int i = int(threadIdx.x), half = rotation.shape.head_dim / 2;
     begin_beside();
-    if (rotation.row(r).slot < 0) return;
-    const float* x = rotation.qkv[r] + head * dim;
-    for (int i = int(threadIdx.x); i < dim / 2; i += int(blockDim.x))
-        rotation.put(r, head, i, x[i], x[dim / 2 + i]);
+    if (head >= heads || i >= half || rotation.row(r).slot < 0) return;
+    const float* x = rotation.qkv[r] + head * 2 * half;
+    rotation.put(r, head, i, x[i], x[half + i]);
 }
 
 }  // namespace
@@ -23,9 +27,13 @@ __global__ void rope_append_kernel(Rotation rotation) {
 template <>
 void CudaBackend::execute(const RopeAppend& op) {
     const AttentionShape& shape = op.shape;
-    const dim3 blocks(unsigned(shape.heads + 2 * shape.kv_heads), unsigned(op.qkv.rows));
-    const Grid grid{blocks, dim3(shape.head_dim > 64 ? 64 : 32), *queue_, "rope_append"};
-    launch_beside(rope_append_kernel, grid, Rotation(op, op.qkv, op.rows.block));
+    const int threads = tiles_of(shape.head_dim / 2, 32) * 32;  // whole warps
+    const int together = std::max(kMostThreads / threads, 1);
+    const int heads = shape.heads + 2 * shape.kv_heads;
+    const dim3 blocks(unsigned(tiles_of(heads, together)), unsigned(op.qkv.rows));
+    launch_beside(rope_append_kernel,
+                  {blocks, dim3(unsigned(threads), unsigned(together)), *queue_, "rope_append"},
+                  Rotation(op, op.qkv, op.rows.block), heads);
 }
 
 }  // namespace aerie::cuda

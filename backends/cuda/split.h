@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "core/quant.h"
 #include "cuda/device/packed.cuh"
 
@@ -15,15 +17,18 @@ constexpr int kBlockRows = kBlockTiles * kTileRows;
 // A wide one reads many tokens for twice as many rows.
 constexpr int kWideTiles = 2 * kBlockTiles;
 
-constexpr int kMostTickets = 1024;  // of blocks that wait for each other elsewhere
+constexpr int kManyTiles = 4;       // of 8 tokens, whose sums take their time
+constexpr int kMostTickets = 4096;  // of blocks that wait for each other elsewhere
 constexpr int kMostShares = 2048;   // blocks of a matmul that share rows
 constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // and 8 tokens
 
-// Where there are several parts, the blocks along y are those that share rows.
+// The blocks along y are those that share rows, if there are several. The first has so many parts
+// of the sum, the others one each.
 struct Split {
-    float4* sums = nullptr;       // of each block of rows, part and 8 tokens those of each thread
+    float4* sums = nullptr;       // of each block of rows and y, and 8 tokens, those of each thread
     unsigned* arrived = nullptr;  // at each block of rows; 0 between launches
-    unsigned parts = 1;
+    unsigned blocks = 1;
+    int first_parts = 1;
 };
 
 // What a device reserves for it; the bits are the same however much that is.
@@ -33,8 +38,9 @@ struct SplitPlan {
     int multiprocessors = 1;
     size_t block_bytes = 0;  // of shared memory, that a block may have
 
-    // Of blocks of rows and so many times 8 tokens: a part each, where that spares a fifth of the
-    // time of the multiprocessor that has most of them.
+    // Of blocks of rows and so many times 8 tokens: parts are shared out where that spares a fifth
+    // of the time of the multiprocessor that has most of them. Of many tokens the first block has
+    // as many as each of those that run at once would have, so that fewer sums are left.
     Split of(int row_blocks, int cols, int token_tiles, int block_tiles = kBlockTiles) const {
         const int parts = tiles_of(cols, kSumPart), all = row_blocks * parts;
         const int undivided = tiles_of(row_blocks, multiprocessors) * parts;
@@ -42,12 +48,16 @@ struct SplitPlan {
         const bool fits =
             all <= kMostShares && all * token_tiles * (block_tiles / kBlockTiles) <= shares;
         Split its = split;
-        its.parts = fits && divided * 5 <= undivided * 4 ? unsigned(parts) : 1;
+        if (!fits || divided * 5 > undivided * 4) return its;
+        const int at_once = multiprocessors * (kWideTiles / block_tiles);
+        if (token_tiles >= kManyTiles)
+            its.first_parts = std::min(tiles_of(all, at_once), parts - 1);
+        its.blocks = unsigned(parts - its.first_parts + 1);
         return its;
     }
     // Whether blocks of so many rows and bytes would be enough for three multiprocessors in four.
     bool keeps_busy(int row_blocks, const Split& its, size_t bytes) const {
-        return bytes <= block_bytes && row_blocks * int(its.parts) * 4 >= multiprocessors * 3;
+        return bytes <= block_bytes && row_blocks * int(its.blocks) * 4 >= multiprocessors * 3;
     }
 };
 

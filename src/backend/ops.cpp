@@ -106,6 +106,17 @@ void MatmulSwiglu::run_parts(Backend& be, Label label) const {
     be.run(Swiglu{out, gate_up}, label);
 }
 
+void EmbedPair::run_parts(Backend& be, Label label) const {
+    const Tensor pair = out.dtype == DType::F32 ? out : room;
+    const Tensor beside = pair.col_range(table.cols, table.cols);
+    be.run(Embed{pair.col_range(0, table.cols), table, rows}, {"embedding", label.layer});
+    if (index)
+        be.run(GatherRows{beside, features, index}, {"feature", label.layer});
+    else
+        be.run(Copy{beside, features}, {"feature", label.layer});
+    if (out.dtype != DType::F32) be.run(Copy{out, pair}, label);
+}
+
 void MatmulRope::run_parts(Backend& be, Label label) const {
     be.run(Matmul{qkv, x, weight, Accumulate::no, bias}, {"qkv", label.layer});
     be.run(RopeAppend{qkv, rope, rows, shape, kv}, label);
@@ -181,6 +192,13 @@ void Add::check(const Backend&) const {
 
 void Copy::check(const Backend&) const {
     assert(is_f32(x) && is_activation(out, x.rows, x.cols));
+}
+
+void EmbedPair::check(const Backend&) const {
+    assert(is_activation(out, out.rows, 2 * table.cols) && is_rows(rows, out.rows));
+    assert(out.dtype == DType::F32 || is(room, DType::F32, out.rows, out.cols));
+    assert(is_f32(features) && features.cols == table.cols);
+    assert(index ? is_index(index, out.rows) : features.rows == out.rows);
 }
 
 void GatherRows::check(const Backend&) const {

@@ -175,6 +175,20 @@ struct GatherRows {
     void check(const Backend& be) const;
 };
 
+// The input of an EAGLE head (EAGLE section 4.1), the embedding of a row's token beside a feature:
+// out row i = [table row of token i, features row index[i]].
+struct EmbedPair {
+    static constexpr const char* kName = "embed_pair";
+    Tensor out;   // F32 or I8G32 [M, 2 cols]
+    Tensor room;  // F32 [M, 2 cols]: scratch, where `out` is not F32
+    const Weight& table;
+    Rows rows;
+    Tensor features;    // F32 [n, cols]
+    Tensor index = {};  // I32 [1, M]; absent: row i has feature i
+    void check(const Backend& be) const;
+    void run_parts(Backend& be, Label label) const;
+};
+
 // Moves rows in all layers, as if one move were done after another: the moves of a sequence ascend
 // in `from` and in `to`, and none goes up.
 struct KvCompact {
@@ -278,8 +292,8 @@ struct ExpertSum {
 };
 
 using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Attention, Swiglu,
-                   MatmulSwiglu, Add, Copy, GatherRows, KvCompact, Noise, TopK, Beam, Sample, Probs,
-                   Route, ExpertMatmul, ExpertSum>;
+                   MatmulSwiglu, Add, Copy, GatherRows, EmbedPair, KvCompact, Noise, TopK, Beam,
+                   Sample, Probs, Route, ExpertMatmul, ExpertSum>;
 
 // An op that others can do together, with the same bits.
 template <class Op>

@@ -83,7 +83,7 @@ class Levels final : public LevelModel {
     KvPool& kv() override { return kv_; }
 
     void read(Tensor state, Tensor, Rows rows) override { run(state, rows); }
-    void forward(Tensor state, Tensor, Rows rows, int) override { run(state, rows); }
+    void forward(Tensor state, const ParentStates&, Rows rows, int) override { run(state, rows); }
     void logits(Tensor out, Tensor state, int) override {
         const Weight& head = model_.lm_head();
         const Tensor input = activation(be_, state, head, scratch_.head_input, "LM head input");

@@ -106,12 +106,11 @@ EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)
     memory_ = plan.allocate(be_);
 }
 
-void EagleLevels::run(Tensor out, Tensor features, Rows rows) {
+void EagleLevels::run(Tensor out, const ParentStates& features, Rows rows) {
     const Tensor pair = scratch_.pair.row_range(0, rows.count());
+    const Tensor input = activation_in(be_, scratch_.pair_input, *weights_->fc, rows.count());
     const Weight& table = weights_->embedding ? *weights_->embedding : target_.embedding();
-    be_.run(Embed{pair.col_range(0, config_.hidden), table, rows}, "embedding");
-    be_.run(Copy{pair.col_range(config_.hidden, config_.hidden), features}, "feature");
-    const Tensor input = activation(be_, pair, *weights_->fc, scratch_.pair_input, "fc input");
+    be_.run(EmbedPair{input, pair, table, rows, features.states, features.index}, "fc input");
     be_.run(Matmul{out, input, *weights_->fc, Accumulate::no, weights_->fc_bias}, "fc");
     weights_->layer->run(be_, config_, scratch_.layer, out, {rows, kv_.layer(0), rope_});
 }

@@ -47,14 +47,14 @@ class EagleLevels final : public LevelModel {
     Tensor target_ids() const override { return weights_->target_ids; }
     KvPool& kv() override { return kv_; }
 
-    void read(Tensor state, Tensor features, Rows rows) override { run(state, features, rows); }
-    void forward(Tensor state, Tensor parents, Rows rows, int) override {
+    void read(Tensor state, Tensor features, Rows rows) override { run(state, {features}, rows); }
+    void forward(Tensor state, const ParentStates& parents, Rows rows, int) override {
         run(state, parents, rows);
     }
     void logits(Tensor out, Tensor state, int level) override;
 
   private:
-    void run(Tensor out, Tensor features, Rows rows);
+    void run(Tensor out, const ParentStates& features, Rows rows);
 
     Backend& be_;
     const Target& target_;

@@ -102,8 +102,8 @@ class Levels final : public LevelModel {
     KvPool& kv() override { return kv_; }
 
     void read(Tensor state, Tensor features, Rows rows) override;
-    void forward(Tensor state, Tensor parents, Rows rows, int) override {
-        be_.run(Copy{state, parents}, "state");
+    void forward(Tensor state, const ParentStates& parents, Rows rows, int) override {
+        be_.run(Copy{state, parents.gathered(be_)}, "state");
         run(state, rows);
     }
     void logits(Tensor out, Tensor state, int level) override;

@@ -176,9 +176,8 @@ uint64_t TreeGrower::kind_of(int level) const {
 
 // A pass over `rows`, which extend scratch parent_row of the rows whose states these are.
 void TreeGrower::run(Tensor out, Tensor states, Rows rows, int level) {
-    const Tensor parents = scratch_.parents.row_range(0, rows.count());
-    if (parents.cols > 0)
-        be_.run(GatherRows{parents, states, scratch_.parent_row.col_range(0, rows.count())});
+    const ParentStates parents{states, scratch_.parent_row.col_range(0, rows.count()),
+                               scratch_.parents.row_range(0, rows.count())};
     model_.forward(out, parents, rows, level);
 }
 

@@ -70,8 +70,9 @@ class Levels final : public LevelModel {
         }
         be_.run(Embed{inputs(state, 1, 1), target_.embedding(), rows}, "embedding");
     }
-    void forward(Tensor state, Tensor parents, Rows rows, int level) override {
-        be_.run(Copy{inputs(state, 0, level + 1), inputs(parents, 0, level + 1)}, "path");
+    void forward(Tensor state, const ParentStates& parents, Rows rows, int level) override {
+        const Tensor path = inputs(parents.gathered(be_), 0, level + 1);
+        be_.run(Copy{inputs(state, 0, level + 1), path}, "path");
         be_.run(Embed{inputs(state, level + 1, 1), target_.embedding(), rows}, "embedding");
     }
     bool differs_by_level() const override { return true; }

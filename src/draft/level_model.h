@@ -1,10 +1,25 @@
 // What a tree is grown with, a pass a level: a draft head, or a small language model.
 #pragma once
 
+#include "backend/backend.h"
 #include "core/rows.h"
 #include "model/kv_pool.h"
 
 namespace aerie {
+
+// The states of the parents of some rows.
+struct ParentStates {
+    Tensor states;      // [n, state_columns]
+    Tensor index = {};  // I32 [1, M], row i's parent; absent: row by row
+    Tensor room = {};   // [M, state_columns]: where they are gathered
+
+    // Row by row.
+    Tensor gathered(Backend& be) const {
+        if (!index) return states;
+        be.run(GatherRows{room, states, index}, "parents");
+        return room;
+    }
+};
 
 // A pass reads and writes the model's own KV cache, in the slots that its rows name. Numerics are
 // the model's own affair: they never change what is put out.
@@ -28,8 +43,8 @@ class LevelModel {
     // Rows of the text over the target's true features [M, feature_columns]: their states [M,
     // state_columns].
     virtual void read(Tensor state, Tensor features, Rows rows) = 0;
-    // Drafted rows of level 1, 2, ... over the states of their parents [M, state_columns].
-    virtual void forward(Tensor state, Tensor parents, Rows rows, int level) = 0;
+    // Drafted rows of level 1, 2, ... over the states of their parents.
+    virtual void forward(Tensor state, const ParentStates& parents, Rows rows, int level) = 0;
     // F32 [n, vocab], of the last n rows of the newest pass, whose states these are; `level` as in
     // that pass, 0 after `read`.
     virtual void logits(Tensor out, Tensor state, int level) = 0;

@@ -49,8 +49,8 @@ class Levels final : public LevelModel {
     void read(Tensor state, Tensor features, Rows) override {
         be_.run(Copy{state, features}, "feature");
     }
-    void forward(Tensor state, Tensor parents, Rows, int) override {
-        be_.run(Copy{state, parents}, "feature");
+    void forward(Tensor state, const ParentStates& parents, Rows, int) override {
+        be_.run(Copy{state, parents.gathered(be_)}, "feature");
     }
     bool differs_by_level() const override { return true; }
     void logits(Tensor out, Tensor state, int level) override {

@@ -116,7 +116,7 @@ class Eagle3Variants : public testing::Test {
             if (is_text)
                 levels.read(state.tensor(), input.tensor(), {rows.tensor()});
             else
-                levels.forward(state.tensor(), input.tensor(), {rows.tensor()}, ++level);
+                levels.forward(state.tensor(), {input.tensor()}, {rows.tensor()}, ++level);
             levels.logits(logits.tensor(), state.tensor(), level);
             outcome.states.push_back(state.read());
             outcome.logits.push_back(logits.read());

@@ -94,7 +94,7 @@ class HeadLogits {
         Backend& be = model_.backend();
         row_ = child_row(row_, level == 1, 900 + level, level - 1);
         be.write(child_rows_.block, &row_);
-        levels_->forward(child_, states_.row_range(0, 1), child_rows_, level);
+        levels_->forward(child_, {states_.row_range(0, 1)}, child_rows_, level);
         be.run(Copy{states_.row_range(0, 1), child_});
         embed(row_.token);
     }

@@ -2,6 +2,7 @@
 // together.
 #include <cstring>
 
+#include "core/pack_blocks.h"
 #include "ops/device_test.h"
 #include "reference/layers.h"
 
@@ -93,6 +94,42 @@ TEST_P(RowsTest, EmbedLooksUpTokensAndLeavesPadding) {
             for (int i = 0; i < 35; ++i) EXPECT_EQ(got[2][i], 0);
         }
     }
+}
+
+TEST_P(RowsTest, EmbedPairHasTheBitsOfItsParts) {
+    for (DType type : {DType::F32, DType::F16, DType::Q8_0})
+        for (int cols : {32, 48, 160}) {
+            if (is_quantised(type) && cols % kGroup != 0) continue;
+            const auto table = upload_weight(random_matrix(11, cols, 6), type, WeightUse::lookup);
+            const Matrix features = random_matrix(5, cols, 7);
+            std::vector<Row> rows(5);
+            for (int r = 0; r < 5; ++r) rows[size_t(r)].token = (7 * r) % 11;
+            rows[3] = {.token = -99, .slot = -1};
+            Indices index(1, 5);
+            index.data = {4, 0, 4, 1, 2};
+            const Array x = upload(features), chosen = upload(index);
+            const Rows places = upload(rows);
+            for (const Tensor& parents : {Tensor(chosen), Tensor{}}) {
+                Array parts = poisoned(5, 2 * cols), whole = poisoned(5, 2 * cols);
+                const Tensor all = parts, beside = all.col_range(cols, cols);
+                backend_->run(Embed{all.col_range(0, cols), *table, places});
+                if (parents)
+                    backend_->run(GatherRows{beside, x, parents});
+                else
+                    backend_->run(Copy{beside, x});
+                backend_->run(EmbedPair{whole, {}, *table, places, x, parents});
+                ASSERT_TRUE(same_bits(download(whole), download(parts))) << name(type) << cols;
+
+                const Array room = poisoned(5, 2 * cols);
+                const Array groups = poisoned_activations(5, 2 * cols);
+                backend_->run(EmbedPair{groups, room, *table, places, x, parents});
+                const auto want = packed_groups(download(parts), pack_i8g32);
+                const auto found = download_activations(groups);
+                ASSERT_EQ(std::memcmp(found.data(), want.data(), found.size() * sizeof(found[0])),
+                          0)
+                    << name(type) << cols;
+            }
+        }
 }
 
 // Tables that stay where they are in a file may begin at any byte, in several blocks.

@@ -86,9 +86,13 @@ INSTANTIATE_TEST_SUITE_P(Types, SplitTest,
                          [](const auto& info) { return name(info.param); });
 
 // Of 132 multiprocessors, as an H100 and an H200 have: parts of blocks of 128 rows.
-unsigned parts_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
+cuda::Split split_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
     const cuda::SplitPlan plan{.split = {}, .shares = shares, .multiprocessors = 132};
-    return plan.of(cuda::tiles_of(rows, cuda::kBlockRows), cols, cuda::token_tiles(tokens)).parts;
+    return plan.of(cuda::tiles_of(rows, cuda::kBlockRows), cols, cuda::token_tiles(tokens));
+}
+unsigned parts_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
+    const cuda::Split split = split_of(rows, cols, tokens, shares);
+    return split.blocks + unsigned(split.first_parts) - 1;
 }
 
 TEST(SplitPlan, SharesOutWhatWouldLeaveMultiprocessorsIdle) {
@@ -98,6 +102,13 @@ TEST(SplitPlan, SharesOutWhatWouldLeaveMultiprocessorsIdle) {
     EXPECT_EQ(parts_of(4096, 1024), 1u);   // has one
     EXPECT_EQ(parts_of(32000, 4096), 1u);  // 250 blocks are two for nearly each
     EXPECT_EQ(parts_of(128256, 4096), 1u);
+}
+
+TEST(SplitPlan, TheFirstBlockHasSeveralPartsOfManyTokens) {
+    EXPECT_EQ(split_of(4096, 4096).first_parts, 1);       // all run at once
+    EXPECT_EQ(split_of(12288, 4096).first_parts, 2);      // 384 parts of 264 blocks
+    EXPECT_EQ(split_of(22016, 4096, 64).first_parts, 3);  // and one is another block's
+    EXPECT_EQ(split_of(12288, 4096, 16).first_parts, 1);
 }
 
 TEST(SplitPlan, HasRoom) {

@@ -13,8 +13,9 @@ namespace aerie::cuda {
 
 constexpr int kChunk = kPageSize;
 constexpr int kChunkThreads = 2 * kChunk;  // two a key: each has 8 of the 16 virtual lanes
+constexpr int kChunkWarps = kChunkThreads / 32;
 constexpr int kHalf = kLanes / 2;
-constexpr int kMostPairs = 16, kOwn = 4;  // pairs of a block, and those it takes at a time
+constexpr int kMostPairs = 8, kOwn = 4;   // pairs of a block, and those it takes at a time
 constexpr int kChunksAlone = 2;           // of a row at most: where its draft ancestors lie
 
 // Of keys or values, 256 bytes a position.
@@ -64,7 +65,17 @@ struct AttentionTask {
     CacheView cache;
     Partials partials;
     float scale;
-    int own_heads, own_rows;  // of a block
+    int own_heads, own_rows;  // of a block; rows: a power of two
+};
+
+// How a chunk comes to those before it, in their order: sum = sum * keep + chunk * weight.
+struct alignas(8) ChunkWeight {
+    float keep, weight;
+
+    __device__ ChunkWeight() = default;
+    __device__ ChunkWeight(float before, float largest, float now)
+        : keep(exp_of(before - now)), weight(exp_of(largest - now)) {}
+    __device__ float add(float sum, float chunk) const { return sum * keep + chunk * weight; }
 };
 
 struct Range {
@@ -78,29 +89,30 @@ struct Range {
 struct alignas(16) Pair {
     int begin, end, plain, sequence;
     unsigned query;  // its first element in qkv
-    unsigned place;  // of the first chunk in Partials
+    unsigned place;  // in Partials, if its chunks were counted from position 0
+    int row, head;   // of the output
 
     // Of the chunk that begins at position `before`.
     __device__ Range within(int before) const {
         return {max(begin - before, 0), min(end - before, kChunk)};
     }
-    __device__ unsigned place_of(int before) const {
-        return place + unsigned(before / kChunk - begin / kChunk);
+    __device__ unsigned place_of(int position) const { return place + unsigned(position / kChunk); }
+    __device__ int chunks() const {
+        return end > 0 ? (end - 1) / kChunk - begin / kChunk + 1 : 0;
     }
-};
-
-// A value of each pair that is taken at a time.
-struct alignas(kOwn * sizeof(float)) PairValues {
-    float of[kOwn];
 };
 
 struct ChunkSpace {
     SharedArray<uint4, 2 * kSlabWords> slabs;
     SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // of a slab's elements
-    SharedArray<PairValues, kChunk> scores;                           // then their exponentials
-    SharedArray<PairValues, kChunkThreads / 32> largest;              // of a warp
+    SharedArray<float, kChunk * kOwn> scores;                         // exponentials, of each key
+    SharedArray<float, kOwn * kChunkWarps> largest;                   // of each pair those of warps
     SharedArray<unsigned, kChunk> cached;                             // rows of the cache
     SharedArray<Pair, kMostPairs> pairs;
+    // Of the chunks so far, where a block has all of its pairs', and how the last one came to them.
+    SharedArray<float, kMostPairs * kMostSlabElements> mix;
+    SharedArray<float2, kMostPairs> sums;  // the largest score, and the sum
+    SharedArray<ChunkWeight, kOwn> weights;
 };
 
 // Quads of keys lie so that 4 keys of two quads each do not meet in a bank. Of values a warp reads
@@ -140,18 +152,23 @@ __device__ inline float value_of(float value) {
     return value;
 }
 
-// The fixed tree over 16 lanes, of which two neighbours have 8 each: both get the sum.
-__device__ inline float sum_of_both(const float (&lanes)[kHalf]) {
+// The fixed tree over 16 lanes, of which two neighbours have 8 each: the first gets the sums of the
+// first half of `own`, the second those of the others; of one both get it.
+template <int own, int mine>
+__device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[own][kHalf]) {
     const int half = int(threadIdx.x) % 2;
-    float sums[kHalf / 2];  // of two lanes 8 apart: the even ones, or the odd ones
 #pragma unroll
-    for (int i = 0; i < kHalf / 2; ++i) {
-        const float mine = half ? lanes[2 * i + 1] : lanes[2 * i];
-        const float other = half ? lanes[2 * i] : lanes[2 * i + 1];
-        sums[i] = mine + __shfl_xor_sync(kAllLanes, other, 1);
+    for (int j = 0; j < mine; ++j) {
+        float both[kHalf];
+#pragma unroll
+        for (int i = 0; i < kHalf; ++i) {
+            const float first = lanes[j][i], second = lanes[own - mine + j][i];
+            both[i] = (half ? second : first) +
+                      __shfl_xor_sync(kAllLanes, half ? first : second, 1);
+        }
+        sums[j] = ((both[0] + both[4]) + (both[2] + both[6])) +
+                  ((both[1] + both[5]) + (both[3] + both[7]));
     }
-    const float sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
-    return sum + __shfl_xor_sync(kAllLanes, sum, 1);
 }
 
 }  // namespace aerie::cuda

@@ -1,4 +1,4 @@
-// Attention's chunks of a row come together, in their order: a thread has a column.
+// Attention's chunks of a row and a head come together, in their order: a thread has an element.
 #pragma once
 
 #include "cuda/device/chunk_space.cuh"
@@ -6,95 +6,100 @@
 
 namespace aerie::cuda {
 
-// How a chunk comes into the sum: out = out * keep + chunk * weight.
-struct ChunkWeight {
-    float keep, weight, sum;
-};
-
 constexpr int kMergeThreads = kChunkThreads;
-constexpr int kWeighed = 2 * kMergeThreads;  // of some heads, some chunks of each
-constexpr int kMostTogether = 4;             // heads
-constexpr int kAhead = 8;  // chunks that are read before the first of them is added
+constexpr int kMostTogether = kOwn;  // pairs of a row and a head
 
 struct MergeSpace {
     SharedArray<float, kMergeThreads> largest;
-    SharedArray<ChunkWeight, kWeighed> weights;
+    SharedArray<ChunkWeight, kMergeThreads> weights;
+    SharedArray<float, kMergeThreads> sums;
     SharedArray<float, kMostTogether> before;  // the largest of all chunks so far
 };
 
+// Where a pair's chunks lie in Partials, and how many they are.
+struct ChunksOfPair {
+    unsigned place;
+    int count;
+};
+
+template <int pairs>
 class Merge {
   public:
-    // Of row r, and `together` heads from `first_head` on.
-    __device__ Merge(MergeSpace& space, const Partials& partials, int r, int first_head,
-                     int together)
-        : space_(space), partials_(partials), r_(r), first_head_(first_head), together_(together) {}
+    __device__ Merge(MergeSpace& space, const Partials& partials,
+                     const ChunksOfPair (&its)[pairs])
+        : space_(space), partials_(partials), its_(its) {}
 
-    // Of `heads` heads from number `place` among those on, the mixes of element `in_head`; others
-    // come along where a thread has none.
-    template <int heads>
-    __device__ void run(float (&mixed)[heads], int chunks, int place, int in_head) {
-        const int dim = partials_.head_dim, most = min(kWeighed / together_, kMergeThreads);
-        const float* mix =
-            partials_.mix + partials_.place(r_, first_head_ + place, 0) * size_t(dim) + in_head;
-        const size_t next_head = size_t(partials_.chunks) * size_t(dim);
-        float sums[heads] = {};
+    // Of each pair the mix of an element; 0 where it has no chunks. All threads come here.
+    __device__ void run(float (&mixed)[pairs], int in_head) {
+        const auto dim = unsigned(partials_.head_dim);
+        float sums[pairs] = {};
+        int most = 0;
 #pragma unroll
-        for (int h = 0; h < heads; ++h) mixed[h] = 0;
-        for (int first = 0; first < chunks; first += most) {
-            const int count = min(chunks - first, most);
-            for (int n = 0; n < together_; ++n) weigh(first, count, n, n * most);
+        for (int p = 0; p < pairs; ++p) mixed[p] = 0, most = max(most, its_[p].count);
+        for (int first = 0; first < most; first += kAtOnce) {
+            weigh(first);
+            const int count = min(most - first, kAtOnce);
             for (int chunk = 0; chunk < count; chunk += kAhead) {
-                float ahead[heads][kAhead];
+                float ahead[pairs][kAhead];
 #pragma unroll
-                for (int i = 0; i < kAhead; ++i)
+                for (int p = 0; p < pairs; ++p)
 #pragma unroll
-                    for (int h = 0; h < heads; ++h)
-                        ahead[h][i] = mix[size_t(h) * next_head +
-                                          size_t(first + min(chunk + i, count - 1)) * size_t(dim)];
-#pragma unroll
-                for (int i = 0; i < kAhead; ++i) {
-                    // Chosen and not jumped over, or the loads would come one by one.
-                    const bool here = chunk + i < count;
-#pragma unroll
-                    for (int h = 0; h < heads; ++h) {
-                        const ChunkWeight its =
-                            space_.weights[(place + h) * most + min(chunk + i, count - 1)];
-                        const float sum = sums[h] * its.keep + its.sum * its.weight;
-                        const float more = mixed[h] * its.keep + ahead[h][i] * its.weight;
-                        sums[h] = here ? sum : sums[h];
-                        mixed[h] = here ? more : mixed[h];
+                    for (int i = 0; i < kAhead; ++i) {
+                        const int at = max(min(first + chunk + i, its_[p].count - 1), 0);
+                        ahead[p][i] =
+                            partials_.mix[size_t(its_[p].place + unsigned(at)) * dim + unsigned(in_head)];
                     }
-                }
+#pragma unroll
+                for (int p = 0; p < pairs; ++p)
+#pragma unroll
+                    for (int i = 0; i < kAhead; ++i) {
+                        const int place = p * kAtOnce + chunk + i;
+                        const ChunkWeight its = space_.weights[place];
+                        // Chosen and not jumped over, or the loads would come one by one.
+                        const bool here = first + chunk + i < its_[p].count;
+                        const float sum = its.add(sums[p], space_.sums[place]);
+                        const float more = its.add(mixed[p], ahead[p][i]);
+                        sums[p] = here ? sum : sums[p];
+                        mixed[p] = here ? more : mixed[p];
+                    }
             }
             __syncthreads();
         }
 #pragma unroll
-        for (int h = 0; h < heads; ++h)
-            mixed[h] = chunks > 0 ? mixed[h] * reciprocal(sums[h]) : 0.0f;
+        for (int p = 0; p < pairs; ++p)
+            mixed[p] = its_[p].count > 0 ? mixed[p] * reciprocal(sums[p]) : 0.0f;
     }
 
   private:
-    // A thread a chunk: what is kept of those before it, and how much of it comes.
-    __device__ void weigh(int first, int count, int n, int to) {
-        const int i = int(threadIdx.x), head = first_head_ + n;
-        const bool is_head = head < partials_.heads;
-        const size_t at = partials_.place(r_, head, first + i);
-        const float mine = is_head && i < count ? partials_.max[at] : -infinity();
-        float before = first > 0 ? float(space_.before[n]) : -infinity();
-        space_.largest[i] = mine;
+    static constexpr int kAtOnce = kMergeThreads / pairs;  // chunks of a pair
+    static constexpr int kAhead = pairs == 1 ? 8 : 4;      // read before the first of them is added
+
+    // A thread a chunk of a pair: what is kept of those before it, and how much of it comes.
+    __device__ void weigh(int first) {
+        const int thread = int(threadIdx.x), own = thread / kAtOnce, i = thread % kAtOnce;
+        ChunksOfPair its = its_[0];
+#pragma unroll
+        for (int p = 1; p < pairs; ++p)
+            if (p == own) its = its_[p];
+        const int count = its.count - first;
+        const unsigned at = its.place + unsigned(first + i);
+        const float mine = i < count ? partials_.max[at] : -infinity();
+        const float sum = i < count ? partials_.sum[at] : 0.0f;
+        float before = first > 0 ? float(space_.before[own]) : -infinity();
+        space_.largest[thread] = mine;
         __syncthreads();
-        for (int j = 0; j < i && j < count; ++j) before = larger(space_.largest[j], before);
+        for (int j = 0; j < min(i, count); ++j)
+            before = larger(space_.largest[own * kAtOnce + j], before);
         const float now = larger(mine, before);
-        if (i < count)
-            space_.weights[to + i] = {exp_of(before - now), exp_of(mine - now),
-                                      is_head ? partials_.sum[at] : 0.0f};
-        if (i == count - 1) space_.before[n] = now;
+        space_.weights[thread] = ChunkWeight(before, mine, now);
+        space_.sums[thread] = sum;
+        if (i == kAtOnce - 1) space_.before[own] = now;
         __syncthreads();
     }
 
     MergeSpace& space_;
     const Partials& partials_;
-    int r_, first_head_, together_;
+    const ChunksOfPair (&its_)[pairs];
 };
 
 }  // namespace aerie::cuda

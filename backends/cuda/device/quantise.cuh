@@ -65,28 +65,41 @@ struct QuantisedGroups {
     }
 };
 
-// A warp writes its groups to columns first .. first + 31 of row r, and then every `apart` further;
-// columns beyond the last one are left out.
-template <int groups>
-__device__ inline void put_activations(const ActivationView& out, int r, int first, int apart,
-                                       const float (&values)[groups]) {
+// Where a group begins in an ActivationView; beyond its rows or columns there is none.
+struct GroupPlace {
+    int row, first;
+};
+
+// A warp writes groups of 32, each to place(j).
+template <int groups, class Place>
+__device__ inline void put_groups(const ActivationView& out, const float (&values)[groups],
+                                  const Place& place) {
     const int lane = int(threadIdx.x) % kGroup;
     if (!out.quantised) {
 #pragma unroll
-        for (int j = 0; j < groups; ++j)
-            if (first + j * apart + lane < out.cols)
-                reinterpret_cast<float*>(out[r])[first + j * apart + lane] = values[j];
+        for (int j = 0; j < groups; ++j) {
+            const auto [r, first] = place(j);
+            if (r < out.rows && first + lane < out.cols)
+                reinterpret_cast<float*>(out[r])[first + lane] = values[j];
+        }
         return;
     }
     const QuantisedGroups<groups> its(values);
 #pragma unroll
     for (int j = 0; j < groups; ++j) {
-        if (first + j * apart >= out.cols) continue;
-        BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[(first + j * apart) / kGroup];
+        const auto [r, first] = place(j);
+        if (r >= out.rows || first >= out.cols) continue;
+        BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[first / kGroup];
         to.q[lane] = int8_t(its.steps[j]);
         if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(its.sums[j]);
         if (lane == 0) to.scale = its.scales[j];
     }
+}
+// To columns first .. first + 31 of row r, and then every `apart` further.
+template <int groups>
+__device__ inline void put_activations(const ActivationView& out, int r, int first, int apart,
+                                       const float (&values)[groups]) {
+    put_groups(out, values, [&](int j) { return GroupPlace{r, first + j * apart}; });
 }
 __device__ inline void put_activations(const ActivationView& out, int r, int first, float value) {
     const float values[1] = {value};
