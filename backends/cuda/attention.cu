@@ -129,7 +129,7 @@ auto chunk_kernel_of(int head_dim) {
 
 // Where heads are no whole groups: a thread a column of two of them. `across` blocks along x have
 // these.
-__global__ void __launch_bounds__(kMergeThreads)
+__global__ void __launch_bounds__(kMergeThreads, kAtOnce)
     merge_kernel(ActivationView out, View<const int32_t> rows, Partials partials, int across) {
     __shared__ MergeSpace space;
     begin_beside();
@@ -141,12 +141,16 @@ __global__ void __launch_bounds__(kMergeThreads)
     const Row& row = *reinterpret_cast<const Row*>(rows[r]);
     const int chunks = row.slot < 0 ? 0 : partials.chunks_of(row);
     ChunksOfPair its[kPairedHeads];
+#pragma unroll
     for (int p = 0; p < kPairedHeads; ++p)
         its[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
     float mixed[kPairedHeads];
     Merge<kPairedHeads>(space, partials, its).run(mixed, in_pair % dim);
     if (in_pair - lane < width)  // a whole warp
-        put_activations(out, r, column - lane, here ? mixed[in_pair / dim % 2] : 0.0f);
+        put_activations(out, r, column - lane,
+                        !here           ? 0.0f
+                        : in_pair < dim ? mixed[0]
+                                        : mixed[1]);
 }
 
 // Query heads of a kv head that a block takes: as many as divide them.

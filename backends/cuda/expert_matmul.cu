@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     task.output = tile.output(task.output);
+    task.split = {};  // known to the compiler, so that there is no code for sums of others
     multiply_packed<Format, tiles>(task, [&](int token) { return tile.row_of(token); });
 }
 
@@ -61,6 +62,7 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     const TilePlaces tile(experts, int(blockIdx.y), 0);
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
+    task.split = {};
     float total[tiles][4] = {};
     multiply_rows<Format>(total, task, [&](int token) { return tile.row_of(token); });
     const MatmulOutput to = tile.output(output);
