@@ -1,5 +1,6 @@
-// Attention. The history is cut into chunks of 64 logical positions. One kernel takes each chunk by
-// itself: its maximum, its sum and its mix of values; a second one merges a row's chunks in order.
+// Attention. The history is cut into chunks of 64 logical positions. Of each chunk by itself come its
+// maximum, its sum and its mix of values; then a row's chunks come together in order: in the block
+// that has all of them, or in the last one of several.
 // Slots only say where to load from. A row's chunks are counted from the first that it sees.
 //
 // A block has some query heads of one kv head, and some rows. Of a chunk that lies in the same
