@@ -28,6 +28,8 @@ READS(5, uint, v_cache);
 
 const uint kMostDim = 256u, kMixed = 16u;  // elements of a value that are mixed at a time
 const uint kLanes = gl_WorkGroupSize.x, kInWord = kHalfCache ? 2u : 1u;
+// Elements of a key whose steps are written out: a driver takes a minute for those of all 256.
+const uint kBlock = kHeadDim % 64u == 0u ? 64u : kHeadDim;
 
 uint lane;
 uint row, head;        // of this invocation
@@ -51,10 +53,10 @@ vec2 elements_of(uint word) {
     return vec2(half_value(word & 0xffffu), half_value(word >> 16));
 }
 
-// Element i of the key or value in a row of the cache, from words on; i comes in turn from 0.
+// Element i of a block of a key, or of `count` of a value, from words on; i comes in turn from 0.
 vec2 held;
 float key(uint from, uint i, bool together) {
-    uint word = i / kInWord, last = kHeadDim / kInWord - 1u;
+    uint word = i / kInWord, last = kBlock / kInWord - 1u;
     if (together && i % (kLanes * kInWord) == 0u) held = elements_of(k_cache[from + min(word + lane, last)]);
     if (!together && i % kInWord == 0u) held = elements_of(k_cache[from + word]);
     float own = held[i % kInWord];
@@ -68,11 +70,18 @@ float value(uint from, uint i, uint count, bool together) {
     return together ? subgroupBroadcast(own, word % kLanes) : own;
 }
 
+void multiply(inout precise float lanes[16], uint from, uint first, bool together) {
+    from += first / kInWord;
+    EACH(kBlock, i) lanes[i % 16u] = lanes[i % 16u] + key(from, i, together) * query[first + i];
+}
+
 float score(uint cached, bool together) {
     uint from = at[4] + cached * p.k_stride + column;
     precise float lanes[16];
     EACH(16u, i) lanes[i] = 0.0;
-    EACH(kHeadDim, i) lanes[i % 16u] = lanes[i % 16u] + key(from, i, together) * query[i];
+    multiply(lanes, from, 0u, together);
+    [[dont_unroll]] for (uint first = kBlock; first < kHeadDim; first += kBlock)
+        multiply(lanes, from, first, together);
     precise float scaled = sum_of_lanes(lanes) * p.scale;
     return scaled;
 }
@@ -148,7 +157,7 @@ void main() {
     column = first_head / p.group * kHeadDim / kInWord;
     pages_at = at[3] + uint(rows[place + kRowSequence]) * p.pages_stride;
     uint from = at[1] + (p.first_row + row) * p.qkv_stride + head * kHeadDim;
-    EACH(kHeadDim, i) query[i] = qkv[from + i];
+    [[dont_unroll]] for (uint i = 0u; i < kHeadDim; ++i) query[i] = qkv[from + i];
 
     // Positions [begin, end) that it sees; up to `plain` they lie in slots of their numbers.
     uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);

@@ -261,7 +261,7 @@ __device__ uint64_t mass_of_slice(const TopKView& step, int r, int slice, BlockR
         row_of(step.logits[r], step.logits.cols, {}, reducer.largest(best));
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
-        const uint64_t its = mass_of(row, logits[i], 1.0f);
+        const uint64_t its = mass_of_logit(row, logits[i], 1.0f);
         mass += id_in(slice, i) < row.vocab ? its : 0;
     }
     return reducer.sum(mass);

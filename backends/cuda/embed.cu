@@ -79,7 +79,7 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
         out[r][col] = padding ? 0.0f : element(table, index, col);
 }
 
-// A warp a group of a row.
+// A warp a group of a row. Padding, and a token that the table lacks, are an embedding of 0.
 constexpr int kPairThreads = 128;
 __global__ void embed_pair_kernel(ActivationView out, Table table, View<const int32_t> rows,
                                   View<const float> features, View<const int32_t> index) {
@@ -92,7 +92,7 @@ __global__ void embed_pair_kernel(ActivationView out, Table table, View<const in
     float value = 0;
     if (of_feature >= 0)
         value = features[parent][of_feature];
-    else if (place.slot >= 0)
+    else if (place.slot >= 0 && place.token >= 0 && place.token < table.rows)
         value = element(table, place.token, col);
     put_activations(out, r, first, value);
 }

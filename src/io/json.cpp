@@ -1,6 +1,7 @@
 // JSON through nlohmann's event parser, which is iterative: nesting costs no stack.
 #include "io/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +15,8 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
+// The parser takes some 20 ns for a byte of a string: a file of nothing else would take seconds.
+constexpr size_t kMaxString = size_t(16) << 20;
 
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
@@ -150,6 +153,21 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     size_t part_depth_ = 0;     // arrays and objects open in it
 };
 
+// Where a string of more than kMaxString bytes begins; npos without one. In a text that is not
+// JSON, what stands between two quotes counts as a string.
+size_t long_string(std::string_view text) {
+    for (size_t begin = text.find('"'); begin != text.npos; begin = text.find('"', begin)) {
+        size_t end = begin, first;  // the quote that ends it, and the first backslash before that
+        do {
+            end = std::min(text.find('"', end + 1), text.size());
+            for (first = end; text[first - 1] == '\\';) --first;
+        } while (end < text.size() && (end - first) % 2 > 0);
+        if (end - begin - 1 > kMaxString) return begin;
+        begin = end + 1;
+    }
+    return text.npos;
+}
+
 void write_string(std::string& out, const std::string& text) {
     std::string clean;
     append_utf8(clean, text, true);
@@ -206,6 +224,8 @@ Json Json::parse(std::string_view text, const std::string& source, std::span<Jso
     if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
     if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
         throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));
+    if (const size_t begin = long_string(text); begin != std::string_view::npos)
+        throw Error(source + ": string of more than 16 MB at byte " + std::to_string(begin + 1));
     Builder builder(max_values, parts);
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
         throw Error(source + ": " + builder.problem);

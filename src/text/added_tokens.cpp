@@ -13,7 +13,7 @@ namespace {
 // Looking for one token at a place takes as many steps as it has bytes. Those of published
 // tokenizers need two for each byte of a text.
 constexpr size_t kMaxBytes = 256;
-constexpr size_t kFirstSteps = 1 << 20, kStepsPerByte = 32;
+constexpr size_t kFirstSteps = 1 << 20, kStepsPerByte = 16;
 constexpr size_t kMaxAllBytes = size_t(8) << 20;
 
 char32_t last_char(std::string_view text) {

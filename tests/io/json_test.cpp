@@ -82,6 +82,23 @@ TEST(Json, RefusesDeepNesting) {
     EXPECT_EQ(problem(objects), "test.json: nested deeper than 64");
 }
 
+TEST(Json, RefusesStringsOfMoreThan16MB) {
+    const std::string most(16 << 20, 'x'), over = "test.json: string of more than 16 MB at byte ";
+    EXPECT_EQ(problem("\"" + most + "\""), "");
+    EXPECT_EQ(problem("[\"" + most + "x\"]"), over + "2");
+    EXPECT_EQ(problem("[\"" + most + "x"), over + "2");
+    EXPECT_EQ(problem("{\"a\":0,\"" + most + "x\":1}"), over + "8");
+    // Quotes with a backslash before them end no string, those with two do.
+    std::string quotes, strings = "\"\"";
+    for (size_t i = 0; i < most.size() / 8; ++i) {
+        quotes += "\\\\\\\"xxxx";
+        strings += ",\"x\\\\\"";
+    }
+    EXPECT_EQ(problem("[\"" + quotes + "\"]"), "");
+    EXPECT_EQ(problem("[\"x" + quotes + "\"]"), over + "2");
+    EXPECT_EQ(problem("[" + strings + "]"), "test.json: more than 1000000 values");
+}
+
 TEST(Json, RefusesMillionsOfValues) {
     std::string text = "[0";
     for (int i = 0; i < 1'000'000; ++i) text += ",0";

@@ -89,7 +89,7 @@ class TokenizerHostile : public testing::Test {
 };
 
 TEST_F(TokenizerHostile, Vocabularies) {
-    const std::string long_text(3'000'000, 'x'), huge(60'000'000, 'x');
+    const std::string long_text(15'000'000, 'x'), huge(60'000'000, 'x');
     const std::string over = ", which is out of range";
     const std::pair<Parts, std::string> cases[] = {
         {{.vocab = "{" + repeated("\"\":0", kMany, ",") + "}"}, "has the id of ''"},
@@ -98,8 +98,9 @@ TEST_F(TokenizerHostile, Vocabularies) {
         {{.vocab = vocab_of((1 << 20) + 1), .merges = "[]"}, over},
         {{.vocab = "{" + numbered(kMany, "\"a", "\":0") + "}"}, "has the id of 'a0'"},
         {{.vocab = "{\"" + long_text + "\":0}"}, "more than 65536 bytes"},
-        {{.vocab = "{\"" + huge + "\":0}"}, "more than 65536 bytes"},
-        {{.vocab = "{\"a\":\"" + huge + "\"}"}, "no table of ids"},
+        {{.vocab = "{\"" + huge + "\":0}"}, "more than 16 MB"},
+        {{.vocab = "{\"a\":\"" + huge + "\"}"}, "more than 16 MB"},
+        {{.vocab = "{\"a\":\"" + long_text + "\"}"}, "no table of ids"},
         {{.vocab = "{\"a\":" + repeated("9", 1'000'000, "") + "}"}, "not JSON"},
         {{.vocab = "{\"a\":-" + repeated("9", 18, "") + "}"}, over},
         {{.vocab = "{\"a\":1e3}"}, "no table of ids"},
@@ -122,8 +123,10 @@ TEST_F(TokenizerHostile, Vocabularies) {
         {{.more = R"(},"model":{"type":"BPE")"}, "duplicate key 'model'"},
         {{.more = R"(,"unk_token":"a","fuse_unk":true,"ignore_merges":true)"}, ""},
         {{.more = R"(,"unk_token":")" + long_text + "\""}, "is no token"},
-        {{.more = R"(,"byte_fallback":")" + huge + "\""}, "is no boolean"},
-        {{.more = ",\"" + huge + "\":1"}, ""},
+        {{.more = R"(,"byte_fallback":")" + long_text + "\""}, "is no boolean"},
+        {{.more = R"(,"byte_fallback":")" + huge + "\""}, "more than 16 MB"},
+        {{.more = ",\"" + long_text + "\":1"}, ""},
+        {{.more = ",\"" + huge + "\":1"}, "more than 16 MB"},
         {{.more = ",\"x\":[" + repeated("{}", 500'000, ",") + "]"}, ""},
         {{.more = ",\"x\":{" + numbered(500'000, "\"", "\":1") + "}"}, ""},
         {{.more = ",\"x\":[" + repeated("\"\"", 700'000, ",") + "]"}, "more than 600000 values"},
@@ -135,18 +138,19 @@ TEST_F(TokenizerHostile, Vocabularies) {
     }
     EXPECT_NE(problem("65 MB", std::string(65 << 20, ' ')).find("larger than 64 MB"),
               std::string::npos);
-    EXPECT_GE(bounded_.cases(), 33u);
+    EXPECT_GE(bounded_.cases(), 36u);
 }
 
 TEST_F(TokenizerHostile, Merges) {
-    const std::string huge(60'000'000, 'x');
+    const std::string long_text(15'000'000, 'x'), huge(60'000'000, 'x');
     const std::pair<Parts, std::string> cases[] = {
         {{.merges = "[" + repeated("\"a b\"", kMany, ",") + "]"}, ""},
         {{.merges = "[" + repeated("\"a b\"", 3'000'000, ",") + "]"}, "more than 2097152 merges"},
         {{.merges = "[" + repeated("[\"a\",\"b\"]", kMany, ",") + "]"}, ""},
         {{.merges = "[" + numbered(kMany, "\"a ", "\"") + "]"}, "is no token"},
-        {{.merges = "[\"" + huge + " b\"]"}, "more than 65536 bytes"},
-        {{.merges = "[\"a " + huge + "\"]"}, "more than 65536 bytes"},
+        {{.merges = "[\"" + long_text + " b\"]"}, "more than 65536 bytes"},
+        {{.merges = "[\"a " + long_text + "\"]"}, "more than 65536 bytes"},
+        {{.merges = "[\"a " + huge + "\"]"}, "more than 16 MB"},
         {{.merges = "[\"" + repeated(" ", 1'000'000, "") + "\"]"}, "no pair of tokens"},
         {{.merges = "[" + repeated("[", 60, "") + repeated("]", 60, "") + "]"}, "no pair"},
         {{.merges = "[" + repeated("[]", kMany, ",") + "]"}, "no pair"},
@@ -168,7 +172,7 @@ TEST_F(TokenizerHostile, Merges) {
         EXPECT_NE(message.find(says), message.npos) << message << " | " << says;
     }
     EXPECT_EQ(problem("sums", sum(300), std::string(1 << 18, 'a')), "");
-    EXPECT_GE(bounded_.cases(), 21u);
+    EXPECT_GE(bounded_.cases(), 22u);
 }
 
 TEST_F(TokenizerHostile, AddedTokens) {
@@ -196,7 +200,8 @@ TEST_F(TokenizerHostile, AddedTokens) {
         {{.added = "[" + numbered(60'000, R"({"content":"t)", R"(","id":5})") + "]"},
          text,
          "the id of another"},
-        {{.added = added(std::string(60'000'000, 'x'))}, text, "is too long"},
+        {{.added = added(std::string(15'000'000, 'x'))}, text, "is too long"},
+        {{.added = added(std::string(60'000'000, 'x'))}, text, "more than 16 MB"},
         {{.added = added("x", R"(,"id":3)")}, text, "duplicate key 'id'"},
         {{.added = R"([{"content":"x","id":1e300}])"}, text, "is no count"},
         {{.added = R"([{"content":"x","id":-0.5}])"}, text, "is no count"},
@@ -226,7 +231,7 @@ TEST_F(TokenizerHostile, AddedTokens) {
         EXPECT_EQ(message.empty(), says.empty()) << message;
         EXPECT_NE(message.find(says), message.npos) << message << " | " << says;
     }
-    EXPECT_GE(bounded_.cases(), 27u);
+    EXPECT_GE(bounded_.cases(), 28u);
 }
 
 // Patterns that take long: with a text that makes them so.

@@ -101,12 +101,12 @@ struct LogitRow {
 
 constexpr float kMassOne = 0x1p40f;  // the mass of the best token
 
-__device__ inline uint64_t mass_of(const LogitRow& row, float logit, float scale) {
+__device__ inline uint64_t mass_of_logit(const LogitRow& row, float logit, float scale) {
     const float z = (logit - row.top) * scale;
     return z <= infinity() ? uint64_t(exp_of(z) * kMassOne) : 0;
 }
 __device__ inline uint64_t mass_of(const LogitRow& row, int id, float scale) {
-    return mass_of(row, row.x[id], scale);
+    return mass_of_logit(row, row.x[id], scale);
 }
 
 // Mass of what is kept.
