@@ -28,7 +28,7 @@ READS(5, uint, v_cache);
 
 const uint kMostDim = 256u, kMixed = 16u;  // elements of a value that are mixed at a time
 const uint kLanes = gl_WorkGroupSize.x, kInWord = kHalfCache ? 2u : 1u;
-// Elements of a key whose steps are written out: a driver takes a minute for those of all 256.
+// Elements of a key whose steps are written out: drivers take tens of seconds for all 256.
 const uint kBlock = kHeadDim % 64u == 0u ? 64u : kHeadDim;
 
 uint lane;
