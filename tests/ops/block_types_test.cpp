@@ -1,7 +1,6 @@
 // Quantised weights as files hold them, in every type that a device stores: the bits of their
 // definition (core/quant.h).
 #include <cstring>
-#include <span>
 
 #include "core/pack_blocks.h"
 #include "ops/device_test.h"
@@ -17,24 +16,12 @@ constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0,   DType::Q4_1, DType::Q5_0
                             DType::Q5_1, DType::IQ4_NL, DType::Q2_K, DType::Q3_K,
                             DType::Q4_K, DType::Q5_K,   DType::Q6_K, DType::IQ4_XS};
 
-// One of each way in which blocks have scales and least values.
-constexpr DType kForms[] = {DType::Q8_0, DType::Q5_1, DType::Q5_K, DType::Q6_K};
-
 class BlockTypesTest : public DeviceTest {
   protected:
     // body(type) for those that the device stores.
     template <class Body>
     void for_types(const Body& body) {
-        for_types(kTypes, body);
-    }
-    // The same with one of each form, where a device takes seconds to compile a kernel of each.
-    template <class Body>
-    void for_forms(const Body& body) {
-        GetParam().step > 20 ? for_types(kForms, body) : for_types(kTypes, body);
-    }
-    template <class Body>
-    void for_types(std::span<const DType> types, const Body& body) {
-        for (DType type : types) {
+        for (DType type : kTypes) {
             if (!backend_->stores(type)) continue;
             SCOPED_TRACE(name(type));
             body(type);
@@ -129,7 +116,7 @@ TEST_P(BlockTypesTest, FloatsBecomeTheSameBlocks) {
 TEST_P(BlockTypesTest, GateAndUpHaveTheBitsOfTheirProducts) {
     constexpr int kOutputs = 64, kCols = 512;
     const Array norm = upload(random_matrix(1, kCols, 10));
-    for_forms([&](DType type) {
+    for_types([&](DType type) {
         const Blocks blocks = random_blocks(type, 2 * kOutputs, kCols, 11);
         const auto plain = upload_blocks(blocks);
         const auto half = [&](int first) {
