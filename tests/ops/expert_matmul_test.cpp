@@ -89,7 +89,9 @@ TEST_P(ExpertMatmulTest, HasTheBitsOfTheExpertsAlone) {
             if (is_quantised(type) && shape.inner % kGroup != 0) continue;
             const ExpertWeights weights(*backend_, shape, {type, type}, 1);
             for (int rows : {1, 2, 9, 40, 130}) {
-                if (rows * shape.experts > 130 * 8) continue;  // each expert alone takes its time
+                if (rows > 40 && shape.experts > 8) continue;
+                // Each expert alone takes its time: of very many the fewest rows and the most.
+                if (shape.experts > 16 && rows > 1 && rows < 40) continue;
                 SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(shape.inner) + " -> " +
                              std::to_string(shape.outputs) + ", " + std::to_string(rows) + " rows");
                 const RoutedRows places = routed(shape, rows, 2);
