@@ -156,14 +156,15 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 // Where a string of more than kMaxString bytes begins; npos without one. In a text that is not
 // JSON, what stands between two quotes counts as a string.
 size_t long_string(std::string_view text) {
-    for (size_t begin = text.find('"'); begin != text.npos; begin = text.find('"', begin)) {
+    size_t begin = text.find('"');
+    while (begin != text.npos && text.size() - begin > kMaxString) {  // or there is no room for one
         size_t end = begin, first;  // the quote that ends it, and the first backslash before that
         do {
             end = std::min(text.find('"', end + 1), text.size());
             for (first = end; text[first - 1] == '\\';) --first;
         } while (end < text.size() && (end - first) % 2 > 0);
         if (end - begin - 1 > kMaxString) return begin;
-        begin = end + 1;
+        begin = text.find('"', end + 1);
     }
     return text.npos;
 }
