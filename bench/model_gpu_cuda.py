@@ -73,6 +73,8 @@ CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 
 MOST_STEPS = 8  # of a ring
 MANY_TILES, MOST_TILES = 4, 8  # of 8 tokens, from which on sums are spared
 WIDE_WARPS, WIDE_RING = 16, 120 << 10  # of a block for many tokens of floats
+STEP, LEAST_STEPS = 32, 8  # columns; of a share of floats
+PORT_BYTES = 64  # that one multiprocessor takes from the second cache in a clock
 
 
 def loop_of(loop):
@@ -180,7 +182,8 @@ class Model:
         kernel = self.row_kernel(gated) if held else \
             self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
         warps, ring = self.code.gated_warps if gated else self.code.warps, self.code.ring
-        if f16 and tiles == 8 and self.wide_keep_busy(outputs, inner):
+        evenly = f16 and self.code.ring > 0
+        if evenly and tiles == MOST_TILES and WIDE_RING <= gpu.shared * 1024:
             kernel, warps, ring = self.kernels["multiply_wide_kernel<F16>"], WIDE_WARPS, WIDE_RING
         loop = max(kernel["loops"], key=lambda l: l["matrices"])
         if not loop["matrices"]:
@@ -193,25 +196,31 @@ class Model:
         first_cache = (32 * (loop["load_bytes"] + loop["shared_bytes"]) + 512 * loop["copies"]) / CACHE_LINE
         matrix = loop["matrices"] * (gpu.half_matrix if f16 else gpu.int_matrix)
         resident = self.resident(kernel, warps, ring, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
-        parts = self.parts_of(outputs, inner, warps)
+        parts = 1 if evenly else self.parts_of(outputs, inner, warps)
         strip = step * ceil_div(inner, columns) / parts  # bytes of a warp in a part
         row_blocks = ceil_div(outputs, 16 * warps)
-        first = self.first_parts(row_blocks, parts, tiles, warps)
+        first = self.first_parts(row_blocks, parts, tiles)
         # Where rows are shared out, sums go to the second cache, a count too, and the last block reads the others'.
-        sums = parts - first + 1
-        trips = 2 + ceil_div(sums, min(4, MOST_TILES // tiles))
-        ns = (parts > 1) * ((2 * sums - 1) * outputs * tiles * 32 / gpu.cache + trips * gpu.far / gpu.ghz)
+        each = 16 * warps * tiles * 32  # bytes that a block leaves
+        together = [parts - first + 1] * row_blocks if not evenly else self.even_sums(outputs, inner) * (WIDE_WARPS // warps)
+        most = max(together)
+        clocks = max(ceil_div(most, min(4, MOST_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
+        ns = (most > 1) * ((2 * gpu.far + clocks) / gpu.ghz + sum(2 * n - 1 for n in together if n > 1) * each / gpu.cache)
 
         def part_ns(blocks):
             """In which so many blocks at once do a part each."""
             now = blocks * warps
             active = min(4, ceil_div(now, gpu.units))  # schedulers
             rate = min(now * step / turn * gpu.ghz, gpu.units * step / first_cache * gpu.ghz, gpu.memory,
-                       *(gpu.units * active * step / clocks * gpu.ghz for clocks in (matrix, loop["instructions"])))
+                       *(min(gpu.units, blocks) * active * step / clocks * gpu.ghz for clocks in (matrix, loop["instructions"])))
             readers = min(gpu.units, now) if not self.code.ring else blocks / parts
             return max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
 
-        waiting = row_blocks * (parts - first) * [1] + row_blocks * [first]
+        if evenly:  # each block has as many of a row block's columns
+            shares = self.even_shares(outputs, inner)
+            waiting = [row_blocks / (shares * WIDE_WARPS // warps)] * (shares * WIDE_WARPS // warps)
+        else:
+            waiting = row_blocks * (parts - first) * [1] + row_blocks * [first]
         running = []
         while waiting or running:
             while waiting and len(running) < resident // warps * gpu.units:
@@ -227,7 +236,11 @@ class Model:
         loops = kernel["loops"]
         main = max(range(len(loops)), key=lambda i: loops[i]["matrices"] * (1 + loops[i]["depth"]))
         around, product = loops[main - 1:main + 1]
-        parts = self.parts_of(outputs, inner, code.warps)
+        evenly = self.weight == "f16"
+        # Of a share of floats the first part and the last one are seldom whole.
+        share = self.even_steps(outputs, inner) / self.even_shares(outputs, inner)
+        parts = share * STEP / code.part + 1 if evenly else \
+            ceil_div(inner, code.part) if self.parts_of(outputs, inner, code.warps) == 1 else 1
         # With squares, and of f16 with its peaks or those that were left for it, the row is in the first cache.
         clocks = kernel["before"][0] + normed * ceil_div(inner, 4096) * clocks_at(loops[1], gpu.far)
         if self.weight == "f16":
@@ -236,25 +249,32 @@ class Model:
         # The loop around may have a step of the product, which its turns have some of.
         steps = around["matrices"] / product["matrices"]
         each = clocks_at(around, here) - product["clocks"][0] * steps
-        clocks += each * (ceil_div(inner, code.part) if parts == 1 else 1)
+        clocks += each * parts
         resident = self.resident(kernel, code.warps, code.ring) // code.warps
-        blocks = min(resident, ceil_div(ceil_div(outputs, 16 * code.warps) * parts, gpu.units))
+        blocks = WIDE_WARPS // code.warps * self.even_shares(outputs, inner) if evenly else \
+            ceil_div(outputs, 16 * code.warps) * self.parts_of(outputs, inner, code.warps)
+        blocks = min(resident, ceil_div(blocks, gpu.units))
         fills_us = blocks * code.ring * gpu.units / gpu.memory / 1e3
         return max(0, clocks / gpu.ghz / 1e3 - max(0, fills_us - early_us))
 
-    def wide_keep_busy(self, outputs, inner):
-        """Whether blocks of twice as many rows are enough: split.h's rule."""
-        if "multiply_wide_kernel<F16>" not in self.kernels:
-            return False
-        rows, parts = ceil_div(outputs, 16 * WIDE_WARPS), self.parts_of(outputs, inner, WIDE_WARPS)
-        blocks = rows * (parts - self.first_parts(rows, parts, MANY_TILES, WIDE_WARPS) + 1)
-        return WIDE_RING <= self.gpu.shared * 1024 and blocks * 4 >= self.gpu.units * 3
+    def even_shares(self, outputs, inner):
+        """Of float weights: split.h's rule."""
+        return min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
 
-    def first_parts(self, row_blocks, parts, tiles, warps):
+    def even_steps(self, outputs, inner):
+        return ceil_div(outputs, 16 * WIDE_WARPS) * ceil_div(inner, STEP)
+
+    def even_sums(self, outputs, inner):
+        """How many shares have some of each block of rows."""
+        steps, all_steps, shares = ceil_div(inner, STEP), self.even_steps(outputs, inner), self.even_shares(outputs, inner)
+        of_step = [((step + 1) * shares - 1) // all_steps for step in range(all_steps)]
+        return [of_step[end - 1] - of_step[end - steps] + 1 for end in range(steps, all_steps + 1, steps)]
+
+    def first_parts(self, row_blocks, parts, tiles):
         """Of the first of the blocks that share rows: split.h's rule."""
         if not self.code.ring or parts == 1 or tiles < MANY_TILES:
             return 1
-        return min(ceil_div(row_blocks * parts, self.gpu.units * WIDE_WARPS // warps), parts - 1)
+        return min(ceil_div(row_blocks * parts, self.gpu.units * 2), parts - 1)
 
     def parts_of(self, outputs, inner, warps):
         """How many blocks share rows: split.h's rule."""

@@ -175,11 +175,11 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
 }
 
 size_t CudaBackend::scratch_bytes(const Limits& limits) const {
-    return lay_out_scratch(limits).bytes;
+    return lay_out_scratch(limits, split_).bytes;
 }
 
 void CudaBackend::do_reserve(const Limits& limits) {
-    const ScratchLayout layout = lay_out_scratch(limits);
+    const ScratchLayout layout = lay_out_scratch(limits, split_);
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
     std::byte* memory = static_cast<CudaMemory&>(*scratch_).data();

@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(kBlockThreads, 2)
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
     task.output = tile.output(task.output);
-    task.split = {};  // known to the compiler, so that there is no code for sums of others
-    multiply_packed<Format, tiles>(task, [&](int token) { return tile.row_of(token); });
+    multiply_packed<Format, tiles, kBlockTiles, true>(
+        task, [&](int token) { return tile.row_of(token); });
 }
 
 template <class Format, int tiles>
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     const TilePlaces tile(experts, int(blockIdx.y), 0);
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
-    task.split = {};
+    task.split = {};  // known to the compiler, so that there is no code for sums of others
     float total[tiles][4] = {};
     multiply_rows<Format>(total, task, [&](int token) { return tile.row_of(token); });
     const MatmulOutput to = tile.output(output);
@@ -132,13 +132,13 @@ void launch_f32(const ExpertStack& stack, const Tensor& x) {
 
 template <class Format>
 void launch_packed(const ExpertStack& stack, const uint2* packed, const float* scales, int cols,
-                   const char* name) {
+                   const SplitPlan& plan, const char* name) {
     const auto [kernel, shared_bytes] = float_kernel_of<Format>(token_tiles(stack.most));
     launch(kernel,
            {stack.blocks(kBlockRows, stack.tiles), dim3(kBlockThreads), stack.queue, name,
             shared_bytes},
            FloatTask{nullptr, packed, scales, float_tiles(cols), tiles_of(stack.rows, kTileRows),
-                     stack.output, Split{}},
+                     stack.output, plan.evenly(stack.rows, cols)},
            stack.task);
 }
 
@@ -206,8 +206,8 @@ void CudaBackend::multiply_experts(const ExpertStack& stack, MatmulColumns& colu
         f16 ? pack<F16>(packed, place_scales_, x, *queue_)
             : pack<BF16>(packed, place_scales_, x, *queue_);
     columns.left.packed = wanted;
-    f16 ? launch_packed<F16>(stack, packed, place_scales_, x.cols, "expert_matmul_f16")
-        : launch_packed<BF16>(stack, packed, place_scales_, x.cols, "expert_matmul_bf16");
+    f16 ? launch_packed<F16>(stack, packed, place_scales_, x.cols, split_, "expert_matmul_f16")
+        : launch_packed<BF16>(stack, packed, place_scales_, x.cols, split_, "expert_matmul_bf16");
 }
 
 }  // namespace aerie::cuda

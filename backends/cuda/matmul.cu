@@ -74,34 +74,34 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
                       const SplitPlan& plan, Queue& queue) {
     const int tiles = token_tiles(output.out.rows), row_tiles = tiles_of(w.place.rows, kTileRows);
     const auto [columns, inverse_scales] = columns_in(scratch);
-    const auto launch_blocks = [&](auto kernel, int block_tiles, const Split& split) {
-        const auto blocks = unsigned(tiles_of(row_tiles, block_tiles));
+    const FloatTask task{reinterpret_cast<const uint4*>(w.data),
+                         columns,
+                         inverse_scales,
+                         float_tiles(w.cols),
+                         row_tiles,
+                         output,
+                         plan.evenly(w.place.rows, w.cols)};
+    const auto launch_blocks = [&](const auto& kernel, unsigned blocks, int block_tiles) {
         launch_beside(kernel.kernel,
-                      {dim3(blocks, split.blocks), dim3(unsigned(block_tiles) * 32), queue,
-                       Format::kName, kernel.shared_bytes},
-                      FloatTask{reinterpret_cast<const uint4*>(w.data), columns, inverse_scales,
-                                float_tiles(w.cols), row_tiles, output, split});
+                      {dim3(blocks), dim3(unsigned(block_tiles) * 32), queue, Format::kName,
+                       kernel.shared_bytes},
+                      task);
     };
-    if (tiles == kMostTiles) {
-        const BlockKernel wide{multiply_wide_kernel<Format>,
-                               FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
-        const int blocks = tiles_of(row_tiles, kWideTiles);
-        const Split split = plan.of(blocks, w.cols, tiles, kWideTiles);
-        if (plan.keeps_busy(blocks, split, wide.shared_bytes))
-            return launch_blocks(wide, kWideTiles, split);
-    }
-    launch_blocks(kernel_of<Format>(tiles), kBlockTiles,
-                  plan.of(tiles_of(row_tiles, kBlockTiles), w.cols, tiles));
+    const BlockKernel wide{multiply_wide_kernel<Format>,
+                           FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
+    if (tiles == kMostTiles && wide.shared_bytes <= plan.block_bytes)
+        launch_blocks(wide, task.split.shares, kWideTiles);
+    else
+        launch_blocks(kernel_of<Format>(tiles), task.split.shares * kShareBlocks, kBlockTiles);
 }
 
 template <class Format>
 void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegment& w,
                   const SplitPlan& plan, float* peaks, Queue& queue) {
     const int row_tiles = tiles_of(w.place.rows, kTileRows);
-    const int blocks = tiles_of(row_tiles, kBlockTiles);
-    const Split split = plan.of(blocks, w.cols, 1);
+    const EvenSplit split = plan.evenly(w.place.rows, w.cols);
     launch_beside(multiply_row_kernel<Format>,
-                  {dim3(unsigned(blocks), split.blocks), dim3(kBlockThreads), queue, Format::kName,
+                  {dim3(split.shares * kShareBlocks), dim3(kBlockThreads), queue, Format::kName,
                    HeldFloats<Format>::Ring::kBytes},
                   FloatTask{reinterpret_cast<const uint4*>(w.data), nullptr, nullptr,
                             float_tiles(w.cols), row_tiles, output, split, peaks},

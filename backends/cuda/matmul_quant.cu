@@ -14,11 +14,12 @@ namespace {
 
 template <int tiles>
 __device__ void put(const MatmulOutput& output, const float (&total)[tiles][4]) {
+    const int first_tile = int(blockIdx.x) * kBlockTiles;
     if constexpr (tiles == 1)
-        if (output.is_rotated()) return put_rotated(output, total[0]);
-    const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
+        if (output.is_rotated()) return put_rotated(output, first_tile, total[0]);
 #pragma unroll
-    for (int n = 0; n < tiles; ++n) output.put_tile(n, row_tile, total[n]);
+    for (int n = 0; n < tiles; ++n)
+        output.put_tile(n, first_tile + int(threadIdx.x) / 32, total[n]);
 }
 
 template <class Format, int tiles>

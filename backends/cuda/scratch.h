@@ -29,7 +29,7 @@ struct ScratchLayout {
     size_t bytes;
 };
 
-inline ScratchLayout lay_out_scratch(const Limits& limits) {
+inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan) {
     const auto aligned = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
     const size_t pass_tiles = size_t(tiles_of(kPassRows, kTokenTile));
     const size_t widest = size_t(limits.widest);
@@ -62,6 +62,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits) {
     const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
     const int tokens = std::min(limits.rows, kPassRows);
     layout.share_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
+    layout.share_count = std::max(layout.share_count, plan.even_shares(token_tiles(kPassRows)));
     layout.tickets = layout.arrived + aligned(kMostShares * sizeof(unsigned));
     layout.shares = layout.tickets + aligned(kMostTickets * sizeof(unsigned));
     layout.bytes = layout.shares + size_t(layout.share_count) * kShareBytes;

@@ -1,4 +1,4 @@
-// Whether the columns of a matmul are shared out among blocks, and where these leave their sums.
+// How matmuls are shared out among blocks, and where these leave sums of columns.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,16 +14,40 @@ namespace aerie::cuda {
 constexpr int kBlockTiles = 8;
 constexpr int kBlockThreads = kBlockTiles * 32;
 constexpr int kBlockRows = kBlockTiles * kTileRows;
-// A wide one reads many tokens for twice as many rows.
+// A wide one reads many tokens for twice as many.
 constexpr int kWideTiles = 2 * kBlockTiles;
 
 constexpr int kManyTiles = 4;       // of 8 tokens, whose sums take their time
 constexpr int kMostTickets = 4096;  // of blocks that wait for each other elsewhere
 constexpr int kMostShares = 2048;   // blocks of a matmul that share rows
+constexpr int kMostEven = kMostShares / 2;
 constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // and 8 tokens
 
-// The blocks along y are those that share rows, if there are several. The first has so many parts
-// of the sum, the others one each.
+// Float weights. Blocks of kWideTiles tiles of rows lie one after the other, and the steps of all
+// of them are cut into shares of the same size, one for each multiprocessor: so each has as much to
+// do as any other. A share takes one block of so many tiles, or two of half of them. In a share,
+// the columns of a block of rows are one sum; where several shares have some, these are added in
+// their order. So the bits depend on the shape and on how many multiprocessors there are, and on
+// nothing else.
+struct EvenSplit {
+    float4* sums = nullptr;  // of two blocks of rows of each share: its first, and its last one
+    unsigned* arrived = nullptr;  // at the last block of rows of each share; 0 between launches
+    unsigned steps = 1;           // of the columns of a block of rows
+    unsigned all = 1, shares = 1;
+
+    // Its first step, of all; and which one has a step.
+    __host__ __device__ int begin(int share) const { return int(all * unsigned(share) / shares); }
+    __host__ __device__ int share_of(int step) const {
+        return int(((unsigned(step) + 1) * shares - 1) / all);
+    }
+};
+constexpr unsigned kLeastShareSteps = 8;  // fewer are not worth the sums
+constexpr int kShareRows = kWideTiles * kTileRows;
+constexpr unsigned kShareBlocks = kWideTiles / kBlockTiles;  // that are not wide
+
+// Quantised weights, whose parts are added in an order that all backends have. The blocks along y
+// are those that share rows, if there are several. The first has so many parts of the sum, the
+// others one each.
 struct Split {
     float4* sums = nullptr;       // of each block of rows and y, and 8 tokens, those of each thread
     unsigned* arrived = nullptr;  // at each block of rows; 0 between launches
@@ -38,26 +62,31 @@ struct SplitPlan {
     int multiprocessors = 1;
     size_t block_bytes = 0;  // of shared memory, that a block may have
 
+    EvenSplit evenly(int rows, int cols) const {
+        EvenSplit its{split.sums, split.arrived, unsigned(float_tiles(cols) / kStepTiles)};
+        its.all = unsigned(tiles_of(rows, kShareRows)) * its.steps;
+        its.shares = std::min({std::max(its.all / kLeastShareSteps, 1u), ~0u / its.all,
+                               unsigned(std::min(multiprocessors, kMostEven))});
+        return its;
+    }
+    // Room that they want, as `shares` counts it.
+    int even_shares(int token_tiles) const {
+        return std::min(multiprocessors, kMostEven) * 2 * int(kShareBlocks) * token_tiles;
+    }
     // Of blocks of rows and so many times 8 tokens: parts are shared out where that spares a fifth
     // of the time of the multiprocessor that has most of them. Of many tokens the first block has
     // as many as each of those that run at once would have, so that fewer sums are left.
-    Split of(int row_blocks, int cols, int token_tiles, int block_tiles = kBlockTiles) const {
+    Split of(int row_blocks, int cols, int token_tiles) const {
         const int parts = tiles_of(cols, kSumPart), all = row_blocks * parts;
         const int undivided = tiles_of(row_blocks, multiprocessors) * parts;
         const int divided = tiles_of(all, multiprocessors);
-        const bool fits =
-            all <= kMostShares && all * token_tiles * (block_tiles / kBlockTiles) <= shares;
+        const bool fits = all <= kMostShares && all * token_tiles <= shares;
         Split its = split;
         if (!fits || divided * 5 > undivided * 4) return its;
-        const int at_once = multiprocessors * (kWideTiles / block_tiles);
         if (token_tiles >= kManyTiles)
-            its.first_parts = std::min(tiles_of(all, at_once), parts - 1);
+            its.first_parts = std::min(tiles_of(all, multiprocessors * 2), parts - 1);
         its.blocks = unsigned(parts - its.first_parts + 1);
         return its;
-    }
-    // Whether blocks of so many rows and bytes would be enough for three multiprocessors in four.
-    bool keeps_busy(int row_blocks, const Split& its, size_t bytes) const {
-        return bytes <= block_bytes && row_blocks * int(its.blocks) * 4 >= multiprocessors * 3;
     }
 };
 

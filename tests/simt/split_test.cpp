@@ -1,4 +1,4 @@
-// Matmuls whose columns are shared out among blocks: when they are, and that no bit shows it.
+// Matmuls whose columns are shared out among blocks: when they are, and what bits may depend on.
 #include "cuda/split.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kRows = 320, kCols = 2304;  // three blocks of rows, three parts of the columns
 
+// The bytes of each row of some results.
+using Rows = std::vector<std::vector<std::byte>>;
+
 std::vector<float> values(size_t count, uint32_t seed) {
     std::vector<float> made(count);
     for (float& value : made) {
@@ -25,9 +28,8 @@ std::vector<float> values(size_t count, uint32_t seed) {
     return made;
 }
 
-// Bytes of the products, plain, gated, and of what a norm leaves, each made twice in the same
-// place.
-std::vector<std::byte> products(int multiprocessors, DType type, int tokens) {
+// The products, plain, gated, and of what a norm leaves, each made twice in the same place.
+std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
     const auto backend = open_cuda("cuda:0", false);
     backend->reserve({.rows = 64, .widest = kCols});
@@ -56,13 +58,16 @@ std::vector<std::byte> products(int multiprocessors, DType type, int tokens) {
         backend->run(RmsNorm{norm, x, scale, 1e-5f, {plain.get()}});
         backend->run(Matmul{of_norm, norm, *plain});
     }
-    std::vector<std::byte> bytes;
+    std::vector<Rows> results;
     for (const Tensor& result : {out, gated, of_norm}) {
-        const size_t size = size_t(tokens) * size_bytes(result.dtype, size_t(result.cols));
-        bytes.resize(bytes.size() + size);
-        backend->read(result, bytes.data() + bytes.size() - size);
+        Rows rows;
+        for (int r = 0; r < tokens; ++r) {
+            rows.emplace_back(size_bytes(result.dtype, size_t(result.cols)));
+            backend->read(result.row_range(r, 1), rows.back().data());
+        }
+        results.push_back(std::move(rows));
     }
-    return bytes;
+    return results;
 }
 
 class SplitTest : public testing::TestWithParam<DType> {
@@ -70,11 +75,26 @@ class SplitTest : public testing::TestWithParam<DType> {
     void TearDown() override { simt::set_gpus({simt::Gpu{}}); }
 };
 
-TEST_P(SplitTest, NoBitDependsOnIt) {
+TEST_P(SplitTest, NoBitDependsOnTheNumberOfTokens) {
+    for (int multiprocessors : {3, 132}) {
+        const std::vector<Rows> most = products(multiprocessors, GetParam(), 64);
+        for (int tokens : {1, 20}) {
+            const std::vector<Rows> fewer = products(multiprocessors, GetParam(), tokens);
+            for (size_t i = 0; i < most.size(); ++i)
+                for (size_t r = 0; r < fewer[i].size(); ++r)
+                    ASSERT_TRUE(fewer[i][r] == most[i][r])
+                        << multiprocessors << " multiprocessors, " << tokens << " tokens, result "
+                        << i << ", row " << r;
+        }
+    }
+}
+
+// Parts of quantised weights are those of every backend.
+TEST_P(SplitTest, NoBitOfQuantisedWeightsDependsOnIt) {
+    if (!is_quantised(GetParam())) GTEST_SKIP() << "sums of floats are those of a device";
     for (int tokens : {1, 20, 64}) {
-        const std::vector<std::byte> undivided = products(1, GetParam(), tokens);
-        for (int multiprocessors :
-             {3, 132})  // of 64 tokens of floats in wide blocks, and in others
+        const std::vector<Rows> undivided = products(1, GetParam(), tokens);
+        for (int multiprocessors : {3, 132})
             EXPECT_TRUE(products(multiprocessors, GetParam(), tokens) == undivided)
                 << tokens << " tokens, " << multiprocessors;
     }
@@ -118,23 +138,44 @@ TEST(SplitPlan, HasRoom) {
     EXPECT_EQ(parts_of(1 << 20, 1 << 20), 1u);
 }
 
-bool is_wide(int rows, int cols, size_t block_bytes = size_t(227) << 10) {
-    const cuda::SplitPlan plan{.split = {},
-                               .shares = cuda::kMostShares * 8,
-                               .multiprocessors = 132,
-                               .block_bytes = block_bytes};
-    const int blocks = cuda::tiles_of(rows, 2 * cuda::kBlockRows);
-    const cuda::Split split = plan.of(blocks, cols, 8, cuda::kWideTiles);
-    return plan.keeps_busy(blocks, split, size_t(120) << 10);
+cuda::EvenSplit evenly(int rows, int cols, int multiprocessors = 132) {
+    const cuda::SplitPlan plan{.split = {}, .shares = 0, .multiprocessors = multiprocessors};
+    return plan.evenly(rows, cols);
 }
 
-TEST(SplitPlan, BlocksAreWideWhereEnoughAreLeft) {
-    EXPECT_TRUE(is_wide(12288, 4096));
-    EXPECT_TRUE(is_wide(22016, 4096));
-    EXPECT_TRUE(is_wide(4096, 11008));
-    EXPECT_TRUE(is_wide(32000, 4096));
-    EXPECT_FALSE(is_wide(4096, 4096));                     // 64 blocks
-    EXPECT_FALSE(is_wide(12288, 4096, size_t(99) << 10));  // of an RTX 4090
+TEST(EvenSplit, EachMultiprocessorHasAsMuchToDo) {
+    EXPECT_EQ(evenly(4096, 4096).shares, 132u);
+    EXPECT_EQ(evenly(4096, 11008).shares, 132u);
+    EXPECT_EQ(evenly(32000, 4096).shares, 132u);
+    EXPECT_EQ(evenly(4096, 4096, 28).shares, 28u);
+    EXPECT_EQ(evenly(1024, 512).shares, 8u);  // of eight steps
+    EXPECT_EQ(evenly(16, 32).shares, 1u);
+    EXPECT_EQ(evenly(1 << 20, 1 << 15).shares, 132u);
+    EXPECT_EQ(evenly(1 << 24, 1 << 15).shares, 63u);  // more would not fit into 32 bits
+}
+
+TEST(EvenSplit, SharesFollowEachOther) {
+    for (const auto& [rows, cols] : {std::pair(4096, 4096),
+                                     {12288, 4096},
+                                     {4096, 11008},
+                                     {128256, 4096},
+                                     {300, 72},
+                                     {16, 32},
+                                     {1 << 24, 1 << 15}})
+        for (int multiprocessors : {1, 2, 7, 132, 2000}) {
+            const cuda::EvenSplit split = evenly(rows, cols, multiprocessors);
+            const int shares = int(split.shares), all = int(split.all);
+            ASSERT_LE(shares, cuda::kMostEven);
+            EXPECT_EQ(split.begin(0), 0);
+            EXPECT_EQ(split.begin(shares), all);
+            for (int share = 0; share < shares; ++share) {
+                const int begin = split.begin(share), end = split.begin(share + 1);
+                ASSERT_GE(end - begin, all / shares);
+                ASSERT_LE(end - begin, all / shares + 1);
+                ASSERT_EQ(split.share_of(begin), share);
+                ASSERT_EQ(split.share_of(end - 1), share);
+            }
+        }
 }
 
 }  // namespace

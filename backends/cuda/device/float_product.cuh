@@ -16,7 +16,7 @@ struct FloatTask {
     const float* inverse_scales;
     int k_tiles, row_tiles;
     MatmulOutput output;
-    Split split;
+    EvenSplit split;
     float* peaks = nullptr;  // of the row that this makes, for each tile of rows; or null
 };
 
@@ -37,7 +37,7 @@ using FloatRing = Ring<FloatStep<Format, tiles, row_tiles>,
 template <class Format, int tiles, int row_tiles, class RowOf>
 struct FloatColumns {
     static constexpr int kTiles = tiles, kRowTiles = row_tiles;
-    static constexpr bool kLoopsByParts = true;
+    static constexpr bool kMakesParts = false;
     using Step = FloatStep<Format, tiles, row_tiles>;
     using Ring = FloatRing<Format, tiles, row_tiles>;
     static constexpr int kPieces = Step::kColumnWords / 2;
@@ -45,9 +45,10 @@ struct FloatColumns {
     const float* inverse_scales;
     const RowOf& row_of;
     const uint4* from[kEach];
+    int steps, column = 0;  // the next one to be copied
 
     __device__ FloatColumns(const FloatTask& task, const RowOf& row_of)
-        : inverse_scales(task.inverse_scales), row_of(row_of) {
+        : inverse_scales(task.inverse_scales), row_of(row_of), steps(int(task.split.steps)) {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
             const int piece = i * Step::kThreads + int(threadIdx.x);
@@ -60,17 +61,18 @@ struct FloatColumns {
                 row % kTokenTile * 4 + piece % 2 * 2);
         }
     }
+    __device__ void begin_at(int step) { column = step; }
     __device__ void begin() const {}
-    __device__ void copy(Step& to, int step) const {
+    __device__ void copy(Step& to, int) {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
             const int piece = i * Step::kThreads + int(threadIdx.x);
             if (piece < kPieces)
                 copy_async(to.columns, piece * 2,
-                           from[i] + step * (kStepTiles * Format::kParts * 16));
+                           from[i] + column * (kStepTiles * Format::kParts * 16));
         }
+        if (++column == steps) column = 0;
     }
-    __device__ void begin_part(int) const {}
     // A lane's part of 8 tokens, of one of the tiles of a step.
     __device__ uint2 get(Step& step, int, int token_tile, int k, int part) const {
         const int place = (token_tile * kStepTiles + k) * Format::kParts + part;
@@ -88,77 +90,159 @@ struct FloatShare {
     int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
 };
 
-// A block: so many tiles of rows, and `tiles` times 8 tokens.
-template <class Format, class Columns>
-__device__ inline void multiply_floats(const FloatTask& task, Columns& columns) {
-    constexpr int tiles = Columns::kTiles, row_tiles = Columns::kRowTiles;
+// A block's share of the products (EvenSplit): so many tiles of rows at a time, and kTiles times 8
+// tokens. A block of an expert has all columns of its rows, in the same sums one after the other.
+template <class Format, class Columns, bool of_expert>
+class FloatBlock {
+    static constexpr int tiles = Columns::kTiles, kRowTiles = Columns::kRowTiles;
+    static constexpr int kHalves = kWideTiles / kRowTiles;
     using Its = FloatShare<tiles>;
     using Step = typename Columns::Step;
-    constexpr int kPartSteps = kSumPart / (kStepTiles * kFloatTileCols);
-    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-    const int first_tile = int(blockIdx.x) * row_tiles;
-    const int copied_tile = min(first_tile + warp, task.row_tiles - 1);
-    const uint4* weight = task.weight + size_t(copied_tile) * size_t(task.k_tiles) * 32 + lane;
-    const Its its;
-    const bool has_rows = first_tile + its.row_tile < task.row_tiles;
-    const Share share = share_of(task.split, task.k_tiles / kStepTiles, kPartSteps);
-    float total[tiles][4] = {}, part[tiles][4] = {};
-    const auto copy_weights = [&](Step& to, int step) {
+
+  public:
+    __device__ FloatBlock(const FloatTask& task, Columns& columns)
+        : task_(task), columns_(columns) {
+        rows_ = share_.first / steps_;
+        begin_ = rows_ * steps_;
+    }
+
+    __device__ void run() {
+        WeightCursor next = {rows_, share_.first - begin_, weight_of(rows_)};
+        columns_.begin_at(next.column);
+        const auto copy_weights = [&](Step& to, int) {
 #pragma unroll
-        for (int i = 0; i < kStepTiles; ++i)
-            stream_async(to.weight, (warp * kStepTiles + i) * 32 + lane,
-                         weight + (step * kStepTiles + i) * 32);
+            for (int i = 0; i < kStepTiles; ++i)
+                stream_async(to.weight, (warp_ * kStepTiles + i) * 32 + lane_,
+                             next.weight + (next.column * kStepTiles + i) * 32);
+            if (++next.column == steps_) next = {next.rows + 1, 0, weight_of(next.rows + 1)};
+        };
+        const auto take = [&](Step& from, int step) { multiply(from, step - begin_); };
+        Stream stream(launch_shared<typename Columns::Ring>(), share_, copy_weights, columns_, take);
+        float total[tiles][4] = {};
+        while (stream.has_more()) {
+            has_rows_ = first_tile(rows_) + its_.row_tile < task_.row_tiles;
+            int end = min(begin_ + steps_, share_.after);
+            if (of_expert) end = min(end, split_.begin(split_.share_of(stream.step()) + 1));
+            take_columns(stream, end);
+            if (of_expert) {
+                add_part(total, part_);
+                continue;
+            }
+            if (has_sums()) put(part_);
+            clear(part_);
+            begin_ += steps_;
+            ++rows_;
+        }
+        if (of_expert) put(total);
+    }
+
+  private:
+    // Where the next step of weights lies that is copied.
+    struct WeightCursor {
+        int rows, column;
+        const uint4* weight;
     };
-    const auto begin_part = [&](int step) {
-        end_part(total, part);
-        columns.begin_part(step);
-    };
-    const auto take = [&](Step& from, int step) {
-        if (!has_rows) return;
+
+    // Of a block of rows.
+    __device__ int first_tile(int rows) const { return (rows * kHalves + half_) * kRowTiles; }
+    __device__ const uint4* weight_of(int rows) const {
+        const int tile = min(first_tile(rows) + warp_, task_.row_tiles - 1);
+        return task_.weight + size_t(tile) * size_t(task_.k_tiles) * 32 + lane_;
+    }
+
+    // The steps before `end`, of the same rows.
+    template <class Steps>
+    __device__ void take_columns(Steps& stream, int end) {
+        if constexpr (Columns::kMakesParts)
+            while (stream.step() < end) {
+                const int column = stream.step() - begin_, part = column / Columns::kPartSteps;
+                columns_.make_part(part);
+                stream.take_until(min(end, begin_ + (part + 1) * Columns::kPartSteps));
+            }
+        else
+            stream.take_until(end);
+    }
+
+    __device__ void multiply(Step& from, int column) {
+        if (!has_rows_) return;
 #pragma unroll
         for (int k = 0; k < kStepTiles; ++k) {
             uint4 a[Its::kRowTiles];
 #pragma unroll
             for (int r = 0; r < Its::kRowTiles; ++r)
-                a[r] = from.weight[((its.row_tile + r) * kStepTiles + k) * 32 + lane];
+                a[r] = from.weight[((its_.row_tile + r) * kStepTiles + k) * 32 + lane_];
 #pragma unroll
             for (int n = 0; n < Its::kTokenTiles; ++n)
 #pragma unroll
                 for (int p = 0; p < Format::kParts; ++p) {
-                    const uint2 b = columns.get(from, step, its.token_tile + n, k, p);
+                    const uint2 b = columns_.get(from, column, its_.token_tile + n, k, p);
 #pragma unroll
                     for (int r = 0; r < Its::kRowTiles; ++r)
-                        Format::multiply(part[r * Its::kTokenTiles + n], a[r], b);
+                        Format::multiply(part_[r * Its::kTokenTiles + n], a[r], b);
                 }
         }
-    };
-    launch_shared<typename Columns::Ring>().template run<kPartSteps>(share, copy_weights, columns,
-                                                                     begin_part, take);
-    end_part(total, part);
-    if (!add_up<Step::kThreads>(total, task.split)) return;
-#pragma unroll
-    for (int i = 0; i < tiles; ++i) {
-        const int n = its.token_tile + i % Its::kTokenTiles;
-        const int token = n * kTokenTile + lane % 4 * 2;
-        for (int j = 0; j < 4; ++j)
-            total[i][j] = total[i][j] * columns.inverse_scale(token + j % 2);
     }
-    if constexpr (tiles == 1)
-        if (task.output.is_rotated()) return put_rotated(task.output, total[0]);
-    unsigned most = 0;
+
+    // Whether this block goes on with the sums of its rows, and then all columns are in them. Of the
+    // first share that has some they are its last block of rows, of the others the first.
+    __device__ bool has_sums() {
+        const int first = split_.share_of(begin_), last = split_.share_of(begin_ + steps_ - 1);
+        if (first == last) return true;
+        const auto place = [&](unsigned i) {
+            return ((unsigned(first) + i) * 2 + (i == 0 ? 1 : 0)) * kHalves + unsigned(half_);
+        };
+        return add_up<Step::kThreads>(part_, split_.sums,
+                                      split_.arrived + first * kHalves + half_,
+                                      unsigned(last - first + 1), unsigned(number_ - first), place);
+    }
+
+    __device__ void put(float (&sums)[tiles][4]) const {
+        const int first = first_tile(rows_);
 #pragma unroll
-    for (int i = 0; i < tiles; ++i)
-        most = max(most, task.output.put_tile(its.token_tile + i % Its::kTokenTiles,
-                                              first_tile + its.row_tile + i / Its::kTokenTiles,
-                                              total[i]));
-    if constexpr (tiles == 1)
-        if (task.peaks && has_rows) leave_peak(task.peaks + first_tile + its.row_tile, most);
+        for (int i = 0; i < tiles; ++i) {
+            const int token = (its_.token_tile + i % Its::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
+            for (int j = 0; j < 4; ++j)
+                sums[i][j] = sums[i][j] * columns_.inverse_scale(token + j % 2);
+        }
+        if constexpr (tiles == 1)
+            if (task_.output.is_rotated()) return put_rotated(task_.output, first, sums[0]);
+        unsigned most = 0;
+#pragma unroll
+        for (int i = 0; i < tiles; ++i)
+            most = max(most, task_.output.put_tile(its_.token_tile + i % Its::kTokenTiles,
+                                                   first + its_.row_tile + i / Its::kTokenTiles,
+                                                   sums[i]));
+        if constexpr (tiles == 1)
+            if (task_.peaks && has_rows_) leave_peak(task_.peaks + first + its_.row_tile, most);
+    }
+
+    __device__ Share share() const {
+        if (of_expert) return {number_ * steps_, (number_ + 1) * steps_};
+        return {split_.begin(number_), split_.begin(number_ + 1)};
+    }
+
+    const FloatTask& task_;
+    Columns& columns_;
+    const EvenSplit& split_ = task_.split;
+    const int lane_ = int(threadIdx.x) % 32, warp_ = int(threadIdx.x) / 32;
+    const int number_ = int(blockIdx.x) / kHalves, half_ = int(blockIdx.x) % kHalves;
+    const int steps_ = int(split_.steps);
+    const Its its_;
+    const Share share_ = share();
+    int rows_, begin_;  // of which block of rows, and its first step
+    bool has_rows_ = false;
+    float part_[tiles][4] = {};
+};
+
+template <class Format, bool of_expert = false, class Columns>
+__device__ inline void multiply_floats(const FloatTask& task, Columns& columns) {
+    FloatBlock<Format, Columns, of_expert>(task, columns).run();
 }
 // Of the tokens that row_of(token) names, in scratch.
-template <class Format, int tiles, int row_tiles = kBlockTiles, class RowOf>
+template <class Format, int tiles, int row_tiles = kBlockTiles, bool of_expert = false, class RowOf>
 __device__ inline void multiply_packed(const FloatTask& task, const RowOf& row_of) {
     FloatColumns<Format, tiles, row_tiles, RowOf> columns(task, row_of);
-    multiply_floats<Format>(task, columns);
+    multiply_floats<Format, of_expert>(task, columns);
 }
 
 // One warp: a lane is an output row and takes the inner elements in ascending order. Of kF32Tokens

@@ -11,14 +11,13 @@ namespace aerie::cuda {
 template <class Format>
 class HeldFloats {
     static constexpr int kLanes = kFloatTileCols / 4;  // with a word of each part, of any 8 tokens
-    static constexpr int kPartTiles = kSumPart / kFloatTileCols;
-    static_assert(kPartTiles * kLanes == kBlockThreads);
+    static constexpr int kPartTiles = kBlockThreads / kLanes;  // a thread makes a lane's words of one
     static constexpr int kAtOnce = 16;  // elements of a thread, when it looks for the largest
-    static constexpr int kPartSteps = kPartTiles / kStepTiles;
 
   public:
+    static constexpr int kPartSteps = kPartTiles / kStepTiles;
     static constexpr int kTiles = 1, kRowTiles = kBlockTiles;
-    static constexpr bool kLoopsByParts = true;
+    static constexpr bool kMakesParts = true;
     using Step = WeightStep<kBlockTiles>;
     // A part of the row takes its room of the ring, for Turing gives a block 64 KB in all.
     static constexpr int kWords = kPartTiles * Format::kParts * kLanes;
@@ -35,10 +34,11 @@ class HeldFloats {
         if (row_.is_normed()) factor_ = row_.rows.factor(0, space_.norm);
         if (Format::kParts == 2) scale_ = scale_of<kBlockThreads>(own_peak(), space_.largest);
     }
+    __device__ void begin_at(int) const {}
     __device__ void copy(Step&, int) const {}
-    __device__ void begin_part(int step) {
+    __device__ void make_part(int part) {
         __syncthreads();  // nobody reads the part before
-        make(step / kPartSteps);
+        make(part);
     }
     __device__ uint2 get(Step&, int step, int, int k, int part) const {
         const int tile = step % kPartSteps * kStepTiles + k;
@@ -70,7 +70,7 @@ class HeldFloats {
     // Each thread a lane's words of a tile.
     __device__ void make(int part) {
         const int lane = int(threadIdx.x) % kLanes, tile = int(threadIdx.x) / kLanes;
-        const int first = part * kSumPart + tile * kFloatTileCols + lane * 2;
+        const int first = (part * kPartTiles + tile) * kFloatTileCols + lane * 2;
         float values[4];
         row_.take(values, factor_, [&](int i) { return first + i / 2 * 8 + i % 2; });
         for (float& value : values) value = value * scale_;

@@ -16,7 +16,7 @@ class HeldGroups {
 
   public:
     static constexpr int kTiles = 1;
-    static constexpr bool kLoopsByParts = true;
+    static constexpr bool kMakesParts = true;
     using Step = WeightWords<Format>;
     struct Space {
         SharedArray<unsigned, kPartGroups * kWords> steps;  // of a part
@@ -30,9 +30,9 @@ class HeldGroups {
         if (row_.is_normed()) factor_ = row_.rows.factor(0, space_.norm);
     }
     __device__ void copy(Step&, int) const {}
-    __device__ void begin_part(int step) {
+    __device__ void make_part(int part) {
         __syncthreads();  // nobody reads the part before
-        make(step / kPartSteps);
+        make(part);
     }
     __device__ GroupColumns get(Step&, int step, int group, int) const {
         const int place = step % kPartSteps * kStepGroups + group, lane = int(threadIdx.x) % 4;

@@ -1,7 +1,7 @@
 // The one row of a matmul, made ready by each of its blocks for itself, in shared memory:
 // normalised, then cut or quantised as the weight wants it. That spares a kernel before the matmul,
-// whose first weights are on their way meanwhile. It lies there a part of the sum (core/quant.h) at
-// a time, so rows may be of any length.
+// whose first weights are on their way meanwhile. It lies there a part at a time, so rows may
+// be of any length.
 #pragma once
 
 #include "cuda/device/norm.cuh"

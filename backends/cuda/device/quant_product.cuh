@@ -75,7 +75,7 @@ __device__ inline GroupColumns read_columns(QuantStep<Format, tiles>& from, int 
 template <class Format, int tiles>
 struct QuantColumns {
     static constexpr int kTiles = tiles;
-    static constexpr bool kLoopsByParts = false;  // of many tokens that would want more registers
+    static constexpr bool kMakesParts = false;
     using Step = QuantStep<Format, tiles>;
     static constexpr int kOfGroup = int(sizeof(BlockI8G32) / sizeof(uint2));
     static constexpr int kOfToken = kStepGroups * kOfGroup;
@@ -98,7 +98,6 @@ struct QuantColumns {
         }
     }
     __device__ void begin() const {}
-    __device__ void begin_part(int) const {}
     __device__ void copy(Step& to, int step) const {
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
@@ -201,11 +200,9 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
         share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps);
     float part[tiles][4] = {};
     const auto copy_weights = [&](Step& to, int step) { copy_weight<Format>(to, weight, step); };
-    const auto begin_part = [&](int step) {
-        end_part(total, part);
-        columns.begin_part(step);
-    };
     const auto take = [&](Step& from, int step) {
+        // Of many tokens a loop of parts would want more registers.
+        if (!Columns::kMakesParts && step % kPartSteps == 0) add_part(total, part);
         if (row_tile >= task.row_tiles) return;
         const bool second = step % (kLayout.groups / kStepGroups) > 0;
         const auto word = [&](int i) -> uint4 {
@@ -220,9 +217,17 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
                 add_group<Format>(part[n], steps, scales, columns.get(from, step, i, n));
         }
     };
-    launch_shared<Ring<Step>>().template run<kPartSteps>(share, copy_weights, columns, begin_part,
-                                                         take);
-    end_part(total, part);
+    Stream stream(launch_shared<Ring<Step>>(), share, copy_weights, columns, take);
+    if constexpr (Columns::kMakesParts)
+        while (stream.has_more()) {
+            columns.make_part(stream.step() / kPartSteps);
+            stream.take_until(min(stream.step() + kPartSteps, share.after));
+            add_part(total, part);
+        }
+    else {
+        stream.take_until(share.after);
+        add_part(total, part);
+    }
     return add_up(total, task.split);
 }
 // Of the tokens that row_of(token) names.

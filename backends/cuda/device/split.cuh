@@ -1,5 +1,5 @@
-// Blocks of a matmul that share rows: each has some parts of the columns, and the one that comes last
-// adds the sums of all in the order of the parts. The sums of the first parts are one by then.
+// Blocks of a matmul that share rows: each has some of the columns, and the one that comes last adds
+// the sums of all in the order of the columns.
 #pragma once
 
 #include "cuda/device/last_block.cuh"
@@ -21,7 +21,7 @@ __device__ inline Share share_of(const Split& split, int steps, int part_steps) 
 
 // Adds a part of the sum; the next one begins.
 template <int tiles>
-__device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
+__device__ inline void add_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
         for (int i = 0; i < 4; ++i) {
@@ -30,9 +30,26 @@ __device__ inline void end_part(float (&total)[tiles][4], float (&part)[tiles][4
         }
 }
 
-// Adds what the other blocks left, of so many threads a float4 of each of `tiles`, to its own.
-template <int threads, int tiles>
-__device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, unsigned blocks) {
+template <int tiles>
+__device__ inline void clear(float (&sums)[tiles][4]) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        for (float& sum : sums[n]) sum = 0;
+}
+
+// Whether this block, number `mine` of those that share its rows, is the one that goes on, and then
+// with the sums of all. Each leaves, of so many threads, a float4 of each of `tiles`: at
+// place(block), counted in what one leaves.
+template <int threads, int tiles, class Place>
+__device__ inline bool add_up(float (&total)[tiles][4], float4* sums, unsigned* arrived,
+                              unsigned blocks, unsigned mine, const Place& place) {
+    const auto at = [&](unsigned block, int n) -> float4& {
+        return sums[(size_t(place(block)) * tiles + n) * threads + threadIdx.x];
+    };
+#pragma unroll
+    for (int n = 0; n < tiles; ++n)
+        at(mine, n) = make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
+    if (!is_last_block(arrived, blocks)) return false;
     float own[tiles][4];
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
@@ -42,26 +59,20 @@ __device__ inline void add_shares(float (&total)[tiles][4], const float4* sums, 
 #pragma unroll
         for (int n = 0; n < tiles; ++n) {
             float4 sum = make_float4(own[n][0], own[n][1], own[n][2], own[n][3]);
-            if (block != blockIdx.y) sum = sums[(block * tiles + n) * threads];
+            if (block != mine) sum = at(block, n);
             total[n][0] = total[n][0] + sum.x;
             total[n][1] = total[n][1] + sum.y;
             total[n][2] = total[n][2] + sum.z;
             total[n][3] = total[n][3] + sum.w;
         }
-}
-
-// Whether this block is the one that goes on, and then with the sums of all that share its rows.
-template <int threads = kBlockThreads, int tiles>
-__device__ inline bool add_up(float (&total)[tiles][4], const Split& split) {
-    if (split.blocks == 1) return true;
-    float4* mine = split.sums + size_t(blockIdx.x) * split.blocks * tiles * threads + threadIdx.x;
-#pragma unroll
-    for (int n = 0; n < tiles; ++n)
-        mine[(blockIdx.y * tiles + n) * threads] =
-            make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
-    if (!is_last_block(split.arrived + blockIdx.x, split.blocks)) return false;
-    add_shares<threads>(total, mine, split.blocks);
     return true;
+}
+template <int tiles>
+__device__ inline bool add_up(float (&total)[tiles][4], const Split& split) {
+    return split.blocks == 1 ||
+           add_up<kBlockThreads>(
+               total, split.sums, split.arrived + blockIdx.x, split.blocks, blockIdx.y,
+               [&](unsigned block) { return blockIdx.x * split.blocks + block; });
 }
 
 }  // namespace aerie::cuda

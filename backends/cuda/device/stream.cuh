@@ -1,7 +1,7 @@
-// What the tensor-core matmuls have in common. A block has 128 rows of the weight and up to 64
-// tokens; weights and activations come through one ring in shared memory, many steps ahead. The
-// inner elements are taken in ascending order, in parts as core/quant.h has them, whatever the type
-// of the weight: neither the number of tokens nor which block has which part changes a bit.
+// What the tensor-core matmuls have in common. A block has 128 rows of the weight at a time, and up
+// to 64 tokens; weights and activations come through one ring in shared memory, many steps ahead.
+// The inner elements are taken in ascending order, in parts: those of split.h or, quantised, of
+// core/quant.h. The number of tokens changes no bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -56,15 +56,17 @@ struct MatmulOutput {
 };
 
 // Of a block's sums of 8 tokens, as a MatmulOutput that rotates wants them; a warp has the tile of
-// its number. Heads are whole in a block, so a pair's elements lie in its warps' tiles.
-__device__ inline void put_rotated(const MatmulOutput& output, const float (&sums)[4]) {
+// its number, counted from `first_tile`. Heads are whole in a block, so a pair's elements lie in its
+// warps' tiles.
+__device__ inline void put_rotated(const MatmulOutput& output, int first_tile,
+                                   const float (&sums)[4]) {
     constexpr int kTokens = kTokenTile / 2, kPairs = kBlockRows / 2;
     static_assert(kTokens * kPairs == kBlockThreads);
     __shared__ SharedArray<float, kTokens * kBlockRows> values;  // of every other token
     const int thread = int(threadIdx.x), lane = thread % 32;
     const int dim = output.rotation.shape.head_dim, half = dim / 2;
     const int token = thread / kPairs, pair = thread % kPairs, i = pair % half;
-    const int row = pair / half * dim + i, column = int(blockIdx.x) * kBlockRows + row;
+    const int row = pair / half * dim + i, column = first_tile * kTileRows + row;
 #pragma unroll
     for (int second = 0; second < min(2, output.out.rows); ++second) {
         const int at = lane % 4 * kBlockRows + thread / 32 * kTileRows + lane / 4;
@@ -94,12 +96,7 @@ struct WeightStep {
     SharedArray<uint4, kWeightWords> weight;
 };
 
-// Steps of weights and activations on their way through the shared memory of a block: `Step`, of
-// kBytes. All threads come to run, which takes the steps [first, after): weights(to, step) and
-// columns.copy(to, step) copy the caller's share of one, many steps ahead, and take(from, step)
-// finds all of it. Only the columns are made by the kernels before this one; they begin with
-// columns.begin(). begin_part(step) comes before the first step of each part of the sum; where
-// Columns::kLoopsByParts parts have a loop of their own, which is shorter and takes some registers.
+// Places in the shared memory of a block for steps, `Step` of kBytes, of weights and activations.
 constexpr size_t kRingBytes = size_t(60) << 10;
 constexpr size_t kWideRingBytes = size_t(120) << 10;  // of a block that is alone
 template <class Step, size_t bytes = kRingBytes>
@@ -108,44 +105,60 @@ struct Ring {
     static constexpr size_t kBytes = kSteps * Step::kBytes;
     static_assert(kSteps >= 2);
     Step steps[kSteps];
+};
 
-    template <int part_steps, class Weights, class Columns, class BeginPart, class Take>
-    __device__ void run(const Share& share, const Weights& weights, Columns& columns,
-                        const BeginPart& begin_part, const Take& take) {
+// The steps of a share on their way through a ring, all threads together: weights(to, step) and
+// columns.copy(to, step) copy the caller's part of one, many steps ahead and one after the other,
+// and take(from, step) finds all of it. Only the columns are made by the kernels before this one;
+// they begin with columns.begin().
+template <class Ring, class Weights, class Columns, class Take>
+class Stream {
+  public:
+    __device__ Stream(Ring& ring, const Share& share, const Weights& weights, Columns& columns,
+                      const Take& take)
+        : ring_(ring),
+          weights_(weights),
+          columns_(columns),
+          take_(take),
+          step_(share.first),
+          after_(share.after) {
         let_dependents_start();
         const int ahead = min(kSteps - 1, share.after - share.first);
-        for (int i = 0; i < ahead; ++i) weights(steps[i], share.first + i);
+        for (int i = 0; i < ahead; ++i) weights(ring.steps[i], share.first + i);
         wait_for_producers();
         columns.begin();
         for (int i = 0; i < kSteps - 1; ++i) {
-            if (i < ahead) columns.copy(steps[i], share.first + i);
+            if (i < ahead) columns.copy(ring.steps[i], share.first + i);
             commit_copies();  // also where there is nothing: the count of groups must be right
         }
-        int slot = 0, free = kSteps - 1;
-        const auto take_next = [&](int step) {
+    }
+
+    __device__ int step() const { return step_; }  // the next one
+    __device__ bool has_more() const { return step_ < after_; }
+    __device__ void take_until(int end) {
+        for (; step_ < end; ++step_) {
             wait_for_copies<kSteps - 2>();
             __syncthreads();  // everybody's copies are there, and nobody reads the step before
-            const int next = step + kSteps - 1;
-            if (next < share.after) {
-                weights(steps[free], next);
-                columns.copy(steps[free], next);
+            const int next = step_ + kSteps - 1;
+            if (next < after_) {
+                weights_(ring_.steps[free_], next);
+                columns_.copy(ring_.steps[free_], next);
             }
             commit_copies();
-            if constexpr (!Columns::kLoopsByParts)
-                if (step % part_steps == 0) begin_part(step);
-            take(steps[slot], step);
-            free = slot;
-            slot = slot + 1 == kSteps ? 0 : slot + 1;
-        };
-        if constexpr (Columns::kLoopsByParts)
-            for (int step = share.first; step < share.after;) {
-                begin_part(step);
-                for (const int after = min(step + part_steps, share.after); step < after; ++step)
-                    take_next(step);
-            }
-        else
-            for (int step = share.first; step < share.after; ++step) take_next(step);
+            take_(ring_.steps[slot_], step_);
+            free_ = slot_;
+            slot_ = slot_ + 1 == kSteps ? 0 : slot_ + 1;
+        }
     }
+
+  private:
+    static constexpr int kSteps = Ring::kSteps;
+    Ring& ring_;
+    const Weights& weights_;
+    Columns& columns_;
+    const Take& take_;
+    int step_, slot_ = 0, free_ = kSteps - 1;
+    const int after_;
 };
 
 }  // namespace aerie::cuda
