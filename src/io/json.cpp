@@ -15,8 +15,8 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// The parser takes some 20 ns for a byte of a string: a file of nothing else would take seconds.
-constexpr size_t kMaxString = size_t(16) << 20;
+// The parser takes some 20 ns for a byte of a string or a number: a file of one would take seconds.
+constexpr size_t kLongest = size_t(16) << 20;
 
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
@@ -153,18 +153,25 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     size_t part_depth_ = 0;     // arrays and objects open in it
 };
 
-// Where a string of more than kMaxString bytes begins; npos without one. In a text that is not
-// JSON, what stands between two quotes counts as a string.
-size_t long_string(std::string_view text) {
-    size_t begin = text.find('"');
-    while (begin != text.npos && text.size() - begin > kMaxString) {  // or there is no room for one
-        size_t end = begin, first;  // the quote that ends it, and the first backslash before that
+// Where a string of more than kLongest bytes, or another value, begins; npos without one. In a text
+// that is not JSON, what stands between two quotes counts as a string.
+size_t long_value(std::string_view text) {
+    size_t begin = 0;
+    while (text.size() - begin > kLongest) {  // or there is no room for one
+        const size_t quote = std::min(text.find('"', begin), text.size());
+        const std::string_view before = text.substr(0, quote);
+        for (size_t end; quote - begin > kLongest; begin = std::min(end + 1, quote)) {
+            end = std::min(before.find_first_of(",:[]{} \t\r\n", begin), quote);
+            if (end - begin > kLongest) return begin;
+        }
+        size_t end = quote, first;  // the quote that ends it, and the first backslash before that
+        if (end == text.size()) break;
         do {
             end = std::min(text.find('"', end + 1), text.size());
             for (first = end; text[first - 1] == '\\';) --first;
         } while (end < text.size() && (end - first) % 2 > 0);
-        if (end - begin - 1 > kMaxString) return begin;
-        begin = text.find('"', end + 1);
+        if (end - quote - 1 > kLongest) return quote;
+        begin = std::min(end + 1, text.size());
     }
     return text.npos;
 }
@@ -225,8 +232,9 @@ Json Json::parse(std::string_view text, const std::string& source, std::span<Jso
     if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
     if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
         throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));
-    if (const size_t begin = long_string(text); begin != std::string_view::npos)
-        throw Error(source + ": string of more than 16 MB at byte " + std::to_string(begin + 1));
+    if (const size_t begin = long_value(text); begin != std::string_view::npos)
+        throw Error(source + (text[begin] == '"' ? ": string" : ": value") +
+                    " of more than 16 MB at byte " + std::to_string(begin + 1));
     Builder builder(max_values, parts);
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
         throw Error(source + ": " + builder.problem);

@@ -99,6 +99,17 @@ TEST(Json, RefusesStringsOfMoreThan16MB) {
     EXPECT_EQ(problem("[" + strings + "]"), "test.json: more than 1000000 values");
 }
 
+TEST(Json, RefusesNumbersOfMoreThan16MB) {
+    const std::string most(16 << 20, '1'), over = "test.json: value of more than 16 MB at byte ";
+    EXPECT_EQ(problem("[" + most + "1]"), over + "2");
+    EXPECT_EQ(problem("{\"a\":\"" + most + "\",\"b\":-" + most + "}"), over + "16777229");
+    EXPECT_EQ(problem(most + "1"), over + "1");
+    std::string several = "[";
+    for (size_t i = 0; i < most.size() / 16; ++i) several += "1234567890,\r\n1 ,";
+    EXPECT_EQ(problem(several + "1]"), "test.json: more than 1000000 values");
+    EXPECT_EQ(problem(several + most + "]"), "test.json: more than 1000000 values");
+}
+
 TEST(Json, RefusesMillionsOfValues) {
     std::string text = "[0";
     for (int i = 0; i < 1'000'000; ++i) text += ",0";

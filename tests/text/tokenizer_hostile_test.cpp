@@ -102,6 +102,7 @@ TEST_F(TokenizerHostile, Vocabularies) {
         {{.vocab = "{\"a\":\"" + huge + "\"}"}, "more than 16 MB"},
         {{.vocab = "{\"a\":\"" + long_text + "\"}"}, "no table of ids"},
         {{.vocab = "{\"a\":" + repeated("9", 1'000'000, "") + "}"}, "not JSON"},
+        {{.vocab = "{\"a\":" + repeated("9", 60'000'000, "") + "}"}, "more than 16 MB"},
         {{.vocab = "{\"a\":-" + repeated("9", 18, "") + "}"}, over},
         {{.vocab = "{\"a\":1e3}"}, "no table of ids"},
         {{.vocab = "{\"a\":NaN}"}, "not JSON"},
