@@ -67,8 +67,7 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     multiply_rows<Format>(total, task, [&](int token) { return tile.row_of(token); });
     const MatmulOutput to = tile.output(output);
     const int row_tile = int(blockIdx.x) * kBlockTiles + int(threadIdx.x) / 32;
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) to.put_tile(n, row_tile, total[n]);
+    to.put_tiles<tiles, true>(total, 0, row_tile);
 }
 
 // `parts` blocks along y have a tile, kF32Tokens places each.

@@ -13,13 +13,11 @@ namespace aerie::cuda {
 namespace {
 
 template <int tiles>
-__device__ void put(const MatmulOutput& output, const float (&total)[tiles][4]) {
+__device__ void put(const MatmulOutput& output, float (&total)[tiles][4]) {
     const int first_tile = int(blockIdx.x) * kBlockTiles;
     if constexpr (tiles == 1)
         if (output.is_rotated()) return put_rotated(output, first_tile, total[0]);
-#pragma unroll
-    for (int n = 0; n < tiles; ++n)
-        output.put_tile(n, first_tile + int(threadIdx.x) / 32, total[n]);
+    output.put_tiles<tiles>(total, 0, first_tile + int(threadIdx.x) / 32);
 }
 
 template <class Format, int tiles>

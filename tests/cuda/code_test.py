@@ -9,6 +9,7 @@ No kernel spills a register on any of the architectures, and none takes more tha
   shared  bytes of shared memory
   trips   in a turn of a loop: trips to memory that a warp waits for one behind the other (of sm_90, and of sm_89 where
           that is asked for); copies to shared memory count where they are not asked for far enough ahead
+  step    the same of the loop that has most of the matrix instructions
 
 A kernel with matrix instructions must have a loop of them, and attention one that loads, or what counts trips has found
 nothing to count. --write makes the budgets what the kernels take now."""
@@ -23,7 +24,7 @@ import sass
 
 SKIPPED = 77  # as CTest is told
 BUDGETS = Path(__file__).with_name("code_budgets.txt")
-COLUMNS = ["sm_90", "most", "shared", "trips"]
+COLUMNS = ["sm_90", "most", "shared", "trips", "step"]
 COPY_CLOCKS = 1000  # of a copy from memory under load
 
 
@@ -33,6 +34,12 @@ def trips(loop):
 
 def loading(kernel):
     return [loop for loop in sass.loops_of(kernel.instructions) if not loop.path or loop.count("LDG", "LDGSTS")]
+
+
+def product_of(kernel):
+    """The loops of its matrix instructions: one, or none."""
+    loops = [loop for loop in sass.loops_of(kernel.instructions) if loop.path and loop.count(*sass.MATRICES)]
+    return [max(loops, key=lambda loop: (loop.count(*sass.MATRICES), loop.depth))] if loops else []
 
 
 def faults_of_code(kernel):
@@ -50,13 +57,14 @@ def figures_of(found):
     figures = {}
     for architecture, kernels in found.items():
         for key, kernel in kernels.items():
-            own = figures.setdefault(key, [None, 0, 0, None])
+            own = figures.setdefault(key, [None, 0, 0, None, None])
             own[1] = max(own[1], kernel.registers)
             own[2] = max(own[2], kernel.shared)
             if architecture == "90":
                 own[0] = kernel.registers
             if kernel.instructions and architecture in ("89", "90"):
                 own[3] = max([own[3] or 0] + [trips(loop) for loop in loading(kernel) if loop.path])
+                own[4] = max([own[4] or 0] + [trips(loop) for loop in product_of(kernel)])
     return figures
 
 
@@ -118,10 +126,10 @@ def main():
     if options.write:
         write_budgets(figures, options.architectures)
     faults = [*faults_of(found, figures, read_budgets()), *faults_of_reading(found)]
-    print("registers of kernel" + 23 * " " + "".join(f"{'sm_' + a:>8}" for a in found) + "  shared   trips")
+    print("registers of kernel" + 23 * " " + "".join(f"{'sm_' + a:>8}" for a in found) + "  shared   trips    step")
     for key, own in figures.items():
         registers = "".join(f"{kernels[key].registers:8}" for kernels in found.values())
-        print(f"{key[1]:42}{registers}{own[2]:8}{'' if own[3] is None else own[3]:8}")
+        print(f"{key[1]:42}{registers}{own[2]:8}" + "".join(f"{'' if n is None else n:8}" for n in own[3:]))
     print(f"{len(figures)} kernels", *faults, sep="\n")
     sys.exit(bool(faults))
 

@@ -43,6 +43,12 @@ def faults_of_budgets(found):
     matrix = dataclasses.replace(matrix, instructions=[dataclasses.replace(matrix.instructions[0], op="HMMA"), *matrix.instructions[1:]])
     if not list(code_test.faults_of_code(matrix)):
         yield "not told: matrix instructions outside of loops"
+    chased = found["90"][key]
+    within = code_test.loading(chased)[-1].begin
+    product = [dataclasses.replace(i, op="HMMA") if n == within else i for n, i in enumerate(chased.instructions)]
+    figures = code_test.figures_of({"90": {key: dataclasses.replace(chased, instructions=product)}})
+    if figures[key][4] != 3:
+        yield f"a product that waits for three trips: {figures[key]}"
     if len(list(code_test.faults_of_reading(found))) != 2 * len(found):
         yield "not told: no loops of matmuls and attention"
 

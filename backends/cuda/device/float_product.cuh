@@ -101,26 +101,30 @@ class FloatBlock {
 
   public:
     __device__ FloatBlock(const FloatTask& task, Columns& columns)
-        : task_(task), columns_(columns) {
-        rows_ = share_.first / steps_;
-        begin_ = rows_ * steps_;
-    }
+        : task_(task), columns_(columns) {}
 
     __device__ void run() {
-        WeightCursor next = {rows_, share_.first - begin_, weight_of(rows_)};
-        columns_.begin_at(next.column);
+        // What is copied next.
+        int column = share_.first - begin_;
+        int tile = min(first_tile(rows()) + warp_, task_.row_tiles - 1);
+        const uint4* weight = strip_of(tile);
+        columns_.begin_at(column);
         const auto copy_weights = [&](Step& to, int) {
 #pragma unroll
             for (int i = 0; i < kStepTiles; ++i)
                 stream_async(to.weight, (warp_ * kStepTiles + i) * 32 + lane_,
-                             next.weight + (next.column * kStepTiles + i) * 32);
-            if (++next.column == steps_) next = {next.rows + 1, 0, weight_of(next.rows + 1)};
+                             weight + (column * kStepTiles + i) * 32);
+            if (++column == steps_) {
+                column = 0;
+                tile = min(tile + kWideTiles, task_.row_tiles - 1);
+                weight = strip_of(tile);
+            }
         };
         const auto take = [&](Step& from, int step) { multiply(from, step - begin_); };
         Stream stream(launch_shared<typename Columns::Ring>(), share_, copy_weights, columns_, take);
         float total[tiles][4] = {};
         while (stream.has_more()) {
-            has_rows_ = first_tile(rows_) + its_.row_tile < task_.row_tiles;
+            has_rows_ = first_tile(rows()) + its_.row_tile < task_.row_tiles;
             int end = min(begin_ + steps_, share_.after);
             if (of_expert) end = min(end, split_.begin(split_.share_of(stream.step()) + 1));
             take_columns(stream, end);
@@ -131,22 +135,16 @@ class FloatBlock {
             if (has_sums()) put(part_);
             clear(part_);
             begin_ += steps_;
-            ++rows_;
         }
         if (of_expert) put(total);
     }
 
   private:
-    // Where the next step of weights lies that is copied.
-    struct WeightCursor {
-        int rows, column;
-        const uint4* weight;
-    };
-
+    __device__ int rows() const { return begin_ / steps_; }  // which block of them
     // Of a block of rows.
     __device__ int first_tile(int rows) const { return (rows * kHalves + half_) * kRowTiles; }
-    __device__ const uint4* weight_of(int rows) const {
-        const int tile = min(first_tile(rows) + warp_, task_.row_tiles - 1);
+    // A lane's first words of a tile.
+    __device__ const uint4* strip_of(int tile) const {
         return task_.weight + size_t(tile) * size_t(task_.k_tiles) * 32 + lane_;
     }
 
@@ -197,7 +195,7 @@ class FloatBlock {
     }
 
     __device__ void put(float (&sums)[tiles][4]) const {
-        const int first = first_tile(rows_);
+        const int first = first_tile(rows());
 #pragma unroll
         for (int i = 0; i < tiles; ++i) {
             const int token = (its_.token_tile + i % Its::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
@@ -206,14 +204,10 @@ class FloatBlock {
         }
         if constexpr (tiles == 1)
             if (task_.output.is_rotated()) return put_rotated(task_.output, first, sums[0]);
-        unsigned most = 0;
-#pragma unroll
-        for (int i = 0; i < tiles; ++i)
-            most = max(most, task_.output.put_tile(its_.token_tile + i % Its::kTokenTiles,
-                                                   first + its_.row_tile + i / Its::kTokenTiles,
-                                                   sums[i]));
-        if constexpr (tiles == 1)
-            if (task_.peaks && has_rows_) leave_peak(task_.peaks + first + its_.row_tile, most);
+        const unsigned most = task_.output.template put_tiles<Its::kTokenTiles, of_expert>(
+            sums, its_.token_tile, first + its_.row_tile);
+        if (tiles == 1 && task_.peaks && has_rows_)
+            leave_peak(task_.peaks + first + its_.row_tile, most);
     }
 
     __device__ Share share() const {
@@ -229,7 +223,7 @@ class FloatBlock {
     const int steps_ = int(split_.steps);
     const Its its_;
     const Share share_ = share();
-    int rows_, begin_;  // of which block of rows, and its first step
+    int begin_ = share_.first / steps_ * steps_;  // the first step of these rows
     bool has_rows_ = false;
     float part_[tiles][4] = {};
 };

@@ -43,28 +43,34 @@ __device__ inline void clear(float (&sums)[tiles][4]) {
 template <int threads, int tiles, class Place>
 __device__ inline bool add_up(float (&total)[tiles][4], float4* sums, unsigned* arrived,
                               unsigned blocks, unsigned mine, const Place& place) {
+    float4* const of_thread = sums + threadIdx.x;
     const auto at = [&](unsigned block, int n) -> float4& {
-        return sums[(size_t(place(block)) * tiles + n) * threads + threadIdx.x];
+        return of_thread[(place(block) * unsigned(tiles) + unsigned(n)) * threads];
     };
 #pragma unroll
     for (int n = 0; n < tiles; ++n)
         at(mine, n) = make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
     if (!is_last_block(arrived, blocks)) return false;
-    float own[tiles][4];
+    constexpr int kTogether = tiles < 4 ? tiles : 4;  // more would want too many registers
 #pragma unroll
-    for (int n = 0; n < tiles; ++n)
-        for (int i = 0; i < 4; ++i) own[n][i] = total[n][i], total[n][i] = 0;
+    for (int first = 0; first < tiles; first += kTogether) {
+        float own[kTogether][4];
+#pragma unroll
+        for (int n = 0; n < kTogether; ++n)
+            for (int i = 0; i < 4; ++i) own[n][i] = total[first + n][i], total[first + n][i] = 0;
 #pragma unroll(tiles > 2 ? 8 / tiles : 4)
-    for (unsigned block = 0; block < blocks; ++block)
+        for (unsigned block = 0; block < blocks; ++block)
 #pragma unroll
-        for (int n = 0; n < tiles; ++n) {
-            float4 sum = make_float4(own[n][0], own[n][1], own[n][2], own[n][3]);
-            if (block != mine) sum = at(block, n);
-            total[n][0] = total[n][0] + sum.x;
-            total[n][1] = total[n][1] + sum.y;
-            total[n][2] = total[n][2] + sum.z;
-            total[n][3] = total[n][3] + sum.w;
-        }
+            for (int n = 0; n < kTogether; ++n) {
+                float4 sum = make_float4(own[n][0], own[n][1], own[n][2], own[n][3]);
+                if (block != mine) sum = at(block, first + n);
+                float(&its)[4] = total[first + n];
+                its[0] = its[0] + sum.x;
+                its[1] = its[1] + sum.y;
+                its[2] = its[2] + sum.z;
+                its[3] = its[3] + sum.w;
+            }
+    }
     return true;
 }
 template <int tiles>

@@ -22,35 +22,73 @@ struct MatmulOutput {
     RowOrder order;
     const float* bias;  // may be null
     bool accumulate, gated;
-    const int32_t* places = nullptr;  // row of `out` of each token; null: they follow each other
+    // Row of `out` of each token, to which nothing is added; null: they follow each other.
+    const int32_t* places = nullptr;
     Rotation rotation = {};
     int first_head = 0;  // of rotated rows
 
     __device__ bool is_rotated() const { return rotation.shape.heads > 0; }
 
-    // These tell the magnitude of what they put, the largest.
-    __device__ unsigned put(int token, int row, float value) const {
-        if (token >= out.rows || row >= out.cols) return 0;
+    __device__ bool has(int token, int row) const { return token < out.rows && row < out.cols; }
+    __device__ void put(int token, int row, float value) const {
+        if (!has(token, row)) return;
         if (bias) value = value + bias[row];
         float& place = out[places ? places[token] : token][row];
-        value = accumulate ? place + value : value;
-        place = value;
-        return magnitude_of(value);
+        place = accumulate ? place + value : value;
     }
-    // The four sums that a lane holds of a tile (see mma in ptx.cuh).
-    __device__ unsigned put_tile(int token_tile, int row_tile, const float (&sums)[4]) const {
+    // The four sums that a lane holds of each of some tiles (see mma in ptx.cuh): of so many times 8
+    // tokens, then of the next 16 rows. What has to be read for sixteen of them is on its way before
+    // the first is put. Tells the largest magnitude.
+    template <int token_tiles, bool has_places = false, int tiles>
+    __device__ unsigned put_tiles(float (&sums)[tiles][4], int token_tile, int row_tile) const {
+        constexpr int kRowTiles = tiles / token_tiles;
+        constexpr int kAtOnce = tiles < 4 ? token_tiles : 4 / kRowTiles;  // token tiles
         const int lane = int(threadIdx.x) % 32;
-        const int token = token_tile * kTokenTile + lane % 4 * 2;
-        const int row = order.row(row_tile * kTileRows + lane / 4);
-        if (row < 0) return 0;
+        int rows[kRowTiles][2];
+#pragma unroll
+        for (int r = 0; r < kRowTiles; ++r) {
+            const int row = order.row((row_tile + r) * kTileRows + lane / 4);
+            rows[r][0] = row < 0 ? out.cols : row;
+            rows[r][1] = row < 0 || gated ? out.cols : row + order.distance;
+        }
+        if (gated)
+#pragma unroll
+            for (float(&its)[4] : sums)
+                for (int j = 0; j < 2; ++j) its[j] = silu(its[j]) * its[2 + j];
         unsigned most = 0;
-        for (int i = 0; i < 2; ++i)
-            if (gated) {
-                most = max(most, put(token + i, row, silu(sums[i]) * sums[2 + i]));
-            } else {
-                most = max(most, put(token + i, row, sums[i]));
-                most = max(most, put(token + i, row + order.distance, sums[2 + i]));
+#pragma unroll
+        for (int first = 0; first < token_tiles; first += kAtOnce) {
+            // use(sum, place for what is read, token, row)
+            const auto each = [&](const auto& use) {
+#pragma unroll
+                for (int n = 0; n < kAtOnce * 2; ++n) {
+                    const int tile = first + n / 2, second = n % 2;
+                    const int token = (token_tile + tile) * kTokenTile + lane % 4 * 2 + second;
+#pragma unroll
+                    for (int r = 0; r < kRowTiles * 2; ++r)
+                        use(sums[r / 2 * token_tiles + tile][r % 2 * 2 + second],
+                            n * kRowTiles * 2 + r, token, rows[r / 2][r % 2]);
+                }
+            };
+            float read[kAtOnce * kRowTiles * 4];
+            if (bias) {
+                each([&](float&, int i, int, int row) {
+                    read[i] = row < out.cols ? bias[row] : 0.0f;
+                });
+                each([&](float& sum, int i, int, int) { sum = sum + read[i]; });
             }
+            if (accumulate) {
+                each([&](float&, int i, int token, int row) {
+                    read[i] = has(token, row) ? out[token][row] : 0.0f;
+                });
+                each([&](float& sum, int i, int, int) { sum = read[i] + sum; });
+            }
+            each([&](float sum, int, int token, int row) {
+                if (!has(token, row)) return;
+                out[has_places ? places[token] : token][row] = sum;
+                most = max(most, magnitude_of(sum));
+            });
+        }
         return most;
     }
 };
