@@ -74,6 +74,7 @@ MOST_STEPS = 8  # of a ring
 MANY_TILES, MOST_TILES = 4, 8  # of 8 tokens, from which on sums are spared
 WIDE_WARPS, WIDE_RING = 16, 120 << 10  # of a block for many tokens of floats
 STEP, LEAST_STEPS = 32, 8  # columns; of a share of floats
+TREE_DEPTH = 7  # nodes of a way through it, the root included
 PORT_BYTES = 64  # that one multiprocessor takes from the second cache in a clock
 
 
@@ -174,8 +175,8 @@ class Model:
         return self.kernels["multiply_row_kernel<F16>" if self.weight == "f16"
                             else f"{'gated' if gated else 'multiply'}_row_kernel<Q8_0>"]
 
-    def matmul_us(self, outputs, inner, rows, gated=False, held=False):
-        """held: each block makes the one row ready for itself."""
+    def matmul_us(self, outputs, inner, rows, gated=False, held=False, left=False):
+        """held: each block makes the one row ready for itself; left: sums of shares are for the kernel behind it."""
         gpu, f16 = self.gpu, self.weight == "f16"
         tiles = tiles_of(rows)
         gated = gated and not f16
@@ -205,7 +206,8 @@ class Model:
         together = [parts - first + 1] * row_blocks if not evenly else self.even_sums(outputs, inner) * (WIDE_WARPS // warps)
         most = max(together)
         clocks = max(ceil_div(most, min(4, MOST_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
-        ns = (most > 1) * ((2 * gpu.far + clocks) / gpu.ghz + sum(2 * n - 1 for n in together if n > 1) * each / gpu.cache)
+        ns = sum(together) * each / gpu.cache if left else \
+            (most > 1) * ((2 * gpu.far + clocks) / gpu.ghz + sum(2 * n - 1 for n in together if n > 1) * each / gpu.cache)
 
         def part_ns(blocks):
             """In which so many blocks at once do a part each."""
@@ -259,7 +261,9 @@ class Model:
 
     def even_shares(self, outputs, inner):
         """Of float weights: split.h's rule."""
-        return min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
+        shares = min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
+        blocks = ceil_div(outputs, 16 * WIDE_WARPS)
+        return min(range(shares, ceil_div(shares * 15, 16) - 1, -1), key=lambda s: s + blocks - math.gcd(s, blocks))
 
     def even_steps(self, outputs, inner):
         return ceil_div(outputs, 16 * WIDE_WARPS) * ceil_div(inner, STEP)
@@ -324,13 +328,30 @@ class Model:
 
     # The kernels between matmuls, each with the launch before it. With fewer loops: those of now.
 
-    def norm_us(self, rows):
+    def left_shares(self, outputs, inner, rows):
+        """How many shares leave sums of each row of a product of float weights to the kernel behind it, at most."""
+        is_left = self.code.is_fused and self.weight == "f16" and tiles_of(rows) >= MANY_TILES
+        sums = self.even_sums(outputs, inner)
+        return max(sums) if is_left and len(sums) < self.even_shares(outputs, inner) else 0
+
+    def norm_us(self, rows, inner=0):
+        """Of rows that a product of so many columns was added to."""
         far, each = self.gpu.far, HIDDEN // 128
         if self.code.is_fused and rows == 1:
             return 0
         if self.code.is_fused:  # a row is in registers, without any loop
-            name = "norm_columns_kernel<F16, 8>" if self.weight == "f16" else "rms_norm_kernel<8>"
-            return self.other_us(name, {2: [(0, 0), (HIDDEN // 128 // 8, 0)]}, rows, warps=16, resident=4) + GAP_US
+            shares = self.left_shares(HIDDEN, inner, rows) if inner else 0
+            name = f"norm_columns_kernel<F16, 8, {'LeftSums' if shares else 'NothingLeft'}>" if self.weight == "f16" else \
+                "rms_norm_kernel<8>"
+            turns = {2: [(0, 0), (HIDDEN // 128 // 8, 0)]}
+            turns[4] = 2 * [(0, 0)] + turns[2]
+            us = self.other_us(name, turns, rows, warps=16, resident=4) + GAP_US
+            if not shares:
+                return us
+            # A row's sums, two or one of each element at a time.
+            two, one = (clocks_at(loop, far) for loop in self.kernels[name]["loops"][:2])
+            clocks = max(shares // 2 * two + shares % 2 * one, shares * HIDDEN * 4 / PORT_BYTES)
+            return us + max(clocks / self.gpu.ghz, rows * shares * HIDDEN * 4 / self.gpu.cache) / 1e3
         if self.weight == "f16":
             turns = [(0, 0), (each // 4, far), (each // 16, NEAR), (0, 0), (0, 0), (0, 0), (each // 2, NEAR)]
             return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns}, 8 * tiles_of(rows)) + GAP_US
@@ -360,22 +381,32 @@ class Model:
         if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
             turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
             return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)
-        # A block has 4 rows, or as many as leave enough blocks; these share the chunks that lie alike, one by one come
-        # the others'.
+        # A block has 4 rows, or as many as leave enough blocks; these share the chunks that lie alike. The last one of a
+        # tree takes them by fours, each with a tail of its own, or one by one.
         own, slots, name, warps = min(4, 2 ** (rows - 1).bit_length()), 4 * self.gpu.units, "chunk_kernel<f16, 1>", 4
         if own == 4 and HEADS * ceil_div(rows, 8) * 4 >= slots * 3:
             own = 8
         high = ceil_div(rows, own)
         deep = max(1, min(slots // (HEADS * high), chunks + 2 * own))
         alike, alone = (chunks, 0) if rows == 1 else (chunks - 1, own)
+        forks = own // 4 if ceil_div(alike + own // 4, deep) < ceil_div(alike + own, deep) else 0
+        if forks:
+            alone = 0
         shared, single = (0, alike / deep) if own == 1 else (alike / deep, alone / deep)
+        if forks and deep > 1:  # the block that has the fork is the last
+            shared = ceil_div(alike + forks, deep) - 1
         fours = shared * own / 4
         pieces = self.kernels[name]["pieces"]
         # What is set to 0; queries; then the chunks. 4 pairs: of keys a pair of 16 elements, of values 8 positions.
         # Positions that some do not see go by themselves.
-        turns = [(own, 0), (0, 0), (own == 1, far), (own / 4 if own > 1 else 0, far), (shared + single, far)]
-        turns += [(fours, 0), (fours * 4, 0), (0, 0), (0, 0), (fours * 8, 0), (0, 0)]
+        # A fork's own code is about as much as that around a chunk and four pairs.
+        turns = [(own, 0), (0, 0), (own == 1, far), (own / 4 if own > 1 else 0, far), (shared + single + forks, far)]
+        turns += [(fours + forks, 0), (fours * 4, 0), (0, 0), (0, 0), (fours * 8, 0), (0, 0)]
         turns += [(single, 0), (single * 2, 0), (0, 0), (0, 0), (single * 8, 0), (0, 0)]
+        # Of what lies alike, then of the tails: keys, then values.
+        near = context % CHUNK
+        turns += [(forks * 4, 0), (0, 0), (forks, 0), (forks * 2, 0), (0, 0), (0, 0), (forks * near / 8, 0),
+                  (forks * near % 8, 0), (forks * TREE_DEPTH, 0)]
         # Merging of the chunks that several blocks have: of 4 pairs, or of one; or the block's own are put.
         groups, weighed, merged = own / 4, min(chunks, 4), ceil_div(chunks, 8 if own == 1 else 4)
         merge = [(1, 0), (1, 0), (1, far), (weighed // 4, 0), (chunks % 4, 0), (merged, far)]
@@ -395,8 +426,11 @@ class Model:
         """Chunks, which are merged by the last block or by a kernel, and rotation, unless the matmul before does it."""
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         if self.code.is_fused:
-            # A pair of elements a thread, of 256.
-            rope = self.other_us("rope_append_kernel", {0: []}, ceil_div(rows * 3 * HIDDEN, 512), warps=8, resident=6)
+            # A pair of elements a thread, of 256; four shares' sums at a time.
+            shares = self.left_shares(3 * HIDDEN, HIDDEN, rows)
+            name, turns = ("rope_sums_kernel", [(ceil_div(shares, 4), far)]) if shares else ("rope_append_kernel", [])
+            rope = self.other_us(name, {len(turns): turns}, ceil_div(rows * 3 * HIDDEN, 512), warps=8, resident=6)
+            rope = max(rope, rows * shares * 3 * HIDDEN * 4 / self.gpu.cache / 1e3)
             return self.chunks_us(rows, context) + GAP_US + (rope + GAP_US if rows > 8 else 2 * rope if rows > 1 else rope)
         rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)
         merge = self.other_us("merge_kernel", {1: [(chunks, far)]}, rows * HIDDEN // 128)
@@ -408,22 +442,23 @@ class Model:
 
     def layer_us(self, rows, context):
         """Matmuls, and all else."""
-        norm, attention = self.norm_us(rows), self.attention_us(rows, context)
+        norms, attention = [self.norm_us(rows, inner) for inner in (HIDDEN, INTERMEDIATE)], self.attention_us(rows, context)
         packs = [self.pack_us(inner, rows) for inner in (HIDDEN, INTERMEDIATE)]
         us, is_row = 4 * GAP_US, self.code.is_fused and rows == 1
-        for outputs, inner, before in ((3 * HIDDEN, HIDDEN, norm), (HIDDEN, HIDDEN, attention + packs[0]),
-                                       (2 * INTERMEDIATE, HIDDEN, norm), (HIDDEN, INTERMEDIATE, packs[1])):
+        for outputs, inner, before in ((3 * HIDDEN, HIDDEN, norms[1]), (HIDDEN, HIDDEN, attention + packs[0]),
+                                       (2 * INTERMEDIATE, HIDDEN, norms[0]), (HIDDEN, INTERMEDIATE, packs[1])):
             gated, normed = outputs > 3 * HIDDEN, outputs > HIDDEN
             held = is_row and (normed or self.weight == "f16")  # quantised rows come so
             early = self.beside_us(outputs, inner, GAP_US + (BESIDE_US if is_row else before))
-            us += self.matmul_us(outputs, inner, rows, gated, held) - early
+            left = outputs <= 3 * HIDDEN and self.left_shares(outputs, inner, rows) > 0
+            us += self.matmul_us(outputs, inner, rows, gated, held, left) - early
             us += self.row_us(outputs, inner, normed, early, gated) if held else 0
-        return us, 2 * norm + attention + sum(packs)
+        return us, sum(norms) + attention + sum(packs)
 
     def pass_ms(self, rows, context=300):
         matmuls, rest = self.layer_us(rows, context)
         held = self.code.is_fused and rows == 1
-        last = self.matmul_us(VOCAB, HIDDEN, rows, held=held) + self.norm_us(rows) + 3 * (SMALL_US + GAP_US)
+        last = self.matmul_us(VOCAB, HIDDEN, rows, held=held) + self.norm_us(rows, INTERMEDIATE) + 3 * (SMALL_US + GAP_US)
         last += self.row_us(VOCAB, HIDDEN, True, 0) if held else 0
         return (LAYERS * (matmuls + rest) + last) / 1e3
 

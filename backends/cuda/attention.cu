@@ -164,7 +164,7 @@ int heads_together(int queries, int most) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Attention& op) {
+void CudaBackend::enqueue(const Attention& op) {
     const Tensor &out = op.out, &qkv = op.qkv;
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;

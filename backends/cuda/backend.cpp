@@ -136,6 +136,19 @@ class HostRows {
 
 }  // namespace
 
+void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
+    struct Pass {
+        CudaBackend& its;
+        explicit Pass(CudaBackend& backend) : its(backend) { its.is_in_pass_ = true; }
+        ~Pass() { its.is_in_pass_ = false, its.left_product_ = {}; }
+    };
+    queue_->replay(key, [&] {
+        const Pass pass(*this);
+        record();
+        add_left_sums();
+    });
+}
+
 // Through a staging buffer, some rows at a time.
 std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                    WeightUse use) {

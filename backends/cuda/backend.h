@@ -15,11 +15,11 @@ namespace aerie::cuda {
 
 constexpr int kMostHeadDim = 256;  // that attention's kernels are made for
 constexpr int kMostGrid = 65535;   // blocks along y and z
-constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
 
 enum class Packing;
 struct CudaSegment;
 struct ExpertStack;
+struct LeftSums;
 struct MatmulOutput;
 struct NormedRows;
 struct QuantTask;
@@ -34,6 +34,15 @@ struct LeftRows {
     float epsilon = 0;
     const float* peaks = nullptr;  // or: so many largest magnitudes of it
     int peak_count = 0;
+};
+
+// A product that is still to become `out`, or be added to it, for its sums lie as the shares left
+// them (device/left_sums.cuh).
+struct LeftProduct {
+    Tensor out;  // or absent
+    bool accumulate = false;
+    const float* bias = nullptr;
+    EvenSplit split;
 };
 
 // What a matmul reads: at most kPassRows rows, and what was made of them so far.
@@ -56,9 +65,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void write(Tensor to, const void* from) override { queue_->write(to, from); }
     void read(Tensor from, void* to) override { queue_->read(from, to); }
     void sync() override { queue_->wait(); }
-    void replay(uint64_t key, const std::function<void()>& record) override {
-        queue_->replay(key, record);
-    }
+    void replay(uint64_t key, const std::function<void()>& record) override;
     std::vector<OpTime> op_times() override { return queue_->op_times(); }
     CommandCounts command_counts() const override { return queue_->counts(); }
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
@@ -67,9 +74,14 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     static constexpr bool fuses = std::is_same_v<Op, MatmulSwiglu> ||
                                   std::is_same_v<Op, MatmulRope> || std::is_same_v<Op, EmbedPair>;
     template <class Op>
-    void execute(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
+    void execute(const Op& op) {
+        if (!takes_left_sums(op)) add_left_sums();  // what a matmul left is for the op behind it
+        enqueue(op);
+    }
 
   private:
+    template <class Op>
+    void enqueue(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
     void do_reserve(const Limits& limits) override;
     // How all readers' matmuls want these rows; none where they differ, or take them as they are.
     Packing packing_for(const Readers& readers, int rows) const;
@@ -78,6 +90,16 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void pack_normed(Packing packing, const RmsNorm& norm);
     // Where the kernel that makes a row leaves so many largest magnitudes of it; null: nobody asks.
     float* leave_peaks(int count, const Readers& readers);
+    void multiply_rows(const Matmul& op, bool leaves_sums);
+    bool may_leave_sums(const Matmul& op) const;
+    template <class Op>
+    bool takes_left_sums(const Op&) const {
+        return false;
+    }
+    bool takes_left_sums(const RmsNorm& norm) const;
+    bool takes_left_sums(const RopeAppend& op) const;
+    LeftSums take_left_sums();
+    void add_left_sums();
     // What was left for this matmul; if nothing, what lies in scratch is of no use.
     LeftRows left_for(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
@@ -106,6 +128,8 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;
     SplitPlan split_;              // sums of matmuls
+    LeftProduct left_product_;
+    bool is_in_pass_ = false;  // that is replayed: what is left in it is added up before its end
     unsigned* tickets_ = nullptr;  // kMostTickets of them, 0 between launches
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;

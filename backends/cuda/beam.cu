@@ -84,7 +84,7 @@ __global__ void beam_kernel(BeamView step) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Beam& step) {
+void CudaBackend::enqueue(const Beam& step) {
     const int width = step.next.count();
     BeamView view{.ids = step.ids,
                   .log_probs = step.log_probs,

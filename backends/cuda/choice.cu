@@ -310,7 +310,7 @@ __global__ void top_k_merge_kernel(TopKView step) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Sample& step) {
+void CudaBackend::enqueue(const Sample& step) {
     for_edited_rows(step.choice, step.rows, logits_, *queue_,
                     [&](const View<const float>& logits, const RulesView& rules, int first) {
                         launch(
@@ -322,7 +322,7 @@ void CudaBackend::execute(const Sample& step) {
 }
 
 template <>
-void CudaBackend::execute(const Probs& op) {
+void CudaBackend::enqueue(const Probs& op) {
     const Tensor& out = op.out;
     for_edited_rows(op.choice, {}, logits_, *queue_,
                     [&](const View<const float>& logits, const RulesView& rules, int first) {
@@ -334,7 +334,7 @@ void CudaBackend::execute(const Probs& op) {
 }
 
 template <>
-void CudaBackend::execute(const TopK& step) {
+void CudaBackend::enqueue(const TopK& step) {
     const int vocab = step.choice.logits.cols, k = step.ids.cols;
     const int width = step.noise ? std::min(std::max(k, kSoftmaxWidth), vocab) : k;
     const auto rank = [&](const View<const float>& logits, const RulesView& rules, int first) {

@@ -105,14 +105,14 @@ Table table_of(const CudaSegment& part) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Embed& op) {
+void CudaBackend::enqueue(const Embed& op) {
     for (const CudaSegment& part : static_cast<const CudaWeight&>(op.table).parts())
         launch(embed_kernel, {dim3(unsigned(op.out.rows)), dim3(128), *queue_, "embed"}, op.out,
                table_of(part), op.rows.block);
 }
 
 template <>
-void CudaBackend::execute(const EmbedPair& op) {
+void CudaBackend::enqueue(const EmbedPair& op) {
     const std::span<const CudaSegment> parts = static_cast<const CudaWeight&>(op.table).parts();
     if (parts.size() > 1) return op.run_parts(*this, {});
     const dim3 blocks(unsigned(tiles_of(op.out.cols, kPairThreads)), unsigned(op.out.rows));

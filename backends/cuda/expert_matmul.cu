@@ -156,7 +156,7 @@ void launch_quantised(const ExpertStack& stack, const Tensor& x) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const ExpertMatmul& op) {
+void CudaBackend::enqueue(const ExpertMatmul& op) {
     if (op.x.cols > limits_.widest || op.routing.places() > limits_.places)
         return queue_->refuse("expert_matmul", "larger activations than were reserved");
     const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);

@@ -24,7 +24,7 @@ __global__ void expert_sum_kernel(View<float> out, View<const float> x, View<con
 }  // namespace
 
 template <>
-void CudaBackend::execute(const ExpertSum& op) {
+void CudaBackend::enqueue(const ExpertSum& op) {
     const dim3 blocks(unsigned(tiles_of(op.out.cols, kThreads)), unsigned(op.out.rows));
     launch(expert_sum_kernel, {blocks, dim3(kThreads), *queue_, "expert_sum"}, op.out, op.x,
            op.weights);

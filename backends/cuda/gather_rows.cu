@@ -18,7 +18,7 @@ __global__ void gather_kernel(View<float> out, View<const float> x, View<const i
 }  // namespace
 
 template <>
-void CudaBackend::execute(const GatherRows& op) {
+void CudaBackend::enqueue(const GatherRows& op) {
     const dim3 blocks(unsigned(tiles_of(op.out.cols, kThreads)), unsigned(op.out.rows));
     launch(gather_kernel, {blocks, dim3(kThreads), *queue_, "gather_rows"}, op.out, op.x, op.index);
 }

@@ -23,7 +23,7 @@ __global__ void head_norm_kernel(View<float> qkv, NormedRows q, NormedRows k, in
 }  // namespace
 
 template <>
-void CudaBackend::execute(const HeadNorm& op) {
+void CudaBackend::enqueue(const HeadNorm& op) {
     const AttentionShape& shape = op.shape;
     const Tensor heads = op.qkv.col_range(0, shape.head_dim);
     launch_beside(head_norm_kernel,

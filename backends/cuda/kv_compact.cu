@@ -43,7 +43,7 @@ size_t words(DType type, int columns) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const KvCompact& op) {
+void CudaBackend::enqueue(const KvCompact& op) {
     for (size_t first = 0; first < op.layers.size(); first += kLayers) {
         const auto layers =
             op.layers.subspan(first, std::min(op.layers.size() - first, size_t(kLayers)));

@@ -20,7 +20,6 @@ __global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask ta
 }
 
 // Of more than 32 tokens, which a multiprocessor then reads once.
-constexpr int kMostTiles = kPassRows / kTokenTile;
 template <class Format>
 __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(FloatTask task) {
     multiply_packed<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
@@ -60,12 +59,13 @@ void pack_columns(std::byte* scratch, const Tensor& x, Queue& queue) {
                   {dim3(unsigned(x.rows)), dim3(kPackThreads), queue, "pack_columns"},
                   columns_in(scratch), x);
 }
-template <class Format>
-void norm_columns(std::byte* scratch, const NormedRows& rows, Queue& queue) {
+template <class Format, class Left>
+void norm_columns(std::byte* scratch, const NormedRows& rows, const Left& left, Queue& queue) {
     with_kept(rows.x.cols, [&](auto each) {
-        launch_beside(norm_columns_kernel<Format, each.value>,
-                      {dim3(unsigned(rows.x.rows)), dim3(kPackThreads), queue, "rms_norm_columns"},
-                      columns_in(scratch), rows);
+        if constexpr (each.value > 0 || std::is_same_v<Left, NothingLeft>)  // see takes_left_sums
+            launch_beside(norm_columns_kernel<Format, each.value, Left>,
+                          {dim3(unsigned(rows.x.rows)), dim3(kPackThreads), queue, "rms_norm_columns"},
+                          columns_in(scratch), rows, left);
     });
 }
 
@@ -139,8 +139,11 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
 
 void CudaBackend::pack_normed(Packing packing, const RmsNorm& norm) {
     const NormedRows rows(norm.x, norm.weight, norm.epsilon);
-    packing == Packing::f16 ? norm_columns<F16>(packed_, rows, *queue_)
-                            : norm_columns<BF16>(packed_, rows, *queue_);
+    const auto pack = [&](const auto& left) {
+        packing == Packing::f16 ? norm_columns<F16>(packed_, rows, left, *queue_)
+                                : norm_columns<BF16>(packed_, rows, left, *queue_);
+    };
+    left_product_.out ? pack(take_left_sums()) : pack(NothingLeft());
 }
 
 }  // namespace aerie::cuda

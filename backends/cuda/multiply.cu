@@ -59,8 +59,17 @@ MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& 
     return {x.row_range(first, count), {}, left_for(w)};
 }
 
-template <>
-void CudaBackend::execute(const Matmul& op) {
+// Of many tokens, whose sums would take a block its time.
+bool CudaBackend::may_leave_sums(const Matmul& op) const {
+    const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
+    const CudaSegment& part = weight.parts().front();
+    return is_in_pass_ && op.x.rows <= kPassRows && token_tiles(op.x.rows) >= kManyTiles &&
+           weight.parts().size() == 1 && packing_of(part.place.dtype) != Packing::none &&
+           !part.order.is_paired() && split_.evenly(weight.rows, weight.cols).may_leave();
+}
+
+void CudaBackend::multiply_rows(const Matmul& op, bool leaves_sums) {
+    const bool accumulate = op.accumulate == Accumulate::yes;
     for (int first = 0; first < op.x.rows; first += kPassRows) {
         MatmulColumns columns = columns_of(op.x, first, op.weight);
         const Tensor to = op.out.row_range(first, columns.x.rows);
@@ -70,11 +79,20 @@ void CudaBackend::execute(const Matmul& op) {
                 .out = to.col_range(place.first_row, place.rows),
                 .order = part.order,
                 .bias = op.bias ? row<const float>(op.bias, 0) + place.first_row : nullptr,
-                .accumulate = op.accumulate == Accumulate::yes,
-                .gated = false};
+                .accumulate = accumulate,
+                .gated = false,
+                .leaves_sums = leaves_sums};
             multiply(output, columns, part);
+            if (leaves_sums)
+                left_product_ = {to, accumulate, output.bias, split_.evenly(place.rows, part.cols)};
         }
     }
+}
+
+// What is added to is read by a norm next.
+template <>
+void CudaBackend::enqueue(const Matmul& op) {
+    multiply_rows(op, op.accumulate == Accumulate::yes && may_leave_sums(op));
 }
 
 // One row is left as it is, where all that read it have kernels for that.
@@ -101,13 +119,16 @@ bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
 // blocks. Each eight tokens take a block some trips to memory for it, so many of them have a kernel
 // of their own.
 template <>
-void CudaBackend::execute(const MatmulRope& op) {
+void CudaBackend::enqueue(const MatmulRope& op) {
     const std::span<const CudaSegment> parts = static_cast<const CudaWeight&>(op.weight).parts();
     const bool are_streamed = std::none_of(parts.begin(), parts.end(), [](const auto& part) {
         return part.place.dtype == DType::F32;
     });
-    if (!are_streamed || kBlockRows % op.shape.head_dim != 0 || op.x.rows > kTokenTile)
-        return op.run_parts(*this, {});
+    if (!are_streamed || kBlockRows % op.shape.head_dim != 0 || op.x.rows > kTokenTile) {
+        const Matmul product{op.qkv, op.x, op.weight, Accumulate::no, op.bias};
+        multiply_rows(product, may_leave_sums(product));
+        return execute(RopeAppend{op.qkv, op.rope, op.rows, op.shape, op.kv});
+    }
     MatmulColumns columns = columns_of(op.x, 0, op.weight);
     const Rotation rotation(op, op.qkv, op.rows.block);
     for (const CudaSegment& part : parts) {
@@ -126,7 +147,7 @@ void CudaBackend::execute(const MatmulRope& op) {
 // The products are gated where they come to be, unless a bias is added to them first. A quantised
 // group of `out` is of 32 of them: those of four warps.
 template <>
-void CudaBackend::execute(const MatmulSwiglu& op) {
+void CudaBackend::enqueue(const MatmulSwiglu& op) {
     const CudaSegment& both = static_cast<const CudaWeight&>(op.weight).parts().front();
     if (!both.order.is_paired() || op.bias || op.out.dtype != activation_type(op.weight))
         return op.run_parts(*this, {});

@@ -74,7 +74,7 @@ __global__ void noise_kernel(View<float> out, uint64_t seed, View<const int32_t>
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Noise& op) {
+void CudaBackend::enqueue(const Noise& op) {
     const int counters = tiles_of(op.out.cols, 64) * 16;
     const dim3 blocks(unsigned(tiles_of(counters, kThreads)), unsigned(op.out.rows));
     launch(noise_kernel, {blocks, dim3(kThreads), *queue_, "noise"}, op.out, op.seed, op.positions);

@@ -24,7 +24,7 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const RmsNorm& op) {
+void CudaBackend::enqueue(const RmsNorm& op) {
     if (leave_to_readers(op)) return;
     with_kept(op.x.cols, [&](auto each) {
         launch_beside(rms_norm_kernel<each.value>,

@@ -1,8 +1,9 @@
 // Rotates queries and keys to their positions, and rounds keys and values into the cache; where
-// the matmul before does not (multiply.cu).
+// the matmul before does not (multiply.cu). Sums that it left are added up on their way.
 #include <algorithm>
 
 #include "cuda/backend.h"
+#include "cuda/device/left_sums.cuh"
 #include "cuda/device/rotation.cuh"
 #include "cuda/launch.h"
 
@@ -12,28 +13,46 @@ namespace {
 
 constexpr int kMostThreads = 256;
 
-// A block some heads of a row, along y; a thread a pair of elements.
-__global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rotation, int heads) {
+// A block some heads of a row, along y; a thread a pair of elements, pair(row, column of the first,
+// how far the other is).
+template <class Pair>
+__device__ void rotate(const Rotation& rotation, int heads, const Pair& pair) {
     const int r = int(blockIdx.y), head = int(blockIdx.x * blockDim.y + threadIdx.y);
     const int i = int(threadIdx.x), half = rotation.shape.head_dim / 2;
     begin_beside();
-    if (head >= heads || i >= half || rotation.row(r).slot < 0) return;
-    const float* x = rotation.qkv[r] + head * 2 * half;
-    rotation.put(r, head, i, x[i], x[half + i]);
+    if (head >= heads || i >= half) return;
+    const int slot = rotation.row(r).slot;
+    const float2 its = pair(r, head * 2 * half + i, half);
+    if (slot >= 0) rotation.put(r, head, i, its.x, its.y);
+}
+
+__global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rotation, int heads) {
+    rotate(rotation, heads, [&](int r, int column, int apart) {
+        const float* x = rotation.qkv[r] + column;
+        return make_float2(x[0], x[apart]);
+    });
+}
+__global__ void __launch_bounds__(kMostThreads)
+    rope_sums_kernel(Rotation rotation, int heads, LeftSums left) {
+    rotate(rotation, heads,
+           [&](int r, int column, int apart) { return left.two(r, column, apart); });
 }
 
 }  // namespace
 
 template <>
-void CudaBackend::execute(const RopeAppend& op) {
+void CudaBackend::enqueue(const RopeAppend& op) {
     const AttentionShape& shape = op.shape;
     const int threads = tiles_of(shape.head_dim / 2, 32) * 32;  // whole warps
     const int together = std::max(kMostThreads / threads, 1);
     const int heads = shape.heads + 2 * shape.kv_heads;
     const dim3 blocks(unsigned(tiles_of(heads, together)), unsigned(op.qkv.rows));
-    launch_beside(rope_append_kernel,
-                  {blocks, dim3(unsigned(threads), unsigned(together)), *queue_, "rope_append"},
-                  Rotation(op, op.qkv, op.rows.block), heads);
+    const Rotation rotation(op, op.qkv, op.rows.block);
+    const Grid grid{blocks, dim3(unsigned(threads), unsigned(together)), *queue_, "rope_append"};
+    if (left_product_.out)
+        launch_beside(rope_sums_kernel, grid, rotation, heads, take_left_sums());
+    else
+        launch_beside(rope_append_kernel, grid, rotation, heads);
 }
 
 }  // namespace aerie::cuda

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(32)
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Route& op) {
+void CudaBackend::enqueue(const Route& op) {
     const Routing& to = op.routing;
     launch(route_kernel, {dim3(unsigned(to.rows())), dim3(kRouteThreads), *queue_, "route"}, to.ids,
            to.weights, op.logits, op.normalised);

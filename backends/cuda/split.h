@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/quant.h"
 #include "cuda/device/packed.cuh"
@@ -16,11 +17,16 @@ constexpr int kBlockThreads = kBlockTiles * 32;
 constexpr int kBlockRows = kBlockTiles * kTileRows;
 // A wide one reads many tokens for twice as many.
 constexpr int kWideTiles = 2 * kBlockTiles;
+constexpr int kShareRows = kWideTiles * kTileRows;
+constexpr unsigned kShareBlocks = kWideTiles / kBlockTiles;  // that are not wide
 
+constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
+constexpr int kMostTiles = kPassRows / kTokenTile;
 constexpr int kManyTiles = 4;       // of 8 tokens, whose sums take their time
 constexpr int kMostTickets = 4096;  // of blocks that wait for each other elsewhere
 constexpr int kMostShares = 2048;   // blocks of a matmul that share rows
 constexpr int kMostEven = kMostShares / 2;
+constexpr int kMostLeftBlocks = 64;  // of rows, whose sums may be left to other kernels
 constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // and 8 tokens
 
 // Float weights. Blocks of kWideTiles tiles of rows lie one after the other, and the steps of all
@@ -35,15 +41,23 @@ struct EvenSplit {
     unsigned steps = 1;           // of the columns of a block of rows
     unsigned all = 1, shares = 1;
 
+    // Whether what each share has can be left: then there is room, and shares that wait for others.
+    bool may_leave() const {
+        const unsigned blocks = all / steps;
+        return blocks < shares && blocks <= unsigned(kMostLeftBlocks);
+    }
     // Its first step, of all; and which one has a step.
     __host__ __device__ int begin(int share) const { return int(all * unsigned(share) / shares); }
     __host__ __device__ int share_of(int step) const {
         return int(((unsigned(step) + 1) * shares - 1) / all);
     }
 };
+// Where the sums of a token lie that a share leaves for the kernel that reads them next
+// (left_sums.cuh), in floats: [share + block of rows][token][row].
+__host__ __device__ constexpr int left_sum(int share_and_rows, int token) {
+    return (share_and_rows * kPassRows + token) * kShareRows;
+}
 constexpr unsigned kLeastShareSteps = 8;  // fewer are not worth the sums
-constexpr int kShareRows = kWideTiles * kTileRows;
-constexpr unsigned kShareBlocks = kWideTiles / kBlockTiles;  // that are not wide
 
 // Quantised weights, whose parts are added in an order that all backends have. The blocks along y
 // are those that share rows, if there are several. The first has so many parts of the sum, the
@@ -67,6 +81,14 @@ struct SplitPlan {
         its.all = unsigned(tiles_of(rows, kShareRows)) * its.steps;
         its.shares = std::min({std::max(its.all / kLeastShareSteps, 1u), ~0u / its.all,
                                unsigned(std::min(multiprocessors, kMostEven))});
+        // The fewest sums for a sixteenth fewer shares: where these and the blocks of rows end
+        // together.
+        const unsigned blocks = its.all / its.steps, most = its.shares;
+        const auto sums = [&](unsigned shares) {
+            return shares + blocks - std::gcd(shares, blocks);
+        };
+        for (unsigned fewer = most; fewer > 0 && fewer * 16 >= most * 15; --fewer)
+            if (sums(fewer) < sums(its.shares)) its.shares = fewer;
         return its;
     }
     // Room that they want, as `shares` counts it.

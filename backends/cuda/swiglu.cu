@@ -50,17 +50,17 @@ Grid over_elements(const Tensor& out, Queue& queue, const char* op) {
 }  // namespace
 
 template <>
-void CudaBackend::execute(const Swiglu& op) {
+void CudaBackend::enqueue(const Swiglu& op) {
     launch_beside(swiglu_kernel, over_elements(op.out, *queue_, "swiglu"), op.out, op.gate_up);
 }
 
 template <>
-void CudaBackend::execute(const Copy& op) {
+void CudaBackend::enqueue(const Copy& op) {
     launch_beside(copy_kernel, over_elements(op.out, *queue_, "copy"), op.out, op.x);
 }
 
 template <>
-void CudaBackend::execute(const Add& op) {
+void CudaBackend::enqueue(const Add& op) {
     launch_beside(add_kernel, over_elements(op.out, *queue_, "add"), op.out, op.a, op.b);
 }
 

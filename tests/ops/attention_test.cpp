@@ -75,14 +75,25 @@ TEST_P(AttentionTest, PagesDoNotMatter) {
     }
 }
 
+// Behind so many positions, so that it crosses a chunk, begins one, or lies in one.
 TEST_P(AttentionTest, TreesEqualChains) {
-    use({4, 2, 64});
-    const Matrix text = random_qkv(kCommitted, 5), nodes = random_qkv(kNodes, 6);
-    for (const std::vector<int>& slots :
-         {std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8}, {8, 3, 1, 40, 70, 2, 0, 5, 4}}) {
+    struct Tree {
+        AttentionShape shape;
+        int committed;
+        std::vector<int> slots;
+    };
+    const std::vector<int> in_order{0, 1, 2, 3, 4, 5, 6, 7, 8},
+        scattered{8, 3, 1, 40, 70, 2, 0, 5, 4};
+    for (const auto& [shape, committed, slots] :
+         {Tree{{4, 2, 64}, kCommitted, in_order}, Tree{{4, 2, 64}, kCommitted, scattered},
+          Tree{{4, 2, 64}, 64, scattered}, Tree{{4, 4, 128}, 70, scattered},
+          Tree{{3, 3, 16}, 1, in_order}, Tree{{8, 1, 48}, 100, scattered}}) {
+        SCOPED_TRACE(std::to_string(shape.heads) + " heads behind " + std::to_string(committed));
+        use(shape);
+        const Matrix text = random_qkv(committed, 5), nodes = random_qkv(kNodes, 6);
         const Cache cache = make_cache(shape_, DType::F16, plain_pages());
         prefill(text, 64, cache);
-        const Matrix got = pass(nodes, tree_rows(slots), cache);
+        const Matrix got = pass(nodes, tree_rows(slots, committed), cache);
         for (int n = 0; n < kNodes; ++n) {
             Matrix chain_text = text;
             std::vector<int> path;
@@ -91,7 +102,7 @@ TEST_P(AttentionTest, TreesEqualChains) {
                 chain_text.data.insert(chain_text.data.end(), nodes[a], nodes[a] + nodes.cols);
             chain_text.rows += int(path.size());
             const Matrix want =
-                prefill(chain_text, 1, make_cache(shape_, DType::F16, plain_pages()));
+                prefill(chain_text, 64, make_cache(shape_, DType::F16, plain_pages()));
             ASSERT_TRUE(same_bits(got[n], want[want.rows - 1], got.cols)) << "node " << n;
         }
     }

@@ -28,6 +28,15 @@ std::vector<float> values(size_t count, uint32_t seed) {
     return made;
 }
 
+Rows rows_of(Backend& backend, const Tensor& result) {
+    Rows rows;
+    for (int r = 0; r < result.rows; ++r) {
+        rows.emplace_back(size_bytes(result.dtype, size_t(result.cols)));
+        backend.read(result.row_range(r, 1), rows.back().data());
+    }
+    return rows;
+}
+
 // The products, plain, gated, and of what a norm leaves, each made twice in the same place.
 std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
@@ -59,14 +68,48 @@ std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
         backend->run(Matmul{of_norm, norm, *plain});
     }
     std::vector<Rows> results;
-    for (const Tensor& result : {out, gated, of_norm}) {
-        Rows rows;
-        for (int r = 0; r < tokens; ++r) {
-            rows.emplace_back(size_bytes(result.dtype, size_t(result.cols)));
-            backend->read(result.row_range(r, 1), rows.back().data());
-        }
-        results.push_back(std::move(rows));
-    }
+    for (const Tensor& result : {out, gated, of_norm}) results.push_back(rows_of(*backend, result));
+    return results;
+}
+
+// Products that are added to rows, in a pass: for a norm, for another op, and as its last op; what
+// each leaves. And what each op of it took, which is run twice.
+std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
+                       std::vector<OpTime>* times = nullptr) {
+    simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
+    const auto backend = open_cuda("cuda:0", times != nullptr);
+    backend->reserve({.rows = 64, .widest = kCols});
+    const std::vector<float> weights = values(size_t(kRows) * kCols, 1);
+    const WeightBlock wide[] = {{DType::F32, type, weights.data(), kRows, kCols}};
+    const WeightBlock square[] = {{DType::F32, type, weights.data(), kRows, kRows}};
+    const auto down = backend->upload_weight(wide), next = backend->upload_weight(square);
+    TensorPlan plan;
+    Tensor x, bias, row, scale, norm, of_norm, copied;
+    plan.add(x, DType::F32, tokens, kCols);
+    plan.add(bias, DType::F32, 1, kRows);
+    plan.add(row, DType::F32, tokens, kRows);
+    plan.add(scale, DType::F32, 1, kRows);
+    plan.add(norm, backend->activation_type(*next), tokens, kRows);
+    plan.add(of_norm, DType::F32, tokens, kRows);
+    plan.add(copied, DType::F32, tokens, kRows);
+    const Buffer memory = plan.allocate(*backend);
+    backend->write(x, values(size_t(tokens) * kCols, 2).data());
+    backend->write(bias, values(kRows, 3).data());
+    backend->write(row, values(size_t(tokens) * kRows, 4).data());
+    backend->write(scale, values(kRows, 5).data());
+    for (int i = 0; i < 3; ++i)
+        backend->replay(1, [&] {
+            backend->run(Matmul{row, x, *down, Accumulate::yes});
+            backend->run(RmsNorm{norm, row, scale, 1e-5f, {next.get()}});
+            backend->run(Matmul{of_norm, norm, *next});
+            backend->run(Matmul{row, x, *down, Accumulate::yes, bias});
+            backend->run(Copy{copied, row});
+            backend->run(Matmul{row, x, *down, Accumulate::yes});
+        });
+    std::vector<Rows> results;
+    for (const Tensor& result : {of_norm, copied, row})
+        results.push_back(rows_of(*backend, result));
+    if (times) *times = backend->op_times();
     return results;
 }
 
@@ -75,11 +118,13 @@ class SplitTest : public testing::TestWithParam<DType> {
     void TearDown() override { simt::set_gpus({simt::Gpu{}}); }
 };
 
-TEST_P(SplitTest, NoBitDependsOnTheNumberOfTokens) {
+// of(multiprocessors, type, tokens): what it has of the most tokens it has of fewer.
+template <class Of>
+void expect_rows_alone(const Of& of) {
     for (int multiprocessors : {3, 132}) {
-        const std::vector<Rows> most = products(multiprocessors, GetParam(), 64);
+        const std::vector<Rows> most = of(multiprocessors, 64);
         for (int tokens : {1, 20}) {
-            const std::vector<Rows> fewer = products(multiprocessors, GetParam(), tokens);
+            const std::vector<Rows> fewer = of(multiprocessors, tokens);
             for (size_t i = 0; i < most.size(); ++i)
                 for (size_t r = 0; r < fewer[i].size(); ++r)
                     ASSERT_TRUE(fewer[i][r] == most[i][r])
@@ -87,6 +132,12 @@ TEST_P(SplitTest, NoBitDependsOnTheNumberOfTokens) {
                         << i << ", row " << r;
         }
     }
+}
+
+TEST_P(SplitTest, NoBitDependsOnTheNumberOfTokens) {
+    expect_rows_alone([](int multiprocessors, int tokens) {
+        return products(multiprocessors, GetParam(), tokens);
+    });
 }
 
 // Parts of quantised weights are those of every backend.
@@ -103,6 +154,28 @@ TEST_P(SplitTest, NoBitOfQuantisedWeightsDependsOnIt) {
 INSTANTIATE_TEST_SUITE_P(Types, SplitTest,
                          testing::Values(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0,
                                          DType::Q5_1, DType::Q4_K, DType::Q6_K),
+                         [](const auto& info) { return name(info.param); });
+
+class LeftSumsTest : public SplitTest {};
+
+TEST_P(LeftSumsTest, NoBitDependsOnWhoAddsSums) {
+    expect_rows_alone(
+        [](int multiprocessors, int tokens) { return sums(multiprocessors, GetParam(), tokens); });
+}
+
+// Of many tokens of floats the norm does; where none comes next it takes a kernel.
+TEST_P(LeftSumsTest, ANormAddsWhatSharesLeave) {
+    for (int tokens : {8, 20, 64}) {
+        std::vector<OpTime> times;
+        sums(132, GetParam(), tokens, &times);
+        long added = 0;
+        for (const OpTime& time : times)
+            if (time.op == "add_sums") added = time.count;
+        EXPECT_EQ(added, is_quantised(GetParam()) || tokens == 8 ? 0 : 3 * 2) << tokens;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LeftSumsTest, testing::Values(DType::F16, DType::BF16, DType::Q8_0),
                          [](const auto& info) { return name(info.param); });
 
 // Of 132 multiprocessors, as an H100 and an H200 have: parts of blocks of 128 rows.
@@ -144,14 +217,19 @@ cuda::EvenSplit evenly(int rows, int cols, int multiprocessors = 132) {
 }
 
 TEST(EvenSplit, EachMultiprocessorHasAsMuchToDo) {
-    EXPECT_EQ(evenly(4096, 4096).shares, 132u);
-    EXPECT_EQ(evenly(4096, 11008).shares, 132u);
-    EXPECT_EQ(evenly(32000, 4096).shares, 132u);
+    EXPECT_EQ(evenly(128256, 4096).shares, 132u);
     EXPECT_EQ(evenly(4096, 4096, 28).shares, 28u);
     EXPECT_EQ(evenly(1024, 512).shares, 8u);  // of eight steps
     EXPECT_EQ(evenly(16, 32).shares, 1u);
-    EXPECT_EQ(evenly(1 << 20, 1 << 15).shares, 132u);
-    EXPECT_EQ(evenly(1 << 24, 1 << 15).shares, 63u);  // more would not fit into 32 bits
+    EXPECT_EQ(evenly(1 << 24, 1 << 15).shares, 60u);  // more than 63 would not fit into 32 bits
+}
+
+TEST(EvenSplit, AFewMayBeIdleSoThatFewerSumsAreLeft) {
+    EXPECT_EQ(evenly(4096, 4096).shares, 128u);  // eight have each of 16 blocks
+    EXPECT_EQ(evenly(4096, 11008).shares, 128u);
+    EXPECT_EQ(evenly(12288, 4096).shares, 128u);  // eight have three of 48
+    EXPECT_EQ(evenly(22016, 4096).shares, 129u);  // three have two of 86
+    EXPECT_EQ(evenly(32000, 4096).shares, 125u);  // each has one
 }
 
 TEST(EvenSplit, SharesFollowEachOther) {

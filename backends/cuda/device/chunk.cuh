@@ -10,6 +10,9 @@ namespace aerie::cuda {
 // T is what the cache holds. Where a head takes one slab, queries come once for all chunks.
 template <class T, bool one_slab>
 class ChunkBlock {
+    template <int own>
+    static constexpr int kMine = (own + 1) / 2;  // pairs of a thread, when scores are softened
+
   public:
     // `adds`: it has all chunks of its pairs and adds them up; or it leaves them in Partials.
     __device__ ChunkBlock(ChunkSpace& space, const AttentionTask& task, bool adds)
@@ -32,20 +35,31 @@ class ChunkBlock {
         if constexpr (one_slab) load_queries({0, pairs_}, 0);
         const Pair its = pair_of_lane({0, pairs_});
         const bool sees = its.end > 0;
-        const Range chunks = hull({its.begin / kChunk, (its.end + kChunk - 1) / kChunk}, sees);
+        const Range seen = hull({its.begin, its.end}, sees);
         const Range sequences = hull({its.sequence, its.sequence}, sees);
-        int alike = hull({its.plain / kChunk, 0}, sees && its.plain < its.end).begin;
-        if (sequences.begin != sequences.end) alike = 0;
+        int fork = hull({its.plain, 0}, sees && its.plain < its.end).begin;
+        if (sequences.begin != sequences.end) fork = 0;
         sequence_ = sequences.end;
-        if (chunks.is_empty()) return;
-        alike = max(min(alike, chunks.end), chunks.begin);
+        if (seen.is_empty()) return;
+        const Range chunks{seen.begin / kChunk, tiles_of(seen.end, kChunk)};
+        const int alike = max(min(fork / kChunk, chunks.end), chunks.begin);
         const int together = alike - chunks.begin;
-        const int items = together + (chunks.end - alike) * task_.own_rows;
         const int row_bits = 31 - __clz(task_.own_rows);
+        // What blocks that share the items have to do one after the other is what counts.
+        const int deep = int(gridDim.z), alone = together + ((chunks.end - alike) << row_bits);
+        const int forked = together + pairs_ / kOwn;
+        const bool forks =
+            has_tails(fork, seen.end) && tiles_of(forked, deep) < tiles_of(alone, deep);
+        const int items = forks ? forked : alone;
         for (int item = int(blockIdx.z); item < items; item += int(gridDim.z)) {
             const int single = item - together, of = single >> row_bits;
+            if constexpr (one_slab)
+                if (forks && single >= 0) {
+                    attend_fork(fork, single * kOwn);
+                    continue;
+                }
             attend_chunk(single < 0 ? chunks.begin + item : alike + of,
-                         single < 0 ? kAllRows : single - of * task_.own_rows);
+                         single < 0 ? kAllRows : single - (of << row_bits));
         }
     }
 
@@ -82,6 +96,15 @@ class ChunkBlock {
                 ~least_of_warp(counts ? ~its.end : ~0)};
     }
 
+    // Whether rows part within the last chunk, at `fork`, and what each has from there on, its tail,
+    // has room in a slab beside those of the others that are taken with it.
+    __device__ bool has_tails(int fork, int end) const {
+        return one_slab && pairs_ % kOwn == 0 && kOwn % task_.own_heads == 0 &&
+               task_.own_heads < kOwn && fork % kChunk > 0 && fork < end &&
+               tiles_of(end, kChunk) == tiles_of(fork, kChunk) && end - fork <= 1 << tail_bits();
+    }
+    __device__ int tail_bits() const { return 31 - __clz(kChunk / kOwn * task_.own_heads); }
+
     // A chunk for the pairs of one row, or of all, where it lies in slots of their numbers.
     __device__ void attend_chunk(int chunk, int alone) {
         const bool is_alone = alone != kAllRows;
@@ -102,6 +125,95 @@ class ChunkBlock {
         }
         __syncthreads();
         pairs.end - pairs.begin == 1 ? attend<1>(pairs) : attend<kOwn>(pairs);
+    }
+
+    // The chunk in which rows have tails from position `fork` on, for the pairs from `first` on; what
+    // is before lies alike for all. The operations of a pair are those of attend_chunk.
+    __device__ void attend_fork(int fork, int first) {
+        const Range now{first, first + kOwn};
+        const int span_bits = tail_bits();
+        before_ = fork / kChunk * kChunk;
+        const int shared = fork - before_;
+        const Range sees_one = pair_of_lane(now).within(before_);
+        const Range seen = hull(sees_one, !sees_one.is_empty());
+        __syncthreads();  // of what the item before has read
+        {
+            const int tail = thread_ - kChunk, of = tail >> span_bits;
+            int slot = before_ + min(thread_, shared - 1);
+            if (tail >= 0) {  // where a row has none: a copy of what all have
+                const Pair its = space_.pairs[first + of * task_.own_heads];
+                const int position = min(fork + tail - (of << span_bits), its.end - 1);
+                slot = position < fork ? fork - 1 : slot_of(row(its.row), position);
+            }
+            space_.cached[thread_] = unsigned(task_.cache.row(sequence_, slot));
+        }
+        __syncthreads();
+        copy_keys(0, 0);
+        copy_keys(0, 1, kChunk);
+        commit_copies();
+        wait_for_copies<0>();
+        __syncthreads();
+        Range sees[kOwn];
+#pragma unroll
+        for (int j = 0; j < kOwn; ++j) sees[j] = pair_of(now, j).within(before_);
+        add_fork_products(now, shared, span_bits);
+        __syncthreads();
+        copy_values(0, 1);
+        copy_values(0, 0, kChunk);
+        commit_copies();
+        commit_copies();  // none: see arrive
+        float scores[kMine<kOwn>];
+#pragma unroll
+        for (int i = 0; i < kMine<kOwn>; ++i) {
+            const int j = half_ * kMine<kOwn> + i;
+            scores[i] = pair_of(now, j).within(before_).has(key_)
+                            ? float(space_.scores[key_ * kOwn + j])
+                            : 0.0f;
+        }
+        soften<kOwn>(scores, now, sees);
+        float mixed[kOwn] = {};
+        if (thread_ < dim_) {
+            all_ = {seen.begin, min(seen.end, shared)};
+            Range before[kOwn];
+#pragma unroll
+            for (int j = 0; j < kOwn; ++j) before[j] = {sees[j].begin, min(sees[j].end, shared)};
+            mix<kOwn>(mixed, before, 0);
+#pragma unroll 1
+            for (int i = max(shared, seen.begin); i < seen.end; ++i) {
+                const float4 four = space_.scores.template joined<float4>(i * kOwn);
+                const float weights[] = {four.x, four.y, four.z, four.w};
+                float values[kOwn];
+#pragma unroll
+                for (int j = 0; j < kOwn; ++j)
+                    values[j] = value(0, (j / task_.own_heads << span_bits) + i - shared);
+#pragma unroll
+                for (int j = 0; j < kOwn; ++j) {
+                    const float more = mixed[j] + weights[j] * values[j];
+                    mixed[j] = sees[j].has(i) ? more : mixed[j];
+                }
+            }
+        }
+        if (adds_) __syncthreads();  // the weights are known
+        if (thread_ < dim_) keep<kOwn>(mixed, now, sees, thread_);
+    }
+    // Products of what lies alike, for all pairs, and of tails, for those of their rows.
+    __device__ void add_fork_products(Range now, int shared, int span_bits) {
+        {
+            float lanes[kOwn][kHalf] = {}, sums[kMine<kOwn>];
+            add_products<kOwn>(lanes, now, 0, 0, 0);
+            sums_of_both(sums, lanes);
+#pragma unroll
+            for (int i = 0; i < kMine<kOwn>; ++i)
+                if (key_ < shared) space_.scores[key_ * kOwn + half_ * kMine<kOwn> + i] = sums[i];
+        }
+        const int first = (key_ >> span_bits) * task_.own_heads;
+        const int position = shared + (key_ & ((1 << span_bits) - 1));
+        for (int j = first; j < first + task_.own_heads; ++j) {
+            float lanes[1][kHalf] = {}, sum[1];
+            add_products<1>(lanes, {now.begin + j, now.begin + j + 1}, 0, 0, 1);
+            sums_of_both(sum, lanes);
+            if (position < kChunk && half_ == 0) space_.scores[position * kOwn + j] = sum[0];
+        }
     }
 
     __device__ static int slot_of(const Row& row, int position) {
@@ -126,10 +238,13 @@ class ChunkBlock {
             for (int slab = 0; slab < slabs(); ++slab) {
                 if (!one_slab && (slab > 0 || first == pairs.begin)) load_queries(pairs, slab);
                 arrive();
-                add_products<own>(lanes, now, one_slab ? 0 : pairs.begin, slab);
+                if (all_.has(key_))
+                    add_products<own>(lanes, now, one_slab ? 0 : pairs.begin, slab, slab % 2);
                 leave(slab);
             }
-            soften<own>(lanes, now, sees);
+            float scores[kMine<own>];
+            sums_of_both(scores, lanes);
+            soften<own>(scores, now, sees);
 #pragma unroll 1
             for (int slab = 0; slab < slabs(); ++slab) {
                 if (slab > 0) arrive();
@@ -148,19 +263,26 @@ class ChunkBlock {
 
     // Load number i: keys, then values.
     __device__ void load(int i) {
-        const int first = thread_ / kSlabQuads, quad = thread_ % kSlabQuads;
         if (i < slabs())
-            copy(i, first, task_.cache.k_data, task_.cache.k_stride, key_place(i % 2, first, quad));
+            copy_keys(i, i % 2);
         else if (i < 2 * slabs())
-            copy(i - slabs(), first, task_.cache.v_data, task_.cache.v_stride,
-                 value_place(i % 2, first, quad));
+            copy_values(i - slabs(), i % 2);
         commit_copies();  // also where there is nothing: the count of groups must be right
+    }
+    // To a place for slabs, of the rows that `cached` names from there on.
+    __device__ void copy_keys(int slab, int slot, int cached = 0) {
+        copy(slab, cached + copied_, task_.cache.k_data, task_.cache.k_stride,
+             key_place(slot, copied_, quad_));
+    }
+    __device__ void copy_values(int slab, int slot, int cached = 0) {
+        copy(slab, cached + copied_, task_.cache.v_data, task_.cache.v_stride,
+             value_place(slot, copied_, quad_));
     }
     // A thread's share of a slab, the same quad of some positions.
     __device__ void copy(int slab, int first, const std::byte* data, size_t stride, int to) {
         constexpr int kTogether = kChunkThreads / kSlabQuads, kEach = kChunk / kTogether;
         static_assert(kTogether % kTurned == 0);
-        const int element = slab * kSlabElements<T> + thread_ % kSlabQuads * kQuadElements<T>;
+        const int element = slab * kSlabElements<T> + quad_ * kQuadElements<T>;
         if (element >= dim_) return;
         const std::byte* from = data + size_t(kv_element_ + element) * sizeof(T);
         const auto apart = unsigned(stride * sizeof(T));
@@ -196,10 +318,10 @@ class ChunkBlock {
         }
     }
 
-    // Adds the products of a slab's elements, lane by lane.
+    // Adds the products of a slab's elements with a thread's key there, lane by lane.
     template <int own>
-    __device__ void add_products(float (&lanes)[own][kHalf], Range now, int first, int slab) {
-        if (!all_.has(key_)) return;
+    __device__ void add_products(float (&lanes)[own][kHalf], Range now, int first, int slab,
+                                 int slot) {
         int queries[own];
 #pragma unroll
         for (int j = 0; j < own; ++j)
@@ -207,7 +329,7 @@ class ChunkBlock {
         const int count = min(dim_ - slab * kSlabElements<T>, kSlabElements<T>) / kLanes;
         const auto add = [&](int m) {
             float keys[kHalf];
-            take_half<T>(keys, space_, slab % 2, key_, m * 2 + half_);
+            take_half<T>(keys, space_, slot, key_, m * 2 + half_);
 #pragma unroll
             for (int j = 0; j < own; ++j) {
                 const float4 a = space_.queries[queries[j] + m * 4],
@@ -227,17 +349,14 @@ class ChunkBlock {
         for (; m < count; ++m) add(m);
     }
 
-    // Sums become scores, and scores exp(score - maximum): the two threads of a key have half of
-    // the pairs each, or both the only one.
+    // Sums of products become scores, and these exp(score - maximum): the two threads of a key have
+    // half of the pairs each, or both the only one.
     template <int own>
-    __device__ void soften(const float (&lanes)[own][kHalf], Range now, const Range (&sees)[own]) {
-        constexpr int kMine = (own + 1) / 2;
-        const int first = own == 1 ? 0 : half_ * kMine, warp = thread_ / 32;
-        float scores[kMine];
-        sums_of_both(scores, lanes);
+    __device__ void soften(float (&scores)[kMine<own>], Range now, const Range (&sees)[own]) {
+        const int first = own == 1 ? 0 : half_ * kMine<own>, warp = thread_ / 32;
 #pragma unroll
-        for (int i = 0; i < kMine; ++i) {
-            const bool sees_it = (half_ && own > 1 ? sees[own - kMine + i] : sees[i]).has(key_);
+        for (int i = 0; i < kMine<own>; ++i) {
+            const bool sees_it = (half_ && own > 1 ? sees[own - kMine<own> + i] : sees[i]).has(key_);
             scores[i] = (sees_it ? scores[i] : -infinity()) * task_.scale;
             float largest = larger(scores[i], -infinity());
 #pragma unroll
@@ -247,7 +366,7 @@ class ChunkBlock {
         }
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < kMine; ++i) {
+        for (int i = 0; i < kMine<own>; ++i) {
             const float weight = exp_of(scores[i] - largest_of(first + i));
             if (own > 1 || half_ == 0) space_.scores[key_ * own + first + i] = weight;
         }
@@ -289,17 +408,13 @@ class ChunkBlock {
     template <int own>
     __device__ void mix(float (&mixed)[own], const Range (&sees)[own], int slab) {
         constexpr int kTogether = kOwn / own;  // positions, whose weights come at once
-        const int slot = (slabs() + slab) % 2, quad = thread_ / kQuadElements<T>;
+        const int slot = (slabs() + slab) % 2;
         Range all_see = all_;
 #pragma unroll
         for (int j = 0; j < own; ++j)
             all_see = {max(all_see.begin, sees[j].begin), min(all_see.end, sees[j].end)};
-        const auto value = [&](int i) {
-            return value_of(space_.slabs.template part<T>(value_place(slot, i, quad),
-                                                          thread_ % kQuadElements<T>));
-        };
         const auto add_seen = [&](int i) {
-            const float its = value(i);
+            const float its = value(slot, i);
 #pragma unroll
             for (int j = 0; j < own; ++j)
                 if (sees[j].has(i)) mixed[j] = mixed[j] + space_.scores[i * own + j] * its;
@@ -316,10 +431,15 @@ class ChunkBlock {
                 const float weights[] = {four.x, four.y, four.z, four.w};
 #pragma unroll
                 for (int w = 0; w < kOwn; ++w)
-                    mixed[w % own] = mixed[w % own] + weights[w] * value(i + more + w / own);
+                    mixed[w % own] = mixed[w % own] + weights[w] * value(slot, i + more + w / own);
             }
 #pragma unroll 1
         for (; i < all_.end; ++i) add_seen(i);
+    }
+    // Of a thread's element.
+    __device__ float value(int slot, int position) {
+        return value_of(space_.slabs.template part<T>(
+            value_place(slot, position, thread_ / kQuadElements<T>), thread_ % kQuadElements<T>));
     }
     template <int own>
     __device__ void keep(const float (&mixed)[own], Range now, const Range (&sees)[own],

@@ -107,7 +107,7 @@ struct ChunkSpace {
     SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // of a slab's elements
     SharedArray<float, kChunk * kOwn> scores;                         // exponentials, of each key
     SharedArray<float, kOwn * kChunkWarps> largest;                   // of each pair those of warps
-    SharedArray<unsigned, kChunk> cached;                             // rows of the cache
+    SharedArray<unsigned, 2 * kChunk> cached;  // rows of the cache; then those of tails
     SharedArray<Pair, kMostPairs> pairs;
     // Of the chunks so far, where a block has all of its pairs', and how the last one came to them.
     SharedArray<float, kMostPairs * kMostSlabElements> mix;

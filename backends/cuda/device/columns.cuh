@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
+#include "cuda/device/left_sums.cuh"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
@@ -73,7 +74,7 @@ struct PackedColumns {
 template <class Format, int threads, class Row>
 __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row& row,
                          SharedArray<unsigned, threads / 32>& space) {
-    const int k_tiles = float_tiles(cols);
+    const int k_tiles = float_tiles(cols), count = k_tiles * kFloatTileCols;
     float scale = 1;
     if (Format::kParts == 2) {
         unsigned most = 0;
@@ -82,14 +83,23 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
     }
     if (threadIdx.x == 0)
         to.inverse_scales[token] = inverse_of_power(scale);
-    for_each(row, k_tiles * kFloatTileCols, [&](int k, float value) {
-        value = value * scale;
-        const int lane = token % kTokenTile * 4 + k % 8 / 2, word = k % 16 / 8;
-        for (int part = 0; part < Format::kParts; ++part) {
-            const size_t place =
-                column_place<Format>(token / kTokenTile, k / kFloatTileCols, k_tiles, part);
-            reinterpret_cast<uint16_t*>(to.columns + place)[(lane * 2 + word) * 2 + k % 2] =
-                Format::part(value);
+    // A thread's elements have the same place in their tiles, so many of which are from one to the
+    // next; a tile has 32 words of 8 bytes for each part.
+    static_assert(threads % kFloatTileCols == 0);
+    constexpr int kApart = threads / kFloatTileCols * Format::kParts * 32 * 4;
+    row.for_some(count, [&](int first, const float(&some)[kTogether]) {
+        const int lane = token % kTokenTile * 4 + first % 8 / 2, word = first % 16 / 8;
+        const size_t tile =
+            column_place<Format>(token / kTokenTile, first / kFloatTileCols, k_tiles, 0);
+        uint16_t* const at = reinterpret_cast<uint16_t*>(to.columns + tile) +
+                             (lane * 2 + word) * 2 + first % 2;
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+            if (first + i * threads >= count) return;
+            float value = some[i] * scale;
+#pragma unroll
+            for (int part = 0; part < Format::kParts; ++part)
+                at[i * kApart + part * 32 * 4] = Format::part(value);
         }
     });
 }
@@ -105,15 +115,19 @@ __global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
         space);
 }
 
-// The same of rows that are normalised before.
-template <class Format, int each>
-__global__ void norm_columns_kernel(PackedColumns to, NormedRows rows) {
+// The same of rows that are normalised before; before that comes what was left of them.
+template <class Format, int each, class Left>
+__global__ void __launch_bounds__(kPackThreads, 1)
+    norm_columns_kernel(PackedColumns to, NormedRows rows, Left left) {
     __shared__ SharedArray<unsigned, kPackThreads / 32> largest;
     __shared__ NormedRows::Space space;
     const int token = int(blockIdx.x);
-    rows.with_row<each>(token, space, [&](const auto& row) {
-        pack_row<Format, kPackThreads>(to, token, rows.x.cols, row, largest);
-    });
+    rows.with_row<each>(
+        token, space,
+        [&](const auto& row) {
+            pack_row<Format, kPackThreads>(to, token, rows.x.cols, row, largest);
+        },
+        [&](auto& values) { left.complete(values, token); });
 }
 
 // A warp leaves the largest magnitude of what its lanes put into the one row that its kernel makes,

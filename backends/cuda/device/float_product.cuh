@@ -96,6 +96,7 @@ template <class Format, class Columns, bool of_expert>
 class FloatBlock {
     static constexpr int tiles = Columns::kTiles, kRowTiles = Columns::kRowTiles;
     static constexpr int kHalves = kWideTiles / kRowTiles;
+    static constexpr bool kLeaves = tiles >= kManyTiles && !of_expert;
     using Its = FloatShare<tiles>;
     using Step = typename Columns::Step;
 
@@ -132,7 +133,10 @@ class FloatBlock {
                 add_part(total, part_);
                 continue;
             }
-            if (has_sums()) put(part_);
+            if (kLeaves && task_.output.leaves_sums)
+                leave();
+            else if (has_sums())
+                put(part_);
             clear(part_);
             begin_ += steps_;
         }
@@ -208,6 +212,19 @@ class FloatBlock {
             sums, its_.token_tile, first + its_.row_tile);
         if (tiles == 1 && task_.peaks && has_rows_)
             leave_peak(task_.peaks + first + its_.row_tile, most);
+    }
+
+    // Token by token, the rows of a block side by side.
+    __device__ void leave() const {
+        const int row = (half_ * kRowTiles + its_.row_tile) * kTileRows + lane_ / 4;
+        float* const sums = reinterpret_cast<float*>(split_.sums);
+#pragma unroll
+        for (int i = 0; i < tiles; ++i) {
+            const int token = (its_.token_tile + i % Its::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
+            for (int j = 0; j < 4; ++j)
+                sums[left_sum(number_ + rows(), token + j % 2) + row +
+                     i / Its::kTokenTiles * kTileRows + j / 2 * (kTileRows / 2)] = part_[i][j];
+        }
     }
 
     __device__ Share share() const {

@@ -14,6 +14,8 @@ namespace aerie::cuda {
 constexpr int kNormLanes = 128;   // virtual ones of the sum: element i belongs to lane i % 128
 constexpr int kRowThreads = 512;  // of a block that has a row
 
+constexpr int kMostKept = 16 * kRowThreads;  // elements that it keeps in registers
+
 constexpr int kTogether = 8;  // elements of a thread
 constexpr int kSquares = 32;  // that a virtual lane fetches before it adds the first of them
 
@@ -108,9 +110,9 @@ struct NormedRows {
     }
 
     // use(row) with row r once it is normalised, by kRowThreads: in registers where `each` elements
-    // a thread are all; 0: any number.
-    template <int each, class Use>
-    __device__ void with_row(int r, Space& space, const Use& use) const {
+    // a thread are all, then complete(them) comes first; 0: any number.
+    template <int each, class Use, class Complete>
+    __device__ void with_row(int r, Space& space, const Use& use, const Complete& complete) const {
         if constexpr (each == 0) {
             begin_beside();
             const float scale = factor(r, space);
@@ -129,6 +131,7 @@ struct NormedRows {
             load(weights, weight[0]);  // no kernel writes those
             begin_beside();
             load(row.values, x[r]);
+            complete(row.values);
 #pragma unroll
             for (int j = 0; j < each; ++j)
                 squares[j * kRowThreads + int(threadIdx.x)] = row.values[j] * row.values[j];
@@ -144,6 +147,10 @@ struct NormedRows {
             for (int j = 0; j < each; ++j) row.values[j] = (row.values[j] * scale) * weights[j];
             use(row);
         }
+    }
+    template <int each, class Use>
+    __device__ void with_row(int r, Space& space, const Use& use) const {
+        with_row<each>(r, space, use, [](const auto&) {});
     }
 
   private:
@@ -169,7 +176,7 @@ struct NormedRows {
 template <class Choose>
 auto with_kept(int cols, const Choose& choose) {
     return cols <= 8 * kRowThreads    ? choose(std::integral_constant<int, 8>())
-           : cols <= 16 * kRowThreads ? choose(std::integral_constant<int, 16>())
+           : cols <= kMostKept        ? choose(std::integral_constant<int, 16>())
                                       : choose(std::integral_constant<int, 0>());
 }
 

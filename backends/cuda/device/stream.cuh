@@ -22,6 +22,7 @@ struct MatmulOutput {
     RowOrder order;
     const float* bias;  // may be null
     bool accumulate, gated;
+    bool leaves_sums = false;  // for the kernel that reads `out` (left_sums.cuh)
     // Row of `out` of each token, to which nothing is added; null: they follow each other.
     const int32_t* places = nullptr;
     Rotation rotation = {};

@@ -1,0 +1,131 @@
+// Sums that the shares of a matmul of many tokens leave (EvenSplit), for the kernel that reads its
+// output next: it adds them up where it reads, and no block of the matmul waits for the others.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "cuda/device/norm.cuh"
+#include "cuda/device/view.cuh"
+#include "cuda/split.h"
+
+namespace aerie::cuda {
+
+// Of a block of rows: its first sums, and how many shares have left some.
+struct SharedRows {
+    uint16_t first, count;
+};
+
+struct LeftSums {
+    View<float> out;
+    bool accumulate;                            // they are to be added to it
+    const float *bias, *inverse_scales, *sums;  // bias may be null
+    SharedRows blocks[kMostLeftBlocks];         // of rows; beyond the last one as that one
+
+    // Those of a share, which is so many behind the first that has these rows.
+    __device__ const float* sums_of(const SharedRows& its, int share, int token) const {
+        return sums + left_sum(its.first + share, token);
+    }
+    // As one block alone would begin (FloatBlock): what it has is not added to 0.
+    __device__ static float begin(const SharedRows& its) { return its.count == 1 ? -0.0f : 0.0f; }
+    // A row's bias is read before the sums are: 0, where there is none.
+    __device__ float bias_of(int row) const { return bias && row < out.cols ? bias[row] : 0.0f; }
+    __device__ float added(float before, float sum, float inverse_scale, float its_bias) const {
+        sum = sum * inverse_scale;
+        if (bias) sum = sum + its_bias;
+        return accumulate ? before + sum : sum;
+    }
+
+    // Of a token's `row`, and of the one `apart` behind it in the same block of rows.
+    __device__ float2 two(int token, int row, int apart) const {
+        constexpr int kAtOnce = 4;  // shares
+        const float inverse_scale = inverse_scales[token];
+        const float biases[] = {bias_of(row), bias_of(row + apart)};
+        const SharedRows its = blocks[row / kShareRows];
+        float added_up[] = {begin(its), begin(its)};
+#pragma unroll 1
+        for (int share = 0; share < its.count; share += kAtOnce) {
+            float read[kAtOnce][2];
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i) {
+                const float* from =
+                    sums_of(its, min(share + i, its.count - 1), token) + row % kShareRows;
+                read[i][0] = from[0];
+                read[i][1] = from[apart];
+            }
+#pragma unroll
+            for (int i = 0; i < kAtOnce; ++i)
+#pragma unroll
+                for (int j = 0; j < 2; ++j)
+                    added_up[j] = share + i < its.count ? added_up[j] + read[i][j] : added_up[j];
+        }
+        return make_float2(added(0, added_up[0], inverse_scale, biases[0]),
+                           added(0, added_up[1], inverse_scale, biases[1]));
+    }
+
+    // A row of `out` in registers (KeptRow), with all that was left of it; it is stored, too.
+    template <int each>
+    __device__ void complete(float (&values)[each], int token) const {
+        const int thread = int(threadIdx.x);
+        const float inverse_scale = inverse_scales[token];
+#pragma unroll
+        for (int first = 0; first < each; first += kTogether) {
+            float added_up[kTogether], biases[kTogether];
+#pragma unroll
+            for (int j = 0; j < kTogether; ++j)
+                biases[j] = bias_of((first + j) * kRowThreads + thread);
+            add_shares(added_up, first * kRowThreads + thread, token);
+#pragma unroll
+            for (int j = 0; j < kTogether; ++j) {
+                const int row = (first + j) * kRowThreads + thread;
+                if (row >= out.cols) continue;
+                values[first + j] = added(values[first + j], added_up[j], inverse_scale, biases[j]);
+                out[token][row] = values[first + j];
+            }
+        }
+    }
+
+  private:
+    // Of rows `row`, and every kRowThreads further.
+    __device__ void add_shares(float (&added_up)[kTogether], int row, int token) const {
+        static_assert(kRowThreads % kShareRows == 0 && kMostKept <= kMostLeftBlocks * kShareRows);
+        const auto its = [&](int j) {
+            return blocks[row / kShareRows + j * (kRowThreads / kShareRows)];
+        };
+        int least = 1 << 30, most = 0;
+#pragma unroll
+        for (int j = 0; j < kTogether; ++j) {
+            added_up[j] = begin(its(j));
+            least = min(least, int(its(j).count));
+            most = max(most, int(its(j).count));
+        }
+        constexpr int kAhead = 2;  // shares, whose sums are read before they are added
+        int share = 0;
+#pragma unroll 1
+        for (; share + kAhead <= least; share += kAhead) {
+            float read[kAhead][kTogether];
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i)
+#pragma unroll
+                for (int j = 0; j < kTogether; ++j)
+                    read[i][j] = sums_of(its(j), share + i, token)[row % kShareRows];
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i)
+#pragma unroll
+                for (int j = 0; j < kTogether; ++j) added_up[j] = added_up[j] + read[i][j];
+        }
+#pragma unroll 1
+        for (; share < most; ++share)  // that some blocks of rows have
+#pragma unroll
+            for (int j = 0; j < kTogether; ++j)
+                if (share < its(j).count)
+                    added_up[j] = added_up[j] + sums_of(its(j), share, token)[row % kShareRows];
+    }
+};
+
+// Where nothing was.
+struct NothingLeft {
+    template <int each>
+    __device__ void complete(float (&)[each], int) const {}
+};
+
+}  // namespace aerie::cuda
