@@ -263,7 +263,7 @@ class Model:
         """Of float weights: split.h's rule."""
         shares = min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
         blocks = ceil_div(outputs, 16 * WIDE_WARPS)
-        return min(range(shares, ceil_div(shares * 15, 16) - 1, -1), key=lambda s: s + blocks - math.gcd(s, blocks))
+        return min(range(shares, ceil_div(shares * 15, 16) - 1, -1), key=lambda s: -math.gcd(s, blocks))
 
     def even_steps(self, outputs, inner):
         return ceil_div(outputs, 16 * WIDE_WARPS) * ceil_div(inner, STEP)

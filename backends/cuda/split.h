@@ -81,14 +81,11 @@ struct SplitPlan {
         its.all = unsigned(tiles_of(rows, kShareRows)) * its.steps;
         its.shares = std::min({std::max(its.all / kLeastShareSteps, 1u), ~0u / its.all,
                                unsigned(std::min(multiprocessors, kMostEven))});
-        // The fewest sums for a sixteenth fewer shares: where these and the blocks of rows end
-        // together.
+        // A sixteenth fewer at most, if these and the blocks of rows end together more often: then
+        // fewer sums are left.
         const unsigned blocks = its.all / its.steps, most = its.shares;
-        const auto sums = [&](unsigned shares) {
-            return shares + blocks - std::gcd(shares, blocks);
-        };
-        for (unsigned fewer = most; fewer > 0 && fewer * 16 >= most * 15; --fewer)
-            if (sums(fewer) < sums(its.shares)) its.shares = fewer;
+        for (unsigned fewer = most; fewer * 16 >= most * 15; --fewer)
+            if (std::gcd(fewer, blocks) > std::gcd(its.shares, blocks)) its.shares = fewer;
         return its;
     }
     // Room that they want, as `shares` counts it.
