@@ -151,7 +151,9 @@ MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint3
     const unsigned parts = groups(inner, kSumPart);
     const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // that have room
     const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), most);
-    const uint32_t turns = is_cpu(device) ? 2 : columns > 4 ? 4 : 8;
+    const uint32_t most_turns = columns > 4 ? 4 : 8;
+    const uint32_t turns =
+        is_cpu(device) ? most_turns / 4 : most_turns;  // there compiling takes longest
     return finishing_kernel(shader, columns, split, turns, inner, form);
 }
 

@@ -60,11 +60,14 @@ class ExpertMatmulTest : public RoutingTest {
         const int stacks = weights.all->rows / (experts_ * n);
         const Indices ids = download_indices(routed.ids);
         const Matrix got = multiply(weights, x, routed, stacks);
-        std::vector<Matrix> want;
-        for (const auto& weight : weights.alone) {
+        std::vector<Matrix> want(weights.alone.size());
+        for (size_t i = 0; i < want.size(); ++i) {
+            if (std::ranges::count(ids.data, int(i) % experts_) == 0)
+                continue;  // of many few are chosen
+            const Weight& weight = *weights.alone[i];
             const Array out = poisoned(x.rows, n);
-            backend_->run(Matmul{out, activations(x, *weight), *weight});
-            want.push_back(download(out));
+            backend_->run(Matmul{out, activations(x, weight), weight});
+            want[i] = download(out);
         }
         for (int place = 0; place < got.rows; ++place)
             for (int stack = 0; stack < stacks; ++stack) {
@@ -107,6 +110,7 @@ TEST_P(ExpertMatmulTest, TakesARowOfEachPlace) {
         for (const Shape& shape : {kShapes[0], kShapes[2], kShapes[6]}) {
             const ExpertWeights weights(*backend_, shape, {type}, 4);
             for (int rows : {1, 5, 33, 70}) {
+                if (shape.experts > 16 && rows > 5) continue;
                 SCOPED_TRACE(std::string(name(type)) + ", " + std::to_string(rows) + " rows");
                 const RoutedRows places = routed(shape, rows, 5);
                 expect_products(weights, random_matrix(rows * shape.k, shape.inner, 6), places);
