@@ -426,10 +426,10 @@ class Model:
         """Chunks, which are merged by the last block or by a kernel, and rotation, unless the matmul before does it."""
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         if self.code.is_fused:
-            # A pair of elements a thread, of 256; four shares' sums at a time.
+            # Two pairs of elements a thread, of 256; four shares' sums at a time.
             shares = self.left_shares(3 * HIDDEN, HIDDEN, rows)
             name, turns = ("rope_sums_kernel", [(ceil_div(shares, 4), far)]) if shares else ("rope_append_kernel", [])
-            rope = self.other_us(name, {len(turns): turns}, ceil_div(rows * 3 * HIDDEN, 512), warps=8, resident=6)
+            rope = self.other_us(name, {len(turns): turns}, ceil_div(rows * 3 * HIDDEN, 1024), warps=8, resident=4)
             rope = max(rope, rows * shares * 3 * HIDDEN * 4 / self.gpu.cache / 1e3)
             return self.chunks_us(rows, context) + GAP_US + (rope + GAP_US if rows > 8 else 2 * rope if rows > 1 else rope)
         rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)

@@ -13,29 +13,34 @@ namespace {
 
 constexpr int kMostThreads = 256;
 
-// A block some heads of a row, along y; a thread a pair of elements, pair(row, column of the first,
-// how far the other is).
-template <class Pair>
-__device__ void rotate(const Rotation& rotation, int heads, const Pair& pair) {
+constexpr int kPairs = 2;  // of elements, of a thread
+
+// A block some heads of a row, along y; a thread pairs side by side, which take(a, b, row, column of
+// the first, how far a pair's other elements are) has.
+template <class Take>
+__device__ void rotate(const Rotation& rotation, int heads, const Take& take) {
     const int r = int(blockIdx.y), head = int(blockIdx.x * blockDim.y + threadIdx.y);
-    const int i = int(threadIdx.x), half = rotation.shape.head_dim / 2;
+    const int i = int(threadIdx.x) * kPairs, half = rotation.shape.head_dim / 2;
     begin_beside();
     if (head >= heads || i >= half) return;
     const int slot = rotation.row(r).slot;
-    const float2 its = pair(r, head * 2 * half + i, half);
-    if (slot >= 0) rotation.put(r, head, i, its.x, its.y);
+    float a[kPairs], b[kPairs];
+    take(a, b, r, head * 2 * half + i, half);
+    if (slot >= 0) rotation.put(r, head, i, a, b);
 }
 
 __global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rotation, int heads) {
-    rotate(rotation, heads, [&](int r, int column, int apart) {
+    rotate(rotation, heads, [&](auto& a, auto& b, int r, int column, int apart) {
         const float* x = rotation.qkv[r] + column;
-        return make_float2(x[0], x[apart]);
+        Rotation::take(a, x);
+        Rotation::take(b, x + apart);
     });
 }
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMostThreads, 2)
     rope_sums_kernel(Rotation rotation, int heads, LeftSums left) {
-    rotate(rotation, heads,
-           [&](int r, int column, int apart) { return left.two(r, column, apart); });
+    rotate(rotation, heads, [&](auto& a, auto& b, int r, int column, int apart) {
+        left.take(a, b, r, column, apart);
+    });
 }
 
 }  // namespace
@@ -43,7 +48,7 @@ __global__ void __launch_bounds__(kMostThreads)
 template <>
 void CudaBackend::enqueue(const RopeAppend& op) {
     const AttentionShape& shape = op.shape;
-    const int threads = tiles_of(shape.head_dim / 2, 32) * 32;  // whole warps
+    const int threads = tiles_of(shape.head_dim / 2 / kPairs, 32) * 32;  // whole warps
     const int together = std::max(kMostThreads / threads, 1);
     const int heads = shape.heads + 2 * shape.kv_heads;
     const dim3 blocks(unsigned(tiles_of(heads, together)), unsigned(op.qkv.rows));

@@ -35,31 +35,39 @@ struct LeftSums {
         return accumulate ? before + sum : sum;
     }
 
-    // Of a token's `row`, and of the one `apart` behind it in the same block of rows.
-    __device__ float2 two(int token, int row, int apart) const {
+    // Of a token's `row` and the next one, and of those `apart` behind them in the same block of rows;
+    // all of these are even.
+    __device__ void take(float (&a)[2], float (&b)[2], int token, int row, int apart) const {
         constexpr int kAtOnce = 4;  // shares
         const float inverse_scale = inverse_scales[token];
-        const float biases[] = {bias_of(row), bias_of(row + apart)};
+        const float biases[] = {bias_of(row), bias_of(row + 1), bias_of(row + apart),
+                                bias_of(row + apart + 1)};
         const SharedRows its = blocks[row / kShareRows];
-        float added_up[] = {begin(its), begin(its)};
+        const float none = begin(its);
+        float added_up[] = {none, none, none, none};
 #pragma unroll 1
         for (int share = 0; share < its.count; share += kAtOnce) {
-            float read[kAtOnce][2];
+            float2 read[kAtOnce][2];
 #pragma unroll
             for (int i = 0; i < kAtOnce; ++i) {
                 const float* from =
                     sums_of(its, min(share + i, its.count - 1), token) + row % kShareRows;
-                read[i][0] = from[0];
-                read[i][1] = from[apart];
+                read[i][0] = *reinterpret_cast<const float2*>(from);
+                read[i][1] = *reinterpret_cast<const float2*>(from + apart);
             }
 #pragma unroll
-            for (int i = 0; i < kAtOnce; ++i)
+            for (int i = 0; i < kAtOnce; ++i) {
+                const float four[] = {read[i][0].x, read[i][0].y, read[i][1].x, read[i][1].y};
 #pragma unroll
-                for (int j = 0; j < 2; ++j)
-                    added_up[j] = share + i < its.count ? added_up[j] + read[i][j] : added_up[j];
+                for (int j = 0; j < 4; ++j)
+                    added_up[j] = share + i < its.count ? added_up[j] + four[j] : added_up[j];
+            }
         }
-        return make_float2(added(0, added_up[0], inverse_scale, biases[0]),
-                           added(0, added_up[1], inverse_scale, biases[1]));
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            a[i] = added(0, added_up[i], inverse_scale, biases[i]);
+            b[i] = added(0, added_up[2 + i], inverse_scale, biases[2 + i]);
+        }
     }
 
     // A row of `out` in registers (KeptRow), with all that was left of it; it is stored, too.

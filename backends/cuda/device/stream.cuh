@@ -114,11 +114,11 @@ __device__ inline void put_rotated(const MatmulOutput& output, int first_tile,
         __syncthreads();
         const int t = token * 2 + second;
         if (t < output.out.rows && column < output.out.cols && output.rotation.row(t).slot >= 0) {
-            float a = values[token * kBlockRows + row];
-            float b = values[token * kBlockRows + row + half];
+            float a[] = {values[token * kBlockRows + row]};
+            float b[] = {values[token * kBlockRows + row + half]};
             if (output.bias) {
-                a = a + output.bias[column];
-                b = b + output.bias[column + half];
+                a[0] = a[0] + output.bias[column];
+                b[0] = b[0] + output.bias[column + half];
             }
             output.rotation.put(t, output.first_head + column / dim, i, a, b);
         }
