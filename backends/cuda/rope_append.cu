@@ -12,7 +12,6 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kMostThreads = 256;
-
 constexpr int kPairs = 2;  // of elements, of a thread
 
 // A block some heads of a row, along y; a thread pairs side by side, which take(a, b, row, column of
