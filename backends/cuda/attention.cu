@@ -12,7 +12,8 @@
 #include <cmath>
 
 #include "cuda/backend.h"
-#include "cuda/device/chunk.cuh"
+#include "cuda/device/chunk_lanes.cuh"
+#include "cuda/device/chunk_tiles.cuh"
 #include "cuda/device/columns.cuh"
 #include "cuda/device/last_block.cuh"
 #include "cuda/device/merge.cuh"
@@ -23,7 +24,8 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kAtOnce = 4;       // blocks that a multiprocessor has registers for
+constexpr int kAtOnce = 4;        // blocks that a multiprocessor has registers for
+constexpr int kTilesAtOnce = 2;  // the same of tiles
 constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 
 // What becomes of the chunks of a block's pairs.
@@ -92,7 +94,7 @@ __device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task
             for (int p = 0; p < kOwn; ++p) {
                 const int at = min(first + p, pairs - 1);
                 const Pair pair = chunk.pairs[at];
-                const float mix = chunk.mix[at * dim + element];
+                const float mix = chunk.mix[ChunkSpace::mix_place(at, element, dim)];
                 const float sum = chunk.sums.template part<float>(at, 1);
                 values[p] = pair.chunks() > 0 ? mix * reciprocal(sum) : 0.0f;
             }
@@ -102,14 +104,10 @@ __device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task
     return most;
 }
 
-template <class T, bool one_slab>
-__global__ void __launch_bounds__(kChunkThreads, kAtOnce)
-    chunk_kernel(AttentionTask task, AttentionTail tail) {
-    __shared__ ChunkSpace space;
+// `adds`: the block has all chunks of its pairs, and is to merge them.
+__device__ inline void finish(ChunkSpace& space, const AttentionTask& task,
+                              const AttentionTail& tail, bool adds) {
     __shared__ MergeSpace merge;
-    begin_beside();
-    const bool adds = tail.arrived && gridDim.z == 1;
-    ChunkBlock<T, one_slab>(space, task, adds).run();
     if (!tail.arrived) return;
     unsigned most;
     if (adds)
@@ -123,9 +121,39 @@ __global__ void __launch_bounds__(kChunkThreads, kAtOnce)
     if (tail.peaks)
         leave_peak(tail.peaks + int(blockIdx.x) * kChunkWarps + int(threadIdx.x) / 32, most);
 }
-template <class T>
-auto chunk_kernel_of(int head_dim) {
-    return head_dim <= kSlabElements<T> ? chunk_kernel<T, true> : chunk_kernel<T, false>;
+
+template <class T, bool one_slab>
+__global__ void __launch_bounds__(kChunkThreads, kAtOnce)
+    chunk_kernel(AttentionTask task, AttentionTail tail) {
+    __shared__ LanesSpace space;
+    begin_beside();
+    const bool adds = tail.arrived && gridDim.z == 1;
+    ChunkLanes<T, one_slab>(space, task, adds).run();
+    finish(space, task, tail, adds);
+}
+// Of floats: the compiler need not think of other outputs.
+template <bool adds>
+__global__ void __launch_bounds__(kChunkThreads, kTilesAtOnce)
+    chunk_tiles_kernel(AttentionTask task, AttentionTail tail) {
+    __shared__ TilesSpace space;
+    begin_beside();
+    ChunkTiles<adds>(space, task).run();
+    tail.out.quantised = false;
+    finish(space, task, tail, adds);
+}
+
+// Quantised weights give the same bits on every device, and so does what they read.
+bool has_tiles(const Attention& op) {
+    return op.kv.k.dtype == DType::F16 && op.out.dtype == DType::F32 &&
+           op.shape.head_dim <= kSlabElements<uint16_t>;
+}
+auto chunk_kernel_of(const Attention& op, bool adds) {
+    if (has_tiles(op)) return adds ? chunk_tiles_kernel<true> : chunk_tiles_kernel<false>;
+    const int dim = op.shape.head_dim;
+    if (op.kv.k.dtype == DType::F16)
+        return dim <= kSlabElements<uint16_t> ? chunk_kernel<uint16_t, true>
+                                              : chunk_kernel<uint16_t, false>;
+    return dim <= kSlabElements<float> ? chunk_kernel<float, true> : chunk_kernel<float, false>;
 }
 
 // Where heads are no whole groups: a thread a column of two of them. `across` blocks along x have
@@ -176,7 +204,8 @@ void CudaBackend::enqueue(const Attention& op) {
     const int pairs =
         most_pairs(f16 ? kSlabElements<uint16_t> : kSlabElements<float>, shape.head_dim);
     const int own_heads = heads_together(shape.heads / shape.kv_heads, pairs);
-    const int wide = shape.heads / own_heads, few_rows = std::max(kOwn / own_heads, 1);
+    const int wide = shape.heads / own_heads;
+    const int few_rows = std::max((has_tiles(op) ? kMostPairs : kOwn) / own_heads, 1);
     const int slots = kAtOnce * split_.multiprocessors;
     const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
     const int most = int(std::min({partial_floats_ / row_floats, size_t(qkv.rows),
@@ -207,8 +236,7 @@ void CudaBackend::enqueue(const Attention& op) {
         float* const peaks = merges && qkv.rows == 1
                                  ? leave_peaks(wide * kChunkWarps, op.readers)
                                  : nullptr;
-        launch_beside(f16 ? chunk_kernel_of<uint16_t>(shape.head_dim)
-                          : chunk_kernel_of<float>(shape.head_dim),
+        launch_beside(chunk_kernel_of(op, merges && deep == 1),
                       {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                        *queue_, "attention"},
                       task, AttentionTail{merges ? tickets_ : nullptr, to, peaks});

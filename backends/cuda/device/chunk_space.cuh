@@ -11,7 +11,8 @@
 
 namespace aerie::cuda {
 
-constexpr int kChunk = kPageSize;
+constexpr int kChunk = kPageSize, kChunkBits = 6;
+static_assert(kChunk == 1 << kChunkBits);
 constexpr int kChunkThreads = 2 * kChunk;  // two a key: each has 8 of the 16 virtual lanes
 constexpr int kChunkWarps = kChunkThreads / 32;
 constexpr int kHalf = kLanes / 2;
@@ -26,6 +27,7 @@ constexpr int kQuadElements = int(sizeof(uint4) / sizeof(T));
 template <class T>
 constexpr int kSlabElements = kSlabQuads* kQuadElements<T>;
 constexpr int kMostSlabElements = kSlabElements<uint16_t>;
+constexpr int kMixGap = 4;
 
 // Pairs of a block: where a head takes several slabs they come but once.
 constexpr int most_pairs(int slab_elements, int head_dim) {
@@ -82,6 +84,10 @@ struct Range {
     int begin, end;
     __device__ bool has(int i) const { return i >= begin && i < end; }
     __device__ bool is_empty() const { return begin >= end; }
+    // Of the chunk that begins at position `before`.
+    __device__ Range within(int before) const {
+        return {max(begin - before, 0), min(end - before, kChunk)};
+    }
 };
 
 // A row and a query head. The row sees positions [begin, end), none where it is padding; those
@@ -94,7 +100,7 @@ struct alignas(16) Pair {
 
     // Of the chunk that begins at position `before`.
     __device__ Range within(int before) const {
-        return {max(begin - before, 0), min(end - before, kChunk)};
+        return Range{begin, end}.within(before);
     }
     __device__ unsigned place_of(int position) const { return place + unsigned(position / kChunk); }
     __device__ int chunks() const {
@@ -102,73 +108,25 @@ struct alignas(16) Pair {
     }
 };
 
+// Of a block, however it computes.
 struct ChunkSpace {
     SharedArray<uint4, 2 * kSlabWords> slabs;
-    SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // of a slab's elements
-    SharedArray<float, kChunk * kOwn> scores;                         // exponentials, of each key
-    SharedArray<float, kOwn * kChunkWarps> largest;                   // of each pair those of warps
     SharedArray<unsigned, 2 * kChunk> cached;  // rows of the cache; then those of tails
     SharedArray<Pair, kMostPairs> pairs;
-    // Of the chunks so far, where a block has all of its pairs', and how the last one came to them.
-    SharedArray<float, kMostPairs * kMostSlabElements> mix;
+    SharedArray<float, kMostPairs * kChunkWarps> largest;  // of each pair those of warps
+    // Of the chunks so far, where a block has all of its pairs'.
+    SharedArray<float, kMostPairs*(kMostSlabElements + kMixGap)> mix;
     SharedArray<float2, kMostPairs> sums;  // the largest score, and the sum
-    SharedArray<ChunkWeight, kOwn> weights;
+
+    // Of a pair's scores.
+    __device__ float largest_of(int pair) {
+        const float4 its = largest.template joined<float4>(pair * kChunkWarps);
+        return larger(its.w, larger(its.z, larger(its.y, larger(its.x, -infinity()))));
+    }
+    // Where the mix of a pair's element is. The gap is for those who have an element of several pairs.
+    __device__ static int mix_place(int pair, int element, int dim) {
+        return pair * (dim + kMixGap) + element;
+    }
 };
-
-// Quads of keys lie so that 4 keys of two quads each do not meet in a bank. Of values a warp reads
-// a row, wherever it lies.
-constexpr int kTurned = 4;  // positions, then they lie alike again
-__device__ inline int key_place(int slot, int position, int quad) {
-    return slot * kSlabWords + position * kSlabQuads + (quad ^ position % kTurned * 2);
-}
-__device__ inline int value_place(int slot, int position, int quad) {
-    return slot * kSlabWords + position * kSlabQuads + quad;
-}
-
-// 8 elements from `8 * eighth` on.
-template <class T>
-__device__ void take_half(float (&to)[kHalf], ChunkSpace& space, int slot, int position,
-                          int eighth) {
-    if constexpr (sizeof(T) == 2) {
-        const uint4 quad = space.slabs[key_place(slot, position, eighth)];
-        const unsigned words[] = {quad.x, quad.y, quad.z, quad.w};
-#pragma unroll
-        for (int i = 0; i < kHalf; ++i) to[i] = from_f16(uint16_t(words[i / 2] >> i % 2 * 16));
-    } else {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-            const uint4 quad = space.slabs[key_place(slot, position, eighth * 2 + j)];
-            const unsigned words[] = {quad.x, quad.y, quad.z, quad.w};
-#pragma unroll
-            for (int i = 0; i < 4; ++i) to[j * 4 + i] = __uint_as_float(words[i]);
-        }
-    }
-}
-
-__device__ inline float value_of(uint16_t bits) {
-    return from_f16(bits);
-}
-__device__ inline float value_of(float value) {
-    return value;
-}
-
-// The fixed tree over 16 lanes, of which two neighbours have 8 each: the first gets the sums of the
-// first half of `own`, the second those of the others; of one both get it.
-template <int own, int mine>
-__device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[own][kHalf]) {
-    const int half = int(threadIdx.x) % 2;
-#pragma unroll
-    for (int j = 0; j < mine; ++j) {
-        float both[kHalf];
-#pragma unroll
-        for (int i = 0; i < kHalf; ++i) {
-            const float first = lanes[j][i], second = lanes[own - mine + j][i];
-            both[i] = (half ? second : first) +
-                      __shfl_xor_sync(kAllLanes, half ? first : second, 1);
-        }
-        sums[j] = ((both[0] + both[4]) + (both[2] + both[6])) +
-                  ((both[1] + both[5]) + (both[3] + both[7]));
-    }
-}
 
 }  // namespace aerie::cuda

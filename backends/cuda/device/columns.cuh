@@ -47,8 +47,12 @@ __device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part
            32;
 }
 
-// The power of two that brings a row's largest element, of which each thread of a block has the
-// magnitude of some, to 2^13 .. 2^14; 1 where that is no number.
+// The power of two that brings a number of this magnitude to 2^13 .. 2^14; 1 where that is none.
+__device__ inline float scale_of(unsigned largest) {
+    const int exponent = int(largest >> 23);
+    return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
+}
+// That of a row's largest element; each thread of a block has the magnitude of some of them.
 template <int threads>
 __device__ float scale_of(unsigned largest, SharedArray<unsigned, threads / 32>& space) {
     const int thread = int(threadIdx.x);
@@ -56,8 +60,7 @@ __device__ float scale_of(unsigned largest, SharedArray<unsigned, threads / 32>&
     if (thread % 32 == 0) space[thread / 32] = largest;
     __syncthreads();
     for (int i = 0; i < threads / 32; ++i) largest = max(largest, unsigned(space[i]));
-    const int exponent = int(largest >> 23);
-    return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
+    return scale_of(largest);
 }
 __device__ inline float inverse_of_power(float scale) {
     return __uint_as_float((254u << 23) - __float_as_uint(scale));

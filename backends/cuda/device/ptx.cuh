@@ -105,6 +105,26 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
+// Four 8 x 8 matrices of 2-byte elements; lane l names row l % 8 of matrix l / 8, 16 bytes. With
+// g = lane / 4 and t = lane % 4 a lane gets elements 2 t and 2 t + 1 of row g of each; or, turned, of
+// column g.
+template <bool turned, int count>
+__device__ inline uint4 take_matrices(SharedArray<uint4, count>& from, int index) {
+    const unsigned address = unsigned(__cvta_generic_to_shared(&from[index]));
+    uint4 its;
+    if constexpr (turned)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(its.x), "=r"(its.y), "=r"(its.z), "=r"(its.w)
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(its.x), "=r"(its.y), "=r"(its.z), "=r"(its.w)
+                     : "r"(address)
+                     : "memory");
+    return its;
+}
+
 // c [16, 8] += a [16, K] * b [K, 8] by a whole warp; K is 32 bytes. With g = lane / 4 and
 // t = lane % 4, a lane holds of a: words t of rows g and g + 8, then words t + 4 of both; of b:
 // words t and t + 4 of column g; of c: columns 2 t and 2 t + 1 of row g, then of row g + 8.

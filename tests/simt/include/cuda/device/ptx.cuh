@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/dtype.h"
 #include "cuda/device/shared.cuh"
@@ -72,6 +73,28 @@ inline void commit_copies() {
 template <int pending>
 void wait_for_copies() {
     simt::wait_for_copies(pending);
+}
+
+template <bool turned, int count>
+uint4 take_matrices(SharedArray<uint4, count>& from, int index,
+                    simt::Site site = simt::Site::current()) {
+    const auto all_here = [](void* const* items) {
+        uint16_t elements[4][8][8];
+        for (int lane = 0; lane < simt::kWarp; ++lane)
+            std::memcpy(elements[lane / 8][lane % 8], items[lane], sizeof(uint4));
+        for (int lane = 0; lane < simt::kWarp; ++lane) {
+            uint16_t own[4][2];
+            for (int m = 0; m < 4; ++m)
+                for (int i = 0; i < 2; ++i) {
+                    const int g = lane / 4, other = lane % 4 * 2 + i;
+                    own[m][i] = turned ? elements[m][other][g] : elements[m][g][other];
+                }
+            std::memcpy(items[lane], own, sizeof(uint4));
+        }
+    };
+    uint4 its = from[index];
+    simt::meet(its, all_here, site);
+    return its;
 }
 
 // What the lanes of a warp hold of c [16, 8] += a [16, K] * b [K, 8]; K is 32 bytes.

@@ -1,0 +1,157 @@
+// A block of attention: which pairs of a row and a query head it has, which chunks of their
+// histories lie alike for all of them, and how keys and values come to shared memory. What is
+// computed of a chunk is for those who derive from it.
+#pragma once
+
+#include "cuda/device/chunk_space.cuh"
+
+namespace aerie::cuda {
+
+// 64 positions of the history, some of which some pairs see.
+struct ChunkPlace {
+    int before;  // position before which it has none
+    Range all;   // positions of it that anybody sees
+    int page;    // of the cache, where it lies in slots of its numbers for all pairs
+
+    // Of the cache, for a position. What nobody sees is a copy of what somebody does.
+    __device__ unsigned row(int position) const {
+        return unsigned(page * kChunk + min(max(position, all.begin), all.end - 1));
+    }
+};
+
+// T is what the cache holds; one_slab: a head takes no more than a slab.
+template <class T, bool one_slab>
+class ChunkBlock {
+  protected:
+    // `adds`: it has all chunks of its pairs and adds them up; or it leaves them in Partials.
+    __device__ ChunkBlock(ChunkSpace& space, const AttentionTask& task, bool adds)
+        : space_(space),
+          task_(task),
+          adds_(adds),
+          dim_(task.shape.head_dim),
+          pairs_(task.own_heads * task.own_rows),
+          kv_element_(int(blockIdx.x) * task.own_heads / (task.shape.heads / task.shape.kv_heads) *
+                      dim_) {}
+
+    // The chunks that pairs see, from the first to the last, and the first that does not lie alike
+    // for all; from position `fork` on none does. `end`: where the longest history ends.
+    struct Chunks {
+        Range all;
+        int alike, fork, end;
+    };
+    __device__ Chunks name_pairs() {
+        if (thread_ < pairs_) space_.pairs[thread_] = pair(thread_);
+        __syncthreads();
+        const Pair its = pair_of_lane({0, pairs_});
+        const bool sees = its.end > 0;
+        const Range seen = hull({its.begin, its.end}, sees);
+        const Range sequences = hull({its.sequence, its.sequence}, sees);
+        int fork = hull({its.plain, 0}, sees && its.plain < its.end).begin;
+        if (sequences.begin != sequences.end) fork = 0;
+        sequence_ = sequences.end;
+        const Range chunks{seen.begin / kChunk, tiles_of(seen.end, kChunk)};
+        return {chunks, max(min(fork / kChunk, chunks.end), chunks.begin), fork, seen.end};
+    }
+
+    __device__ const Row& row(int r) const { return *reinterpret_cast<const Row*>(task_.rows[r]); }
+
+    // Of the pairs that are taken now.
+    __device__ Pair pair_of(Range now, int j) const {
+        return space_.pairs[min(now.begin + j, now.end - 1)];
+    }
+    // Each lane of a warp has one of these; some have the same.
+    __device__ Pair pair_of_lane(Range pairs) const { return pair_of(pairs, thread_ % 32); }
+    // Of the ranges of a warp's lanes, those aside that do not count: from the first begin to the
+    // last end.
+    __device__ static Range hull(Range its, bool counts) {
+        return {least_of_warp(counts ? its.begin : 1 << 30),
+                ~least_of_warp(counts ? ~its.end : ~0)};
+    }
+    // Of the pairs, of chunk now_.
+    __device__ Range seen_of(Range pairs) const {
+        const Range its = pair_of_lane(pairs).within(now_.before);
+        return hull(its, !its.is_empty());
+    }
+
+    // One that lies in slots of its numbers for all pairs; empty: there is none.
+    __device__ ChunkPlace alike_chunk(int chunk, bool is_one) const {
+        ChunkPlace place{chunk * kChunk, {0, 0}, 0};
+        if (!is_one) return place;
+        place.page = task_.cache.pages[sequence_][chunk];  // before it is needed
+        const Range its = pair_of_lane({0, pairs_}).within(place.before);
+        place.all = hull(its, !its.is_empty());
+        return place;
+    }
+    __device__ int slot_of(const Pair& its, int position) const {
+        if (position < its.plain) return position;
+        const Row& its_row = row(its.row);
+        return *(position < its.end - 1 ? &its_row.path[position - its.plain] : &its_row.slot);
+    }
+
+    // Of rows row_of(0) .. row_of(63) of the cache: to a place for the quad `quad_` of row `copied_`;
+    // in rows of as many more it lies alike.
+    template <class RowOf>
+    __device__ void copy_keys(int slab, int to, const RowOf& row_of) {
+        copy(slab, to, task_.cache.k_data, task_.cache.k_stride, row_of);
+    }
+    template <class RowOf>
+    __device__ void copy_values(int slab, int to, const RowOf& row_of) {
+        copy(slab, to, task_.cache.v_data, task_.cache.v_stride, row_of);
+    }
+    // The rows that `cached` names from there on.
+    __device__ auto named(int first) {
+        return [this, first](int i) { return unsigned(space_.cached[first + i]); };
+    }
+
+    static constexpr int kCopied = kChunkThreads / kSlabQuads;  // rows at a time
+
+    ChunkSpace& space_;
+    const AttentionTask& task_;
+    const bool adds_;
+    const int thread_ = int(threadIdx.x);
+    const int copied_ = thread_ / kSlabQuads, quad_ = thread_ % kSlabQuads;
+    const int dim_, pairs_, kv_element_;
+    int sequence_ = 0;  // of all rows, where chunks lie alike for them
+    ChunkPlace now_{};
+
+  private:
+    __device__ Pair pair(int i) const {
+        const int r = int(blockIdx.y) * task_.own_rows + i / task_.own_heads;
+        const int head = int(blockIdx.x) * task_.own_heads + i % task_.own_heads;
+        const int last = task_.rows.rows - 1;  // whose query is read beyond it, too
+        const auto query = unsigned(size_t(min(r, last)) * task_.qkv.stride + size_t(head * dim_));
+        if (r > last || row(r).slot < 0) return {0, 0, 0, 0, query, 0, r, head};
+        const Row& its = row(r);
+        const int end = its.position + 1;
+        const bool is_plain = its.prefix == its.position && its.slot == its.position;
+        return {task_.partials.first(its),
+                end,
+                is_plain ? end : its.prefix,
+                its.sequence,
+                query,
+                unsigned(task_.partials.place(r, head, 0)) -
+                    unsigned(task_.partials.first(its) / kChunk),
+                r,
+                head};
+    }
+
+    // A thread's share of a slab, the same quad of some positions.
+    template <class RowOf>
+    __device__ void copy(int slab, int to, const std::byte* data, size_t stride,
+                         const RowOf& row_of) {
+        constexpr int kEach = kChunk / kCopied;
+        const int element = slab * kSlabElements<T> + quad_ * kQuadElements<T>;
+        if (element >= dim_) return;
+        const std::byte* from = data + size_t(kv_element_ + element) * sizeof(T);
+        const auto apart = unsigned(stride * sizeof(T));
+        unsigned rows[kEach];  // all of them before the first copy
+#pragma unroll
+        for (int i = 0; i < kEach; ++i) rows[i] = row_of(copied_ + i * kCopied);
+#pragma unroll
+        for (int i = 0; i < kEach; ++i)
+            copy_async(space_.slabs, to + i * kCopied * kSlabQuads,
+                       reinterpret_cast<const uint4*>(from + size_t(rows[i]) * apart));
+    }
+};
+
+}  // namespace aerie::cuda
