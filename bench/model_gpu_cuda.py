@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/cuda"))
 
-HIDDEN, INTERMEDIATE, HEADS, LAYERS, VOCAB, CHUNK = 4096, 11008, 32, 32, 32000, 64
+HIDDEN, INTERMEDIATE, HEADS, HEAD_DIM, LAYERS, VOCAB, CHUNK = 4096, 11008, 32, 128, 32, 32000, 64
 BLOCK_BYTES = {"f16": 2, "q8_0": 17 / 16}  # of an element
 CACHE_LINE = 128
 LATENCIES = (0, 40, 265, 700)  # clocks of a load, at which a loop's are kept
@@ -137,7 +137,7 @@ def figures_of_code(nvcc, root, commit):
             k.name.replace("Q8,", "Q8_0,"): {"registers": k.registers, "shared": k.shared, "straight": straight_of(k.instructions),
                      "loops": [loop_of(loop) for loop in sass.loops_of(k.instructions) if loop.path],
                      **({"before": before_loops(k.instructions)} if "_row_kernel" in k.name else {}),
-                     **({"pieces": pieces_of(k.instructions)} if "chunk_kernel" in k.name else {})}
+                     **({"pieces": pieces_of(k.instructions)} if k.name.startswith("chunk_") else {})}
             for k in all_of_it.values() if not any(other in k.name for other in ("BF16", "f32", "Q4", "Q5", "Q6"))}
     return {"commit": commit, "cuda": kernels}
 
@@ -376,8 +376,40 @@ class Model:
             return 0  # rows are read as they lie
         return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
 
+    def tiles_us(self, rows, context):
+        """Chunks by matrix instructions: a block has 8 rows of a head, or as many as there are; blocks share the chunks
+        where there is room for several. The last chunk of a tree has a tail of each row."""
+        chunks, own, units, warps = ceil_div(context + 1, CHUNK), min(8, 2 ** (rows - 1).bit_length()), self.gpu.units, 4
+        high, trees = ceil_div(rows, own), int(rows > 1)
+        deep = max(1, min(2 * units // (HEADS * high), chunks + 2 * own))
+        name = f"chunk_tiles_kernel<{int(deep == 1)}>"
+        kernel, far = self.kernels[name], self.gpu.far
+        pieces, resident = kernel["pieces"], self.resident(kernel, warps) // warps
+        # Of the block that has the most of them. Positions in 16s: those that all see, and the others, 4 rows at a time.
+        alike = ceil_div(chunks, deep) - trees
+        near = context % CHUNK
+        joint, others = near // 16, ceil_div(near + TREE_DEPTH, 16) - near // 16
+        turns = [(alike, far), (alike * 2, 0), (0, 0), (alike, 0), (alike * 2, 0), (0, 0), (1 - trees, 0)]
+        turns += [(trees, far), (trees * 2, 0), (0, 0), (trees * 2, 0), (0, 0), (trees * others, 0), (trees * joint / 2, 0),
+                  (trees * others * own / 4, 0), (0, 0)]
+        merged = ceil_div(chunks, 8 if own == 1 else 4)
+        merge = [(1, 0), (1, 0), (1, far), (min(chunks, 4) // 4, 0), (chunks % 4, 0), (merged, far)]
+        four = [(1, 0), *((own / 4 * count, latency) for count, latency in merge[1:])]
+        one = [merge[0], *merge[2:]]
+        ends = [(own / 4, 0), (own / 4, 0)] if deep == 1 else [(0, 0)] * 6 + one if own == 1 else four + [(0, 0)] * 5
+        end = pieces[2] if deep == 1 or own > 1 else pieces[3]
+        loops, none = len(turns) + len(ends), [(0, 0)]
+        us = self.other_us(name, {loops: turns + none * len(ends)}, HEADS * high * deep, warps, resident, pieces[:2])
+        us += self.other_us(name, {loops: none * len(turns) + ends}, HEADS * high, warps, resident, [end, pieces[-1]])
+        # Copies that are not asked for ahead: the first keys, and keys and values of tails.
+        us += (1 + 2 * trees) * far / self.gpu.ghz / 1e3
+        copied = HEADS * high * (chunks + trees) * 4 * CHUNK * HEAD_DIM
+        return max(us, copied / self.gpu.cache / 1e3) + (deep > 1) * self.ticket_us()
+
     def chunks_us(self, rows, context):
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
+        if self.weight == "f16" and "chunk_tiles_kernel<1>" in self.kernels:
+            return self.tiles_us(rows, context)
         if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
             turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
             return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)

@@ -206,7 +206,7 @@ void CudaBackend::enqueue(const Attention& op) {
     const int own_heads = heads_together(shape.heads / shape.kv_heads, pairs);
     const int wide = shape.heads / own_heads;
     const int few_rows = std::max((has_tiles(op) ? kMostPairs : kOwn) / own_heads, 1);
-    const int slots = kAtOnce * split_.multiprocessors;
+    const int slots = (has_tiles(op) ? kTilesAtOnce : kAtOnce) * split_.multiprocessors;
     const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
     const int most = int(std::min({partial_floats_ / row_floats, size_t(qkv.rows),
                                    size_t(kMostTickets / wide * few_rows)}));

@@ -53,11 +53,22 @@ class AttentionTest : public DeviceTest {
 
     // rope_append and attention of some rows; returns [rows, heads * head_dim].
     Matrix pass(const Matrix& qkv, const std::vector<Row>& rows, const Cache& cache) {
-        Array x = upload(qkv), out = poisoned(qkv.rows, shape_.heads * shape_.head_dim);
+        const int columns = shape_.heads * shape_.head_dim;
+        const Array x = upload(qkv), out = quantised_ ? poisoned_activations(qkv.rows, columns)
+                                                      : poisoned(qkv.rows, columns);
         const Rows block = upload(rows);
         backend_->run(RopeAppend{x, rope_, block, shape_, cache.layer});
         backend_->run(Attention{out, x, block, shape_, cache.layer, window_});
-        return download(out);
+        return quantised_ ? values_of(download_activations(out), columns) : download(out);
+    }
+
+    static Matrix values_of(const std::vector<BlockI8G32>& groups, int columns) {
+        Matrix values(int(groups.size()) * kGroup / columns, columns);
+        for (size_t i = 0; i < values.data.size(); ++i) {
+            const BlockI8G32& group = groups[i / kGroup];
+            values.data[i] = group.scale * float(group.q[i % kGroup]);
+        }
+        return values;
     }
 
     void use(const AttentionShape& shape) {
@@ -127,6 +138,7 @@ class AttentionTest : public DeviceTest {
 
     AttentionShape shape_;
     int window_ = 0;
+    bool quantised_ = false;  // what a pass puts out
     Matrix table_;
     Array rope_;
 };

@@ -44,15 +44,17 @@ TEST_P(AttentionTest, RotatesInPlace) {
 }
 
 TEST_P(AttentionTest, ChunksOfAPromptDoNotMatter) {
-    for (DType type : {DType::F32, DType::F16}) {
-        use({4, 2, 64});
-        const Matrix qkv = random_qkv(140, 3);
-        const Matrix whole = prefill(qkv, 140, make_cache(shape_, type, plain_pages()));
-        for (int step : {1, 7, 64, 65})
-            EXPECT_TRUE(
-                same_bits(whole, prefill(qkv, step, make_cache(shape_, type, plain_pages()))))
-                << "chunks of " << step;
-    }
+    for (DType type : {DType::F32, DType::F16})
+        for (bool quantised : {false, true}) {
+            use({4, 2, 64});
+            quantised_ = quantised;
+            const Matrix qkv = random_qkv(140, 3);
+            const Matrix whole = prefill(qkv, 140, make_cache(shape_, type, plain_pages()));
+            for (int step : {1, 7, 64, 65})
+                EXPECT_TRUE(
+                    same_bits(whole, prefill(qkv, step, make_cache(shape_, type, plain_pages()))))
+                    << "chunks of " << step;
+        }
 }
 
 TEST_P(AttentionTest, PagesDoNotMatter) {

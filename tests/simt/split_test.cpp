@@ -1,4 +1,5 @@
-// Matmuls whose columns are shared out among blocks: when they are, and what bits may depend on.
+// Matmuls whose columns are shared out among blocks, and attention whose chunks are: when they are,
+// and what bits may depend on.
 #include "cuda/split.h"
 
 #include <gtest/gtest.h>
@@ -133,6 +134,49 @@ std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
     return results;
 }
 
+// What rows of a text mix of a cache that has it all, as floats and quantised. A block has all chunks
+// of its rows where there are few multiprocessors, and blocks share them where there are many.
+std::vector<Rows> mixes(int multiprocessors, AttentionShape shape, int tokens) {
+    simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
+    const auto backend = open_cuda("cuda:0", false);
+    constexpr int kBefore = 150, kPages = 4;
+    const int columns = shape.heads * shape.head_dim, width = shape.kv_heads * shape.head_dim;
+    backend->reserve({.rows = 64,
+                      .widest = columns,
+                      .context = kPages * kPageSize,
+                      .heads = shape.heads,
+                      .queries = shape.heads / shape.kv_heads,
+                      .head_dim = shape.head_dim});
+    TensorPlan plan;
+    Tensor qkv, block, floats, groups;
+    KvLayer kv;
+    plan.add(qkv, DType::F32, tokens, columns + 2 * width);
+    plan.add(block, DType::I32, tokens, kRowInts);
+    plan.add(kv.k, DType::F16, kPages * kPageSize, width);
+    plan.add(kv.v, DType::F16, kPages * kPageSize, width);
+    plan.add(kv.page_table, DType::I32, 1, kPages);
+    plan.add(floats, DType::F32, tokens, columns);
+    plan.add(groups, DType::I8G32, tokens, columns);
+    const Buffer memory = plan.allocate(*backend);
+    for (auto [part, seed] : {std::pair(kv.k, 1u), {kv.v, 2u}}) {
+        std::vector<uint16_t> halves;
+        for (float value : values(size_t(part.rows) * size_t(part.cols), seed))
+            halves.push_back(f32_to_f16(value));
+        backend->write(part, halves.data());
+    }
+    const int32_t pages[kPages] = {2, 0, 3, 1};
+    backend->write(kv.page_table, pages);
+    backend->write(qkv, values(size_t(tokens) * size_t(qkv.cols), 3).data());
+    std::vector<Row> rows;
+    for (int i = 0; i < tokens; ++i) rows.push_back(causal_row(0, kBefore + i));
+    backend->write(block, rows.data());
+    for (int i = 0; i < 2; ++i) {
+        backend->run(Attention{floats, qkv, {block}, shape, kv});
+        backend->run(Attention{groups, qkv, {block}, shape, kv});
+    }
+    return {rows_of(*backend, floats), rows_of(*backend, groups)};
+}
+
 class SplitTest : public testing::TestWithParam<DType> {
   protected:
     void TearDown() override { simt::set_gpus({simt::Gpu{}}); }
@@ -175,6 +219,17 @@ INSTANTIATE_TEST_SUITE_P(Types, SplitTest,
                          testing::Values(DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0,
                                          DType::Q5_1, DType::Q4_K, DType::Q6_K),
                          [](const auto& info) { return name(info.param); });
+
+TEST(SplitChunks, NoBitDependsOnWhoAddsThem) {
+    for (const AttentionShape& shape : {AttentionShape{2, 2, 128}, {8, 2, 64}, {3, 1, 32}}) {
+        const auto of = [&](int multiprocessors, int tokens) {
+            return mixes(multiprocessors, shape, tokens);
+        };
+        expect_rows_alone(of);
+        EXPECT_TRUE(of(3, 20) == of(132, 20)) << shape.heads << " heads of " << shape.head_dim;
+    }
+    simt::set_gpus({simt::Gpu{}});
+}
 
 class LeftSumsTest : public SplitTest {};
 
