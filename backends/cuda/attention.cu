@@ -6,7 +6,8 @@
 // A block has some query heads of one kv head, and some rows. Of a chunk that lies in the same
 // slots for all of its rows (what is committed, or a prompt) it reads keys and values once; of the
 // others, the last ones of a tree, once a row. A pair of a row and a head has the same operations
-// in the same order either way.
+// in the same order either way. Which ones is said by what reads them: chunk_tiles.cuh for float
+// weights and a cache in f16, or chunk_lanes.cuh, in the order that every device has.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,7 +25,7 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kAtOnce = 4;        // blocks that a multiprocessor has registers for
+constexpr int kAtOnce = 4;       // blocks that a multiprocessor has registers for
 constexpr int kTilesAtOnce = 2;  // the same of tiles
 constexpr int kPairedHeads = 2;  // whose columns make whole groups together
 

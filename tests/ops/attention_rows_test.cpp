@@ -51,8 +51,8 @@ struct RandomTree {
         std::shuffle(slots.begin(), slots.end(), random);
         for (int n = 0; n < nodes; ++n) {
             int parent = n - 1;
-            if (n >= depth)
-                do parent = int(random() % unsigned(n));
+            if (n >= depth) do
+                    parent = int(random() % unsigned(n));
                 while (rows[size_t(parent)].depth() + 1 >= depth);
             parents.push_back(parent);
             Row& row = rows[size_t(n)];
@@ -80,8 +80,9 @@ TEST_P(AttentionRowsTest, OfATree) {
         int nodes, depth, committed;
     };
     for (const auto& [shape, nodes, depth, committed] :
-         {Case{{2, 2, 128}, 60, 7, 108}, Case{{2, 2, 128}, 60, 20, 50}, Case{{8, 2, 32}, 33, 12, 64},
-          Case{{6, 2, 64}, 26, 5, 1}, Case{{8, 1, 16}, 17, 17, 125}, Case{{3, 3, 80}, 11, 2, 44}})
+         {Case{{2, 2, 128}, 60, 7, 108}, Case{{2, 2, 128}, 60, 20, 50},
+          Case{{8, 2, 32}, 33, 12, 64}, Case{{6, 2, 64}, 26, 5, 1}, Case{{8, 1, 16}, 17, 17, 125},
+          Case{{3, 3, 80}, 11, 2, 44}})
         with_both(shape, [&] {
             const RandomTree tree(nodes, depth, committed, 3);
             const Matrix text = random_qkv(committed, 5), qkv = random_qkv(nodes, 6);

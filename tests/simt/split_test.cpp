@@ -134,8 +134,9 @@ std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
     return results;
 }
 
-// What rows of a text mix of a cache that has it all, as floats and quantised. A block has all chunks
-// of its rows where there are few multiprocessors, and blocks share them where there are many.
+// What rows of a text mix of a cache that has it all, as floats and quantised. A block has all
+// chunks of its rows where there are few multiprocessors, and blocks share them where there are
+// many.
 std::vector<Rows> mixes(int multiprocessors, AttentionShape shape, int tokens) {
     simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
     const auto backend = open_cuda("cuda:0", false);

@@ -88,8 +88,8 @@ class ChunkBlock {
         return *(position < its.end - 1 ? &its_row.path[position - its.plain] : &its_row.slot);
     }
 
-    // Of rows row_of(0) .. row_of(63) of the cache: to a place for the quad `quad_` of row `copied_`;
-    // in rows of as many more it lies alike.
+    // Of rows row_of(0) .. row_of(63) of the cache: to a place for the quad `quad_` of row
+    // `copied_`; in rows of as many more it lies alike.
     template <class RowOf>
     __device__ void copy_keys(int slab, int to, const RowOf& row_of) {
         copy(slab, to, task_.cache.k_data, task_.cache.k_stride, row_of);

@@ -61,8 +61,8 @@ __device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[ow
 #pragma unroll
         for (int i = 0; i < kHalf; ++i) {
             const float first = lanes[j][i], second = lanes[own - mine + j][i];
-            both[i] = (half ? second : first) +
-                      __shfl_xor_sync(kAllLanes, half ? first : second, 1);
+            both[i] =
+                (half ? second : first) + __shfl_xor_sync(kAllLanes, half ? first : second, 1);
         }
         sums[j] = ((both[0] + both[4]) + (both[2] + both[6])) +
                   ((both[1] + both[5]) + (both[3] + both[7]));
@@ -110,7 +110,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                 const int first = (single - (of << row_bits)) * task_.own_heads;
                 pairs = {first, first + task_.own_heads};
             }
-            name_cached(single < 0 ? chunks.all.begin + item : chunks.alike + of, pairs, single < 0);
+            name_cached(single < 0 ? chunks.all.begin + item : chunks.alike + of, pairs,
+                        single < 0);
             if (now_.all.is_empty()) continue;
             __syncthreads();
             pairs.end - pairs.begin == 1 ? attend<1>(pairs) : attend<kOwn>(pairs);
@@ -141,8 +142,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                      : unsigned(task_.cache.row(its.sequence, this->slot_of(its, position)));
     }
 
-    // The chunk in which rows have tails from position `fork` on, for the pairs from `first` on; what
-    // is before lies alike for all. The operations of a pair are those of attend.
+    // The chunk in which rows have tails from position `fork` on, for the pairs from `first` on;
+    // what is before lies alike for all. The operations of a pair are those of attend.
     __device__ void attend_fork(int fork, int first) {
         const Range now{first, first + kOwn};
         const int span_bits = tail_bits();
@@ -352,7 +353,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 #pragma unroll
             for (int distance = 16; distance > 1; distance /= 2)
                 largest = larger(__shfl_xor_sync(kAllLanes, largest, distance), largest);
-            if (thread_ % 32 == (own > 1 ? half_ : 0)) space_.largest[(first + i) * kChunkWarps + warp] = largest;
+            if (thread_ % 32 == (own > 1 ? half_ : 0))
+                space_.largest[(first + i) * kChunkWarps + warp] = largest;
         }
         __syncthreads();
 #pragma unroll
@@ -405,7 +407,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         };
         int i = now_.all.begin;
 #pragma unroll 1
-        for (; i < min(tiles_of(all_see.begin, kTogether) * kTogether, now_.all.end); ++i) add_seen(i);
+        for (; i < min(tiles_of(all_see.begin, kTogether) * kTogether, now_.all.end); ++i)
+            add_seen(i);
         constexpr int kAtOnce = 8;
 #pragma unroll 1
         for (; i + kAtOnce <= all_see.end; i += kAtOnce)

@@ -99,9 +99,7 @@ struct alignas(16) Pair {
     int row, head;   // of the output
 
     // Of the chunk that begins at position `before`.
-    __device__ Range within(int before) const {
-        return Range{begin, end}.within(before);
-    }
+    __device__ Range within(int before) const { return Range{begin, end}.within(before); }
     __device__ unsigned place_of(int position) const { return place + unsigned(position / kChunk); }
     __device__ int chunks() const {
         return end > 0 ? (end - 1) / kChunk - begin / kChunk + 1 : 0;
@@ -123,7 +121,8 @@ struct ChunkSpace {
         const float4 its = largest.template joined<float4>(pair * kChunkWarps);
         return larger(its.w, larger(its.z, larger(its.y, larger(its.x, -infinity()))));
     }
-    // Where the mix of a pair's element is. The gap is for those who have an element of several pairs.
+    // Where the mix of a pair's element is. The gap is for those who have an element of several
+    // pairs.
     __device__ static int mix_place(int pair, int element, int dim) {
         return pair * (dim + kMixGap) + element;
     }

@@ -3,9 +3,9 @@
 // columns. Queries and exponentials are two f16 parts, as what a matmul reads is. The sum of
 // exponentials is the product with values that are all 1.
 //
-// A pair's bits do not depend on the others: a column is by itself, a key is a row of a tile wherever
-// it lies, and the mix goes by 16 positions of their numbers. Where pairs see different ones of
-// these, or have them in different rows of the cache, each row multiplies its own.
+// A pair's bits do not depend on the others: a column is by itself, a key is a row of a tile
+// wherever it lies, and the mix goes by 16 positions of their numbers. Where pairs see different
+// ones of these, or have them in different rows of the cache, each row multiplies its own.
 #pragma once
 
 #include "cuda/device/chunk_block.cuh"
@@ -82,8 +82,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     __device__ ChunkTiles(TilesSpace& space, const AttentionTask& task)
         : ChunkBlock(space, task, adds), own_(space) {}
 
-    // Blocks along z share the chunks: those that lie alike for all rows, then those of as many rows
-    // as there is room for, each with a tail.
+    // Blocks along z share the chunks: those that lie alike for all rows, then those of as many
+    // rows as there is room for, each with a tail.
     __device__ void run() {
         const Chunks chunks = name_pairs();
         const int together = chunks.alike - chunks.all.begin, deep = int(gridDim.z);
@@ -103,7 +103,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int items = together + ((chunks.all.end - chunks.alike) << apart);
         for (; item < items; item += deep) {
             const int single = item - together, chunk = single >> apart;
-            attend_tails(chunks.alike + chunk, chunks.fork, (single - (chunk << apart)) << bits, bits);
+            attend_tails(chunks.alike + chunk, chunks.fork, (single - (chunk << apart)) << bits,
+                         bits);
         }
         if (adds) put_columns();
     }
@@ -135,8 +136,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         mix(rows, sees, largest);
     }
 
-    // A chunk in which some positions lie alike, those before `fork`, for 1 << bits rows from `first`
-    // on.
+    // A chunk in which some positions lie alike, those before `fork`, for 1 << bits rows from
+    // `first` on.
     __device__ void attend_tails(int chunk, int fork, int first, int bits) {
         const int before = chunk * kChunk, count = 1 << bits, pair = first * task_.own_heads;
         const Rows rows{{pair, pair + (task_.own_heads << bits)},
@@ -206,12 +207,12 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             const int its = min(max(place, now_.all.begin), rows.shared - 1);
             row = task_.cache.row(sequence_, now_.before + its);
         } else {
-            const Pair its = space_.pairs[rows.pairs.begin +
-                                          (place >> rows.span_bits) * task_.own_heads];
+            const Pair its =
+                space_.pairs[rows.pairs.begin + (place >> rows.span_bits) * task_.own_heads];
             const int position = now_.before + rows.position(place);
             if (its.end > 0)
-                row = task_.cache.row(
-                    its.sequence, slot_of(its, min(max(position, its.begin), its.end - 1)));
+                row = task_.cache.row(its.sequence,
+                                      slot_of(its, min(max(position, its.begin), its.end - 1)));
         }
         space_.cached[thread_] = unsigned(row);
     }
@@ -228,8 +229,13 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         return row * kSlabQuads + (quad ^ row % 8);
     }
     // A lane has numbers i of a tile: columns 0 and 1 of a row, then of the row 8 further.
-    __device__ int column(int c) const { return lane_ % 4 * 2 + c; }
-    __device__ int position() const { return warp_ * kTileSide + lane_ / 4; }
+    __device__ int column(int c) const {
+        return lane_ % 4 * 2 + c;
+    }
+    __device__ int position() const {
+        return warp_ * kTileSide + lane_ / 4;
+    }
+
     // A warp has two queries, a lane four elements of each.
     __device__ void take_queries() {
         const int element = lane_ * 4;
@@ -299,8 +305,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         Sees sees;
 #pragma unroll
         for (int c = 0; c < 2; ++c)
-            sees.of[c] = rows.pairs.has(column(c)) ? columns_[c].sees.within(now_.before)
-                                                   : Range{0, 0};
+            sees.of[c] =
+                rows.pairs.has(column(c)) ? columns_[c].sees.within(now_.before) : Range{0, 0};
         const Range its = pair_of_lane(rows.pairs).within(now_.before);
         const bool counts = !its.is_empty();
         sees.all = {~least_of_warp(counts ? ~its.begin : ~0),
@@ -341,7 +347,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 
     __device__ static void largest_of_lane(float (&largest)[2], const float (&scores)[4]) {
 #pragma unroll
-        for (int c = 0; c < 2; ++c) largest[c] = larger(scores[2 + c], larger(scores[c], -infinity()));
+        for (int c = 0; c < 2; ++c)
+            largest[c] = larger(scores[2 + c], larger(scores[c], -infinity()));
     }
     // Of the warp's positions.
     __device__ void leave_largest(float (&largest)[2]) {
@@ -349,8 +356,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         for (int c = 0; c < 2; ++c) {
 #pragma unroll
             for (int distance = 16; distance >= 4; distance /= 2)
-                largest[c] =
-                    larger(__shfl_xor_sync(kAllLanes, largest[c], distance), largest[c]);
+                largest[c] = larger(__shfl_xor_sync(kAllLanes, largest[c], distance), largest[c]);
             if (lane_ < 4) space_.largest[column(c) * kChunkWarps + warp_] = largest[c];
         }
     }
@@ -431,21 +437,22 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         }
     }
     // A lane names these for take_matrices: a row of 8 elements of a position.
-    __device__ int row_of_lane() const { return lane_ / 16 * 8 + lane_ % 8; }
+    __device__ int row_of_lane() const {
+        return lane_ / 16 * 8 + lane_ % 8;
+    }
 
-    // Of 16 positions that lie alike for all: `row` is the lane's.
+    // Of 16 positions, of which the lane names a row in shared memory.
     __device__ void add_values(Tile (&mixed)[kOfWarp], uint4 shares, int row) {
 #pragma unroll
         for (int i = 0; i < kOfWarp; ++i) {
             // Beyond the last one: that one again, which is not kept.
             const int tile = min(warp_ + i * kChunkWarps, dim_ / kTileSide - 1);
-            mixed[i].add(
-                take_matrices<true>(space_.slabs, place(row, tile * 2 + lane_ / 8 % 2)), shares);
+            mixed[i].add(take_matrices<true>(space_.slabs, place(row, tile * 2 + lane_ / 8 % 2)),
+                         shares);
         }
     }
     // Of 16 positions, row by row; what a row does not see is a copy of what it does, times 0.
-    __device__ void add_of_rows(Tile (&mixed)[kOfWarp], uint4 shares, int tile,
-                                const Rows& rows) {
+    __device__ void add_of_rows(Tile (&mixed)[kOfWarp], uint4 shares, int tile, const Rows& rows) {
         Tile before[kOfWarp];  // what a row adds is for its columns alone
 #pragma unroll
         for (int i = 0; i < kOfWarp; ++i) before[i] = mixed[i];
@@ -455,9 +462,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             const Range sees = Pair(space_.pairs[pair]).within(now_.before);
             const int first = tile * kTileSide;
             const int position = min(max(first + row_of_lane(), sees.begin), sees.end - 1);
-            const int row = position < rows.shared
-                                ? kChunk + position
-                                : (r << rows.span_bits) + position - rows.shared;
+            const int row = position < rows.shared ? kChunk + position
+                                                   : (r << rows.span_bits) + position - rows.shared;
             // One that sees nothing of the chunk multiplies what there is, and none of it is kept.
             Tile its[kOfWarp];
 #pragma unroll
@@ -480,7 +486,9 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     __device__ int element(int i) const {
         return (warp_ + i / 2 * kChunkWarps) * kTileSide + i % 2 * 8 + lane_ / 4;
     }
-    __device__ bool has_sums() const { return warp_ == kSumWarp && lane_ < 4; }
+    __device__ bool has_sums() const {
+        return warp_ == kSumWarp && lane_ < 4;
+    }
 
     // The chunk comes to those before it.
     __device__ static void add_up(Column& to, const ChunkWeight& weight, int c,

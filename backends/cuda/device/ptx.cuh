@@ -106,8 +106,8 @@ __device__ inline void wait_for_copies() {
 }
 
 // Four 8 x 8 matrices of 2-byte elements; lane l names row l % 8 of matrix l / 8, 16 bytes. With
-// g = lane / 4 and t = lane % 4 a lane gets elements 2 t and 2 t + 1 of row g of each; or, turned, of
-// column g.
+// g = lane / 4 and t = lane % 4 a lane gets elements 2 t and 2 t + 1 of row g of each; or, turned,
+// of column g.
 template <bool turned, int count>
 __device__ inline uint4 take_matrices(SharedArray<uint4, count>& from, int index) {
     const unsigned address = unsigned(__cvta_generic_to_shared(&from[index]));
