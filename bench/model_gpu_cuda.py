@@ -402,7 +402,7 @@ class Model:
         us = self.other_us(name, {loops: turns + none * len(ends)}, HEADS * high * deep, warps, resident, pieces[:2])
         us += self.other_us(name, {loops: none * len(turns) + ends}, HEADS * high, warps, resident, [end, pieces[-1]])
         # Copies that are not asked for ahead: the first keys, and keys and values of tails.
-        us += (1 + 2 * trees) * far / self.gpu.ghz / 1e3
+        us += (1 + 2 * trees) * CACHE_FAR / self.gpu.ghz / 1e3
         copied = HEADS * high * (chunks + trees) * 4 * CHUNK * HEAD_DIM
         return max(us, copied / self.gpu.cache / 1e3) + (deep > 1) * self.ticket_us()
 

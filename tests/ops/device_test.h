@@ -20,8 +20,6 @@ struct Device {
     std::string name;
     std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
     unsigned step = 1;  // takes every step-th of thousands of random cases: it is slow in tests
-    // Attention to floats over a cache in f16 has an order of its own, not the CPU's.
-    bool own_floats_of_f16 = false;
 };
 
 // Those of the test program: the CPU with every instruction set and the GPUs, or the CUDA kernels

@@ -19,7 +19,7 @@ std::vector<Device> devices() {
     for (const char* isa : {"portable", "avx2", "avxvnni", "avx512", "amx"})
         all.push_back({std::string("cpu_") + isa, [isa] { return open_cpu_isa(isa, 2); }, 1});
     for (Device& device : vulkan_devices()) all.push_back(std::move(device));
-    all.push_back({"cuda", open_first_cuda, 1, true});
+    all.push_back({"cuda", open_first_cuda});
     return all;
 }
 

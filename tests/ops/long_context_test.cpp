@@ -195,7 +195,8 @@ TEST_P(LongContextTest, HasTheBitsOfThePortableKernels) {
             const Results got = take(*backend_, length, type, window);
             const Results want = take(*portable, length, type, window);
             EXPECT_TRUE(same_bits(got.rotated, want.rotated));
-            if (type == DType::F16 && GetParam().own_floats_of_f16) {
+            // CUDA's kernels have an order of their own for what float weights read.
+            if (type == DType::F16 && GetParam().name.starts_with("cuda")) {
                 EXPECT_LE(nmse(got.attended, exactly(want.attended)), 1e-10);
                 EXPECT_LE(nmse(got.after_commit, exactly(want.after_commit)), 1e-10);
             } else {

@@ -5,7 +5,7 @@
 namespace aerie {
 
 std::vector<Device> devices() {
-    return {{"cuda_simt", [] { return open_cuda("cuda:0"); }, 21, true}};
+    return {{"cuda_simt", [] { return open_cuda("cuda:0"); }, 21}};
 }
 
 }  // namespace aerie
