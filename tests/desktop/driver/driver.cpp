@@ -122,6 +122,13 @@ class Driver : public QObject {
         }
         QCOMPARE(text(), "\n" + contents.join("\n"));
     }
+    // Until loading says how far it is.
+    void load_some() {
+        begin_load(given("SLOW"));
+        QVERIFY(until(
+            [this] { return !window_->findChild<QStatusBar*>()->currentMessage().isEmpty(); }));
+        QVERIFY(!is_idle());
+    }
     // Until an answer is on its way. Of a slow model: the bundled one may have ended by then.
     void answer_some(int least) {
         begin_answer("Tell me about the sea.");
@@ -270,9 +277,7 @@ class Driver : public QObject {
     }
 
     void cancel_loading() {
-        begin_load(given("SLOW"));
-        QVERIFY(until(
-            [this] { return !window_->findChild<QStatusBar*>()->currentMessage().isEmpty(); }));
+        load_some();
         click("stop");
         QVERIFY(until([this] { return is_idle(); }));
         QCOMPARE(last_line(), "Cancelled.");
@@ -284,9 +289,7 @@ class Driver : public QObject {
         close();
     }
     void close_loading() {
-        begin_load(given("SLOW"));
-        until([] { return false; }, 100);
-        QVERIFY(!is_idle());
+        load_some();
         close();
     }
 };
