@@ -26,7 +26,7 @@ struct Kind {
 
 #ifdef AERIE_CUDA
 std::unique_ptr<Backend> open_cuda_device(const std::string& device, const DeviceOptions& options) {
-    return open_cuda(device, options.profile);
+    return open_cuda(device, options.profile, options.on_progress);
 }
 #endif
 #ifdef AERIE_VULKAN

@@ -49,6 +49,13 @@ root=$work/root
 for package in "$work"/*.deb; do dpkg -x "$package" "$root"; done
 libraries=$(dirname "$(find "$root" -name 'libaerie.so.?')")
 
+# The unit is the one that is documented, with its limits.
+unit=$(find "$root" -name 'aerie@.service')
+cmp "$unit" examples/replicas/aerie@.service || fail 'the package has no unit, or another one'
+for limit in MemoryMax TasksMax LimitCORE; do
+  grep -q "^$limit=" "$unit" || fail "the unit has no $limit"
+done
+
 # Nothing knows where it was built, and no library is looked for at a place of its own.
 ! grep -rlF "$source" "$root" || fail 'these files name the folder in which they were built'
 for file in "$root/usr/bin/aerie" "$libraries"/libaerie.so.?; do
@@ -66,7 +73,7 @@ entry = json.load(open(sys.argv[1], encoding="utf-8"))[0]
 open(sys.argv[2] + "/prompt", "w", encoding="utf-8").write(entry["prompt"])
 json.dump(entry["ids"][:20], open(sys.argv[2] + "/wanted", "w", encoding="utf-8"))
 END
-run "$root/usr/bin/aerie" generate --device cpu -f prompt -n 20 --json -q >"$work/answer"
+run "$root/usr/bin/aerie" generate -m aerie-tiny --device cpu -f prompt -n 20 --json -q >"$work/answer"
 python3 - "$work" <<'END' || fail 'the packaged program says something else'
 import json, sys
 answer, wanted = (json.load(open(f"{sys.argv[1]}/{name}", encoding="utf-8")) for name in ("answer", "wanted"))
@@ -74,7 +81,7 @@ sys.exit(answer["ids"] != wanted)
 END
 run cc -std=c99 -O2 "$PWD/examples/minimal.c" -o minimal $(PKG_CONFIG_PATH="$libraries/pkgconfig" pkg-config --cflags --libs aerie)
 run ./minimal aerie-tiny "Once upon a time" >"$work/library"
-run "$root/usr/bin/aerie" generate --device cpu -p "Once upon a time" -n 64 -q >"$work/program"
+run "$root/usr/bin/aerie" generate -m aerie-tiny --device cpu -p "Once upon a time" -n 64 -q >"$work/program"
 cmp "$work/library" "$work/program" || fail 'the packaged library says something else than the program'
 
 pages=0

@@ -3,18 +3,25 @@
 # nothing: fetch_debian.sh RELEASE NAME PACKAGE... makes ~/.cache/aerie/debianRELEASE/NAME with the packages' programs
 # in its bin; its `run PROGRAM ARGUMENT...` starts any program with its libraries. Does nothing where it is there;
 # where it cannot, says why in one line on stdout. Needs apt, not root, and takes the mirror that apt is set up for.
+# With --alone before RELEASE the packages come without what they need, as they are, and without `run`.
 set -euo pipefail
+alone=
+[ "$1" != --alone ] || { alone=yes && shift; }
 release=$1 name=$2
 shift 2
 root=${XDG_CACHE_HOME:-$HOME/.cache}/aerie/debian$release
 folder=$root/$name
-[ -x "$folder/run" ] && exit 0
+[ ! -d "$folder" ] || exit 0
 
 . "$(dirname "$0")/own_apt.sh"
 codename=$(codename_of "$release")
 start_apt "$root" deb "$codename" "$codename-backports"
 echo "unpacking $* of $codename-backports into $folder" >&2
-apt install -y --download-only --no-install-recommends -t "$codename-backports" "$@"
+if [ "$alone" ]; then
+  (cd "$work/cache/archives" && apt download "$@")
+else
+  apt install -y --download-only --no-install-recommends -t "$codename-backports" "$@"
+fi
 
 mkdir "$work/root"
 # Libraries of this system's own release go along with its C library; those of another bring theirs.
@@ -23,6 +30,10 @@ for package in "$work"/cache/archives/*.deb; do
   case $own${package##*/} in yeslibc6_* | yeslibgcc-s1_* | yeslibstdc++6_*) continue ;; esac
   dpkg-deb -x "$package" "$work/root"
 done
+if [ "$alone" ]; then
+  mv "$work/root" "$folder"
+  exit
+fi
 # Debian 12's packages know two folders of libraries.
 [ ! -d "$work/root/lib" ] || { cp -a "$work/root/lib" "$work/root/usr" && rm -r "$work/root/lib"; }
 libraries=$(cd "$work/root" && ls -d usr/lib/*-linux-gnu* | head -1)

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 runs=${1:-1000000}
 [ $# -gt 0 ] && shift
-targets=${*:-safetensors gguf torch_bin torch_pickle json_config tokenizer tokenizer_json small_files text_stream jinja http_request}
+targets=${*:-safetensors gguf torch_bin torch_pickle json_config tokenizer tokenizer_json small_files text_stream jinja json_request http_request}
 build=build-fuzz
 
 cmake -S . -B $build -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo \

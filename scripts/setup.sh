@@ -2,8 +2,10 @@
 # Installs what building aerie needs on Debian 12 or Ubuntu (22.04 or newer), and for each group that is named what more
 # it needs:
 #   --tests     the tests: a Vulkan driver for CPUs, Khronos' validation layers
+#   --vulkan    the long tests on a second implementation of Vulkan (SwiftShader), and under a current validation layer
 #   --windows   check_windows.sh: a compiler for Windows, Wine, sources of the libraries that libaerie.dll is made with
 #   --web       the tests of the chat page and with OpenAI's client: a browser, Node.js, npm packages
+#   --vocabularies  the long test of published vocabularies: Node.js, npm packages of 840 MB
 #   --desktop   examples/desktop and its test: Qt 6, a screen in memory
 #   --replicas  the test of examples/replicas: HAProxy
 #   --package   check_package.sh and check_abi.sh
@@ -34,10 +36,10 @@ install_missing() {
     fail "could not install: ${missing[*]}"
 }
 
-# unpack RELEASE NAME PACKAGE WITHOUT: one line where it cannot be had; WITHOUT says what follows.
+# unpack RELEASE NAME PACKAGE WITHOUT [--alone]: one line where it cannot be had; WITHOUT says what follows.
 unpack() {
   local reason
-  reason=$("$here/fetch_debian.sh" "$1" "$2" "$3") || echo "setup: no $3 of Debian $1 ($reason): $4" >&2
+  reason=$("$here/fetch_debian.sh" ${5:+"$5"} "$1" "$2" "$3") || echo "setup: no $3 of Debian $1 ($reason): $4" >&2
 }
 
 # node_modules FOLDER: what its lockfile names.
@@ -65,7 +67,7 @@ has_driver() {
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
   libpcre2-dev libutf8proc-dev libedit-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
-tests='' web='' windows=''
+tests='' vulkan='' web='' vocabularies='' windows=''
 for group in "$@"; do
   case $group in
     --tests)
@@ -73,6 +75,7 @@ for group in "$@"; do
       packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools spirv-cross tmux)
       is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
       ;;
+    --vulkan) vulkan=yes ;;
     --windows)
       windows=yes
       packages+=(gcc-mingw-w64-x86-64-posix g++-mingw-w64-x86-64-posix wine wine64)
@@ -80,6 +83,10 @@ for group in "$@"; do
     --web)
       web=yes
       packages+=(chromium)
+      command -v npm >/dev/null || packages+=(nodejs npm)
+      ;;
+    --vocabularies)
+      vocabularies=yes
       command -v npm >/dev/null || packages+=(nodejs npm)
       ;;
     --desktop) packages+=(qt6-base-dev xvfb xauth fonts-dejavu-core) ;;
@@ -97,6 +104,9 @@ if [ "$tests" ]; then
   # One that has cooperative matrices; only their tests run on it.
   unpack 13 mesa mesa-vulkan-drivers 'the tests of cooperative matrices are skipped'
 fi
+# Chromium brings both along; nothing of it is installed for them.
+[ ! "$vulkan" ] || [ -e /usr/lib/chromium/libvk_swiftshader.so ] ||
+  unpack 12 chromium-common chromium-common 'the long tests on SwiftShader and of the current validation layer are skipped' --alone
 if [ "$windows" ]; then
   for name in pcre2 utf8proc; do
     reason=$("$here/fetch_source.sh" 12 "$name") || fail "no source of $name ($reason)"
@@ -106,3 +116,4 @@ if [ "$web" ]; then
   node_modules tests/page
   node_modules tests/node
 fi
+[ -z "$vocabularies" ] || node_modules tests/vocabularies

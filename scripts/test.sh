@@ -10,7 +10,8 @@ if [ "${1:-}" = --all ]; then
   shift
 fi
 scripts/setup.sh --tests
-cmake --preset release -DAERIE_TESTS=ON "$@"
+# What demo.sh left out of the build is no choice of the tests.
+cmake --preset release -UAERIE_CUDA -UAERIE_CUDA_ARCHITECTURES -DAERIE_TESTS=ON "$@"
 cmake --build --preset release
 ctest --test-dir build --output-on-failure -j "$(nproc)" -L quick
 ctest --test-dir build --output-on-failure -j "$(nproc)" -L "$rest"

@@ -34,7 +34,7 @@ layout(constant_id = 2) const uint kN = 16u;        // rows of x
 layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
 layout(constant_id = 5) const uint kSteps = 4u;     // panels of a stage: 1, 2 or 4
 layout(constant_id = 8) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
-layout(constant_id = 9) const uint kSplit = 1u;     // parts of k: 1, 2 or 4
+layout(constant_id = 9) const uint kSplit = 1u;     // parts of k: 1 or 2
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 

@@ -23,12 +23,11 @@ float mass_of(uint from, uint expert) {
 }
 
 void weigh(uint row, uint from) {
-    for (uint half_lanes = kLanes / 2u; half_lanes > 0u; half_lanes /= 2u)
-        for (uint i = 0u; i < half_lanes; ++i) {
-            precise float sum = lanes[i] + lanes[i + half_lanes];
-            lanes[i] = sum;
-        }
-    float share = reciprocal(lanes[0]), values[kMostChosen];
+    precise float halves[kLanes / 2u];
+    for (uint i = 0u; i < 8u; ++i) halves[i] = lanes[i] + lanes[i + 8u];
+    for (uint i = 0u; i < 4u; ++i) halves[i] = halves[i] + halves[i + 4u];
+    precise float all = (halves[0] + halves[2]) + (halves[1] + halves[3]);
+    float share = reciprocal(all), values[kMostChosen];
     precise float sum = 0.0;
     for (uint i = 0u; i < p.chosen; ++i) {
         precise float value = mass_of(from, chosen[i]) * share;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 
 namespace aerie::test {
 
@@ -15,5 +16,21 @@ void fail_host(size_t n);
 // one thread).
 size_t host_requests();
 size_t most_since_begin();
+
+// Runs the action with its first request refused, then with its second one, and so on until it needs
+// no more. Returns how many were refused.
+template <typename Action>
+size_t refuse_each(const Action& action) {
+    for (size_t n = 1;; ++n) {
+        fail_host(n);
+        try {
+            action();
+            fail_host(0);
+            return n - 1;
+        } catch (const std::bad_alloc&) {
+            fail_host(0);
+        }
+    }
+}
 
 }  // namespace aerie::test

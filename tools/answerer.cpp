@@ -151,6 +151,8 @@ void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
     words.erase(words.find_last_not_of(kBlanks) + 1);
     try {
         if (rendered(chat_template, tokenizer, least).text.find(words) != std::string::npos) return;
+    } catch (const jinja::Failure&) {
+        throw;
     } catch (const jinja::Refusal& refusal) {
         why = refusal.message();
     }

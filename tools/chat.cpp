@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "answerer.h"
+#include "assumed.h"
 #include "chat_line.h"
 #include "commands.h"
 #include "core/error.h"
@@ -139,7 +140,7 @@ void Chat::tell_first(const std::string& system) {
 
 void Chat::save(const fs::path& file) const {
     const fs::path messages = messages_file(file);
-    const ReplacedFile replaced(messages);
+    const ReplacedFile replaced(messages, FileAccess::owner);
     answerer_.save(file);
     replaced.commit(dialogue_.conversation().messages.dump() + "\n");
     tell_note("(stored: " + file.string() + " and " + messages.string() + ")");
@@ -239,6 +240,7 @@ int run_chat(const ChatOptions& options) {
     ProgressLine progress(!is_terminal);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
+    tell_assumed(files);
     const NamedText chat_template = checked_template(options, files);
     AnswerSettings settings{
         .sampling = sampling_of(options.sampling, generation_config(files.target)),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "assumed.h"
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
@@ -11,6 +12,7 @@
 #include "io/json.h"
 #include "measure/learned_costs.h"
 #include "measure/timings.h"
+#include "shading.h"
 #include "terminal.h"
 #include "text/chat_template.h"
 
@@ -62,14 +64,24 @@ void check_comparison(const GenerateOptions& options, const Sampling& sampling) 
         throw UsageError("--compare-plain is for equal texts: --accept p/q gives another one");
 }
 
+bool is_guessed(const Origin& origin) {
+    return origin.kind == Origin::Kind::from_draft;
+}
+
+int guessed_tokens(const GenerationResult& result) {
+    return int(std::count_if(result.origins.begin(), result.origins.end(), is_guessed));
+}
+
 void print_statistics(const GenerationResult& result, const std::string& method,
                       const Sampling& sampling) {
     const Stats& stats = result.stats;
     const bool color = has_colors(stderr);
     std::fputs(color ? "\033[2m" : "", stderr);
-    std::fprintf(stderr, "%zu tokens, %.1f tokens/s, prompt read in %.3f s (finished: %s)\n",
-                 result.ids.size(), stats.tokens_per_second(), stats.prefill_seconds,
-                 aerie::name(result.finish));
+    std::fprintf(stderr,
+                 "%zu tokens, %d of them guessed, %.1f tokens/s, prompt read in %.3f s "
+                 "(finished: %s)\n",
+                 result.ids.size(), guessed_tokens(result), stats.tokens_per_second(),
+                 stats.prefill_seconds, aerie::name(result.finish));
     if (sampling.filters.temperature > 0)
         std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling.seed));
     if (stats.cycles > 0) {
@@ -99,6 +111,47 @@ void warn_of_bad_head(const Stats& stats, const ModelFiles& files) {
                  "was made for this model and not for another fine-tune of it\n",
                  100.0 * right / drafts, drafts,
                  files.head_config->eagle3 ? "the layers that it reads (--head-taps), " : "");
+}
+
+// A model that was tuned for chats mostly ends a text that is none.
+void point_to_chat(const GenerateOptions& options, const GenerationResult& result,
+                   const std::vector<int>& eos_ids, const Tokenizer& tokenizer) {
+    const bool is_raw = !options.chat.wanted() && !options.prompt_ids;
+    if (!is_raw || tokenizer.chat_template().text.empty() || result.ids.empty()) return;
+    const bool has_ended =
+        std::find(eos_ids.begin(), eos_ids.end(), result.ids.back()) != eos_ids.end();
+    if (!has_ended || result.text.find_first_not_of(" \t\r\n") != std::string::npos) return;
+    std::fputs("aerie: the model ended the text at once. It was tuned for chats: with --chat it "
+               "answers the prompt\n",
+               stderr);
+}
+
+// Puts the text out as it becomes final.
+GenerationResult generate_shown(Session& session, const Tokenizer& tokenizer, Request request,
+                                const GenerateOptions& options, ProgressLine& progress) {
+    Shading shading(options.shade && has_colors(stdout));
+    const Generation* shown = nullptr;
+    // Called while a token is taken up: the newest origin is that of the token which made the text
+    // whole.
+    if (!options.json)
+        request.on_text = [&](const std::string& text) {
+            progress.clear();
+            const bool guessed = is_guessed(shown->result().origins.back());
+            print_bytes(shading.put(shown_on(stdout, text), guessed));
+        };
+    Generation generation(session, tokenizer, request);
+    shown = &generation;
+    try {
+        while (generation.step()) {
+        }
+    } catch (const OutputError&) {
+        throw;
+    } catch (...) {
+        print_bytes(shading.end());
+        throw;
+    }
+    print_bytes(shading.end());
+    return generation.result();
 }
 
 template <typename T>
@@ -181,14 +234,15 @@ int run_generate(const GenerateOptions& options) {
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
+    if (!options.quiet) tell_assumed(files);
     check_comparison(options, sampling_of(options.sampling, generation_config(files.target)));
     const Tokenizer tokenizer = load_tokenizer(files);
+    Request request;
+    request.prompt = prompt_ids(tokenizer, options, prompt);
     Model model(std::move(files), load_options);
     Model::Drafting drafting = model.with(load_options.draft);
     const LearnedCosts costs(model, drafting);
 
-    Request request;
-    request.prompt = prompt_ids(tokenizer, options, prompt);
     request.answer.sampling =
         sampling_of(options.sampling, generation_config(model.files().target));
     request.max_tokens = options.max_tokens;
@@ -196,20 +250,17 @@ int run_generate(const GenerateOptions& options) {
     request.stops = options.stops;
     request.answer.with_logprobs = options.logprobs;
     request.cancelled = interrupted;
-    if (!options.json)
-        request.on_text = [&](const std::string& text) {
-            progress.clear();
-            print(text);
-        };
     end_cleanly_on_signals();
     progress.show("reading " + std::to_string(request.prompt.size()) + " prompt tokens");
-    const GenerationResult result = generate(*drafting.session, tokenizer, request);
+    const GenerationResult result =
+        generate_shown(*drafting.session, tokenizer, request, options, progress);
     progress.clear();
 
     print(options.json ? result_json(result, request).dump() + "\n" : "\n");
     if (!options.quiet) {
         print_statistics(result, drafter_name(load_options.draft), request.answer.sampling);
         warn_of_bad_head(result.stats, model.files());
+        point_to_chat(options, result, request.eos_ids, tokenizer);
     }
     if (options.model.profile) print_op_times(model.backend());
     if (result.finish == FinishReason::cancelled) return interrupted();

@@ -124,6 +124,13 @@ std::string taps_of(const ModelConfig& config) {
                   config.eagle3->taps_rule.c_str(), config.eagle3->vocab);
 }
 
+// How many positions the model takes, where its files do not say; empty for all others.
+std::string context_of(const ModelConfig& config) {
+    if (!config.context_is_assumed) return "";
+    return format("         a context of %d tokens is assumed: the file does not say\n",
+                  config.context);
+}
+
 std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
     return format("%-8s ", role) + source.path.string() + "\n" +
@@ -132,7 +139,7 @@ std::string model_lines(const char* role, const ModelConfig& config, const Model
                   config.layers == 1 ? "" : "s") +
            format("         hidden %d, %s, %d heads of %d (%d for KV), vocabulary %d\n",
                   config.hidden, ffn_of(config).c_str(), config.attention.heads,
-                  config.attention.head_dim, config.attention.kv_heads, config.vocab) +
+                  config.size_of_head(), config.attention.kv_heads, config.vocab) +
            taps_of(config) + "         in the file: " + file_types(checkpoint) + "\n";
 }
 
@@ -193,7 +200,8 @@ std::string fitting_line(const MemoryPlan& plan, int largest, const std::string&
 std::string model_table(const ModelFiles& files, const Backend& backend,
                         const std::optional<Tokenizer>& tokenizer,
                         const std::vector<Line>& memory) {
-    std::string table = model_lines("target", files.config, files.target);
+    std::string table =
+        model_lines("target", files.config, files.target) + context_of(files.config);
     if (files.head_config)
         table += model_lines(drafter_name(files).role, *files.head_config, *files.head);
     if (!files.draft_ids.empty())

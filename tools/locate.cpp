@@ -41,7 +41,7 @@ std::vector<fs::path> model_folders() {
 }
 
 std::string model_name(const std::optional<std::string>& name) {
-    return name ? *name : variable("AERIE_MODEL").value_or("aerie-tiny");
+    return name ? *name : variable("AERIE_MODEL").value_or(kDefaultModel);
 }
 
 }  // namespace

@@ -25,10 +25,13 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     app.add_flag("--ignore-eos", options.ignore_eos, "go on after tokens that end a text");
     app.add_option("--stop", options.stops, "end before this text; may be given several times")
         ->allow_extra_args(false)
+        ->check(expect("a text in UTF-8 that is not empty",
+                       [](const std::string& text) { return !text.empty() && is_utf8(text); }))
         ->type_name("TEXT");
     app.add_flag("--json", options.json, "print one JSON object instead of the text");
     app.add_flag("--logprobs", options.logprobs, "with --json: log-probability of each token");
     app.add_flag("-q,--quiet", options.quiet, "no progress and no statistics on stderr");
+    app.add_flag("--shade", options.shade, "show guessed tokens in another colour, on a terminal");
     app.add_flag("--compare-plain", options.compare_plain,
                  "then decode again without drafting: same tokens? how much faster?");
     add_sampling_options(app, options.sampling);

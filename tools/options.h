@@ -53,6 +53,7 @@ struct GenerateOptions {
     SamplingOptions sampling;
     std::vector<std::string> stops;
     bool logprobs = false, json = false, quiet = false, compare_plain = false;
+    bool shade = false;
 };
 
 struct ChatOptions {

@@ -1,13 +1,23 @@
 // Flags of `aerie serve`.
 #include "option_checks.h"
+#include "serve/requests/names.h"
 
 namespace aerie {
+
+namespace {
+
+CLI::Validator without(std::string (*fault)(std::string_view)) {
+    return CLI::Validator([fault](const std::string& text) { return fault(text); }, "");
+}
+
+}  // namespace
 
 void add_serve(CLI::App& app, ServeOptions& options) {
     app.option_defaults()->group("Server");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
     app.add_option("-a,--alias", options.alias,
                    "name of the model towards clients (default: its own)")
+        ->check(without(fault_of_model_name))
         ->type_name("NAME");
     app.add_option("--host", options.host,
                    "address to listen at; one that other machines reach needs a key (default: "
@@ -23,11 +33,13 @@ void add_serve(CLI::App& app, ServeOptions& options) {
                    "a further Host that clients may name, such as chat.example.com; may be given "
                    "several times")
         ->allow_extra_args(false)
+        ->check(without(fault_of_host))
         ->type_name("NAME[:PORT]");
     app.add_option("--allow-origin", options.origins,
                    "a web page's origin that may ask here, such as https://chat.example.com; may "
                    "be given several times (default: the server's own page alone)")
         ->allow_extra_args(false)
+        ->check(without(fault_of_origin))
         ->type_name("ORIGIN");
     add_whole(app, "--parallel", options.parallel, Range{1, 64},
               "requests that are answered at a time, a cycle each in turn; 64 more may wait "

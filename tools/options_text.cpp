@@ -78,7 +78,7 @@ void add_conversation(CLI::App& app, GenerateOptions& options) {
 void add_tokenize(CLI::App& app, TokenizeOptions& options) {
     app.add_option("-m,--model", options.model,
                    "folder, .gguf file, bundled name, or org/name in the Hugging Face cache; a "
-                   "tokenizer alone will do (default: aerie-tiny)")
+                   "tokenizer alone will do (default: smollm2)")
         ->type_name("MODEL");
     add_prompt(app, options.prompt, options.prompt_file);
     app.add_option("--strings", options.strings, "JSON list of texts")->type_name("FILE");

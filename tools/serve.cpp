@@ -1,10 +1,13 @@
 // `aerie serve`: a model over HTTP.
 #include <cstdlib>
 
+#include "assumed.h"
 #include "commands.h"
 #include "core/utf8.h"
+#include "serve/requests/names.h"
 #include "serve/sockets/server.h"
 #include "terminal.h"
+#include "text/chat_template.h"
 
 namespace aerie {
 
@@ -15,16 +18,22 @@ namespace {
 
 std::string api_key_of(const ServeOptions& options) {
     const char* variable = std::getenv("AERIE_API_KEY");
+    if (!options.api_key && !variable) return "";
     const std::string key = options.api_key.value_or(variable ? variable : "");
-    if (options.api_key && key.empty()) throw UsageError("--api-key is empty");
+    const std::string fault = fault_of_key(key);
+    if (!fault.empty())
+        throw UsageError(std::string(options.api_key ? "--api-key " : "AERIE_API_KEY ") + fault);
     return key;
 }
 
-// As its folder or file is called.
+// As its folder or file is called, wherever the caller stands.
 std::string name_of(const std::filesystem::path& model) {
-    std::filesystem::path path = model.lexically_normal();
+    std::filesystem::path path = std::filesystem::absolute(model).lexically_normal();
     if (path.filename().empty()) path = path.parent_path();
-    return is_gguf(path) ? path.stem().string() : path.filename().string();
+    const std::string name = is_gguf(path) ? path.stem().string() : path.filename().string();
+    const std::string fault = fault_of_model_name(name);
+    if (!fault.empty()) throw UsageError(fault + "; give one by --alias");
+    return name;
 }
 
 ServerOptions server_options(const ServeOptions& options) {
@@ -46,15 +55,19 @@ ServerOptions server_options(const ServeOptions& options) {
 int run_serve(const ServeOptions& options) {
     LoadOptions load = locate(options.model);
     load.sequences = options.parallel + options.keep;
+    const std::string name = options.alias ? *options.alias : name_of(load.model);
     // That the address is taken is told before anything is loaded.
     Server server(server_options(options));
     ProgressLine progress(options.quiet);
     load.on_progress = [&](const std::string& stage) { progress.show(stage); };
-    const auto model = std::make_shared<SharedModel>(load);
+    ModelFiles files = ModelFiles::open(load);
+    check_chat_template(load_tokenizer(files).chat_template());
+    const auto model = std::make_shared<SharedModel>(std::move(files), load);
     progress.clear();
+    if (!options.quiet) tell_assumed(model->files());
 
     ServiceOptions service_options;
-    service_options.model_name = options.alias.value_or(name_of(load.model));
+    service_options.model_name = name;
     service_options.page = kChatPage;
     service_options.page_policy = kChatPagePolicy;
     service_options.parallel = options.parallel;

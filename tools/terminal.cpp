@@ -63,6 +63,13 @@ std::string read_all(std::FILE* file, const std::string& name) {
     return text;
 }
 
+// Editors put the mark there, and it is no part of what the user has written.
+std::string without_mark(std::string text) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+    return text;
+}
+
 }  // namespace
 
 void prepare_streams_and_signals() {
@@ -175,11 +182,11 @@ void print_op_times(Backend& backend) {
 }
 
 std::string read_input(const std::string& name) {
-    if (name == "-") return read_all(stdin, "stdin");
+    if (name == "-") return without_mark(read_all(stdin, "stdin"));
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(name.c_str(), "rbe"),
                                                                std::fclose);
     if (!file) throw Error(name + ": " + std::generic_category().message(errno));
-    return read_all(file.get(), name);
+    return without_mark(read_all(file.get(), name));
 }
 
 }  // namespace aerie

@@ -70,7 +70,8 @@ void tell_error(std::string message);
 // A table of times by op on stderr, the longest first; says so where the device cannot tell.
 void print_op_times(Backend& backend);
 
-// The whole of a file or pipe; "-" is stdin. Throws Error, also above 64 MB.
+// The whole of a file or pipe but for a byte order mark at its head; "-" is stdin. Throws Error,
+// also above 64 MB.
 std::string read_input(const std::string& name);
 
 }  // namespace aerie

@@ -63,11 +63,41 @@ Json decoded(const BpeTokenizer& tokenizer, const std::vector<int>& ids) {
                         {"decoded_skip", tokenizer.decode(ids, true)}};
 }
 
-// A line a token: its id and what it stands for.
+std::string escaped(char32_t code) {
+    constexpr std::pair<char32_t, const char*> kShort[] = {
+        {'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}, {'\\', "\\\\"}};
+    for (const auto& [known, text] : kShort)
+        if (known == code) return text;
+    if (is_control(code)) return format(code < 0x80 ? "\\x%02X" : "\\u%04X", unsigned(code));
+    std::string text;
+    append_char(text, code);
+    return text;
+}
+
+// 'text', whatever a terminal would make of it; bytes that are no UTF-8 as "\xF0".
+std::string quoted(std::string_view bytes) {
+    std::string text = "'";
+    while (!bytes.empty()) {
+        size_t size = 1;
+        while (size < 4 && size < bytes.size() && !is_utf8(bytes.substr(0, size))) ++size;
+        std::string_view character = bytes.substr(0, size);
+        if (is_utf8(character)) {
+            text += escaped(take_char(character));
+        } else {
+            text += format("\\x%02X", unsigned(uint8_t(bytes.front())));
+            size = 1;
+        }
+        bytes.remove_prefix(size);
+    }
+    return text + "'";
+}
+
+// A line a token: its id and what it stands for inside a text.
 std::string table(const BpeTokenizer& tokenizer, const std::vector<int>& ids) {
     std::string lines;
     for (const int id : ids)
-        lines += format("%7d  ", id) + in_quotes(tokenizer.decode({id}, false)) + "\n";
+        lines += format("%7d  ", id) +
+                 quoted(tokenizer.is_special(id) ? tokenizer.text(id) : tokenizer.bytes(id)) + "\n";
     return lines;
 }
 
@@ -100,7 +130,7 @@ int run_tokenize(const TokenizeOptions& options) {
     } else {
         const Recognised recognised = options.no_special ? Recognised::none : Recognised::all;
         for (const std::string& text : texts_of(options)) {
-            const std::vector<int> whole = rules.encode_whole(text, recognised);
+            const std::vector<int> whole = tokenizer.encode_whole(text, recognised);
             Json result = Json::Object{{"ids", list_of(rules.encode(text, recognised))},
                                        {"ids_special", list_of(whole)}};
             const Json texts = decoded(rules, whole);

@@ -51,6 +51,9 @@ Pool::Pool(int threads) {
     } catch (const std::system_error&) {
         stop();
         throw Error("cpu: cannot start " + std::to_string(threads) + " threads");
+    } catch (...) {  // no memory: those that run would end the program
+        stop();
+        throw;
     }
 }
 

@@ -22,11 +22,40 @@ namespace cuda {
 
 namespace {
 
-int device_count() {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+struct Count {
+    int devices = 0;
+    std::string problem;  // why the driver tells of none; empty where it or a GPU is not there
+    std::string error;    // of the runtime's call; empty where it did not fail
+};
+
+Count count_devices() {
+    Count count;
+    int driver = 0;
+    const cudaError_t result = cudaGetDeviceCount(&count.devices);
+    if (result == cudaSuccess) return count;
     (void)cudaGetLastError();
-    return 0;
+    count.devices = 0;
+    count.error = cudaGetErrorString(result);
+    // Without a driver its version is 0, and the error that of one which is too old.
+    const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+    if (!has_driver || result == cudaErrorNoDevice) return count;
+    const bool is_old = result == cudaErrorInsufficientDriver && driver < CUDART_VERSION;
+    count.problem = is_old ? driver_problem(driver, CUDART_VERSION)
+                           : "its driver cannot be asked (" + count.error + ")";
+    return count;
+}
+
+Capabilities unknown_device(const std::string& problem) {
+    Capabilities caps;
+    caps.name = "cuda:0";
+    caps.description = "NVIDIA GPU";
+    caps.kind = DeviceKind::discrete_gpu;
+    caps.problem = problem;
+    return caps;
+}
+
+std::string compute_capability(const cudaDeviceProp& properties) {
+    return std::to_string(properties.major) + "." + std::to_string(properties.minor);
 }
 
 // One that is broken says so, and takes nothing from the others.
@@ -40,8 +69,7 @@ Capabilities describe(int index) {
         caps.problem = std::string("cannot be asked: ") + cudaGetErrorString(result);
         return caps;
     }
-    const std::string capability =
-        std::to_string(properties.major) + "." + std::to_string(properties.minor);
+    const std::string capability = compute_capability(properties);
     caps.description = std::string(properties.name) + " (compute capability " + capability + "), " +
                        std::to_string(properties.multiProcessorCount) + " multiprocessors";
     if (!runs_on(built_for(), properties.major, properties.minor))
@@ -49,6 +77,8 @@ Capabilities describe(int index) {
                        ", it is for " + std::string(built_for()) +
                        "; build with -DAERIE_CUDA_ARCHITECTURES=" +
                        std::to_string(properties.major * 10 + properties.minor);
+    if (is_compiled_by_driver(built_for(), properties.major, properties.minor))
+        caps.details = {"no machine code of this build: its driver compiles the kernels once"};
     caps.memory_bytes = properties.totalGlobalMem;
     caps.records = true;
     caps.kind = properties.integrated ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
@@ -60,14 +90,19 @@ Capabilities describe(int index) {
 
 }  // namespace
 
-CudaBackend::CudaBackend(int index, bool profile) : capabilities_(describe(index)) {
+CudaBackend::CudaBackend(int index, bool profile,
+                         const std::function<void(const std::string&)>& on_progress)
+    : capabilities_(describe(index)) {
     if (!capabilities_.problem.empty())
         throw Error(capabilities_.name + ": " + capabilities_.problem);
+    cudaDeviceProp properties;
+    CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+    if (on_progress && is_compiled_by_driver(built_for(), properties.major, properties.minor))
+        on_progress("the driver compiles the kernels for compute capability " +
+                    compute_capability(properties) + ", once: about half a minute");
     queue_ = std::make_shared<Queue>(index, profile);
     check_code(capabilities_.name);
     if (kernels_may_begin_early()) queue_->let_kernels_start_beside();
-    cudaDeviceProp properties;
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
     split_.multiprocessors = properties.multiProcessorCount;
     split_.block_bytes = properties.sharedMemPerBlockOptin;
     do_reserve({});
@@ -137,13 +172,21 @@ class HostRows {
 }  // namespace
 
 void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
+    // What ops leave for others is of their pass, which may end before these come, or throw.
     struct Pass {
         CudaBackend& its;
-        explicit Pass(CudaBackend& backend) : its(backend) { its.is_in_pass_ = true; }
-        ~Pass() { its.is_in_pass_ = false, its.left_product_ = {}; }
+        explicit Pass(CudaBackend& backend) : its(backend) {
+            its.left_for_.clear();
+            its.is_in_pass_ = true;
+        }
+        ~Pass() {
+            its.is_in_pass_ = false;
+            its.left_product_ = {};
+            its.left_for_.clear();
+        }
     };
+    const Pass pass(*this);
     queue_->replay(key, [&] {
-        const Pass pass(*this);
         record();
         add_left_sums();
     });
@@ -193,6 +236,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
 
 void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits, split_);
+    left_for_.clear();  // what was left lies in the old one
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
     std::byte* memory = static_cast<CudaMemory&>(*scratch_).data();
@@ -215,27 +259,29 @@ void CudaBackend::do_reserve(const Limits& limits) {
 }  // namespace cuda
 
 std::vector<Capabilities> cuda_capabilities() {
+    const cuda::Count count = cuda::count_devices();
+    if (!count.problem.empty()) return {cuda::unknown_device(count.problem)};
     std::vector<Capabilities> devices;
-    for (int i = 0; i < cuda::device_count(); ++i) devices.push_back(cuda::describe(i));
+    for (int i = 0; i < count.devices; ++i) devices.push_back(cuda::describe(i));
     return devices;
 }
 
-std::unique_ptr<Backend> open_cuda(const std::string& device, bool profile) {
+std::unique_ptr<Backend> open_cuda(const std::string& device, bool profile,
+                                   const std::function<void(const std::string&)>& on_progress) {
     constexpr std::string_view kPrefix = "cuda:";
     const char* end = device.data() + device.size();
-    int index = -1, count = 0;
+    int index = -1;
     if (!device.starts_with(kPrefix) ||
         std::from_chars(device.data() + kPrefix.size(), end, index).ptr != end || index < 0)
         throw Error(device + ": expected cuda:N, such as cuda:0");
-    const cudaError_t result = cudaGetDeviceCount(&count);
-    if (result != cudaSuccess) {
-        (void)cudaGetLastError();
-        throw Error(device + ": no NVIDIA driver that this build can use (" +
-                    cudaGetErrorString(result) + ")");
-    }
-    if (index >= count)
-        throw Error(device + ": no such device; NVIDIA GPUs here: " + std::to_string(count));
-    return std::make_unique<cuda::CudaBackend>(index, profile);
+    const cuda::Count count = cuda::count_devices();
+    if (!count.problem.empty()) throw Error(device + ": " + count.problem);
+    if (!count.error.empty())
+        throw Error(device + ": no NVIDIA driver that this build can use (" + count.error + ")");
+    if (index >= count.devices)
+        throw Error(device +
+                    ": no such device; NVIDIA GPUs here: " + std::to_string(count.devices));
+    return std::make_unique<cuda::CudaBackend>(index, profile, on_progress);
 }
 
 }  // namespace aerie

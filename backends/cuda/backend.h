@@ -54,7 +54,9 @@ struct MatmulColumns {
 
 class CudaBackend final : public DeviceBackend<CudaBackend> {
   public:
-    CudaBackend(int index, bool profile);  // throws Error
+    // Throws Error.
+    CudaBackend(int index, bool profile,
+                const std::function<void(const std::string&)>& on_progress);
 
     const Capabilities& capabilities() const override { return capabilities_; }
     Buffer allocate(size_t size_bytes) override;

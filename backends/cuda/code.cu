@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdlib>
+
 #include "core/error.h"
 
 namespace aerie::cuda {
@@ -10,6 +12,16 @@ namespace aerie::cuda {
 namespace {
 
 __global__ void empty_kernel() {}
+
+bool early_launch_is_wanted() {
+    const char* value = std::getenv("AERIE_CUDA_EARLY_LAUNCH");
+    const std::string_view wanted = value ? value : "";
+    if (!wanted.empty() && wanted != "0" && wanted != "1")
+        throw Error(
+            "AERIE_CUDA_EARLY_LAUNCH=" + std::string(wanted) +
+            ": expected 0, by which no kernel begins before the one before it has ended, or 1");
+    return wanted != "0";
+}
 
 }  // namespace
 
@@ -24,6 +36,7 @@ void check_code(const std::string& device) {
 
 bool kernels_may_begin_early() {
     constexpr int kFirst = 12030;  // of CUDA whose graphs can have such launches
+    if (!early_launch_is_wanted()) return false;
     cudaFuncAttributes attributes;
     int driver = 0;
     return CUDART_VERSION >= kFirst && cudaDriverGetVersion(&driver) == cudaSuccess &&

@@ -14,13 +14,22 @@ std::string_view built_for();
 // the question itself would take hundreds of megabytes of each GPU that is listed.
 bool runs_on(std::string_view architectures, int major, int minor);
 
+// Whether one that runs on such a device has to be compiled by its driver first, from PTX: once, in
+// about half a minute.
+bool is_compiled_by_driver(std::string_view architectures, int major, int minor);
+
+// Why a driver of this CUDA version cannot run a program of that one, and what to do. Versions are
+// as the runtime counts them: 12040 is 12.4.
+std::string driver_problem(int driver, int needed);
+
 // Throws Error where the driver finds no code for the calling thread's current device, which the
 // error calls `device`.
 void check_code(const std::string& device);
 
 // Whether kernels may begin before those that they wait for have ended: the code that the current
 // device runs must have the instruction by which they wait (that of the architectures before 9.0
-// has not, whatever device runs it), and the driver must be able to record such launches.
+// has not, whatever device runs it), and the driver must be able to record such launches. The
+// environment variable AERIE_CUDA_EARLY_LAUNCH=0 says no. Throws Error where it is neither 0 nor 1.
 bool kernels_may_begin_early();
 
 }  // namespace aerie::cuda

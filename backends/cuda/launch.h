@@ -14,7 +14,18 @@ struct Grid {
     size_t shared_bytes = 0;  // launch_shared's
 };
 
+// A multiprocessor's memory is cut into shared memory and first cache as its kernels prefer, and it
+// must be empty to be cut anew: were that not the same for all, none could begin beside another.
+inline cudaError_t prefer_shared_memory(const void* function) {
+    return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                cudaSharedmemCarveoutMaxShared);
+}
+
 inline cudaError_t start(const void* function, const Grid& grid, void** arguments, bool beside) {
+    if (grid.queue.is_new(function)) {
+        const cudaError_t result = prefer_shared_memory(function);
+        if (result != cudaSuccess) return result;
+    }
     if (grid.shared_bytes > 0) {  // a kernel has 48 KB of it for the asking, no more
         const cudaError_t result = cudaFuncSetAttribute(
             function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared_bytes));

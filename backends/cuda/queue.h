@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "cuda/mailbox.h"
@@ -26,9 +27,14 @@ class Queue {
     int device() const { return device_; }
     void make_current() const;  // throws Error
     cudaStream_t stream() const { return stream_; }
-    // Whether a kernel may begin while the one before it runs; not where kernels are timed.
-    bool starts_beside() const { return starts_beside_ && !profile_; }
+    // Whether the next kernel may begin while the one before it runs; not where kernels are timed,
+    // and never the first of a recording, before which its graph has none.
+    bool starts_beside() const {
+        return starts_beside_ && !profile_ && !(recording_ && recording_->kernels == 0);
+    }
     void let_kernels_start_beside() { starts_beside_ = true; }
+    // Whether nobody asked this of the kernel before: what holds for all its launches is set then.
+    bool is_new(const void* kernel) { return kernels_.insert(kernel).second; }
 
     // start() launches a kernel on the stream. Where it cannot, nothing more is launched until a
     // read, a wait or a replay has thrown an Error that names this op.
@@ -86,6 +92,7 @@ class Queue {
     std::unique_ptr<Mailbox> mailbox_;  // behind them
     std::unique_ptr<Timer> timer_;      // of kernels that are not recorded
     std::unordered_map<uint64_t, std::unique_ptr<Recording>> recordings_;  // null: met once
+    std::unordered_set<const void*> kernels_;                              // that were launched
     Recording* recording_ = nullptr;  // that the stream is captured for
     long recorded_ = 0;
     std::string failure_;             // the first one that nobody was told of

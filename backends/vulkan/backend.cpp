@@ -20,6 +20,7 @@ std::string about_matrices(const Traits& traits, const Matrices* open) {
     if (!has_matrix_shaders()) return " (not in this build)";
     const bool has = open && (open->f16 || open->s8);
     if (!has && !trusts_matrices(traits)) return " (not trusted with this driver)";
+    if (!has && !uses_matrices(traits)) return " (AERIE_VULKAN_MATRICES=0)";
     if (!open) return "";
     std::string shapes;
     const auto add = [&](const char* type, const MatrixShape& shape) {
@@ -32,9 +33,25 @@ std::string about_matrices(const Traits& traits, const Matrices* open) {
     return " (" + (shapes.empty() ? "of no shape that suits" : shapes) + ")";
 }
 
+// Whether the driver says that it keeps what the CPU's bits depend on. Others may give them too, as
+// far as nobody meets a denormal.
+std::string about_bits(const FloatControls& controls) {
+    std::string lacks;
+    const auto add = [&](const char* what, bool there) {
+        if (!there) lacks += (lacks.empty() ? "" : ", ") + std::string(what);
+    };
+    add("denormals", controls.denormals);
+    add("infinities", controls.infinities);
+    add("rounding", controls.rounding);
+    return "the CPU's bits in quantised types: " +
+           (lacks.empty() ? "yes" : "not promised: the driver cannot be told to keep " + lacks);
+}
+
 // `open`: the matrices of a device that is open.
 std::vector<std::string> details(const Traits& traits, const Matrices* open) {
     std::string used, unused;
+    const bool multiplies =
+        open ? open->f16 || open->s8 : traits.cooperative_matrix && uses_matrices(traits);
     const auto add = [&](const std::string& what, bool there, bool wanted) {
         std::string& list = there && wanted ? used : unused;
         list += (list.empty() ? "" : ", ") + what + (there ? "" : " (missing)");
@@ -42,8 +59,9 @@ std::vector<std::string> details(const Traits& traits, const Matrices* open) {
     add("integer dot product", traits.integer_dot, true);
     add("timestamps", traits.timestamp_seconds > 0, true);
     add("cooperative matrices" + about_matrices(traits, open), traits.cooperative_matrix,
-        open ? open->f16 || open->s8 : trusts_matrices(traits));
-    add("subgroup size control", traits.subgroup_control, false);
+        multiplies);
+    add("subgroup size control", traits.subgroup_control,
+        multiplies && required_subgroup(traits) > 0);
     add("16-bit storage", traits.storage16, false);
     add("8-bit storage", traits.storage8, false);
     add("f16 arithmetic", traits.float16, false);
@@ -61,7 +79,8 @@ std::vector<std::string> details(const Traits& traits, const Matrices* open) {
                 (traits.unified() ? "memory shared with the host" : "memory of its own") +
                 ", UUID " + traits.uuid,
             "used: " + (used.empty() ? "nothing beyond Vulkan 1.2" : used),
-            "not used: " + (unused.empty() ? "nothing" : unused)};
+            "not used: " + (unused.empty() ? "nothing" : unused),
+            about_bits(traits.float_controls)};
 }
 
 // What is of no kind that Vulkan knows counts as a CPU: it is not chosen unless it is named.
@@ -85,25 +104,6 @@ Capabilities describe(size_t index, const Traits& traits, const Matrices* open =
     caps.most.context = kMostContext;
     caps.most.vocab = kMostVocab;
     return caps;
-}
-
-// "vulkan:1", or "vulkan:" and a part of a name or UUID.
-size_t find_device(const Instance& instance, const std::string& device) {
-    const std::string wanted =
-        device.substr(std::min(device.size(), std::string("vulkan:").size()));
-    const auto& all = instance.devices();
-    if (wanted.empty() && !all.empty()) return 0;
-    for (size_t i = 0; i < all.size(); ++i)
-        if (wanted == std::to_string(i) || wanted == all[i].traits.uuid) return i;
-    const bool number =
-        std::all_of(wanted.begin(), wanted.end(), [](unsigned char c) { return std::isdigit(c); });
-    for (size_t i = 0; i < all.size() && !number; ++i)
-        if (all[i].traits.name.find(wanted) != std::string::npos) return i;
-    std::string known;
-    for (size_t i = 0; i < all.size(); ++i)
-        known += (i ? ", " : "") + std::to_string(i) + " (" + all[i].traits.name + ")";
-    throw Error(device + ": there is no such Vulkan device" +
-                (known.empty() ? "" : "; there is " + known));
 }
 
 }  // namespace
@@ -153,6 +153,36 @@ void Scratch::add_others_to(TensorPlan& plan, const Limits& limits, bool with_ha
     add_choices_to(plan, limits);
 }
 
+void VulkanBackend::forget_norms() {
+    halves_for_.clear();
+    postponed_.reset();
+}
+
+// A pass is over when the host reads or waits, and has not begun while it writes.
+void VulkanBackend::write(Tensor to, const void* from) {
+    forget_norms();
+    queue_->write(to, from);
+}
+
+void VulkanBackend::read(Tensor from, void* to) {
+    forget_norms();
+    queue_->read(from, to);
+}
+
+void VulkanBackend::sync() {
+    forget_norms();
+    queue_->wait();
+}
+
+void VulkanBackend::replay(uint64_t key, const std::function<void()>& record) {
+    const struct Pass {
+        VulkanBackend& backend;
+        explicit Pass(VulkanBackend& of) : backend(of) { backend.forget_norms(); }
+        ~Pass() { backend.forget_norms(); }
+    } pass(*this);
+    queue_->replay(key, record);
+}
+
 // Two pieces, since a device may give little memory in one. That of attention takes as many rows as
 // have room.
 std::array<TensorPlan, 2> VulkanBackend::plan_scratch(Scratch& scratch,
@@ -175,6 +205,7 @@ size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
 }
 
 void VulkanBackend::do_reserve(const Limits& limits) {
+    forget_norms();  // what was left may lie in the old one
     scratch_memory_.clear();
     for (const TensorPlan& plan : plan_scratch(scratch_, limits))
         scratch_memory_.push_back(plan.allocate(*this));

@@ -51,12 +51,10 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     std::unique_ptr<Weight> upload_weight(std::span<const WeightBlock> blocks,
                                           WeightUse use) override;
     size_t scratch_bytes(const Limits& limits) const override;
-    void write(Tensor to, const void* from) override { queue_->write(to, from); }
-    void read(Tensor from, void* to) override { queue_->read(from, to); }
-    void sync() override { queue_->wait(); }
-    void replay(uint64_t key, const std::function<void()>& record) override {
-        queue_->replay(key, record);
-    }
+    void write(Tensor to, const void* from) override;
+    void read(Tensor from, void* to) override;
+    void sync() override;
+    void replay(uint64_t key, const std::function<void()>& record) override;
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
     std::vector<OpTime> op_times() override;
     CommandCounts command_counts() const override { return queue_->counts(); }
@@ -126,7 +124,10 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     Capabilities capabilities_;
     std::vector<Buffer> scratch_memory_;
     Scratch scratch_;
-    Readers halves_for_;  // whose x a norm has left in scratch_.halves
+    // What a norm has left to matmuls that are still to come. It is gone with its pass: no matmul
+    // may take what belongs to another one.
+    void forget_norms();
+    Readers halves_for_;  // whose x is in scratch_.halves
     std::optional<RmsNorm> postponed_;
 };
 

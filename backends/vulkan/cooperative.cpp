@@ -2,9 +2,11 @@
 #include "vulkan/cooperative.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <tuple>
 
 #include "core/dtype.h"
+#include "core/error.h"
 #include "vulkan/matmul_kernels.h"
 #include "vulkan/shaders.h"
 
@@ -28,16 +30,17 @@ std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
 
 }  // namespace
 
-// The vendors' AMD drivers report matrices for hardware that has none, and one for Windows crashes
-// with integrated GPUs; RDNA 3, which has them, is the first AMD hardware with mixed dot products.
-// Intel's have been seen to be slower than nothing before Xe2, whose subgroups have 16 invocations
-// at least.
+// AMD's drivers report matrices for hardware that has none, or may emulate them, and one for
+// Windows crashes with integrated GPUs; RDNA 3, which has them, is the first AMD hardware with
+// mixed dot products. Intel's have been seen to be slower than nothing before Xe2, whose subgroups
+// have 16 invocations at least.
 bool trusts_matrices(const Traits& traits) {
     switch (traits.driver_id) {
         case VK_DRIVER_ID_NVIDIA_PROPRIETARY:
         case VK_DRIVER_ID_MESA_NVK:
-        case VK_DRIVER_ID_MESA_RADV:
             return true;
+        case VK_DRIVER_ID_MESA_RADV:
+            return traits.mixed_dot;
         case VK_DRIVER_ID_AMD_PROPRIETARY:
         case VK_DRIVER_ID_AMD_OPEN_SOURCE:
             return traits.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && traits.mixed_dot;
@@ -49,11 +52,38 @@ bool trusts_matrices(const Traits& traits) {
     }
 }
 
+bool uses_matrices(const Traits& traits) {
+    const char* wanted = std::getenv("AERIE_VULKAN_MATRICES");
+    const std::string value = wanted ? wanted : "";
+    if (value == "0") return false;
+    if (value.empty() || value == "1") return trusts_matrices(traits);
+    throw UsageError("AERIE_VULKAN_MATRICES=" + value +
+                     ": expected 0, to do without cooperative matrices, or 1");
+}
+
+// The driver's usual width; of Intel's, whose matrices are those of their narrowest subgroups, the
+// least. A workgroup of the largest kernel must still have no more subgroups than the device takes.
+uint32_t required_subgroup(const Traits& traits) {
+    if (!traits.subgroup_control || !traits.full_subgroups || !traits.requires_subgroups) return 0;
+    const bool intel = traits.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS ||
+                       traits.driver_id == VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA;
+    const uint32_t width = intel ? traits.least_subgroup : traits.subgroup_size;
+    const bool has_width = traits.least_subgroup <= width && width <= traits.most_subgroup;
+    const bool has_room =
+        size_t(width) * traits.most_subgroups >= kCooperativeInvocations * kMostCooperativeParts;
+    return has_width && has_room && kCooperativeInvocations % width == 0 ? width : 0;
+}
+
+uint32_t matrix_subgroup(const Traits& traits) {
+    const uint32_t required = required_subgroup(traits);
+    return required ? required : traits.widest_subgroup();
+}
+
 Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Traits& traits) {
     Matrices matrices;
     // What the shader needs beside them.
     if (!has_matrix_shaders() || !traits.cooperative_matrix || !traits.device_scope ||
-        kCooperativeInvocations % traits.widest_subgroup())
+        kCooperativeInvocations % std::max(matrix_subgroup(traits), 1u))
         return matrices;
     const auto all = cooperative_properties(instance, device);
     if (traits.float16)
@@ -81,8 +111,8 @@ MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, Componen
     MatrixShape best;
     for (const CooperativeProperties& p : all) {
         if (p.a != element || p.b != element || p.c != sum || p.result != sum || p.saturates ||
-            p.scope != kSubgroup || kMost % p.m || kMost % p.n || most_k % p.k || p.n < 8 ||
-            !has_floats(all, p))
+            p.scope != kSubgroup || !p.m || !p.n || !p.k || kMost % p.m || kMost % p.n ||
+            most_k % p.k || p.n < 8 || !has_floats(all, p))
             continue;
         // Few columns, then few multiplications.
         if (!best || std::tuple(p.n, most_k - p.k, kMost - p.m) <

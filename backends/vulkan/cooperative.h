@@ -17,7 +17,8 @@ struct MatrixShape {
     explicit operator bool() const { return m > 0; }
 };
 
-constexpr uint32_t kCooperativeInvocations = 128;  // of a workgroup of matmul: whole subgroups
+constexpr uint32_t kCooperativeInvocations = 128;  // of a part of k in matmul: whole subgroups
+constexpr uint32_t kMostCooperativeParts = 2;      // of k, that a workgroup has
 constexpr const char* kCooperativeExtension = "VK_KHR_cooperative_matrix";
 
 struct CooperativeFeatures {  // VkPhysicalDeviceCooperativeMatrixFeaturesKHR
@@ -51,6 +52,15 @@ struct Matrices {
 // and hardware that are known to have them, and to be quicker with them, when they report them. A
 // function of these alone and of no measurement, since the order of a sum of floats depends on it.
 bool trusts_matrices(const Traits& traits);
+// The same, unless the user does without them: AERIE_VULKAN_MATRICES=0. Throws UsageError where that
+// variable is neither 0 nor 1, which is how it is without it.
+bool uses_matrices(const Traits& traits);
+
+// What kernels with matrices ask the driver for: subgroups that are whole and have so many
+// invocations; 0: it cannot be asked.
+uint32_t required_subgroup(const Traits& traits);
+// Invocations of their subgroups: those, or else the most that the driver may take.
+uint32_t matrix_subgroup(const Traits& traits);
 
 // Those of a device and this build for matmul. There are drivers that crash when they are asked.
 Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Traits& traits);

@@ -7,8 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/dtype.h"
-#include "vulkan/cooperative.h"
+#include "vulkan/abilities.h"
 #include "vulkan/instance.h"
 
 namespace aerie::vulkan {
@@ -16,7 +15,7 @@ namespace aerie::vulkan {
 // What tests vary; the defaults are for users.
 struct DeviceChoices {
     bool allow_integer_dot = true;
-    // Where the device and the build have them; empty: where trusts_matrices() says so.
+    // Where the device and the build have them; empty: where uses_matrices() says so.
     std::optional<bool> cooperative_matrices;
     bool allow_unified = true;   // false: host data goes through staging buffers everywhere
     int split = 0;               // invocations that share a row of a matmul; 0: by kind of device
@@ -29,7 +28,7 @@ struct DeviceChoices {
     std::function<void(const std::string&)> on_progress;  // while pipelines compile
 };
 
-class Device {
+class Device : public Abilities {
   public:
     // Throws Error.
     Device(std::shared_ptr<Instance> instance, size_t index, const DeviceChoices& choices);
@@ -37,18 +36,8 @@ class Device {
     Device(const Device&) = delete;
     Device& operator=(const Device&) = delete;
 
-    const Traits& traits() const { return traits_; }
     const std::string& name() const { return name_; }  // "vulkan:0"
     bool unified() const { return unified_; }
-    bool integer_dot() const { return integer_dot_; }
-    const Matrices& matrices() const { return matrices_; }
-    // Of the matrices that multiply a weight of this type; zero: not by cooperative matrices.
-    MatrixShape matrix_shape(DType weight) const;
-    int split() const { return split_; }
-    // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
-    uint32_t fetch_lanes() const;
-    // Whether shaders read f16 by the instruction for it, not by integer code.
-    bool reads_halves() const;
     double submission_work() const { return submission_work_; }
     bool profile() const { return profile_; }
     const std::string& cache() const { return cache_; }
@@ -68,14 +57,11 @@ class Device {
 
     std::shared_ptr<Instance> instance_;
     VkPhysicalDevice physical_;
-    Traits traits_;
     std::string name_;
-    bool unified_, integer_dot_;
-    Matrices matrices_;
+    bool unified_;
     std::string cache_;
     double quiet_seconds_;
     std::function<void(const std::string&)> on_progress_;
-    int split_;
     double submission_work_;
     bool profile_;
 };

@@ -2,6 +2,7 @@
 #define VOLK_IMPLEMENTATION
 #include "vulkan/instance.h"
 
+#include <cctype>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -115,6 +116,8 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
                                 (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT);
     traits.least_subgroup = v13.minSubgroupSize;
     traits.most_subgroup = v13.maxSubgroupSize;
+    traits.requires_subgroups = v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    traits.most_subgroups = v13.maxComputeWorkgroupSubgroups;
 }
 
 // The shapes of cooperative matrices are left to who opens the device: there are drivers that
@@ -144,6 +147,7 @@ void read_features(Traits& traits, VkPhysicalDevice device) {
     traits.buffer_address = v12.bufferDeviceAddress;
     traits.integer_dot = v13.shaderIntegerDotProduct;
     traits.subgroup_control = v13.subgroupSizeControl;
+    traits.full_subgroups = v13.computeFullSubgroups;
     traits.cooperative_matrix = cooperative.matrix;
     traits.portability_subset = extensions.count("VK_KHR_portability_subset") > 0;
 }
@@ -192,17 +196,19 @@ std::string missing_of(const Traits& traits) {
         return "it has Vulkan " + std::to_string(VK_API_VERSION_MAJOR(traits.api_version)) + "." +
                std::to_string(VK_API_VERSION_MINOR(traits.api_version)) + ", aerie needs 1.2";
     if (!traits.queue_family) return "it has no compute queue";
+    // Drivers that count in less than 32 bits report 128 MiB less a byte.
+    constexpr size_t kKiB = 1 << 10, kMiB = 1 << 20;
     const struct {
-        size_t has, needs;
+        size_t has, needs, unit;
         const char* what;
-    } limits[] = {{traits.shared_bytes >> 10, 32, " KiB of memory shared by a workgroup"},
-                  {traits.group_size, 256, " invocations in a workgroup"},
-                  {traits.storage_buffers, kMostBindings, " storage buffers in a shader"},
-                  {traits.storage_range >> 20, 128, " MiB in one binding"}};
-    for (const auto& [has, needs, what] : limits)
+    } limits[] = {{traits.shared_bytes, 32 * kKiB, kKiB, " KiB of memory shared by a workgroup"},
+                  {traits.group_size, 256, 1, " invocations in a workgroup"},
+                  {traits.storage_buffers, kMostBindings, 1, " storage buffers in a shader"},
+                  {traits.storage_range, 128 * kMiB - 1, kMiB, " MiB in one binding"}};
+    for (const auto& [has, needs, unit, what] : limits)
         if (has < needs)
-            return "it has at most " + std::to_string(has) + what + ", aerie needs " +
-                   std::to_string(needs);
+            return "it has at most " + std::to_string(has / unit) + what + ", aerie needs " +
+                   std::to_string((needs + unit - 1) / unit);
     return "";
 }
 
@@ -251,6 +257,24 @@ bool Instance::open() {
          }))
         devices_.push_back({device, read_traits(device)});
     return true;
+}
+
+size_t find_device(const Instance& instance, const std::string& device) {
+    const std::string wanted =
+        device.substr(std::min(device.size(), std::string("vulkan:").size()));
+    const auto& all = instance.devices();
+    if (wanted.empty() && !all.empty()) return 0;
+    for (size_t i = 0; i < all.size(); ++i)
+        if (wanted == std::to_string(i) || wanted == all[i].traits.uuid) return i;
+    const bool number =
+        std::all_of(wanted.begin(), wanted.end(), [](unsigned char c) { return std::isdigit(c); });
+    for (size_t i = 0; i < all.size() && !number; ++i)
+        if (all[i].traits.name.find(wanted) != std::string::npos) return i;
+    std::string known;
+    for (size_t i = 0; i < all.size(); ++i)
+        known += (i ? ", " : "") + std::to_string(i) + " (" + all[i].traits.name + ")";
+    throw Error(device + ": there is no such Vulkan device" +
+                (known.empty() ? "" : "; there is " + known));
 }
 
 Instance::~Instance() {

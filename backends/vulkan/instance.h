@@ -57,7 +57,9 @@ struct Traits {
     bool device_scope = false;        // of Vulkan's memory model
     FloatControls float_controls;
     bool buffer_address = false;
-    bool subgroup_control = false;
+    bool subgroup_control = false, full_subgroups = false;
+    bool requires_subgroups = false;  // of a width that is asked for, in compute shaders
+    uint32_t most_subgroups = 0;      // of a workgroup then
     bool subgroup_broadcast = false;
     std::string missing;  // why it cannot run aerie; empty if it can
 
@@ -98,5 +100,9 @@ class Instance {
     VkInstance handle_ = VK_NULL_HANDLE;
     std::vector<Found> devices_;
 };
+
+// The place of a device among those of the instance: `device` is "vulkan:1", or "vulkan:" and a
+// part of its name or its UUID. Throws Error.
+size_t find_device(const Instance& instance, const std::string& device);
 
 }  // namespace aerie::vulkan

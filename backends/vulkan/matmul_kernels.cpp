@@ -18,6 +18,8 @@ constexpr int kMostColumns = 8;   // rows of x that an invocation of matmul has
 constexpr int kHalvesStrips = 2;  // of a workgroup of matmul_halves
 // Of its shared memory, for a panel of a column: two stages, high parts and low ones.
 constexpr uint32_t kHalfPanelBytes = 2 * 2 * 48;
+// Beside it: where the places of a tile are (lib/product.glsl), or a row's largest number.
+constexpr uint32_t kBesidePanels = 512;
 
 // Shaders of one kind of matmul for weights of some type.
 struct MatmulShaders {
@@ -59,68 +61,66 @@ const WeightShaders& shaders_of(DType type) {
 }
 
 // Its compiler takes long for what is unrolled, and gains nothing.
-bool is_cpu(const Device& device) {
+bool is_cpu(const Abilities& device) {
     return device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 // Rows of x that a workgroup has at most in matrices.
-uint32_t most_columns(const Device& device) {
+uint32_t most_columns(const Abilities& device) {
     return is_cpu(device) ? 32 : 64;
 }
-uint32_t columns_of(const Device& device, const MatrixShape& shape, int rows) {
+uint32_t columns_of(const Abilities& device, const MatrixShape& shape, int rows) {
     return std::clamp(std::bit_ceil(unsigned(rows)), shape.n, most_columns(device));
 }
 
 // Tiles that a subgroup has of so many.
-uint32_t share_of(const Device& device, uint32_t tiles) {
-    const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
+uint32_t share_of(const Abilities& device, uint32_t tiles) {
+    const uint32_t subgroups = kCooperativeInvocations / matrix_subgroup(device.traits());
     return (tiles + subgroups - 1) / subgroups;
 }
 
 // Tiles of a subgroup down a strip, and across.
-MatmulKernel groups_kernel(const Device& device, const std::string& shader,
+MatmulKernel groups_kernel(const Abilities& device, const std::string& shader,
                            const MatrixShape& shape, int rows) {
     const uint32_t columns = columns_of(device, shape, rows);
-    const uint32_t subgroups = kCooperativeInvocations / device.traits().widest_subgroup();
+    const uint32_t subgroups = kCooperativeInvocations / matrix_subgroup(device.traits());
     const uint32_t down = std::min(subgroups, kStripRows / shape.m);
     const uint32_t across = std::min(subgroups / down, columns / shape.n);
     return {{shader.c_str(),
              {columns, shape.m, shape.n, shape.k, kStripRows / shape.m / down,
-              columns / shape.n / across}},
+              columns / shape.n / across},
+             required_subgroup(device.traits())},
             int(columns)};
 }
 
 // Parts of k that the workgroups of matmul_halves have: where a weight has few rows, as many as
-// keep memory busy. It is the same for any number of rows of x, since the order of the sums depends
-// on it.
-uint32_t halves_split(const Device& device, int outputs) {
-    constexpr uint32_t kWorkgroups = 384, kMost = 4;
-    const Traits& traits = device.traits();
-    const uint32_t most =
-        std::min({kMost, traits.group_size / kCooperativeInvocations,
-                  traits.shared_bytes / (most_columns(device) * kHalfPanelBytes)});
+// keep memory busy. The order of the sums depends on it. So it is the same for any number of rows
+// of x, and for all that a driver may report: every device that can run aerie has the room.
+uint32_t halves_split(int outputs) {
+    constexpr uint32_t kWorkgroups = 384;
     const uint32_t wanted = kWorkgroups / groups(outputs, kHalvesStrips * kStripRows);
-    return std::bit_floor(std::clamp(wanted, 1u, std::max(1u, most)));
+    return std::bit_floor(std::clamp(wanted, 1u, kMostCooperativeParts));
 }
 
 // Panels are read ahead as far as there are registers, and shared memory for x.
-MatmulKernel halves_kernel(const Device& device, const MatmulShaders& shaders,
+MatmulKernel halves_kernel(const Abilities& device, const MatmulShaders& shaders,
                            const MatrixShape& shape, RowsOfX which, int rows, MatrixSize size,
                            const MatmulForm& form) {
     const bool of_row = is_row(which, rows);
     const uint32_t columns = columns_of(device, shape, rows);
-    const uint32_t split = halves_split(device, size.outputs);
+    const uint32_t split = halves_split(size.outputs);
     const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
     uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
     // More tiles ahead take the registers of a workgroup that would be at work beside this one.
     if (columns > 16 && split > 1 && tiles > 1) steps = 1;
-    while (steps > 1 && split * steps * columns * kHalfPanelBytes > device.traits().shared_bytes)
-        steps /= 2;
+    const uint32_t room = device.traits().shared_bytes - kBesidePanels;
+    while (steps > 1 && split * steps * columns * kHalfPanelBytes > room) steps /= 2;
     const std::string& row = form.normed ? shaders.cooperative_normed_row : shaders.cooperative_row;
     const std::string& shader = of_row ? row : shaders.cooperative;
     return {{shader.c_str(),
              {columns, shape.m, shape.n, shape.k, of_row ? uint32_t(size.inner) : 0, steps,
-              uint32_t(form.finish), form.packed, tiles, split}},
+              uint32_t(form.finish), form.packed, tiles, split},
+             required_subgroup(device.traits())},
             int(columns),
             kHalvesStrips};
 }
@@ -138,7 +138,7 @@ MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint3
 }
 
 // Of floats: invocations that share a row, and what each of them reads at once.
-MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint32_t columns,
+MatmulKernel floats_kernel(const Abilities& device, const std::string& shader, uint32_t columns,
                            int inner, const MatmulForm& form) {
     if (form.finish != Finish::none) columns = std::min(columns, 4u);  // two strips have the room
     const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
@@ -146,7 +146,7 @@ MatmulKernel floats_kernel(const Device& device, const std::string& shader, uint
 }
 
 // Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once.
-MatmulKernel parts_kernel(const Device& device, const std::string& shader, uint32_t columns,
+MatmulKernel parts_kernel(const Abilities& device, const std::string& shader, uint32_t columns,
                           int inner, const MatmulForm& form) {
     const unsigned parts = groups(inner, kSumPart);
     const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // that have room
@@ -163,22 +163,26 @@ const char* embed_shader(DType table) {
     return shaders_of(table).embed.c_str();
 }
 
-bool takes_halves(const Device& device, DType weight) {
+bool takes_halves(const Abilities& device, DType weight) {
     return weight == DType::F16 && device.matrix_shape(weight);
 }
 
-bool finishes(const Device& device, DType weight, int rows, const MatmulForm& form) {
+bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm& form) {
     if (takes_halves(device, weight)) return form.finish != Finish::gated || !form.packed;
     const bool in_matrices = device.matrix_shape(weight) && rows > kMostColumns;
-    return !in_matrices && device.fetch_lanes() == 0;
+    // Two strips of floats are those of twice the invocations.
+    const uint32_t strips = is_quantised(weight) || form.finish == Finish::none ? 1 : 2;
+    const bool has_room =
+        strips * kStripRows * uint32_t(device.split()) <= device.traits().group_size;
+    return !in_matrices && has_room && device.fetch_lanes() == 0;
 }
 
-bool norms(const Device& device, DType weight, int inner) {
+bool norms(const Abilities& device, DType weight, int inner) {
     constexpr int kMostNormed = 8192;  // as norm_here.glsl has it
     return finishes(device, weight, 1, {}) && (!is_quantised(weight) || inner <= kMostNormed);
 }
 
-MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows,
+MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which, int rows,
                            MatrixSize size, MatmulForm form) {
     const WeightShaders& all = shaders_of(weight);
     const MatmulShaders& shaders = which == RowsOfX::all ? all.matmul : all.experts;

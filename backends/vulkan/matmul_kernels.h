@@ -2,7 +2,7 @@
 // type, its size and the number of rows of x.
 #pragma once
 
-#include "vulkan/device.h"
+#include "vulkan/abilities.h"
 #include "vulkan/pipelines.h"
 
 namespace aerie::vulkan {
@@ -27,9 +27,9 @@ struct MatmulForm {
     bool packed = false;  // what is gated is quantised; the cache of what is rotated is of f16
     bool normed = false;  // x is, too
 };
-bool finishes(const Device& device, DType weight, int rows, const MatmulForm& form);
+bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm& form);
 // One row of so many columns.
-bool norms(const Device& device, DType weight, int inner);
+bool norms(const Abilities& device, DType weight, int inner);
 
 // `rows` of x. Integer products are exact, so few rows may be multiplied in another way than many.
 // The order of a sum of floats depends on the kernel, which is therefore the same for all numbers
@@ -37,11 +37,11 @@ bool norms(const Device& device, DType weight, int inner);
 struct MatrixSize {
     int outputs, inner;
 };
-MatmulKernel matmul_kernel(const Device& device, DType weight, RowsOfX which, int rows,
+MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which, int rows,
                            MatrixSize size, MatmulForm form = {});
 
 // Whether x comes in two f16 a number, as lib/halves.glsl has it, unless it is_row.
-bool takes_halves(const Device& device, DType weight);
+bool takes_halves(const Abilities& device, DType weight);
 constexpr int kHalfPanel = 16;  // elements
 // Rows that there is room for then.
 constexpr uint32_t padded_rows(int rows) {

@@ -14,6 +14,7 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr int kQuadBytes = 16;
+constexpr int kReadTogether = 8;  // elements, by matmul_floats.comp: its units
 constexpr int kSteps = kGroup / 4;  // words of a group's codes as bytes
 constexpr uint32_t kEveryByte = 0x01010101;
 
@@ -132,7 +133,8 @@ StripLayout strip_layout(DType type, int cols) {
                       : type == DType::F16 ? 2 * kQuadBytes
                                            : kQuadBytes;
     const int elements = int(elements_in(type, size_t(bytes)));
-    return {elements, bytes, (cols + elements - 1) / elements};
+    const int together = std::max(elements, kReadTogether);
+    return {elements, bytes, (cols + together - 1) / together * (together / elements)};
 }
 
 void put_row(std::byte* strip, int lane, const std::byte* row, DType type, int cols) {

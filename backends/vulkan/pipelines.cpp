@@ -129,13 +129,18 @@ OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
                                           .pMapEntries = entries.data(),
                                           .dataSize = sizeof(constants),
                                           .pData = constants.data()};
+    constexpr VkPipelineShaderStageCreateFlags kWhole =
+        VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    auto width = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+    width.requiredSubgroupSize = kernel.subgroup;
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .pNext = nullptr,
         .flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  .pNext = nullptr,
-                  .flags = 0,
+                  .pNext = kernel.subgroup ? &width : nullptr,
+                  .flags = kernel.subgroup ? kWhole : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "vulkan/owned.h"
@@ -25,10 +26,12 @@ constexpr uint32_t kMostBindings = 10, kPushBytes = 128, kMostConstants = 10;
 struct Kernel {
     const char* shader;
     std::array<uint32_t, kMostConstants> constants = {};
+    uint32_t subgroup = 0;  // invocations that each of its subgroups must have; 0: any number
 
     bool operator<(const Kernel& other) const {
         const int order = std::string_view(shader).compare(other.shader);
-        return order ? order < 0 : constants < other.constants;
+        return order ? order < 0
+                     : std::tie(constants, subgroup) < std::tie(other.constants, other.subgroup);
     }
 };
 

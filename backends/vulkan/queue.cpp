@@ -33,6 +33,27 @@ size_t row_bytes(const Tensor& t) {
     return size_bytes(t.dtype, size_t(t.cols));
 }
 
+// Some bytes of a tensor's memory from one place on: every type has whole halves of a word, which
+// are what f16 is.
+Tensor bytes_of(const Tensor& tensor, size_t offset_bytes, size_t count) {
+    Tensor some = dense(tensor.memory, DType::F16, 1, int(count / 2));
+    some.offset_bytes = offset_bytes;
+    return some;
+}
+
+// Calls body(offset in the tensor's memory, offset in dense data, bytes) for all of it, in pieces
+// of at most so many bytes: a dense matrix as one run, a view row by row.
+template <class Body>
+void for_each_piece(const Tensor& tensor, size_t most, const Body& body) {
+    const bool whole = is_dense(tensor);
+    const size_t run = whole ? size_t(tensor.rows) * row_bytes(tensor) : row_bytes(tensor);
+    const size_t stride = size_bytes(tensor.dtype, size_t(tensor.row_stride));
+    for (int r = 0; r < (whole ? 1 : tensor.rows); ++r)
+        for (size_t done = 0; done < run; done += most)
+            body(tensor.offset_bytes + size_t(r) * stride + done, size_t(r) * run + done,
+                 std::min(most, run - done));
+}
+
 }  // namespace
 
 // Only long batches tell what the device can do, and the time of one may have been measured badly:
@@ -254,29 +275,20 @@ void Queue::write_now(const Tensor& to, const void* from) {
                 bytes + size_t(r) * row_bytes(to), row_bytes(to));
         return;
     }
-    // A whole matrix in pieces of bytes, a view row by row.
-    const size_t run = is_dense(to) ? size_t(to.rows) * row_bytes(to) : row_bytes(to);
-    const size_t piece = device_->unified() ? kUpdateBytes : kStagingBytes;
-    const size_t stride = size_bytes(to.dtype, size_t(to.row_stride));
-    for (int r = 0; r < (is_dense(to) ? 1 : to.rows); ++r)
-        for (size_t done = 0; done < run; done += piece) {
-            const size_t count = std::min(piece, run - done);
-            Tensor part = dense(to.memory, DType::I32, 1, int((count + 3) / 4));
-            part.offset_bytes = to.offset_bytes + size_t(r) * stride + done;
-            assert(count % 4 == 0 && part.offset_bytes % 4 == 0);
-            write_piece(part, bytes + size_t(r) * run + done);
-        }
+    for_each_piece(to, device_->unified() ? kUpdateBytes : kStagingBytes,
+                   [&](size_t at, size_t done, size_t count) {
+                       write_piece(bytes_of(to, at, count), bytes + done);
+                   });
 }
 
-// Small pieces travel in the command buffer, larger ones through staging memory.
+// Small pieces of whole words travel in the command buffer, others through staging memory.
 void Queue::write_piece(const Tensor& to, const std::byte* from) {
     const size_t count = row_bytes(to);
-    if (count <= kUpdateBytes) {
+    if (count <= kUpdateBytes && count % 4 == 0 && to.offset_bytes % 4 == 0) {
         list().update(to, from);
         return;
     }
-    Tensor staged = dense(&staging(), DType::I32, 1, to.cols);
-    staged.offset_bytes = stage(count);
+    const Tensor staged = bytes_of(dense(&staging(), DType::F16, 1, 0), stage(count), count);
     std::memcpy(staging().mapped + staged.offset_bytes, from, count);
     list().copy(to, staged);
 }
@@ -306,16 +318,26 @@ void Queue::read_now(const Tensor& from, void* to) {
                         bytes);
         return;
     }
-    assert(bytes <= kStagingBytes && bytes % 4 == 0);
-    for (int first = 0, rows; first < from.rows; first += rows) {
-        rows = std::min(from.rows - first, int(kStagingBytes / bytes));
-        const size_t place = stage(size_t(rows) * bytes);
-        Tensor staged = dense(&staging(), from.dtype, rows, from.cols);
-        staged.offset_bytes = place;
-        list().copy(staged, from.row_range(first, rows));  // behind what is pending
-        finish_all();
-        std::memcpy(out + size_t(first) * bytes, staging().mapped + place, size_t(rows) * bytes);
+    if (bytes > kStagingBytes) {  // a row of which no whole one has room there
+        for_each_piece(from, kStagingBytes, [&](size_t at, size_t done, size_t count) {
+            read_piece(bytes_of(from, at, count), out + done);
+        });
+        return;
     }
+    for (int first = 0, rows; first < from.rows; first += rows) {
+        rows = std::min(from.rows - first, int(kStagingBytes / std::max<size_t>(bytes, 1)));
+        read_piece(from.row_range(first, rows), out + size_t(first) * bytes);
+    }
+}
+
+// So much as has room in staging memory, behind what is pending.
+void Queue::read_piece(const Tensor& from, std::byte* to) {
+    const size_t count = size_t(from.rows) * row_bytes(from), place = stage(count);
+    Tensor staged = dense(&staging(), from.dtype, from.rows, from.cols);
+    staged.offset_bytes = place;
+    list().copy(staged, from);
+    finish_all();
+    std::memcpy(to, staging().mapped + place, count);
 }
 
 void Queue::wait() {
@@ -323,29 +345,44 @@ void Queue::wait() {
     if (failure_) std::rethrow_exception(failure_);
 }
 
-void Queue::replay(uint64_t key, const std::function<void()>& make) {
+void Queue::replay(uint64_t key, const std::function<void()>& record) {
     assert(!recording_);
-    guarded([&] {
-        if (recordings_.size() == kMostRecordings && !recordings_.count(key)) {
-            finish_all();
-            recordings_.clear();
+    std::exception_ptr of_caller, of_device;
+    const auto make = [&] {
+        try {
+            record();
+        } catch (...) {
+            of_caller = std::current_exception();
+            of_device = failure_;
+            throw;
         }
-        std::unique_ptr<CommandList>& recording = recordings_[key];
-        if (!recording) {
-            recording = record(make);
-            ++counts_.recordings;
-        }
-        // Too much for one submission, as far as is known by now: given piece by piece instead.
-        if (recording->most_work() > 2 * work_of_submission_) return make();
-        close_list();
-        if (takes_long(*recording)) submit();
-        Batch& batch = batches_[batch_];
-        batch.order.push_back(recording.get());
-        batch.work += recording->work();
-        batch.most_work += recording->most_work();
-        count(recording->counts());
-        if (batch.most_work > work_of_submission_) submit();
-    });
+    };
+    guarded([&] { replay_now(key, make); });
+    if (!of_caller) return;
+    failure_ = of_device;
+    std::rethrow_exception(of_caller);
+}
+
+void Queue::replay_now(uint64_t key, const std::function<void()>& make) {
+    if (recordings_.size() == kMostRecordings && !recordings_.count(key)) {
+        finish_all();
+        recordings_.clear();
+    }
+    std::unique_ptr<CommandList>& recording = recordings_[key];
+    if (!recording) {
+        recording = record(make);
+        ++counts_.recordings;
+    }
+    // Too much for one submission, as far as is known by now: given piece by piece instead.
+    if (recording->most_work() > 2 * work_of_submission_) return make();
+    close_list();
+    if (takes_long(*recording)) submit();
+    Batch& batch = batches_[batch_];
+    batch.order.push_back(recording.get());
+    batch.work += recording->work();
+    batch.most_work += recording->most_work();
+    count(recording->counts());
+    if (batch.most_work > work_of_submission_) submit();
 }
 
 std::unique_ptr<CommandList> Queue::record(const std::function<void()>& make) {

@@ -33,6 +33,7 @@ class Queue {
     void write(const Tensor& to, const void* from);
     void read(const Tensor& from, void* to);  // waits
     void wait();                              // until all is done
+    // What `record` throws is the caller's: it goes on, and nothing is kept of the recording.
     void replay(uint64_t key, const std::function<void()>& record);
 
     // Some memory is about to go: afterwards nothing uses any of it.
@@ -79,6 +80,8 @@ class Queue {
     void write_now(const Tensor& to, const void* from);
     void read_now(const Tensor& from, void* to);
     void write_piece(const Tensor& to, const std::byte* from);
+    void read_piece(const Tensor& from, std::byte* to);
+    void replay_now(uint64_t key, const std::function<void()>& make);
     std::unique_ptr<CommandList> record(const std::function<void()>& make);
     void count(const CommandCounts& counts);
 

@@ -1,4 +1,5 @@
-// A chat window on libaerie: aerie-desktop [MODEL]
+// A chat window on libaerie: aerie-desktop [MODEL]. It opens the bundled smollm2 where none is named, and none where the
+// name is empty.
 #include <QApplication>
 
 #include "window.h"
@@ -7,6 +8,6 @@ int main(int count, char** arguments) {
     QApplication application(count, arguments);
     Window window;
     window.show();
-    if (application.arguments().size() > 1) window.load(application.arguments().at(1));
+    window.load(application.arguments().value(1, "smollm2"));
     return application.exec();
 }

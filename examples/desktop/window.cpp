@@ -43,7 +43,7 @@ void Window::set_up_widgets() {
     menu->addAction("Folder …", this, [this] { browse(false); });
     menu->addAction("GGUF file …", this, [this] { browse(true); });
     browse_->setMenu(menu);
-    model_->setPlaceholderText("Model: a folder, a .gguf file, or a name such as aerie-tiny");
+    model_->setPlaceholderText("Model: a folder, a .gguf file, or a name such as smollm2");
     device_->setMinimumWidth(110);
     draft_->setToolTip("The text is the same either way. With a draft it comes sooner.");
     fresh_->setShortcut(QKeySequence::New);

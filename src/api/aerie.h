@@ -1,7 +1,10 @@
 /* aerie: LLaMA-family models with EAGLE speculative decoding, as a library.
  *
  * All strings and paths are UTF-8 on every system. All functions return within the border of C: no
- * exception, exit, signal handler or print comes out of them.
+ * exception, exit, signal handler or print comes out of them. A callback may throw a C++ exception,
+ * which ends the call with AERIE_ERROR; it must not longjmp out of the library, which would never
+ * give back what the call has taken, such as the turn on the device. The library stays in memory
+ * when it is closed by dlclose.
  *
  * STATUS  Functions that can fail return a status. Unless it is AERIE_OK, one line of message is
  * kept for the handle that the function was called with, outputs are as they were (but where a
@@ -9,7 +12,8 @@
  *
  * STRUCTS  Every struct that you fill or that is filled for you begins with its size. The
  * aerie_..._init functions below set it, and zero everything else, which means the default. So
- * structs can grow: a program that was built with an older header goes on to work.
+ * structs can grow: a program that was built with an older header goes on to work. A size below
+ * that of the first release is refused.
  *
  * THREADS  A context and a model may be used from any thread, by several at once. A session may be
  * used by one thread at a time, but for aerie_session_cancel. The sessions of a model take turns on
@@ -49,7 +53,7 @@ typedef struct aerie_context aerie_context; /* the library as one user of it see
 typedef struct aerie_model aerie_model;     /* a loaded model, and what drafts for it */
 typedef struct aerie_session aerie_session; /* a conversation: a text, and all computed for it */
 
-AERIE_API const char* aerie_version(void);                    /* "0.1.0" */
+AERIE_API const char* aerie_version(void);                    /* "0.2.0" */
 AERIE_API const char* aerie_status_name(aerie_status status); /* "ok", "error", ... */
 AERIE_API void aerie_free(void* given); /* what a function says to give back; NULL is nothing */
 
@@ -108,12 +112,13 @@ typedef int (*aerie_progress_callback)(void* user, const char* stage);
 typedef struct aerie_model_options {
     size_t size;
     const char* model;  /* folder, .gguf file, name of a bundled model, org/name in the Hugging Face
-                           cache. Must be given. */
+                           cache. A plain name is a bundled model's before it is a path: write
+                           "./x" for a folder of such a name. Must be given. */
     const char* head;   /* what drafts, named alike; NULL: what lies beside the model, as
                            "MODEL-eagle" does */
     const char* draft;  /* "none", "lookup", "lookahead", "chain", "eagle1", "eagle2",
                            "eagle3", "medusa", "hydra", "grafted", "model", "auto": all that lie
-                           beside the model; NULL: what suits the head, "none" without one */
+                           beside the model; NULL: what suits the head, "auto" without one */
     const char* device; /* by its name; NULL: the best */
     const char* weights;       /* "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"; NULL: as stored */
     const char* draft_weights; /* the same of the head; NULL: chosen. Never changes a text. */
@@ -233,7 +238,8 @@ typedef struct aerie_sampling {
 } aerie_sampling;
 
 /* Changes the logits of what may follow `text` before anything else is done to them; -INFINITY
- * forbids a token. Called for each node of a drafted tree, so it must be a function of the text
+ * forbids a token; where it forbids every token after the text that is chosen, the answer fails
+ * with AERIE_ERROR. Called for each node of a drafted tree, so it must be a function of the text
  * alone. Nonzero: the answer ends, the call returns AERIE_CANCELLED. It must not call the library
  * but for aerie_session_cancel. */
 typedef int (*aerie_logits_callback)(void* user, const int32_t* text, size_t count, float* logits,
@@ -256,7 +262,7 @@ typedef struct aerie_request {
     uint64_t seed;
     int32_t has_seed;         /* else a random one is taken, and told */
     int32_t max_tokens;       /* 0: to the end of the context */
-    const char* const* stops; /* texts that end the answer, and are no part of it */
+    const char* const* stops; /* texts that end the answer, and are no part of it; none is empty */
     size_t stop_count;
     int32_t plain_text;     /* special tokens in `text`, such as <s>, are plain text */
     int32_t without_drafts; /* plain decoding: the same text, slower */
@@ -399,12 +405,14 @@ AERIE_API aerie_status aerie_session_fork(aerie_session* session, size_t length,
                                           aerie_session** fork);
 
 /* The whole session in a file, at once or not at all: a file that is there is replaced only when
- * all is written. */
+ * all is written, and hands its mode and group on. A new file is readable for its owner alone. */
 AERIE_API aerie_status aerie_session_save(aerie_session* session, const char* path);
 
 /* A session as it was saved; refused if the file is damaged or of another model. Where what was
  * computed is of no use here (another device, types or arithmetic) the log gets a warning, and the
- * ids are read anew when they are needed. Messages are with the model. */
+ * ids are read anew when they are needed. A model is known by all bytes of its weights: they are
+ * read for it once, and again when a file's size or time has changed. Messages are with the model.
+ */
 AERIE_API aerie_status aerie_session_load(aerie_model* model, const char* path,
                                           aerie_session** session);
 

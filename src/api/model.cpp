@@ -28,7 +28,7 @@ aerie_forecast forecast_of(const LoadOptions& options) {
     forecast.program = plan.program;
     forecast.total = plan.total();
     forecast.device_memory = device->capabilities().memory_bytes;
-    forecast.fits = plan.total() <= device->capabilities().memory_bytes;
+    forecast.fits = files.fits(options, *device);
     forecast.context = files.context;
     forecast.largest_context = files.largest_context(options, *device);
     return forecast;

@@ -54,8 +54,12 @@ LogitEdit edit_of(const aerie_request& asked) {
 
 std::vector<std::string> stops_of(const aerie_request& asked) {
     std::vector<std::string> stops;
-    for (const char* stop : given_list(asked.stops, asked.stop_count, "stops"))
+    for (const char* stop : given_list(asked.stops, asked.stop_count, "stops")) {
         stops.emplace_back(given_text(stop, 0, "a stop text"));
+        if (stops.back().empty() || !is_utf8(stops.back()))
+            throw UsageError("aerie_request: stops: " + in_quotes(stops.back()) +
+                             " is no text in UTF-8 that could be said");
+    }
     return stops;
 }
 

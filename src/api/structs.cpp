@@ -2,13 +2,14 @@
 
 namespace aerie::api {
 
-size_t checked_size(const void* given, const char* type) {
+size_t checked_size(const void* given, size_t least, const char* type) {
     constexpr size_t kMost = 1 << 16;  // what is more was never set
     if (!given) throw UsageError(std::string(type) + " is null");
     size_t size = 0;
     std::memcpy(&size, given, sizeof(size));
-    if (size < sizeof(size) || size > kMost)
-        throw UsageError(std::string(type) + " has no size: begin with " + type + "_init()");
+    if (size < least || size > kMost)
+        throw UsageError(std::string(type) + " has a size of " + std::to_string(size) +
+                         " bytes, which no version of it has: begin with " + type + "_init()");
     return size;
 }
 

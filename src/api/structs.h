@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -14,8 +15,35 @@
 
 namespace aerie::api {
 
-// Throws UsageError unless it may be the size of a struct.
-size_t checked_size(const void* given, const char* type);
+// Bytes of a struct in the first release, which ended with this member: no program has a shorter
+// one. New members come behind it, so these lines never change.
+template <class Struct>
+constexpr size_t whole_bytes(size_t end) {
+    return (end + alignof(Struct) - 1) / alignof(Struct) * alignof(Struct);
+}
+#define AERIE_FIRST_BYTES(type, last)                                        \
+    inline constexpr size_t first_bytes(const type*) {                       \
+        return whole_bytes<type>(offsetof(type, last) + sizeof(type::last)); \
+    }
+AERIE_FIRST_BYTES(aerie_device, is_best)
+AERIE_FIRST_BYTES(aerie_model_options, progress_user)
+AERIE_FIRST_BYTES(aerie_forecast, largest_context)
+AERIE_FIRST_BYTES(aerie_model_info, has_chat_template)
+AERIE_FIRST_BYTES(aerie_sampling, presence)
+AERIE_FIRST_BYTES(aerie_request, edit_user)
+AERIE_FIRST_BYTES(aerie_step, token_count)
+AERIE_FIRST_BYTES(aerie_answer, finish)
+AERIE_FIRST_BYTES(aerie_token, alternative_count)
+AERIE_FIRST_BYTES(aerie_cycle, next)
+AERIE_FIRST_BYTES(aerie_statistics, host_seconds)
+#undef AERIE_FIRST_BYTES
+
+// Throws UsageError unless it may be the size of a struct that has so many bytes at least.
+size_t checked_size(const void* given, size_t least, const char* type);
+template <class Struct>
+size_t checked_size(const Struct* given, const char* type) {
+    return checked_size(given, first_bytes(given), type);
+}
 
 // As this version has it. Throws UsageError also where the caller set what this version does not
 // know.

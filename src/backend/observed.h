@@ -65,13 +65,11 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
   private:
     void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
 
-    // The op with its result where it can be seen.
+    // The op with its result where it can be seen, and where nobody relies on its values: they may
+    // be replaced.
     template <class Op>
-    static const Op& in_its_place(const Op& op) {
-        return op;
-    }
-    static RmsNorm in_its_place(RmsNorm op) {
-        op.readers.clear();
+    static Op in_its_place(Op op) {
+        if constexpr (requires { op.readers; }) op.readers.clear();
         return op;
     }
 

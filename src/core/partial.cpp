@@ -37,23 +37,39 @@ fs::path folder_of(const fs::path& place) {
 }
 
 void remove_abandoned_beside(const fs::path& place) {
-    std::error_code error;
+    const fs::path folder = folder_of(place);
     const std::string name = place.filename().string();
-    for (fs::directory_iterator entry(folder_of(place), error), end; !error && entry != end;
-         entry.increment(error))
-        if (is_partial_of(entry->path().filename().string(), name))
-            platform::remove_abandoned(entry->path());
+    platform::each_entry(folder, [&](const fs::path& entry) {
+        if (is_partial_of(entry.string(), name)) platform::remove_abandoned(folder / entry);
+    });
+}
+
+// All that is in a folder, onto the disk.
+int flush_entries(const fs::path& folder) {
+    int error = 0;
+    const int unread = platform::each_entry(folder, [&](const fs::path& name) {
+        const fs::path entry = folder / name;
+        if (error == 0 && fs::is_directory(fs::symlink_status(entry))) error = flush_entries(entry);
+        if (error == 0) error = platform::flush(entry);
+    });
+    return error ? error : unread;
 }
 
 }  // namespace
 
-Partial::Partial(const fs::path& place, Kind kind) : place_(place), kind_(kind) {
+Partial::Partial(const fs::path& place, Kind kind, FileAccess access)
+    : place_(place), kind_(kind), access_(access) {
     constexpr int kTries = 8;
     remove_abandoned_beside(place);
+    // What replaces a file is not read by more than that file while it is written.
+    std::error_code ignored;
+    const bool is_private =
+        access == FileAccess::owner ||
+        (kind == Kind::file && fs::is_regular_file(fs::symlink_status(place, ignored)));
     for (int tries = 0; tries < kTries; ++tries) {
         path_ = place;
         path_ += kMark + random_digits();
-        const int error = platform::make_claimed(path_, kind == Kind::folder, handle_);
+        const int error = platform::make_claimed(path_, kind == Kind::folder, is_private, handle_);
         if (error == 0) return;
         if (error != EEXIST && error != EAGAIN) fail(error);
     }
@@ -62,8 +78,7 @@ Partial::Partial(const fs::path& place, Kind kind) : place_(place), kind_(kind) 
 
 Partial::~Partial() {
     handle_.close();
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
+    if (!path_.empty()) platform::remove_tree(path_);
 }
 
 void Partial::write(std::string_view bytes) {
@@ -72,13 +87,16 @@ void Partial::write(std::string_view bytes) {
 }
 
 void Partial::finish() {
+    const fs::path folder = folder_of(place_);  // before anything appears: it may find no memory
     if (kind_ == Kind::folder)
-        for (const auto& entry : fs::recursive_directory_iterator(path_))
-            if (const int error = platform::flush(entry.path())) fail(error);
+        if (const int error = flush_entries(path_)) fail(error);
+    if (kind_ == Kind::file)
+        if (const int error = platform::take_access(handle_, place_, access_ == FileAccess::owner))
+            fail(error);
     if (const int error = platform::flush(handle_)) fail(error);
     if (const int error = platform::rename_claimed(handle_, path_, place_)) fail(error);
     path_.clear();
-    platform::flush(folder_of(place_));  // the name too, where the system can
+    platform::flush(folder);  // the name too, where the system can
 }
 
 void Partial::fail(int error) const {

@@ -8,6 +8,10 @@
 
 namespace aerie {
 
+// Who may read a new file: whoever the user's umask lets, or the user alone. A file that is
+// replaced hands its mode and its group on; to a private file only if it is the user's own.
+enum class FileAccess { as_usual, owner };
+
 // A new file or folder, under a name that nobody can guess. It is removed unless it is finished.
 // What a killed program left is removed by the next one that writes to the same place.
 class Partial {
@@ -15,7 +19,8 @@ class Partial {
     enum class Kind { file, folder };
 
     // Throws Error naming `place`.
-    Partial(const std::filesystem::path& place, Kind kind);
+    Partial(const std::filesystem::path& place, Kind kind,
+            FileAccess access = FileAccess::as_usual);
     ~Partial();
     Partial(const Partial&) = delete;
     Partial& operator=(const Partial&) = delete;
@@ -30,6 +35,7 @@ class Partial {
 
     std::filesystem::path place_, path_;
     Kind kind_;
+    FileAccess access_;
     platform::Handle handle_;  // claims it
 };
 

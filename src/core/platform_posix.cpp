@@ -1,4 +1,5 @@
 // Linux, and what other systems have in common with it.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,8 +12,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <thread>
 
+#include "core/memory_limit.h"
 #include "core/platform.h"
 
 #ifdef __GLIBC__
@@ -35,6 +38,32 @@ int descriptor(const Handle& handle) {
 // 0, or why the bytes may not be on the disk. Some file systems cannot say, and answer EINVAL.
 int flush_descriptor(int file) {
     return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+using OpenFolder = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+// The name of the next entry, or null; errno says why, 0 at the end.
+const char* next_name(DIR* folder) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder);
+    while (entry &&
+           (entry->d_name == std::string_view(".") || entry->d_name == std::string_view("..")))
+        entry = ::readdir(folder);
+    return entry ? entry->d_name : nullptr;
+}
+
+// Takes no memory of the heap that could be refused with an exception.
+void remove_entry(int folder, const char* name) noexcept {
+    if (::unlinkat(folder, name, 0) == 0) return;
+    const int inner = ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (inner < 0) return;
+    const OpenFolder open(::fdopendir(inner), ::closedir);
+    if (!open) {
+        ::close(inner);
+        return;
+    }
+    while (const char* entry = next_name(open.get())) remove_entry(inner, entry);
+    ::unlinkat(folder, name, AT_REMOVEDIR);
 }
 
 }  // namespace
@@ -66,14 +95,39 @@ ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
     }
 }
 
+int stamp(const Handle& file, FileStamp& stamp) {
+    struct stat info = {};
+    if (::fstat(descriptor(file), &info) != 0) return errno;
+#ifdef __APPLE__
+    const timespec modified = info.st_mtimespec;
+#else
+    const timespec modified = info.st_mtim;
+#endif
+    stamp = {uint64_t(info.st_size),
+             int64_t(modified.tv_sec) * 1'000'000'000 + int64_t(modified.tv_nsec),
+             uint64_t(info.st_dev), uint64_t(info.st_ino)};
+    return 0;
+}
+
+int each_entry(const fs::path& folder, const std::function<void(const fs::path&)>& visit) {
+    const OpenFolder open(::opendir(folder.c_str()), ::closedir);
+    if (!open) return errno;
+    while (const char* name = next_name(open.get())) visit(name);
+    return errno;
+}
+
+void remove_tree(const fs::path& path) noexcept {
+    remove_entry(AT_FDCWD, path.c_str());
+}
+
 // Locked while its maker lives: the system releases the lock of a program that was killed.
-int make_claimed(const fs::path& path, bool is_folder, Handle& made) {
+int make_claimed(const fs::path& path, bool is_folder, bool is_private, Handle& made) {
     if (is_folder) {
-        if (::mkdir(path.c_str(), 0777) != 0) return errno;
+        if (::mkdir(path.c_str(), is_private ? 0700 : 0777) != 0) return errno;
         made = Handle(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     } else {
-        made = Handle(
-            ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+        made = Handle(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             is_private ? 0600 : 0666));
     }
     if (!made) return errno;
     if (::flock(descriptor(made), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EAGAIN;
@@ -85,11 +139,23 @@ void remove_abandoned(const fs::path& path) {
     const Handle handle(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!handle) return;
     struct stat info = {};
-    std::error_code ignored;
     if (::fstat(descriptor(handle), &info) == 0 && info.st_uid == ::geteuid() &&
         (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) &&
         ::flock(descriptor(handle), LOCK_EX | LOCK_NB) == 0)
-        fs::remove_all(path, ignored);
+        remove_tree(path);
+}
+
+int take_access(const Handle& made, const fs::path& replaced, bool only_own) {
+    constexpr mode_t kMode = 0777, kGroup = 0070;
+    struct stat old = {}, own = {};
+    if (::lstat(replaced.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return 0;
+    if (only_own && old.st_uid != ::geteuid()) return 0;
+    if (::fstat(descriptor(made), &own) != 0) return errno;
+    mode_t mode = old.st_mode & kMode;
+    const bool has_group =
+        old.st_gid == own.st_gid || ::fchown(descriptor(made), uid_t(-1), old.st_gid) == 0;
+    if (!has_group) mode &= ~kGroup;
+    return ::fchmod(descriptor(made), mode) == 0 ? 0 : errno;
 }
 
 int write_all(const Handle& file, std::span<const std::byte> bytes) {
@@ -150,9 +216,10 @@ std::string processor_name() {
 
 size_t memory_bytes() {
     const size_t all = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+    const size_t most = std::min(all, memory_limit());
     rlimit limit = {};
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return all;
-    return std::min(all, size_t(limit.rlim_cur));
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return most;
+    return std::min(most, size_t(limit.rlim_cur));
 }
 
 size_t peak_memory_bytes() {
@@ -165,6 +232,12 @@ size_t peak_memory_bytes() {
 void return_freed_memory() {
 #ifdef __GLIBC__
     ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
+#endif
+}
+
+void trim_freed_memory() {
+#ifdef __GLIBC__
+    ::malloc_trim(0);
 #endif
 }
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
+#include <new>
 
 #include "core/platform.h"
 
@@ -86,8 +88,60 @@ ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
     return ::GetLastError() == ERROR_HANDLE_EOF ? 0 : -last_error();
 }
 
+int stamp(const Handle& file, FileStamp& stamp) {
+    constexpr int64_t kTicksTo1970 = 116'444'736'000'000'000;  // of 100 ns, from 1601 on
+    BY_HANDLE_FILE_INFORMATION info = {};
+    if (!::GetFileInformationByHandle(handle_of(file), &info)) return last_error();
+    const auto number = [](DWORD high, DWORD low) { return uint64_t(high) << 32 | low; };
+    const uint64_t ticks =
+        number(info.ftLastWriteTime.dwHighDateTime, info.ftLastWriteTime.dwLowDateTime);
+    stamp = {number(info.nFileSizeHigh, info.nFileSizeLow), (int64_t(ticks) - kTicksTo1970) * 100,
+             info.dwVolumeSerialNumber, number(info.nFileIndexHigh, info.nFileIndexLow)};
+    return 0;
+}
+
+int each_entry(const fs::path& folder, const std::function<void(const fs::path&)>& visit) {
+    WIN32_FIND_DATAW entry = {};
+    const HANDLE found = ::FindFirstFileW((folder / L"*").c_str(), &entry);
+    if (found == INVALID_HANDLE_VALUE) return last_error();
+    const std::unique_ptr<void, decltype(&::FindClose)> closed(found, &::FindClose);
+    do {
+        const std::wstring_view name = entry.cFileName;
+        if (name != L"." && name != L"..") visit(name);
+    } while (::FindNextFileW(found, &entry));
+    return ::GetLastError() == ERROR_NO_MORE_FILES ? 0 : last_error();
+}
+
+namespace {
+
+void remove_entry(const fs::path& path) {
+    const DWORD attributes = ::GetFileAttributesW(path.c_str());
+    if (attributes == INVALID_FILE_ATTRIBUTES) return;
+    if (!(attributes & FILE_ATTRIBUTE_DIRECTORY)) {
+        ::DeleteFileW(path.c_str());
+        return;
+    }
+    if (!(attributes & FILE_ATTRIBUTE_REPARSE_POINT))
+        each_entry(path, [&](const fs::path& name) { remove_entry(path / name); });
+    ::RemoveDirectoryW(path.c_str());
+}
+
+}  // namespace
+
+void remove_tree(const fs::path& path) noexcept {
+    try {
+        remove_entry(path);
+    } catch (const std::bad_alloc&) {  // the rest stays
+    }
+}
+
+// A folder's list of who may read is its files' too.
+int take_access(const Handle&, const fs::path&, bool) {
+    return 0;
+}
+
 // Whoever opens it alone fails while its maker has it open.
-int make_claimed(const fs::path& path, bool is_folder, Handle& made) {
+int make_claimed(const fs::path& path, bool is_folder, bool, Handle& made) {
     if (is_folder) {
         if (!::CreateDirectoryW(path.c_str(), nullptr)) return last_error();
         made = open(path, GENERIC_READ, kShareAll, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
@@ -102,8 +156,7 @@ void remove_abandoned(const fs::path& path) {
                         FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT);
     if (!alone) return;
     alone.close();
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
+    remove_tree(path);
 }
 
 int write_all(const Handle& file, std::span<const std::byte> bytes) {
@@ -177,6 +230,7 @@ size_t peak_memory_bytes() {
 }
 
 void return_freed_memory() {}  // it does
+void trim_freed_memory() {}
 
 // Not std::atomic's own wait: where it has no futex, that of g++ 12 misses a call between its look
 // at the value and its sleep (its PR 104928).

@@ -6,20 +6,19 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/partial.h"
 
 namespace aerie {
 
 namespace fs = std::filesystem;
 
-ReplacedFile::ReplacedFile(const fs::path& path) : path_(path) {
+ReplacedFile::ReplacedFile(const fs::path& path, FileAccess access) : path_(path), access_(access) {
     std::error_code ignored;
     const fs::file_status status = fs::status(path, ignored);
     if (fs::is_directory(status)) fail(EISDIR);
     if (fs::is_symlink(fs::symlink_status(path, ignored)) && fs::exists(status))
         path_ = fs::canonical(path, ignored);  // the link stays one
     is_regular_ = !fs::exists(status) || fs::is_regular_file(status);
-    if (is_regular_) Partial(path_, Partial::Kind::file);  // whether one can be made
+    if (is_regular_) Partial(path_, Partial::Kind::file, access_);  // whether one can be made
 }
 
 void ReplacedFile::commit(std::string_view bytes) const {
@@ -28,7 +27,7 @@ void ReplacedFile::commit(std::string_view bytes) const {
 
 void ReplacedFile::commit(const std::function<void(const Write&)>& produce) const {
     if (!is_regular_) return write_directly(produce);
-    Partial partial(path_, Partial::Kind::file);
+    Partial partial(path_, Partial::Kind::file, access_);
     produce([&](std::string_view bytes) { partial.write(bytes); });
     partial.finish();
 }

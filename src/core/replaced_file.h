@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "core/partial.h"
+
 namespace aerie {
 
 // Made before long work, so that a place which cannot be written to is refused early; nothing is
@@ -12,7 +14,8 @@ namespace aerie {
 class ReplacedFile {
   public:
     // Throws Error naming the file.
-    explicit ReplacedFile(const std::filesystem::path& path);
+    explicit ReplacedFile(const std::filesystem::path& path,
+                          FileAccess access = FileAccess::as_usual);
 
     void commit(std::string_view bytes) const;  // throws Error
     // Bytes that come in pieces: `produce` calls what it is given with each.
@@ -24,6 +27,7 @@ class ReplacedFile {
     void write_directly(const std::function<void(const Write&)>& produce) const;
 
     std::filesystem::path path_;
+    FileAccess access_;
     bool is_regular_ = true;
 };
 

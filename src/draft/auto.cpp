@@ -164,9 +164,13 @@ Auto::Auto(const DraftSource& source)
     // As large as it pays: otherwise nobody would keep its account.
     options.tree.reset();
     const DraftPlan& plan = source.plan;
-    const DraftPlan lookup{options,      plan.target,    nullptr,           nullptr,
-                           {},           plan.weights,   plan.lm_head_type, plan.kv,
-                           plan.context, plan.pass_rows, plan.texts,        {}};
+    DraftPlan lookup{.options = options, .target = plan.target};
+    lookup.weights = plan.weights;
+    lookup.lm_head_type = plan.lm_head_type;
+    lookup.kv = plan.kv;
+    lookup.context = plan.context;
+    lookup.pass_rows = plan.pass_rows;
+    lookup.texts = plan.texts;
     add(draft_method("lookup"), lookup, nullptr);
     const auto weights = std::static_pointer_cast<const PartWeights>(source.weights);
     int columns = 0;
@@ -276,6 +280,12 @@ DraftMethod auto_method() {
         }
         return all;
     };
+    method.host_bytes = [](const DraftPlan& plan) {
+        size_t all = draft_method("lookup").host_bytes(plan);
+        for (const DraftPlan& head : head_plans(plan)) all += part_method().host_bytes(head);
+        return all;
+    };
+    method.weights = "all heads";
     method.load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         auto weights = std::make_shared<PartWeights>();
         for (const DraftPlan& head : head_plans(source.plan))

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "draft/methods.h"
+
 namespace aerie {
 
 namespace {
@@ -17,6 +19,10 @@ constexpr double kMostLesson = 1e12;
 constexpr int kBacksteps = 2;  // shorter matches that are asked too
 
 }  // namespace
+
+size_t continuations_bytes(const DraftPlan& plan) {
+    return size_t(plan.texts) * SuffixAutomaton::size_bytes(plan.context);
+}
 
 // 1, 2, 3, 4, 5 to 6, 7 to 10, 11 to 18, more.
 int Continuations::kind_of(int matched) {

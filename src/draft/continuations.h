@@ -25,6 +25,11 @@ inline float conditional_of(const ContinuationList& list, const Continuation& gu
                             : guess.probability / list[size_t(guess.parent)].probability;
 }
 
+struct DraftPlan;
+
+// What the Continuations of so many texts take of the host's memory when the texts are full.
+size_t continuations_bytes(const DraftPlan& plan);
+
 class Continuations {
   public:
     explicit Continuations(int tokens) : said_(tokens) {}

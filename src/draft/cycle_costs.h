@@ -22,6 +22,9 @@ struct MeasuredCosts {
     std::vector<CostPoint> level;   // a level of the head: pass, LM head, candidates
     // The cycles' own timings change nothing: equal texts get equal trees on every run.
     bool frozen = false;
+    // The median measuring round's time over the fastest one's: far above 1 where something else
+    // ran beside it.
+    double spread = 1;
 };
 
 // Seconds by rows: straight lines between the points; beyond the last its line goes on.

@@ -86,8 +86,7 @@ class Levels final : public LevelModel {
           target_(source.target),
           config_(*source.plan.head),
           weights_(std::static_pointer_cast<const Weights>(source.weights)),
-          rope_(make_rope_table(be_, reach.positions(source.plan.context),
-                                config_.attention.head_dim, config_.rope)),
+          rope_(make_rope_table(be_, reach.positions(source.plan.context), config_)),
           kv_(be_, head_kv(source.plan, reach)) {
         TensorPlan plan;
         scratch_.add_to(plan, config_, reach.rows(source.plan.pass_rows));

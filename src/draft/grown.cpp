@@ -10,6 +10,9 @@ namespace aerie {
 namespace {
 
 constexpr int kBacklogRows = 64;  // of some cycles; a piece of a prompt comes on top
+// The newest rows of a full backlog are copied to its beginning, within one buffer: a device that
+// copies them at once may not read what it has written.
+static_assert(kBacklogRows >= 2 * kWindow);
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "draft/continuations.h"
 
 namespace aerie {
 
@@ -76,6 +77,8 @@ DraftMethod head_method(const char* name, const char* help, Growth (*grows)(cons
     method.bytes = [reach](const DraftPlan& plan) {
         return head_of(plan).bytes(plan, reach(plan));
     };
+    if (grows(DraftOptions{}).has_grafts) method.host_bytes = continuations_bytes;
+    method.weights = "head";
     method.load = [](const DraftSource& source) { return head_of(source.plan).load(source); };
     method.make = [growth, reach](const DraftSource& source) {
         const DraftHead& head = head_of(source.plan);

@@ -44,8 +44,7 @@ class Levels final : public LevelModel {
           weights_(std::static_pointer_cast<const ParallelWeights>(source.weights)),
           kv_(be_, kv_of(source.plan, reach)) {
         if (config_.parallel->has_prefix)
-            rope_ = make_rope_table(be_, reach.positions(source.plan.context),
-                                    config_.attention.head_dim, config_.rope);
+            rope_ = make_rope_table(be_, reach.positions(source.plan.context), config_);
         TensorPlan plan;
         scratch_.add_to(plan, source.plan, reach);
         memory_ = plan.allocate(be_);

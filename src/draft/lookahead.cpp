@@ -21,6 +21,10 @@ class GramPool {
     GramPool(int vocab, const LookaheadShape& shape)
         : shape_(shape), first_(size_t(vocab), -1), grams_(size_t(kMostGrams)) {}
 
+    static size_t size_bytes(int vocab) {
+        return size_t(vocab) * sizeof(int) + size_t(kMostGrams) * sizeof(Gram);
+    }
+
     void clear() {
         std::fill(first_.begin(), first_.end(), -1);
         std::fill(grams_.begin(), grams_.end(), Gram{});
@@ -245,6 +249,9 @@ DraftMethod lookahead_method() {
         "n-grams that the model makes ahead of the text, in the same passes; needs no head";
     method.reach = [](const DraftPlan& plan) {
         return Lookahead::reach_of(plan.options.lookahead);
+    };
+    method.host_bytes = [](const DraftPlan& plan) {
+        return size_t(plan.texts) * GramPool::size_bytes(plan.target.vocab);
     };
     method.make = [](const DraftSource& source) {
         return std::make_unique<Lookahead>(source.plan);

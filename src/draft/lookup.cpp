@@ -142,6 +142,7 @@ DraftMethod lookup_method() {
     method.name = "lookup";
     method.help = "what followed the same words earlier in the text; needs no head";
     method.reach = Lookup::reach_of;
+    method.host_bytes = continuations_bytes;
     method.make = [](const DraftSource& source) { return std::make_unique<Lookup>(source.plan); };
     return method;
 }

@@ -100,7 +100,7 @@ const DraftMethod& default_draft_method(HeadKind head) {
         case HeadKind::none:
             break;
     }
-    return draft_method(kNoDrafts);
+    return draft_method("auto");
 }
 
 namespace {

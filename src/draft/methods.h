@@ -14,14 +14,15 @@
 
 namespace aerie {
 
-// What is known before anything is loaded.
+// What is known before anything is loaded: values, but for the files, which only checks and loaders
+// read.
 struct DraftPlan {
-    const DraftOptions& options;
-    const ModelConfig& target;
+    DraftOptions options;
+    ModelConfig target;
     const ModelSource* source = nullptr;     // of what drafts; absent where none is needed
-    const ModelConfig* head = nullptr;       // its configuration
-    std::span<const int32_t> head_ids = {};  // tokens that an EAGLE-1/2 head may say; empty: all
-    std::optional<DType> weights;            // unset: as stored
+    std::optional<ModelConfig> head = {};    // its configuration
+    std::vector<int32_t> head_ids = {};      // tokens that an EAGLE-1/2 head may say; empty: all
+    std::optional<DType> weights = {};       // unset: as stored
     DType lm_head_type = DType::F32;         // that the target's LM head is stored in
     DType kv = DType::F16;
     int context = 0;                     // most positions of a text
@@ -64,8 +65,11 @@ struct DraftMethod {
     // What it asks of a backend, and what it allocates there. Empty: nothing.
     std::function<Limits(const DraftPlan&)> limits;
     std::function<DraftBytes(const DraftPlan&)> bytes;
-    // Null: it has no weights. Methods with the same function share them.
-    std::shared_ptr<const DraftWeights> (*load)(const DraftSource&) = nullptr;
+    // Memory of the host, in bytes, that it takes for what texts have said. Empty: next to none.
+    std::function<size_t(const DraftPlan&)> host_bytes;
+    // What its weights are called: methods that name the same ones share them. Empty: it has none.
+    std::string weights;
+    std::shared_ptr<const DraftWeights> (*load)(const DraftSource&) = nullptr;  // null: without
     std::function<std::unique_ptr<Drafter>(const DraftSource&)> make;
 };
 

@@ -10,6 +10,21 @@ namespace {
 
 constexpr int kMostCounted = 32;  // suffixes whose places are counted with each token
 
+size_t most_states(int tokens) {
+    return size_t(tokens) * 2 + 2;
+}
+
+size_t most_edges(int tokens) {
+    return size_t(tokens) * 3 + 2;
+}
+
+// Twice the edges and more: a power of two.
+size_t slots_for(int tokens) {
+    size_t slots = 64;
+    while (slots < size_t(tokens) * 6) slots *= 2;
+    return slots;
+}
+
 size_t hash_of(int state, int token) {
     uint64_t key = (uint64_t(uint32_t(state)) << 32) | uint32_t(token);
     key = (key ^ (key >> 32)) * 0x9E3779B97F4A7C15u;
@@ -19,12 +34,15 @@ size_t hash_of(int state, int token) {
 }  // namespace
 
 SuffixAutomaton::SuffixAutomaton(int tokens) {
-    states_.reserve(size_t(tokens) * 2 + 2);
-    edges_.reserve(size_t(tokens) * 3 + 2);
-    size_t slots = 64;
-    while (slots < size_t(tokens) * 6) slots *= 2;
-    slots_.assign(slots, -1);
+    states_.reserve(most_states(tokens));
+    edges_.reserve(most_edges(tokens));
+    slots_.assign(slots_for(tokens), -1);
     states_.push_back({});
+}
+
+size_t SuffixAutomaton::size_bytes(int tokens) {
+    return most_states(tokens) * sizeof(State) + most_edges(tokens) * sizeof(Edge) +
+           slots_for(tokens) * sizeof(int);
 }
 
 void SuffixAutomaton::clear() {

@@ -30,6 +30,7 @@ class SuffixAutomaton {
 
     // For texts of so many tokens; longer ones take further memory.
     explicit SuffixAutomaton(int tokens);
+    static size_t size_bytes(int tokens);  // that it takes of the host when it has so many
 
     void clear();
     void add(int token);

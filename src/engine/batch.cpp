@@ -63,7 +63,9 @@ Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
     const bool with_noise = text.sampling().filters.temperature > 0;
     if (with_noise) tensors_of(text).noise.rows(be_, 1);
     unedited_.clear();
+    forbidden_.clear();
     edit_logits(text, text.tokens(), 0);
+    if (is_forbidden(0)) throw Error(kAllForbidden);
     Turn turn{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
     const int root = 0;
     read_logprobs(text, {&root, 1}, 0, turn);
@@ -123,8 +125,13 @@ void Batch::verify(std::span<Cycle> cycles) {
 
 void Batch::commit(std::span<Cycle> cycles) {
     const FloatEnvironment environment;
-    compact(cycles);
     int first = 0;
+    for (Cycle& cycle : cycles) {
+        end_where_forbidden(cycle, first);
+        first += cycle.tree.size();
+    }
+    compact(cycles);
+    first = 0;
     for (Cycle& cycle : cycles) {
         commit(cycle, first);
         first += cycle.tree.size();

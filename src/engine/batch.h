@@ -16,6 +16,9 @@ namespace aerie {
 
 constexpr const char* kOnlyNan = "the model computed NaN for every token; its weights are damaged";
 
+constexpr const char* kAllForbidden =
+    "edit_logits forbids every token; at least one must be above -infinity";
+
 constexpr int kPrefillRows = 128;  // rows of a prefill pass; any number gives the same bits
 
 struct BatchLimits {
@@ -108,6 +111,8 @@ class Batch {
     Tensor rule_rows(std::span<const Cycle> cycles);
     void edit_logits(std::span<const Cycle> cycles);
     void edit_logits(const Sequence& text, std::span<const int> tokens, int row);
+    bool is_forbidden(int row) const;
+    void end_where_forbidden(Cycle& cycle, int first) const;
     std::span<const float> raw_logits(int row);
     void choose(std::span<Cycle> cycles);
     void choose_by_noise(std::span<Cycle> cycles);
@@ -138,6 +143,7 @@ class Batch {
     // [row of logits]: what the model said, where a text edits it and wants logprobs; else empty.
     std::vector<std::vector<float>> unedited_;
     std::vector<int> edited_text_;  // as an edit is shown it
+    std::vector<int> forbidden_;    // rows of logits whose edit forbids every token
     int first_scored_ = 0;          // row of the newest pass whose logits are the first
     PhaseSeconds seconds_;
     double verify_seconds_ = 0;  // of the newest target pass and its choices

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "core/error.h"
 #include "engine/batch.h"
@@ -30,8 +31,26 @@ std::span<const float> Batch::raw_logits(int row) {
     return logits_;
 }
 
+bool Batch::is_forbidden(int row) const {
+    return std::find(forbidden_.begin(), forbidden_.end(), row) != forbidden_.end();
+}
+
+// The way through a tree ends before a node whose edit forbids every token. Whether the text goes
+// on from there is not known yet: the root of the next cycle is that node, and then it is an error.
+// `first`: of the cycle's rows of logits.
+void Batch::end_where_forbidden(Cycle& cycle, int first) const {
+    DepthList<int>& nodes = cycle.path.nodes;
+    const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                    [&](int node) { return is_forbidden(first + node); });
+    if (found == nodes.end()) return;
+    if (found == nodes.begin()) throw Error(kAllForbidden);
+    cycle.path.next = cycle.tree.tokens[size_t(*found)];
+    nodes.resize(size_t(found - nodes.begin()));
+}
+
 void Batch::edit_logits(std::span<const Cycle> cycles) {
     unedited_.clear();
+    forbidden_.clear();
     int first = 0;
     for (const Cycle& cycle : cycles) {
         const bool edits = bool(cycle.text->answer().edit_logits);
@@ -57,6 +76,12 @@ void Batch::edit_logits(const Sequence& text, std::span<const int> tokens, int r
         unedited_[size_t(row)] = logits_;
     }
     answer.edit_logits(tokens, logits_);
+    // A node that the text may not go through chooses any token, as it would for equal logits.
+    constexpr float kForbids = -std::numeric_limits<float>::infinity();
+    if (std::none_of(logits_.begin(), logits_.end(), [](float x) { return x > kForbids; })) {
+        forbidden_.push_back(row);
+        std::fill(logits_.begin(), logits_.end(), 0.0f);
+    }
     be_.write(logits, logits_.data());
 }
 

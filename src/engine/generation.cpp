@@ -23,7 +23,21 @@ Generation::Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer,
     const int room = batch.limits().context - int(request.prompt.size());
     max_tokens_ = request.max_tokens < 0 ? room : std::min(room, request.max_tokens);
     cycle_.text = &text;
-    result_.reused = text.begin(request.prompt, request.answer);
+    request_.begun = nullptr;
+    if (request.begun)
+        go_on(*request.begun);
+    else
+        result_.reused = text.begin(request.prompt, request.answer);
+}
+
+// The tokens that there are become part of what is read before the next step. What they made final
+// was said when they came.
+void Generation::go_on(const GenerationResult& begun) {
+    std::vector<int> all = request_.prompt;
+    all.insert(all.end(), begun.ids.begin(), begun.ids.end());
+    cycle_.text->begin(all, request_.answer, begun.ids.size());
+    for (const int id : begun.ids) stream_.push(id);
+    result_ = begun;
 }
 
 Generation::Generation(Session& session, const Tokenizer& tokenizer, const Request& request)
@@ -37,7 +51,7 @@ bool Generation::step() {
         has_begun_ = true;
         cycle_.turn = batch_.prefill(*cycle_.text, request_.cancelled);
         const bool more = take(cycle_.turn);
-        result_.stats.prefill_seconds = steady_seconds() - start;
+        result_.stats.prefill_seconds += steady_seconds() - start;
         return more;
     }
     const PhaseSeconds before = batch_.seconds();

@@ -11,8 +11,13 @@
 
 namespace aerie {
 
+struct GenerationResult;
+
 struct Request {
     std::vector<int> prompt;
+    // An answer to it that was begun in another text and is gone on with as if it had been begun in
+    // this one. Null: there is none. Looked at by Generation's constructor alone.
+    const GenerationResult* begun = nullptr;
     AnswerOptions answer;
     int max_tokens = -1;             // -1: to the end of the context
     std::vector<int> eos_ids;        // any of these ends the text
@@ -75,11 +80,17 @@ class Generation {
     bool step();
     // So far. Text is final up to here; it ends with a whole character.
     const GenerationResult& result() const { return result_; }
+    // The result, for another text to go on with (Request::begun). No step is left here.
+    GenerationResult leave() {
+        has_ended_ = true;
+        return std::move(result_);
+    }
     // The newest one: its tree, what the target chose after each node, and the path taken. Of the
     // prompt's own step a bare root.
     const Cycle& cycle() const { return cycle_; }
 
   private:
+    void go_on(const GenerationResult& begun);
     bool take(const Turn& turn);
     bool push(const Turn& turn, size_t i);
     bool end(FinishReason reason);

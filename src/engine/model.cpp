@@ -59,7 +59,7 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
     const DraftPlan plan = files_.draft_plan(options, options_, limits);
     DraftSource source{*backend_, *target_, plan, nullptr};
     if (method.load && files_.head) {
-        std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.load];
+        std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.weights];
         if (!weights) {
             const LoadProgress progress(*files_.head, options_);
             // For whatever drafter comes next.

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 
 #include "engine/model_files.h"
 #include "engine/session.h"
@@ -50,8 +51,7 @@ class Model {
     LoadOptions options_;
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<Target> target_;
-    // By who loads them.
-    std::map<decltype(DraftMethod::load), std::shared_ptr<const DraftWeights>> draft_weights_;
+    std::map<std::string, std::shared_ptr<const DraftWeights>> draft_weights_;  // by their name
 };
 
 }  // namespace aerie

@@ -8,6 +8,7 @@
 #include "core/utf8.h"
 #include "model/heads.h"
 #include "model/loading.h"
+#include "model/padded_heads.h"
 #include "model/shapes.h"
 #include "text/same_tokens.h"
 
@@ -44,7 +45,8 @@ std::optional<DType> draft_type(const ModelFiles& files, const LoadOptions& opti
     const DType type = takes_four_bits(files.target_types(options)) ? DType::Q4_0 : DType::Q8_0;
     const int unit = unit_elements(type);
     const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
-                      head.attention_columns() % unit == 0 && head.experts.intermediate % unit == 0;
+                      head.file_attention_columns() % unit == 0 &&
+                      head.experts.intermediate % unit == 0;
     return fits ? std::optional(type) : std::nullopt;
 }
 
@@ -68,6 +70,13 @@ bool needs_head(const DraftOptions& draft) {
 Tokenizer tokenizer_of(const ModelSource& source) {
     // Looking for it again says what is missing.
     return source.tokenizer ? Tokenizer::load(*source.tokenizer) : Tokenizer::load(source.path);
+}
+
+// The target's KV cache with the drafter that the options name.
+KvShape kv_of(const ModelFiles& files, const LoadOptions& options) {
+    const BatchLimits limits = files.limits(options);
+    const DraftPlan plan = files.draft_plan(options.draft, options, limits);
+    return kv_shape(files.config, limits, draft_method(options.draft.method).reach(plan));
 }
 
 // Ids are handed from one model to the other. Models of random weights may have no tokenizer.
@@ -170,7 +179,7 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
     return {.options = draft,
             .target = config,
             .source = head ? &*head : nullptr,
-            .head = head_config ? &*head_config : nullptr,
+            .head = head_config,
             .head_ids = draft_ids,
             .weights = draft_weights,
             .lm_head_type = options.weights.value_or(stored),
@@ -184,7 +193,11 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
 void ModelFiles::fit(const Backend& backend) {
     const auto can_store = [&](DType type) { return backend.stores(type); };
     target.tensors.fit(can_store);
-    if (head) head->tensors.fit(can_store);
+    pad_heads(target.tensors, config);
+    if (head) {
+        head->tensors.fit(can_store);
+        pad_heads(head->tensors, *head_config);
+    }
     for (ModelFiles& other : others) other.fit(backend);
 }
 
@@ -217,18 +230,32 @@ MemoryPlan ModelFiles::plan(const LoadOptions& options, const Backend& backend) 
         plan.scratch += draft.scratch;
     }
     plan.program = program_bytes(target, config);
+    if (method.host_bytes)
+        plan.program += method.host_bytes(draft_plan(options.draft, options, limits));
     return plan;
+}
+
+size_t MemoryPlan::total() const {
+    size_t sum = 0;
+    for (const size_t part : {target_weights, head_weights, kv_cache, scratch, program})
+        if (__builtin_add_overflow(sum, part, &sum)) return SIZE_MAX;
+    return sum;
+}
+
+bool ModelFiles::fits(const LoadOptions& options, const Backend& backend) const {
+    try {
+        kv_of(*this, options).check_rows();
+        return plan(options, backend).total() <= backend.capabilities().memory_bytes;
+    } catch (const Error&) {
+        return false;  // more than the device takes, whatever its memory
+    }
 }
 
 int ModelFiles::largest_context(const LoadOptions& options, const Backend& backend) {
     const int asked = context;
     const auto fits = [&](int positions) {
         context = positions;
-        try {
-            return plan(options, backend).total() <= backend.capabilities().memory_bytes;
-        } catch (const Error&) {
-            return false;  // more than the device takes, whatever its memory
-        }
+        return this->fits(options, backend);
     };
     int low = 0, high = config.context;
     if (fits(high)) low = high;
@@ -264,6 +291,7 @@ void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
                       double(device.memory_bytes) / double(1 << 30));
         throw Error(target.path.string() + ": this model needs " + line);
     }
+    kv_of(*this, options).check_rows();
     backend.reserve(wanted);
 }
 

@@ -42,9 +42,9 @@ struct MemoryPlan {
     WeightTypes target_types, head_types;  // what of them are matrices
     size_t kv_cache = 0;                   // of the target
     size_t scratch = 0;  // activations, logits, the head's buffers and cache, thread scratch
-    size_t program = 0;  // code, tokenizer and allocator
+    size_t program = 0;  // code, tokenizer, allocator, and what drafters on the host keep of texts
 
-    size_t total() const { return target_weights + head_weights + kv_cache + scratch + program; }
+    size_t total() const;  // SIZE_MAX: more than counts
 };
 
 struct ModelFiles {
@@ -80,6 +80,8 @@ struct ModelFiles {
     WeightTypes target_types(const LoadOptions& options) const;
     WeightTypes draft_types(const LoadOptions& options) const;
     MemoryPlan plan(const LoadOptions& options, const Backend& backend) const;
+    // Whether that is no more than the device has and can count.
+    bool fits(const LoadOptions& options, const Backend& backend) const;
     // The largest context, up to the model's, whose plan fits into the device's memory; 0: none.
     int largest_context(const LoadOptions& options, const Backend& backend);
     // What target and head ask of a backend. Throws Error, naming the file, where it takes less.

@@ -31,22 +31,25 @@ void Sequence::forget() {
     draft_->truncate(0);
 }
 
-int Sequence::begin(std::span<const int> prompt, const AnswerOptions& answer) {
+int Sequence::begin(std::span<const int> prompt, const AnswerOptions& answer, size_t put_out) {
     check_sampling(answer.sampling);
     check_prompt(prompt, 0);
     answer_ = answer;
     const auto [end, ignored] =
         std::mismatch(tokens_.begin(), tokens_.end(), prompt.begin(), prompt.end());
     const int alike = int(end - tokens_.begin());
-    // What was put out before is part of the prompt now.
-    is_output_.assign(tokens_.size(), false);
+    // What was put out before is part of the prompt now, but for this answer's own.
+    const size_t given = prompt.size() - put_out;
+    for (size_t i = 0; i < is_output_.size(); ++i) is_output_[i] = i >= given;
     if (alike < int(tokens_.size())) {
         truncate(alike);
     } else {
         recount();
         let_draft_follow();
     }
-    add(prompt.subspan(size_t(alike)), false);
+    const size_t first_output = std::max(size_t(alike), given);
+    add(prompt.subspan(size_t(alike), first_output - size_t(alike)), false);
+    add(prompt.subspan(first_output), true);
     return std::min(committed_, int(prompt.size()) - 1);
 }
 

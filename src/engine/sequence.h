@@ -21,8 +21,9 @@ class Sequence {
     void begin(const AnswerOptions& answer);
     // The text becomes this prompt, for an answer that is like that of a new text; what was
     // computed for tokens that it begins with alike is kept. Returns the positions that need not be
-    // run again. Throws UsageError; the text is then as it was.
-    int begin(std::span<const int> prompt, const AnswerOptions& answer);
+    // run again. The last `put_out` of its tokens are those that an answer consists of so far.
+    // Throws UsageError; the text is then as it was.
+    int begin(std::span<const int> prompt, const AnswerOptions& answer, size_t put_out = 0);
 
     // The text goes on with these: a prompt, or what a user says next. Throws UsageError unless
     // all of them are the model's and the context has room for them and an answer.

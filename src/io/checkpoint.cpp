@@ -73,12 +73,19 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
     throw Error(folder.string() + ": no model.safetensors or pytorch_model.bin");
 }
 
+bool Checkpoint::is_in(const fs::path& folder) {
+    return std::any_of(kFormats.begin(), kFormats.end(), [&](const WeightFormat& format) {
+        return is_in_folder(folder, format.file) || is_in_folder(folder, format.index);
+    });
+}
+
 Checkpoint Checkpoint::generated(const std::string& name, std::vector<NamedTensor> tensors,
-                                 Fill fill, FileTypes types) {
+                                 Fill fill, FileTypes types, std::vector<const InputFile*> files) {
     Checkpoint checkpoint;
     checkpoint.folder_ = name;
     checkpoint.fill_ = std::move(fill);
     checkpoint.file_types_ = std::move(types);
+    checkpoint.made_of_ = std::move(files);
     for (NamedTensor& tensor : tensors) checkpoint.add(std::move(tensor));
     return checkpoint;
 }
@@ -167,8 +174,47 @@ const InputFile& Checkpoint::file_of(const NamedTensor& tensor) const {
     return *files_[file_of_.at(tensor.name)].bytes;
 }
 
+void Checkpoint::spread_rows(const std::string& name, const SpreadRows& rows) {
+    NamedTensor& tensor = tensors_.at(name);
+    assert(!is_spread(name) && tensor.shape.at(0) % rows.from == 0 && rows.from <= rows.to);
+    if (file_types_.empty()) file_types_ = file_types();  // zeros are in no file
+    const size_t bytes = tensor.data.size_bytes / size_t(tensor.shape[0]);
+    tensor.shape[0] = tensor.shape[0] / rows.from * rows.to;
+    tensor.data.size_bytes = bytes * size_t(tensor.shape[0]);
+    spread_[name] = rows;
+}
+
+// Whole rows; those of a vector are its elements. Bytes of zero are zeros in every type.
+void Checkpoint::read_spread(const NamedTensor& tensor, const SpreadRows& rows, DType as,
+                             size_t first, std::span<std::byte> out) const {
+    size_t columns = 1;
+    for (size_t i = 1; i < tensor.shape.size(); ++i) columns *= size_t(tensor.shape[i]);
+    const size_t row_bytes = aerie::size_bytes(as, columns);
+    const size_t parts = rows.by_halves ? 2 : 1;
+    const size_t from = size_t(rows.from) / parts, to = size_t(rows.to) / parts;
+    for (size_t row = first / columns; !out.empty();) {
+        const size_t in_part = row % to, left = out.size() / row_bytes;
+        const bool is_there = in_part < from;
+        const size_t count = std::min((is_there ? from : to) - in_part, left);
+        const std::span<std::byte> here = out.first(count * row_bytes);
+        if (is_there)
+            read_stored(tensor, as, (row / to * from + in_part) * columns, here);
+        else
+            std::fill(here.begin(), here.end(), std::byte(0));
+        out = out.subspan(here.size());
+        row += count;
+    }
+}
+
 void Checkpoint::read(const NamedTensor& tensor, DType as, size_t first,
                       std::span<std::byte> out) const {
+    if (const auto spread = spread_.find(tensor.name); spread != spread_.end())
+        return read_spread(tensor, spread->second, as, first, out);
+    read_stored(tensor, as, first, out);
+}
+
+void Checkpoint::read_stored(const NamedTensor& tensor, DType as, size_t first,
+                             std::span<std::byte> out) const {
     assert(as == tensor.dtype ||
            (is_quantised(tensor.dtype) &&
             (as == DType::F32 || as == DType::Q8_0 || as == tensor.file_type)));
@@ -195,6 +241,12 @@ FileTypes Checkpoint::file_types() const {
     for (const auto& [name, tensor] : tensors_)
         types[aerie::name(tensor.dtype)] += tensor.data.size_bytes;
     return types;
+}
+
+std::vector<const InputFile*> Checkpoint::files() const {
+    std::vector<const InputFile*> files = made_of_;
+    for (const File& file : files_) files.push_back(file.bytes.get());
+    return files;
 }
 
 size_t Checkpoint::size_bytes() const {

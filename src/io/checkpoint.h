@@ -18,6 +18,13 @@ namespace aerie {
 // Bytes of tensors in a file, by the name that its format has for their type.
 using FileTypes = std::map<std::string, size_t>;
 
+// Rows that are read as groups of `to`, where the tensor has groups of `from`: the other rows are
+// zeros. They follow the group, or each of its halves.
+struct SpreadRows {
+    int from = 0, to = 0;
+    bool by_halves = false;
+};
+
 class Checkpoint {
   public:
     // Looks for model.safetensors, model.safetensors.index.json, pytorch_model.bin,
@@ -26,16 +33,24 @@ class Checkpoint {
     // (../../blobs). A tensor found twice, or listed in the index and absent from its shard, is
     // refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
+    // Whether there is one of these files.
+    static bool is_in(const std::filesystem::path& folder);
 
     // Tensors that are made when they are read: `fill` does what `read` does. `name` stands for
     // the folder.
     using Fill =
         std::function<void(const NamedTensor&, DType as, size_t first, std::span<std::byte> out)>;
+    // `files`: what they are made of, kept open by `fill`.
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
-                                Fill fill, FileTypes types = {});
+                                Fill fill, FileTypes types = {},
+                                std::vector<const InputFile*> files = {});
 
     // A tensor under another name. False, and nothing is done, if there is none or that is taken.
     bool rename(const std::string& from, const std::string& to);
+
+    // From here on the tensor has these rows; it must be there and have whole groups.
+    void spread_rows(const std::string& name, const SpreadRows& rows);
+    bool is_spread(const std::string& name) const { return spread_.contains(name); }
 
     const NamedTensor* find(const std::string& name) const;  // nullptr if absent
     // Throws Error naming file, tensor and both shapes unless it is there with this shape and holds
@@ -63,6 +78,7 @@ class Checkpoint {
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
     FileTypes file_types() const;
+    std::vector<const InputFile*> files() const;  // that hold tensor data; none: it lies in none
     size_t size_bytes() const;  // of all tensor data, as it runs
 
   private:
@@ -71,6 +87,11 @@ class Checkpoint {
         std::unique_ptr<const InputFile> bytes;
     };
     const InputFile& file_of(const NamedTensor& tensor) const;
+    // As it lies in the file.
+    void read_stored(const NamedTensor& tensor, DType as, size_t first,
+                     std::span<std::byte> out) const;
+    void read_spread(const NamedTensor& tensor, const SpreadRows& rows, DType as, size_t first,
+                     std::span<std::byte> out) const;
     using Reader = std::vector<NamedTensor>(const ByteSource&, const std::string& file);
     std::vector<NamedTensor> read_file(const std::string& name, Reader* read);
     void read_shards(const std::string& index, Reader* read);
@@ -80,7 +101,9 @@ class Checkpoint {
     std::vector<File> files_;
     std::map<std::string, NamedTensor> tensors_;
     std::map<std::string, size_t> file_of_;  // tensor name -> index in files_
+    std::map<std::string, SpreadRows> spread_;
     Fill fill_;                              // empty: the data is in the files
+    std::vector<const InputFile*> made_of_;  // of `fill_`
     FileTypes file_types_;                   // empty: those of the tensors
 };
 

@@ -124,6 +124,12 @@ size_t Gguf::size_bytes() const {
     return total;
 }
 
+std::vector<const InputFile*> Gguf::files() const {
+    std::vector<const InputFile*> files;
+    for (const Piece& piece : pieces_) files.push_back(piece.bytes.get());
+    return files;
+}
+
 void Gguf::read(const GgufTensor& tensor, size_t from, std::span<std::byte> out) const {
     pieces_[tensor.piece].bytes->read(tensor.data.begin + from, out);
 }

@@ -26,6 +26,7 @@ class Gguf {
     const GgufTensor* find(const std::string& name) const;               // nullptr if absent
     size_t pieces() const { return pieces_.size(); }
     size_t size_bytes() const;  // of all tensor data
+    std::vector<const InputFile*> files() const;  // piece by piece
 
     // Bytes of a tensor, or of a part of one, from byte `from` of it on; from + out.size() <=
     // data.size_bytes. Throws Error if the file has become shorter.

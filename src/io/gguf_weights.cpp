@@ -157,7 +157,8 @@ Checkpoint gguf_weights(const std::filesystem::path& path, std::shared_ptr<const
                                 std::span<std::byte> out) {
         weights->read(tensor.name, as, first, out);
     };
-    return Checkpoint::generated(path.string(), weights->tensors(), fill, std::move(file_types));
+    return Checkpoint::generated(path.string(), weights->tensors(), fill, std::move(file_types),
+                                 gguf->files());
 }
 
 }  // namespace aerie

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "core/error.h"
@@ -15,12 +16,32 @@ namespace {
     throw Error(path.string() + ": " + std::generic_category().message(error));
 }
 
+// What git-lfs leaves in the place of a file that it has not fetched.
+bool is_lfs_pointer(const InputFile& file) {
+    constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
+    constexpr size_t kMostBytes = 1024;  // of the format's definition
+    if (file.size_bytes() < kBegin.size() || file.size_bytes() >= kMostBytes) return false;
+    std::string begin(kBegin.size(), '\0');
+    file.read(0, std::as_writable_bytes(std::span(begin)));
+    return begin == kBegin;
+}
+
 }  // namespace
 
 InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
     const int error = platform::open_to_read(path, file_, size_bytes_);
     if (error == EISDIR || error == EINVAL) throw Error(path.string() + ": not a regular file");
     if (error) fail(path, error);
+    if (is_lfs_pointer(*this))
+        throw Error(path.string() +
+                    ": a git-lfs pointer, not the file itself; fetch it with 'git lfs pull'");
+    first_stamp_ = stamp();
+}
+
+platform::FileStamp InputFile::stamp() const {
+    platform::FileStamp now;
+    if (const int error = platform::stamp(file_, now)) fail(path_, error);
+    return now;
 }
 
 void InputFile::read(size_t at, std::span<std::byte> out) const {

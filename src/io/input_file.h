@@ -16,6 +16,10 @@ class InputFile final : public ByteSource {
     explicit InputFile(const std::filesystem::path& path);
 
     size_t size_bytes() const override { return size_bytes_; }  // when it was opened
+    // As the file was when it was opened, and as it is now. Throws Error naming the file.
+    const platform::FileStamp& first_stamp() const { return first_stamp_; }
+    platform::FileStamp stamp() const;
+    const std::filesystem::path& path() const { return path_; }
     // Throws Error naming the file, also if it has become shorter since.
     void read(size_t at, std::span<std::byte> out) const override;
 
@@ -23,6 +27,7 @@ class InputFile final : public ByteSource {
     std::filesystem::path path_;
     platform::Handle file_;
     size_t size_bytes_ = 0;
+    platform::FileStamp first_stamp_;
 };
 
 // The whole of a small text file. Throws Error if it is missing or larger than max_bytes.

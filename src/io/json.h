@@ -9,8 +9,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
+
+#include "core/variant.h"
 
 namespace aerie {
 
@@ -80,8 +81,7 @@ class Json {
   private:
     void write(std::string& out) const;
 
-    std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object>
-        value_;
+    Variant<std::monostate, bool, int64_t, uint64_t, double, std::string, Array, Object> value_;
 };
 
 }  // namespace aerie

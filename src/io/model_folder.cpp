@@ -90,6 +90,32 @@ fs::path file_in_folder(const fs::path& folder, const std::string& name) {
     return file;
 }
 
+namespace {
+
+// Python writes numbers that are none as bare words, which no JSON has. In their place stands a
+// string, as long as the word was: whoever reads the member as a number will refuse it.
+std::string without_bare_words(std::string text) {
+    constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+    bool in_string = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (in_string && text[i] == '\\') {
+            ++i;
+        } else if (text[i] == '"') {
+            in_string = !in_string;
+        } else if (!in_string && (text[i] == 'N' || text[i] == 'I' || text[i] == '-')) {
+            for (const std::string_view word : kWords)
+                if (std::string_view(text).substr(i).starts_with(word)) {
+                    text.replace(i, word.size(), "\"N\"" + std::string(word.size() - 3, ' '));
+                    i += word.size() - 1;
+                    break;
+                }
+        }
+    }
+    return text;
+}
+
+}  // namespace
+
 bool is_in_folder(const fs::path& folder, const std::string& name) {
     std::error_code error;
     const fs::file_status status = fs::symlink_status(folder / name, error);
@@ -99,8 +125,8 @@ bool is_in_folder(const fs::path& folder, const std::string& name) {
 std::optional<Json> read_json_in_folder(const fs::path& folder, const std::string& name) {
     constexpr size_t kMaxBytes = 4 << 20, kMaxValues = 100'000;
     if (!is_in_folder(folder, name)) return {};
-    return Json::parse(read_text(file_in_folder(folder, name), kMaxBytes), (folder / name).string(),
-                       kMaxValues);
+    return Json::parse(without_bare_words(read_text(file_in_folder(folder, name), kMaxBytes)),
+                       (folder / name).string(), kMaxValues);
 }
 
 }  // namespace aerie

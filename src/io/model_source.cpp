@@ -2,6 +2,9 @@
 #include "io/model_source.h"
 
 #include "core/error.h"
+#include "core/utf8.h"
+#include "io/foreign_drafters.h"
+#include "io/foreign_weights.h"
 #include "io/gguf_config.h"
 #include "io/gguf_weights.h"
 #include "io/input_file.h"
@@ -58,13 +61,26 @@ TokenizerSource tokenizer_in(const fs::path& path, std::shared_ptr<const Gguf> g
 
 ModelSource open_gguf(const fs::path& path) {
     const auto gguf = std::make_shared<const Gguf>(Gguf::open(path));
+    refuse_foreign(path, foreign_drafter(*gguf));
     ModelSource source;
     source.path = path;
-    source.config = {gguf_config(*gguf), path.string()};
+    source.config = {gguf_config(*gguf), path.string(), gguf_key_names(*gguf)};
     source.generation = NamedJson{gguf_generation(*gguf), path.string()};
     if (gguf->metadata().find("tokenizer.ggml.model")) source.tokenizer = tokenizer_in(path, gguf);
     source.tensors = gguf_weights(path, gguf);
     return source;
+}
+
+void refuse_quantised(const fs::path& folder, const NamedJson& config) {
+    std::optional<std::string> method = foreign_quantisation(config.json);
+    if (!method) method = foreign_quantisation(folder);
+    if (!method) return;
+    const Json* type = config.json.find("model_type");
+    throw Error(
+        config.file + ": the weights" +
+        (type && type->string() ? " of this " + in_quotes(*type->string()) + " model" : "") +
+        " are quantised by " + *method +
+        ", which aerie does not read; take the unquantised model, or a GGUF file of it");
 }
 
 }  // namespace
@@ -86,12 +102,15 @@ ModelSource open_model(const fs::path& path) {
     if (!config)
         throw Error((path / kConfig).string() +
                     ": missing; a Hugging Face model folder is expected");
+    refuse_foreign(path, foreign_drafter(config->json));
+    refuse_quantised(path, *config);
     ModelSource source;
     source.path = path;
     source.config = *std::move(config);
     source.generation = read_named(path, kGeneration);
     source.tokenizer = tokenizer_in(path);
     source.tensors = Checkpoint::open(path);
+    refuse_foreign(path, foreign_drafter(source.tensors));
     return source;
 }
 

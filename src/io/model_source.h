@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,10 +13,12 @@
 
 namespace aerie {
 
-// A JSON object and the name of its file, for errors.
+// A JSON object and the name of its file, for errors; and what the file itself calls the object's
+// members, where it has other names for them.
 struct NamedJson {
     Json json;
     std::string file;
+    std::map<std::string, std::string> names = {};
 };
 
 struct NamedText {

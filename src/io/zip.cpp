@@ -30,9 +30,17 @@ constexpr size_t kEndBytes = 22;
 constexpr size_t kZip64EndBytes = 56;
 constexpr size_t kZip64LocatorBytes = 20;
 
+constexpr uint64_t kEncrypted = 1, kHasDescriptor = 8;  // flags
+constexpr std::string_view kDescriptor = "PK\x07\x08";
+
 struct Directory {
     uint64_t begin = 0, size_bytes = 0, entries = 0;
     uint64_t end = 0;  // where its end record begins
+};
+
+// What the directory and the local header both say of an entry.
+struct Said {
+    uint64_t flags = 0, method = 0, crc = 0, stored_bytes = 0, plain_bytes = 0;
 };
 
 // Where the entry's local header begins and its data ends.
@@ -87,8 +95,12 @@ class ZipReader {
     Directory find_directory() const;
     Directory find_zip64_directory(uint64_t locator) const;
     ZipEntry read_entry(const Window& headers, uint64_t at);
-    // Where the data of an entry begins, whose local header is at `begin`.
-    uint64_t find_data(const std::string& name, uint64_t begin, uint64_t limit) const;
+    // Where the data of an entry begins, whose local header is at `begin`. A header that says
+    // something else than the directory is refused: other readers go by it.
+    uint64_t find_data(const std::string& name, const Said& said, uint64_t begin,
+                       uint64_t limit) const;
+    void check_descriptor(const std::string& name, const Said& said, uint64_t at,
+                          uint64_t limit) const;
     void check_overlaps();
 
     const ByteSource& source_;
@@ -162,15 +174,58 @@ void read_zip64(const Window& headers, uint64_t at, uint64_t end,
     }
 }
 
-uint64_t ZipReader::find_data(const std::string& name, uint64_t begin, uint64_t limit) const {
+// Of a local header at `begin`, without the name and the extra fields, which end at `end`.
+bool says_the_same(const Window& header, uint64_t begin, uint64_t name_bytes, uint64_t end,
+                   const Said& said) {
+    Said own{header.number(begin + 6, 2), header.number(begin + 8, 2), header.number(begin + 14, 4),
+             header.number(begin + 18, 4), header.number(begin + 22, 4)};
+    read_zip64(header, begin + kLocalHeaderBytes + name_bytes, end,
+               std::array{&own.plain_bytes, &own.stored_bytes});
+    if (own.flags != said.flags || own.method != said.method) return false;
+    // With this flag the writer did not know them yet, and wrote zeros; they stand behind the data.
+    const auto is = [&](uint64_t there, uint64_t wanted) {
+        return there == wanted || (there == 0 && (said.flags & kHasDescriptor));
+    };
+    return is(own.crc, said.crc) && is(own.stored_bytes, said.stored_bytes) &&
+           is(own.plain_bytes, said.plain_bytes);
+}
+
+uint64_t ZipReader::find_data(const std::string& name, const Said& said, uint64_t begin,
+                              uint64_t limit) const {
     const uint64_t header_bytes = kLocalHeaderBytes + name.size();
-    if (begin <= limit && header_bytes <= limit - begin) {
-        const Window header = window(begin, header_bytes);
-        if (header.starts(begin, kLocalHeader) && header.number(begin + 26, 2) == name.size() &&
-            header.text(begin + kLocalHeaderBytes, name.size()) == name)
-            return begin + header_bytes + header.number(begin + 28, 2);
-    }
-    fail("zip entry " + in_quotes(name) + " is not where the directory says");
+    const auto fits = [&](uint64_t bytes) { return begin <= limit && bytes <= limit - begin; };
+    if (!fits(header_bytes))
+        fail("zip entry " + in_quotes(name) + " is not where the directory says");
+    const Window header = window(begin, header_bytes);
+    if (!header.starts(begin, kLocalHeader) || header.number(begin + 26, 2) != name.size() ||
+        header.text(begin + kLocalHeaderBytes, name.size()) != name)
+        fail("zip entry " + in_quotes(name) + " is not where the directory says");
+    const uint64_t whole_bytes = header_bytes + header.number(begin + 28, 2);
+    if (!fits(whole_bytes))
+        fail("zip entry " + in_quotes(name) + " ends after the data of the file");
+    if (!says_the_same(window(begin, whole_bytes), begin, name.size(), begin + whole_bytes, said))
+        fail("zip entry " + in_quotes(name) +
+             " is another one by its own header than by the directory: expected the same flags, "
+             "method, sizes and checksum");
+    return begin + whole_bytes;
+}
+
+// What stands behind the data of an entry that has such a thing: its checksum and sizes again, of
+// 4 or, with zip64, 8 bytes. Writers may leave the signature out; then nothing is known of it.
+void ZipReader::check_descriptor(const std::string& name, const Said& said, uint64_t at,
+                                 uint64_t limit) const {
+    constexpr uint64_t kShort = 16, kLong = 24;
+    if (!(said.flags & kHasDescriptor) || limit - at < kShort) return;
+    const Window descriptor = window(at, std::min(kLong, limit - at));
+    if (!descriptor.starts(at, kDescriptor)) return;
+    const auto has_sizes = [&](size_t bytes) {
+        return limit - at >= 8 + 2 * bytes &&
+               descriptor.number(at + 8, bytes) == said.stored_bytes &&
+               descriptor.number(at + 8 + bytes, bytes) == said.plain_bytes;
+    };
+    if (descriptor.number(at + 4, 4) != said.crc || (!has_sizes(4) && !has_sizes(8)))
+        fail("zip entry " + in_quotes(name) +
+             " is another one by what stands behind its data than by the directory");
 }
 
 // The entry whose directory header is at `at`.
@@ -188,15 +243,16 @@ ZipEntry ZipReader::read_entry(const Window& headers, uint64_t at) {
                std::array{&plain_bytes, &stored_bytes, &begin});
 
     const std::string what = "zip entry " + in_quotes(name);
-    constexpr uint64_t kEncrypted = 1;
     if (method != 0 || (flags & kEncrypted) || stored_bytes != plain_bytes) {
         fail(what + " is compressed or encrypted, expected a plain one");
     }
     const uint64_t limit = headers.begin();  // data lies before the directory
-    const uint64_t data = find_data(name, begin, limit);
+    const Said said{flags, method, crc, stored_bytes, plain_bytes};
+    const uint64_t data = find_data(name, said, begin, limit);
     if (data > limit || plain_bytes > limit - data) {
         fail(what + " ends after the data of the file");
     }
+    check_descriptor(name, said, data + plain_bytes, limit);
     extents_.push_back({begin, data + plain_bytes, nullptr});
     return {name, {{data, plain_bytes}, crc}};
 }

@@ -42,8 +42,20 @@ class CurveTimer {
     explicit CurveTimer(std::function<double(int)> run) : run_(std::move(run)) {}
 
     void add(int rows) { points_.push_back({rows, least(rows)}); }
-    void repeat() {
-        for (CostPoint& point : points_) point.seconds = std::min(point.seconds, least(point.rows));
+    // Returns what the round took, in the least seconds of each point.
+    double repeat() {
+        double round = 0;
+        for (CostPoint& point : points_) {
+            const double seconds = least(point.rows);
+            round += seconds;
+            point.seconds = std::min(point.seconds, seconds);
+        }
+        return round;
+    }
+    double total() const {
+        double seconds = 0;
+        for (const CostPoint& point : points_) seconds += point.seconds;
+        return seconds;
     }
     const CostPoint& last() const { return points_.back(); }
     // Of a pass with twice the rows, at most.
@@ -62,6 +74,12 @@ class CurveTimer {
     std::function<double(int)> run_;
     std::vector<CostPoint> points_;
 };
+
+// The median over the least.
+double spread_of(std::vector<double> rounds) {
+    std::sort(rounds.begin(), rounds.end());
+    return rounds[rounds.size() / 2] / rounds.front();
+}
 
 std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
     if (!json || !json->array() || json->array()->empty() ||
@@ -126,13 +144,14 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
             verify.add(rows);
     }
     const double round = spent();
-    const double until = std::min(budget_seconds, round + kRoundSeconds) - round;
+    const double until = std::min(budget_seconds, round + kRoundSeconds);
+    std::vector<double> rounds = {verify.total() + level.total()};
     for (int i = 1; i < kRounds && spent() < until; ++i) {
-        verify.repeat();
-        level.repeat();
+        const double passes = verify.repeat();
+        rounds.push_back(passes + level.repeat());
     }
     session.begin({});
-    return {verify.points(), level.points()};
+    return {verify.points(), level.points(), false, spread_of(std::move(rounds))};
 }
 
 fs::path cost_file(const fs::path& folder, const std::string& key) {

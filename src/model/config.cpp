@@ -10,29 +10,38 @@ namespace aerie {
 
 namespace {
 
+// Ops take heads of multiples of 16 elements; others are padded (model/padded_heads.h).
+void parse_head_size(const Fields& fields, ModelConfig& config) {
+    constexpr int kUnit = 16;
+    const int size =
+        fields.integer("head_dim", 2, 1024, std::max(config.hidden / config.attention.heads, 2));
+    if (size % 2 != 0)
+        fields.fail("the head size must be even, for its halves turn together; it is " +
+                    std::to_string(size));
+    config.attention.head_dim = (size + kUnit - 1) / kUnit * kUnit;
+    if (size != config.attention.head_dim) config.file_head_dim = size;
+}
+
 // The sizes that a target and a head share.
-ModelConfig parse_shape(const Fields& fields) {
+ModelConfig parse_shape(const Fields& fields, int layers) {
     ModelConfig config;
+    config.layers = layers;
     config.hidden = fields.integer("hidden_size", 16, 1 << 16);
-    config.intermediate = fields.integer("intermediate_size", 1, 1 << 18);
+    config.intermediate = fields.layer_integer("intermediate_size", 1, 1 << 18, layers);
     config.vocab = fields.integer("vocab_size", 2, 1 << 20);
-    config.attention.heads = fields.integer("num_attention_heads", 1, 1024);
+    config.attention.heads = fields.layer_integer("num_attention_heads", 1, 1024, layers);
     config.attention.kv_heads =
-        fields.integer("num_key_value_heads", 1, 1024, config.attention.heads);
+        fields.layer_integer("num_key_value_heads", 1, 1024, layers, config.attention.heads);
     if (config.attention.heads % config.attention.kv_heads != 0)
         fields.fail("'num_attention_heads' must be a multiple of 'num_key_value_heads'");
     if (!fields.find("head_dim") && config.hidden % config.attention.heads != 0)
         fields.fail("'hidden_size' must be a multiple of 'num_attention_heads'");
-    config.attention.head_dim =
-        fields.integer("head_dim", 16, 1024, config.hidden / config.attention.heads);
-    if (config.attention.head_dim % 16 != 0)
-        fields.fail("the head size must be a multiple of 16, it is " +
-                    std::to_string(config.attention.head_dim));
+    parse_head_size(fields, config);
     config.rms_epsilon = float(fields.number("rms_norm_eps", 0, 1).value_or(1e-6));
     config.context = fields.integer("max_position_embeddings", 2, 1 << 24, 2048);
+    config.context_is_assumed = !fields.find("max_position_embeddings");
     config.rope = parse_rope(fields, config.context);
-    const size_t factors = config.rope.factors.size(),
-                 pairs = size_t(config.attention.head_dim / 2);
+    const size_t factors = config.rope.factors.size(), pairs = size_t(config.size_of_head() / 2);
     if (config.rope.scaling == Rope::Scaling::factors && factors != pairs)
         fields.fail("RoPE has " + std::to_string(factors) + " factors, expected " +
                     std::to_string(pairs));
@@ -148,14 +157,14 @@ const char* class_name(const std::string& model_type) {
     return "LlamaForCausalLM";
 }
 
-ModelConfig parse_model_config(const Json& json, const std::string& source) {
-    const Fields fields(json, source);
+namespace {
+
+ModelConfig model_config(const Fields& fields) {
     const Architecture& architecture = architecture_of(fields);
-    ModelConfig config = parse_shape(fields);
+    ModelConfig config = parse_shape(fields, fields.integer("num_hidden_layers", 1, 1024));
     config.architecture = architecture.type;
     config.qkv_bias = architecture.qkv_bias;
     config.qk_norm = architecture.qk_norm;
-    config.layers = fields.integer("num_hidden_layers", 1, 1024);
     config.windows = parse_windows(fields, architecture.windows, config.layers);
     parse_biases(fields, config);
     if (const ExpertNames* names = find_expert_names(config.architecture))
@@ -165,14 +174,13 @@ ModelConfig parse_model_config(const Json& json, const std::string& source) {
     return config;
 }
 
-ModelConfig parse_head_config(const Json& json, const std::string& source) {
+ModelConfig head_config(const Fields& all) {
     constexpr const char* kLayer = "transformer_layer_config";  // of speculators
-    const Fields all(json, source);
     const Fields fields = all.find(kLayer) ? all.object(kLayer) : all;
-    ModelConfig config = parse_shape(fields);
-    config.architecture = "eagle";
     // An EAGLE-3 head is one layer, whatever is written there: some have the target's number.
-    config.layers = is_eagle3(all) ? 1 : fields.integer("num_hidden_layers", 1, 1, 1);
+    const int layers = is_eagle3(all) ? 1 : fields.integer("num_hidden_layers", 1, 1, 1);
+    ModelConfig config = parse_shape(fields, layers);
+    config.architecture = "eagle";
     config.windows = parse_windows(fields, Windows::if_told, config.layers);
     config.qkv_bias = fields.boolean("qkv_bias", false);
     parse_biases(fields, config);
@@ -181,6 +189,20 @@ ModelConfig parse_head_config(const Json& json, const std::string& source) {
         config.eagle3 = parse_eagle3(all, config.hidden, config.vocab);
     }
     return config;
+}
+
+}  // namespace
+
+ModelConfig parse_model_config(const Json& json, const std::string& source) {
+    return model_config(Fields(json, source));
+}
+
+ModelConfig parse_head_config(const Json& json, const std::string& source) {
+    return head_config(Fields(json, source));
+}
+
+ModelConfig parse_head_config(const NamedJson& json) {
+    return head_config(Fields(json));
 }
 
 GenerationConfig parse_generation_config(const Json& json, const std::string& source) {
@@ -197,7 +219,7 @@ GenerationConfig parse_generation_config(const Json& json, const std::string& so
 }
 
 ModelConfig target_config(const ModelSource& source) {
-    return parse_model_config(source.config.json, source.config.file);
+    return model_config(Fields(source.config));
 }
 
 GenerationConfig generation_config(const ModelSource& source) {

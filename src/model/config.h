@@ -21,7 +21,11 @@ struct ModelConfig {
     int layers = 0;
     int vocab = 0;
     int context = 0;  // max_position_embeddings
+    bool context_is_assumed = false;  // its files do not say it
     AttentionShape attention;
+    // Elements of a head in the files, where those of `attention` are padded
+    // (model/padded_heads.h); 0: they are the same.
+    int file_head_dim = 0;
     float rms_epsilon = 1e-6f;
     Rope rope;
     bool tied_embeddings = false;
@@ -42,6 +46,10 @@ struct ModelConfig {
     }
     int attention_columns() const { return attention.heads * attention.head_dim; }
     int kv_columns() const { return attention.kv_heads * attention.head_dim; }
+    // The same of the files: rows of q_proj and columns of o_proj, rows of k_proj and v_proj.
+    int size_of_head() const { return file_head_dim > 0 ? file_head_dim : attention.head_dim; }
+    int file_attention_columns() const { return attention.heads * size_of_head(); }
+    int file_kv_columns() const { return attention.kv_heads * size_of_head(); }
     int window(int layer) const { return windows.empty() ? 0 : windows[size_t(layer)]; }
 };
 
@@ -58,6 +66,7 @@ ModelConfig parse_model_config(const Json& json, const std::string& source);
 // An EAGLE head's config.json: one layer, no architecture name needed, defaults of eagle.md
 // section 1. An EAGLE-3 head is known by its fields.
 ModelConfig parse_head_config(const Json& json, const std::string& source);
+ModelConfig parse_head_config(const NamedJson& json);
 
 // generation_config.json. The sampling defaults count only where it says do_sample: true.
 struct GenerationConfig {

@@ -1,13 +1,15 @@
 // Reading the fields of a configuration with their ranges.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
-#include "io/json.h"
+#include "core/utf8.h"
+#include "io/model_source.h"
 
 namespace aerie {
 
@@ -17,8 +19,12 @@ class Fields {
     Fields(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
         if (!json.object()) throw Error(source_ + ": expected a JSON object");
     }
+    // Failures call a field what its file does. `json` outlives the fields.
+    explicit Fields(const NamedJson& json) : Fields(json.json, json.file) { names_ = &json.names; }
 
-    [[noreturn]] void fail(const std::string& what) const { throw Error(source_ + ": " + what); }
+    [[noreturn]] void fail(const std::string& what) const {
+        throw Error(source_ + ": " + as_in_file(what));
+    }
     const Json& json() const { return json_; }
 
     // Absent and null are the same.
@@ -65,7 +71,33 @@ class Fields {
     }
 
     // Of an object within the object.
-    Fields object(const char* key) const { return {*find(key), source_ + ": '" + key + "'"}; }
+    Fields object(const char* key) const {
+        Fields inner(*find(key), source_ + ": " + as_in_file(in_quotes(key)));
+        inner.names_ = names_;
+        return inner;
+    }
+
+    // A whole number, or a list of `layers` equal ones, two at least: some files say for each layer
+    // what all of them have.
+    int layer_integer(const char* key, int low, int high, int layers,
+                      std::optional<int> fallback = {}) const {
+        const Json* value = find(key);
+        if (!value || !value->array() || layers < 2) return integer(key, low, high, fallback);
+        const Json::Array& list = *value->array();
+        if (list.empty() || list.size() != size_t(layers))
+            fail(in_quotes(key) + " has " + std::to_string(list.size()) + " entries for " +
+                 std::to_string(layers) + " layers");
+        int64_t first = 0, other = 0;
+        for (const Json& item : list) {
+            if (!item.integer(other) || other < low || other > high)
+                fail(in_quotes(key) + " must hold whole numbers from " + std::to_string(low) +
+                     " to " + std::to_string(high));
+            if (&item == &list.front()) first = other;
+            if (other != first)
+                fail(in_quotes(key) + " is not the same for all layers; that is not implemented");
+        }
+        return int(first);
+    }
 
     // One id or a list of ids.
     std::vector<int> ids(const char* key, int vocab) const {
@@ -94,8 +126,20 @@ class Fields {
         return digits;
     }
 
+    // Names of members in quotes, as the file has them.
+    std::string as_in_file(std::string text) const {
+        if (!names_) return text;
+        for (const auto& [ours, theirs] : *names_)
+            for (size_t at = 0; (at = text.find(in_quotes(ours), at)) != text.npos;) {
+                text.replace(at, ours.size() + 2, in_quotes(theirs));
+                at += theirs.size() + 2;
+            }
+        return text;
+    }
+
     const Json& json_;
     std::string source_;
+    const std::map<std::string, std::string>* names_ = nullptr;  // nullptr: those of the JSON
 };
 
 }  // namespace aerie

@@ -7,6 +7,10 @@ void Activations::add_to(TensorPlan& plan, const ModelConfig& config, int rows) 
     plan.add(norm, DType::F32, rows, config.hidden);
     plan.add(qkv, DType::F32, rows, config.qkv_columns());
     plan.add(mixed, DType::F32, rows, config.attention_columns());
+    if (config.file_head_dim > 0) {
+        plan.add(padded, DType::F32, rows, config.attention_columns());
+        plan.add(heads, DType::F32, rows, config.file_attention_columns());
+    }
     plan.add(gate_up, DType::F32, rows, 2 * config.intermediate);
     plan.add(gated, DType::F32, rows, config.intermediate);
     experts.add_to(plan, config, rows);
@@ -26,7 +30,8 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
                           {prefix + "k_proj.weight", kv_rows},
                           {prefix + "v_proj.weight", kv_rows}},
                          input_columns);
-    out_ = loader.matrix({{prefix + "o_proj.weight", config.hidden}}, q_rows);
+    out_ =
+        loader.matrix({{prefix + "o_proj.weight", config.hidden}}, config.file_attention_columns());
     if (config.qk_norm) {
         q_norm_ = loader.vector(prefix + "q_norm.weight", config.attention.head_dim);
         k_norm_ = loader.vector(prefix + "k_norm.weight", config.attention.head_dim);
@@ -39,26 +44,50 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
         out_bias_ = loader.vector(prefix + "o_proj.bias", config.hidden);
 }
 
+namespace {
+
+// A mean over padded heads is that over the true elements times the ratio of their sizes; so must
+// be what is added to it.
+float head_epsilon(const ModelConfig& config) {
+    if (config.file_head_dim == 0) return config.rms_epsilon;
+    return config.rms_epsilon * float(config.file_head_dim) / float(config.attention.head_dim);
+}
+
+// A head a row.
+Tensor heads_of(Tensor tensor, int heads) {
+    return dense_prefix(tensor, tensor.rows * heads, tensor.cols / heads);
+}
+
+}  // namespace
+
+Tensor SelfAttention::without_padding(Backend& be, const ModelConfig& config,
+                                      const Activations& scratch, Tensor mixed, int layer) const {
+    const int heads = config.attention.heads;
+    const Tensor whole = scratch.heads.row_range(0, mixed.rows);
+    be.run(Copy{heads_of(whole, heads), heads_of(mixed, heads).col_range(0, config.file_head_dim)},
+           {"heads", layer});
+    return activation(be, whole, *out_, scratch.mixed, {"attention input", layer});
+}
+
 void SelfAttention::run(Backend& be, const ModelConfig& config, const Activations& scratch,
                         Tensor x, Tensor input, const LayerPass& pass) const {
     const Tensor qkv = scratch.qkv.row_range(0, x.rows);
-    const Tensor mixed = activation_in(be, scratch.mixed, *out_, x.rows);
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
     if (q_norm_.tensor) {
         run("qkv", Matmul{qkv, input, *qkv_, Accumulate::no, bias_});
-        run("head norm", HeadNorm{qkv, q_norm_, k_norm_, config.attention, config.rms_epsilon});
+        run("head norm", HeadNorm{qkv, q_norm_, k_norm_, config.attention, head_epsilon(config)});
         run("rotation", RopeAppend{qkv, pass.rope, pass.rows, config.attention, pass.kv});
     } else {
         run("rotation",
             MatmulRope{qkv, input, *qkv_, bias_, pass.rope, pass.rows, config.attention, pass.kv});
     }
-    run("attention", Attention{mixed,
-                               qkv,
-                               pass.rows,
-                               config.attention,
-                               pass.kv,
-                               config.window(pass.layer),
-                               {out_.get()}});
+    const bool is_padded = config.file_head_dim > 0;
+    Tensor mixed = is_padded ? scratch.padded.row_range(0, x.rows)
+                             : activation_in(be, scratch.mixed, *out_, x.rows);
+    run("attention",
+        Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer),
+                  is_padded ? Readers{} : Readers{out_.get()}});
+    if (is_padded) mixed = without_padding(be, config, scratch, mixed, pass.layer);
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
 }
 

@@ -16,6 +16,8 @@ struct Activations {
     Tensor norm;     // read by a matmul: [rows, hidden], also of what is not normed but multiplied
     Tensor qkv;      // [rows, qkv_columns]
     Tensor mixed;    // read by a matmul: [rows, attention_columns]
+    Tensor padded;   // [rows, attention_columns]; only of padded heads, as the next one
+    Tensor heads;    // [rows, file_attention_columns]
     Tensor gate_up;  // [rows, 2 * intermediate]
     Tensor gated;    // read by a matmul: [rows, intermediate]
     ExpertActivations experts;
@@ -50,6 +52,10 @@ class SelfAttention {
              Tensor input, const LayerPass& pass) const;
 
   private:
+    // What attention gave of padded heads, as the output's matmul reads it.
+    Tensor without_padding(Backend& be, const ModelConfig& config, const Activations& scratch,
+                           Tensor mixed, int layer) const;
+
     std::unique_ptr<Weight> qkv_, out_;
     Vector bias_, out_bias_;  // of q, k and v, of the output; may be absent
     Vector q_norm_, k_norm_;  // may be absent

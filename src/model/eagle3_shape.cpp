@@ -2,12 +2,16 @@
 #include "model/eagle3_shape.h"
 
 #include <algorithm>
+#include <cctype>
+
+#include "io/foreign_drafters.h"
 
 namespace aerie {
 
 namespace {
 
 constexpr const char* kTaps = "eagle_aux_hidden_state_layer_ids";
+constexpr const char* kOutputs = "target_layer_ids";  // of DeepSpec: outputs of layers, from 0
 constexpr int kMostTaps = 8;
 
 const Json* find_taps(const Fields& fields) {
@@ -18,10 +22,10 @@ const Json* find_taps(const Fields& fields) {
 }
 
 // Ascending, as the features stand beside each other.
-std::vector<int> layer_ids(const Fields& fields, const Json& list) {
+std::vector<int> layer_ids(const Fields& fields, const char* key, const Json& list) {
     constexpr int kMostLayers = 1024;
     std::vector<int> ids;
-    const std::string expected = std::string("'") + kTaps + "' must be a list of 1 to " +
+    const std::string expected = std::string("'") + key + "' must be a list of 1 to " +
                                  std::to_string(kMostTaps) + " ascending layers";
     if (!list.array() || list.array()->empty() || list.array()->size() > size_t(kMostTaps))
         fields.fail(expected);
@@ -34,16 +38,43 @@ std::vector<int> layer_ids(const Fields& fields, const Json& list) {
     return ids;
 }
 
+// In any spelling of its case: the class is Eagle3 to some and EAGLE3 to others.
+bool names_eagle3(std::string name) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return char(std::tolower(c)); });
+    return name.find("eagle3") != name.npos || name.find("eagle-3") != name.npos;
+}
+
+// Fills the layers of a head whose file says them.
+void find_layers(const Fields& fields, Eagle3Shape& shape) {
+    if (const Json* taps = find_taps(fields)) {
+        shape.taps = layer_ids(fields, kTaps, *taps);
+        // A head that begins with the first layer's input would see hardly more than the
+        // embedding.
+        const bool are_outputs = shape.taps.front() == 1;
+        shape.taps_rule = are_outputs ? "its file's ids, as outputs of layers"
+                                      : "its file's ids, as inputs of layers";
+        for (int& tap : shape.taps) tap += are_outputs;
+    } else if (const Json* outputs = fields.find(kOutputs)) {
+        shape.taps = layer_ids(fields, kOutputs, *outputs);
+        shape.taps_rule = "its file's ids, as outputs of layers";
+        for (int& tap : shape.taps) ++tap;
+    } else {
+        shape.taps_rule = "the usual layers";
+    }
+}
+
 }  // namespace
 
 bool is_eagle3(const Fields& fields) {
+    if (foreign_drafter(fields.json())) return false;
     for (const char* key : {"draft_vocab_size", "truncated_vocab_size", "eagle_config", kTaps})
         if (fields.find(key)) return true;
     if (fields.string("speculators_model_type", "") == "eagle3") return true;
     const Json* classes = fields.find("architectures");
     if (!classes || !classes->array()) return false;
     return std::any_of(classes->array()->begin(), classes->array()->end(), [](const Json& name) {
-        return name.string() && name.string()->find("Eagle3") != std::string::npos;
+        return name.string() && names_eagle3(*name.string());
     });
 }
 
@@ -59,17 +90,7 @@ Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab) {
     shape.norms_state = fields.boolean("norm_output", false);
     const Json* inner = fields.find("eagle_config");
     if (inner && !inner->object()) fields.fail("'eagle_config' must be an object");
-    const Json* taps = find_taps(fields);
-    if (!taps) {
-        shape.taps_rule = "the usual layers";
-        return shape;
-    }
-    shape.taps = layer_ids(fields, *taps);
-    // A head that begins with the first layer's input would see hardly more than the embedding.
-    const bool are_outputs = shape.taps.front() == 1;
-    shape.taps_rule = are_outputs ? "its file's ids, as outputs of layers"
-                                  : "its file's ids, as inputs of layers";
-    for (int& tap : shape.taps) tap += are_outputs;
+    find_layers(fields, shape);
     return shape;
 }
 

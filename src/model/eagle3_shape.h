@@ -26,8 +26,8 @@ struct Eagle3Shape {
 // Whether a head's config.json is that of an EAGLE-3 head.
 bool is_eagle3(const Fields& fields);
 
-// In the spellings of SafeAILab, SpecForge and speculators. `hidden` and `vocab`: of the head's
-// layer and of its target. Throws Error naming the field.
+// In the spellings of SafeAILab, SpecForge, speculators and DeepSpec. `hidden` and `vocab`: of the
+// head's layer and of its target. Throws Error naming the field.
 Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab);
 
 // What a head reads whose file does not say: the inputs of layers 2, n / 2 and n - 3.

@@ -56,7 +56,7 @@ uint32_t file_type(DType type) {
 // GGUF says llama3's scaling by a factor for each frequency.
 ModelConfig as_gguf_says(ModelConfig config) {
     if (config.rope.scaling == Rope::Scaling::llama3)
-        config.rope = with_factors(config.rope, config.attention.head_dim);
+        config.rope = with_factors(config.rope, config.size_of_head());
     return config;
 }
 
@@ -145,7 +145,7 @@ GgufRows GgufExport::rows() const {
     rows.read = [this](size_t index, int64_t first, int64_t count, std::span<std::byte> out) {
         read(index, first, count, out);
     };
-    rows.together = config_.attention.head_dim;
+    rows.together = config_.size_of_head();
     return rows;
 }
 
@@ -176,7 +176,7 @@ void GgufExport::read_part(const Stack& stack, int64_t first, int64_t count,
     std::vector<std::byte> data(size_t(count) * from_bytes);
     part.read(int(first % stack.rows), int(count), data.data());
     RowConverter converter(stack.stored, stack.cols);
-    const size_t head_dim = size_t(config_.attention.head_dim);
+    const size_t head_dim = size_t(config_.size_of_head());
     for (size_t row = 0; row < size_t(count); ++row) {
         const size_t from = stack.is_rotary ? row_in_halves(row, head_dim) : row;
         std::memcpy(&out[row * to_bytes], converter.convert(&data[from * from_bytes], part.type()),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "io/foreign_drafters.h"
 
 namespace aerie {
 
@@ -30,6 +31,13 @@ void rename_tensors(Checkpoint& tensors) {
     }
 }
 
+// By its configuration alone, before its tensors are opened.
+bool is_eagle3_folder(const std::filesystem::path& path) {
+    if (is_gguf(path)) return false;
+    const std::optional<Json> config = read_json_in_folder(path, "config.json");
+    return config && config->object() && is_eagle3(Fields(*config, path.string()));
+}
+
 }  // namespace
 
 HeadKind head_kind(const ModelSource& source) {
@@ -41,18 +49,22 @@ HeadKind head_kind(const ModelSource& source) {
     return HeadKind::eagle;
 }
 
-HeadKind head_kind(const std::filesystem::path& path) {
-    try {
-        return head_kind(open_model(path));
-    } catch (const Error&) {
-        return HeadKind::eagle;
-    }
+ModelSource open_head(const std::filesystem::path& path) {
+    if (is_eagle3_folder(path) && !Checkpoint::is_in(path))
+        throw Error(path.string() +
+                    ": the configuration of an EAGLE-3 head, and no model.safetensors or "
+                    "pytorch_model.bin; its weights are missing");
+    ModelSource source = open_model(path);
+    if (head_kind(source) == HeadKind::eagle3)
+        rename_tensors(source.tensors);
+    else if (has_mtp_layers(source.tensors))
+        refuse_foreign(path, "a model with MTP layers");
+    return source;
 }
 
-ModelSource open_head(const std::filesystem::path& path) {
-    ModelSource source = open_model(path);
-    if (head_kind(source) == HeadKind::eagle3) rename_tensors(source.tensors);
-    return source;
+HeadKind head_kind(const std::filesystem::path& path) {
+    if (is_eagle3_folder(path) && !Checkpoint::is_in(path)) return HeadKind::eagle3;
+    return head_kind(open_head(path));
 }
 
 ModelConfig head_config(const ModelSource& source) {
@@ -60,7 +72,7 @@ ModelConfig head_config(const ModelSource& source) {
     if (kind == HeadKind::language_model) return target_config(source);
     if (kind == HeadKind::medusa || kind == HeadKind::hydra)
         return parallel_head_config(source.tensors);
-    ModelConfig config = parse_head_config(source.config.json, source.config.file);
+    ModelConfig config = parse_head_config(source.config);
     if (!config.eagle3) return config;
     Eagle3Shape& shape = *config.eagle3;
     const auto has = [&](const char* tensor) { return source.tensors.find(tensor) != nullptr; };

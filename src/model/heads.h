@@ -11,7 +11,8 @@ enum class HeadKind { none, eagle, eagle3, medusa, hydra, language_model };
 // An EAGLE-3 head by its configuration, Medusa and Hydra heads and a whole language model by their
 // tensors, else an EAGLE-1/2 head.
 HeadKind head_kind(const ModelSource& source);
-// The same of what can be opened; else EAGLE-1/2: who opens it will say why.
+// The same of files; an EAGLE-3 head is seen without its weights. Throws Error for what cannot be
+// opened, and for a drafter of a kind that is not run, by its name.
 HeadKind head_kind(const std::filesystem::path& path);
 
 // As open_model, with the names that eagle.md gives a head's tensors: what is known of exports that

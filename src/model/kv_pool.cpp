@@ -2,6 +2,7 @@
 #include "model/kv_pool.h"
 
 #include <algorithm>
+#include <climits>
 #include <numeric>
 #include <utility>
 
@@ -10,12 +11,26 @@
 namespace aerie {
 
 size_t KvShape::size_bytes() const {
-    return size_t(layers) * 2 * dense_bytes(dtype, sequences * pages() * kPageSize, columns) +
-           dense_bytes(DType::I32, sequences, pages());
+    const size_t values = size_t(layers) * 2 * size_t(columns);  // of a row of all layers
+    size_t bytes = 0, table = 0;
+    if (__builtin_mul_overflow(size_t(rows()), aerie::size_bytes(dtype, values), &bytes) ||
+        __builtin_mul_overflow(size_t(sequences), aerie::size_bytes(DType::I32, size_t(pages())),
+                               &table) ||
+        __builtin_add_overflow(bytes, table, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+void KvShape::check_rows() const {
+    if (rows() > INT_MAX)
+        throw Error("a KV cache of " + std::to_string(sequences) + " texts of " +
+                    std::to_string(slots) + " positions has more rows than " +
+                    std::to_string(INT_MAX) + ": ask for a smaller context or fewer texts");
 }
 
 KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(shape.pages()) {
-    const int pages = shape.sequences * shape.pages(), rows = pages * kPageSize;
+    shape.check_rows();
+    const int rows = int(shape.rows()), pages = rows / kPageSize;
     const size_t part_bytes = dense_bytes(shape.dtype, rows, shape.columns);
     page_memory_ = be.allocate(dense_bytes(DType::I32, shape.sequences, shape.pages()));
     page_table_ = dense(page_memory_.get(), DType::I32, shape.sequences, shape.pages());

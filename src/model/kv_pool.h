@@ -18,8 +18,12 @@ struct KvShape {
     int slots = 0;  // of one sequence: context plus draft slots
     int sequences = 1;
 
-    int pages() const { return (slots + kPageSize - 1) / kPageSize; }  // of one sequence
-    size_t size_bytes() const;  // of everything that KvPool allocates
+    int pages() const { return int((int64_t(slots) + kPageSize - 1) / kPageSize); }  // of one text
+    int64_t rows() const { return int64_t(sequences) * pages() * kPageSize; }  // of all texts
+    size_t size_bytes() const;  // of everything that KvPool allocates; SIZE_MAX: more than counts
+    // Throws Error, in the words of who asks for texts and positions, where rows are more than the
+    // ints in which devices count them.
+    void check_rows() const;
 };
 
 class KvPages;
@@ -31,7 +35,7 @@ void load_rows(Backend& be, Tensor rows, SaveSource& from);
 // Never gives memory back: devices keep recordings that name it.
 class KvPool {
   public:
-    KvPool(Backend& be, const KvShape& shape);
+    KvPool(Backend& be, const KvShape& shape);  // throws Error
     KvPool(const KvPool&) = delete;  // pages know their pool
     KvPool& operator=(const KvPool&) = delete;
 

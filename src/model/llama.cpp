@@ -30,7 +30,7 @@ class Llama final : public Target {
         TensorPlan plan;
         scratch_.add_to(plan, config, limits.rows);
         memory_ = plan.allocate(be);
-        rope_ = make_rope_table(be, limits.positions, config.attention.head_dim, config.rope);
+        rope_ = make_rope_table(be, limits.positions, config);
     }
 
     void forward(const TargetPass& pass) override {

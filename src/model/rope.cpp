@@ -8,6 +8,7 @@
 
 #include "core/float_environment.h"
 #include "core/utf8.h"
+#include "model/config.h"
 #include "model/config_fields.h"
 #include "model/weights.h"
 
@@ -51,6 +52,21 @@ double required(const Fields& fields, const char* key, double low, double high) 
     return *value;
 }
 
+// Members that say how much of each head turns, as a share of it.
+constexpr const char* kShares[] = {"partial_rotary_factor", "rotary_pct", "rotary_percent",
+                                   "rope_percent"};
+
+bool is_share_of_head(const std::string& name) {
+    return std::find(std::begin(kShares), std::end(kShares), name) != std::end(kShares);
+}
+
+void check_whole_heads(const Fields& fields) {
+    for (const char* key : kShares)
+        if (fields.find(key) && fields.number(key, 0, 1) != 1.0)
+            fields.fail(in_quotes(key) +
+                        " is not 1: rotation of a part of each head is not implemented");
+}
+
 void check_known(const Fields& fields) {
     static const std::set<std::string> known = {"rope_type",
                                                 "type",
@@ -68,7 +84,8 @@ void check_known(const Fields& fields) {
                                                 "finetuned",
                                                 "factors"};
     for (const auto& [name, value] : *fields.json().object())
-        if (!known.contains(name)) fields.fail(in_quotes(name) + " is set; it is not implemented");
+        if (!is_share_of_head(name) && !known.contains(name))
+            fields.fail(in_quotes(name) + " is set; it is not implemented");
 }
 
 void parse_trained_context(Rope& rope, const Fields& fields, int context) {
@@ -111,6 +128,7 @@ void parse_factors(Rope& rope, const Fields& fields) {
 }
 
 void parse_scaling(Rope& rope, const Fields& fields, int context) {
+    check_whole_heads(fields);
     check_known(fields);
     const std::string type = fields.string("rope_type", fields.string("type", "default"));
     if (type == "default") {
@@ -162,19 +180,25 @@ double Rope::frequency(int pair, int head_dim) const {
 // transformers 5 both in rope_parameters.
 Rope parse_rope(const Fields& fields, int context) {
     const FloatEnvironment environment;
-    Rope rope;
+    std::optional<Rope> found;
+    check_whole_heads(fields);
     std::optional<double> theta = fields.number("rope_theta", 1, 1e12);
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
         if (!fields.find(key)) continue;
         const Fields inner = fields.object(key);
-        if (rope.scaling != Rope::Scaling::none)
-            inner.fail("there is scaling in 'rope_scaling', too");
         if (const std::optional<double> own = inner.number("rope_theta", 1, 1e12)) {
             if (theta && *own != *theta) inner.fail("'rope_theta' differs from the one above");
             theta = own;
         }
+        Rope rope;
         parse_scaling(rope, inner, context);
+        // One without a type says the base at most.
+        if (!inner.find("rope_type") && !inner.find("type")) continue;
+        if (found && *found != rope)
+            inner.fail("says another scaling than 'rope_scaling'; only one of them can be right");
+        found = rope;
     }
+    Rope rope = found.value_or(Rope());
     rope.theta = theta.value_or(10000);
     if (rope.scaling == Rope::Scaling::yarn && rope.theta <= 1)
         fields.fail("'rope_theta' must be above 1 for yarn");
@@ -224,17 +248,32 @@ Rope with_factors(const Rope& rope, int head_dim) {
     return made;
 }
 
-Vector make_rope_table(Backend& be, int positions, int head_dim, const Rope& rope) {
+namespace {
+
+// What q and k are multiplied by each, so that their products have the scale of the true size. The
+// norms of padded heads divide by the square root of a mean over more elements (SelfAttention gives
+// them an epsilon to match), so theirs are too large by the same ratio.
+double padding_scale(const ModelConfig& config) {
+    const double ratio = double(config.attention.head_dim) / config.size_of_head();
+    return config.qk_norm ? std::pow(ratio, -0.25) : std::pow(ratio, 0.25);
+}
+
+}  // namespace
+
+Vector make_rope_table(Backend& be, int positions, const ModelConfig& config) {
     const FloatEnvironment environment;
-    const int half = head_dim / 2;
+    const Rope& rope = config.rope;
+    const int head_dim = config.attention.head_dim, half = head_dim / 2;
+    const int size = config.size_of_head();
+    const double scale = size == head_dim ? rope.attention : rope.attention * padding_scale(config);
     std::vector<float> table(size_t(positions) * size_t(head_dim));
     for (int i = 0; i < half; ++i) {
-        const float frequency = float(rope.frequency(i, head_dim));
+        const float frequency = i < size / 2 ? float(rope.frequency(i, size)) : 0.0f;
         for (int position = 0; position < positions; ++position) {
             const float angle = float(position) * frequency;
             float* row = &table[size_t(position) * size_t(head_dim)];
-            row[i] = float(std::cos(double(angle)) * rope.attention);
-            row[half + i] = float(std::sin(double(angle)) * rope.attention);
+            row[i] = float(std::cos(double(angle)) * scale);
+            row[half + i] = float(std::sin(double(angle)) * scale);
         }
     }
     return upload_floats(be, table, positions, head_dim);

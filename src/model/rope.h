@@ -10,6 +10,7 @@
 namespace aerie {
 
 class Fields;
+struct ModelConfig;
 struct Vector;
 
 // Pair i of a head of size d turns by position * frequency(i), which is theta^(-2i / d), scaled.
@@ -36,6 +37,7 @@ struct Rope {
 
     double frequency(int pair, int head_dim) const;
     double plain_frequency(int pair, int head_dim) const;  // not scaled
+    bool operator==(const Rope&) const = default;
 };
 
 // Of config.json, in the spellings of all releases; `context`: positions that the model takes.
@@ -48,8 +50,10 @@ Json rope_json(const Rope& rope);
 // The same frequencies with a factor for each pair, as GGUF says what it has no other words for.
 Rope with_factors(const Rope& rope, int head_dim);
 
-// RoPE table F32 [positions, head_dim]: cosines of the angles, then sines. Frequencies and angles
-// are rounded to f32 as the training frameworks do.
-Vector make_rope_table(Backend& be, int positions, int head_dim, const Rope& rope);
+// RoPE table F32 [positions, head_dim] of a model's attention: cosines of the angles, then sines.
+// Frequencies and angles are rounded to f32 as the training frameworks do. Where heads are padded
+// (model/padded_heads.h), the added pairs do not turn, and all values carry what makes of the scale
+// that attention takes, 1 / sqrt(head_dim), that of the true size.
+Vector make_rope_table(Backend& be, int positions, const ModelConfig& config);
 
 }  // namespace aerie

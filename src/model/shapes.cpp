@@ -92,6 +92,7 @@ void apply(const ShapeChanges& changes, ModelConfig& config) {
     if (changes.heads) attention.kv_heads = *changes.heads;
     attention.heads = changes.heads.value_or(attention.heads);
     attention.kv_heads = changes.kv_heads.value_or(attention.kv_heads);
+    // Padding is found when the configuration is read again.
     attention.head_dim =
         changes.head_dim.value_or(follows ? config.hidden / attention.heads : attention.head_dim);
 }
@@ -150,7 +151,7 @@ Json sizes_json(const ModelConfig& config) {
                              {"intermediate", config.intermediate},
                              {"heads", config.attention.heads},
                              {"kv_heads", config.attention.kv_heads},
-                             {"head_dim", config.attention.head_dim},
+                             {"head_dim", config.size_of_head()},
                              {"vocabulary", config.vocab}};
     if (config.experts.count > 0) {
         json.set("experts", config.experts.count);
@@ -199,7 +200,7 @@ Json config_json(const ModelConfig& config) {
                              {"num_hidden_layers", config.layers},
                              {"num_attention_heads", config.attention.heads},
                              {"num_key_value_heads", config.attention.kv_heads},
-                             {"head_dim", config.attention.head_dim},
+                             {"head_dim", config.size_of_head()},
                              {"vocab_size", config.vocab},
                              {"max_position_embeddings", config.context},
                              {"rms_norm_eps", config.rms_epsilon},

@@ -43,9 +43,9 @@ void add_experts(std::vector<TensorShape>& tensors, const ModelConfig& c,
 void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
                 const std::string& prefix) {
     if (c.qkv_bias) {
-        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.attention_columns()}});
+        tensors.push_back({prefix + "self_attn.q_proj.bias", {c.file_attention_columns()}});
         for (const char* kv : {"k", "v"})
-            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.kv_columns()}});
+            tensors.push_back({prefix + "self_attn." + kv + "_proj.bias", {c.file_kv_columns()}});
     }
     if (c.attention_output_bias) tensors.push_back({prefix + "self_attn.o_proj.bias", {c.hidden}});
     if (!c.mlp_bias) return;
@@ -58,16 +58,15 @@ void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
 void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix,
                int input) {
     const std::vector<TensorShape> layer = {
-        {"self_attn.q_proj.weight", {c.attention_columns(), input}},
-        {"self_attn.k_proj.weight", {c.kv_columns(), input}},
-        {"self_attn.v_proj.weight", {c.kv_columns(), input}},
-        {"self_attn.o_proj.weight", {c.hidden, c.attention_columns()}},
+        {"self_attn.q_proj.weight", {c.file_attention_columns(), input}},
+        {"self_attn.k_proj.weight", {c.file_kv_columns(), input}},
+        {"self_attn.v_proj.weight", {c.file_kv_columns(), input}},
+        {"self_attn.o_proj.weight", {c.hidden, c.file_attention_columns()}},
         {"post_attention_layernorm.weight", {c.hidden}}};
     for (const TensorShape& tensor : layer) tensors.push_back({prefix + tensor.name, tensor.shape});
     if (c.qk_norm)
         for (const char* qk : {"q", "k"})
-            tensors.push_back(
-                {prefix + "self_attn." + qk + "_norm.weight", {c.attention.head_dim}});
+            tensors.push_back({prefix + "self_attn." + qk + "_norm.weight", {c.size_of_head()}});
     add_biases(tensors, c, prefix);
 }
 

@@ -1,151 +1,206 @@
 #include "serve/answering.h"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "core/clock.h"
-#include "core/error.h"
+#include "core/platform.h"
+#include "serve/requests/conversation_name.h"
 #include "serve/requests/problem.h"
 
 namespace aerie {
 
-namespace {
-
-// What a client is not told: it may name files.
-constexpr const char* kOurFault = "the server could not answer; its log says why";
-
-}  // namespace
-
-Answering::Answering(AnswerShop& shop, CompletionRequest asked, Request request,
+Answering::Answering(RequestContext& context, CompletionRequest asked, Request request,
                      std::shared_ptr<Exchange> exchange, double received)
-    : shop_(shop),
+    : context_(context),
       asked_(std::move(asked)),
       request_(std::move(request)),
       exchange_(std::move(exchange)),
       received_(received),
-      format_(asked_, shop.model_name) {
+      format_(asked_, context.model_name) {
     request_.cancelled = [this] { return is_gone_ || is_given_up_; };
 }
 
+// The talk goes back to the cache before the client learns that the answer has ended: the client's
+// next request may come at once.
 bool Answering::run() {
-    bool has_ended = true;
     try {
-        has_ended = go_on();
-    } catch (const Problem& problem) {
-        fail(problem.status, problem.code, problem.what());
-    } catch (const std::bad_alloc&) {
-        shop_.log("out of memory");
-        fail(500, "out_of_memory", kOurFault);
-    } catch (const std::exception& error) {
-        shop_.log(error.what());
-        fail(500, "internal_error", kOurFault);
+        if (!go_on()) return false;
+    } catch (...) {
+        lease_.reset();
+        tell_failure(*exchange_, state_, context_.log);
     }
-    if (!has_ended) return false;
-    lease_.reset();
-    exchange_->end();
+    let_go();
     return true;
+}
+
+// Frees everything that the job holds, since others may hold the job for a while.
+void Answering::let_go() {
+    lease_.reset();
+    const bool was_large = whole_.size() > ReplyRoom::kSmall;
+    std::string().swap(whole_);
+    share_ = {};
+    if (was_large) platform::trim_freed_memory();
 }
 
 bool Answering::go_on() {
     while (true) {
         if (is_gone_) {
-            shop_.metrics.count_cancelled();
+            context_.metrics.count_cancelled();
             return true;
         }
         if (is_given_up_) throw Problem(503, "server_stopping", "the server is being stopped");
+        if (is_lost_) throw std::bad_alloc();
+        if (choice_ == asked_.choices) return say_whole();
         if (!is_begun_) begin_choice();
-        if (is_streaming_ && exchange_->unsent() >= kSendBuffer) return false;
+        if (!lease_) take_talk();
+        if (asked_.stream && exchange_->unsent() >= kSendBuffer) return false;
         const bool more = lease_->step();
         if (!has_token_ && !result().ids.empty()) {
             has_token_ = true;
-            shop_.metrics.add_first_token(steady_seconds() - received_);
+            context_.metrics.add_first_token(steady_seconds() - received_);
         }
         if (more) {
-            tell_news(false);
+            if (asked_.stream) exchange_->say(delta_of(false));
             continue;
         }
-        if (result().finish == FinishReason::cancelled) continue;  // above it is said why
+        if (result().finish == FinishReason::cancelled) continue;  // the loop's beginning says why
         end_choice();
-        if (++choice_ < asked_.choices) continue;
-        end_all();
+        if (++choice_ < asked_.choices || !asked_.stream) continue;
+        end_stream();
         return true;
     }
 }
 
+// A large reply goes out piece by piece, as its client takes it. Returns false if the client must
+// read first.
+bool Answering::say_whole() {
+    if (state_ == ReplyState::none) {
+        if (whole_.size() <= kSendBuffer) {
+            exchange_->reply({.body = whole_});
+            return true;
+        }
+        exchange_->begin_whole(whole_.size());
+        state_ = ReplyState::whole;
+    }
+    for (std::string_view piece; said_ < whole_.size(); said_ += piece.size()) {
+        if (exchange_->unsent() >= kSendBuffer) return false;
+        piece = std::string_view(whole_).substr(said_, kLittleUnsent);
+        exchange_->say(piece);
+    }
+    exchange_->end();
+    return true;
+}
+
+// Called while the answer waits for its client. The text so far is kept; it is continued on another
+// talk.
+bool Answering::set_aside() {
+    try {
+        if (lease_ && is_begun_) begun_ = lease_->leave();
+    } catch (const std::exception&) {
+        is_lost_ = true;
+    }
+    lease_.reset();
+    return true;
+}
+
 void Answering::begin_choice() {
-    if (!lease_) lease_.emplace(shop_.shelf.take(request_.prompt));
-    told_.emplace(shop_.model->tokenizer(), request_.eos_ids);
-    all_ = {};
-    Request request = request_;
-    request.answer.sampling.seed = seed();
-    request.on_text = [this](const std::string& text) {
-        told_->add(text, result().origins.back());
-    };
-    lease_->begin(request);
+    if (!asked_.stream && choice_ == 0) {
+        const int room = context_.model->context() - int(request_.prompt.size());
+        const int most = request_.max_tokens < 0 ? room : std::min(room, request_.max_tokens);
+        share_ = context_.room.take(reply_bytes(asked_, most));
+    }
+    deltas_.emplace(context_.model->tokenizer(), request_.eos_ids);
+    begun_ = {};
+    take_talk();
     is_begun_ = true;
     if (!asked_.stream) return;
-    if (!std::exchange(is_streaming_, true)) exchange_->begin_stream();
+    if (state_ == ReplyState::none) exchange_->begin_stream();
+    state_ = ReplyState::stream;
     exchange_->say(format_.first(choice_));
 }
 
-Json Answering::logprobs(const Told::News& news) const {
-    if (!asked_.with_logprobs) return {};
-    const Tokenizer& tokenizer = shop_.model->tokenizer();
-    return asked_.is_chat ? chat_logprobs(tokenizer, result(), news)
-                          : text_logprobs(tokenizer, result(), news);
+// Takes a talk for the choice, which may have begun on another talk.
+void Answering::take_talk() {
+    if (!lease_) {
+        std::vector<int> ids = request_.prompt;
+        ids.insert(ids.end(), begun_.ids.begin(), begun_.ids.end());
+        lease_.emplace(context_.cache.take(ids, asked_.cache_key));
+    }
+    Request request = request_;
+    request.answer.sampling.seed = seed();
+    request.on_text = [this](const std::string& text) {
+        deltas_->add(text, result().origins.back());
+    };
+    if (!begun_.ids.empty()) request.begun = &begun_;
+    lease_->begin(request);
 }
 
-// What a page shows while it waits.
-Json Answering::live(const Told::News& news) const {
+Json Answering::logprobs(const AnswerDeltas::Delta& delta) const {
+    if (!asked_.with_logprobs) return {};
+    const Tokenizer& tokenizer = context_.model->tokenizer();
+    return asked_.is_chat ? chat_logprobs(tokenizer, result(), delta)
+                          : text_logprobs(tokenizer, result(), delta);
+}
+
+// The `aerie` member of an event: numbers that a page shows while it waits.
+Json Answering::live(const AnswerDeltas::Delta& delta) const {
     if (!asked_.provenance) return {};
-    return Json::Object{{"pieces", pieces_json(news.pieces)},
+    return Json::Object{{"pieces", pieces_json(delta.pieces)},
                         {"tokens", int64_t(result().ids.size())},
                         {"tau", result().stats.tau()},
                         {"tokens_per_second", result().stats.tokens_per_second()}};
 }
 
-// A client that reads slowly gets more at once.
-void Answering::tell_news(bool is_over) {
-    if (!asked_.stream) return;
-    if (!is_over && !asked_.with_logprobs && exchange_->unsent() > kLittleUnsent) return;
-    const Told::News news = told_->take(result(), is_over);
-    if (news.text.empty() && (news.first == news.last || !asked_.with_logprobs)) return;
-    exchange_->say(format_.part(choice_, logprobs(news), news, live(news)));
+// The next event of a stream; empty if there is nothing new. A client that reads slowly gets more
+// at once.
+std::string Answering::delta_of(bool is_over) {
+    if (!is_over && !asked_.with_logprobs && exchange_->unsent() > kLittleUnsent) return {};
+    const AnswerDeltas::Delta delta = deltas_->take(result(), is_over);
+    if (delta.text.empty() && (delta.first == delta.last || !asked_.with_logprobs)) return {};
+    return format_.part(choice_, logprobs(delta), delta, live(delta));
+}
+
+// The `aerie` member of an answer that has ended.
+Json Answering::aerie() const {
+    Json json = aerie_member(seed(), result(), asked_.drafts ? context_.drafter : "none");
+    if (!asked_.join) return json;
+    std::vector<int> ids = request_.prompt;
+    ids.insert(ids.end(), result().ids.begin(), result().ids.end());
+    json.set("join", conversation_name(ids));
+    return json;
 }
 
 void Answering::end_choice() {
     is_begun_ = false;
-    shop_.metrics.count_answer(result(), int(request_.prompt.size()), choice_ == 0);
+    context_.metrics.count_answer(result(), int(request_.prompt.size()), choice_ == 0);
     usage_.completion += int(result().ids.size());
     if (choice_ == 0) {
         usage_.prompt = int(request_.prompt.size());
         usage_.reused = result().reused;
     }
-    Json aerie = aerie_member(seed(), result(), asked_.drafts ? shop_.drafter : "none");
+    std::string end;
     if (asked_.stream) {
-        tell_news(true);
-        exchange_->say(format_.last(choice_, result().finish, aerie));
-        return;
+        end = delta_of(true) + format_.last(choice_, result().finish, aerie());
+    } else {
+        const AnswerDeltas::Delta delta = deltas_->take(result(), true);
+        Json about = aerie();
+        if (asked_.provenance) about.set("pieces", pieces_json(delta.pieces));
+        whole_ += choice_ == 0 ? format_.begin_whole() : ",";
+        whole_ += format_.choice(choice_, result(), logprobs(delta), std::move(about));
     }
-    const Told::News news = told_->take(result(), true);
-    if (asked_.provenance) aerie.set("pieces", pieces_json(news.pieces));
-    choices_.push_back(format_.choice(choice_, result(), logprobs(news), aerie));
+    if (choice_ + 1 == asked_.choices) {
+        lease_.reset();
+        if (!asked_.stream) whole_ += format_.end_whole(usage_.json());
+    }
+    if (asked_.stream) exchange_->say(end);
 }
 
-void Answering::end_all() {
-    if (!asked_.stream) {
-        exchange_->reply({.body = format_.whole(std::move(choices_), usage_.json())});
-        return;
-    }
+void Answering::end_stream() {
     if (asked_.include_usage) exchange_->say(format_.usage(usage_.json()));
     exchange_->say("data: [DONE]\n\n");
-}
-
-void Answering::fail(int status, const std::string& code, const std::string& message) {
-    const std::string error = Problem(status, code, message).json();
-    if (is_streaming_)
-        exchange_->say("data: " + error + "\n\n");
-    else
-        exchange_->reply({.status = status, .body = error});
+    exchange_->end();
 }
 
 }  // namespace aerie

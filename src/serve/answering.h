@@ -1,63 +1,73 @@
-// A request for completions being answered: its choices one after the other on one talk, told as
-// they come.
+// Answers one request for completions: its choices one after the other on one talk, sent to the
+// client as they are generated.
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <optional>
 
 #include "serve/exchange.h"
+#include "serve/failure.h"
 #include "serve/metrics.h"
+#include "serve/prompt_cache.h"
 #include "serve/reply_format.h"
+#include "serve/reply_room.h"
 #include "serve/requests/request.h"
 #include "serve/schedule.h"
-#include "serve/talk_shelf.h"
 
 namespace aerie {
 
-// What requests share.
-struct AnswerShop {
+// The parts of the server that all requests share.
+struct RequestContext {
     std::shared_ptr<SharedModel> model;
-    TalkShelf& shelf;
+    PromptCache& cache;
     Metrics& metrics;
+    ReplyRoom& room;
     std::string model_name, drafter;
-    std::function<void(const std::string&)> log;  // a line for who runs the server
+    Log log;
 };
 
 class Answering : public Job {
   public:
-    // `request` is that of choice 0, which only its seed tells from the others.
-    Answering(AnswerShop& shop, CompletionRequest asked, Request request,
+    // `request` is the request of choice 0; the other choices differ from it in the seed alone.
+    // `received` is steady_seconds() when the request had arrived.
+    Answering(RequestContext& context, CompletionRequest asked, Request request,
               std::shared_ptr<Exchange> exchange, double received);
 
     bool run() override;
     void give_up() override { is_given_up_ = true; }
+    bool set_aside() override;
     void client_gone() { is_gone_ = true; }
 
   private:
     bool go_on();
+    bool say_whole();
     void begin_choice();
-    void tell_news(bool is_over);
+    void take_talk();
+    std::string delta_of(bool is_over);
     void end_choice();
-    void end_all();
-    void fail(int status, const std::string& code, const std::string& message);
+    void end_stream();
+    void let_go();
+    Json aerie() const;
     const GenerationResult& result() const { return lease_->answer().result(); }
     uint64_t seed() const { return request_.answer.sampling.seed + uint64_t(choice_); }
-    Json logprobs(const Told::News& news) const;
-    Json live(const Told::News& news) const;
+    Json logprobs(const AnswerDeltas::Delta& delta) const;
+    Json live(const AnswerDeltas::Delta& delta) const;
 
-    AnswerShop& shop_;
+    RequestContext& context_;
     const CompletionRequest asked_;
     Request request_;
     const std::shared_ptr<Exchange> exchange_;
     const double received_;
     const ReplyFormat format_;
-    std::optional<TalkShelf::Lease> lease_;
+    ReplyRoom::Share share_;
+    std::optional<PromptCache::Lease> lease_;
+    GenerationResult begun_;  // the choice's result so far, when it was set aside
     int choice_ = 0;
-    bool is_begun_ = false, is_streaming_ = false, has_token_ = false;
-    std::optional<Told> told_;
-    Told::News all_;  // of the choice, where the reply is whole
-    Json::Array choices_;
+    bool is_begun_ = false, has_token_ = false, is_lost_ = false;
+    ReplyState state_ = ReplyState::none;
+    std::optional<AnswerDeltas> deltas_;
+    std::string whole_;  // the reply, unless it is a stream
+    size_t said_ = 0;    // bytes of it that were sent
     Usage usage_;
     std::atomic<bool> is_gone_ = false, is_given_up_ = false;
 };

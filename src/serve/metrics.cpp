@@ -16,7 +16,7 @@ std::string number(uint64_t value) {
     return std::to_string(value);
 }
 
-// Lines of one metric.
+// Collects the text of the page, metric by metric.
 class Lines {
   public:
     void begin(const std::string& name, const std::string& type, const std::string& help) {
@@ -92,6 +92,8 @@ std::string Metrics::text(const Now& now) const {
     gauge("requests_running", "Requests that have begun", now.running);
     gauge("requests_waiting", "Requests in the queue", now.waiting);
     gauge("connections", "Open connections", now.connections);
+    counter("connections_failed_total", "Connections that were closed for a fault of the server",
+            uint64_t(now.failed_connections));
     gauge("talks_kept", "Finished conversations whose prefix can be used again", now.kept);
     counter("answers_total", "Answers, each of n choices", answers_);
     counter("answers_cancelled_total", "Answers whose client went away", cancelled_);

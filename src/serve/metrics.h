@@ -1,4 +1,4 @@
-// What a server counts, as Prometheus reads it.
+// The server's counters, and the page of them that Prometheus reads.
 #pragma once
 
 #include <array>
@@ -14,13 +14,14 @@ namespace aerie {
 class Metrics {
   public:
     void count_request(const std::string& path, int status);
-    // is_first: of its request; the others have its prompt.
+    // `is_first`: the answer is the first one of its request. The others have the same prompt,
+    // which is counted once.
     void count_answer(const GenerationResult& result, int prompt_tokens, bool is_first);
-    void add_first_token(double seconds);  // since the request was there
+    void add_first_token(double seconds);  // since the request had arrived
     void count_cancelled();
 
     struct Now {
-        int running = 0, waiting = 0, kept = 0, connections = 0;
+        int running = 0, waiting = 0, kept = 0, connections = 0, failed_connections = 0;
     };
     std::string text(const Now& now) const;
 

@@ -20,13 +20,13 @@ int64_t unix_time() {
     return system_clock::to_time_t(system_clock::now());
 }
 
-// Those that were cancelled for other reasons than a client that is gone ran out of time.
+// No answer with FinishReason::cancelled comes here: its client is gone, or gets an error instead.
 const char* reason(FinishReason finish) {
     return finish == FinishReason::stop ? "stop" : "length";
 }
 
-void add_if_there(Json& to, const char* name, const Json& value) {
-    if (!value.is_null()) to.set(name, value);
+void add_if_there(Json& to, const char* name, Json value) {
+    if (!value.is_null()) to.set(name, std::move(value));
 }
 
 }  // namespace
@@ -63,16 +63,16 @@ std::string ReplyFormat::first(int choice) const {
         {});
 }
 
-std::string ReplyFormat::part(int choice, const Json& logprobs, const Told::News& news,
-                              const Json& aerie) const {
+std::string ReplyFormat::part(int choice, Json logprobs, const AnswerDeltas::Delta& delta,
+                              Json aerie) const {
     Json json(Json::Object{{"index", choice}});
     if (is_chat_)
-        json.set("delta", Json::Object{{"content", news.text}});
+        json.set("delta", Json::Object{{"content", delta.text}});
     else
-        json.set("text", news.text);
-    json.set("logprobs", logprobs);
+        json.set("text", delta.text);
+    json.set("logprobs", std::move(logprobs));
     json.set("finish_reason", Json());
-    add_if_there(json, "aerie", aerie);
+    add_if_there(json, "aerie", std::move(aerie));
     return event(Json::Array{std::move(json)}, {});
 }
 
@@ -92,8 +92,14 @@ std::string ReplyFormat::usage(const Json& usage) const {
     return event(Json::Array{}, usage);
 }
 
-Json ReplyFormat::choice(int choice, const GenerationResult& result, const Json& logprobs,
-                         const Json& aerie) const {
+std::string ReplyFormat::begin_whole() const {
+    std::string text = head(false).dump();
+    text.back() = ',';  // in place of the closing brace
+    return text + "\"choices\":[";
+}
+
+std::string ReplyFormat::choice(int choice, const GenerationResult& result, Json logprobs,
+                                Json aerie) const {
     Json json(Json::Object{{"index", choice}});
     if (is_chat_)
         json.set(
@@ -101,17 +107,14 @@ Json ReplyFormat::choice(int choice, const GenerationResult& result, const Json&
             Json::Object{{"role", "assistant"}, {"content", result.text}, {"refusal", Json()}});
     else
         json.set("text", result.text);
-    json.set("logprobs", logprobs);
+    json.set("logprobs", std::move(logprobs));
     json.set("finish_reason", reason(result.finish));
-    add_if_there(json, "aerie", aerie);
-    return json;
+    add_if_there(json, "aerie", std::move(aerie));
+    return json.dump();
 }
 
-std::string ReplyFormat::whole(Json::Array choices, const Json& usage) const {
-    Json json = head(false);
-    json.set("choices", std::move(choices));
-    json.set("usage", usage);
-    return json.dump();
+std::string ReplyFormat::end_whole(const Json& usage) const {
+    return "],\"usage\":" + usage.dump() + "}";
 }
 
 Json Usage::json() const {
@@ -123,7 +126,7 @@ Json Usage::json() const {
 
 Json aerie_member(uint64_t seed, const GenerationResult& result, const std::string& drafter) {
     const Stats& stats = result.stats;
-    return Json::Object{{"seed", seed},
+    return Json::Object{{"seed", int64_t(seed)},
                         {"draft", drafter},
                         {"tokens", int64_t(result.ids.size())},
                         {"cycles", stats.cycles},

@@ -5,27 +5,26 @@
 
 #include "engine/generation.h"
 #include "io/json.h"
+#include "serve/answer_deltas.h"
 #include "serve/requests/request.h"
-#include "serve/told.h"
 
 namespace aerie {
 
-// What all parts of a reply say alike.
+// Writes the parts of one reply, which share an id, a time and a model.
 class ReplyFormat {
   public:
     ReplyFormat(const CompletionRequest& request, const std::string& model);
 
-    // Of a stream: an event each.
-    std::string first(int choice) const;  // says the role; empty where there are no roles
-    std::string part(int choice, const Json& logprobs, const Told::News& news,
-                     const Json& aerie) const;
+    // The parts of a stream, an event each.
+    std::string first(int choice) const;  // names the role; empty unless it is a chat
+    std::string part(int choice, Json logprobs, const AnswerDeltas::Delta& delta, Json aerie) const;
     std::string last(int choice, FinishReason finish, const Json& aerie) const;
     std::string usage(const Json& usage) const;
 
-    // Of a whole reply.
-    Json choice(int choice, const GenerationResult& result, const Json& logprobs,
-                const Json& aerie) const;
-    std::string whole(Json::Array choices, const Json& usage) const;
+    // A whole reply is its beginning, its choices with commas between them, and its end.
+    std::string begin_whole() const;
+    std::string choice(int choice, const GenerationResult& result, Json logprobs, Json aerie) const;
+    std::string end_whole(const Json& usage) const;
 
   private:
     Json head(bool is_part) const;
@@ -41,7 +40,7 @@ struct Usage {
     Json json() const;
 };
 
-// Seed and statistics of an answer.
+// The seed and the statistics of an answer. The seed is written as clients give it: with a sign.
 Json aerie_member(uint64_t seed, const GenerationResult& result, const std::string& drafter);
 
 std::string event_of(const Json& json);  // "data: ...\n\n"

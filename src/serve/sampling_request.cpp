@@ -1,4 +1,4 @@
-// How a client's numbers become the runtime's.
+// Turns a client's sampling values into those of the engine.
 #include <random>
 
 #include "serve/requests/problem.h"

@@ -1,18 +1,19 @@
 #include "serve/service.h"
 
+#include <algorithm>
 #include <ctime>
 
-#include "core/clock.h"
 #include "core/error.h"
-#include "core/platform.h"
 #include "serve/requests/problem.h"
-#include "text/chat_template.h"
 
 namespace aerie {
 
 namespace {
 
-constexpr int kClerks = 2;
+constexpr int kWorkers = 2;
+const Problem kStopping(503, "server_stopping", "the server is being stopped");
+const Problem kTooMany(429, "queue_full", "too many requests are waiting; try again later");
+constexpr size_t kMostUnreadBytes = 64 << 20;  // bodies that no worker has read yet
 
 const char* path_of(Endpoint endpoint) {
     switch (endpoint) {
@@ -37,32 +38,45 @@ const char* path_of(Endpoint endpoint) {
     return "?";
 }
 
-// Counts the reply of a request as it passes.
+// Hands a reply on, and counts its status.
 class Counted : public Exchange {
   public:
     Counted(std::shared_ptr<Exchange> to, Metrics& metrics, Endpoint endpoint)
         : to_(std::move(to)), metrics_(metrics), endpoint_(endpoint) {}
 
     void reply(HttpReply reply) override {
-        metrics_.count_request(path_of(endpoint_), reply.status);
+        count(reply.status);
         to_->reply(std::move(reply));
     }
     void begin_stream() override {
-        metrics_.count_request(path_of(endpoint_), 200);
+        count(200);
         to_->begin_stream();
+    }
+    void begin_whole(size_t bytes) override {
+        count(200);
+        to_->begin_whole(bytes);
     }
     void say(std::string_view piece) override { to_->say(piece); }
     void end() override { to_->end(); }
     size_t unsent() const override { return to_->unsent(); }
+    bool is_gone() const override { return to_->is_gone(); }
     void tell(std::shared_ptr<Waiter> waiter) override { to_->tell(std::move(waiter)); }
+    void abandon() noexcept override { to_->abandon(); }
 
   private:
+    // Counts once, though a call that found no memory is made again.
+    void count(int status) {
+        if (std::exchange(is_counted_, true)) return;
+        metrics_.count_request(path_of(endpoint_), status);
+    }
+
     const std::shared_ptr<Exchange> to_;
     Metrics& metrics_;
     const Endpoint endpoint_;
+    bool is_counted_ = false;
 };
 
-// What a client does is told to the answer that it waits for.
+// Tells an answer that its client has gone or has room again.
 class ClientWatch : public Waiter {
   public:
     ClientWatch(Schedule& schedule, std::shared_ptr<Answering> answering)
@@ -81,17 +95,69 @@ class ClientWatch : public Waiter {
 
 }  // namespace
 
+// A request that waits for a worker, or is being read by one.
+class Service::Reading : public Task,
+                         public Waiter,
+                         public std::enable_shared_from_this<Service::Reading> {
+  public:
+    Reading(Service& service, HttpRequest request, std::shared_ptr<Exchange> exchange)
+        : service_(service), request_(std::move(request)), exchange_(std::move(exchange)) {}
+
+    // Returns false if as many requests wait as may, or if more than 64 MB are not read yet.
+    // Earlier requests keep their places, whichever worker is the quickest, since unread ones count
+    // against the room of the schedule.
+    bool wait_with_others() {
+        is_unread_ = request_.endpoint != Endpoint::tokenize;
+        if (is_unread_ && service_.unread_++ >= service_.schedule_.room()) return end(false);
+        const size_t bytes = request_.body.size();
+        try {
+            return end(
+                service_.workers_.give(shared_from_this(), bytes, service_.options_.waiting));
+        } catch (const std::bad_alloc&) {
+            end(false);
+            throw;
+        }
+    }
+
+    void run() override {
+        service_.handle_now(request_, exchange_);
+        std::string().swap(request_.body);
+        end(false);
+    }
+    void gone() override {
+        if (service_.workers_.remove(*this)) end(false);
+    }
+    void has_room() override {}
+
+  private:
+    // The request no longer counts as unread, unless it `goes_on` waiting. Returns `goes_on`.
+    bool end(bool goes_on) {
+        if (!goes_on && is_unread_.exchange(false)) --service_.unread_;
+        return goes_on;
+    }
+
+    Service& service_;
+    HttpRequest request_;
+    const std::shared_ptr<Exchange> exchange_;
+    std::atomic<bool> is_unread_ = false;
+};
+
 Service::Service(std::shared_ptr<SharedModel> model, ServiceOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
       defaults_(generation_config(model_->files().target)),
       started_(std::time(nullptr)),
-      shelf_(model_),
-      shop_{model_,      shelf_, metrics_, options_.model_name, model_->options().draft.method,
-            options_.log},
+      cache_(model_),
+      context_{model_,
+               cache_,
+               metrics_,
+               reply_room_,
+               options_.model_name,
+               model_->options().draft.method,
+               options_.log},
       schedule_({options_.parallel, std::max(options_.parallel, model_->options().sequences),
                  options_.waiting}),
-      clerks_(kClerks) {}
+      workers_(kWorkers, kMostUnreadBytes) {}
 
 void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     exchange = std::make_shared<Counted>(std::move(exchange), metrics_, request.endpoint);
@@ -99,31 +165,31 @@ void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
         case Endpoint::tokenize:
         case Endpoint::chat:
         case Endpoint::completions:
-            clerks_.give(
-                [this, request = std::move(request), exchange] { handle_now(request, exchange); });
-            return;
+            break;
         default:
-            handle_now(request, exchange);
+            return handle_now(request, exchange);
     }
+    // A load balancer tries another replica after a 503.
+    if (is_draining_ && request.endpoint != Endpoint::tokenize)
+        return exchange->reply({.status = kStopping.status, .body = kStopping.json()});
+    const auto reading = std::make_shared<Reading>(*this, std::move(request), exchange);
+    exchange->tell(reading);
+    if (!reading->wait_with_others())
+        exchange->reply({.status = kTooMany.status, .body = kTooMany.json()});
 }
 
-void Service::handle_now(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    HttpReply problem;
+// Whatever goes wrong, the exchange gets a reply, or is abandoned.
+void Service::handle_now(const HttpRequest& request,
+                         const std::shared_ptr<Exchange>& exchange) noexcept {
     try {
         answer(request, exchange);
-        return;
-    } catch (const Problem& refused) {
-        problem = {.status = refused.status, .body = refused.json()};
-    } catch (const std::exception& error) {
-        options_.log(error.what());
-        problem = {
-            .status = 500,
-            .body = Problem(500, "internal_error", "the server failed; its log says why").json()};
+    } catch (...) {
+        tell_failure(*exchange, ReplyState::none, options_.log);
     }
-    exchange->reply(std::move(problem));
 }
 
 void Service::answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
+    if (exchange->is_gone()) return;
     switch (request.endpoint) {
         case Endpoint::page:
             return exchange->reply({.type = "text/html; charset=utf-8",
@@ -155,7 +221,7 @@ HttpReply Service::health() const {
             .body = Json(Json::Object{{"status", ok ? "ok" : "draining"}}).dump()};
 }
 
-// For a page that shows it.
+// Facts about the model that a page shows.
 Json Service::about_model() const {
     const LoadOptions& options = model_->options();
     const ModelFiles& files = model_->files();
@@ -184,9 +250,11 @@ HttpReply Service::models() const {
 }
 
 HttpReply Service::metrics_page() const {
+    const int read = schedule_.waiting();  // first, so that no request is counted twice
+    const int waiting = read + workers_.waiting();
     return {.type = "text/plain; version=0.0.4; charset=utf-8",
             .body = metrics_.text(
-                {schedule_.begun(), schedule_.waiting(), shelf_.idle(), connections_})};
+                {schedule_.begun(), waiting, cache_.idle(), connections_, failed_connections_})};
 }
 
 void Service::check_model(const std::string& name) const {
@@ -194,82 +262,25 @@ void Service::check_model(const std::string& name) const {
         throw Problem(404, "model_not_found", "there is no model of that name here", "model");
 }
 
-// Its messages are the client's, so what the template says of them is no secret.
-std::vector<int> Service::chat_ids(const Json& messages) const {
-    const Tokenizer& tokenizer = model_->tokenizer();
-    if (tokenizer.chat_template().text.empty())
-        throw bad_request("this model has no chat template: use /v1/completions", "messages");
-    Conversation conversation;
-    conversation.messages = messages;
-    conversation.now = platform::local_time();
-    try {
-        return encode_chat(tokenizer, render_chat(tokenizer, conversation));
-    } catch (const jinja::Refusal& refusal) {
-        throw bad_request("the model's chat template: " + refusal.message(), "messages");
-    }
-}
-
-HttpReply Service::tokenize(const HttpRequest& request) const {
-    const TokenizeRequest asked = parse_tokenize_request(request.body);
-    check_model(asked.model);
-    const Tokenizer& tokenizer = model_->tokenizer();
-    const std::vector<int> ids = !asked.messages.is_null() ? chat_ids(asked.messages)
-                                 : asked.from_start ? tokenizer.encode_from_start(asked.content)
-                                                    : tokenizer.encode(asked.content);
-    return {.body = Json(Json::Object{{"tokens", Json::Array(ids.begin(), ids.end())},
-                                      {"count", int64_t(ids.size())},
-                                      {"max_model_len", model_->context()}})
-                        .dump()};
-}
-
-std::vector<int> Service::prompt_ids(const CompletionRequest& asked) {
-    std::vector<int> ids;
-    if (asked.is_chat)
-        ids = chat_ids(asked.messages);
-    else if (const auto* given = std::get_if<std::vector<int>>(&asked.prompt))
-        ids = *given;
-    else
-        ids = model_->tokenizer().encode_from_start(std::get<std::string>(asked.prompt));
-    if (asked.join) ids = shelf_.joined(ids);
-    const char* param = asked.is_chat ? "messages" : "prompt";
-    if (ids.empty()) throw bad_request("the prompt is empty", param);
-    for (const int id : ids)
-        if (id >= model_->files().config.vocab)
-            throw bad_request("the prompt has ids that the model does not know", param);
-    if (int(ids.size()) >= model_->context())
-        throw bad_request("the prompt has " + std::to_string(ids.size()) +
-                              " tokens; a context of " + std::to_string(model_->context()) +
-                              " has no room for it and an answer",
-                          param, "context_length_exceeded");
-    return ids;
-}
-
-Request Service::request_of(const CompletionRequest& asked) {
-    Request request;
-    request.prompt = prompt_ids(asked);
-    request.answer.sampling = sampling_of(asked, defaults_);
-    request.answer.drafts = asked.drafts;
-    request.answer.with_logprobs = asked.with_logprobs;
-    request.answer.alternatives = asked.alternatives;
-    request.answer.edit_logits = bias_edit(asked.logit_bias, model_->files().config.vocab);
-    request.max_tokens = asked.max_tokens.value_or(-1);
-    if (!asked.ignores_eos) request.eos_ids = model_->eos_ids();
-    request.stops = asked.stops;
-    return request;
-}
-
 void Service::complete(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) {
-    if (is_draining_) throw Problem(503, "server_stopping", "the server is being stopped");
     CompletionRequest asked = request.endpoint == Endpoint::chat
                                   ? parse_chat_request(request.body)
                                   : parse_completion_request(request.body);
     check_model(asked.model);
+    if (exchange->is_gone()) return;
     Request first = request_of(asked);
-    const auto answering = std::make_shared<Answering>(shop_, std::move(asked), std::move(first),
+    if (!asked.stream) {
+        const int room = model_->context() - int(first.prompt.size());
+        const int most = first.max_tokens < 0 ? room : std::min(room, first.max_tokens);
+        ReplyRoom::check(reply_bytes(asked, most));
+    }
+    asked.messages = {};  // They may be 8 MB for each request that waits.
+    asked.prompt = std::string();
+    asked.joined = {};
+    const auto answering = std::make_shared<Answering>(context_, std::move(asked), std::move(first),
                                                        exchange, request.received);
-    if (!schedule_.add(answering))
-        throw Problem(429, "queue_full", "too many requests are waiting; try again later");
     exchange->tell(std::make_shared<ClientWatch>(schedule_, answering));
+    if (!schedule_.add(answering)) throw kTooMany;
 }
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// All that is asked of a server and answered, without the sockets.
+// Answers all requests to a server, without the sockets.
 #pragma once
 
 #include <atomic>
@@ -7,10 +7,12 @@
 
 #include "model/config.h"
 #include "serve/answering.h"
-#include "serve/clerks.h"
 #include "serve/metrics.h"
+#include "serve/prompt_cache.h"
+#include "serve/requests/problem.h"
 #include "serve/schedule.h"
-#include "serve/talk_shelf.h"
+#include "serve/worker_pool.h"
+#include "text/jinja.h"
 
 namespace aerie {
 
@@ -20,27 +22,32 @@ struct ServiceOptions {
     std::string page_policy;  // its Content-Security-Policy
     int parallel = 4;         // requests at a time
     int waiting = 64;         // requests that may wait; the next one is refused
-    std::function<void(const std::string&)> log;
+    Log log;
 };
 
 class Service {
   public:
     // Talks beyond `parallel` (LoadOptions::sequences) are kept for their prefixes, or belong to
-    // requests whose clients read slowly.
+    // requests whose clients read slowly. Throws Error if the threads cannot be started.
     Service(std::shared_ptr<SharedModel> model, ServiceOptions options);
 
-    // Returns at once; the exchange gets its reply from another thread, or before.
+    // Returns at once; the exchange gets its reply from another thread, or before this returns.
+    // Throws std::bad_alloc; the request is then forgotten.
     void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
-    // A request that was refused before it came here.
+    // Counts a request that was refused before it came here.
     void count_refused(int status) { metrics_.count_request("refused", status); }
+    // Counts a connection that the server closed for a fault of its own, such as missing memory.
+    void count_failed_connection() noexcept { ++failed_connections_; }
 
-    // Requests that came are still answered; health is bad.
+    // Requests that came before are still answered; new ones and /health get 503.
     void drain() { is_draining_ = true; }
     void give_up_all() { schedule_.give_up_all(); }
     void set_connections(int count) { connections_ = count; }
 
   private:
-    void handle_now(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
+    class Reading;
+
+    void handle_now(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange) noexcept;
     void answer(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
     void complete(const HttpRequest& request, const std::shared_ptr<Exchange>& exchange);
     HttpReply health() const;
@@ -50,27 +57,33 @@ class Service {
     Json about_model() const;
     Json model_json() const;
     void check_model(const std::string& name) const;
-    std::vector<int> chat_ids(const Json& messages) const;
-    std::vector<int> prompt_ids(const CompletionRequest& asked);
-    Request request_of(const CompletionRequest& asked);
+    jinja::Rendered rendered(const Json& messages) const;
+    Problem too_long(const std::string& tokens, const char* param) const;
+    void check_length(const std::string& text, const char* param) const;
+    std::vector<int> joined(const std::string& name, std::vector<int> ids) const;
+    std::vector<int> prompt_ids(const CompletionRequest& asked) const;
+    Request request_of(const CompletionRequest& asked) const;
 
     const std::shared_ptr<SharedModel> model_;
     const ServiceOptions options_;
     const GenerationConfig defaults_;
     const int64_t started_;
     Metrics metrics_;
-    TalkShelf shelf_;
-    AnswerShop shop_;
+    PromptCache cache_;
+    ReplyRoom reply_room_;
+    RequestContext context_;
     std::atomic<bool> is_draining_ = false;
-    std::atomic<int> connections_ = 0;
-    Schedule schedule_;  // its threads use all of the above
-    Clerks clerks_;      // and these the schedule
+    std::atomic<int> connections_ = 0, failed_connections_ = 0;
+    std::atomic<int> unread_ = 0;  // requests for completions that no worker has read yet
+    Schedule schedule_;            // its threads use all of the above
+    WorkerPool workers_;           // and these use the schedule
 };
 
-// How an answer's tokens are chosen: what the client says, else the model's own defaults where it
-// asks for sampling, else OpenAI's. Throws Problem.
+// The way in which an answer's tokens are chosen. Each value is the client's, else the model's own
+// default if its configuration asks for sampling, else OpenAI's. Throws Problem.
 Sampling sampling_of(const CompletionRequest& asked, const GenerationConfig& defaults);
-// Adds to the logits of some tokens. Throws Problem if one is not the model's.
+// Adds the biases to the logits of their tokens; empty if there are none. Throws Problem if a token
+// is not in the vocabulary.
 LogitEdit bias_edit(std::vector<std::pair<int, float>> biases, int vocab);
 
 }  // namespace aerie

@@ -13,7 +13,8 @@ struct Identity {
     std::string draft;       // what drafts, and how
 };
 
-// Reads a little of each tensor of the files. Throws Error if they have changed their size.
+// Reads the tensors of the files, unless the cache knows them: see talk/weights_hash.h. Throws
+// Error.
 Identity identity_of(const ModelFiles& files, const LoadOptions& options,
                      const Capabilities& device);
 

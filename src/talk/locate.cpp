@@ -15,10 +15,10 @@ namespace aerie {
 
 namespace {
 
-// Beside the program, beside the library that this is part of, and where they were installed to.
+// Beside the program, beside the library that this is part of, and where they were installed to;
+// then `models` of the current folder, which may be anybody's.
 std::vector<fs::path> model_roots(std::span<const fs::path> first) {
     std::vector<fs::path> roots(first.begin(), first.end());
-    roots.emplace_back("models");
     if (const fs::path program = platform::program(); !program.empty()) {
         roots.push_back(program.parent_path() / "models");
         roots.push_back(program.parent_path().parent_path() / "share" / "aerie" / "models");
@@ -28,7 +28,20 @@ std::vector<fs::path> model_roots(std::span<const fs::path> first) {
         roots.push_back((library.parent_path() / AERIE_MODELS_FROM_LIBRARY).lexically_normal());
     }
     roots.emplace_back(AERIE_INSTALLED_MODELS);
+    roots.emplace_back("models");
     return roots;
+}
+
+// The model of that name in one of the folders; empty: there is none.
+fs::path bundled_model(const fs::path& name, std::span<const fs::path> folders) {
+    fs::path file = name;
+    file += ".gguf";
+    std::error_code ignored;
+    for (const fs::path& root : model_roots(folders)) {
+        if (fs::is_directory(root / name, ignored)) return root / name;
+        if (fs::is_regular_file(root / file, ignored)) return root / file;
+    }
+    return {};
 }
 
 // "MODEL-eagle" or its like beside the target, MODEL or MODEL.gguf, a folder or a .gguf file
@@ -62,20 +75,23 @@ std::string missing_for(const DraftMethod& method) {
 
 }  // namespace
 
-// A plain name may be that of a bundled model; everything else is a path or org/name.
+// A plain name is that of a bundled model before it is a path: who says ./NAME or a longer path
+// means what lies there.
 fs::path find_model(const std::string& name, std::span<const fs::path> folders) {
     if (name.empty()) throw UsageError("the model's name is empty");
     if (!is_utf8(name)) throw UsageError(in_quotes(name) + ": a model's name is UTF-8");
     const fs::path path = platform::path_of(name);
     std::error_code ignored;
+    const bool is_plain =
+        !path.has_parent_path() && path.has_filename() && name != "." && name != "..";
+    if (const fs::path found = is_plain ? bundled_model(path, folders) : fs::path(); !found.empty())
+        return found;
     if (fs::is_directory(path, ignored)) return path;
     if (fs::exists(path, ignored)) {
         if (!is_gguf(path)) throw Error(in_quotes(name) + ": neither a folder nor a .gguf file");
         return path;
     }
     if (name.find('/') != std::string::npos) return resolve_model_folder(name);
-    for (const fs::path& root : model_roots(folders))
-        if (fs::is_directory(root / path, ignored)) return root / path;
     throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
 }
 
@@ -87,12 +103,13 @@ void locate(const WantedModel& wanted, LoadOptions& options) {
     else
         heads = heads_beside(options.model, wanted.draft);
     options.head = heads.empty() ? fs::path() : heads[0];
-    const HeadKind kind = options.head.empty() ? HeadKind::none : head_kind(options.head);
-    options.draft.method = wanted.draft.value_or(default_draft_method(kind).name);
+    // What is wrong with a head that nobody asks for is not looked for.
+    const auto kind = [&] { return heads.empty() ? HeadKind::none : head_kind(options.head); };
+    options.draft.method = wanted.draft ? *wanted.draft : default_draft_method(kind()).name;
     const DraftMethod& method = draft_method(options.draft.method);
     if (method.needs == DraftNeeds::what_there_is) {
         if (!heads.empty()) options.more_heads.assign(heads.begin() + 1, heads.end());
-    } else if (method.needs != DraftNeeds::nothing && kind == HeadKind::none) {
+    } else if (method.needs != DraftNeeds::nothing && heads.empty()) {
         throw UsageError(missing_for(method));
     }
 }

@@ -19,8 +19,12 @@ struct WantedModel {
     std::vector<std::filesystem::path> folders;  // of models, looked through before all others
 };
 
-// A folder or a file: by its path, by the name of a model in one of the folders or a bundled one,
-// or by org/name in the Hugging Face cache. Throws Error, UsageError.
+// The bundled model that is taken where none is named.
+inline constexpr const char* kDefaultModel = "smollm2";
+
+// A folder or a file: by the name of a model in one of the folders or a bundled one (NAME is a folder
+// NAME or a file NAME.gguf), by its path, or by org/name in the Hugging Face cache, in this order.
+// Throws Error, UsageError.
 std::filesystem::path find_model(const std::string& name,
                                  std::span<const std::filesystem::path> folders);
 

@@ -29,10 +29,7 @@ Talk::~Talk() {
 }
 
 std::vector<int> Talk::joined(std::span<const int> prompt) const {
-    const CommonText common = common_text(model_->tokenizer().bpe(), ids(), prompt);
-    std::vector<int> all(ids().begin(), ids().begin() + ptrdiff_t(common.first));
-    all.insert(all.end(), prompt.begin() + ptrdiff_t(common.second), prompt.end());
-    return all;
+    return joined_text(model_->tokenizer().bpe(), ids(), prompt);
 }
 
 std::vector<int> Talk::joined(const Conversation& conversation) const {
@@ -45,9 +42,10 @@ void Talk::begin(const Request& request) {
     end_answer();
     cancelled_ = false;
     Request own = request;
-    own.cancelled = [this, asked = request.cancelled] {
+    const size_t begun = request.begun ? request.begun->ids.size() : 0;
+    own.cancelled = [this, begun, asked = request.cancelled] {
         // Asked between the passes of a prompt, among other times: a long one keeps nobody waiting.
-        if (answer_->result().ids.empty()) model_->turns().give_way();
+        if (answer_->result().ids.size() == begun) model_->turns().give_way();
         return cancelled_ || (asked && asked());
     };
     answer_.emplace(model_->batch(), *text_, model_->tokenizer(), own);
@@ -68,6 +66,13 @@ bool Talk::step() {
     }
     end_answer();
     return false;
+}
+
+GenerationResult Talk::leave() {
+    if (!answer_) throw UsageError("no answer was begun");
+    const std::lock_guard turn(model_->turns());
+    end_answer();
+    return answer_->leave();
 }
 
 const Generation& Talk::answer() const {

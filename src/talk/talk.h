@@ -43,6 +43,9 @@ class Talk {
     // Error (device, damaged model): the answer is over, and the talk's text is read anew by the
     // next one.
     bool step();
+    // The answer in the making ends here; another talk can go on with it (Request::begun). Throws
+    // UsageError if none was begun.
+    GenerationResult leave();
     // Of the newest answer; throws UsageError if there is none.
     const Generation& answer() const;
     // From any thread: the answer in the making ends with its next step at the latest, and within a

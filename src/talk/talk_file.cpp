@@ -115,7 +115,7 @@ std::vector<int> read_ids(FileSource& file, const SharedModel& model) {
 }  // namespace
 
 void Talk::save(const fs::path& path) const {
-    const ReplacedFile file(path);
+    const ReplacedFile file(path, FileAccess::owner);
     const std::string header = header_of(*model_).dump();
     const std::lock_guard turn(model_->turns());
     file.commit([&](const ReplacedFile::Write& write) {
@@ -139,7 +139,10 @@ std::unique_ptr<Talk> Talk::load(std::shared_ptr<SharedModel> model, const fs::p
     const std::string name = path.string();
     const Json header = read_header(file, name);
     const Identity own = model->identity();
-    if (text_of(header, "model", file) != own.model)
+    const std::string of = text_of(header, "model", file);
+    if (of.find(' ') != own.model.find(' '))
+        file.fail("a talk of an earlier version, which knew models by a part of their bytes alone");
+    if (of != own.model)
         file.fail("a talk with another model, '" + text_of(header, "name", file) + "'");
     auto talk = std::make_unique<Talk>(std::move(model));
     const std::vector<int> ids = read_ids(file, *talk->model_);

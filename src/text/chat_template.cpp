@@ -91,6 +91,10 @@ jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& t
         .render(variables_of(conversation, tokens), conversation.now);
 }
 
+void check_chat_template(const NamedText& chat_template) {
+    jinja::Template::parse(chat_template.text, chat_template.file);
+}
+
 const NamedText& chat_template_of(const Tokenizer& tokenizer) {
     if (tokenizer.chat_template().text.empty())
         throw Error(tokenizer.file() +

@@ -29,13 +29,17 @@ Conversation read_conversation(std::string_view json, const std::string& file);
 using NamedTokens = std::vector<std::pair<std::string, std::string>>;
 
 // Labels of its text are Recognised: what a template has written holds all added tokens, the
-// content of an assistant's message those that are not special, all else none. Throws Error, or
-// jinja::Refusal if the template refuses the conversation.
+// content of an assistant's message those that are not special, all else none. Throws Error if the
+// template does not parse; jinja::Refusal if it refuses the conversation, jinja::Failure if it
+// cannot handle it, jinja::TextTooLong if that is because of more than 4 MB.
 jinja::Rendered render_chat(const NamedText& chat_template, const NamedTokens& tokens,
                             const Conversation& conversation);
 
 // Ids of a rendered text, without any BOS but the template's own.
 std::vector<int> encode_chat(const Tokenizer& tokenizer, const jinja::Rendered& rendered);
+
+// Throws Error, naming the place, if the template does not parse. One without text does.
+void check_chat_template(const NamedText& chat_template);
 
 // The model's own. Throws Error if it has none.
 const NamedText& chat_template_of(const Tokenizer& tokenizer);

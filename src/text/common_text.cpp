@@ -62,4 +62,12 @@ CommonText common_text(const BpeTokenizer& tokenizer, std::span<const int> first
     }
 }
 
+std::vector<int> joined_text(const BpeTokenizer& tokenizer, std::span<const int> first,
+                             std::span<const int> second) {
+    const CommonText common = common_text(tokenizer, first, second);
+    std::vector<int> all(first.begin(), first.begin() + ptrdiff_t(common.first));
+    all.insert(all.end(), second.begin() + ptrdiff_t(common.second), second.end());
+    return all;
+}
+
 }  // namespace aerie

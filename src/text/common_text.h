@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "text/bpe_tokenizer.h"
 
@@ -17,5 +18,9 @@ struct CommonText {
 // text.
 CommonText common_text(const BpeTokenizer& tokenizer, std::span<const int> first,
                        std::span<const int> second);
+
+// The second list, in the pieces of the first one as far as they say the same.
+std::vector<int> joined_text(const BpeTokenizer& tokenizer, std::span<const int> first,
+                             std::span<const int> second);
 
 }  // namespace aerie

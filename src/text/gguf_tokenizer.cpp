@@ -1,44 +1,17 @@
 // Byte-level vocabularies by the name of how they cut a text, scored ones as SentencePiece's.
 #include "text/gguf_tokenizer.h"
 
-#include <array>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "io/gguf_signs.h"
+#include "text/gguf_cuts.h"
 #include "text/scored_pieces.h"
 
 namespace aerie {
 
 namespace {
-
-// What a file calls a way to cut a text, and what the original's tokenizer.json has there.
-struct CutRow {
-    std::string_view name;
-    std::string_view split;
-    bool ignore_merges = false, nfc = false, adds_bos = false;
-};
-
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
-    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
-    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
-constexpr std::array kCuts{
-    CutRow{"gpt-2", kGpt2Split},
-    CutRow{"llama-bpe", kLlama3, true, false, true},
-    CutRow{"llama3", kLlama3, true, false, true},
-    CutRow{"llama-v3", kLlama3, true, false, true},
-    CutRow{"smaug-bpe", kLlama3},
-    CutRow{"qwen2", kQwen2, false, true},
-    CutRow{"deepseek-r1-qwen", kQwen2, false, true},
-    CutRow{"tekken", kTekken, true},
-};
 
 class Reader {
   public:
@@ -50,6 +23,7 @@ class Reader {
                      : nullptr) {
         if (types_ && types_->size() != texts_.size())
             fail("'tokenizer.ggml.token_type' has not one entry for each token");
+        for (const GgufSign& sign : gguf_signs(metadata)) signs_.insert(sign.id);
     }
 
     BpeTokenizer scored() const;
@@ -63,17 +37,23 @@ class Reader {
     }
 
   private:
-    PieceType type(size_t id) const;
-    const CutRow& cut() const;
-    BpeTokenizer::Parts byte_level_parts(const CutRow& row) const;
+    PieceType written_type(size_t id) const;
+    // A control token by its text is one.
+    PieceType type(size_t id) const {
+        const PieceType written = written_type(id);
+        return written != PieceType::unknown && signs_.contains(id) ? PieceType::control : written;
+    }
+    const GgufCut& cut() const;
+    BpeTokenizer::Parts byte_level_parts(const GgufCut& cut) const;
     Merges merges(const Vocabulary& vocabulary) const;
 
     const GgufMetadata& metadata_;
     const GgufValue& texts_;
     const GgufValue* types_;
+    std::unordered_set<size_t> signs_;  // ids
 };
 
-PieceType Reader::type(size_t id) const {
+PieceType Reader::written_type(size_t id) const {
     const int64_t type = types_ ? types_->integer(id).value_or(0) : int64_t(PieceType::normal);
     if (type < 1 || type > 6)
         fail("token " + std::to_string(id) + " is of type " + std::to_string(type) +
@@ -112,30 +92,32 @@ BpeTokenizer Reader::scored() const {
     return tokenizer_of(pieces);
 }
 
-const CutRow& Reader::cut() const {
+const GgufCut& Reader::cut() const {
     const std::string_view name = metadata_.string("tokenizer.ggml.pre");
-    std::string known;
-    for (const CutRow& row : kCuts) {
-        if (row.name == name) return row;
-        known += (known.empty() ? "" : ", ") + std::string(row.name);
-    }
-    fail("'tokenizer.ggml.pre' is " + in_quotes(name) + "; known are " + known);
+    if (const GgufCut* cut = find_gguf_cut(name)) return *cut;
+    fail("'tokenizer.ggml.pre' is " + in_quotes(name) + "; known are " + gguf_cut_names());
 }
 
+// Files that have a control token for a normal one may have merges that make it. Text must not
+// become one by these.
 Merges Reader::merges(const Vocabulary& vocabulary) const {
     const GgufValue& list = metadata_.strings("tokenizer.ggml.merges");
+    std::unordered_set<std::string_view> signs;
+    for (const size_t id : signs_) signs.insert(texts_.string(id));
     Merges merges;
     std::string whole;
     for (size_t rank = 0; rank < list.size(); ++rank) {
         const auto sides = sides_of(list.string(rank));
         if (!sides) throw Error("merge " + std::to_string(rank) + " is no pair of tokens");
         whole.assign(sides->first).append(sides->second);
+        if (signs.contains(whole) || signs.contains(sides->first) || signs.contains(sides->second))
+            continue;
         merges.add(vocabulary, whole, sides->first.size(), uint32_t(rank));
     }
     return merges;
 }
 
-BpeTokenizer::Parts Reader::byte_level_parts(const CutRow& row) const {
+BpeTokenizer::Parts Reader::byte_level_parts(const GgufCut& cut) const {
     Vocabulary vocabulary;
     std::vector<AddedToken> added;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -148,22 +130,22 @@ BpeTokenizer::Parts Reader::byte_level_parts(const CutRow& row) const {
             vocabulary.add(text, int(id));
     }
     Merges table = merges(vocabulary);
-    const BpeRules rules{.byte_level = true, .ignore_merges = row.ignore_merges};
+    const BpeRules rules{.byte_level = true, .ignore_merges = cut.ignore_merges};
     BpeTokenizer::Parts parts{.file = metadata_.file(),
                               .bpe = Bpe(std::move(vocabulary), std::move(table), rules)};
-    if (row.nfc) parts.normaliser = Normaliser({NormalForm::nfc});
-    parts.pre_tokens = PreTokens({PreTokens::Split{Regex(row.split)}});
+    parts.normaliser = cut.normaliser();
+    parts.pre_tokens = cut.pre_tokens();
     parts.added = AddedTokens(std::move(added), parts.normaliser);
     const int bos = token("tokenizer.ggml.bos_token_id"),
               eos = token("tokenizer.ggml.eos_token_id");
-    if (bos >= 0 && flag("tokenizer.ggml.add_bos_token", row.adds_bos)) parts.prefix = {bos};
+    if (bos >= 0 && flag("tokenizer.ggml.add_bos_token", cut.adds_bos)) parts.prefix = {bos};
     if (eos >= 0 && flag("tokenizer.ggml.add_eos_token", false)) parts.suffix = {eos};
     parts.decoder = TokenDecoder({TokenDecoder::ByteLevel{}});
     return parts;
 }
 
 BpeTokenizer Reader::byte_level() const {
-    const CutRow& row = cut();
+    const GgufCut& row = cut();
     const auto parts = [&] {
         try {
             return byte_level_parts(row);
@@ -177,13 +159,6 @@ BpeTokenizer Reader::byte_level() const {
 }
 
 }  // namespace
-
-std::string_view find_cut(std::string_view split, bool ignore_merges, bool nfc) {
-    for (const CutRow& row : kCuts)
-        if (row.split == split && row.ignore_merges == ignore_merges && row.nfc == nfc)
-            return row.name;
-    return "";
-}
 
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata) {
     const Reader reader(metadata);

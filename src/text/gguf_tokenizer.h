@@ -13,12 +13,8 @@ struct GgufTokenizer {
 };
 
 // tokenizer.ggml.model "llama" (pieces with scores) or "gpt2" (byte-level, with merges); how that
-// cuts a text is in a table of ours, by tokenizer.ggml.pre. Throws Error naming the file, also for
-// what is not in the table.
+// cuts a text is in a table (text/gguf_cuts.h), by tokenizer.ggml.pre. Throws Error naming the
+// file, also for what is not in the table.
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata);
-
-// tokenizer.ggml.pre of a byte-level vocabulary whose text is cut by this expression; empty: there
-// is none in our table.
-std::string_view find_cut(std::string_view split, bool ignore_merges, bool nfc);
 
 }  // namespace aerie

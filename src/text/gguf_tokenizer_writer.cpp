@@ -7,6 +7,7 @@
 #include "core/utf8.h"
 #include "io/input_file.h"
 #include "text/byte_alphabet.h"
+#include "text/gguf_cuts.h"
 #include "text/gguf_tokenizer.h"
 #include "text/scored_pieces.h"
 
@@ -119,19 +120,9 @@ void Description::scored(const ScoredPieces* pieces) {
 
 // tokenizer.ggml.pre.
 std::string_view Description::cut() const {
-    const BpeTokenizer::Parts& parts = bpe_.parts();
-    const auto& steps = parts.pre_tokens.steps();
-    const auto* split = steps.size() == 1 ? std::get_if<PreTokens::Split>(&steps[0]) : nullptr;
-    const auto* regex = split ? std::get_if<Regex>(&split->pattern) : nullptr;
-    const auto& normal = parts.normaliser.steps();
-    const auto* form = normal.size() == 1 ? std::get_if<NormalForm>(&normal[0]) : nullptr;
-    const bool nfc = form && *form == NormalForm::nfc;
-    const bool known = regex && split->delimiter == Delimiter::isolated && !split->inverted &&
-                       (normal.empty() || nfc);
-    const std::string_view name =
-        known ? find_cut(regex->pattern(), parts.bpe.rules().ignore_merges, nfc) : "";
-    if (name.empty()) fail("GGUF has no name that we know for how this tokenizer cuts a text");
-    return name;
+    const GgufCut* cut = find_gguf_cut(bpe_.parts());
+    if (!cut) fail("GGUF has no name that we know for how this tokenizer cuts a text");
+    return cut->name;
 }
 
 void Description::byte_level() {
@@ -156,7 +147,7 @@ void Description::byte_level() {
 
 // BOS and EOS have their keys; what is put around a text is one of each at most.
 void Description::ends(std::span<const int> ends) {
-    const std::vector<int> prefix = tokenizer_.encode_from_start(""), suffix = bpe_.suffix();
+    const std::vector<int>&prefix = tokenizer_.prefix(), &suffix = tokenizer_.suffix();
     const auto named = [](int id, const std::vector<int>& around) {
         return id < 0 && around.size() == 1 ? around[0] : id;
     };
@@ -178,8 +169,7 @@ void Description::ends(std::span<const int> ends) {
 }
 
 bool Description::is_same(const GgufTokenizer& made, const std::string& text) const {
-    std::vector<int> ids = tokenizer_.encode_from_start(text);
-    ids.insert(ids.end(), bpe_.suffix().begin(), bpe_.suffix().end());
+    const std::vector<int> ids = tokenizer_.encode_whole(text);
     return made.bpe.encode_whole(text, Recognised::none) == ids &&
            made.bpe.decode(ids, false) == bpe_.decode(ids, false);
 }

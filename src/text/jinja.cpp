@@ -1,6 +1,8 @@
 // Parsing a template once, rendering it, and errors that say where.
 #include "text/jinja.h"
 
+#include <algorithm>
+
 #include "core/utf8.h"
 #include "text/jinja/evaluator.h"
 #include "text/jinja/lexer.h"
@@ -9,16 +11,20 @@ namespace aerie::jinja {
 namespace {
 
 constexpr size_t kMaxTemplateBytes = 1 << 20;
+constexpr size_t kLongVariables = 1 << 20;  // bytes: of more it is they that use the bounds up
 
-std::string one_line(std::string_view text) {
+// A message may quote a text of any length.
+std::string_view shortened(std::string_view text) {
     constexpr size_t kMaxBytes = 1000;
-    return printable(text.substr(0, kMaxBytes));
+    size_t end = std::min(text.size(), kMaxBytes);
+    while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;
+    return text.substr(0, end);
 }
 
 }  // namespace
 
-Refusal::Refusal(const std::string& place, std::string message)
-    : UsageError(place + ": " + one_line(message)), message_(std::move(message)) {}
+Refusal::Refusal(const std::string& place, std::string_view message)
+    : UsageError(place + ": " + printable(shortened(message))), message_(shortened(message)) {}
 
 struct Template::Impl {
     std::string file;
@@ -34,11 +40,14 @@ Template Template::parse(std::string_view text, const std::string& file) {
     if (text.size() > kMaxTemplateBytes) throw Error(file + ": template of more than 1 MB");
     if (!is_utf8(text)) throw Error(file + ": template that is no UTF-8");
     const std::string source = normalised(text);
-    return Template(std::make_unique<const Impl>(Impl{file, jinja::parse(source, file)}));
+    auto made = std::make_unique<const Impl>(Impl{file, jinja::parse(source, file)});
+    check_names(made->body, file);
+    return Template(std::move(made));
 }
 
 Rendered Template::render(const Variable::Object& variables, const std::tm& now) const {
     size_t line = 1;
+    size_t given_bytes = SIZE_MAX;  // for them alone a bound was hit, until all are read
     const auto place = [&] { return impl_->file + ":" + std::to_string(line); };
     try {
         Evaluator evaluator(variables, now);
@@ -46,12 +55,18 @@ Rendered Template::render(const Variable::Object& variables, const std::tm& now)
             return evaluator.run(impl_->body);
         } catch (const Fault&) {
             line = evaluator.line();
+            given_bytes = evaluator.given_bytes();
             throw;
         }
     } catch (const Raised& raised) {
         throw Refusal(place(), raised.what());
+    } catch (const LongText& fault) {
+        throw TextTooLong(place(), fault.what());
+    } catch (const UsedUp& fault) {
+        if (given_bytes > kLongVariables) throw TextTooLong(place(), fault.what());
+        throw Failure(place(), fault.what());
     } catch (const Fault& fault) {
-        throw Error(place() + ": " + one_line(fault.what()));
+        throw Failure(place(), fault.what());
     }
 }
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/error.h"
@@ -34,11 +33,11 @@ class Variable {
     Variable(List list, Label label) : value_(std::move(list)), label_(label) {}
     Variable(Object object, Label label) : value_(std::move(object)), label_(label) {}
 
-    const std::variant<Json, List, Object>& value() const { return value_; }
+    const aerie::Variant<Json, List, Object>& value() const { return value_; }
     Label label() const { return label_; }
 
   private:
-    std::variant<Json, List, Object> value_;
+    aerie::Variant<Json, List, Object> value_;
     Label label_;
 };
 
@@ -54,14 +53,30 @@ struct Rendered {
     std::vector<Run> runs;  // cover the text; neighbours differ, none is empty
 };
 
-// The template refused the variables by raise_exception.
+// A template and the variables that it was given do not go together: it refused them by
+// raise_exception, or it is a Failure.
 class Refusal : public UsageError {
   public:
-    Refusal(const std::string& place, std::string message);
-    const std::string& message() const { return message_; }  // as the template has it
+    Refusal(const std::string& place, std::string_view message);
+    // Without the place, and as the template has it, line breaks too: its first 1,000 bytes, cut
+    // between characters.
+    const std::string& message() const { return message_; }
 
   private:
     std::string message_;
+};
+
+// The template cannot handle the variables, or a bound was hit.
+class Failure : public Refusal {
+  public:
+    using Refusal::Refusal;
+};
+
+// A text of the variables, or one that the template makes of them, has more than 4 MB; or variables
+// of more than 1 MB used up the steps or the memory of a rendering.
+class TextTooLong : public Failure {
+  public:
+    using Failure::Failure;
 };
 
 // Parsed once, rendered as often as wanted, from several threads if need be.
@@ -75,7 +90,7 @@ class Template {
     static Template parse(std::string_view text, const std::string& file);
 
     // As transformers' apply_chat_template renders, blocks trimmed. `now` is what strftime_now
-    // sees. Throws Refusal, or Error if a bound is hit or the template cannot handle the variables.
+    // sees. Throws Refusal, of which Failure and TextTooLong are kinds.
     Rendered render(const Variable::Object& variables, const std::tm& now) const;
 
     Template(Template&&) noexcept;

@@ -5,6 +5,7 @@
 #include "core/utf8.h"
 #include "io/input_file.h"
 #include "text/gguf_tokenizer.h"
+#include "text/longest_token.h"
 #include "text/scored_pieces.h"
 
 namespace aerie {
@@ -37,10 +38,38 @@ std::string template_of(const NamedJson& config) {
     return "";
 }
 
+// A class of transformers 4 whose constructor sets what belongs around a text by add_bos_token and
+// add_eos_token, and what it takes for BOS and EOS where the configuration names none.
+struct FlaggedClass {
+    const char *name, *bos, *eos;
+};
+constexpr FlaggedClass kFlaggedClasses[] = {
+    {"LlamaTokenizer", "<s>", "</s>"},
+    {"CodeLlamaTokenizer", "<s>", "</s>"},
+    {"GemmaTokenizer", "<bos>", "<eos>"},
+    {"CohereTokenizer", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"},
+    {"GPTNeoXTokenizer", "<|endoftext|>", "<|endoftext|>"},
+};
+
+// nullptr: tokenizer_class is another one, or missing.
+const FlaggedClass* flagged_class(const Json& config) {
+    const Json* named = config.find("tokenizer_class");
+    if (!named || !named->string()) return nullptr;
+    std::string_view name = *named->string();
+    if (name.ends_with("Fast")) name.remove_suffix(4);
+    for (const FlaggedClass& known : kFlaggedClasses)
+        if (name == known.name) return &known;
+    return nullptr;
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(BpeTokenizer bpe, std::string file)
-    : bpe_(std::move(bpe)), file_(std::move(file)), prefix_(bpe_.prefix()) {}
+    : bpe_(std::move(bpe)),
+      file_(std::move(file)),
+      longest_token_bytes_(aerie::longest_token_bytes(bpe_.parts())),
+      prefix_(bpe_.prefix()),
+      suffix_(bpe_.suffix()) {}
 
 Tokenizer Tokenizer::from_bytes(std::string_view model, const std::string& file) {
     const ScoredPieces pieces = read_sentencepiece(model, file);
@@ -89,14 +118,30 @@ void Tokenizer::read_config(const NamedJson& config, Format format) {
         if (const std::string* token = special_token(config, name))
             named_.emplace_back(name, *token);
     chat_template_ = {template_of(config), config.file + ": chat_template"};
-    if (format == Format::tokenizer_json) return;  // which says itself what belongs around a text
-    const Json* flag = config.json.find("add_bos_token");
-    const bool is_given = flag && !flag->is_null();
-    if (is_given && !flag->boolean()) throw Error(config.file + ": add_bos_token is no boolean");
-    if (is_given && *flag->boolean() && bos_ < 0)
-        throw Error(config.file + ": add_bos_token is true, but no token is BOS");
-    prefix_.clear();
-    if (bos_ >= 0 && (!is_given || *flag->boolean())) prefix_ = {bos_};
+    read_around(config, format);
+}
+
+// Whether BOS and EOS belong around a text. A tokenizer.json says so itself; but transformers'
+// classes for Llama's and like vocabularies put their own flags in its place.
+void Tokenizer::read_around(const NamedJson& config, Format format) {
+    const bool is_json = format == Format::tokenizer_json;
+    const FlaggedClass* own = flagged_class(config.json);
+    if (is_json && !own) return;
+    const auto read = [&](const char* key, int id, const char* name, const char* usual,
+                          std::vector<int>& around) {
+        const Json* flag = config.json.find(key);
+        if (!flag || flag->is_null()) return;
+        if (!flag->boolean()) throw Error(config.file + ": " + key + " is no boolean");
+        if (id < 0 && own) id = bpe_.id_of(usual);
+        if (*flag->boolean() && id < 0)
+            throw Error(config.file + ": " + key + " is true, but no token is " + name);
+        around.clear();
+        if (*flag->boolean()) around.push_back(id);
+    };
+    if (!is_json && bos_ >= 0) prefix_ = {bos_};
+    if (!is_json && bos_ < 0) prefix_.clear();
+    read("add_bos_token", bos_, "BOS", own ? own->bos : "", prefix_);
+    read("add_eos_token", eos_, "EOS", own ? own->eos : "", suffix_);
 }
 
 void Tokenizer::name_tokens() {
@@ -109,6 +154,12 @@ std::vector<int> Tokenizer::encode_from_start(std::string_view text, Recognised 
     std::vector<int> ids = prefix_;
     const std::vector<int> middle = bpe_.encode(text, recognised);
     ids.insert(ids.end(), middle.begin(), middle.end());
+    return ids;
+}
+
+std::vector<int> Tokenizer::encode_whole(std::string_view text, Recognised recognised) const {
+    std::vector<int> ids = encode_from_start(text, recognised);
+    ids.insert(ids.end(), suffix_.begin(), suffix_.end());
     return ids;
 }
 

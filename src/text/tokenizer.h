@@ -29,6 +29,12 @@ class Tokenizer {
     const std::vector<std::pair<std::string, std::string>>& named_tokens() const { return named_; }
     const NamedText& chat_template() const { return chat_template_; }  // without text: none
     const std::string& file() const { return file_; }
+    // The most bytes of a text that become one token; 0: there is no such bound. A text of more
+    // than n times as many becomes more than n tokens, BOS not counted. Whoever has room for n can
+    // so refuse it at once, where encoding takes a second and 40 MB for each MB:
+    //     longest_token_bytes() > 0 && text.size() / longest_token_bytes() > n
+    // The same holds for the text of a chat, with its control tokens.
+    size_t longest_token_bytes() const { return longest_token_bytes_; }
     // The rules themselves.
     const BpeTokenizer& bpe() const { return bpe_; }
 
@@ -39,6 +45,11 @@ class Tokenizer {
     // What a prompt or a document begins as: with BOS in front where the model wants it.
     std::vector<int> encode_from_start(std::string_view text,
                                        Recognised recognised = Recognised::none) const;
+    // The same with what belongs behind a whole text, as EOS.
+    std::vector<int> encode_whole(std::string_view text,
+                                  Recognised recognised = Recognised::none) const;
+    const std::vector<int>& prefix() const { return prefix_; }  // of a whole text
+    const std::vector<int>& suffix() const { return suffix_; }
     // Bytes of one token: a byte token gives its byte, a special token nothing. At the start of a
     // text one leading space is dropped by TextStream, not here. Other ids (models pad their
     // vocabulary) give nothing.
@@ -50,12 +61,14 @@ class Tokenizer {
     Tokenizer(BpeTokenizer bpe, std::string file);
     static Tokenizer of_gguf(const TokenizerSource& source);
     void read_config(const NamedJson& config, TokenizerSource::Format format);
+    void read_around(const NamedJson& config, TokenizerSource::Format format);
     void name_tokens();
 
     BpeTokenizer bpe_;
     std::string file_;
+    size_t longest_token_bytes_ = 0;
     int bos_ = -1, eos_ = -1;
-    std::vector<int> prefix_;  // of a whole text
+    std::vector<int> prefix_, suffix_;
     std::vector<std::pair<std::string, std::string>> named_;
     NamedText chat_template_;
 };

@@ -142,6 +142,73 @@ TEST_F(Answers, LogitsCanBeEdited) {
         EXPECT_NE(session.token(i).id, forbidden.id);
 }
 
+// Forbids all tokens but one, and that one too once a text is so long.
+struct Narrow {
+    size_t ends_at = 0, longest = 0;
+    bool with_nan = false;
+};
+
+int allow_one(void* user, const int32_t*, size_t count, float* logits, size_t vocab) {
+    Narrow& narrow = *static_cast<Narrow*>(user);
+    narrow.longest = std::max(narrow.longest, count);
+    const float none = narrow.with_nan ? NAN : -INFINITY;
+    for (size_t i = 0; i < vocab; ++i)
+        if (i != 400 || count >= narrow.ends_at) logits[i] = i % 2 ? none : -INFINITY;
+    return 0;
+}
+
+TEST_F(Answers, AnEditThatForbidsEveryTokenIsAnError) {
+    Session session(*model_);
+    const std::string text = answer_to(session, small_request());
+    const size_t prompt = session.answer().prompt_tokens;
+    for (const float temperature : {0.0f, 0.8f})
+        for (const bool without_drafts : {false, true})
+            for (const size_t more : {size_t(0), size_t(1), size_t(6)})
+                for (const bool with_nan : {false, true}) {
+                    Narrow narrow{prompt + more, 0, with_nan};
+                    aerie_sampling sampling = aerie_sampling_init();
+                    sampling.temperature = temperature;
+                    aerie_request request = small_request();
+                    request.sampling = &sampling;
+                    request.without_drafts = without_drafts;
+                    request.edit_logits = allow_one;
+                    request.edit_user = &narrow;
+                    session.begin(request);
+                    EXPECT_EQ(aerie_session_run(session.handle(), nullptr, nullptr), AERIE_ERROR);
+                    EXPECT_NE(std::string(aerie_session_message(session.handle()))
+                                  .find("forbids every token"),
+                              std::string::npos)
+                        << aerie_session_message(session.handle());
+                    EXPECT_EQ(session.answer().finish, AERIE_FINISH_FAILED);
+                    EXPECT_LE(session.answer().token_count, more);
+                    EXPECT_EQ(answer_to(session, small_request()), text);
+                }
+}
+
+// A drafted branch that the text does not take may forbid what it likes: the text is that of plain
+// decoding.
+TEST_F(Answers, AnEditMayForbidEverythingWhereTheTextDoesNotGo) {
+    Session session(*model_);
+    answer_to(session, small_request());
+    static std::vector<int32_t> way;
+    way = session.ids();
+    const auto forbid_elsewhere = [](void* user, const int32_t* text, size_t count, float* logits,
+                                     size_t vocab) {
+        if (count > way.size() || !std::equal(text, text + count, way.begin())) {
+            ++*static_cast<int*>(user);
+            std::fill_n(logits, vocab, -INFINITY);
+        }
+        return 0;
+    };
+    int elsewhere = 0;
+    aerie_request request = small_request();
+    request.edit_logits = forbid_elsewhere;
+    request.edit_user = &elsewhere;
+    answer_to(session, request);
+    EXPECT_EQ(session.ids(), way);
+    EXPECT_GT(elsewhere, 10);
+}
+
 TEST_F(Answers, ALogitsCallbackCanEndTheAnswer) {
     Session session(*model_);
     const std::string text = answer_to(session, small_request());

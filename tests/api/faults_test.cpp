@@ -1,11 +1,14 @@
 // Memory that is refused once, at each place where it is asked for: a status, and the next call
 // works.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 #include "api/embedded.h"
 #include "api/failing.h"
 #include "host_memory.h"
+#include "io/damage.h"
 
 namespace aerie::test {
 namespace {
@@ -172,10 +175,99 @@ TEST_F(Memory, ADeviceIsAskedForNothingInAConversation) {
     EXPECT_EQ(device_requests(), 0u);
 }
 
+// A call with each request of its own refused in turn: all of them are survived, and the call works
+// when nothing is refused.
+class RefusedCall : public Memory {
+  protected:
+    void expect_survived(const char* name, const std::function<aerie_status()>& call) {
+        size_t n = 1, refused = 0;
+        for (;; ++n) {
+            fail_host(n);
+            const aerie_status status = call();
+            const bool was_reached = host_requests() >= n;
+            fail_host(0);
+            if (!was_reached) {
+                EXPECT_EQ(status, AERIE_OK) << name;
+                break;
+            }
+            // Some memory is a matter of speed alone.
+            EXPECT_TRUE(status == AERIE_OK || status == AERIE_OUT_OF_MEMORY) << name << " " << n;
+            refused += status == AERIE_OUT_OF_MEMORY;
+        }
+        std::printf("%s: %zu requests, %zu times an error\n", name, n - 1, refused);
+        EXPECT_GT(refused, (n - 1) / 2) << name;
+    }
+
+    static constexpr const char* kConversation =
+        R"([{"role":"system","content":"Be kind to everybody who asks you something."},)"
+        R"({"role":"user","content":"Hello there, a text that is long enough for the heap"}])";
+};
+
+TEST_F(RefusedCall, BeginsWithMessages) {
+    const Model model(context, options);
+    Session session(model);
+    const aerie_chat_message messages[] = {
+        {"system", "Be kind to everybody who asks you something."},
+        {"user", "Hello there, a text that is long enough for the heap"}};
+    aerie_request request = aerie_request_init();
+    request.messages = messages;
+    request.message_count = 2;
+    expect_survived("begin with messages",
+                    [&] { return aerie_session_begin(session.handle(), &request); });
+    request = aerie_request_init();
+    request.conversation = kConversation;
+    expect_survived("begin with a conversation",
+                    [&] { return aerie_session_begin(session.handle(), &request); });
+    expect_survived("render", [&] {
+        char* text = nullptr;
+        int32_t* ids = nullptr;
+        size_t count = 0;
+        const aerie_status status =
+            aerie_model_render(model.handle(), messages, 2, &text, &ids, &count);
+        aerie_free(text);
+        aerie_free(ids);
+        return status;
+    });
+}
+
+// In a folder of many files, which is looked through for what killed programs left.
+TEST_F(RefusedCall, SavesAndLoads) {
+    const TestFolder folder;
+    for (int i = 0; i < 30; ++i)
+        folder.write("a file with quite a long name, number " + std::to_string(i), "x");
+    const std::string file = (folder.path() / "a conversation that was saved.talk").string();
+    const std::string cache = (folder.path() / "a folder that is a cache").string();
+    options.cache = cache.c_str();
+    const Model model(context, options);
+    Session session(model);
+    answer_to(session, sampled());
+    expect_survived("save", [&] { return aerie_session_save(session.handle(), file.c_str()); });
+    expect_survived("load", [&] {
+        aerie_session* loaded = nullptr;
+        const aerie_status status = aerie_session_load(model.handle(), file.c_str(), &loaded);
+        aerie_session_free(loaded);
+        return status;
+    });
+}
+
+// Threads that have been started are ended before the error is told.
+TEST_F(Memory, OfTheHostWhileManyThreadsStart) {
+    options.threads = 64;
+    aerie_model* model = nullptr;
+    fail_host(0);
+    ASSERT_EQ(open(&model), AERIE_OK);
+    const size_t count = host_requests();
+    aerie_model_free(model);
+    size_t tried = 0;
+    for (size_t n = 1; n <= count; n += std::max<size_t>(1, count / 60), ++tried)
+        expect_open_survives(fail_host, n, AERIE_OUT_OF_MEMORY);
+    EXPECT_GT(refusals, tried / 2);
+}
+
 // What is given to the caller, and what is only told.
 TEST_F(Memory, OfTheHostInSmallCalls) {
     const Model model(context, options);
-    const aerie_chat_message message = {"user", "Hello."};
+    const aerie_chat_message message = {"user", "Hello there, a text that is long enough."};
     for (size_t n = 1, failures = 1; failures > 0; ++n) {
         failures = 0;
         const auto expect = [&](aerie_status status) {

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-TOKENS = "64"  # as examples/minimal.c asks for
+TOKENS = "64"  # the number that examples/minimal.c asks for
 
 
 def output(*command, **more):
@@ -40,7 +40,7 @@ def knows(file, folder):
         content = opened.read()
     if content.startswith(b"\x7fELF") and b"PATH)" in subprocess.check_output(["readelf", "-d", file]):
         return True
-    # Not where the name goes on from another, as in share/aerie.
+    # The folder does not count where its name is part of a longer one, as in share/aerie.
     return re.search(rb"(?<![\w.-])" + re.escape(folder.encode()) + rb"(?![\w.-])", content) is not None
 
 
@@ -103,11 +103,11 @@ def golden_prompts(source):
         return [entry["prompt"] for entry in json.load(file)][:4]
 
 
-def readme_program(source, flags, folder):
-    """The one that README.md shows."""
-    with open(os.path.join(source, "README.md"), encoding="utf-8") as file:
+def embedding_program(source, flags, folder):
+    """The program that docs/embedding.md shows."""
+    with open(os.path.join(source, "docs", "embedding.md"), encoding="utf-8") as file:
         shown = file.read().split("```c\n")[1].split("```")[0]
-    program = os.path.join(folder, "readme")
+    program = os.path.join(folder, "embedding")
     with open(program + ".c", "w", encoding="utf-8") as file:
         file.write(shown)
     output("cc", "-std=c99", *STRICT, program + ".c", *flags, "-o", program)
@@ -137,14 +137,14 @@ def main():
             want = output(os.path.join(prefix, "bin", "aerie"), "generate", "-m", "aerie-tiny", "-p", prompt, "-n",
                           TOKENS, "-q", cwd=folder, env=around)
             for program in programs:
-                # The shared library finds models beside itself; an archive does not know where it came from.
+                # The shared library finds models beside itself; an archive does not know its own place.
                 model = bundled if program.endswith("_static") else "aerie-tiny"
                 got = output(program, model, prompt, cwd=folder, env=around)
                 if got != want or len(want) < 10:
                     sys.exit(f"{program} says {got!r}, aerie generate {want!r}")
-        shown = output(readme_program(source, flags, folder), cwd=folder, env=around)
+        shown = output(embedding_program(source, flags, folder), cwd=folder, env=around)
         if shown != output(programs[0], "aerie-tiny", "Once upon a time", cwd=folder, env=around).lstrip():
-            sys.exit(f"the program of README.md says {shown!r}")
+            sys.exit(f"the program of docs/embedding.md says {shown!r}")
         for stream in (os.path.join(by_package, "stream"), pc_stream):
             done = subprocess.run([stream], cwd=folder, env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if done.returncode != 0 or os.path.join(prefix, "share") not in done.stderr.decode():

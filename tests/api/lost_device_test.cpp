@@ -11,6 +11,7 @@
 #include "vulkan/device.h"
 #include "vulkan/fault_table.h"
 #include "vulkan/vulkan_backend.h"
+#include "vulkan_name.h"
 
 // The registry of this program, in the place of backends/registry.cpp: devices with faults.
 namespace aerie {
@@ -55,7 +56,7 @@ class LostDevice : public testing::Test {
   protected:
     void SetUp() override {
         if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
-        options_.device = "vulkan:0";
+        options_.device = device_.c_str();
         options_.context = 128;
         options_.weights = "q8_0";
         options_.tree_nodes = 8;
@@ -131,6 +132,7 @@ class LostDevice : public testing::Test {
     }
 
     Context context_;
+    const std::string device_ = vulkan_name();
     aerie_model_options options_ = small_options();
     bool struck_ = false;  // before the newest answer had ended, and not while all was freed
 };

@@ -1,9 +1,14 @@
 // What is asked for wrongly gives a status and one line, and the next call works.
+#include <cstddef>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <vector>
 
 #include "api/embedded.h"
+#include "io/damage.h"
+#include "io/input_file.h"
+#include "io/json.h"
 
 namespace aerie::test {
 namespace {
@@ -107,7 +112,9 @@ TEST_F(Misuse, ModelsAndOptionsThatAreNone) {
 
 TEST_F(Misuse, SizesOfStructs) {
     aerie_model_options options = small_options();
-    for (const size_t size : {size_t(0), sizeof(size_t) - 1, SIZE_MAX}) {
+    for (const size_t size :
+         {size_t(0), sizeof(size_t) - 1, sizeof(size_t), size_t(9),
+          offsetof(aerie_model_options, sessions), sizeof(options) - 1, SIZE_MAX}) {
         options.size = size;
         refuse(options, AERIE_USAGE, "aerie_model_options_init()");
     }
@@ -122,13 +129,74 @@ TEST_F(Misuse, SizesOfStructs) {
     refuse(newer.known, AERIE_USAGE, "does not know");
 }
 
-// A program that was built when structs were shorter.
-TEST_F(Misuse, OlderAndNewerStructsAreFilledAsFarAsTheyGo) {
-    aerie_model_options options = small_options();
-    options.sessions = 77;
-    options.size = offsetof(aerie_model_options, sessions);
+// A struct as this version has it is filled, a shorter one is as before: the first release had all
+// of it.
+template <class Struct, class Fill>
+void expect_filled_from_whole_size_on(const char* init_name, const Struct& init, const Fill& fill,
+                                      const std::function<std::string()>& message) {
+    for (size_t size = 0; size < sizeof(Struct); ++size) {
+        Struct out = init;
+        out.size = size;
+        const Struct before = out;
+        EXPECT_EQ(fill(&out), AERIE_USAGE) << init_name << " of " << size;
+        EXPECT_EQ(std::memcmp(&out, &before, sizeof(out)), 0) << init_name << " of " << size;
+        EXPECT_NE(message().find(init_name), std::string::npos) << message();
+    }
+    Struct out = init;
+    EXPECT_EQ(fill(&out), AERIE_OK) << init_name << ": " << message();
+}
+
+TEST_F(Misuse, EveryStructIsAsLongAsInTheFirstRelease) {
+    const auto of_context = [&] { return aerie_context_message(context.handle()); };
+    const aerie_model_options options = small_options();
+    expect_filled_from_whole_size_on(
+        "aerie_device_init()", aerie_device_init(),
+        [&](aerie_device* out) { return aerie_context_device(context.handle(), 0, out); },
+        of_context);
+    expect_filled_from_whole_size_on(
+        "aerie_forecast_init()", aerie_forecast_init(),
+        [&](aerie_forecast* out) { return aerie_model_forecast(context.handle(), &options, out); },
+        of_context);
     const Model model(context, options);
-    EXPECT_EQ(model.info().sessions, 1) << "the default";
+    expect_filled_from_whole_size_on(
+        "aerie_model_info_init()", aerie_model_info_init(),
+        [&](aerie_model_info* out) { return aerie_model_get_info(model.handle(), out); },
+        [&] { return aerie_model_message(model.handle()); });
+    Session session(model);
+    const auto message = [&] { return aerie_session_message(session.handle()); };
+    expect_filled_from_whole_size_on(
+        "aerie_request_init()", small_request(4),
+        [&](aerie_request* in) { return aerie_session_begin(session.handle(), in); }, message);
+    expect_filled_from_whole_size_on(
+        "aerie_sampling_init()", aerie_sampling_init(),
+        [&](aerie_sampling* in) {
+            aerie_request request = small_request(4);
+            request.sampling = in;
+            return aerie_session_begin(session.handle(), &request);
+        },
+        message);
+    expect_filled_from_whole_size_on(
+        "aerie_step_init()", aerie_step_init(),
+        [&](aerie_step* out) { return aerie_session_step(session.handle(), out); }, message);
+    answer_to(session, small_request(4));
+    expect_filled_from_whole_size_on(
+        "aerie_answer_init()", aerie_answer_init(),
+        [&](aerie_answer* out) { return aerie_session_answer(session.handle(), out); }, message);
+    expect_filled_from_whole_size_on(
+        "aerie_token_init()", aerie_token_init(),
+        [&](aerie_token* out) { return aerie_session_token(session.handle(), 0, out); }, message);
+    expect_filled_from_whole_size_on(
+        "aerie_cycle_init()", aerie_cycle_init(),
+        [&](aerie_cycle* out) { return aerie_session_cycle(session.handle(), out); }, message);
+    expect_filled_from_whole_size_on(
+        "aerie_statistics_init()", aerie_statistics_init(),
+        [&](aerie_statistics* out) { return aerie_session_statistics(session.handle(), out); },
+        message);
+}
+
+// A program that was built when structs are longer.
+TEST_F(Misuse, NewerStructsAreFilledAsFarAsTheyAreKnown) {
+    const Model model(context, small_options());
     struct {
         aerie_model_info known = aerie_model_info_init();
         char later[16];
@@ -138,12 +206,6 @@ TEST_F(Misuse, OlderAndNewerStructsAreFilledAsFarAsTheyGo) {
     model.check(aerie_model_get_info(model.handle(), &newer.known));
     EXPECT_EQ(newer.known.size, sizeof(newer));
     for (const char c : newer.later) EXPECT_EQ(c, 0);
-    aerie_model_info older = aerie_model_info_init();
-    older.size = offsetof(aerie_model_info, device);
-    older.device = "as it was";
-    model.check(aerie_model_get_info(model.handle(), &older));
-    EXPECT_STREQ(older.device, "as it was");
-    EXPECT_EQ(older.path, bundled_path());
 }
 
 TEST_F(Misuse, RequestsThatCannotBeAnswered) {
@@ -179,6 +241,10 @@ TEST_F(Misuse, RequestsThatCannotBeAnswered) {
     request = small_request();
     request.stop_count = 1;
     refuse_request(request, "stops");
+    for (const char* wrong : {"", "a\xFF"}) {
+        request.stops = &wrong;
+        refuse_request(request, "stops");
+    }
     aerie_sampling sampling = aerie_sampling_init();
     sampling.temperature = std::numeric_limits<float>::quiet_NaN();
     request = small_request();
@@ -289,6 +355,43 @@ TEST_F(Misuse, AForecastSaysWhatAModelTakes) {
     EXPECT_GT(context.forecast(options).kv_cache, 3 * one.kv_cache);
     options.draft = "none";
     EXPECT_EQ(context.forecast(options).draft_weights, 0u);
+}
+
+// Sizes whose number of rows is no int: the forecast counts them, and opening is refused before
+// anything is taken.
+TEST_F(Misuse, AbsurdSizesAreCountedAndRefused) {
+    const TestFolder folder;
+    const std::filesystem::path model = folder.path() / "aerie-tiny";
+    std::filesystem::copy(bundled_path(), model);
+    Json config = Json::parse(read_text(model / "config.json", 1 << 16), "config.json");
+    Json::Object changed = *config.object();
+    for (auto& [name, value] : changed)
+        if (name == "max_position_embeddings") value = 1 << 24;
+    folder.write("aerie-tiny/config.json", Json(changed).dump());
+    const std::string path = model.string();
+    aerie_model_options options = small_options();
+    options.model = path.c_str();
+    options.context = 1 << 24;
+    for (const char* draft : {"none", "lookup", "eagle2"}) {
+        const std::string head = bundled_path() + "-eagle";
+        options.draft = draft;
+        options.head = draft == std::string("eagle2") ? head.c_str() : nullptr;
+        uint64_t before = 0;
+        for (const int32_t sessions : {1, 2, 128, 256, 257, 4096}) {
+            options.sessions = sessions;
+            const aerie_forecast forecast = context.forecast(options);
+            EXPECT_GT(forecast.kv_cache, uint64_t(sessions) << 24) << draft << " " << sessions;
+            EXPECT_GT(forecast.kv_cache, before) << draft << " " << sessions;
+            EXPECT_GE(forecast.total, forecast.kv_cache);
+            before = forecast.kv_cache;
+            if (sessions < 128) continue;
+            EXPECT_EQ(forecast.fits, 0) << draft << " " << sessions;
+            EXPECT_LT(forecast.largest_context, 1 << 24);
+            aerie_model* opened = nullptr;
+            EXPECT_EQ(aerie_model_open(context.handle(), &options, &opened), AERIE_ERROR);
+            EXPECT_EQ(opened, nullptr);
+        }
+    }
 }
 
 TEST_F(Misuse, DevicesAreListed) {

@@ -2,7 +2,8 @@
 
 code_test.py NVCC ROOT [--write] ARCHITECTURE...
 
-No kernel spills a register on any of the architectures, and none takes more than code_budgets.txt says of
+No kernel spills a register on any of the architectures, none takes more shared memory beside the ring of its launch than that leaves
+on Turing, where a block has 64 KB, and none more than code_budgets.txt says of
 
   sm_90   its registers
   most    the most registers of any architecture
@@ -15,6 +16,7 @@ A kernel with matrix instructions must have a loop of them, and attention one th
 nothing to count. --write makes the budgets what the kernels take now."""
 
 import argparse
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -25,6 +27,7 @@ import sass
 SKIPPED = 77  # as CTest is told
 BUDGETS = Path(__file__).with_name("code_budgets.txt")
 COLUMNS = ["sm_90", "most", "shared", "trips", "step"]
+RINGS = {"matmul.cu", "matmul_quant.cu", "expert_matmul.cu"}  # whose kernels have one
 COPY_CLOCKS = 1000  # of a copy from memory under load
 
 
@@ -84,6 +87,20 @@ def write_budgets(figures, architectures):
     BUDGETS.write_text("\n".join(lines) + "\n")
 
 
+def beside_ring(root):
+    """What the blocks of matmuls may have of shared memory beside their ring, as stream.cuh reckons with it."""
+    text = Path(root, "backends/cuda/device/stream.cuh").read_text()
+    return int(re.search(r"kBesideRingBytes = (\d+);", text).group(1))
+
+
+def faults_of_rings(figures, most):
+    """A launch beyond what a block has on Turing fails there alone, with "invalid argument". Kernels that hold a row assert it."""
+    beside = [(key, own[2]) for key, own in figures.items() if key[0] in RINGS and re.match(r"(multiply|gated|expert_(float|quant))_kernel", key[1])]
+    yield from (f"{', '.join(key)}: {shared} bytes beside its ring, and {most} are reckoned with" for key, shared in beside if shared > most)
+    if not beside:
+        yield "no kernel with a ring was found"
+
+
 def faults_of(found, figures, budgets):
     for architecture, kernels in found.items():
         for (source, name), kernel in kernels.items():
@@ -125,7 +142,7 @@ def main():
     figures = figures_of(found)
     if options.write:
         write_budgets(figures, options.architectures)
-    faults = [*faults_of(found, figures, read_budgets()), *faults_of_reading(found)]
+    faults = [*faults_of(found, figures, read_budgets()), *faults_of_rings(figures, beside_ring(options.root)), *faults_of_reading(found)]
     print("registers of kernel" + 23 * " " + "".join(f"{'sm_' + a:>8}" for a in found) + "  shared   trips    step")
     for key, own in figures.items():
         registers = "".join(f"{kernels[key].registers:8}" for kernels in found.values())

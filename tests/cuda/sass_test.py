@@ -39,6 +39,9 @@ def faults_of_budgets(found):
     for planted, words in cases:
         if not any(words in fault for fault in code_test.faults_of(found, figures, planted)):
             yield f"not told: {words}"
+    full = {("matmul.cu", "multiply_kernel<F16, 1>"): [0, 0, 2065, 0, 0], ("matmul.cu", "gated_kernel<F16, 1>"): [0, 0, 2064, 0, 0]}
+    if len(list(code_test.faults_of_rings(full, 2064))) != 1 or not list(code_test.faults_of_rings({}, 2064)):
+        yield "not told: no room for a ring, no ring"
     matrix = next(k for k in found["90"].values() if k.name == "chased_kernel")
     matrix = dataclasses.replace(matrix, instructions=[dataclasses.replace(matrix.instructions[0], op="HMMA"), *matrix.instructions[1:]])
     if not list(code_test.faults_of_code(matrix)):

@@ -17,10 +17,10 @@ QUESTIONS = ["Tell me about the sea.", "And what lives in it?", "Natalia has 3 a
 # Big enough that its steps take longer than the window is told of them.
 SLOW = ["--like", "aerie-tiny", "--hidden", "1024", "--intermediate", "4096", "--heads", "16", "--kv-heads", "4",
         "--layers", "8"]
-SITTINGS = [  # one start of the program each: what is done in it, what it is started with
-    ("devices bad_model load_tiny talk_drafted goes_on talk_plain outgrow_context close", []),
+SITTINGS = [  # one start of the program each: what is done in it, the model that it is started with ("": none)
+    ("devices bad_model load_tiny talk_drafted goes_on talk_plain outgrow_context close", [""]),
     ("loaded_at_start load_slow stop stop_reading cancel_loading close_loading", ["aerie-tiny"]),
-    ("load_slow close_answering", []),
+    ("load_slow close_answering", [""]),
 ]
 
 

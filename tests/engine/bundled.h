@@ -18,13 +18,15 @@
 #include "io/input_file.h"
 #include "io/json.h"
 #include "paths.h"
+#include "vulkan_name.h"
 
 namespace aerie::test {
 
-// $AERIE_TEST_DEVICE, else the CPU.
+// $AERIE_TEST_DEVICE, else the CPU. "vulkan:0" is the Vulkan device of the tests.
 inline std::string test_device() {
     const char* device = std::getenv("AERIE_TEST_DEVICE");
-    return device ? device : "cpu";
+    if (!device) return "cpu";
+    return std::string(device) == "vulkan:0" ? vulkan_name() : device;
 }
 
 // At most so many tokens of each text; slow devices take few.

@@ -139,8 +139,10 @@ TEST(Faults, TheCallersFloatingPointModeChangesNoBit) {
 
 TEST(Faults, TheCallersFloatingPointModeChangesNoTable) {
     const auto backend = open_device("cpu", {1});
+    ModelConfig config;
+    config.attention = {1, 1, 64};
     const auto table = [&] {
-        const Vector rope = make_rope_table(*backend, 5000, 64, Rope{});
+        const Vector rope = make_rope_table(*backend, 5000, config);
         std::vector<uint32_t> bits(5000 * 64);
         backend->read(rope, bits.data());
         return bits;

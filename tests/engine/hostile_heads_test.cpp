@@ -176,8 +176,9 @@ TEST_F(HostileHeads, FieldsAtTheirExtremes) {
                             "num_key_value_heads", "head_dim", "draft_vocab_size",
                             "target_hidden_size", "truncated_vocab_size"})
         for (const Json& value : numbers) expect_refused(key, value, std::string("'") + key + "'");
-    expect_refused("head_dim", 8, "'head_dim'");
-    expect_refused("head_dim", 24, "multiple of 16");
+    expect_refused("head_dim", 1, "'head_dim'");
+    expect_refused("head_dim", 25, "must be even");
+    expect_refused("head_dim", 24, "heads of 24 elements");
     expect_refused("num_attention_heads", 3, "");
     expect_refused("num_key_value_heads", 3, "multiple of 'num_key_value_heads'");
     expect_refused("draft_vocab_size", 1, "'draft_vocab_size'");

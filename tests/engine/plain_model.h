@@ -105,28 +105,47 @@ class PlainModel {
     }
 
     Matrix attend(const Matrix& x, int layer, const std::string& prefix) const {
-        const int q_cols = config_.attention_columns(), kv_cols = config_.kv_columns();
-        Matrix qkv(x.rows, config_.qkv_columns());
+        const int q_cols = config_.file_attention_columns(), kv_cols = config_.file_kv_columns();
+        Matrix qkv(x.rows, q_cols + 2 * kv_cols);
         put(qkv, 0, product(x, prefix + "q_proj", config_.qkv_bias));
         put(qkv, q_cols, product(x, prefix + "k_proj", config_.qkv_bias));
         put(qkv, q_cols + kv_cols, product(x, prefix + "v_proj", config_.qkv_bias));
+        if (config_.qk_norm) norm_heads(qkv, prefix);
         std::vector<int> positions;
         for (int p = 0; p < x.rows; ++p) positions.push_back(p);
-        qkv = floats(reference::rope(qkv, angles(x.rows), positions, config_.attention));
+        qkv = floats(reference::rope(qkv, angles(x.rows), positions, shape()));
         Matrix keys(0, kv_cols), values(0, kv_cols), out(x.rows, q_cols);
         for (int p = 0; p < x.rows; ++p) {
             for (auto& [part, first] : {std::pair(&keys, q_cols), {&values, q_cols + kv_cols}}) {
                 part->data.insert(part->data.end(), qkv[p] + first, qkv[p] + first + kv_cols);
                 ++part->rows;
             }
-            const auto row = reference::attention(qkv[p], keys, values, config_.attention,
-                                                  config_.window(layer));
+            const auto row =
+                reference::attention(qkv[p], keys, values, shape(), config_.window(layer));
             std::copy(row.begin(), row.end(), out[p]);
         }
         return out;
     }
+    // Each head of q and of k by itself.
+    void norm_heads(Matrix& qkv, const std::string& prefix) const {
+        const AttentionShape heads = shape();
+        const Matrix weights[] = {tensor(prefix + "q_norm.weight"),
+                                  tensor(prefix + "k_norm.weight")};
+        for (int r = 0; r < qkv.rows; ++r)
+            for (int h = 0; h < heads.heads + heads.kv_heads; ++h) {
+                Matrix one(1, heads.head_dim);
+                std::copy_n(qkv[r] + h * heads.head_dim, heads.head_dim, one[0]);
+                const Exact normed =
+                    reference::rms_norm(one, weights[h >= heads.heads], config_.rms_epsilon);
+                std::copy_n(normed[0], heads.head_dim, qkv[r] + h * heads.head_dim);
+            }
+    }
+    // Heads as the files have them.
+    AttentionShape shape() const {
+        return {config_.attention.heads, config_.attention.kv_heads, config_.size_of_head()};
+    }
     Matrix angles(int positions) const {
-        const int dim = config_.attention.head_dim, half = dim / 2;
+        const int dim = config_.size_of_head(), half = dim / 2;
         Matrix table(positions, dim);
         for (int p = 0; p < positions; ++p)
             for (int i = 0; i < half; ++i) {

@@ -123,6 +123,74 @@ TEST(PlainModel, YarnScalesPositions) {
     EXPECT_GE(distance(config, plain, 150), kOther);
 }
 
+// Heads of sizes that are no multiple of 16, as open_llama_3b's 100 and 24 of a small MoE.
+ModelConfig with_heads_of(int size) {
+    ModelConfig config = small_config();
+    config.attention.head_dim = (size + 15) / 16 * 16;
+    config.file_head_dim = size;
+    return config;
+}
+
+TEST(PlainModel, HeadsOfAnySizeHaveTheirOwnNumbers) {
+    for (const int size : {2, 8, 24, 40, 100}) {
+        ModelConfig config = with_heads_of(size);
+        for (const int count : {1, 9, 70})
+            EXPECT_LE(distance(config, config, count), kSame) << size;
+        config.qkv_bias = config.attention_output_bias = true;
+        config.windows = {5, 0, 65};
+        EXPECT_LE(distance(config, config, 70), kSame) << size;
+        config.qk_norm = true;
+        config.rms_epsilon = 1e-3f;  // as large as the mean that it is added to
+        EXPECT_LE(distance(config, config, 70), kSame) << size;
+        config.rope.scaling = Rope::Scaling::yarn;
+        config.rope.trained_context = 64;
+        config.rope.factor = 4;
+        config.rope.attention = 1.1386;
+        EXPECT_LE(distance(config, config, 70), kSame) << size;
+    }
+}
+
+// The scale, the pairs that turn and the norms are those of the true size.
+TEST(PlainModel, HeadsOfAnotherSizeCanBeTold) {
+    const ModelConfig config = with_heads_of(24);
+    const Checkpoint stored = tensors_of(config);
+    Model model = open_model(config, config);
+    const std::vector<int> tokens = some_tokens(40);
+    const auto got = logits_of(model, tokens);
+    ModelConfig other = config;
+    other.rope.theta *= 2;
+    EXPECT_GE(nmse(got, last_of(PlainModel(other, stored).logits(tokens))), 1e3 * kSame);
+}
+
+TEST(PlainModel, PaddedHeadsKeepEachRowsBits) {
+    const ModelConfig config = with_heads_of(24);
+    for (const DType type : {DType::F32, DType::F16, DType::Q8_0}) {
+        Model model = open_model(config, config, type);
+        const std::vector<int> tokens = some_tokens(150);
+        const auto whole = logits_of(model, tokens);
+        BatchLimits limits = model.limits();
+        limits.prefill_rows = 7;
+        auto drafting = model.with(draft_options("none"), limits);
+        drafting.session->begin({});
+        drafting.session->prefill(tokens);
+        reference::Matrix cut(1, kVocab);
+        model.backend().read(drafting.session->logits().row_range(0, 1), cut.data.data());
+        EXPECT_EQ(cut.data, whole.data) << name(type);
+    }
+}
+
+TEST(PlainModel, PaddedHeadsOfQuantisedWeights) {
+    // Columns of o_proj in whole groups of 32: 4 heads of 24.
+    const ModelConfig config = with_heads_of(24);
+    const Checkpoint stored = tensors_of(config);
+    const std::vector<int> tokens = some_tokens(40);
+    const auto want = last_of(PlainModel(config, stored).logits(tokens));
+    for (const auto& [type, most] : {std::pair(DType::F16, 1e-5), {DType::Q8_0, 1e-3}}) {
+        Model model = open_model(config, config, type);
+        EXPECT_LE(nmse(logits_of(model, tokens), want), most) << name(type);
+    }
+}
+
 // What activations in eight bits leave of it.
 TEST(PlainModel, BiasesAreAddedToQuantisedProducts) {
     const ModelConfig config = with_all_biases();

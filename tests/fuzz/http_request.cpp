@@ -1,53 +1,121 @@
-// Fuzzes what a client sends: an HTTP request by the reader, the gate and the request it is for; or
-// the JSON alone, by all that read requests.
-#include <boost/asio/buffer.hpp>
+// Fuzzes what a client sends on a connection: the reader of requests takes the same ones from the
+// same bytes whatever pieces they come in, and the gate lets in what it should.
+#include <algorithm>
+#include <memory>
 
 #include "fuzz.h"
 #include "serve/requests/request.h"
-#include "serve/sockets/http_parser.h"
+#include "serve/sockets/request_reader.h"
 
 namespace {
 
 using namespace aerie;
 
+const std::string kHost = "localhost:1", kPage = "https://a.example";
+
 Gate gate() {
     Gate gate;
     gate.api_key = "k";
-    gate.add_address("localhost", 1);
+    gate.hosts = {kHost};
+    gate.origins = {kPage};
     return gate;
 }
 
-void read_json(std::string_view json) {
-    fuzz::run([&] { parse_chat_request(json); });
-    fuzz::run([&] { parse_completion_request(json); });
-    fuzz::run([&] { parse_tokenize_request(json); });
+void demand(bool holds) {
+    if (!holds) std::abort();
 }
 
-void read_http(std::string_view bytes) {
-    HttpParser parser;
-    set_limits(parser);
-    parser.eager(true);
-    boost::beast::error_code error;
-    for (size_t taken = 1; taken > 0 && !error && !parser.is_done(); bytes.remove_prefix(taken))
-        taken = parser.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
-    if (!parser.is_header_done()) return;
+// A field of a reply that a client has put into it could hold the end of a line.
+void check_fields(const Gate& gate, const HttpHead& head) {
+    const std::string_view page = gate.page_that_asks(head);
+    demand(page.empty() || page == kPage);
+    const std::string fields = page_fields(page, head);
+    const auto lines = std::count(fields.begin(), fields.end(), '\n');
+    demand(lines == (page.empty() ? 0 : 4) &&
+           lines == std::count(fields.begin(), fields.end(), '\r'));
+}
+
+void parse_body(Endpoint endpoint, std::string_view body) {
+    if (endpoint == Endpoint::chat) parse_chat_request(body);
+    if (endpoint == Endpoint::completions) parse_completion_request(body);
+    if (endpoint == Endpoint::tokenize) parse_tokenize_request(body);
+}
+
+// What becomes of a request: a status. Throws Problem.
+void answer(const Gate& gate, RequestReader& reader) {
+    const HttpHead& head = reader.head();
+    demand(reader.body().size() <= kMaxBodyBytes);
+    check_fields(gate, head);
+    check_framing(head);
+    if (const auto length = head.find("content-length"))
+        demand(*length == std::to_string(reader.body().size()) || length->starts_with('0'));
+    const Endpoint endpoint = gate.admit(head);
+    expects_continue(head);
+    demand(head.find("host").has_value());
+    demand(!(head.find("origin") && gate.page_that_asks(head).empty()));
+    if (endpoint == Endpoint::model) model_in(head.target);
+    parse_body(endpoint, reader.body());
+}
+
+std::string told(const RequestReader& reader) {
+    const HttpHead& head = reader.head();
+    std::string text = head.method + ' ' + head.target + (head.is_http_1_1 ? " 1" : " 0") +
+                       (reader.keeps_alive() ? "k" : "c") + (reader.is_head_request() ? "h" : "b");
+    for (const auto& [name, value] : head.fields) text += '\n' + name + ':' + value;
+    return text;
+}
+
+// All requests of a connection, and how it ends: a status, or empty.
+struct Talk {
+    std::string requests, end = {};
+    bool is_unfinished = false;  // the rest of a request does not come
+
+    // A fault in what is unfinished may be seen or not.
+    bool agrees(const Talk& other) const {
+        return requests == other.requests &&
+               (end == other.end || is_unfinished || other.is_unfinished);
+    }
+};
+
+// The bytes come in pieces of `piece`.
+Talk talk_of(std::string_view bytes, size_t piece) {
     static const Gate admits = gate();
-    const HttpHead head = head_of(parser);
-    const Endpoint endpoint = admits.admit(head);
-    if (head.find("host") != "localhost:1") std::abort();
-    if (endpoint == Endpoint::model && model_in(head.target).empty()) std::abort();
-    if (endpoint == Endpoint::chat) parse_chat_request(parser.get().body());
-    if (endpoint == Endpoint::completions) parse_completion_request(parser.get().body());
-    if (endpoint == Endpoint::tokenize) parse_tokenize_request(parser.get().body());
+    Talk talk;
+    std::string unread;
+    auto reader = std::make_unique<RequestReader>();
+    while (!bytes.empty() || !unread.empty()) {
+        const size_t more = std::min(piece, bytes.size());
+        unread += bytes.substr(0, more);
+        bytes.remove_prefix(more);
+        size_t taken = 0;
+        try {
+            taken = reader->take(unread);
+        } catch (const Problem& problem) {
+            talk.end = std::to_string(problem.status);
+            return talk;
+        }
+        demand(taken <= unread.size());
+        unread.erase(0, taken);
+        if (!reader->has_head() || !reader->is_whole()) {
+            if (more == 0 && taken == 0) break;  // the rest does not come
+            continue;
+        }
+        talk.requests += told(*reader) + "\n\n" + reader->body();
+        const bool keeps_alive = reader->keeps_alive();
+        fuzz::run([&] { answer(admits, *reader); });
+        if (!keeps_alive) return talk;
+        reader = std::make_unique<RequestReader>();
+    }
+    talk.is_unfinished = reader->has_begun();
+    return talk;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    const std::string_view text = fuzz::text(data, size);
-    if (text.starts_with('{')) {
-        read_json(text);
-        return 0;
-    }
-    return fuzz::run([&] { read_http(text); });
+    const std::string_view bytes = fuzz::text(data, size);
+    const Talk whole = talk_of(bytes, bytes.size() + 1);
+    demand(whole.agrees(talk_of(bytes, 1 + size % 23)));
+    if (size < 1024) demand(whole.agrees(talk_of(bytes, 1)));
+    return 0;
 }

@@ -111,30 +111,55 @@ std::vector<std::string> text_stream_seeds() {
     return {"hello, world. stop", "\xE2\x82\xAC\xFF\xE2\x82xx\xE2\x82\xAC", "aaaaaaab"};
 }
 
+const std::string kChat =
+    R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"n":2,"seed":1,)"
+    R"("stop":["x"],"logit_bias":{"5":-1.5},"logprobs":true,"top_logprobs":3,"stream":true,)"
+    R"("stream_options":{"include_usage":true},"max_completion_tokens":9,"min_p":0.1})";
+const std::string kText =
+    R"({"prompt":[1,2,3],"temperature":0.5,"top_p":0.9,"top_k":4,"max_tokens":5,"logprobs":2,)"
+    R"("repetition_penalty":1.1,"frequency_penalty":1,"presence_penalty":-1,"draft":false})";
+const std::string kTokens = R"({"content":"a","add_special":true})";
+
+std::vector<std::string> json_request_seeds() {
+    const std::string common =
+        R"("n":2,"seed":-1,"temperature":0.5,"top_p":0.9,"top_k":4,"min_p":0.1,"max_tokens":5,)"
+        R"("repetition_penalty":1.1,"frequency_penalty":1,"presence_penalty":-1,"stop":["x","y"],)"
+        R"("logit_bias":{"5":-1.5},"stream":true,"stream_options":{"include_usage":true},)"
+        R"("draft":false,"provenance":true,"ignore_eos":true,"prompt_cache_key":"k","user":"u",)"
+        R"("metadata":{"a":[1,{"b":null}]},"store":false)";
+    return {R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"}],"name":"n"},)"
+            R"({"role":"assistant","content":null,"tool_calls":[]}],"logprobs":true,)"
+            R"("top_logprobs":3,"join":"gBB-_A","tools":[],"response_format":{"type":"text"},)" +
+                common + "}",
+            R"({"messages":[{"role":"developer","content":"\u00e9\ud83d\ude00"}],"join":true})",
+            R"({"prompt":"a","logprobs":2,)" + common + "}",
+            R"({"prompt":[1,2,3],"echo":false})",
+            R"({"prompt":[[1,2.0,3e0]],"best_of":1,"suffix":""})",
+            R"({"content":"a","add_special":true,"model":"m"})"};
+}
+
 std::vector<std::string> http_request_seeds() {
-    const std::string chat =
-        R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"n":2,"seed":1,)"
-        R"("stop":["x"],"logit_bias":{"5":-1.5},"logprobs":true,"top_logprobs":3,"stream":true,)"
-        R"("stream_options":{"include_usage":true},"max_completion_tokens":9,"min_p":0.1})";
-    const std::string text =
-        R"({"prompt":[1,2,3],"temperature":0.5,"top_p":0.9,"top_k":4,"max_tokens":5,"logprobs":2,)"
-        R"("repetition_penalty":1.1,"frequency_penalty":1,"presence_penalty":-1,"draft":false})";
-    const auto post = [](const std::string& path, const std::string& body) {
-        return "POST " + path +
-               " HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1\r\nAuthorization: "
-               "Bearer k\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: " +
+    const std::string names = "Host: localhost:1\r\nAuthorization: Bearer k\r\n";
+    const auto post = [&](const std::string& path, const std::string& body) {
+        return "POST " + path + " HTTP/1.1\r\n" + names +
+               "Origin: https://a.example\r\nContent-Type: application/json; charset=utf-8\r\n"
+               "Content-Length: " +
                std::to_string(body.size()) + "\r\n\r\n" + body;
     };
-    return {chat,
-            text,
-            post("/v1/chat/completions", chat),
-            post("/v1/completions", text),
-            post("/tokenize", R"({"content":"a","add_special":true})"),
-            "GET /v1/models/m?x=1 HTTP/1.1\r\nhost: localhost:1\r\nauthorization: bearer k\r\n"
-            "Expect: 100-continue\r\nX: a\r\n b\r\n\r\n",
-            "POST /tokenize HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer k\r\n"
-            "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-            "f;x=y\r\n{\"content\":\"a\"}\r\n0\r\n\r\n"};
+    const std::string get = "GET /v1/models/m%2Fn?x=1 HTTP/1.1\r\n" + names + "\r\n";
+    return {post("/v1/chat/completions", kChat),
+            post("/v1/completions", kText),
+            post("/tokenize", kTokens) + "\r\n" + get,
+            get + "HEAD http://localhost:1/health HTTP/1.1\r\nhost: x\r\n\r\n" + get,
+            "GET /v1/models/m?x=1 HTTP/1.0\r\nhost: LOCALHOST:1\r\nConnection: keep-alive\r\n"
+            "Expect: 100-Continue\r\n\r\n",
+            "OPTIONS /x HTTP/1.1\r\nHost: localhost:1\r\nOrigin: https://a.example\r\n"
+            "Access-Control-Request-Headers: x-stainless-os,authorization\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: localhost:1\r\nX: a\r\n b\r\n\r\n",
+            "POST /tokenize HTTP/1.1\r\n" + names +
+                "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "f;x=y\r\n{\"content\":\"a\"}\r\n0\r\nA: b\r\n\r\n" +
+                get};
 }
 
 }  // namespace
@@ -151,4 +176,5 @@ int main(int count, char** arguments) {
     write(folder / "small_files", small_file_seeds());
     write(folder / "text_stream", text_stream_seeds());
     write(folder / "http_request", http_request_seeds());
+    write(folder / "json_request", json_request_seeds());
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <set>
 
 #include "io/damage.h"
 #include "io/gguf_config.h"
@@ -217,6 +219,84 @@ TEST(GgufConfig, WindowsMayBeOfSomeLayers) {
         EXPECT_NE(error_of([&] { config("bool", count); }).find("one entry for each layer"),
                   std::string::npos);
     EXPECT_NE(error_of([&] { config("u8", 2); }).find("no array of booleans"), std::string::npos);
+}
+
+// A llama of two layers with heads of 16; `change` may say more, or say it first.
+Json llama_config(const std::function<void(GgufWriter&)>& change,
+                  const std::set<std::string>& left_out = {}) {
+    const TestFolder folder;
+    GgufWriter file;
+    file.string("general.architecture", "llama");
+    change(file);
+    const std::pair<const char*, uint32_t> numbers[] = {
+        {"block_count", 2},          {"embedding_length", 64},    {"context_length", 128},
+        {"attention.head_count", 4}, {"feed_forward_length", 96}, {"attention.head_count_kv", 2}};
+    for (const auto& [key, value] : numbers)
+        if (!left_out.contains(key)) file.u32(std::string("llama.") + key, value);
+    file.number("llama.attention.layer_norm_rms_epsilon", 6, 0x3727c5ac, 4);
+    file.tensor({.name = "token_embd.weight", .dims = {1, 1}, .data = "1234"});
+    return gguf_config(Gguf::open(folder.write("m.gguf", file.file())));
+}
+
+std::string numbers_of(const std::vector<uint32_t>& values) {
+    std::string bytes;
+    for (const uint32_t value : values) bytes += test::little_endian(value, 4);
+    return bytes;
+}
+
+// Files may say for each layer what all of them have.
+TEST(GgufConfig, ReadsUniformArrays) {
+    constexpr uint32_t kU32 = 4;
+    const std::pair<const char*, const char*> keys[] = {
+        {"attention.head_count", "num_attention_heads"},
+        {"attention.head_count_kv", "num_key_value_heads"},
+        {"feed_forward_length", "intermediate_size"}};
+    for (const auto& [key, name] : keys) {
+        const auto with = [&](const std::vector<uint32_t>& values) {
+            return llama_config(
+                [&, key = key](GgufWriter& file) {
+                    file.array(std::string("llama.") + key, kU32, values.size(),
+                               numbers_of(values));
+                },
+                {key});
+        };
+        EXPECT_EQ(with({4, 4}).find(name)->number(), 4) << key;
+        for (const std::vector<uint32_t>& bad : {std::vector<uint32_t>{4, 2}, {4}, {4, 4, 4}, {}}) {
+            const std::string message = error_of([&] { with(bad); });
+            EXPECT_NE(message.find(std::string("'llama.") + key + "' "), message.npos) << message;
+        }
+        EXPECT_NE(error_of([&] { with({4, 2}); }).find("for all layers"), std::string::npos);
+    }
+}
+
+TEST(GgufConfig, AWindowOfZeroIsNone) {
+    const auto with = [](uint32_t window) {
+        return llama_config(
+            [&](GgufWriter& file) { file.u32("llama.attention.sliding_window", window); });
+    };
+    EXPECT_TRUE(with(0).find("sliding_window")->is_null());
+    EXPECT_EQ(*with(0).find("model_type")->string(), "llama");
+    EXPECT_EQ(with(24).find("sliding_window")->number(), 24);
+    EXPECT_EQ(*with(24).find("model_type")->string(), "mistral");
+}
+
+// With and without the size of a head, which then follows from others.
+TEST(GgufConfig, RefusesRotationOfAPartOfEachHead) {
+    const auto with = [](bool has_size, const char* key, uint32_t size) {
+        llama_config([&](GgufWriter& file) {
+            if (has_size) file.u32("llama.attention.key_length", 16);
+            file.u32(std::string("llama.") + key, size);
+        });
+    };
+    for (const bool has_size : {true, false})
+        for (const char* key : {"rope.dimension_count", "attention.value_length"}) {
+            EXPECT_EQ(error_of([&] { with(has_size, key, 16); }), "") << key;
+            for (const uint32_t size : {0, 8, 32}) {
+                const std::string message = error_of([&] { with(has_size, key, size); });
+                EXPECT_NE(message.find(std::string("'llama.") + key + "' is"), message.npos)
+                    << message;
+            }
+        }
 }
 
 }  // namespace

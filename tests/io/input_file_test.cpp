@@ -57,6 +57,21 @@ TEST(InputFile, ThatBecameShorterIsAnError) {
               path.string() + ": ends at byte 5000; it has become shorter while it was in use");
 }
 
+TEST(InputFile, NamesWhatGitLfsLeftInItsPlace) {
+    const TestFolder folder;
+    const std::string pointer =
+        "version https://git-lfs.github.com/spec/v1\n"
+        "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+        "size 12345\n";
+    const auto path = folder.write("model.safetensors", pointer);
+    EXPECT_EQ(
+        error_of([&] { const InputFile file(path); }),
+        path.string() + ": a git-lfs pointer, not the file itself; fetch it with 'git lfs pull'");
+    // A text that only speaks of it, and a file too large to be one.
+    for (const std::string& text : {"The " + pointer, pointer + std::string(1024, 'x')})
+        EXPECT_EQ(text_of(InputFile(folder.write("a", text))), text);
+}
+
 TEST(ReadText, ReadsUpToTheLimit) {
     const TestFolder folder;
     const auto path = folder.write("a", "12345");

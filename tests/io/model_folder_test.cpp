@@ -107,5 +107,24 @@ TEST(ModelFolder, FilesLieInTheFolderOrTheCachesBlobs) {
     EXPECT_NE(error_of([&] { file_in_folder(other, "missing"); }), "");
 }
 
+// Python's json module writes numbers that are none, which JSON does not have.
+TEST(ModelFolder, NumbersThatAreNoneAreOnlyWrongWhereTheyAreRead) {
+    const TestFolder folder;
+    folder.write("a.json",
+                 R"({"x": NaN, "y": [Infinity, -Infinity], "s": "NaN, \"-Infinity", "n": -1})");
+    const std::optional<Json> json = read_json_in_folder(folder.path(), "a.json");
+    ASSERT_TRUE(json);
+    EXPECT_EQ(*json->find("s")->string(), "NaN, \"-Infinity");
+    EXPECT_EQ(json->find("n")->number(), -1);
+    EXPECT_FALSE(json->find("x")->is_number());
+    EXPECT_EQ(json->find("y")->array()->size(), 2u);
+    for (const Json& item : *json->find("y")->array()) EXPECT_FALSE(item.is_number());
+    for (const char* bad :
+         {"{\"x\": Nan}", "{\"x\": -Inf}", "{NaN", "{\"x\": NaNN}", "{\"x\": \"NaN"}) {
+        folder.write("b.json", bad);
+        EXPECT_NE(error_of([&] { read_json_in_folder(folder.path(), "b.json"); }), "") << bad;
+    }
+}
+
 }  // namespace
 }  // namespace aerie

@@ -96,6 +96,56 @@ TEST(TorchBin, RefusesEntriesThatOverlapOrLeaveTheFile) {
               "m.bin: zip entry 'model/x' is not where the directory says");
 }
 
+// Other readers go by the local header.
+TEST(TorchBin, RefusesLocalHeadersThatSaySomethingElse) {
+    const auto patched = [](size_t at, uint64_t value, size_t bytes) {
+        return ZipFile{.name = "model/x",
+                       .data = "abc",
+                       .checksum = true,
+                       .local = ZipFile::Patch{at, test::little_endian(value, bytes)}};
+    };
+    constexpr size_t kFlags = 6, kMethod = 8, kTime = 10, kCrc = 14, kStored = 18, kPlain = 22;
+    EXPECT_EQ(problem_with(patched(kTime, 0x12345678, 4)), "") << "a time is nobody's business";
+    const std::string other =
+        "m.bin: zip entry 'model/x' is another one by its own header than by the directory: "
+        "expected the same flags, method, sizes and checksum";
+    for (const uint64_t flags : {1, 8, 0x800})
+        EXPECT_EQ(problem_with(patched(kFlags, flags, 2)), other);
+    EXPECT_EQ(problem_with(patched(kMethod, 8, 2)), other);
+    for (const size_t field : {kCrc, kStored, kPlain})
+        for (const uint64_t value : {uint64_t(0), uint64_t(2), uint64_t(0xFFFFFFFE)})
+            EXPECT_EQ(problem_with(patched(field, value, 4)), other) << field << " " << value;
+    // Saturated without a zip64 field, and with one that says something else.
+    EXPECT_EQ(problem_with(patched(kPlain, 0xFFFFFFFF, 4)), other);
+    for (const size_t at : {size_t(30 + 7 + 4), size_t(30 + 7 + 12)}) {
+        ZipWriter zip;
+        zip.add({.name = "m/data.pkl", .data = test::torch_pickle(kTensors)});
+        zip.add({.name = "model/x", .data = "abc", .zip64 = true});
+        std::string file = zip.file();
+        const size_t entry = file.find("model/x") - 30;
+        ++file[entry + at];
+        EXPECT_EQ(problem(file), other) << at;
+    }
+}
+
+// As torch writes them: the local header has zeros, what it would have said follows the data.
+TEST(TorchBin, ReadsSizesBehindTheData) {
+    for (const bool zip64 : {false, true})
+        for (const bool checksum : {false, true}) {
+            ZipFile entry{.name = "model/x", .data = "abc", .flags = 0x800, .zip64 = zip64};
+            entry.checksum = checksum;
+            entry.later = true;
+            EXPECT_EQ(problem_with(entry), "");
+            entry.descriptor = "PK\x07\x08" + std::string(zip64 ? 20 : 12, '\1');
+            EXPECT_EQ(problem_with(entry),
+                      "m.bin: zip entry 'model/x' is another one by what stands behind its data "
+                      "than by the directory");
+            entry.descriptor.clear();
+            entry.local = ZipFile::Patch{22, test::little_endian(2, 4)};  // neither zero nor right
+            EXPECT_NE(problem_with(entry), "");
+        }
+}
+
 TEST(TorchBin, RefusesDuplicateEntriesAndRoots) {
     EXPECT_EQ(problem_with({.name = "model/data/0", .data = kTensors[0].data}),
               "m.bin: zip entry 'model/data/0' is there twice");

@@ -72,6 +72,14 @@ struct ZipFile {
     std::optional<uint64_t> claimed_size = {};   // in place of the data's
     std::optional<uint64_t> claimed_place = {};  // of the local header
     bool checksum = false;                       // else 0, as torch writes it if told so
+    // Bytes [at, at + size) of the local header, from its signature on, written otherwise.
+    struct Patch {
+        size_t at = 0;
+        std::string bytes = {};
+    };
+    std::optional<Patch> local = {};
+    bool later = false;           // sizes and checksum stand behind the data, as torch has them
+    std::string descriptor = {};  // in place of what stands there then
 };
 
 // CRC-32, bit by bit.
@@ -96,13 +104,30 @@ class ZipWriter {
                     little_endian(size, 8) + little_endian(place, 8);
         }
         const uint64_t shown_size = entry.zip64 ? UINT32_MAX : size;
-        const std::string common = little_endian(entry.flags, 2) + little_endian(entry.method, 2) +
+        const uint16_t flags = uint16_t(entry.flags | (entry.later ? 8 : 0));
+        const std::string common = little_endian(flags, 2) + little_endian(entry.method, 2) +
                                    little_endian(0, 4) +  // time, date
                                    little_endian(entry.checksum ? simple_crc32(entry.data) : 0, 4) +
                                    little_endian(shown_size, 4) + little_endian(shown_size, 4) +
                                    little_endian(entry.name.size(), 2);
-        body_ += "PK\x03\x04" + little_endian(45, 2) + common + little_endian(0, 2) + entry.name +
-                 entry.data;
+        std::string local = "PK\x03\x04" + little_endian(45, 2) + common + little_endian(0, 2);
+        // A local zip64 field of both sizes, as the directory's has them first.
+        const std::string local_extra =
+            entry.zip64 && !entry.later
+                ? little_endian(1, 2) + little_endian(16, 2) + extra.substr(4, 16)
+                : "";
+        local.replace(28, 2, little_endian(local_extra.size(), 2));
+        if (entry.later) local.replace(14, 12, std::string(12, '\0'));
+        if (entry.local)
+            local.replace(entry.local->at, entry.local->bytes.size(), entry.local->bytes);
+        body_ += local + entry.name + local_extra + entry.data;
+        const size_t size_bytes = entry.zip64 ? 8 : 4;
+        if (entry.later)
+            body_ += !entry.descriptor.empty()
+                         ? entry.descriptor
+                         : "PK\x07\x08" +
+                               little_endian(entry.checksum ? simple_crc32(entry.data) : 0, 4) +
+                               little_endian(size, size_bytes) + little_endian(size, size_bytes);
         directory_ += "PK\x01\x02" + little_endian(45, 2) + little_endian(45, 2) + common +
                       little_endian(extra.size(), 2) + little_endian(0, 10) +
                       little_endian(entry.zip64 ? UINT32_MAX : place, 4) + entry.name + extra;

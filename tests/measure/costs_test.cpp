@@ -5,6 +5,7 @@
 
 #include "engine/bundled.h"
 #include "io/damage.h"
+#include "measure/learned_costs.h"
 
 namespace aerie::test {
 namespace {
@@ -38,6 +39,59 @@ TEST(Measure, GivesPointsInOrderWithinItsBudget) {
         measure_costs(*drafting.session, *drafting.drafter->cost_aware(), 0);
     EXPECT_EQ(least.verify.size(), 1u);
     EXPECT_EQ(least.level.size(), 1u);
+}
+
+// A drafter whose levels take far longer than the passes of the bundled model: on a busy machine two
+// of three take three times as long.
+class ScriptedLevels final : public CostAware {
+  public:
+    explicit ScriptedLevels(bool is_busy) : is_busy_(is_busy) {}
+
+    void calm_down() { is_busy_ = false; }
+    double level_seconds(const DraftRequest&, int) override {
+        return is_busy_ && calls_++ % 3 != 0 ? 300 : 100;
+    }
+    int widest_level() const override { return 1; }
+    void set_costs(const MeasuredCosts& costs) override { costs_ = costs; }
+    double cost_correction() const override { return 1; }
+    Account& account(DraftState&) override { return account_; }
+    TreePlan planned(const DraftState&) const override { return {}; }
+
+    MeasuredCosts costs_;
+
+  private:
+    bool is_busy_;
+    int calls_ = 0;
+    Account account_;
+};
+
+TEST(Measure, SaysHowFarRoundsDiffered) {
+    Bundled model(bundled_options(DType::F16));
+    auto drafting = model.drafting(auto_options());
+    ScriptedLevels quiet(false), busy(true);
+    EXPECT_NEAR(measure_costs(*drafting.session, quiet, 0.5).spread, 1, 0.01);
+    EXPECT_GT(measure_costs(*drafting.session, busy, 0.5).spread, 2);
+}
+
+TEST(LearnedCosts, KeepsNoneOfABusyMachine) {
+    for (const bool stays_busy : {false, true}) {
+        const TestFolder cache;
+        LoadOptions options = bundled_options(DType::F16);
+        options.cache = cache.path();
+        std::vector<std::string> stages;
+        ScriptedLevels drafter(true);
+        options.on_progress = [&](const std::string& stage) {
+            stages.push_back(stage);
+            if (stage.find("again") != std::string::npos && !stays_busy) drafter.calm_down();
+        };
+        Model model(ModelFiles::open(options), options, open_device(options.device));
+        Model::Drafting drafting = model.with(auto_options());
+        stages.clear();
+        const LearnedCosts learned(model, drafter, *drafting.session);
+        EXPECT_EQ(stages.size(), 2u) << "it was measured again";
+        EXPECT_EQ(drafter.costs_.spread > 1.3, stays_busy);
+        EXPECT_EQ(fs::is_empty(cache.path()), stays_busy);
+    }
 }
 
 TEST(Measure, OnlyForDraftersThatAskForIt) {

@@ -24,8 +24,11 @@ Json config_with(const Members& members, const std::string& type, int layers = 1
     shape.attention = {2, 1, 16};
     std::string text = test::config_json(shape);
     text.replace(text.find("llama"), 5, type);
-    Json json = Json::parse(text, "config");
+    Json json(Json::Object{});
     for (const auto& [name, value] : members) json.set(name, Json::parse(value, name));
+    const Json whole = Json::parse(text, "config");
+    for (const auto& [name, value] : *whole.object())
+        if (!json.find(name)) json.set(name, value);
     return json;
 }
 
@@ -86,6 +89,98 @@ TEST(Config, RefusesScalingThatItDoesNotKnow) {
             const std::string message = error_of([&] { with_member(name, scaled); });
             EXPECT_NE(message.find(std::string("'") + name + "'"), std::string::npos) << message;
         }
+}
+
+TEST(Config, TakesTheSameScalingTwice) {
+    const char* yarn = R"({"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32})";
+    const char* same = R"({"type":"yarn","factor":4,"original_max_position_embeddings":32,
+                           "beta_fast":32.0,"rope_theta":10000.0})";
+    const auto both = [](const char* scaling, const char* parameters) {
+        return parse_model_config(
+            config_with({{"rope_scaling", scaling}, {"rope_parameters", parameters}}, "llama"),
+            "config.json");
+    };
+    EXPECT_EQ(both(yarn, same).rope, with_member("rope_scaling", yarn).rope);
+    EXPECT_EQ(both(yarn, R"({"rope_theta":10000.0})").rope, with_member("rope_scaling", yarn).rope);
+    EXPECT_EQ(both("{}", yarn).rope, with_member("rope_scaling", yarn).rope);
+    EXPECT_EQ(both("null", yarn).rope, with_member("rope_scaling", yarn).rope);
+    for (const char* other :
+         {R"({"type":"yarn","factor":2,"original_max_position_embeddings":32})",
+          R"({"type":"linear","factor":4})", R"({"rope_type":"default"})",
+          R"({"type":"yarn","factor":4,"original_max_position_embeddings":32,"beta_slow":2})"})
+        for (const bool first : {true, false}) {
+            const std::string message =
+                error_of([&] { first ? both(other, yarn) : both(yarn, other); });
+            EXPECT_NE(message.find("says another scaling than 'rope_scaling'"), message.npos)
+                << other << message;
+        }
+}
+
+TEST(Config, RefusesRotationOfAPartOfEachHead) {
+    const std::string share = "\"partial_rotary_factor\": ";
+    const auto says = [](const std::string& message) {
+        return message.find("rotation of a part of each head") != message.npos;
+    };
+    for (const char* key : {"partial_rotary_factor", "rotary_pct", "rotary_percent"}) {
+        EXPECT_TRUE(says(error_of([&] { with_member(key, "0.5"); }))) << key;
+        EXPECT_TRUE(says(error_of([&] { with_member(key, "0.5", "qwen3"); }))) << key;
+        EXPECT_EQ(error_of([&] { with_member(key, "1.0"); }), "") << key;
+        EXPECT_EQ(error_of([&] { with_member(key, "1"); }), "") << key;
+        EXPECT_EQ(error_of([&] { with_member(key, "null"); }), "") << key;
+        EXPECT_NE(error_of([&] { with_member(key, "\"0.5\""); }), "") << key;
+        const auto head = [&](const char* value) {
+            parse_head_config(config_with({{key, value}}, "llama"), "config.json");
+        };
+        EXPECT_TRUE(says(error_of([&] { head("0.25"); }))) << key;
+        EXPECT_EQ(error_of([&] { head("1.0"); }), "") << key;
+    }
+    for (const char* outer : {"rope_scaling", "rope_parameters"})
+        for (const char* type : {"default", "linear"}) {
+            const std::string factor = type == std::string("linear") ? ", \"factor\": 2.0" : "";
+            const auto with = [&](const char* value) {
+                const std::string object = "{\"rope_type\": \"" + std::string(type) + "\", " +
+                                           share + value + factor + "}";
+                with_member(outer, object.c_str());
+            };
+            EXPECT_TRUE(says(error_of([&] { with("0.5"); }))) << outer;
+            EXPECT_EQ(error_of([&] { with("1.0"); }), "") << outer;
+        }
+}
+
+// Some files say for each layer what all of them have.
+TEST(Config, ReadsUniformLists) {
+    const auto layers = [](const char* key, const char* list) {
+        return parse_model_config(config_with({{key, list}}, "llama", 3), "config.json");
+    };
+    EXPECT_EQ(layers("num_key_value_heads", "[2,2,2]").attention.kv_heads, 2);
+    EXPECT_EQ(layers("num_attention_heads", "[2,2,2]").attention.heads, 2);
+    EXPECT_EQ(layers("intermediate_size", "[48,48,48]").intermediate, 48);
+    for (const char* key : {"num_key_value_heads", "num_attention_heads", "intermediate_size"})
+        for (const char* list : {"[2,2,1]", "[2,2]", "[]", "[2,2,2,2]", "[2,2,\"2\"]", "[0,0,0]",
+                                 "[2,[2],2]", "[1e300,2,2]"}) {
+            const std::string message = error_of([&] { layers(key, list); });
+            EXPECT_NE(message.find(std::string("'") + key + "'"), message.npos) << message;
+        }
+    EXPECT_NE(error_of([&] { layers("intermediate_size", "[2,2,1]"); }).find("for all layers"),
+              std::string::npos);
+}
+
+TEST(Config, PadsHeadsOfOtherSizes) {
+    for (const int size : {2, 8, 16, 24, 100}) {
+        const ModelConfig config = with_member("head_dim", std::to_string(size).c_str());
+        EXPECT_EQ(config.size_of_head(), size);
+        EXPECT_EQ(config.attention.head_dim, (size + 15) / 16 * 16);
+        EXPECT_EQ(config.file_head_dim > 0, size % 16 != 0);
+    }
+    for (const char* size : {"0", "1", "25", "1025", "-24"})
+        EXPECT_NE(error_of([&] { with_member("head_dim", size); }), "") << size;
+}
+
+TEST(Config, SaysThatAContextIsAssumed) {
+    EXPECT_FALSE(with_member("head_dim", "16").context_is_assumed);
+    const ModelConfig config = with_member("max_position_embeddings", "null");
+    EXPECT_TRUE(config.context_is_assumed);
+    EXPECT_EQ(config.context, 2048);
 }
 
 // Of a model of four layers.

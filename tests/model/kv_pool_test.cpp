@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <numeric>
 #include <set>
 
@@ -24,6 +25,37 @@ TEST(KvShape, PagesHoldAllSlots) {
     for (const auto& [slots, pages] : {std::pair(1, 1), {64, 1}, {65, 2}, {128, 2}, {129, 3}})
         EXPECT_EQ((KvShape{1, 32, DType::F16, slots}).pages(), pages) << slots;
     EXPECT_EQ(kShape.size_bytes(), size_t(3 * 2 * 3 * kPageSize * 32 * 4 + 3 * 4));
+}
+
+// Sizes at which the number of rows is no int any more.
+TEST(KvShape, CountsRowsBeyondAnInt) {
+    constexpr int kContext = 1 << 24;
+    const KvShape large{4, 64, DType::F16, kContext + 63, 256};
+    EXPECT_EQ(large.rows(), (int64_t(1) << 32) + 256 * 64);
+    const size_t pages = size_t(large.pages());
+    EXPECT_EQ(large.size_bytes(), size_t(large.rows()) * 64 * 2 * 4 * 2 + 256 * pages * 4);
+    EXPECT_THROW(large.check_rows(), Error);
+    EXPECT_EQ((KvShape{1, 64, DType::F16, INT_MAX, 1}).rows(), int64_t(INT_MAX) + 1);
+    EXPECT_EQ((KvShape{1024, 1 << 20, DType::F32, INT_MAX, INT_MAX}).size_bytes(), SIZE_MAX);
+    const KvShape most{1, 64, DType::F16, kContext - 64, 128};
+    EXPECT_NO_THROW(most.check_rows());
+}
+
+// The pool itself refuses them, before it asks for memory.
+TEST(KvPool, RefusesMoreRowsThanAnIntCounts) {
+    const auto be = open_device("cpu", {1});
+    for (const KvShape& shape :
+         {KvShape{1, 16, DType::F16, 1 << 24, 256}, KvShape{0, 16, DType::F16, 1 << 24, 129},
+          KvShape{1, 16, DType::F16, INT_MAX, 1}}) {
+        try {
+            const KvPool pool(*be, shape);
+            FAIL() << shape.sequences;
+        } catch (const Error& error) {
+            EXPECT_NE(std::string(error.what()).find("smaller context or fewer texts"),
+                      std::string::npos)
+                << error.what();
+        }
+    }
 }
 
 TEST(KvPool, EveryLayerHasMemoryOfItsOwn) {

@@ -1,7 +1,6 @@
-// Vulkan's first device as it is, and as poorer or other devices would be.
+// The Vulkan device of the tests as it is, and as poorer or other devices would be.
 #include "ops/device_test.h"
-#include "vulkan/device.h"
-#include "vulkan/vulkan_backend.h"
+#include "vulkan/test_device.h"
 
 namespace aerie {
 
@@ -10,8 +9,8 @@ namespace {
 Device vulkan_device(const std::string& name, const vulkan::DeviceChoices& choices, unsigned step) {
     return {name,
             [choices]() -> std::unique_ptr<Backend> {
-                if (vulkan_capabilities().empty()) return nullptr;
-                return open_vulkan("vulkan:0", choices);
+                if (!vulkan::has_test_device()) return nullptr;
+                return vulkan::open_test_device(choices);
             },
             step};
 }
@@ -23,10 +22,11 @@ Device cooperative_device() {
     Device device = vulkan_device("vulkan_cooperative", choices, 21);
     device.open = [open = device.open]() -> std::unique_ptr<Backend> {
         const auto instance = vulkan::Instance::get();
-        if (!instance || instance->devices().empty()) return nullptr;
+        if (!instance || !vulkan::has_test_device()) return nullptr;
         vulkan::DeviceChoices forced;
         forced.cooperative_matrices = true;
-        const vulkan::Matrices found = vulkan::Device(instance, 0, forced).matrices();
+        const vulkan::Matrices found =
+            vulkan::Device(instance, vulkan::test_device_index(*instance), forced).matrices();
         return found.f16 || found.s8 ? open() : nullptr;
     };
     return device;
@@ -38,7 +38,6 @@ std::vector<Device> vulkan_devices() {
     vulkan::DeviceChoices plain, split, discrete;
     split.split = 8;
     split.allow_integer_dot = false;
-    split.pretend = [](vulkan::Traits& traits) { traits.float_controls.halves = true; };
     discrete.allow_unified = false;
     discrete.submission_work = 1e5;                  // nearly every op in pieces
     discrete.pretend = [](vulkan::Traits& traits) {  // as phones and the drivers of some vendors

@@ -49,6 +49,8 @@ async function conversation({ url }) {
     messages.push({ role: "assistant", content: said });
   }
   assert.match(await text(page, ".turn:last-of-type .foot .numbers"), /tokens\/s · τ \d.* read before · seed 7/);
+  const { name } = (await page.evaluate(() => JSON.parse(sessionStorage.aerie))).conversation;
+  assert.match(name, /^[\w-]{20,}$/, "the page does not keep the conversation's name");
   assert.ok(await page.$$eval("[data-depth]", (spans) => spans.length) > 5, "nothing is drafted");
   const before = await answerTexts(page);
   await page.click(".retry");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the endpoints give, in OpenAI's shapes."""
+"""The replies of the endpoints have OpenAI's shapes."""
 import json
 import math
 import os
@@ -24,7 +24,7 @@ def test_small_ones(server):
     assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
     assert b"<form" in page and "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"], "hashes say what may run"
-    page = page.replace(b"http://www.w3.org/2000/svg", b"")  # a name
+    page = page.replace(b"http://www.w3.org/2000/svg", b"")  # the name of a namespace
     assert b"http://" not in page and b"https://" not in page, "the page asks other hosts"
 
 
@@ -36,7 +36,7 @@ def test_tokenize(server):
     assert len(bare["tokens"]) == ids["count"] - 1, "the first is BOS"
     chat = server.post("/tokenize", {"messages": HELLO["messages"]})
     assert chat["tokens"] == generate("Hello there.", "--chat", "-n", "1")["prompt_ids"]
-    # Special tokens in what a client says are plain text.
+    # Special tokens in a client's text are plain text.
     assert 2 not in server.post("/tokenize", {"content": "</s>"})["tokens"]
 
 
@@ -114,7 +114,7 @@ def test_provenance(server):
     assert all((piece["depth"] > 0) == (piece["from"] == "draft") for piece in pieces)
     events = server.stream(TEXT, {**STORY, "provenance": True})
     streamed = [piece for event in events for choice in event["choices"] for piece in choice["aerie"].get("pieces", [])]
-    # Where a draft ends depends on what trees cost here and now; the text does not.
+    # The place where a draft ends depends on the costs of trees here and now; the text does not.
     assert "".join(piece["text"] for piece in streamed) == whole["text"]
     assert {piece["from"] for piece in streamed} == {"prompt", "draft", "target"}
     assert events[-1]["choices"][0]["aerie"]["tau"] > 1
@@ -130,7 +130,7 @@ def test_answers_that_do_not_end(server):
     assert long["choices"][0]["message"]["content"].startswith(short["choices"][0]["message"]["content"])
 
 
-def test_seeds_are_told(server):
+def test_seeds_are_reported(server):
     first = server.post(TEXT, {**STORY, "temperature": 1})["choices"][0]
     again = server.post(TEXT, {**STORY, "temperature": 1, "seed": first["aerie"]["seed"]})["choices"][0]
     assert first["text"] == again["text"]
@@ -147,7 +147,7 @@ def test_refusals(server):
             continue
         status, error = server.refused(TEXT, body)
         assert (status, error["param"], error["type"]) == (400, param, "invalid_request_error"), error
-    status, error = server.refused(CHAT, {**HELLO, "tools": []})
+    status, error = server.refused(CHAT, {**HELLO, "tools": [{"type": "function"}]})
     assert (status, error["code"], error["param"]) == (400, "unsupported_parameter", "tools")
     status, error = server.refused(CHAT, {**HELLO, "model": "gpt-4"})
     assert (status, error["code"]) == (404, "model_not_found")
@@ -179,11 +179,11 @@ def test_metrics_count(server):
 
 
 def test_all():
-    # A tree of its own choice would draft nothing on a machine that is busy.
+    # A tree that is sized by measurement would draft nothing on a busy machine.
     with Server("-c", "1024", "--tree", "16,4,4") as server:
         for test in (test_small_ones, test_tokenize, test_chat_shapes, test_stop, test_logprobs, test_bias_and_penalties,
-                     test_provenance, test_answers_that_do_not_end, test_seeds_are_told, test_refusals, test_what_the_readme_shows,
-                     test_metrics_count):
+                     test_provenance, test_answers_that_do_not_end, test_seeds_are_reported, test_refusals,
+                     test_what_the_readme_shows, test_metrics_count):
             test(server)
     with Server("--alias", "mine") as server:
         assert json.loads(server.get("/v1/models"))["data"][0]["id"] == "mine"

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from running import Server, main, text_of
+from running import Server, main, text_of, wait_until
 
 LONG = {"prompt": "Once upon a time", "max_tokens": 900, "temperature": 1, "seed": 9, "logit_bias": {"2": -100},
         "stream": True}
@@ -28,8 +28,8 @@ def cut_after(server, events):
 def test_at_every_step(server):
     """One request after the other, cut after 0, 1, 2, ... events."""
     slowest = max(cut_after(server, events) for events in range(30))
-    assert server.metric("answers_cancelled_total") >= 29  # the first may not have begun
-    # A step of the bundled model takes milliseconds; what is left is room for a loaded machine.
+    assert server.metric("answers_cancelled_total") >= 29  # the first request may not have begun
+    # A step of the bundled model takes milliseconds; the rest is room for a loaded machine.
     assert slowest < 2, slowest
     server.wait_idle()
     return f"slowest {1000 * slowest:.0f} ms"
@@ -46,7 +46,10 @@ def test_others_do_not_notice(server):
             sock = server.raw(server.request_bytes("/v1/completions", LONG))
             got = b""
             while got.count(b"data: ") < events % 7:
-                got += sock.recv(4096)
+                more = sock.recv(4096)
+                if not more:
+                    break
+                got += more
             sock.close()
             events += 1
 
@@ -72,17 +75,15 @@ def test_others_do_not_notice(server):
 def test_in_the_queue():
     """Who waits and goes away leaves the queue, and the one that runs goes on."""
     with Server("--parallel", "1", "--keep", "0") as server:
-        running = server.raw(server.request_bytes("/v1/completions", {**LONG, "max_tokens": 300}))
-        while server.metric("requests_running") < 1:
-            pass
+        # Long enough for 64 connections on a loaded machine.
+        running = server.raw(server.request_bytes("/v1/completions", {**LONG, "max_tokens": 900, "n": 4}))
+        wait_until(lambda: server.metric("requests_running") == 1)
         waiting = [server.raw(server.request_bytes("/v1/completions", OTHER)) for _ in range(64)]
-        while server.metric("requests_waiting") < 64:
-            pass
+        wait_until(lambda: server.metric("requests_waiting") == 64)
         assert server.refused("/v1/completions", OTHER)[0] == 429
         for sock in waiting:
             sock.close()
-        while server.metric("requests_waiting") > 0:
-            pass
+        wait_until(lambda: server.metric("requests_waiting") == 0)
         text = b""
         while b"[DONE]" not in text:
             more = running.recv(65536)
@@ -94,10 +95,10 @@ def test_in_the_queue():
 
 def test_all():
     with Server("-c", "1024") as server:
-        told = test_at_every_step(server)
+        report = test_at_every_step(server)
         test_others_do_not_notice(server)
     test_in_the_queue()
-    return told
+    return report
 
 
 main([test_all])

@@ -83,7 +83,7 @@ def p99(seconds):
 
 def test_normal_ones_are_served():
     with Server() as server:
-        round_of(server, [])  # warm
+        round_of(server, [])  # warms up
         ratios = []
         for _ in range(3):  # a machine that others use is slow now and then
             alone = round_of(server, [])

@@ -47,7 +47,7 @@ def run(server, numbers, count):
                 return
             try:
                 one(server, number)
-            except Exception as error:  # whatever it is, it is told
+            except Exception as error:  # any error is reported
                 wrong.append((number, error))
 
     threads = [threading.Thread(target=work) for _ in range(8)]

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from running import Server, events_of, main
+from running import Server, events_of, main, wait_until
 
 STORY = {"prompt": "Once upon a time", "max_tokens": 300, "temperature": 1, "seed": 9, "logit_bias": {"2": -100},
          "stream": True}
@@ -45,12 +45,10 @@ def test_running_ones_end():
         with Server("--parallel", "1") as server:
             sock, got = begun(server)
             queued = server.raw(server.request_bytes("/v1/completions", {**STORY, "max_tokens": 5}))
-            while server.metric("requests_waiting") < 1:
-                pass
+            wait_until(lambda: server.metric("requests_waiting") >= 1)
             idle, on_its_way = server.raw(), server.raw()
             server.process.send_signal(number)
-            while "ending" not in server.said():
-                time.sleep(0.01)
+            wait_until(lambda: "ending" in server.said())
             on_its_way.sendall(server.request_bytes("/v1/completions", STORY))
             assert rest_of(on_its_way, b"").startswith(b"HTTP/1.1 503 "), "a connection is not cut before it has asked"
             assert server.ask("GET", "/health")[::2] == (503, b'{"status":"draining"}')
@@ -64,26 +62,25 @@ def test_running_ones_end():
             assert_nobody_listens(server)
 
 
-def test_who_still_asks_is_told():
+def test_late_clients_are_refused():
     """A balancer that has not noticed yet: none of its requests finds a closed door while an answer is made."""
     with Server() as server:
         sock, got = begun(server, {**STORY, "max_tokens": 900})
         reader = threading.Thread(target=lambda: rest_of(sock, got))
         reader.start()
         server.process.send_signal(signal.SIGTERM)
-        while "ending" not in server.said():
-            time.sleep(0.01)
-        told = 0
+        wait_until(lambda: "ending" in server.said())
+        refused = 0
         while reader.is_alive():
             try:
-                told += server.refused("/v1/completions", STORY)[1]["code"] == "server_stopping"
+                refused += server.refused("/v1/completions", STORY)[1]["code"] == "server_stopping"
             except ConnectionRefusedError:
                 reader.join(10)  # this machine was slow: the answer has ended a second ago
                 assert not reader.is_alive(), "it does not listen any more"
-        assert told > 0
+        assert refused > 0
         assert server.process.wait(60) == 0
         assert_nobody_listens(server)
-        return f"{told} refused"
+        return f"{refused} refused"
 
 
 def test_health_alone_does_not_hold_it():
@@ -115,8 +112,7 @@ def test_a_second_signal_ends_it():
     with Server() as server:
         sock, got = begun(server, {**STORY, "max_tokens": 1900})
         server.process.send_signal(signal.SIGTERM)
-        while "ending" not in server.said():
-            time.sleep(0.01)
+        wait_until(lambda: "ending" in server.said())
         server.process.send_signal(signal.SIGTERM)
         assert "server_stopping" in rest_of(sock, got).decode()
         assert server.process.wait(60) == 0
@@ -129,5 +125,5 @@ def test_nothing_to_end():
         assert server.said().count("\n") == 2, server.said()
 
 
-main([test_nothing_to_end, test_running_ones_end, test_who_still_asks_is_told, test_health_alone_does_not_hold_it,
+main([test_nothing_to_end, test_running_ones_end, test_late_clients_are_refused, test_health_alone_does_not_hold_it,
       test_the_limit_holds, test_a_second_signal_ends_it])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What no honest client sends: each request gets its documented status, and the server lives on."""
+"""Requests that no honest client sends: each gets its documented status, and the server lives on."""
 import json
 import socket
 import threading
@@ -37,7 +37,7 @@ def chunked(body, **more):
     return head(more=("Transfer-Encoding: chunked",), **more) + chunk
 
 
-# What is sent, and the status that comes back. None: the connection is closed without a word.
+# The bytes that are sent, and the status that comes back. None: the connection is closed without a word.
 CASES = [
     # Host
     ("no Host", post(host=None), 400),
@@ -131,7 +131,7 @@ def status_of(server, sent):
         try:
             sock.sendall(sent.replace(b"HOST", host).replace(b"PORT", b"%d" % server.port))
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has answered already
+            pass  # the server has answered already
         reply = b""
         while b"\r\n\r\n" not in reply:
             got = sock.recv(65536)
@@ -171,7 +171,7 @@ def test_good_ones_pass(server):
             post(b'{"prompt":"' + b"x" * (2 << 20) + b'"}'), post(more=("Expect: 100-continue",))]
     for sent in good[:-2]:
         assert status_of(server, sent)[0] == 200, sent[:200]
-    assert status_of(server, good[-2])[0] == 400  # too long for the context, and no more than that
+    assert status_of(server, good[-2])[0] == 400  # too long for the context, and nothing else is wrong
     assert status_of(server, good[-1])[0] == 100
     own = head("OPTIONS", kind=None, key=None, more=("Origin: http://HOST",))
     assert status_of(server, own)[0] == 204
@@ -217,20 +217,20 @@ def test_connections_are_bounded(server):
     question = get("/health").replace(b"HOST", b"localhost:%d" % server.port)
 
     def come():
-        """What a new connection is told, and the connection."""
+        """The reply to a new connection, and the connection."""
         sock = server.raw()
         try:
             sock.sendall(question)
             return sock.recv(4096), sock
-        except ConnectionError:  # closed before it had asked
+        except ConnectionError:  # closed before the request was sent
             return b" 503 ", sock
 
     socks, deadline = [], time.monotonic() + 8
     while len(socks) < 128:
-        told, sock = come()
-        if b" 200 " in told:
+        reply, sock = come()
+        if b" 200 " in reply:
             socks.append(sock)
-        else:  # a connection of the tests before is still there
+        else:  # a connection of an earlier test is still there
             sock.close()
             time.sleep(0.01)
         assert time.monotonic() < deadline, len(socks)

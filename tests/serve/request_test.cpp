@@ -1,4 +1,4 @@
-// Requests as clients write them, and what of them is refused.
+// Requests as clients write them, and the parts of them that are refused.
 #include "serve/requests/request.h"
 
 #include <gtest/gtest.h>
@@ -78,6 +78,68 @@ TEST(ChatRequest, NullIsAbsent) {
     EXPECT_TRUE(request.stops.empty());
 }
 
+TEST(Requests, SeedsAreWholeNumbersOf64Bits) {
+    const std::pair<const char*, uint64_t> cases[] = {{"0", 0},
+                                                      {"9223372036854775807", INT64_MAX},
+                                                      {"-1", UINT64_MAX},
+                                                      {"-9223372036854775808", 1ull << 63},
+                                                      {"-7", UINT64_MAX - 6},
+                                                      {"-2.0", UINT64_MAX - 1},
+                                                      {"3e2", 300}};
+    for (const auto& [seed, want] : cases) {
+        EXPECT_EQ(parse_chat_request(chat_with(std::string("\"seed\":") + seed)).seed, want)
+            << seed;
+        EXPECT_EQ(
+            parse_completion_request(std::string(R"({"prompt":"a","seed":)") + seed + "}").seed,
+            want)
+            << seed;
+    }
+}
+
+TEST(ChatRequest, JoinIsAskedForOrNamesAConversation) {
+    const auto read = [](const std::string& join) {
+        return parse_chat_request(chat_with("\"join\":" + join));
+    };
+    EXPECT_FALSE(read("false").join || read("null").join);
+    EXPECT_TRUE(read("true").join && read("true").joined.empty());
+    EXPECT_TRUE(read("\"abc\"").join);
+    EXPECT_EQ(read("\"abc\"").joined, "abc");
+    for (const char* bad : {"1", "[]", "{}", "[\"abc\"]"}) EXPECT_THROW(read(bad), Problem) << bad;
+}
+
+TEST(Requests, CacheKeysAreKept) {
+    EXPECT_EQ(parse_chat_request(chat_with(R"("prompt_cache_key":"k")")).cache_key, "k");
+    EXPECT_EQ(parse_completion_request(R"({"prompt":"a","prompt_cache_key":"k"})").cache_key, "k");
+    EXPECT_EQ(parse_completion_request(R"({"prompt":"a","prompt_cache_key":null})").cache_key, "");
+    const std::string most(1024, 'k');
+    EXPECT_EQ(parse_chat_request(chat_with("\"prompt_cache_key\":\"" + most + "\"")).cache_key,
+              most);
+    EXPECT_THROW(parse_chat_request(chat_with("\"prompt_cache_key\":\"" + most + "k\"")), Problem);
+}
+
+// Members that clients send beside a message that is already complete.
+TEST(ChatRequest, HintsOfClientsAreTaken) {
+    const auto messages = [](const std::string& message) {
+        return parse_chat_request("{\"messages\":[" + message + "]}").messages.dump();
+    };
+    EXPECT_EQ(messages(R"({"role":"user","content":"a","name":"Ada"})"),
+              R"([{"role":"user","content":"a"}])");
+    const char* said = R"([{"role":"assistant","content":"a"}])";
+    for (const char* more : {R"("annotations":[])", R"("tool_calls":[])", R"("tool_calls":null)",
+                             R"("refusal":null,"audio":null,"function_call":null)"})
+        EXPECT_EQ(messages(std::string(R"({"role":"assistant","content":"a",)") + more + "}"),
+                  said);
+    EXPECT_EQ(messages(R"({"role":"assistant","content":null,"tool_calls":[]})"),
+              R"([{"role":"assistant","content":""}])");
+    EXPECT_NO_THROW(parse_chat_request(chat_with(R"("tools":[])")));
+    for (const char* bad : {R"({"role":"user","content":null})", R"({"role":"assistant"})",
+                            R"({"role":"user","content":"a","name":5})",
+                            R"({"role":"assistant","content":"a","annotations":[{}]})",
+                            R"({"role":"assistant","content":null,"tool_calls":[{"id":"x"}]})"})
+        EXPECT_THROW(messages(bad), Problem) << bad;
+    EXPECT_THROW(parse_chat_request(chat_with(R"("tools":[{"type":"function"}])")), Problem);
+}
+
 TEST(ChatRequest, PartsOfTextAreOneText) {
     const CompletionRequest request = parse_chat_request(
         R"({"messages":[{"role":"developer","content":[{"type":"text","text":"a"},)"
@@ -86,7 +148,7 @@ TEST(ChatRequest, PartsOfTextAreOneText) {
               R"([{"role":"system","content":"ab"},{"role":"user","content":"c"}])");
 }
 
-// The member, and what the refusal names.
+// The faulty member, and the name that the refusal gives.
 using Case = std::pair<const char*, const char*>;
 
 constexpr Case kBadOfBoth[] = {
@@ -95,8 +157,14 @@ constexpr Case kBadOfBoth[] = {
     {R"("n":1.5)", "n"},
     {R"("n":"1")", "n"},
     {R"("n":99999999999999999999)", "n"},
-    {R"("seed":-1)", "seed"},
     {R"("seed":9223372036854775808)", "seed"},
+    {R"("seed":-9223372036854775809)", "seed"},
+    {R"("seed":0.5)", "seed"},
+    {R"("seed":-1.5)", "seed"},
+    {R"("seed":1e19)", "seed"},
+    {R"("seed":-1e19)", "seed"},
+    {R"("seed":"1")", "seed"},
+    {R"("prompt_cache_key":5)", "prompt_cache_key"},
     {R"("max_tokens":0)", "max_tokens"},
     {R"("max_tokens":-5)", "max_tokens"},
     {R"("max_tokens":99999999)", "max_tokens"},
@@ -139,7 +207,7 @@ TEST(Requests, BothKindsRefuseWhatIsOutOfRange) {
 
 TEST(ChatRequest, RefusesWhatIsNotImplemented) {
     constexpr Case kCases[] = {
-        {R"("tools":[])", "tools"},
+        {R"("tools":[{}])", "tools"},
         {R"("functions":[])", "functions"},
         {R"("function_call":"auto")", "function_call"},
         {R"("tool_choice":"auto")", "tool_choice"},
@@ -172,7 +240,7 @@ TEST(ChatRequest, RefusesMessagesThatAreNone) {
         {R"({"messages":[{"role":"user","content":5}]})", "messages[0].content"},
         {R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]})",
          "messages[0].content[0].type"},
-        {R"({"messages":[{"role":"assistant","content":"x","tool_calls":[]}]})",
+        {R"({"messages":[{"role":"assistant","content":"x","tool_calls":[{}]}]})",
          "messages[0].tool_calls"}};
     for (const auto& [json, param] : cases) {
         const Refused refused = refusal(parse_chat_request, json);
@@ -226,6 +294,9 @@ TEST(TokenizeRequest, WantsOneText) {
     EXPECT_EQ(parse_tokenize_request(R"({"content":"a"})").content, "a");
     EXPECT_TRUE(parse_tokenize_request(R"({"content":"","add_special":true})").from_start);
     EXPECT_EQ(refusal(parse_tokenize_request, "{}").param, "content");
+    const std::string most(1 << 20, 'a');
+    EXPECT_EQ(parse_tokenize_request("{\"content\":\"" + most + "\"}").content, most);
+    EXPECT_EQ(refusal(parse_tokenize_request, "{\"content\":\"" + most + "a\"}").param, "content");
     EXPECT_EQ(refusal(parse_tokenize_request,
                       R"({"content":"a","messages":[{"role":"user","content":"b"}]})")
                   .param,

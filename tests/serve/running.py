@@ -1,4 +1,4 @@
-"""A server of the bundled model for a test, and what tests ask it with. Python's own library only.
+"""A server of the bundled model for tests, and a client to ask it. Python's own library only.
 
 Each test is called as: <name>_test.py PROGRAM REPOSITORY
 """
@@ -15,7 +15,7 @@ import time
 
 
 def surroundings(**more):
-    """The user's, but for what would choose another model or device."""
+    """The user's environment, without variables that would choose another model or device."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AERIE_", "HF_"))}
     cache = os.path.join(tempfile.gettempdir(), "aerie_test_cache")
     return {**kept, "AERIE_DEVICE": "cpu", "XDG_CACHE_HOME": cache, **more}
@@ -30,7 +30,7 @@ def repository():
 
 
 class Client:
-    """What is asked of a server at `port` of this machine."""
+    """A client of the server at `port` of this machine."""
 
     def __init__(self, port):
         self.port = port
@@ -124,7 +124,7 @@ class Server(Client):
         self.process.send_signal(number)
         return self.process.wait(120)
 
-    # What the server takes of the machine.
+    # The following functions ask what the server uses of the machine.
     def status_of(self):
         """Resident bytes, threads and open files."""
         root = f"/proc/{self.process.pid}"
@@ -137,7 +137,7 @@ class Server(Client):
         """Requests that run, that wait, and connections; None while others have all connections."""
         try:
             status, _, figures = self.ask("GET", "/metrics")
-        except ConnectionError:  # turned away before its request was read
+        except ConnectionError:  # closed by the server before its request was read
             return None
         if status == 503:
             return None
@@ -151,10 +151,18 @@ class Server(Client):
         while time.monotonic() < end:
             now = self.load()
             if now == [0, 0, 1]:
-                time.sleep(0.3)  # until that one is closed
+                time.sleep(0.3)  # until the connection of this question is closed
                 return
             time.sleep(0.01)
         raise AssertionError(f"running, waiting, connections: {now}")
+
+
+def wait_until(condition, seconds=60):
+    """Fails where the condition does not come about: a test must not wait for ever."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came about"
+        time.sleep(0.01)
 
 
 def events_of(text):
@@ -165,7 +173,7 @@ def events_of(text):
 
 
 def text_of(events, index=0):
-    """What a choice's parts say together."""
+    """The text of a choice, put together from its events."""
     text = ""
     for event in events:
         for choice in event["choices"]:
@@ -182,7 +190,7 @@ def finish_of(events, index=0):
 
 
 def generate(prompt, *flags):
-    """What `aerie generate --json` says."""
+    """The output of `aerie generate --json`."""
     out = subprocess.run([program(), "generate", "-m", os.path.join(repository(), "models", "aerie-tiny"), "-p", prompt,
                           "-t", "1", "-q", "--json", *flags], env=surroundings(), check=True,
                          stdout=subprocess.PIPE).stdout
@@ -193,5 +201,5 @@ def main(tests):
     """Runs every function; the first that fails ends it."""
     for test in tests:
         start = time.monotonic()
-        told = test()
-        print(f"{test.__name__}: {time.monotonic() - start:.1f} s{', ' + told if told else ''}", flush=True)
+        report = test()
+        print(f"{test.__name__}: {time.monotonic() - start:.1f} s{', ' + report if report else ''}", flush=True)

@@ -1,4 +1,4 @@
-// Who runs when: order, limits, jobs that wait for their client, giving up.
+// The order in which jobs run: limits, jobs that wait for their client, giving up.
 #include "serve/schedule.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace aerie {
 namespace {
 
-// Runs until it is let go.
+// A job that runs until let_go().
 class Gated : public Job {
   public:
     explicit Gated(std::function<void()> began = {}) : began_(std::move(began)) {}
@@ -25,13 +25,18 @@ class Gated : public Job {
         given_up = true;
         gate_.release();
     }
+    bool set_aside() override {
+        if (!yields) return false;
+        ++asides;
+        return true;
+    }
     void let_go(bool waits = false) {
         waits_ = waits;
         gate_.release();
     }
 
-    std::atomic<int> runs = 0;
-    std::atomic<bool> given_up = false;
+    std::atomic<int> runs = 0, asides = 0;
+    std::atomic<bool> given_up = false, yields = false;
 
   private:
     std::function<void()> began_;
@@ -122,7 +127,41 @@ TEST(Schedule, AsManyBeginAsThereAreTalks) {
     wait_until([&] { return schedule.begun() == 0; });
 }
 
-// The client was quicker than the job that wanted to wait for it.
+// Any number of jobs may wait for their clients; none of them keeps another from beginning.
+TEST(Schedule, WhoWaitsForItsClientGivesUpItsPlace) {
+    Schedule schedule({1, 1, 8});
+    std::vector<std::shared_ptr<Gated>> slow;
+    for (int i = 0; i < 4; ++i) {
+        slow.push_back(std::make_shared<Gated>());
+        slow.back()->yields = true;
+        ASSERT_TRUE(schedule.add(slow.back()));
+        slow.back()->let_go(true);
+        wait_until([&] { return slow.back()->runs == 1; });
+        wait_until([&] { return i == 0 || slow[size_t(i) - 1]->asides == 1; });
+    }
+    EXPECT_EQ(slow[3]->asides, 0) << "nobody wanted its place";
+    EXPECT_EQ(schedule.begun(), 4);
+    // They go on in the order of their resumes, and wait for places together with new jobs.
+    const auto fresh = std::make_shared<Gated>();
+    schedule.resume(slow[1]);
+    wait_until([&] { return slow[1]->runs == 2; });
+    schedule.add(fresh);
+    schedule.resume(slow[0]);
+    slow[1]->let_go();
+    wait_until([&] { return fresh->runs == 1; });
+    EXPECT_EQ(slow[0]->runs, 1);
+    fresh->let_go();
+    wait_until([&] { return slow[0]->runs == 2; });
+    slow[0]->let_go();
+    for (const int i : {2, 3}) {
+        schedule.resume(slow[size_t(i)]);
+        wait_until([&] { return slow[size_t(i)]->runs == 2; });
+        slow[size_t(i)]->let_go();
+    }
+    wait_until([&] { return schedule.begun() == 0; });
+}
+
+// The client resumes the job before the job begins to wait for it.
 TEST(Schedule, AResumeBeforeTheWaitCounts) {
     Schedule schedule({1, 1, 8});
     const auto job = std::make_shared<Gated>();

@@ -3,10 +3,10 @@
 import socket
 import time
 
-from running import Server, events_of, main
+from running import Server, events_of, main, wait_until
 
 STORY = {"prompt": "The quick brown fox", "max_tokens": 16, "temperature": 0}
-# 2 KB a token: far more than what may wait for a client.
+# 2 KB a token: far more than may wait for a client.
 LARGE = {"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 400, "temperature": 1, "seed": 3,
          "logprobs": True, "top_logprobs": 20, "logit_bias": {"2": -100}, "stream": True}
 
@@ -55,11 +55,10 @@ def test_who_never_reads_is_cut():
     with Server("--parallel", "1", "--keep", "1") as server:
         want = server.post("/v1/completions", STORY)["choices"][0]["text"]
         sock = ask_and_wait(server, {**LARGE, "n": 8})
-        while server.metric("requests_running") < 1:
-            pass
+        wait_until(lambda: server.metric("requests_running") >= 1)
         start = time.monotonic()
         before = server.status_of()["bytes"]
-        # The only thread is free for others, once 256 KB wait.
+        # Once 256 KB wait for the client, the only thread is free for other requests.
         for _ in range(5):
             assert server.post("/v1/completions", STORY)["choices"][0]["text"] == want
         assert server.metric("requests_running") >= 1

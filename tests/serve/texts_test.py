@@ -73,7 +73,7 @@ def test_chats_are_generates(server, _):
     whole = server.post("/v1/chat/completions", chat)
     assert whole["choices"][0]["message"]["content"] == want["text"]
     assert text_of(server.stream("/v1/chat/completions", chat)) == want["text"]
-    # A second turn: what is held of the first changes nothing.
+    # Second turn: whatever is kept of the first one changes nothing.
     more = {**chat, "messages": chat["messages"] + [{"role": "assistant", "content": want["text"]},
                                                     {"role": "user", "content": "And then?"}]}
     second = server.post("/v1/chat/completions", more)

@@ -14,7 +14,10 @@ struct Machine {
     std::vector<Gpu> gpus{Gpu{}};
     std::vector<cudaError_t> lost{cudaSuccess};
     std::set<std::pair<int, const void*>> loaded;  // kernels that were launched outside of captures
+    int driver = CUDART_VERSION;
+    cudaError_t driver_result = cudaSuccess;
     int launches_left = INT_MAX, runs_left = INT_MAX;
+    long launched_beside = 0;
     cudaError_t launch_error = cudaSuccess;
     Live live;
 };
@@ -55,6 +58,15 @@ void set_gpus(std::vector<Gpu> gpus) {
     machine().gpus = std::move(gpus);
     current_index = 0;
     last_error = cudaSuccess;
+}
+
+void set_driver(int version, cudaError_t result) {
+    machine().driver = version;
+    machine().driver_result = result;
+}
+
+long& launched_beside() {
+    return machine().launched_beside;
 }
 
 void fail_launch(int launches, cudaError_t error) {
@@ -119,6 +131,10 @@ const char* cudaGetErrorString(cudaError_t error) {
             return "invalid configuration argument";
         case cudaErrorNoDevice:
             return "no CUDA-capable device is detected";
+        case cudaErrorInsufficientDriver:
+            return "CUDA driver version is insufficient for CUDA runtime version";
+        case cudaErrorSystemNotReady:
+            return "system not yet initialized";
         case cudaErrorInvalidDevice:
             return "invalid device ordinal";
         case cudaErrorInvalidValue:
@@ -148,7 +164,13 @@ cudaError_t cudaGetLastError() {
     return lost != cudaSuccess ? lost : last;
 }
 
+cudaError_t cudaDriverGetVersion(int* version) {
+    *version = machine().driver;
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
+    if (machine().driver_result != cudaSuccess) return failed(machine().driver_result);
     *count = int(machine().gpus.size());
     return *count > 0 ? cudaSuccess : failed(cudaErrorNoDevice);
 }

@@ -20,6 +20,13 @@ struct Gpu {
 // In the place of those there were, with nothing planned to fail. Nothing may be alive on them.
 void set_gpus(std::vector<Gpu> gpus);
 
+// Until set_gpus: the driver's version, 0 where there is none, and what it answers when it is asked
+// for its GPUs.
+void set_driver(int version, cudaError_t result);
+
+// How many kernels were launched to begin while the one before them runs.
+long& launched_beside();
+
 // The next launch after `launches` more fails with this error.
 void fail_launch(int launches, cudaError_t error);
 // The next kernel to run after `kernels` more ends in an illegal address: its GPU is lost.

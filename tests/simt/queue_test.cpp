@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <vector>
 
 #include "backend/backend.h"
@@ -11,6 +12,7 @@
 #include "core/error.h"
 #include "cuda/code.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/queue.h"
 #include "simt/machine.h"
 
 namespace aerie {
@@ -42,6 +44,75 @@ struct Fixture {
 // Or the suites would not show what a kernel reads too early.
 TEST(CudaCode, KernelsBeginEarlyHere) {
     EXPECT_TRUE(cuda::kernels_may_begin_early());
+}
+
+// Sets AERIE_CUDA_EARLY_LAUNCH as long as it lives.
+struct EarlyLaunch {
+    explicit EarlyLaunch(const char* value) { setenv("AERIE_CUDA_EARLY_LAUNCH", value, 1); }
+    ~EarlyLaunch() { unsetenv("AERIE_CUDA_EARLY_LAUNCH"); }
+};
+
+// How many of four kernels are launched to begin early, two of them in a recording.
+long launched_beside() {
+    Fixture f(false);
+    f.backend->replay(1, [&] { f.add_once(); });
+    f.backend->sync();
+    const long before = simt::launched_beside();
+    f.add_once();
+    f.add_once();
+    f.backend->replay(1, [&] { f.add_once(), f.add_once(); });
+    EXPECT_EQ(f.first(), 5);
+    return simt::launched_beside() - before;
+}
+
+TEST(CudaCode, NoKernelBeginsEarlyWhereNobodyWantsIt) {
+    for (const char* value : {"", "1"}) {
+        const EarlyLaunch set(value);
+        EXPECT_TRUE(cuda::kernels_may_begin_early()) << value;
+        EXPECT_GT(launched_beside(), 0) << value;
+    }
+    const EarlyLaunch off("0");
+    EXPECT_FALSE(cuda::kernels_may_begin_early());
+    EXPECT_EQ(launched_beside(), 0);
+    for (const char* value : {"no", "2", " 0"}) {
+        const EarlyLaunch wrong(value);
+        std::string message;
+        try {
+            open_cuda("cuda:0");
+        } catch (const Error& error) {
+            message = error.what();
+        }
+        EXPECT_NE(message.find("AERIE_CUDA_EARLY_LAUNCH=" + std::string(value) + ": expected 0"),
+                  std::string::npos)
+            << message;
+    }
+}
+
+// A graph's first kernel has none to begin beside.
+TEST(CudaQueue, TheFirstKernelOfARecordingBeginsBesideNone) {
+    EXPECT_EQ(launched_beside(), 3);
+    cuda::Queue queue(0, false);
+    queue.let_kernels_start_beside();
+    std::vector<bool> beside;
+    for (int i = 0; i < 3; ++i)
+        queue.replay(1, [&] {
+            for (int kernel = 0; kernel < 3; ++kernel) {
+                beside.push_back(queue.starts_beside());
+                queue.launch("nothing", [] { return cudaSuccess; });
+            }
+        });
+    EXPECT_EQ(beside, (std::vector<bool>{true, true, true, false, true, true}));
+}
+
+// What is said of a kernel for all its launches is said once, whatever it runs beside.
+TEST(CudaQueue, KnowsAKernelThatItMet) {
+    cuda::Queue queue(0, false), other(0, false);
+    const int kernels[2] = {};
+    for (const int& kernel : kernels) {
+        EXPECT_TRUE(queue.is_new(&kernel));
+        EXPECT_FALSE(queue.is_new(&kernel));
+        EXPECT_TRUE(other.is_new(&kernel));  // which may be of another device
+    }
 }
 
 TEST(CudaQueue, KeepsABoundedNumberOfGraphs) {

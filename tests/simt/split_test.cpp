@@ -50,8 +50,9 @@ std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     const auto plain = backend->upload_weight(both);
     const auto paired = backend->upload_weight(both, WeightUse::gated);
     TensorPlan plan;
-    Tensor x, out, scratch, gated;
+    Tensor x, room, out, scratch, gated;
     plan.add(x, DType::F32, tokens, kCols);
+    plan.add(room, DType::F32, tokens, kCols);
     plan.add(out, DType::F32, tokens, kRows);
     plan.add(scratch, DType::F32, tokens, kRows);
     plan.add(gated, backend->activation_type(*paired), tokens, kRows / 2);
@@ -62,9 +63,10 @@ std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     const Buffer memory = plan.allocate(*backend);
     backend->write(x, values(size_t(tokens) * kCols, 2).data());
     backend->write(scale, values(kCols, 3).data());
+    const Tensor inner = activation(*backend, x, *plain, room);
     for (int i = 0; i < 2; ++i) {
-        backend->run(Matmul{out, x, *plain});
-        backend->run(MatmulSwiglu{gated, scratch, x, *paired});
+        backend->run(Matmul{out, inner, *plain});
+        backend->run(MatmulSwiglu{gated, scratch, inner, *paired});
         backend->run(RmsNorm{norm, x, scale, 1e-5f, {plain.get()}});
         backend->run(Matmul{of_norm, norm, *plain});
     }
@@ -85,8 +87,9 @@ std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
     const WeightBlock square[] = {{DType::F32, type, weights.data(), kRows, kRows}};
     const auto down = backend->upload_weight(wide), next = backend->upload_weight(square);
     TensorPlan plan;
-    Tensor x, bias, row, scale, norm, of_norm, copied;
+    Tensor x, room, bias, row, scale, norm, of_norm, copied;
     plan.add(x, DType::F32, tokens, kCols);
+    plan.add(room, DType::F32, tokens, kCols);
     plan.add(bias, DType::F32, 1, kRows);
     plan.add(row, DType::F32, tokens, kRows);
     plan.add(scale, DType::F32, 1, kRows);
@@ -115,15 +118,16 @@ std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
     backend->write(block, places.data());
     const int32_t page = 0;
     backend->write(kv.page_table, &page);
+    const Tensor inner = activation(*backend, x, *down, room);
     for (int i = 0; i < 3; ++i)
         backend->replay(1, [&] {
-            backend->run(Matmul{row, x, *down, Accumulate::yes});
+            backend->run(Matmul{row, inner, *down, Accumulate::yes});
             backend->run(RmsNorm{norm, row, scale, 1e-5f, {next.get()}});
             backend->run(Matmul{of_norm, norm, *next});
-            backend->run(MatmulRope{qkv, x, *down, bias, rope, {block}, kShape, kv});
-            backend->run(Matmul{row, x, *down, Accumulate::yes, bias});
+            backend->run(MatmulRope{qkv, inner, *down, bias, rope, {block}, kShape, kv});
+            backend->run(Matmul{row, inner, *down, Accumulate::yes, bias});
             backend->run(Copy{copied, row});
-            backend->run(Matmul{row, x, *down, Accumulate::yes});
+            backend->run(Matmul{row, inner, *down, Accumulate::yes});
         });
     std::vector<Rows> results;
     for (const Tensor& result :

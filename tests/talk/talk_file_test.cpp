@@ -95,23 +95,54 @@ TEST_F(TalkFile, WithAnyContentIsReadOrRefused) {
     EXPECT_GT(was_read, 100);
 }
 
+std::string load_error(const LoadOptions& options, const std::filesystem::path& file) {
+    std::string note;
+    return error_of([&] { Talk::load(std::make_shared<SharedModel>(options), file, note); });
+}
+
+// The same model but for one bit of one value: the last one, the first one, and many between.
 TEST_F(TalkFile, OfAnotherModelIsRefused) {
     LoadOptions options = talk_options(draft_options("none"));
-    // The same model but for one tensor's last value.
+    options.cache = folder_.path() / "cache";
     std::filesystem::copy(models_dir() / "aerie-tiny", folder_.path() / "other");
     const auto weights = folder_.path() / "other" / "model.safetensors";
-    std::string bytes = bytes_of(weights);
-    bytes.back() = char(bytes.back() ^ 1);
-    std::ofstream(weights, std::ios::binary | std::ios::trunc) << bytes;
+    const std::string whole = bytes_of(weights);
+    uint64_t header = 0;
+    std::memcpy(&header, whole.data(), sizeof(header));
     options.model = folder_.path() / "other";
-    std::string note;
-    try {
-        Talk::load(std::make_shared<SharedModel>(options), file_, note);
-        FAIL() << "not refused";
-    } catch (const Error& error) {
-        EXPECT_NE(std::string(error.what()).find("another model, 'aerie-tiny'"), std::string::npos)
-            << error.what();
+    EXPECT_EQ(load_error(options, file_), "") << "the same bytes elsewhere";
+    const size_t first = sizeof(header) + header, count = whole.size() - first;
+    for (const size_t at : {count - 1, size_t(0), count / 2, count / 3, count - 5000, count / 7}) {
+        std::string bytes = whole;
+        bytes[first + at] = char(bytes[first + at] ^ 1);
+        std::ofstream(weights, std::ios::binary | std::ios::trunc) << bytes;
+        EXPECT_NE(load_error(options, file_).find("another model, 'aerie-tiny'"), std::string::npos)
+            << at;
     }
+    std::ofstream(weights, std::ios::binary | std::ios::trunc) << whole;
+    EXPECT_EQ(load_error(options, file_), "");
+}
+
+TEST_F(TalkFile, OfAnEarlierVersionIsRefused) {
+    const std::string whole = bytes_of(file_);
+    std::string old = whole;
+    const size_t model = old.find("\"model\":\"") + 9;
+    ASSERT_LT(model, old.size());
+    old.replace(model, 32, std::string(16, 'a') + std::string(1, ' ') + std::string(15, 'b'));
+    const size_t end = old.size() - sizeof(uint32_t);
+    const uint32_t crc = crc32(0, std::as_bytes(std::span(old)).first(end));
+    std::memcpy(old.data() + end, &crc, sizeof(crc));
+    put(old);
+    EXPECT_NE(refused().find("an earlier version"), std::string::npos) << refused();
+}
+
+// Whatever is said in it is the user's alone.
+TEST_F(TalkFile, IsReadableForItsOwnerAlone) {
+    namespace fs = std::filesystem;
+    EXPECT_EQ(fs::status(file_).permissions(), fs::perms(0600));
+    fs::permissions(file_, fs::perms(0640));
+    talk_.save(file_);
+    EXPECT_EQ(fs::status(file_).permissions(), fs::perms(0640)) << "as the user has set it";
 }
 
 // Its ids are read anew: the text goes on as it would have.

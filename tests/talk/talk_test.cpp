@@ -123,6 +123,55 @@ TEST(Talk, AnswersAsItDoesAlone) {
     EXPECT_EQ(together, alone);
 }
 
+// An answer that moves from talk to talk is the one that stays: its text, its log-probabilities and
+// where a stop string ends it, whatever the talk held before.
+TEST(Talk, AnAnswerGoesOnInAnotherTalk) {
+    for (const char* method : {"none", "eagle2"}) {
+        const auto model = shared_model(draft_options(method));
+        for (const bool is_stopped : {false, true}) {
+            Request request = request_of(ids_of(*model, kPrompt), 60, 0.8f);
+            request.answer.sampling.penalties.repetition = 1.3f;
+            request.answer.sampling.penalties.frequency = 0.7f;
+            request.answer.alternatives = 3;
+            Talk whole(model);
+            GenerationResult want = answer(whole, request);
+            if (is_stopped) {
+                request.stops = {want.text.substr(want.text.size() / 2, 9)};
+                want = answer(whole, request);
+                ASSERT_EQ(want.finish, FinishReason::stop);
+            }
+            std::string told;
+            request.on_text = [&](const std::string& text) { told += text; };
+            Talk other(model);
+            answer(other, request_of(ids_of(*model, "Once upon a time"), 20));
+            Talk first(model);
+            Talk* talks[] = {&first, &other};
+            GenerationResult begun;
+            for (int turn = 0;; ++turn) {
+                Talk& talk = *talks[turn % 2];
+                request.begun = turn > 0 ? &begun : nullptr;
+                talk.begin(request);
+                bool more = true;
+                for (int i = 0; more && i < 1 + turn % 3; ++i) more = talk.step();
+                if (more) {
+                    begun = talk.leave();
+                    EXPECT_FALSE(talk.step());
+                    continue;
+                }
+                const GenerationResult& got = talk.answer().result();
+                expect_same_text(got, want);
+                EXPECT_EQ(got.finish, want.finish);
+                EXPECT_EQ(got.alternatives.size(), want.alternatives.size());
+                EXPECT_EQ(got.origins.size(), got.ids.size());
+                EXPECT_EQ(got.reused, 0);
+                EXPECT_EQ(told, want.text);
+                EXPECT_GT(turn, 5);
+                break;
+            }
+        }
+    }
+}
+
 TEST(Talk, StaysAsItWasWhenAskedForWhatCannotBe) {
     const auto model = shared_model(draft_options("eagle2"), 1);
     Talk talk(model);

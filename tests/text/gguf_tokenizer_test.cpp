@@ -57,6 +57,7 @@ class Metadata {
         return add(key, 8, counted(value));
     }
     Metadata& integer(const std::string& key, uint32_t value) { return add(key, 4, raw(value)); }
+    Metadata& flag(const std::string& key, bool value) { return add(key, 7, raw(value)); }
     Metadata& texts(const std::string& key, const std::vector<std::string>& values) {
         std::string data = raw(uint32_t(8)) + raw(uint64_t(values.size()));
         for (const std::string& value : values) data += counted(value);
@@ -106,6 +107,83 @@ std::string problem(const Metadata& metadata) {
     EXPECT_TRUE(error.starts_with(path.string() + ": ")) << error;
     EXPECT_EQ(error.find('\n'), error.npos);
     return error.substr(std::min(error.size(), path.string().size() + 2));
+}
+
+Tokenizer loaded(const Metadata& metadata) {
+    const test::TestFolder folder;
+    return Tokenizer::load(folder.write("m.gguf", metadata.file()));
+}
+
+// The merge of two digits is there, and nothing but a cut between them keeps it from being done.
+TEST(GgufTokenizer, CutsDigitsOneByOneForSmollm) {
+    const auto ids = [](const char* pre) {
+        Metadata metadata;
+        metadata.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", pre);
+        metadata.texts("tokenizer.ggml.tokens", {"1", "2", "12", "a", "\u0120", "\u0120a"});
+        metadata.texts("tokenizer.ggml.merges", {"1 2", "\u0120 a"});
+        return loaded(metadata).encode_from_start("12a a 12");
+    };
+    EXPECT_EQ(ids("gpt-2"), (std::vector<int>{2, 3, 5, 4, 2}));
+    EXPECT_EQ(ids("smollm"), (std::vector<int>{0, 1, 3, 5, 4, 0, 1}));
+}
+
+// Files have control tokens for normal ones, with merges that make them, or for user-defined ones.
+TEST(GgufTokenizer, TakesControlTokensByTheirTexts) {
+    for (const int32_t type : {1, 3, 4, 5}) {
+        Metadata metadata;
+        metadata.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "gpt-2");
+        metadata.texts("tokenizer.ggml.tokens",
+                       {"<", "/", "s", ">", "a", "</", "</s", "</s>", "</s>a", "</a"});
+        metadata.texts("tokenizer.ggml.merges", {"< /", "</ s", "</ a", "</s >", "</s> a"});
+        metadata.numbers<int32_t>("tokenizer.ggml.token_type", 5,
+                                  {1, 1, 1, 1, 1, 1, 1, type, 1, 1});
+        const Tokenizer tokenizer = loaded(metadata);
+        EXPECT_TRUE(tokenizer.bpe().is_special(7)) << type;
+        EXPECT_EQ(tokenizer.bytes(7), "");
+        EXPECT_EQ(tokenizer.encode("</s>a</a", Recognised::all), (std::vector<int>{7, 4, 5, 4}));
+        EXPECT_EQ(tokenizer.encode("</s>a</a"), (std::vector<int>{5, 2, 3, 4, 5, 4}));
+    }
+}
+
+TEST(GgufTokenizer, TakesControlPiecesByTheirTexts) {
+    for (const int32_t type : {1, 3, 4, 5}) {
+        Metadata metadata;
+        metadata.text("tokenizer.ggml.model", "llama");
+        metadata.texts("tokenizer.ggml.tokens", {"<unk>", "<|im_end|>", "<|im_e", "nd|>", "a"});
+        metadata.numbers<float>("tokenizer.ggml.scores", 6, {0, -1, -2, -3, -4});
+        metadata.numbers<int32_t>("tokenizer.ggml.token_type", 5, {2, type, 1, 1, 1});
+        const Tokenizer tokenizer = loaded(metadata);
+        EXPECT_TRUE(tokenizer.bpe().is_special(1)) << type;
+        EXPECT_EQ(tokenizer.encode("<|im_end|>", Recognised::all), (std::vector<int>{1}));
+        EXPECT_EQ(tokenizer.encode("<|im_end|>"), (std::vector<int>{0}));
+    }
+}
+
+// Where the file does not say; and a word that is a token though no merges make it.
+TEST(GgufTokenizer, TakesBosAndWholeWordsByTheNameOfTheCut) {
+    const auto ids = [](const std::string& pre, const std::optional<bool>& adds_bos = {}) {
+        Metadata metadata;
+        metadata.text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", pre);
+        metadata.texts("tokenizer.ggml.tokens", {"a", "b", "ab", "<s>"});
+        metadata.texts("tokenizer.ggml.merges", {});
+        metadata.numbers<int32_t>("tokenizer.ggml.token_type", 5, {1, 1, 1, 3});
+        metadata.integer("tokenizer.ggml.bos_token_id", 3);
+        if (adds_bos) metadata.flag("tokenizer.ggml.add_bos_token", *adds_bos);
+        return loaded(metadata).encode_from_start("ab");
+    };
+    using Ids = std::vector<int>;
+    for (const char* pre : {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral",
+                            "midm-2.0", "lfm2", "tekken"}) {
+        EXPECT_EQ(ids(pre), (Ids{3, 2})) << pre;
+        EXPECT_EQ(ids(pre, false), (Ids{2})) << pre;
+    }
+    EXPECT_EQ(ids("minicpm5"), (Ids{2}));
+    for (const char* pre : {"default", "gpt-2", "smollm", "qwen2", "smaug-bpe", "deepseek-llm",
+                            "deepseek-coder", "deepseek-v3", "llama4", "gpt-4o", "minerva-7b",
+                            "glm4", "refact", "starcoder", "command-r", "seed-coder", "viking"}) {
+        EXPECT_EQ(ids(pre), (Ids{0, 1})) << pre;
+        EXPECT_EQ(ids(pre, true), (Ids{3, 0, 1})) << pre;
+    }
 }
 
 TEST(GgufTokenizer, RefusesWhatDoesNotFit) {

@@ -63,6 +63,69 @@ inline std::vector<Case> templates() {
         {"nested filters",
          kX + repeated("{% filter upper %}{{ x }}", 40) + repeated("{% endfilter %}", 40)},
         {"recursion", "{% macro m(n) %}{{ m(n) }}{% endmacro %}{{ m(1) }}"},
+        {"recursive loop without end", "{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}"},
+        {"recursive loop of itself",
+         "{% for i in [1, 2] recursive %}{{ loop([loop, loop]) }}{% endfor %}"},
+        {"recursive loop that branches",
+         "{% for i in range(9) recursive %}{{ loop(range(9)) if loop.depth < 30 }}{% endfor %}"},
+        {"recursive loop of texts",
+         kX + "{% for i in [1] recursive %}{{ x }}{{ loop([1]) if loop.depth < 60 }}{% endfor %}"},
+        {"recursive loop in blocks", "{% for i in [1] recursive %}" +
+                                         repeated("{% set z %}{% if 1 %}", 20) + "{{ loop([1]) }}" +
+                                         repeated("{% endif %}{% endset %}", 20) + "{% endfor %}"},
+        {"recursive loop that is kept",
+         "{% set n = namespace() %}{% for i in [1] recursive %}{% set n.l = loop %}"
+         "{{ n.l([1]) }}{% endfor %}{{ n.l([1]) }}"},
+        {"recursive loop else", "{% for i in [] recursive %}{% else %}{{ loop([]) }}{% endfor %}"},
+        {"caller that calls itself",
+         "{% set n = namespace() %}{% macro m() %}{% set n.c = caller %}{{ caller() }}{% endmacro "
+         "%}"
+         "{% call m() %}{{ n.c() }}{% endcall %}"},
+        {"callers inside each other",
+         "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}"
+         "{% call m() %}{% endcall %}"},
+        {"callers of texts", kX + "{% macro m() %}{{ caller() }}{{ caller() }}{% endmacro %}" +
+                                 repeated("{% call m() %}", 40) + "{{ x }}" +
+                                 repeated("{% endcall %}", 40)},
+        {"nested callers", "{% macro m() %}{{ caller() }}{{ caller() }}{% endmacro %}" +
+                               repeated("{% call m() %}", 40) + "a" +
+                               repeated("{% endcall %}", 40)},
+        {"varargs that grow", "{% macro m() %}{{ m(1, *varargs) }}{% endmacro %}{{ m() }}"},
+        {"varargs that double",
+         "{% macro m() %}{{ m(1, *(varargs + varargs)) }}{% endmacro %}{{ m(1) }}"},
+        {"kwargs that grow", kX + "{% macro m(n) %}{{ m(n + 1, **dict(kwargs, **{x[:n]: n})) }}{% "
+                                  "endmacro %}{{ m(1) }}"},
+        {"many values for a call", kMany + "{{ range(*m) }}"},
+        {"many names for a call", "{{ dict(**{}.fromkeys(range(999)|map('string'))) }}"},
+        {"macros of many names",
+         "{% macro m() %}{{ varargs }}{{ kwargs }}{% endmacro %}" + loop("{{ m(1, a=2) }}")},
+        {"joiner that grows", "{% set n = namespace(j=joiner('ab')) %}" +
+                                  loop("{% set n.j = joiner(n.j() ~ n.j() ~ n.j()) %}")},
+        {"cycler that grows", "{% set n = namespace(c=cycler('ab')) %}" +
+                                  loop("{% set n.c = cycler(n.c.next() ~ n.c.next()) %}")},
+        {"cycler of itself",
+         "{% set n = namespace(c=1) %}" + loop("{% set n.c = cycler(n.c) %}") + "{{ n.c.items }}"},
+        {"cyclers", loop("{% set z = cycler(1, 2) %}{% set y = joiner() %}")},
+        {"safe text that grows",
+         "{% set n = namespace(s='&'|safe) %}" + loop("{% set n.s = n.s|forceescape + '&' %}")},
+        {"safe format that grows", "{% set n = namespace(s='%s'|safe) %}" +
+                                       loop("{% set n.s = ('%s%s'|safe) % (n.s, n.s) %}")},
+        {"safe join that grows",
+         "{% set n = namespace(s='a'|safe) %}" + loop("{% set n.s = n.s.join([n.s, '<']) %}")},
+        {"many macros that are open", repeated("{% macro m() %}", 60) +
+                                          repeated("{{ varargs }}", 10'000) +
+                                          repeated("{% endmacro %}", 60)},
+        {"many stars", "{{ dict(" + repeated("*a,", 30'000) + ") }}"},
+        {"fields inside fields", "{{ ('{:' * 9999 ~ '}' * 9999).format(1) }}"},
+        {"fields of many braces", "{{ ('{' * 400000).format() }}{{ ('{a' * 400000).format(a=1) }}"},
+        {"path of a field", kX + "{{ ('{0' ~ '[0]' * 900000 ~ '}').format('a') }}"},
+        {"name of a field", kX + "{{ ('{' ~ x[:2000000] ~ '}').format(a=1) }}"},
+        {"widths of stars", "{{ '%*d' % (-9223372036854775807 - 1, 1) }}"},
+        {"zeros in groups", "{{ '{:04096,.100f}'.format(1e300) }}"},
+        {"percent of the greatest", "{{ '{:.100%}{:.100}'.format(1.7e308, 1.7e308) }}"},
+        {"character beyond", "{{ '%c' % 55296 }}{{ '{:c}'.format(1114112) }}"},
+        {"tabulators", "{{ ('\t' * 99999).expandtabs(9223372036854775807) }}"},
+        {"width of a time", "{{ strftime_now('%99999999999999999999Y') }}"},
         {"recursion with texts",
          kX + "{% macro m(n) %}{{ n }}{{ m(n ~ 'a') }}{% endmacro %}{{ m(x[:2000000]) }}"},
         {"two recursions",

@@ -73,12 +73,12 @@ TEST(JinjaLimits, LongChainsAreFlat) {
 
 TEST(JinjaLimits, CallsOfMacros) {
     const std::string recursive = "{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}";
-    EXPECT_EQ(problem(recursive), "t:1: macros that call each other deeper than 64");
+    EXPECT_EQ(problem(recursive), "t:1: macros or loops that call each other deeper than 64");
     EXPECT_EQ(problem("{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}"
                       "{% endmacro %}{{ a() }}"),
-              "t:1: macros that call each other deeper than 64");
+              "t:1: macros or loops that call each other deeper than 64");
     EXPECT_EQ(problem("{% macro m(a=m()) %}{% endmacro %}{{ m() }}"),
-              "t:1: macros that call each other deeper than 64");
+              "t:1: macros or loops that call each other deeper than 64");
     EXPECT_EQ(problem("{% macro m() %}" + repeated("{% if 1 %}", 20) + "{{ [[[[[[m()]]]]]] }}" +
                       repeated("{% endif %}", 20) + "{% endmacro %}{{ m() }}"),
               "t:1: calls nested too deeply");
@@ -181,7 +181,74 @@ TEST(JinjaLimits, DeepVariables) {
     Json deeper;
     for (int i = 0; i < 100; ++i) deeper = Json(Json::Array{deeper});
     EXPECT_NE(problem("{{ x }}", Json(Json::Object{{"x", deeper}})), "");
-    EXPECT_NE(problem("{{ x }}", Json(Json::Object{{"x", Json(std::string(5 << 20, 'x'))}})), "");
+}
+
+Json text_of(size_t bytes) {
+    return Json(Json::Object{{"x", Json(std::string(bytes, 'x'))}});
+}
+
+// A server answers each in its own way.
+TEST(JinjaLimits, FailuresTellTheirKind) {
+    EXPECT_THROW(render_jinja("{{ raise_exception('a') }}"), jinja::Refusal);
+    EXPECT_THROW(render_jinja("{{ none.a + 1 }}"), jinja::Failure);
+    EXPECT_THROW(render_jinja("{% for a in range(99999) %}{{ range(999)|sum }}{% endfor %}"),
+                 jinja::Failure);
+    for (const char* text : {"{{ x }}", "a", "{{ x|length }}"}) {
+        EXPECT_THROW(render_jinja(text, text_of((4 << 20) + 1)), jinja::TextTooLong) << text;
+    }
+    EXPECT_THROW(render_jinja("{{ x }}{{ x }}", text_of(3 << 20)), jinja::TextTooLong);
+    const Json::Array many(200'000, Json(Json::Object{{"role", "user"}, {"content", ""}}));
+    EXPECT_THROW(render_jinja("", Json(Json::Object{{"x", many}})), jinja::TextTooLong);
+    EXPECT_EQ(problem("{{ x }}a", text_of(4 << 20)), "t:1: text of more than 4 MB");
+    EXPECT_EQ(problem("{{ x }}", text_of(4 << 20)), "");
+    try {
+        render_jinja("{{ raise_exception('a') }}");
+    } catch (const jinja::Failure&) {
+        ADD_FAILURE() << "raise_exception is no failure of the template";
+    } catch (const jinja::Refusal& refusal) {
+        EXPECT_EQ(refusal.message(), "a");
+    }
+    EXPECT_THROW(jinja::Template::parse("{{ 1 + }}", "t"), Error);
+}
+
+// Conversations of 6 MB, in few messages and in many.
+TEST(JinjaLimits, LongConversationsAreTooLong) {
+    for (const size_t count : {1u, 2u, 7u, 60u, 2000u}) {
+        Json::Array messages;
+        for (size_t i = 0; i < count; ++i) {
+            messages.push_back(
+                Json(Json::Object{{"role", Json(i % 2 ? "assistant" : "user")},
+                                  {"content", Json(std::string((6 << 20) / count, 'x'))}}));
+        }
+        const Json conversation(Json::Object{{"messages", Json(messages)}});
+        for (const char* name : {"chatml", "headers31", "inst", "r1", "think3", "tools25"}) {
+            SCOPED_TRACE(std::to_string(count) + " " + name);
+            const std::string file = std::string(name) + ".jinja";
+            const auto chat = jinja::Template::parse(test::jinja_file(file), file);
+            const auto variables = test::jinja_variables(conversation, true);
+            EXPECT_THROW(chat.render(variables, test::jinja_now()), jinja::TextTooLong);
+        }
+    }
+}
+
+// A template may quote what it was given: the line is short, and cut between characters.
+TEST(JinjaLimits, MessagesAreShort) {
+    const auto message_of = [](const std::string& text, const Json& variables) {
+        try {
+            render_jinja(text, variables);
+        } catch (const jinja::Refusal& refusal) {
+            EXPECT_EQ(std::string(refusal.what()), "t:1: " + refusal.message());
+            return refusal.message();
+        }
+        return std::string("no refusal");
+    };
+    EXPECT_EQ(message_of("{{ raise_exception(x) }}", text_of(1 << 20)), std::string(1000, 'x'));
+    EXPECT_EQ(message_of("{{ raise_exception(x) }}", text_of(1000)), std::string(1000, 'x'));
+    EXPECT_EQ(message_of("{{ raise_exception('a' ~ '\u00e9' * 9999) }}", {}),
+              "a" + repeated("\xC3\xA9", 499));
+    EXPECT_EQ(message_of("{{ raise_exception('\U0001F642' * 9999) }}", {}),
+              repeated("\xF0\x9F\x99\x82", 250));
+    EXPECT_LE(message_of("{{ {}[x] + 1 }}", text_of(1 << 20)).size(), 1000u);
 }
 
 // A conversation of 2 MB passes, through what templates do with it.

@@ -24,6 +24,8 @@ Outcome outcome_of(const jinja::Template& chat, const jinja::Variable::Object& v
             size_t covered = 0;
             for (const jinja::Run& run : rendered.runs) covered += run.bytes;
             EXPECT_EQ(covered, rendered.text.size());
+        } catch (const jinja::Failure&) {
+            throw;
         } catch (const jinja::Refusal& refusal) {
             outcome.raised = refusal.message();
             throw;
@@ -66,8 +68,9 @@ TEST(Jinja, GoldenTemplates) {
     EXPECT_EQ(failed, 14u);
 }
 
-TEST(Jinja, ExpressionsAsJinja2) {
-    const Json golden = Json::parse(test::jinja_file("expressions.json"), "expressions.json");
+// Templates of a file, and what jinja2 makes of them.
+size_t check_templates(const std::string& file) {
+    const Json golden = Json::parse(test::jinja_file(file), file);
     size_t count = 0;
     for (const Json& expected : *golden.find("cases")->array()) {
         const std::string& text = *expected.find("template")->string();
@@ -84,7 +87,15 @@ TEST(Jinja, ExpressionsAsJinja2) {
         }
         ++count;
     }
-    EXPECT_GT(count, 500u);
+    return count;
+}
+
+TEST(Jinja, ExpressionsAsJinja2) {
+    EXPECT_GT(check_templates("expressions.json"), 500u);
+}
+
+TEST(Jinja, LanguageAsJinja2) {
+    EXPECT_GT(check_templates("language.json"), 1500u);
 }
 
 TEST(Jinja, RendersAgainAndAgain) {
@@ -110,12 +121,40 @@ TEST(Jinja, ErrorsNameFileAndLine) {
     EXPECT_EQ(problem("{{ a $ }}"), "t:1: unexpected character '$'");
     EXPECT_EQ(problem("{{ a ] }}"), "t:1: unexpected ']'");
     EXPECT_EQ(problem("{{ 99999999999999999999 }}"), "t:1: number of more than 64 bits");
+    EXPECT_EQ(problem("\n{{ '\\N{BULLET}' }}"),
+              "t:2: character by its name in a string: write its number, \\uXXXX or \\UXXXXXXXX");
+    EXPECT_EQ(problem("{% call 5 %}{% endcall %}"), "t:1: a call block needs a call");
+    EXPECT_EQ(problem("{% macro m(caller) %}{{ caller() }}{% endmacro %}"),
+              "t:1: parameter 'caller' without a default");
+    EXPECT_EQ(problem("{% for x in [1] %}{{ loop([1]) }}{% endfor %}"),
+              "t:1: a loop that is not marked 'recursive' cannot be called");
+    EXPECT_EQ(problem("{{ dict(**{1: 2}) }}"), "t:1: ** of a dict whose keys are no strings");
     EXPECT_EQ(problem("a\n{{ b.c }}"), "t:2: 'b' is undefined");
     EXPECT_EQ(problem("\n\n{{ 1 | nosuch }}"), "t:3: unknown filter 'nosuch'");
     EXPECT_EQ(problem("{{ 'x' + 1 }}"), "t:1: cannot compute str + int");
     EXPECT_EQ(problem("\n{{ raise_exception('a\nb') }}"), "t:2: a?b");
     EXPECT_EQ(problem("\xFF"), "t: template that is no UTF-8");
     EXPECT_EQ(problem(std::string((1 << 20) + 1, 'x')), "t: template of more than 1 MB");
+}
+
+// A template is refused before it runs, wherever the name stands, but where it may ask for it.
+TEST(Jinja, UnknownNamesDoNotParse) {
+    const auto problem = [](const std::string& text) {
+        return error_of([&] { jinja::Template::parse(text, "t"); });
+    };
+    for (const char* text : {"\n{{ x|nosuch }}", "a\n{% for i in [] %}{{ i|nosuch }}{% endfor %}",
+                             "\n{% macro m() %}{{ [1|nosuch] }}{% endmacro %}",
+                             "\n{% if 0 %}{% for i in [] %}{{ i|nosuch }}{% endfor %}{% endif %}",
+                             "\n{{ x|replace('a', 1|nosuch) }}", "\n{% set a = 1|nosuch %}",
+                             "\n{% filter nosuch %}{% endfilter %}"}) {
+        EXPECT_EQ(problem(text), "t:2: unknown filter 'nosuch'") << text;
+    }
+    EXPECT_EQ(problem("{{ x is nosuch }}"), "t:1: unknown test 'nosuch'");
+    for (const char* text : {"{% if x %}{{ x|nosuch }}{% endif %}", "{{ x|nosuch if x else 1 }}",
+                             "{% if x is nosuch %}{% endif %}", "{{ x|map('nosuch') }}",
+                             "{% if x %}{% elif x|nosuch %}{% endif %}"}) {
+        EXPECT_EQ(problem(text), "") << text;
+    }
 }
 
 TEST(Jinja, DataThatIsNoUtf8IsRepaired) {

@@ -36,6 +36,8 @@ TEST(Regex, WhiteSpaceIsUnicodes) {
         ahead("(?=\\s)");
     for (char32_t code = 1; code < 0x11000; ++code) {
         if (code >= 0xD800 && code < 0xE000) continue;
+        // A room has time for the texts of one call; instrumented code is too slow for all of these.
+        if (code % 1024 == 0) room = Regex::Room();
         const std::string text = utf8(code);
         for (const Regex* regex : {&space, &space_class, &ahead}) {
             regex->find_all(text, room, found);

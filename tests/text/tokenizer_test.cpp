@@ -7,6 +7,7 @@
 #include "io/damage.h"
 #include "io/input_file.h"
 #include "io/json.h"
+#include "text/small_tokenizers.h"
 #include "text/write_model.h"
 
 namespace aerie {
@@ -132,6 +133,11 @@ TEST(Tokenizer, ReadsTokensOfTheConfiguration) {
     EXPECT_EQ(tokenizer.eos(), 259);
     EXPECT_EQ(tokenizer.encode_from_start("a"), tokenizer.encode("a"));
     EXPECT_EQ(tokenizer.chat_template().text, "x");
+    folder.write("tokenizer_config.json", R"({"add_eos_token":true})");
+    std::vector<int> whole = tokenizer.encode("a");
+    whole.insert(whole.begin(), 1);
+    whole.push_back(2);
+    EXPECT_EQ(Tokenizer::load(folder.path()).encode_whole("a"), whole);
     EXPECT_EQ(problem_with_config(R"({"bos_token":null,"add_bos_token":null})"), "");
 }
 
@@ -161,6 +167,42 @@ TEST(Tokenizer, WithoutBosAddsNoneAndCannotBeToldTo) {
               config.string() + ": add_bos_token is true, but no token is BOS");
     folder.write("tokenizer_config.json", R"({"add_bos_token":true,"bos_token":"<s>"})");
     EXPECT_EQ(Tokenizer::load(folder.path()).encode_from_start("a").front(), 1);
+}
+
+// Which ids stand around a text, of small_byte_level_json, whose post-processor puts "<s>" (9)
+// before it.
+std::vector<int> around(const std::string& config) {
+    const TestFolder folder;
+    folder.write("tokenizer.json", test::small_byte_level_json());
+    folder.write("tokenizer_config.json", config);
+    return Tokenizer::load(folder.path()).encode_whole("");
+}
+
+TEST(Tokenizer, FlagsOfLlamasClassesStandAboveThePostProcessor) {
+    using Ids = std::vector<int>;
+    const auto config = [](const std::string& name, const std::string& more) {
+        return R"({"bos_token":"a","eos_token":"b","tokenizer_class":")" + name + "\"" + more + "}";
+    };
+    for (const std::string name :
+         {"LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizer", "CodeLlamaTokenizerFast",
+          "GemmaTokenizer", "GemmaTokenizerFast", "CohereTokenizerFast", "GPTNeoXTokenizerFast"}) {
+        const auto with = [&](const char* more) { return around(config(name, more)); };
+        EXPECT_EQ(with(""), Ids{9}) << name;
+        EXPECT_EQ(with(R"(,"add_bos_token":null)"), Ids{9}) << name;
+        EXPECT_EQ(with(R"(,"add_bos_token":true)"), Ids{0}) << name;
+        EXPECT_EQ(with(R"(,"add_bos_token":false)"), Ids()) << name;
+        EXPECT_EQ(with(R"(,"add_eos_token":true)"), (Ids{9, 1})) << name;
+        EXPECT_EQ(with(R"(,"add_bos_token":true,"add_eos_token":true)"), (Ids{0, 1})) << name;
+        EXPECT_EQ(with(R"(,"add_bos_token":false,"add_eos_token":false)"), Ids()) << name;
+    }
+    for (const std::string name : {"PreTrainedTokenizerFast", "Qwen2Tokenizer", "GPT2Tokenizer"})
+        EXPECT_EQ(around(config(name, R"(,"add_bos_token":false,"add_eos_token":true)")), Ids{9});
+    EXPECT_EQ(around(R"({"add_bos_token":false})"), Ids{9});
+    EXPECT_EQ(around(R"({"tokenizer_class":"LlamaTokenizer","add_bos_token":true})"), Ids{9});
+    EXPECT_NE(error_of([&] { around(config("LlamaTokenizer", R"(,"add_bos_token":"yes")")); }), "");
+    EXPECT_TRUE(error_of([&] {
+                    around(R"({"tokenizer_class":"LlamaTokenizer","add_eos_token":true})");
+                }).ends_with("add_eos_token is true, but no token is EOS"));
 }
 
 TEST(Tokenizer, RefusesAMissingModel) {

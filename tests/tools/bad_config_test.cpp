@@ -32,6 +32,10 @@ BadCase field(std::string name, const char* file, const std::string& key, const 
             [=](const ModelPair& models) { models.set(file, key, json); }};
 }
 
+void break_template(const ModelPair& models) {
+    models.set(kTokenizerConfig, "chat_template", R"("{% for m in messages %}{{ m }}")");
+}
+
 // A link to a file that is not there, or to itself.
 BadCase link(std::string name, const char* file, const char* to, const char* problem) {
     return {std::move(name), {file, problem}, [=](const ModelPair& models) {
@@ -113,7 +117,7 @@ const std::vector<BadCase> kConfigFiles = {
 
 const std::vector<BadCase> kConfigFields = {
     config("HiddenMissing", "hidden_size", ""),
-    field("HiddenNan", kConfig, "hidden_size", "NaN", {"not JSON"}),
+    field("HiddenNan", kConfig, "hidden_size", "NaN", {"'hidden_size' must be"}),
     field("EpsilonInfinite", kConfig, "rms_norm_eps", "1e999", {}),
     config("HiddenString", "hidden_size", R"("32")"),
     config("HiddenNegative", "hidden_size", "-32"),
@@ -133,7 +137,10 @@ const std::vector<BadCase> kConfigFields = {
             }},
     config("KvHeadsZero", "num_key_value_heads", "0"),
     config("KvHeadsMore", "num_key_value_heads", "4"),
-    field("HeadSize24", kConfig, "head_dim", "24", {"multiple of 16", "24"}),
+    field("HeadSizeOdd", kConfig, "head_dim", "25", {"must be even", "25"}),
+    BadCase{"HeadSize24",
+            {kWeights, "heads of 24 elements", "multiple of 16"},
+            [](const ModelPair& models) { models.set(kConfig, "head_dim", "24"); }},
     config("HeadSizeHuge", "head_dim", "65536"),
     config("LayersMany", "num_hidden_layers", "100000"),
     config("LayersNone", "num_hidden_layers", "0"),
@@ -227,12 +234,24 @@ const std::vector<BadCase> kTokenizerFiles = {
     text("AddBosString", kTokenizerConfig, R"({"add_bos_token":"true"})", {"add_bos_token"}),
     BadCase{.name = "ChatTemplateBroken",
             .says = {"tokenizer_config.json", "template"},
+            .damage = break_template,
+            .flags = {"--chat"}},
+    BadCase{.name = "ChatTemplateBrokenInServer",
+            .says = {"tokenizer_config.json: chat_template:1: no tag 'endfor' before the end"},
+            .damage = break_template,
+            .command = {"serve", "-m", "target", "--port", "0", "-q"}},
+    BadCase{.name = "ChatTemplateBrokenInChat",
+            .says = {"tokenizer_config.json: chat_template:1: no tag 'endfor' before the end"},
+            .damage = break_template,
+            .command = {"chat", "-m", "target"}},
+    BadCase{.name = "ChatTemplateOfUnknownFilter",
+            .says = {"tokenizer_config.json: chat_template:2: unknown filter 'nosuch'"},
             .damage =
                 [](const ModelPair& models) {
                     models.set(kTokenizerConfig, "chat_template",
-                               R"("{% for m in messages %}{{ m }}")");
+                               R"("\n{% for m in [] %}{{ m|nosuch }}{% endfor %}")");
                 },
-            .flags = {"--chat"}},
+            .command = {"serve", "-m", "target", "--port", "0", "-q"}},
     BadCase{.name = "ChatTemplateMissing",
             .says = {"no chat template", "--template"},
             .damage =
@@ -248,6 +267,16 @@ const std::vector<BadCase> kTokenizerFiles = {
 };
 
 }  // namespace
+
+// A raw prompt needs no template.
+TEST(ChatTemplate, BrokenOneDoesNotStopRawText) {
+    const ModelPair models;
+    break_template(models);
+    const Outcome outcome = run({"generate", "-m", "target", "-p", "x", "-n", "1", "-q"},
+                                {.folder = models.folder()});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+}
 
 }  // namespace aerie::test
 

@@ -90,6 +90,9 @@ const std::vector<BadCase> kUsage = {
           {"--compare-plain", "p/q"}),
     usage("ChainEmpty", {"--chain-length", "0"}, {"--chain-length", "'0'"}),
     usage("ChainLong", {"--chain-length", "33"}, {"--chain-length", "'33'"}),
+    usage("StopEmpty", {"--stop", ""}, {"--stop", "not empty", "''"}),
+    usage("StopEmptyByEquals", {"--stop="}, {"--stop", "not empty"}),
+    usage("StopNoUtf8", {"--stop", "a\xFF"}, {"--stop", "UTF-8"}),
     usage("PromptAndFile", {"-f", "target/config.json"}, {"--prompt", "--file"}),
     usage("PromptTwice", {"-p", "y"}, {"--prompt"}),
 };

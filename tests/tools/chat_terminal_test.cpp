@@ -27,7 +27,7 @@ class ChatTerminal : public testing::Test {
     // The program with these flags, in a terminal; its state lies in the test's folder.
     std::string command(const std::vector<std::string>& flags, const std::string& before = "") {
         const std::string folder = quoted(folder_.path().string());
-        std::string line = "cd " + folder + " && exec env AERIE_DEVICE=cpu HOME=" + folder +
+        std::string line = "cd " + folder + " && exec env AERIE_MODEL=aerie-tiny AERIE_DEVICE=cpu HOME=" + folder +
                            " XDG_STATE_HOME=" + folder + " XDG_CACHE_HOME=" + folder + " " +
                            before + " " + quoted(program_file().string()) + " chat";
         for (const std::string& flag : flags) line += " " + quoted(flag);
@@ -149,6 +149,20 @@ TEST_F(ChatTerminal, ShadesDraftedTokensUnlessColoursAreUnwanted) {
         terminal.enter(kMessage);
         terminal.wait_for("(ended: ");
         EXPECT_TRUE(has(terminal.shown(), answer.substr(0, answer.find('\n')))) << terminal.shown();
+        EXPECT_EQ(has(terminal.shown(true), "\x1b[36m"), wanted) << terminal.shown(true);
+    }
+}
+
+TEST_F(ChatTerminal, GenerateShadesToo) {
+    const std::string folder = quoted(folder_.path().string());
+    for (const bool wanted : {true, false}) {
+        const Tmux terminal(folder_.path(),
+                            "exec env AERIE_DEVICE=cpu XDG_CACHE_HOME=" + folder +
+                                (wanted ? " " : " NO_COLOR=1 ") + quoted(program_file().string()) +
+                                " generate -m aerie-tiny --draft eagle2 --tree 60,6,10 --chat "
+                                "--shade -n 24 -p " +
+                                quoted(kMessage));
+        terminal.wait_for("accepted by depth");
         EXPECT_EQ(has(terminal.shown(true), "\x1b[36m"), wanted) << terminal.shown(true);
     }
 }

@@ -58,9 +58,35 @@ TEST(FindModel, ByFlagThenVariableThenDefault) {
     const fs::path bundled = kModels + "/aerie-tiny";
     EXPECT_TRUE(fs::equivalent(found({"-m", "aerie-tiny"}, around), bundled));
     EXPECT_EQ(found({"other"}, around), "other");
-    EXPECT_TRUE(fs::equivalent(
-        found({}, {.folder = folder.path(), .variables = {{"AERIE_MODEL", ""}}}), bundled));
+    EXPECT_TRUE(
+        fs::equivalent(found({}, {.folder = folder.path(), .variables = {{"AERIE_MODEL", ""}}}),
+                       kModels + "/smollm2.gguf"));
     EXPECT_EQ(found({"other"}, {.variables = {{"AERIE_MODELS", folder.path().string()}}}), other);
+}
+
+// A folder that somebody has unpacked holds what they like; who means it says so.
+TEST(FindModel, BundledNamesAreNotThoseOfTheCurrentFolder) {
+    const TestFolder folder;
+    const auto put = [&](const std::string& name) {
+        const fs::path made = copy_without_weights("aerie-tiny", folder.path() / name);
+        fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", made);
+    };
+    fs::create_directory(folder.path() / "models");
+    put("aerie-tiny");
+    put("models/aerie-tiny");
+    put("models/other");
+    const Surroundings here{.folder = folder.path()};
+    const fs::path bundled = kModels + "/aerie-tiny";
+    EXPECT_TRUE(fs::equivalent(found({}, here), bundled));
+    EXPECT_TRUE(fs::equivalent(found({"-m", "aerie-tiny"}, here), bundled));
+    for (const std::string mine : {"./aerie-tiny", "models/aerie-tiny", "aerie-tiny/"})
+        EXPECT_EQ(found({"-m", mine}, here), mine);
+    EXPECT_EQ(found({"-m", "other"}, here), "models/other") << "which no other folder has";
+    // A folder that is named on purpose comes first.
+    EXPECT_EQ(found({"-m", "aerie-tiny"},
+                    {.folder = folder.path(),
+                     .variables = {{"AERIE_MODELS", (folder.path() / "models").string()}}}),
+              (folder.path() / "models/aerie-tiny").string());
 }
 
 TEST(FindModel, HeadsAreOptional) {

@@ -88,43 +88,6 @@ TEST(Generate, TellsWhatTheTreesWere) {
     EXPECT_EQ(field(*plain.find("stats"), "plain_share"), "1.0");
 }
 
-TEST(Generate, RemembersWhatItMeasured) {
-    const TestFolder folder;
-    const Surroundings here{.variables = {{"XDG_CACHE_HOME", folder.path().string()}}};
-    const std::string ids = field(generated(kShort, here), "ids");
-    const auto file = std::filesystem::directory_iterator(folder.path() / "aerie")->path();
-    const std::string costs = read_text(file, 1 << 16);
-    EXPECT_NE(costs.find("aerie-costs-1"), std::string::npos) << costs;
-    generated(kShort, here);
-    EXPECT_EQ(read_text(file, 1 << 16), costs) << "measured once";
-    std::ofstream(file) << costs.substr(0, 40);
-    EXPECT_EQ(field(generated(kShort, here), "ids"), ids);
-    EXPECT_GT(read_text(file, 1 << 16).size(), 40u) << "damaged, so measured again";
-    // Neither a fixed tree nor a cache that cannot be written needs it.
-    folder.write("file", "");
-    const Surroundings closed{.variables = {{"XDG_CACHE_HOME", (folder.path() / "file").string()}}};
-    EXPECT_EQ(field(generated(kShort, closed), "ids"), ids);
-    const TestFolder other;
-    generated(with(kShort, {"--tree", "60,6,10"}),
-              {.variables = {{"XDG_CACHE_HOME", other.path().string()}}});
-    EXPECT_TRUE(std::filesystem::is_empty(other.path()));
-}
-
-// As if a busy moment had spoilt the measurement: what the cycles see of the levels is far from it.
-TEST(Generate, ForgetsWhatItMeasuredFarOff) {
-    const TestFolder folder;
-    const Surroundings here{.variables = {{"XDG_CACHE_HOME", folder.path().string()}}};
-    generated(kShort, here);
-    const auto file = std::filesystem::directory_iterator(folder.path() / "aerie")->path();
-    std::string costs = read_text(file, 1 << 16);
-    costs.replace(costs.find("\"level\":"), costs.npos, "\"level\":[[1,1e-09],[10,1e-09]]}");
-    std::ofstream(file) << costs;
-    generated(kShort, here);
-    EXPECT_EQ(read_text(file, 1 << 16), costs) << "a few cycles do not say much";
-    generated({"-p", "The", "-n", "400", "--temp", "1.5", "-s", "1"}, here);
-    EXPECT_FALSE(std::filesystem::exists(file));
-}
-
 TEST(Generate, SameSeedSameText) {
     const auto flags = with(kShort, {"--temp", "1"});
     EXPECT_EQ(field(generated(with(flags, {"-s", "1"})), "ids"),
@@ -151,6 +114,19 @@ TEST(Generate, EndsBeforeAStopString) {
     const Json json = generated(with(kShort, {"--stop", "no such text", "--stop", stop}));
     EXPECT_EQ(text_of(json), whole.substr(0, whole.find(stop)));
     EXPECT_EQ(field(json, "finish_reason"), "\"stop\"");
+}
+
+TEST(Generate, PointsToChatWhereAModelEndsARawPromptAtOnce) {
+    const std::vector<std::string> question = {
+        "generate", "-m", "smollm2", "-n", "8", "-p", "What is the capital of France?"};
+    const Outcome raw = run(question);
+    EXPECT_EQ(raw.exit_code, 0);
+    EXPECT_EQ(raw.out, "\n");
+    EXPECT_NE(raw.err.find("with --chat it answers"), std::string::npos) << raw.err;
+    const Outcome chat = run(with(question, {"--chat"}));
+    EXPECT_GT(chat.out.size(), 8u);
+    EXPECT_EQ(chat.err.find("--chat"), std::string::npos) << chat.err;
+    EXPECT_EQ(run(with(question, {"-q"})).err, "");
 }
 
 TEST(Generate, ChatAppliesTheTemplate) {
@@ -202,7 +178,7 @@ TEST(Generate, NumbersAreDecimal) {
 
 TEST(Generate, AnEmptyValueTakesNoOther) {
     EXPECT_EQ(field(generated({"-n", "1", "--prompt=", "--logprobs"}), "prompt_ids"), "[1]");
-    const Json json = generated({"-p", "The", "--stop=", "-n", "3"});
+    const Json json = generated({"-p", "", "--stop", "no such text", "-n", "3"});
     EXPECT_EQ(json.find("ids")->array()->size(), 3u);
 }
 

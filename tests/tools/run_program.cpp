@@ -32,6 +32,8 @@ std::string contents(std::FILE* file) {
     for (const char* name :
          {"AERIE_MODEL", "AERIE_MODELS", "AERIE_HEAD", "AERIE_THREADS", "HF_HUB_CACHE", "HF_HOME"})
         ::unsetenv(name);
+    // Tests run the model that takes milliseconds.
+    ::setenv("AERIE_MODEL", "aerie-tiny", 1);
     // Figures and texts are the CPU's, also where there is a GPU.
     ::setenv("AERIE_DEVICE", "cpu", 1);
     // What the program remembers of this device is not the user's.

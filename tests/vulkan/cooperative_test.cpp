@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <set>
 
 #include "engine/bundled.h"
 #include "vulkan/device.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::test {
@@ -62,11 +64,12 @@ class Cooperative : public testing::TestWithParam<DType> {
   protected:
     void SetUp() override {
         const auto instance = vulkan::Instance::get();
-        if (!instance || instance->devices().empty())
+        if (!instance || !vulkan::has_test_device())
             GTEST_SKIP() << "SKIPPED: no Vulkan device here";
         vulkan::DeviceChoices choices;
         choices.cooperative_matrices = true;
-        if (!vulkan::Device(instance, 0, choices).matrix_shape(GetParam()))
+        if (!vulkan::Device(instance, vulkan::test_device_index(*instance), choices)
+                 .matrix_shape(GetParam()))
             GTEST_SKIP() << "SKIPPED: vulkan:0 or this build has no cooperative matrices";
     }
 
@@ -75,7 +78,7 @@ class Cooperative : public testing::TestWithParam<DType> {
         choices.cooperative_matrices = cooperative;
         choices.profile = true;
         return std::make_unique<Bundled>(bundled_options(GetParam()),
-                                         open_vulkan("vulkan:0", choices));
+                                         vulkan::open_test_device(choices));
     }
 
     static std::vector<int> generate(Bundled& model, const DraftOptions& draft,
@@ -135,9 +138,51 @@ TEST_P(CooperativeHalves, TakeSixDispatchesALayer) {
     }
 }
 
+// Vulkan's functions have no closure.
+PFN_vkCreateComputePipelines real_create;
+std::mutex guard;
+std::multiset<uint32_t> asked;  // invocations of a subgroup that pipelines must have; 0: any
+
+VkResult create_noted(VkDevice device, VkPipelineCache cache, uint32_t count,
+                      const VkComputePipelineCreateInfo* info, const VkAllocationCallbacks* with,
+                      VkPipeline* made) {
+    const auto* width =
+        static_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(info->stage.pNext);
+    const bool whole =
+        info->stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    {
+        const std::lock_guard lock(guard);
+        EXPECT_EQ(whole, width != nullptr);
+        asked.insert(width ? width->requiredSubgroupSize : 0);
+    }
+    return real_create(device, cache, count, info, with, made);
+}
+
+// The constants of kernels with matrices are for subgroups of this width and no other.
+TEST_P(CooperativeHalves, HaveTheSubgroupsThatTheyAreCutFor) {
+    vulkan::DeviceChoices choices;
+    choices.cooperative_matrices = true;
+    vulkan::Traits traits;
+    choices.pretend = [&](vulkan::Traits& is) { traits = is; };
+    choices.patch = [](VolkDeviceTable& vk) {
+        real_create = vk.vkCreateComputePipelines;
+        vk.vkCreateComputePipelines = create_noted;
+    };
+    asked.clear();
+    Bundled model(bundled_options(GetParam()), vulkan::open_test_device(choices));
+    Request request = model.request(model.encode("Once upon a time there was a"), 2);
+    generate(model, draft_options("none"), request);
+    const uint32_t width = required_subgroup(traits);
+    if (width == 0) GTEST_SKIP() << "SKIPPED: " << traits.name << " cannot be asked for a width";
+    EXPECT_GE(asked.count(width), 3u);  // a prompt's, a token's and its normed one
+    EXPECT_GE(asked.count(0), 1u);      // attention, and more
+    EXPECT_EQ(asked.count(width) + asked.count(0), asked.size());
+}
+
 TEST_P(Cooperative, IsLeftToGpusUnlessForced) {
     const auto instance = vulkan::Instance::get();
-    if (instance->devices()[0].traits.type != VK_PHYSICAL_DEVICE_TYPE_CPU)
+    if (instance->devices()[vulkan::test_device_index(*instance)].traits.type !=
+        VK_PHYSICAL_DEVICE_TYPE_CPU)
         GTEST_SKIP() << "SKIPPED: vulkan:0 is a GPU";
     const auto usual = model({});
     Request request = usual->request(usual->encode("Once upon a time there was a"), 2);

@@ -4,6 +4,7 @@
 
 #include "engine/bundled.h"
 #include "vulkan/device.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::test {
@@ -37,7 +38,7 @@ std::unique_ptr<Backend> open_staged() {
     choices.allow_unified = false;
     choices.submission_work = 1e15;  // no submission is cut for taking long
     choices.patch = count_calls;
-    return open_vulkan("vulkan:0", choices);
+    return vulkan::open_test_device(choices);
 }
 
 struct Counts {
@@ -47,7 +48,7 @@ struct Counts {
 class CycleCounts : public testing::Test {
   protected:
     void SetUp() override {
-        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        if (!vulkan::has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
         model_.emplace(bundled_options(DType::Q8_0), open_staged());
     }
 

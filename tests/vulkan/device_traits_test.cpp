@@ -1,6 +1,9 @@
 // What is made of what devices report, by devices that no machine here has.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "core/error.h"
 #include "vulkan/cooperative.h"
 #include "vulkan/memory.h"
 
@@ -33,6 +36,12 @@ TEST(Requirements, AreThoseOfTheShaders) {
               "it has at most 4 storage buffers in a shader, aerie needs 10");
     EXPECT_EQ(without([](Traits& t) { t.storage_range = 64 << 20; }),
               "it has at most 64 MiB in one binding, aerie needs 128");
+    // Some drivers count in 27 bits.
+    EXPECT_EQ(without([](Traits& t) { t.storage_range = 134'217'727; }), "");
+    EXPECT_EQ(without([](Traits& t) { t.storage_range = 134'217'726; }),
+              "it has at most 127 MiB in one binding, aerie needs 128");
+    EXPECT_EQ(without([](Traits& t) { t.shared_bytes = (32 << 10) - 1; }),
+              "it has at most 31 KiB of memory shared by a workgroup, aerie needs 32");
     EXPECT_EQ(without([](Traits& t) { t.api_version = VK_API_VERSION_1_1; }),
               "it has Vulkan 1.1, aerie needs 1.2");
     EXPECT_EQ(without([](Traits& t) { t.queue_family.reset(); }), "it has no compute queue");
@@ -71,6 +80,8 @@ TEST(Matrices, AreTrustedByDriverAndHardware) {
     constexpr auto kIntegrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
     EXPECT_TRUE(trusted(VK_DRIVER_ID_NVIDIA_PROPRIETARY, kDiscrete));
     EXPECT_TRUE(trusted(VK_DRIVER_ID_MESA_RADV, kIntegrated, true, 32));
+    EXPECT_TRUE(trusted(VK_DRIVER_ID_MESA_RADV, kDiscrete, true, 32));
+    EXPECT_FALSE(trusted(VK_DRIVER_ID_MESA_RADV, kDiscrete, false, 32));  // emulated, if reported
     for (const VkDriverId amd : {VK_DRIVER_ID_AMD_PROPRIETARY, VK_DRIVER_ID_AMD_OPEN_SOURCE}) {
         EXPECT_TRUE(trusted(amd, kDiscrete, true, 32));
         EXPECT_FALSE(trusted(amd, kDiscrete, false, 32));
@@ -84,6 +95,55 @@ TEST(Matrices, AreTrustedByDriverAndHardware) {
     }
     EXPECT_FALSE(trusted(VK_DRIVER_ID_QUALCOMM_PROPRIETARY, kIntegrated, true, 64));
     EXPECT_FALSE(trusted(VK_DRIVER_ID_MESA_LLVMPIPE, VK_PHYSICAL_DEVICE_TYPE_CPU));
+}
+
+// Whoever has a driver that goes wrong with them needs no other build.
+TEST(Matrices, CanBeDoneWithout) {
+    Traits traits = sufficient();
+    traits.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+    const auto uses = [&](const char* value) {
+        ::setenv("AERIE_VULKAN_MATRICES", value, 1);
+        return uses_matrices(traits);
+    };
+    EXPECT_FALSE(uses("0"));
+    EXPECT_TRUE(uses("1"));
+    EXPECT_TRUE(uses(""));
+    EXPECT_THROW(uses("off"), UsageError);
+    ::unsetenv("AERIE_VULKAN_MATRICES");
+    EXPECT_TRUE(uses_matrices(traits));
+    traits.driver_id = VK_DRIVER_ID_MESA_LLVMPIPE;
+    EXPECT_FALSE(uses("1")) << "asks for no more than there would be";
+    ::unsetenv("AERIE_VULKAN_MATRICES");
+}
+
+// Kernels with matrices are cut for subgroups of a width, which drivers are asked for.
+TEST(Matrices, AreThoseOfSubgroupsThatAreAskedFor) {
+    Traits traits = sufficient();
+    traits.subgroup_size = 32, traits.least_subgroup = 16, traits.most_subgroup = 32;
+    traits.most_subgroups = 64;
+    traits.subgroup_control = traits.full_subgroups = traits.requires_subgroups = true;
+    EXPECT_EQ(required_subgroup(traits), 32u);
+    EXPECT_EQ(matrix_subgroup(traits), 32u);
+    const auto with = [&](const auto& change) {
+        Traits other = traits;
+        change(other);
+        return std::pair(required_subgroup(other), matrix_subgroup(other));
+    };
+    using Widths = std::pair<uint32_t, uint32_t>;
+    for (const VkDriverId intel :
+         {VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS, VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA})
+        EXPECT_EQ(with([&](Traits& t) { t.driver_id = intel; }), Widths(16, 16));
+    EXPECT_EQ(
+        with([](Traits& t) { t.subgroup_size = t.most_subgroup = 64, t.least_subgroup = 32; }),
+        Widths(64, 64));
+    // Where the driver cannot be asked, the widest are expected.
+    EXPECT_EQ(with([](Traits& t) { t.subgroup_control = false; }), Widths(0, 32));
+    EXPECT_EQ(with([](Traits& t) { t.full_subgroups = false; }), Widths(0, 32));
+    EXPECT_EQ(with([](Traits& t) { t.requires_subgroups = false, t.subgroup_size = 16; }),
+              Widths(0, 32));
+    EXPECT_EQ(with([](Traits& t) { t.most_subgroups = 4; }), Widths(0, 32));
+    EXPECT_EQ(with([](Traits& t) { t.subgroup_size = t.least_subgroup = t.most_subgroup = 0; }),
+              Widths(0, 0));
 }
 
 constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,

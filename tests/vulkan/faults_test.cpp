@@ -8,6 +8,7 @@
 #include "engine/bundled.h"
 #include "vulkan/device.h"
 #include "vulkan/fault_table.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::test {
@@ -31,7 +32,7 @@ const std::set<std::string> kHarmless = {"vkAllocateDescriptorSets", "vkGetPipel
 class Faults : public testing::TestWithParam<bool> {
   protected:
     void SetUp() override {
-        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        if (!vulkan::has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
         folder_ =
             std::filesystem::temp_directory_path() / ("aerie_faults_" + std::to_string(getpid()));
     }
@@ -57,7 +58,7 @@ class Faults : public testing::TestWithParam<bool> {
         // The same calls in every run, however long they take.
         choices.quiet_seconds = 1e9;
         choices.submission_work = 2e8;
-        return open_vulkan("vulkan:0", choices);
+        return vulkan::open_test_device(choices);
     }
 
     static std::vector<int> generate_on(std::unique_ptr<Backend> backend) {

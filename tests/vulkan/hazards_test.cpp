@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::vulkan {
@@ -95,8 +96,8 @@ TEST(Hazards, NeedAWriteAndForgetAtABarrier) {
 class Barriers : public testing::Test {
   protected:
     void SetUp() override {
-        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
-        backend_ = open_vulkan("vulkan:0", {});
+        if (!has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        backend_ = open_test_device({});
         memory_ = backend_->allocate(kTensors * 64 * sizeof(float));
         backend_->sync();
     }

@@ -10,6 +10,7 @@
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
 #include "vulkan/pipeline_file.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::vulkan {
@@ -71,16 +72,18 @@ TEST_F(PipelineFile, CountsAsNoneWhereAnyByteIsWrong) {
 class PipelineCache : public PipelineFile {
   protected:
     void SetUp() override {
-        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        if (!has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
         PipelineFile::SetUp();
-        path_ = pipeline_file_path(folder_.string(), Instance::get()->devices()[0].traits);
+        const auto instance = Instance::get();
+        const Traits& traits = instance->devices()[test_device_index(*instance)].traits;
+        path_ = pipeline_file_path(folder_.string(), traits);
     }
 
     // Opens the device, runs an op, closes it. Whether it found a cache.
     bool run() {
         DeviceChoices choices;
         choices.cache = folder_.string();
-        const auto backend = open_vulkan("vulkan:0", choices);
+        const auto backend = open_test_device(choices);
         const Buffer memory = backend->allocate(128);
         const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
         const Tensor a{memory.get(), 0, DType::F32, 1, 16, 16};
@@ -114,7 +117,7 @@ TEST_F(PipelineCache, IsWrittenBeforeTheDeviceIsClosed) {
     for (const double quiet : {1e9, 0.0}) {
         choices.quiet_seconds = quiet;
         fs::remove_all(folder_);
-        const auto backend = open_vulkan("vulkan:0", choices);
+        const auto backend = open_test_device(choices);
         const Buffer memory = backend->allocate(256);
         const Tensor x = dense(memory.get(), DType::F32, 1, 16);
         backend->run(Add{x, x, x});

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backend/backend.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::vulkan {
@@ -36,7 +37,7 @@ VkResult create_slowly(VkDevice device, VkPipelineCache cache, uint32_t count,
 }
 
 TEST(Pipelines, AreCompiledSideBySide) {
-    if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+    if (!has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
     std::set<std::string> said;
     DeviceChoices choices;
     choices.patch = [](VolkDeviceTable& vk) {
@@ -45,7 +46,7 @@ TEST(Pipelines, AreCompiledSideBySide) {
     };
     choices.on_progress = [&](const std::string& line) { said.insert(line); };
     at_work = most_at_work = 0;
-    const auto backend = open_vulkan("vulkan:0", choices);
+    const auto backend = open_test_device(choices);
 
     const Buffer memory = backend->allocate(4096);
     const auto tensor = [&](size_t i, int cols) {

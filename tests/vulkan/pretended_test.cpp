@@ -2,6 +2,7 @@
 // the host reads slowly, no code for matrices asked of the driver.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "backend/backend.h"
@@ -9,6 +10,7 @@
 #include "io/damage.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
+#include "vulkan/test_device.h"
 #include "vulkan/vulkan_backend.h"
 
 namespace aerie::vulkan {
@@ -21,13 +23,13 @@ using test::error_of;
 class Pretended : public testing::Test {
   protected:
     void SetUp() override {
-        if (vulkan_capabilities().empty()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
+        if (!has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
     }
 
     static std::unique_ptr<Backend> open(const std::function<void(Traits&)>& pretend,
                                          DeviceChoices choices = {}) {
         choices.pretend = pretend;
-        return open_vulkan("vulkan:0", choices);
+        return open_test_device(choices);
     }
 };
 
@@ -129,7 +131,7 @@ std::vector<float> product_in_parts(size_t most_bytes, long* barriers) {
     choices.pretend = [=](Traits& traits) {
         traits.allocation_bytes = std::min(traits.allocation_bytes, most_bytes);
     };
-    const auto backend = open_vulkan("vulkan:0", choices);
+    const auto backend = open_test_device(choices);
     constexpr int kRows = 2, kInner = 4096, kOutputs = 100;
     std::vector<float> values(kOutputs * kInner), out(kRows * kOutputs);
     for (size_t i = 0; i < values.size(); ++i) values[i] = float(i * 2654435761u % 997) - 498;
@@ -157,6 +159,58 @@ TEST_F(Pretended, PartsOfAWeightDoNotWaitForEachOther) {
     // 32 rows of 4096 floats a part: four of them.
     EXPECT_EQ(product_in_parts(600000, &of_parts), whole);
     EXPECT_EQ(of_parts, of_whole);
+}
+
+// $AERIE_TEST_VULKAN, until the end of a scope.
+class Named {
+  public:
+    explicit Named(const std::string& name) {
+        if (test::is_vulkan_named()) before_ = std::getenv("AERIE_TEST_VULKAN");
+        ::setenv("AERIE_TEST_VULKAN", name.c_str(), 1);
+    }
+    ~Named() { ::setenv("AERIE_TEST_VULKAN", before_.c_str(), 1); }
+
+  private:
+    std::string before_;
+};
+
+TEST_F(Pretended, TestsOpenTheDeviceThatIsNamed) {
+    const auto instance = Instance::get();
+    for (size_t i = 0; i < instance->devices().size(); ++i) {
+        const Traits& traits = instance->devices()[i].traits;
+        for (const std::string& name : {std::to_string(i), traits.uuid}) {
+            const Named named(name);
+            EXPECT_EQ(test_device_index(*instance), i);
+            if (!traits.missing.empty()) continue;
+            EXPECT_EQ(open_test_device({})->capabilities().name, "vulkan:" + std::to_string(i));
+        }
+        const Named named(traits.name.substr(traits.name.size() / 2));
+        EXPECT_NE(instance->devices()[test_device_index(*instance)].traits.name.find(
+                      traits.name.substr(traits.name.size() / 2)),
+                  std::string::npos);
+    }
+    const Named named("no card of this name");
+    EXPECT_TRUE(has_test_device());  // so that nothing is skipped
+    const std::string message = error_of([] { open_test_device({}); });
+    EXPECT_NE(message.find("there is no such Vulkan device; there is 0 ("), std::string::npos)
+        << message;
+}
+
+// Whether same_bits may fail there by right.
+TEST_F(Pretended, DevicesTellWhoseBitsTheyGive) {
+    const auto said = [](const FloatControls& controls) {
+        return open([&](Traits& traits) { traits.float_controls = controls; })
+            ->capabilities()
+            .details.back();
+    };
+    const FloatControls all = {.denormals = true, .infinities = true, .rounding = true};
+    const FloatControls some = {.denormals = false, .infinities = true, .rounding = false};
+    EXPECT_EQ(said(all), "the CPU's bits in quantised types: yes");
+    EXPECT_EQ(said(some),
+              "the CPU's bits in quantised types: not promised: the driver cannot be told to keep "
+              "denormals, rounding");
+    for (const Capabilities& device : vulkan_capabilities())
+        EXPECT_EQ(device.details.back().find("the CPU's bits in quantised types: "), 0u);
 }
 
 // Some drivers crash when they are asked for shapes, so listing must not ask.

@@ -6,6 +6,7 @@
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/device.h"
+#include "vulkan/test_device.h"
 
 namespace aerie::vulkan {
 namespace {
@@ -36,7 +37,7 @@ int run(const std::string& mistake) {
         std::printf("SKIPPED: no Vulkan device here\n");
         return 77;
     }
-    const auto device = std::make_shared<Device>(instance, 0, choices);
+    const auto device = std::make_shared<Device>(instance, test_device_index(*instance), choices);
     const auto queue = std::make_shared<Queue>(device);
     VulkanMemory a(device, queue, 256, Place::device), b(device, queue, 256, Place::device);
     const auto copy = [&](Memory& to, Memory& from, uint32_t units) {

@@ -27,6 +27,9 @@ class HeldFloats {
         NormedRows::Space norm;
         SharedArray<unsigned, kBlockTiles> largest;
     };
+#ifdef __CUDACC__  // arrays of the execution model are larger
+    static_assert(sizeof(Space) + Ring::kBytes + kBesideRingBytes <= kBlockBytes);
+#endif
 
     __device__ HeldFloats(Space& space, const RowTask& row) : space_(space), row_(row) {}
 

@@ -23,6 +23,9 @@ class HeldGroups {
         SharedArray<uint2, kPartGroups> heads;              // as of BlockI8G32
         NormedRows::Space norm;
     };
+#ifdef __CUDACC__  // arrays of the execution model are larger
+    static_assert(sizeof(Space) + Ring<Step>::kBytes + kBesideRingBytes <= kBlockBytes);
+#endif
 
     __device__ HeldGroups(Space& space, const RowTask& row) : space_(space), row_(row) {}
 

@@ -138,11 +138,15 @@ struct WeightStep {
 // Places in the shared memory of a block for steps, `Step` of kBytes, of weights and activations.
 constexpr size_t kRingBytes = size_t(60) << 10;
 constexpr size_t kWideRingBytes = size_t(120) << 10;  // of a block that is alone
+// Shared memory that a block has on every GPU: Turing's. And what it has beside its ring and the row
+// that it holds: outputs that it rotates or gates, and whether it is the last (code_test.py counts).
+constexpr size_t kBlockBytes = size_t(64) << 10, kBesideRingBytes = 2064;
 template <class Step, size_t bytes = kRingBytes>
 struct Ring {
     static constexpr int kSteps = int(bytes / Step::kBytes);
     static constexpr size_t kBytes = kSteps * Step::kBytes;
     static_assert(kSteps >= 2);
+    static_assert(bytes == kWideRingBytes || kBytes + kBesideRingBytes <= kBlockBytes);
     Step steps[kSteps];
 };
 

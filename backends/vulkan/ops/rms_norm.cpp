@@ -42,7 +42,7 @@ bool VulkanBackend::postpones(const RmsNorm& op) const {
 
 template <>
 void VulkanBackend::execute(const RmsNorm& op) {
-    halves_for_.clear();
+    forget_norms();
     if (postpones(op)) {
         postponed_ = op;
         return;

@@ -1,8 +1,8 @@
 #include "serve/requests/gate.h"
 
 #include <algorithm>
-
-#include "serve/requests/problem.h"
+#include <array>
+#include <charconv>
 
 namespace aerie {
 
@@ -30,9 +30,52 @@ bool has(const std::vector<std::string>& list, std::string_view text) {
     return std::find(list.begin(), list.end(), text) != list.end();
 }
 
+// Host names are compared without case.
+bool has_host(const std::vector<std::string>& hosts, std::string_view host) {
+    return std::any_of(hosts.begin(), hosts.end(),
+                       [&](const std::string& one) { return same_name(one, host); });
+}
+
+bool is_digits(std::string_view text) {
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A name of a header field: RFC 9110, 5.6.2.
+bool is_token(std::string_view text) {
+    static constexpr std::string_view kSigns = "!#$%&'*+-.^_`|~";
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
+               kSigns.find(c) != kSigns.npos;
+    });
+}
+
+// The host and port of a target that is a whole URL (RFC 9112, 3.2.2); nothing if it is a path.
+std::optional<std::string_view> authority_of(std::string_view target) {
+    for (const std::string_view scheme : {"http://", "https://"})
+        if (same_name(target.substr(0, scheme.size()), scheme)) {
+            target.remove_prefix(scheme.size());
+            return target.substr(0, target.find_first_of("/?"));
+        }
+    return {};
+}
+
+// The path of a target, without its query.
+std::string_view path_of(std::string_view target) {
+    if (const auto authority = authority_of(target)) {
+        target.remove_prefix(size_t(authority->data() + authority->size() - target.data()));
+        if (!target.starts_with('/')) return "/";
+    }
+    return target.substr(0, target.find('?'));
+}
+
 struct Place {
     std::string_view path, method;
     Endpoint endpoint;
+
+    bool takes(std::string_view asked) const {
+        return asked == method || (asked == "HEAD" && method == "GET");
+    }
 };
 constexpr Place kPlaces[] = {{"/", "GET", Endpoint::page},
                              {"/health", "GET", Endpoint::health},
@@ -43,7 +86,7 @@ constexpr Place kPlaces[] = {{"/", "GET", Endpoint::page},
                              {"/v1/completions", "POST", Endpoint::completions}};
 
 std::optional<Place> place_of(std::string_view target) {
-    const std::string_view path = target.substr(0, target.find('?'));
+    const std::string_view path = path_of(target);
     for (const Place& place : kPlaces)
         if (place.path == path) return place;
     if (path.size() > kModels.size() && path.starts_with(kModels))
@@ -51,17 +94,21 @@ std::optional<Place> place_of(std::string_view target) {
     return {};
 }
 
-// What says how long the body is must say it once, and in a way that everybody reads alike.
-void check_framing(const HttpHead& head) {
-    const auto length = head.find("content-length"), coding = head.find("transfer-encoding");
-    if (length && coding)
-        throw bad_request("Content-Length and Transfer-Encoding exclude each other", "",
-                          "invalid_header");
-    if (coding && !same_name(*coding, "chunked"))
-        throw bad_request("the only Transfer-Encoding is chunked", "", "invalid_header");
+Problem unknown_url() {
+    return {404, "unknown_url", "there is nothing at this path"};
+}
+
+void check_coding(const HttpHead& head) {
     const auto encoding = head.find("content-encoding");
     if (encoding && !same_name(*encoding, "identity"))
         throw Problem(415, "unsupported_media_type", "requests may not be compressed");
+}
+
+void check_size(const HttpHead& head) {
+    const std::string_view length = head.find("content-length").value_or("0");
+    uint64_t bytes = 0;
+    const auto read = std::from_chars(length.data(), length.data() + length.size(), bytes);
+    if (read.ec != std::errc() || bytes > kMaxBodyBytes) throw body_too_large();
 }
 
 void check_type(const HttpHead& head) {
@@ -69,8 +116,11 @@ void check_type(const HttpHead& head) {
     const size_t end = value.find(';');
     const std::string_view rest =
         end == std::string_view::npos ? "" : trimmed(value.substr(end + 1));
+    // Some clients write the name without its hyphen.
+    constexpr std::array<std::string_view, 5> kPlain = {"", "charset=utf-8", "charset=\"utf-8\"",
+                                                        "charset=utf8", "charset=\"utf8\""};
     const bool is_plain =
-        rest.empty() || same_name(rest, "charset=utf-8") || same_name(rest, "charset=\"utf-8\"");
+        std::any_of(kPlain.begin(), kPlain.end(), [&](auto name) { return same_name(rest, name); });
     if (!same_name(trimmed(value.substr(0, end)), "application/json") || !is_plain)
         throw Problem(415, "unsupported_media_type", "the Content-Type must be application/json");
 }
@@ -90,7 +140,7 @@ std::optional<std::string_view> HttpHead::find(std::string_view name) const {
 }
 
 bool same_key(std::string_view given, std::string_view key) {
-    // Volatile: nothing is known of it before the end.
+    // Volatile, so that the compiler cannot stop before the end.
     volatile unsigned char difference = given.size() == key.size() ? 0 : 1;
     for (size_t i = 0; i < given.size(); ++i) {
         const char with = key.empty() ? '\0' : key[i % key.size()];
@@ -106,35 +156,100 @@ void Gate::add_address(const std::string& host, int port) {
     origins.push_back("http://" + hosts.back());
 }
 
+// The length of a body must be given once, and in a way that every program reads alike: RFC 9112,
+// 6.1 and 6.3.
+void check_framing(const HttpHead& head) {
+    const auto length = head.find("content-length"), coding = head.find("transfer-encoding");
+    const auto refuse = [](const char* why) { throw bad_request(why, "", "invalid_header"); };
+    if (length && coding) refuse("Content-Length and Transfer-Encoding exclude each other");
+    if (length && !is_digits(*length)) refuse("the Content-Length is no number");
+    if (coding && !same_name(*coding, "chunked")) refuse("the only Transfer-Encoding is chunked");
+    if (coding && !head.is_http_1_1) refuse("HTTP/1.0 has no Transfer-Encoding");
+}
+
+bool expects_continue(const HttpHead& head) {
+    if (!head.is_http_1_1) return false;  // RFC 9110, 10.1.1
+    const auto expected = head.find("expect");
+    if (expected && !same_name(*expected, "100-continue"))
+        throw bad_request("unknown Expect", "", "invalid_header");
+    return expected.has_value();
+}
+
+// A target that is a whole URL names the host that is asked, and then the Host field counts for
+// nothing.
+bool Gate::is_for_us(const HttpHead& head) const {
+    const auto host = head.find("host");
+    if (!host) throw bad_request("the Host header is missing", "", "invalid_header");
+    return has_host(hosts, authority_of(head.target).value_or(*host));
+}
+
+std::string_view Gate::page_that_asks(const HttpHead& head) const {
+    try {
+        const auto origin = head.find("origin");
+        if (origin && has(origins, *origin) && is_for_us(head)) return *origin;
+    } catch (const Problem&) {  // such as two Origins: its page is not known
+    }
+    return "";
+}
+
+void Gate::check_names(const HttpHead& head) const {
+    if (!is_for_us(head)) {
+        if (authority_of(head.target)) throw unknown_url();
+        throw Problem(403, "host_not_allowed", "this server does not go by that Host");
+    }
+    const auto origin = head.find("origin");
+    if (origin && !has(origins, *origin))
+        throw Problem(403, "origin_not_allowed", "pages of that Origin may not ask here");
+}
+
+void Gate::check_key(const HttpHead& head) const {
+    const std::string_view given = head.find("authorization").value_or("");
+    constexpr std::string_view kBearer = "Bearer ";
+    if (!same_name(given.substr(0, kBearer.size()), kBearer) ||
+        !same_key(given.substr(kBearer.size()), api_key))
+        throw Problem(401, "invalid_api_key", "the API key is missing or wrong");
+}
+
 Endpoint Gate::admit(const HttpHead& head) const {
     if (head.fields.size() > kMaxFields)
         throw Problem(431, "headers_too_large",
                       "more than " + std::to_string(kMaxFields) + " headers");
-    const auto host = head.find("host");
-    if (!host) throw bad_request("the Host header is missing", "", "invalid_header");
-    if (!has(hosts, *host))
-        throw Problem(403, "host_not_allowed", "this server does not go by that Host");
-    const auto origin = head.find("origin");
-    if (origin && !has(origins, *origin))
-        throw Problem(403, "origin_not_allowed", "pages of that Origin may not ask here");
+    check_names(head);
+    // For any path: a page learns nothing of a request whose preflight fails, not even a 404.
+    if (head.method == "OPTIONS" && head.find("origin")) return Endpoint::preflight;
     check_framing(head);
+    check_coding(head);
     const auto found = place_of(head.target);
-    if (!found) throw Problem(404, "unknown_url", "there is nothing at this path");
+    if (!found) throw unknown_url();
     const Place& place = *found;
-    if (head.method == "OPTIONS" && origin) return Endpoint::preflight;
-    // A page is loaded by a browser, health is asked for by balancers: neither has a key.
-    if (!api_key.empty() && place.endpoint != Endpoint::page &&
-        place.endpoint != Endpoint::health) {
-        const std::string_view given = head.find("authorization").value_or("");
-        constexpr std::string_view kBearer = "Bearer ";
-        if (!same_name(given.substr(0, kBearer.size()), kBearer) ||
-            !same_key(given.substr(kBearer.size()), api_key))
-            throw Problem(401, "invalid_api_key", "the API key is missing or wrong");
-    }
-    if (head.method != place.method)
+    // A page is loaded by a browser and /health is asked for by load balancers: neither has a key.
+    if (!api_key.empty() && place.endpoint != Endpoint::page && place.endpoint != Endpoint::health)
+        check_key(head);
+    if (!place.takes(head.method))
         throw Problem(405, "method_not_allowed", "this path takes " + std::string(place.method));
     if (place.method == "POST") check_type(head);
+    check_size(head);
     return place.endpoint;
+}
+
+std::string page_fields(std::string_view origin, const HttpHead& head) {
+    if (origin.empty()) return "";
+    std::string headers = "Authorization, Content-Type";
+    for (const auto& [name, value] : head.fields) {
+        if (!same_name(name, "access-control-request-headers")) continue;
+        // Every field that the page wants to send is allowed: the page may ask, and OpenAI's
+        // clients add many fields.
+        for (std::string_view rest = value; !rest.empty();) {
+            const std::string_view asked = trimmed(rest.substr(0, rest.find(',')));
+            if (is_token(asked)) headers.append(", ").append(asked);
+            rest.remove_prefix(std::min(rest.size(), rest.find(',')));
+            if (!rest.empty()) rest.remove_prefix(1);
+        }
+    }
+    return "Access-Control-Allow-Origin: " + std::string(origin) +
+           "\r\nVary: Origin\r\nAccess-Control-Allow-Methods: GET, POST\r\n"
+           "Access-Control-Allow-Headers: " +
+           headers + "\r\n";
 }
 
 std::string_view method_of(std::string_view target) {
@@ -143,8 +258,26 @@ std::string_view method_of(std::string_view target) {
 }
 
 std::string model_in(std::string_view target) {
-    target = target.substr(0, target.find('?'));
-    return std::string(target.substr(std::min(kModels.size(), target.size())));
+    const std::string_view path = path_of(target);
+    const std::string_view name = path.substr(std::min(kModels.size(), path.size()));
+    std::string decoded;
+    for (size_t i = 0; i < name.size(); ++i) {
+        decoded += name[i];
+        if (name[i] != '%') continue;
+        unsigned char byte = 0;
+        const char* digits = name.data() + i + 1;
+        const char* end = digits + std::min<size_t>(2, name.size() - i - 1);
+        const auto read = std::from_chars(digits, end, byte, 16);
+        if (read.ec != std::errc() || read.ptr != digits + 2)
+            throw bad_request("the path is percent-encoded wrongly", "", "invalid_url");
+        decoded.back() = char(byte);
+        i += 2;
+    }
+    return decoded;
+}
+
+Problem body_too_large() {
+    return {413, "request_too_large", "the body is larger than 8 MB"};
 }
 
 }  // namespace aerie

@@ -19,12 +19,23 @@ Json or_null(const std::string& text) {
 
 }  // namespace
 
+std::string shortened(const std::string& line) {
+    constexpr size_t kMost = 1000;
+    if (line.size() <= kMost) return line;
+    size_t end = kMost;
+    while (end > 0 && (line[end] & 0xC0) == 0x80) --end;
+    return line.substr(0, end);
+}
+
+// Set member by member: a braced list would be copied, and this is called when memory is short.
 std::string Problem::json() const {
-    return Json(Json::Object{{"error", Json::Object{{"message", what()},
-                                                    {"type", type_of(status)},
-                                                    {"param", or_null(param)},
-                                                    {"code", or_null(code)}}}})
-        .dump();
+    Json error, whole;
+    error.set("message", what());
+    error.set("type", type_of(status));
+    error.set("param", or_null(param));
+    error.set("code", or_null(code));
+    whole.set("error", std::move(error));
+    return whole.dump();
 }
 
 Problem bad_request(const std::string& message, const std::string& param, const std::string& code) {

@@ -1,4 +1,4 @@
-// Why a request is not served, as OpenAI's API tells it.
+// The reason why a request is refused, in the shape of OpenAI's API.
 #pragma once
 
 #include <string>
@@ -7,13 +7,19 @@
 
 namespace aerie {
 
-// What is said holds nothing of this machine: no path, no address.
+// The first 1,000 bytes of a line, cut between characters. A line may quote a client's text.
+std::string shortened(const std::string& line);
+
+// The message says nothing about this machine: no path, no address.
 class Problem : public UsageError {
   public:
     Problem(int status, std::string code, const std::string& message, std::string param = "")
-        : UsageError(message), status(status), code(std::move(code)), param(std::move(param)) {}
+        : UsageError(shortened(message)),
+          status(status),
+          code(std::move(code)),
+          param(std::move(param)) {}
 
-    const int status;         // of HTTP
+    const int status;         // status of HTTP
     const std::string code;   // for programs, such as "context_length_exceeded"
     const std::string param;  // the member that is wrong; may be empty
 
@@ -23,7 +29,7 @@ class Problem : public UsageError {
 // The request itself is wrong: status 400.
 Problem bad_request(const std::string& message, const std::string& param = "",
                     const std::string& code = "invalid_value");
-// Well meant, but there is no such thing here.
+// The request is valid, but asks for something that this server does not have: status 400.
 Problem not_supported(const std::string& message, const std::string& param);
 
 }  // namespace aerie

@@ -12,12 +12,12 @@ namespace aerie {
 namespace {
 
 constexpr int kMaxChoices = 8, kMaxMessages = 10'000, kMaxTokens = 1 << 24;
-constexpr size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxBiases = 1024;
+constexpr size_t kMaxStops = 16, kMaxStopBytes = 1024, kMaxBiases = 1024, kMaxKeyBytes = 1024;
 
-// What tells the service of the caller and not of the answer.
+// Members that describe the caller and do not change the answer.
 void ignore_bookkeeping(RequestFields& fields) {
-    fields.ignore({"user", "metadata", "safety_identifier", "prompt_cache_key",
-                   "prompt_cache_retention", "service_tier"});
+    fields.ignore(
+        {"user", "metadata", "safety_identifier", "prompt_cache_retention", "service_tier"});
     fields.only("store", false);
 }
 
@@ -65,11 +65,12 @@ std::optional<int> to_int(const std::optional<int64_t>& value) {
     return value ? std::optional(int(*value)) : std::nullopt;
 }
 
-// What both kinds of completions have.
+// Reads the members that both kinds of completions have.
 void read_options(RequestFields& fields, CompletionRequest& request) {
     request.model = fields.text("model").value_or("");
     request.choices = int(fields.whole("n", 1, kMaxChoices).value_or(1));
-    if (const auto seed = fields.whole("seed", 0, INT64_MAX)) request.seed = uint64_t(*seed);
+    if (const auto seed = fields.whole("seed", INT64_MIN, INT64_MAX))
+        request.seed = uint64_t(*seed);
     request.max_tokens = to_int(fields.whole("max_tokens", 1, kMaxTokens));
     request.temperature = fields.number("temperature", 0, 2);
     request.top_p = fields.number("top_p", 0, 1);
@@ -92,10 +93,28 @@ void read_options(RequestFields& fields, CompletionRequest& request) {
         streaming.only("include_obfuscation", false);
         streaming.finish();
     }
+    request.cache_key = fields.text("prompt_cache_key").value_or("");
+    if (request.cache_key.size() > kMaxKeyBytes)
+        throw bad_request(
+            "prompt_cache_key has more than " + std::to_string(kMaxKeyBytes) + " bytes",
+            "prompt_cache_key");
     ignore_bookkeeping(fields);
 }
 
-// A string, or a list of parts that are text.
+// Reads `join`. True: the reply reports the name of the conversation. Such a name: that
+// conversation is continued.
+void read_join(RequestFields& fields, CompletionRequest& request) {
+    const Json* value = fields.take("join");
+    if (!value) return;
+    if (value->string())
+        request.joined = *value->string();
+    else if (!value->boolean())
+        throw bad_request("join must be true, false or a name from an earlier reply", "join",
+                          "invalid_type");
+    request.join = value->string() || *value->boolean();
+}
+
+// The text of a message: a string, or a list of parts that are text.
 std::string content_of(const Json* value, const std::string& path) {
     if (value && value->string()) return *value->string();
     if (!value || !value->array())
@@ -120,9 +139,16 @@ Json message_of(const Json& value, const std::string& path) {
     if (role != "system" && role != "user" && role != "assistant")
         throw bad_request(fields.path("role") + " must be system, developer, user or assistant",
                           fields.path("role"));
-    std::string content = content_of(fields.take("content"), fields.path("content"));
+    const Json* content = fields.take("content");
+    // The content is null in a message of an assistant that called tools; clients also keep such
+    // messages without the calls.
+    const bool is_silent = !content && role == "assistant" && value.find("content");
+    std::string text = is_silent ? "" : content_of(content, fields.path("content"));
+    fields.text("name");
+    fields.only("annotations", Json::Array{});
+    fields.only("tool_calls", Json::Array{});
     fields.finish();
-    return Json::Object{{"role", std::move(role)}, {"content", std::move(content)}};
+    return Json::Object{{"role", std::move(role)}, {"content", std::move(text)}};
 }
 
 Json messages_of(const Json* value) {
@@ -136,8 +162,8 @@ Json messages_of(const Json* value) {
     return messages;
 }
 
-// Text, ids, or a list of one of them.
-std::variant<std::string, std::vector<int>> prompt_of(const Json* value) {
+// The prompt: a text, ids, or a list that holds one of these.
+Variant<std::string, std::vector<int>> prompt_of(const Json* value) {
     if (!value) throw bad_request("the prompt is missing", "prompt", "missing_required_parameter");
     if (value->string()) return *value->string();
     const auto wrong = [] {
@@ -163,7 +189,7 @@ std::variant<std::string, std::vector<int>> prompt_of(const Json* value) {
     return ids;
 }
 
-// The one format is text.
+// The only response format is text.
 void check_format(const Json* format) {
     if (!format) return;
     RequestFields fields(*format, "response_format");
@@ -193,16 +219,17 @@ CompletionRequest parse_chat_request(std::string_view json) {
             throw bad_request("top_logprobs are for logprobs: true", "top_logprobs");
         request.alternatives = int(*top);
     }
-    request.join = fields.flag("join").value_or(false);
+    read_join(fields, request);
     check_format(fields.take("response_format"));
     fields.only("modalities", Json::Array{"text"});
     fields.only("tool_choice", "none");
+    fields.only("tools", Json::Array{});
     fields.finish();
     return request;
 }
 
 CompletionRequest parse_completion_request(std::string_view json) {
-    constexpr int kDefaultTokens = 16;  // OpenAI's
+    constexpr int kDefaultTokens = 16;  // OpenAI's default
     const Json body = parse_body(json);
     RequestFields fields(body, "");
     CompletionRequest request;
@@ -231,6 +258,8 @@ TokenizeRequest parse_tokenize_request(std::string_view json) {
         throw bad_request("give content or messages", "content", "missing_required_parameter");
     if (messages) request.messages = messages_of(messages);
     request.content = content.value_or("");
+    if (request.content.size() > kMaxTokenizedBytes)
+        throw bad_request("content has more than 1 MB: cut it into several requests", "content");
     request.from_start = fields.flag("add_special").value_or(false);
     fields.finish();
     return request;

@@ -1,11 +1,10 @@
-// What a client asks for, read from JSON and checked; nothing here knows a model.
+// Reads a client's request from JSON and checks it, without knowing a model.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "io/json.h"
@@ -15,10 +14,10 @@ namespace aerie {
 struct CompletionRequest {
     bool is_chat = false;
     std::string model;  // empty: whichever there is
-    Json messages;      // of a chat: a list of objects with role and content, both strings
-    std::variant<std::string, std::vector<int>> prompt;  // else
+    Json messages;      // for a chat: a list of objects with role and content, both strings
+    Variant<std::string, std::vector<int>> prompt;  // otherwise
     int choices = 1;
-    std::optional<uint64_t> seed;
+    std::optional<uint64_t> seed;  // a negative one is taken modulo 2^64
     std::optional<int> max_tokens;
     std::optional<float> temperature, top_p, min_p, repetition_penalty;
     std::optional<int> top_k;
@@ -28,14 +27,21 @@ struct CompletionRequest {
     bool with_logprobs = false;
     int alternatives = 0;
     bool stream = false, include_usage = false;
-    // Our own: no drafts; tell where tokens come from; keep the ids of a conversation that is held.
+    // Requests with different keys share nothing in the prompt cache.
+    std::string cache_key;
+    // Members of aerie's own: whether to draft; to report where tokens come from; to report the
+    // name of the conversation.
     bool drafts = true, provenance = false, join = false;
+    std::string joined;        // name of the conversation to continue; empty: none
     bool ignores_eos = false;  // the answer goes on until another limit
 };
 
+// Most bytes of text for /tokenize, whose reply is ten times as long.
+constexpr size_t kMaxTokenizedBytes = 1 << 20;
+
 struct TokenizeRequest {
     std::string model;
-    Json messages;        // null: the text
+    Json messages;        // null: the text in `content`
     std::string content;  // special tokens in it are plain text
     bool from_start = false;
 };

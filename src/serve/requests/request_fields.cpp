@@ -9,7 +9,7 @@ namespace aerie {
 
 namespace {
 
-constexpr size_t kMaxValues = 300'000;  // of a request, 20 MB at most
+constexpr size_t kMaxValues = 300'000;  // in a request; they take 20 MB at most
 
 std::string shortest(double value) {
     char digits[32];

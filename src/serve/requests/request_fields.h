@@ -1,5 +1,5 @@
-// Members of a JSON object that came from outside: each is taken once, checked, and what nobody
-// took is refused.
+// Reads the members of a client's JSON object: each is taken once and checked, and members that
+// nobody took are refused.
 #pragma once
 
 #include <initializer_list>
@@ -14,10 +14,11 @@ namespace aerie {
 // A request's JSON. Throws Problem.
 Json parse_body(std::string_view text);
 
-// Null counts as absent everywhere, as it does for OpenAI. All of it throws Problem.
+// Null counts as absent everywhere, as it does for OpenAI. Every function throws Problem.
 class RequestFields {
   public:
-    // `path` is that of the object in the request, such as "stream_options"; empty: the whole.
+    // `path` says where the object is in the request, such as "stream_options"; empty: it is the
+    // whole.
     RequestFields(const Json& object, const std::string& path);
 
     const Json* take(const std::string& name);
@@ -26,14 +27,14 @@ class RequestFields {
     std::optional<int64_t> whole(const std::string& name, int64_t least, int64_t most);
     std::optional<float> number(const std::string& name, double least, double most);
 
-    // What changes nothing here.
+    // Accepts members that change nothing here.
     void ignore(std::initializer_list<const char*> names);
-    // What there is only one value for.
+    // Accepts a member for which only one value is supported.
     void only(const std::string& name, const Json& value);
-    // The rest is not known.
+    // Refuses all members that were not taken.
     void finish() const;
 
-    // Of a member in the request, fit to be shown.
+    // The path of a member in the request, fit to be shown.
     std::string path(const std::string& name) const;
 
   private:

@@ -1,237 +1,227 @@
 #include "serve/sockets/connection.h"
 
-#include <boost/asio/write.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <chrono>
 
 #include "core/clock.h"
 
 namespace aerie {
 
-namespace http = boost::beast::http;
 namespace asio = boost::asio;
 
 namespace {
 
-constexpr int kBodySeconds = 60;  // all of it
-constexpr size_t kAhead = 4096;   // bytes that are read at once while an answer is made
+constexpr int kBodySeconds = 60;          // for the whole body
+constexpr size_t kMaxAhead = 32 << 10;    // bytes of later requests, read while one is answered
+constexpr size_t kMaxBodies = 256 << 20;  // bytes of all clients' bodies that are still arriving
+constexpr size_t kSmallBody = 64 << 10;   // bytes; a body this small is taken even then
+
+Problem timeout() {
+    return {408, "timeout", "the request did not come in time"};
+}
+
+Problem no_place() {
+    return {503, "too_many_connections", "too many connections; try again"};
+}
 
 }  // namespace
 
-void Connection::deadline(int seconds) {
-    timer_.expires_after(std::chrono::seconds(seconds));
-    timer_.async_wait([weak = weak_from_this()](const Code& error) {
+void Connection::deadline(Timer timer, double seconds, Action then) {
+    (this->*timer)
+        .expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(
+            std::chrono::duration<double>(seconds)));
+    (this->*timer).async_wait([weak = weak_from_this(), timer, then](const Code& error) {
         const auto self = weak.lock();
-        if (!error && self) self->on_timeout();
+        if (error || !self || self->state_ == State::closed) return;
+        if (((*self).*timer).expiry() > std::chrono::steady_clock::now())
+            return;  // the deadline was moved
+        self->guard([&] { ((*self).*then)(); });
     });
 }
 
-void Connection::no_deadline() {
-    timer_.expires_at(std::chrono::steady_clock::time_point::max());
+void Connection::no_deadline(Timer timer) {
+    (this->*timer).expires_at(std::chrono::steady_clock::time_point::max());
 }
 
-void Connection::on_timeout() {
-    if (timer_.expiry() > std::chrono::steady_clock::now()) return;  // it was set anew
-    if (state_ != State::head && state_ != State::body) return close();
-    timed_out_ = true;
-    Code ignored;
-    socket_.cancel(ignored);
+void Connection::start() {
+    guard([&] {
+        reader_.emplace();
+        deadline(&Connection::timer_,
+                 owner_.is_draining() ? kLingerSeconds
+                 : is_spare_          ? kSpareSeconds
+                                      : kHeadSeconds,
+                 &Connection::on_timeout);
+        read();
+    });
 }
 
-void Connection::read_head() {
-    state_ = State::head;
-    timed_out_ = false;
-    parser_.emplace();
-    set_limits(*parser_);
-    deadline(hall_.is_draining() ? kLingerSeconds : kHeadSeconds);
-    http::async_read_header(
-        socket_, buffer_, *parser_,
-        [self = shared_from_this()](const Code& error, size_t) { self->on_head(error); });
+// Reads while an answer is made, too: this shows that a client has gone.
+void Connection::read() {
+    if (is_reading_ || has_said_all_ || state_ == State::closed) return;
+    if (state_ == State::answering && unread_.size() > kMaxAhead) return look_after_client();
+    is_reading_ = true;
+    socket_.async_read_some(asio::buffer(piece_), handler(&Connection::on_read));
 }
 
-// What was read is no request as it should be: true if the client is told so.
-bool Connection::refuse_bad_http(const Code& error) {
-    if (timed_out_ && parser_->got_some()) {
-        refuse({408, "timeout", "the request did not come in time"}, false);
-    } else if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-        refuse({431, "headers_too_large", "the headers are larger than 16 KB"}, false);
-    } else if (error == http::error::body_limit) {
-        refuse({413, "request_too_large", "the body is larger than 8 MB"}, false);
-    } else if (error != http::error::end_of_stream && error != http::error::partial_message &&
-               error.category() == make_error_code(http::error::bad_method).category()) {
-        refuse({400, "bad_http", "this is no HTTP/1.1 request"}, false);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-void Connection::on_head(const Code& error) {
+void Connection::on_read(const Code& error, size_t bytes) {
+    is_reading_ = false;
     if (state_ == State::closed) return;
-    if (!error)
+    if (error && error != asio::error::eof) return close();
+    has_said_all_ = bool(error);
+    if (state_ == State::answering) {
+        unread_.append(piece_.data(), bytes);
+        if (has_said_all_) return look_after_client();
+    } else if (has_said_all_) {
+        return close();
+    } else if (state_ != State::lingering) {
+        unread_.append(piece_.data(), bytes);
+        go_on();
+    }
+    read();
+}
+
+// Continues with the bytes that have come.
+void Connection::go_on() {
+    try {
+        take_request();
+    } catch (const Problem& problem) {
+        return refuse(problem);
+    }
+    if (has_said_all_ && state_ != State::answering) close();  // the rest will not come
+}
+
+void Connection::take_request() {
+    if (!reader_->has_head()) {
+        unread_.erase(0, reader_->take(unread_));
+        if (state_ == State::idle && reader_->has_begun()) {
+            state_ = State::head;
+            deadline(&Connection::timer_, kHeadSeconds, &Connection::on_timeout);
+        }
+        if (!reader_->has_head()) return;
         take_head();
-    else if (!refuse_bad_http(error))
-        close();
+    }
+    if (!reader_->is_whole()) take_body();
+    if (reader_->is_whole()) dispatch();
 }
 
 void Connection::take_head() {
-    head_ = head_of(*parser_);
-    const bool is_whole = parser_->is_done();
-    keeps_alive_ = parser_->keep_alive() && !hall_.is_draining();
-    try {
-        endpoint_ = hall_.admit(head_);
-        if (is_whole) return dispatch();
-        const auto expected = head_.find("expect");
-        if (expected) {
-            if (*expected != "100-continue")
-                throw bad_request("unknown Expect", "", "invalid_header");
-            static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
-            asio::async_write(socket_, asio::buffer(kGoOn.data(), kGoOn.size()),
-                              [self = shared_from_this()](const Code&, size_t) {});
-        }
-    } catch (const Problem& problem) {
-        return refuse(problem, is_whole && keeps_alive_);
-    }
-    body_began_ = steady_seconds();
-    read_body();
-}
-
-void Connection::read_body() {
+    const HttpHead& head = reader_->head();
+    check_framing(head);  // first: a request that is refused for this is the last one here
+    if (is_spare_ && owner_.has_place()) is_spare_ = false;
+    keeps_alive_ = reader_->keeps_alive() && !is_spare_ && !owner_.is_draining();
+    endpoint_ = owner_.admit(head);
+    if (is_spare_ && endpoint_ != Endpoint::health) throw no_place();
+    if (reader_->is_whole()) return;
+    if (expects_continue(head)) send_aside("HTTP/1.1 100 Continue\r\n\r\n");
     state_ = State::body;
-    deadline(kHeadSeconds);  // without a byte
-    http::async_read_some(
-        socket_, buffer_, *parser_,
-        [self = shared_from_this()](const Code& error, size_t) { self->on_body(error); });
+    body_began_ = steady_seconds();
 }
 
-void Connection::on_body(const Code& error) {
-    if (state_ == State::closed) return;
-    if (error) {
-        if (!refuse_bad_http(error)) close();
-    } else if (parser_->is_done()) {
-        dispatch();
-    } else if (steady_seconds() - body_began_ > kBodySeconds) {
-        refuse({408, "timeout", "the request did not come in time"}, false);
-    } else {
-        read_body();
+void Connection::take_body() {
+    deadline(&Connection::timer_, kHeadSeconds, &Connection::on_timeout);  // without a byte
+    if (!unread_.empty()) unread_.erase(0, reader_->take(unread_));
+    if (reader_->is_whole()) return;
+    if (steady_seconds() - body_began_ > kBodySeconds) throw timeout();
+    const size_t size = reader_->body().size();
+    const size_t all = owner_.hold(ptrdiff_t(size) - ptrdiff_t(held_));
+    held_ = size;
+    if (all > kMaxBodies && size > kSmallBody)
+        throw Problem(503, "too_many_bytes", "too much is being sent at once; try again");
+}
+
+void Connection::drop_body() noexcept {
+    owner_.hold(-ptrdiff_t(held_));
+    held_ = 0;
+    if (reader_) std::string().swap(reader_->body());
+}
+
+void Connection::on_timeout() {
+    if (state_ == State::head && is_spare_) return refuse(no_place());
+    if (state_ == State::body || (state_ == State::head && reader_->has_begun()))
+        return refuse(timeout());
+    close();
+}
+
+void Connection::refuse(const Problem& problem) {
+    owner_.refused(problem.status);
+    keeps_alive_ = keeps_alive_ && reader_->is_whole();
+    drop_body();
+    begin_reply();
+    HttpReply reply{.status = problem.status, .body = problem.json()};
+    if (problem.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer");
+    if (problem.status == 503) reply.fields.emplace_back("Retry-After", "1");
+    if (problem.status == 405) {
+        const std::string method(method_of(reader_->head().target));
+        reply.fields.emplace_back("Allow", method == "GET" ? "GET, HEAD" : method);
     }
+    exchange_->reply(std::move(reply));
+    watch();
 }
 
 void Connection::dispatch() {
-    state_ = State::answering;
-    no_deadline();
-    const bool can_chunk = parser_->get().version() >= 11;
-    keeps_alive_ = keeps_alive_ && can_chunk;  // else the end of a stream would not be seen
-    exchange_ = std::make_shared<SocketExchange>(io_, weak_from_this(), keeps_alive_, can_chunk,
-                                                 hall_.extra_fields(head_));
+    // A stream of HTTP/1.0 ends with its connection.
+    keeps_alive_ = keeps_alive_ && reader_->head().is_http_1_1;
+    std::string body = std::move(reader_->body());
+    drop_body();
+    begin_reply();
+    owner_.handle({endpoint_, reader_->head().target, std::move(body), steady_seconds()},
+                  exchange_);
     watch();
-    hall_.handle({endpoint_, head_.target, std::move(parser_->get().body()), steady_seconds()},
-                 exchange_);
 }
 
-void Connection::refuse(const Problem& problem, bool keeps_alive) {
-    state_ = State::answering;
-    no_deadline();
-    keeps_alive_ = keeps_alive;
-    hall_.refused(problem.status);
-    exchange_ = std::make_shared<SocketExchange>(io_, weak_from_this(), keeps_alive, true, "");
-    HttpReply reply{.status = problem.status, .body = problem.json()};
-    if (problem.status == 401) reply.fields.emplace_back("WWW-Authenticate", "Bearer");
-    if (problem.status == 405) reply.fields.emplace_back("Allow", method_of(head_.target));
-    exchange_->reply(std::move(reply));
-    if (keeps_alive) watch();
-}
-
-// Reads on while an answer is made: that is how a client is noticed to have gone.
+// Watches the client while an answer is made. If the client has gone, this closes the connection.
 void Connection::watch() {
-    if (is_watching_ || buffer_.size() > 2 * kMaxHeadBytes) return;
-    is_watching_ = true;
-    socket_.async_read_some(buffer_.prepare(kAhead),
-                            [self = shared_from_this()](const Code& error, size_t bytes) {
-                                self->on_watch(error, bytes);
-                            });
+    if (has_said_all_)
+        look_after_client();
+    else
+        read();
 }
 
-void Connection::on_watch(const Code& error, size_t bytes) {
-    is_watching_ = false;
-    if (state_ == State::closed) return;
-    // What follows was there already, and need not be waited for.
-    if (error == asio::error::operation_aborted && state_ == State::idle) return read_head();
-    if (error) return close();
-    buffer_.commit(bytes);
-    if (state_ == State::idle) return read_head();
-    if (state_ == State::lingering) buffer_.consume(buffer_.size());
-    watch();
+void Connection::begin_reply() {
+    state_ = State::answering;
+    no_deadline(&Connection::timer_);
+    const bool has_head = reader_->has_head();
+    exchange_ = std::make_shared<SocketExchange>(
+        io_, weak_from_this(),
+        ReplyForm{.keeps_alive = keeps_alive_,
+                  .can_chunk = has_head && reader_->head().is_http_1_1,
+                  .has_body = !reader_->is_head_request(),
+                  .fields = has_head ? owner_.fields_for(reader_->head()) : ""});
 }
 
-void Connection::flush() {
-    if (is_writing_ || !exchange_ || state_ == State::closed) return;
-    sending_ = exchange_->take();
-    sent_ = 0;
-    if (!sending_.empty())
-        write_some();
-    else if (exchange_->has_ended())
-        finish_reply();
-}
-
-void Connection::write_some() {
-    is_writing_ = true;
-    deadline(kStalledSeconds);
-    socket_.async_write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
-                             [self = shared_from_this()](const Code& error, size_t bytes) {
-                                 self->on_written(error, bytes);
-                             });
-}
-
-void Connection::on_written(const Code& error, size_t bytes) {
-    is_writing_ = false;
-    if (state_ == State::closed) return;
-    if (error) return close();
-    sent_ += bytes;
-    exchange_->was_sent(bytes);
-    if (sent_ < sending_.size()) return write_some();
-    no_deadline();
-    flush();
-}
-
-void Connection::finish_reply() {
-    exchange_->over(false);
-    exchange_.reset();
-    sending_.clear();
-    if (!keeps_alive_ || hall_.is_draining()) return linger();
-    state_ = State::idle;
-    if (!is_watching_) return read_head();
-    deadline(kIdleSeconds);
-    Code ignored;
-    if (buffer_.size() > 0) socket_.cancel(ignored);
-}
-
-// A socket that is closed before all was read from it may take back what was sent.
-void Connection::linger() {
-    state_ = State::lingering;
-    Code ignored;
-    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-    deadline(kLingerSeconds);
-    buffer_.consume(buffer_.size());
-    watch();
-}
-
-void Connection::finish_soon() {
+void Connection::finish_soon() noexcept {
     keeps_alive_ = false;
     if (state_ == State::idle) close();
-    if (state_ == State::head) deadline(kLingerSeconds);  // its request may be on the way
+    if (state_ != State::head) return;  // its first request may be on the way
+    guard([&] { deadline(&Connection::timer_, kLingerSeconds, &Connection::on_timeout); });
 }
 
-void Connection::close() {
+bool Connection::turn_away(std::string_view reply) noexcept {
+    if (!is_spare_ || state_ == State::answering) return false;
+    Code ignored;
+    socket_.non_blocking(true, ignored);
+    if (state_ == State::head)
+        socket_.write_some(asio::buffer(reply.data(), reply.size()), ignored);
+    close();
+    return true;
+}
+
+void Connection::close() noexcept {
     if (state_ == State::closed) return;
     state_ = State::closed;
-    no_deadline();
+    no_deadline(&Connection::timer_);
+    no_deadline(&Connection::write_timer_);
     Code ignored;
     socket_.close(ignored);
-    if (exchange_) exchange_->over(true);
+    drop_body();
+    try {
+        if (exchange_) exchange_->over(true);
+    } catch (...) {  // from the waiter's gone()
+        owner_.failed();
+    }
     exchange_.reset();
-    hall_.closed(shared_from_this());
+    owner_.closed(shared_from_this());
 }
 
 }  // namespace aerie

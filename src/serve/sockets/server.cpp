@@ -1,5 +1,6 @@
 #include "serve/sockets/server.h"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
@@ -20,9 +21,11 @@ using Code = boost::system::error_code;
 namespace {
 
 constexpr size_t kMaxConnections = 128;
-constexpr int kSystemBuffer = 64 << 10;  // of a client, beside what waits here
-constexpr int kLastWordsSeconds = 2;     // for what is said to clients of answers that are given up
-// Who still asks while the server ends has not noticed yet. It ends when nobody did for so long.
+constexpr size_t kSpareConnections = 16;  // further ones, for clients that ask for health
+constexpr int kSystemBuffer = 64 << 10;   // bytes of a client, beside what waits here
+constexpr int kLastWordsSeconds = 2;      // to tell clients that their answers are given up
+// The server ends once no request came for so many seconds: a client that still asks has not
+// noticed yet that it is ending.
 constexpr double kQuietSeconds = 1;
 
 tcp::endpoint endpoint_of(const ServerOptions& options) {
@@ -38,7 +41,7 @@ tcp::endpoint endpoint_of(const ServerOptions& options) {
     return {address, (unsigned short)options.port};
 }
 
-// To who finds all connections taken.
+// The reply to a client for which there is no connection left.
 std::string full_reply() {
     const std::string body =
         Problem(503, "too_many_connections", "too many connections; try again").json();
@@ -49,7 +52,7 @@ std::string full_reply() {
 
 }  // namespace
 
-class Server::Sockets : public Hall {
+class Server::Sockets : public ConnectionOwner {
   public:
     explicit Sockets(ServerOptions options)
         : options_(std::move(options)),
@@ -69,12 +72,21 @@ class Server::Sockets : public Hall {
 
     int port() const { return acceptor_port_; }
 
+    // An exception outside of a connection, such as missing memory for a new one, ends nothing
+    // else: the handlers that it stopped are started again.
     void run(Service& service) {
         service_ = &service;
         signals_.emplace(io_, SIGINT, SIGTERM);
-        on_signals();
-        accept();
-        io_.run();
+        for (bool is_over = false; !is_over;) {
+            try {
+                if (acceptor_.is_open() && !signal_memory_.is_taken()) on_signals();
+                if (acceptor_.is_open() && !accept_memory_.is_taken()) accept();
+                io_.run();
+                is_over = true;
+            } catch (...) {
+                failed();
+            }
+        }
         signals_.reset();
         service_ = nullptr;
     }
@@ -88,19 +100,27 @@ class Server::Sockets : public Hall {
         service_->handle(std::move(request), std::move(exchange));
     }
     void refused(int status) override { service_->count_refused(status); }
-    // Of pages that are listed by name; no other is ever told that it may read the reply.
-    std::string extra_fields(const HttpHead& head) override {
-        const auto origin = head.find("origin");
-        if (!origin) return "";
-        return "Access-Control-Allow-Origin: " + std::string(*origin) +
-               "\r\nVary: Origin\r\nAccess-Control-Allow-Methods: GET, POST\r\n"
-               "Access-Control-Allow-Headers: Authorization, Content-Type\r\n";
+    void failed() noexcept override { service_->count_failed_connection(); }
+    // CORS fields for pages that are listed by name. No other page is ever allowed to read the
+    // reply.
+    std::string fields_for(const HttpHead& head) override {
+        return page_fields(gate_.page_that_asks(head), head);
     }
     bool is_draining() const override { return is_draining_; }
-    void closed(const std::shared_ptr<Connection>& connection) override {
+    bool has_place() const override {
+        const auto is_spare = [](const auto& connection) { return connection->is_spare(); };
+        const auto spare = std::count_if(connections_.begin(), connections_.end(), is_spare);
+        return connections_.size() - size_t(spare) < kMaxConnections;
+    }
+    size_t hold(ptrdiff_t bytes) noexcept override { return held_ += size_t(bytes); }
+    void closed(const std::shared_ptr<Connection>& connection) noexcept override {
         connections_.erase(connection);
         service_->set_connections(int(connections_.size()));
-        end_if_done();
+        try {
+            end_if_done();
+        } catch (...) {
+            failed();
+        }
     }
 
   private:
@@ -123,74 +143,104 @@ class Server::Sockets : public Hall {
     }
 
     void accept() {
-        acceptor_.async_accept([this](const Code& error, tcp::socket socket) {
-            if (!acceptor_.is_open()) return;
-            if (!error) {
-                take(std::move(socket));
-                return accept();
-            }
-            // Such as too many open files: they will be closed.
-            accept_timer_.expires_after(std::chrono::milliseconds(100));
-            accept_timer_.async_wait([this](const Code& cancelled) {
-                if (!cancelled) accept();
-            });
-        });
+        acceptor_.async_accept(
+            Reserved(accept_memory_, [this](const Code& error, tcp::socket socket) {
+                if (!acceptor_.is_open()) return;
+                if (error) return accept_later();
+                try {
+                    take(std::move(socket));
+                } catch (...) {
+                    failed();
+                }
+                accept();
+            }));
+    }
+
+    // The cause may be too many open files, some of which will be closed soon.
+    void accept_later() {
+        accept_timer_.expires_after(std::chrono::milliseconds(100));
+        accept_timer_.async_wait(Reserved(accept_memory_, [this](const Code& cancelled) {
+            if (!cancelled && acceptor_.is_open()) accept();
+        }));
     }
 
     void take(tcp::socket socket) {
         Code ignored;
         socket.set_option(tcp::no_delay(true), ignored);
         socket.set_option(tcp::socket::send_buffer_size(kSystemBuffer), ignored);
-        if (connections_.size() >= kMaxConnections) {
+        const bool is_spare = !has_place();
+        if (is_spare && connections_.size() >= kMaxConnections + kSpareConnections) {
             service_->count_refused(503);
-            socket.non_blocking(true, ignored);
-            socket.write_some(asio::buffer(full_reply()), ignored);
-            return;
+            if (!turn_one_away()) {
+                socket.non_blocking(true, ignored);
+                socket.write_some(asio::buffer(full_reply()), ignored);
+                return;
+            }
         }
-        const auto connection = std::make_shared<Connection>(io_, std::move(socket), *this);
+        const auto connection =
+            std::make_shared<Connection>(io_, std::move(socket), *this, ++taken_, is_spare);
         connections_.insert(connection);
         service_->set_connections(int(connections_.size()));
         connection->start();
     }
 
+    // Turns away the oldest spare connection that can be closed; false if there is none.
+    bool turn_one_away() {
+        const std::string reply = full_reply();
+        for (const auto& connection : connections_)
+            if (connection->is_spare() && std::shared_ptr(connection)->turn_away(reply))
+                return true;
+        return false;
+    }
+
     void on_signals() {
-        signals_->async_wait([this](const Code& error, int) {
+        signals_->async_wait(Reserved(signal_memory_, [this](const Code& error, int) {
             if (error) return;
-            on_signals();  // first: what follows may end the waiting
+            on_signals();  // first: drain() and give_up() may end the waiting
             if (!is_draining_)
                 drain();
             else
                 give_up();
-        });
+        }));
     }
 
-    // New requests are still heard, and told to go elsewhere: a connection that is refused, or cut
-    // before it could say anything, would look like a failure.
+    // New requests are still read, and get 503: a connection that is refused, or cut before it
+    // could say anything, would look like a failure.
     void drain() {
         is_draining_ = true;
         service_->drain();
+        wait(options_.drain_seconds, [this] { give_up(); });
         options_.log("ending: " + std::to_string(connections_.size()) +
                      " connections; a second signal ends them at once");
-        for (const auto& connection : std::set(connections_)) connection->finish_soon();
-        wait(options_.drain_seconds, [this] { give_up(); });
+        for_each_connection([](Connection& connection) { connection.finish_soon(); });
         end_if_done();
     }
 
     void give_up() {
         if (std::exchange(has_given_up_, true)) return;
-        service_->give_up_all();
         wait(kLastWordsSeconds, [this] {
             end();
-            for (const auto& connection : std::set(connections_)) connection->close();
+            for_each_connection([](Connection& connection) { connection.close(); });
         });
+        service_->give_up_all();
         end_if_done();
     }
 
-    void wait(int seconds, std::function<void()> then) {
+    // The action may close its connection, which takes it out of the set.
+    template <typename Action>
+    void for_each_connection(Action action) {
+        for (auto next = connections_.begin(); next != connections_.end();) {
+            const std::shared_ptr<Connection> connection = *next++;
+            action(*connection);
+        }
+    }
+
+    template <typename Action>
+    void wait(int seconds, Action then) {
         drain_timer_.expires_after(std::chrono::seconds(seconds));
-        drain_timer_.async_wait([then = std::move(then)](const Code& error) {
+        drain_timer_.async_wait(Reserved(drain_memory_, [then](const Code& error) {
             if (!error) then();
-        });
+        }));
     }
 
     void end_if_done() {
@@ -199,15 +249,15 @@ class Server::Sockets : public Hall {
         if (quiet < kQuietSeconds && !has_given_up_) {
             quiet_timer_.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(
                 std::chrono::duration<double>(kQuietSeconds - quiet)));
-            return quiet_timer_.async_wait([this](const Code& error) {
+            return quiet_timer_.async_wait(Reserved(quiet_memory_, [this](const Code& error) {
                 if (!error) end_if_done();
-            });
+            }));
         }
         take_those_at_the_door();
         if (connections_.empty()) end();
     }
 
-    // They are connected already, as far as they know.
+    // Accepts clients in the queue of the system: they are connected already, as far as they know.
     void take_those_at_the_door() {
         Code error;
         acceptor_.non_blocking(true, error);
@@ -226,7 +276,17 @@ class Server::Sockets : public Hall {
         signals_->cancel();
     }
 
+    struct Older {
+        bool operator()(const std::shared_ptr<Connection>& a,
+                        const std::shared_ptr<Connection>& b) const {
+            return a->number() < b->number();
+        }
+    };
+
     const ServerOptions options_;
+    // Memory for handlers that must go on when memory is short. It stands before the context, which
+    // holds the handlers in it.
+    HandlerMemory accept_memory_, signal_memory_, drain_memory_, quiet_memory_;
     asio::io_context io_{1};
     tcp::acceptor acceptor_;
     std::optional<asio::signal_set> signals_;  // while it serves
@@ -234,8 +294,10 @@ class Server::Sockets : public Hall {
     int acceptor_port_ = 0;
     Gate gate_;
     Service* service_ = nullptr;
-    std::set<std::shared_ptr<Connection>> connections_;
-    double last_asked_ = -kQuietSeconds;  // when, but for health
+    std::set<std::shared_ptr<Connection>, Older> connections_;
+    uint64_t taken_ = 0;                  // connections that were accepted so far
+    size_t held_ = 0;                     // bytes of bodies that are still arriving
+    double last_asked_ = -kQuietSeconds;  // time of the last request, but for health
     bool is_draining_ = false, has_given_up_ = false;
 };
 

@@ -1,4 +1,4 @@
-// HTTP/1.1 for a service: one thread for all sockets. Boost stays in this folder's .cpp files.
+// HTTP/1.1 for a service, with one thread for all sockets. Boost is used in this folder only.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,17 @@ struct ServerOptions {
 
 class Server {
   public:
-    // Binds. Throws UsageError for a host that is no address, or one that others can reach
-    // without a key; Error if the address is taken.
+    // Binds to the address. Throws UsageError if `host` is no address, or if other machines can
+    // reach it and there is no key; Error if the address is taken.
     explicit Server(ServerOptions options);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
     int port() const;
-    // Serves until SIGTERM or SIGINT, then until the requests that came have ended and nobody asks
-    // any more, or drain_seconds; at the second signal they are given up. Meanwhile new requests
-    // get 503, as does who asks for health. The server must outlive the service.
+    // Serves until SIGTERM or SIGINT, then until all requests that came have ended and nobody asks
+    // any more, or for drain_seconds; at a second signal the requests are given up. Meanwhile new
+    // requests get 503, and so does /health. The server must outlive the service.
     void run(Service& service);
 
   private:

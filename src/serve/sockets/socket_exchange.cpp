@@ -1,10 +1,9 @@
-// From what is said to what is sent.
+#include "serve/sockets/socket_exchange.h"
+
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/status.hpp>
 #include <cstdio>
 #include <utility>
-
-#include "serve/sockets/connection.h"
 
 namespace aerie {
 
@@ -20,63 +19,88 @@ std::string chunk(std::string_view bytes) {
 
 std::string SocketExchange::head(int status, const std::string& type) const {
     const auto reason = boost::beast::http::obsolete_reason(boost::beast::http::status(status));
-    std::string text = "HTTP/1.1 " + std::to_string(status) + " " +
+    std::string text = std::string(kReplyStart) + std::to_string(status) + " " +
                        std::string(reason.data(), reason.size()) + "\r\n";
     if (!type.empty()) text += "Content-Type: " + type + "\r\n";
-    text += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" + extra_fields_;
-    text += keeps_alive_ ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
+    text += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" + form_.fields;
+    text += form_.keeps_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
     return text;
 }
 
 void SocketExchange::reply(HttpReply reply) {
-    const bool has_body = reply.status != 204;
-    std::string text = head(reply.status, has_body ? reply.type : "");
+    const bool has_content = reply.status != 204;
+    std::string text = head(reply.status, has_content ? reply.type : "");
     for (const auto& [name, value] : reply.fields) text += name + ": " + value + "\r\n";
-    if (has_body) text += "Content-Length: " + std::to_string(reply.body.size()) + "\r\n";
-    put(text + "\r\n" + (has_body ? reply.body : ""), true);
+    if (has_content) text += "Content-Length: " + std::to_string(reply.body.size()) + "\r\n";
+    text += "\r\n";
+    put(text, has_content && form_.has_body ? std::string_view(reply.body) : "", true);
 }
 
 void SocketExchange::begin_stream() {
     is_stream_ = true;
     put(head(200, "text/event-stream; charset=utf-8") +
-            (can_chunk_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n"),
+            (form_.can_chunk ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n"),
+        "", false);
+}
+
+void SocketExchange::begin_whole(size_t bytes) {
+    put(head(200, "application/json") + "Content-Length: " + std::to_string(bytes) + "\r\n\r\n", "",
         false);
 }
 
 void SocketExchange::say(std::string_view piece) {
-    if (!piece.empty()) put(can_chunk_ ? chunk(piece) : std::string(piece), false);
+    if (piece.empty()) return;
+    put(is_stream_ && form_.can_chunk ? chunk(piece) : std::string(piece), "", false);
 }
 
 void SocketExchange::end() {
-    put(is_stream_ && can_chunk_ ? "0\r\n\r\n" : "", true);
+    put(is_stream_ && form_.can_chunk ? "0\r\n\r\n" : "", "", true);
 }
 
-void SocketExchange::put(const std::string& bytes, bool is_last) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (has_ended_) return;
-        outbox_ += bytes;
-        unsent_ += bytes.size();
-        has_ended_ = is_last;
-        if (std::exchange(is_posted_, true)) return;
-    }
-    boost::asio::post(io_, [self = shared_from_this()] {
-        {
-            const std::lock_guard lock(self->mutex_);
-            self->is_posted_ = false;
-        }
-        if (self->is_over_) return;
-        if (const auto connection = self->connection_.lock()) connection->flush();
-    });
+void SocketExchange::put(std::string_view head, std::string_view body, bool is_last) {
+    const std::lock_guard lock(mutex_);
+    if (has_ended_) return;
+    const size_t size = outbox_.size() + head.size() + body.size();
+    if (!body.empty()) outbox_.reserve(size);
+    outbox_.append(head).append(body);
+    unsent_ += head.size() + body.size();
+    has_ended_ = is_last;
+    post_flush();
+}
+
+// Called under the mutex. Allocates nothing, so that bytes which were put are sent.
+void SocketExchange::post_flush() {
+    if (std::exchange(is_posted_, true)) return;
+    boost::asio::post(io_, Reserved(flush_memory_, [self = shared_from_this()] {
+                          {
+                              const std::lock_guard lock(self->mutex_);
+                              self->is_posted_ = false;
+                              if (self->is_over_) return;
+                          }
+                          const auto sender = self->sender_.lock();
+                          if (!sender) return;
+                          if (self->is_abandoned_)
+                              sender->close();
+                          else
+                              sender->flush();
+                      }));
+}
+
+void SocketExchange::abandon() noexcept {
+    is_abandoned_ = true;
+    const std::lock_guard lock(mutex_);
+    post_flush();
 }
 
 void SocketExchange::tell(std::shared_ptr<Waiter> waiter) {
-    boost::asio::post(io_, [self = shared_from_this(), waiter = std::move(waiter)] {
-        if (self->is_gone_)
-            waiter->gone();
-        else if (!self->is_over_)
-            self->waiter_ = waiter;
-    });
+    {
+        const std::lock_guard lock(mutex_);
+        if (!is_over_) {
+            waiter_ = std::move(waiter);
+            return;
+        }
+    }
+    if (is_gone_) waiter->gone();
 }
 
 std::string SocketExchange::take() {
@@ -90,19 +114,27 @@ bool SocketExchange::has_ended() {
 }
 
 void SocketExchange::was_sent(size_t bytes) {
+    std::shared_ptr<Waiter> waiter;
+    {
+        const std::lock_guard lock(mutex_);
+        waiter = waiter_;
+    }
     unsent_ -= bytes;
-    if (waiter_ && unsent_ <= kLittleUnsent) waiter_->has_room();
+    if (waiter && unsent_ <= kLittleUnsent) waiter->has_room();
 }
 
 void SocketExchange::over(bool is_gone) {
-    is_over_ = true;
-    is_gone_ = is_gone;
-    const auto waiter = std::exchange(waiter_, nullptr);
+    std::shared_ptr<Waiter> waiter;
+    {
+        const std::lock_guard lock(mutex_);
+        is_over_ = true;
+        is_gone_ = is_gone;
+        has_ended_ = true;  // later pieces are dropped
+        std::string().swap(outbox_);
+        waiter = std::exchange(waiter_, nullptr);
+        unsent_ = 0;
+    }
     if (is_gone && waiter) waiter->gone();
-    const std::lock_guard lock(mutex_);
-    has_ended_ = true;  // what is said from now on is dropped
-    outbox_.clear();
-    unsent_ = 0;
 }
 
 }  // namespace aerie

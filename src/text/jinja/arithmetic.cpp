@@ -4,6 +4,7 @@
 
 #include "text/jinja/format.h"
 #include "text/jinja/operators.h"
+#include "text/jinja/safe_text.h"
 
 namespace aerie::jinja {
 namespace {
@@ -102,7 +103,7 @@ Value repeated(Workspace& workspace, const Value& value, const Value& times) {
         TextBuilder text(workspace);
         // Nothing times anything is nothing, at once.
         for (int64_t i = 0; i < count && value.text.size > 0; ++i) text.add(value.text);
-        return make_text(text.text());
+        return make_text_like(value, text.text());
     }
     std::vector<Value> items;
     for (int64_t i = 0; i < count && value.list->size > 0; ++i) {
@@ -121,9 +122,13 @@ bool is_sequence(const Value& value) {
 
 Value arithmetic(Workspace& workspace, std::string_view op, const Value& a, const Value& b) {
     if (a.is_number() && b.is_number()) return of_numbers(op, a, b);
+    if (op == "%" && a.is(Kind::text)) return percent_format(workspace, a, b);
     for (const Value* value : {&a, &b}) {
         if (!value->is(Kind::undefined)) continue;
         throw Fault("'" + std::string(value->text.view()) + "' is undefined");
+    }
+    if (op == "+" && a.is(Kind::text) && b.is(Kind::text) && (a.safe || b.safe)) {
+        return safe_sum(workspace, a, b);
     }
     if (op == "+" && a.is(Kind::text) && b.is(Kind::text)) {
         TextBuilder text(workspace);
@@ -136,7 +141,6 @@ Value arithmetic(Workspace& workspace, std::string_view op, const Value& a, cons
     }
     if (op == "*" && is_sequence(a) && b.is_whole()) return repeated(workspace, a, b);
     if (op == "*" && is_sequence(b) && a.is_whole()) return repeated(workspace, b, a);
-    if (op == "%" && a.is(Kind::text)) return make_text(percent_format(workspace, a.text, b));
     refuse(op, a, b);
 }
 

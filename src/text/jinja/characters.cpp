@@ -3,40 +3,25 @@
 
 #include <utf8proc.h>
 
-#include <array>
+#include <iterator>
 
 #include "core/utf8.h"
+#include "text/jinja/letter_tables.h"
 
 namespace aerie::jinja {
 namespace {
 
-// What upper case makes of characters without a capital of their own.
-struct Expansion {
-    char32_t code;
-    std::string_view upper, title;
-};
-constexpr std::array kExpansions{
-    Expansion{0x149, "\xCA\xBCN", "\xCA\xBCN"},
-    Expansion{0xDF, "SS", "Ss"},
-    Expansion{0xFB00, "FF", "Ff"},
-    Expansion{0xFB01, "FI", "Fi"},
-    Expansion{0xFB02, "FL", "Fl"},
-    Expansion{0xFB03, "FFI", "Ffi"},
-    Expansion{0xFB04, "FFL", "Ffl"},
-    Expansion{0xFB05, "ST", "St"},
-    Expansion{0xFB06, "ST", "St"},
-};
-
-const Expansion* expansion_of(char32_t code) {
-    for (const Expansion& expansion : kExpansions) {
-        if (expansion.code == code) return &expansion;
-    }
-    return nullptr;
-}
-
 std::string text_of_char(utf8proc_int32_t code) {
     std::string text;
     append_char(text, char32_t(code));
+    return text;
+}
+
+std::string text_of_chars(const char32_t (&codes)[3]) {
+    std::string text;
+    for (const char32_t code : codes) {
+        if (code != 0) append_char(text, code);
+    }
     return text;
 }
 
@@ -86,8 +71,29 @@ bool is_letter(char32_t code) {
     return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
 }
 
-bool is_digit(char32_t code) {
+bool is_decimal(char32_t code) {
     return category(code) == UTF8PROC_CATEGORY_ND;
+}
+
+bool is_digit(char32_t code) {
+    return is_decimal(code) || is_other_digit(code);
+}
+
+bool is_numeric(char32_t code) {
+    const utf8proc_category_t kind = category(code);
+    return (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO) || is_numeral(code);
+}
+
+bool begins_identifier(char32_t code) {
+    const utf8proc_category_t kind = category(code);
+    return code == '_' || is_letter(code) || kind == UTF8PROC_CATEGORY_NL;
+}
+
+bool continues_identifier(char32_t code) {
+    const utf8proc_category_t kind = category(code);
+    return begins_identifier(code) || kind == UTF8PROC_CATEGORY_MN ||
+           kind == UTF8PROC_CATEGORY_MC || kind == UTF8PROC_CATEGORY_ND ||
+           kind == UTF8PROC_CATEGORY_PC;
 }
 
 bool is_word(char32_t code) {
@@ -102,26 +108,57 @@ bool is_printable(char32_t code) {
 }
 
 bool is_upper(char32_t code) {
-    return category(code) == UTF8PROC_CATEGORY_LU;
+    return category(code) == UTF8PROC_CATEGORY_LU || is_other_upper(code);
 }
 
 bool is_lower(char32_t code) {
-    return category(code) == UTF8PROC_CATEGORY_LL;
+    return category(code) == UTF8PROC_CATEGORY_LL || is_other_lower(code);
+}
+
+bool is_title(char32_t code) {
+    return category(code) == UTF8PROC_CATEGORY_LT;
+}
+
+bool is_cased(char32_t code) {
+    return is_lower(code) || is_upper(code) || is_title(code);
+}
+
+bool is_case_ignorable(char32_t code) {
+    switch (category(code)) {
+        case UTF8PROC_CATEGORY_MN:
+        case UTF8PROC_CATEGORY_ME:
+        case UTF8PROC_CATEGORY_CF:
+        case UTF8PROC_CATEGORY_LM:
+        case UTF8PROC_CATEGORY_SK:
+            return true;
+        default:
+            return is_inside_words(code);
+    }
 }
 
 std::string upper_of(char32_t code) {
-    if (const Expansion* expansion = expansion_of(code)) return std::string(expansion->upper);
+    if (const Expansion* expansion = expansion_of(code)) return text_of_chars(expansion->upper);
     return text_of_char(utf8proc_toupper(utf8proc_int32_t(code)));
 }
 
 std::string title_of(char32_t code) {
-    if (const Expansion* expansion = expansion_of(code)) return std::string(expansion->title);
+    if (const Expansion* expansion = expansion_of(code)) return text_of_chars(expansion->title);
     return text_of_char(utf8proc_totitle(utf8proc_int32_t(code)));
 }
 
 std::string lower_of(char32_t code) {
     if (code == 0x130) return "i\xCC\x87";
     return text_of_char(utf8proc_tolower(utf8proc_int32_t(code)));
+}
+
+std::string folded(char32_t code) {
+    utf8proc_int32_t codes[8];
+    int boundary = 0;
+    const utf8proc_ssize_t count = utf8proc_decompose_char(
+        utf8proc_int32_t(code), codes, std::size(codes), UTF8PROC_CASEFOLD, &boundary);
+    std::string text;
+    for (utf8proc_ssize_t i = 0; i < count; ++i) append_char(text, char32_t(codes[i]));
+    return text;
 }
 
 // Knuth, Morris and Pratt, where trying every place could take long.

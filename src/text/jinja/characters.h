@@ -23,16 +23,25 @@ char32_t last_char(std::string_view text);   // not empty
 bool is_space(char32_t code);       // str.isspace
 bool is_line_break(char32_t code);  // str.splitlines
 bool is_letter(char32_t code);      // str.isalpha
-bool is_digit(char32_t code);       // str.isdigit, but for superscripts
+bool is_decimal(char32_t code);     // str.isdecimal
+bool is_digit(char32_t code);       // str.isdigit
+bool is_numeric(char32_t code);     // str.isnumeric
+bool begins_identifier(char32_t code);     // str.isidentifier, by general categories alone
+bool continues_identifier(char32_t code);  // as the same
 bool is_word(char32_t code);        // \w
 bool is_printable(char32_t code);   // str.isprintable
+// The properties Uppercase, Lowercase, Cased and Case_Ignorable, and titlecase letters.
 bool is_upper(char32_t code);
 bool is_lower(char32_t code);
+bool is_title(char32_t code);
+bool is_cased(char32_t code);
+bool is_case_ignorable(char32_t code);
 
 // One character may become several.
 std::string upper_of(char32_t code);
 std::string title_of(char32_t code);
-std::string lower_of(char32_t code);
+std::string lower_of(char32_t code);  // of a character alone: a capital sigma is never final
+std::string folded(char32_t code);    // str.casefold
 
 // Byte of the first `part` at or after `from`, in linear time; npos if there is none.
 size_t find_text(Workspace& workspace, std::string_view text, std::string_view part,

@@ -32,7 +32,14 @@ const Value* named(const Call& call, std::string_view name) {
     return nullptr;
 }
 
+// The generator of a false value ends before it looks at its arguments: nothing is gone through,
+// be the value iterable or not.
+Value nothing(const Call& call) {
+    return call.workspace.list({}, ListKind::generator, label_of(call.self));
+}
+
 Value map(const Call& call) {
+    if (!is_true(call.self)) return nothing(call);
     const Value* attribute = named(call, "attribute");
     const Value* otherwise = named(call, "default");
     const bool by_filter = !attribute || !call.arguments.positional.empty();
@@ -52,6 +59,7 @@ Value map(const Call& call) {
 
 // Those items for which the test (or being true) is `wanted`; of a member, if `by_attribute`.
 Value chosen(const Call& call, bool wanted, bool by_attribute) {
+    if (!is_true(call.self)) return nothing(call);
     const size_t at = by_attribute ? 1 : 0;  // of the test's name
     const bool by_test = call.arguments.positional.size() > at;
     const Arguments rest = by_test ? without_first(call.arguments, at + 1) : Arguments();

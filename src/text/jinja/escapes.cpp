@@ -45,7 +45,8 @@ std::string unescaped(const Token& token, const std::string& file) {
         } else if (const size_t at = kNames.find(kind); at != kNames.npos) {
             text += kMeanings[at];
         } else if (kind == 'N') {
-            fail_at(file, token.line, "string with a wrong escape");
+            fail_at(file, token.line,
+                    "character by its name in a string: write its number, \\uXXXX or \\UXXXXXXXX");
         } else if (kind == '\\' || kind == '\'' || kind == '"') {
             text += kind;
         } else if (kind != '\n') {  // a line break is left out, anything else stays

@@ -12,6 +12,10 @@ namespace {
 
 constexpr size_t kMaxArguments = 255;  // calls inside each other hold theirs
 
+[[noreturn]] void fail_arguments() {
+    throw Fault("more than " + std::to_string(kMaxArguments) + " arguments");
+}
+
 }  // namespace
 
 Value Evaluator::evaluate(const Expression& expression) {
@@ -103,7 +107,9 @@ Value Evaluator::chain(const Expression& expression) {
     std::optional<TextBuilder> sum;
     for (size_t i = 0; i < expression.ops.size(); ++i) {
         const Value right = evaluate(expression.parts[i + 1]);
-        if (expression.ops[i] == "+" && left.is(Kind::text) && right.is(Kind::text)) {
+        const bool are_plain =
+            left.is(Kind::text) && right.is(Kind::text) && !left.safe && !right.safe;
+        if (expression.ops[i] == "+" && are_plain) {
             if (!sum) sum.emplace(workspace_).add(left.text);
             sum->add(right.text);
             continue;
@@ -212,7 +218,8 @@ Value Evaluator::slice(const Step& step, const Value& value) {
     }
     const int64_t by = bounds[2].value_or(1);
     if (value.is(Kind::text)) {
-        return make_text(jinja::slice(workspace_, value.text, bounds[0], bounds[1], by));
+        return make_text_like(value,
+                              jinja::slice(workspace_, value.text, bounds[0], bounds[1], by));
     }
     if (value.is(Kind::undefined)) throw Fault(in_quotes(value.text.view()) + " is undefined");
     if (!value.is(Kind::list) || value.list->kind >= ListKind::view) {
@@ -227,19 +234,41 @@ Value Evaluator::slice(const Step& step, const Value& value) {
 }
 
 Arguments Evaluator::arguments(const Step& step) {
-    if (step.arguments.size() > kMaxArguments) {
-        throw Fault("more than " + std::to_string(kMaxArguments) + " arguments");
-    }
+    if (step.arguments.size() > kMaxArguments) fail_arguments();
     Arguments all;
     for (const Argument& argument : step.arguments) {
         const Value value = evaluate(argument.value[0]);
-        if (argument.name.empty()) {
+        if (argument.spread != Spread::no) {
+            spread(argument, value, all);
+        } else if (argument.name.empty()) {
             all.positional.push_back(value);
         } else {
             all.named.push_back({argument.name, value});
         }
     }
+    if (all.positional.size() + all.named.size() > kMaxArguments) fail_arguments();
     return all;
+}
+
+// *value and **value.
+void Evaluator::spread(const Argument& argument, const Value& value, Arguments& all) {
+    if (argument.spread == Spread::items) {
+        if (value.is(Kind::undefined)) throw Fault(in_quotes(value.text.view()) + " is undefined");
+        const std::span<const Value> items = items_of(workspace_, value);
+        if (items.size() > kMaxArguments) fail_arguments();
+        all.positional.insert(all.positional.end(), items.begin(), items.end());
+        return;
+    }
+    if (!value.is(Kind::dict)) throw Fault("** of " + std::string(type_name(value)));
+    if (value.dict->size > kMaxArguments) fail_arguments();
+    for (const Entry& entry : value.dict->span()) {
+        if (!entry.key.is(Kind::text)) throw Fault("** of a dict whose keys are no strings");
+        const std::string_view name = entry.key.text.view();
+        for (const Named& named : all.named) {
+            if (named.name == name) throw Fault("argument " + in_quotes(name) + " twice");
+        }
+        all.named.push_back({name, entry.value});
+    }
 }
 
 }  // namespace aerie::jinja

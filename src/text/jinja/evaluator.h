@@ -39,6 +39,7 @@ class Evaluator {
     // Throws Fault.
     Rendered run(const Body& body);
     size_t line() const { return line_; }  // of what ran last
+    size_t given_bytes() const { return given_bytes_; }  // of the variables that were read
 
     // For the filters, tests, methods and functions.
     Workspace& workspace() { return workspace_; }
@@ -71,6 +72,8 @@ class Evaluator {
     Flow execute(const Body& body);
     Flow execute(const Statement& statement);
     Flow for_loop(const Statement& statement);
+    Flow run_loop(const Statement& statement, const Value& whole, int64_t depth);
+    void call_block(const Statement& statement);
     std::span<const Value> loop_items(const Statement& statement, const Value& whole, Frame& frame);
     Flow branch(const Statement& statement);
     Flow with(const Statement& statement);
@@ -81,8 +84,12 @@ class Evaluator {
         return frames_.emplace_back(Frame{parent, NamedValues(workspace_.memory())});
     }
     void set(Frame& frame, std::string_view name, const Value& value);
-    // What the body prints, with a frame of its own.
-    Text captured(const Body& body, Frame& frame);
+    // The text that `print` prints, with this frame.
+    template <typename Print>
+    Text captured(Frame& frame, Print print);
+    Text captured(const Body& body, Frame& frame) {
+        return captured(frame, [&] { execute(body); });
+    }
 
     // evaluate.cpp
     Value evaluate(const Expression& expression);
@@ -100,12 +107,16 @@ class Evaluator {
     Value step(const Step& step, const Value& value);
     Value slice(const Step& step, const Value& value);
     Arguments arguments(const Step& step);
+    void spread(const Argument& argument, const Value& value, Arguments& all);
 
     // members.cpp
     Value loop_attribute(const Loop& loop, std::string_view name);
     Value call(const Value& callee, const Arguments& arguments);
     Value call_macro(const Macro& macro, const Arguments& arguments);
+    Value call_loop(const Loop& loop, const Arguments& arguments);
+    void enter_call();  // to be followed by --calls_
     void bind(const Macro& macro, const Arguments& arguments, Frame& frame);
+    void bind_named(const Macro& macro, const Arguments& arguments, Frame& frame);
 
     Workspace workspace_;
     const std::tm& now_;
@@ -114,8 +125,20 @@ class Evaluator {
     Frame* scope_ = nullptr;
     TextBuilder* out_ = nullptr;
     size_t depth_ = 0;
-    size_t calls_ = 0;  // of macros, inside each other
+    size_t calls_ = 0;  // of macros and loops, inside each other
     size_t line_ = 1;
+    size_t given_bytes_ = 0;
 };
+
+template <typename Print>
+Text Evaluator::captured(Frame& frame, Print print) {
+    TextBuilder inside(workspace_);
+    TextBuilder* const outside = std::exchange(out_, &inside);
+    Frame* const scope = std::exchange(scope_, &frame);
+    print();
+    out_ = outside;
+    scope_ = scope;
+    return inside.text();
+}
 
 }  // namespace aerie::jinja

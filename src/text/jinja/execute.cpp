@@ -69,6 +69,9 @@ Evaluator::Flow Evaluator::execute(const Statement& statement) {
             set(*scope_, statement.text, macro);
             return Flow::on;
         }
+        case StatementKind::call:
+            call_block(statement);
+            return Flow::on;
         case StatementKind::filter:
             filter_block(statement);
             return Flow::on;
@@ -102,13 +105,21 @@ std::span<const Value> Evaluator::loop_items(const Statement& statement, const V
 }
 
 Evaluator::Flow Evaluator::for_loop(const Statement& statement) {
+    return run_loop(statement, evaluate(statement.expressions[1]), 1);
+}
+
+// `depth`: 1, or more of a loop that called itself.
+Evaluator::Flow Evaluator::run_loop(const Statement& statement, const Value& whole, int64_t depth) {
     Frame& frame = new_frame(scope_);
-    const Value whole = evaluate(statement.expressions[1]);
     const std::span<const Value> items = loop_items(statement, whole, frame);
     if (items.empty()) return statement.bodies.size() > 1 ? execute(statement.bodies[1]) : Flow::on;
     Value loop;
     loop.kind = Kind::loop;
-    loop.loop = workspace_.copy_of(Loop{.items = items, .label = label_of(whole)});
+    loop.loop = workspace_.copy_of(Loop{.items = items,
+                                        .label = label_of(whole),
+                                        .recursive = statement.recursive ? &statement : nullptr,
+                                        .scope = scope_,
+                                        .depth = depth});
     Frame* const outside = std::exchange(scope_, &frame);
     for (size_t i = 0; i < items.size(); ++i) {
         workspace_.step();
@@ -120,6 +131,24 @@ Evaluator::Flow Evaluator::for_loop(const Statement& statement) {
     }
     scope_ = outside;
     return Flow::on;
+}
+
+// Calls the macro with one argument more: the block as the macro `caller`.
+void Evaluator::call_block(const Statement& statement) {
+    const Expression& expression = statement.expressions[0];
+    const Step& last = expression.steps.back();
+    Value callee = evaluate(expression.parts[0]);
+    for (size_t i = 0; i + 1 < expression.steps.size(); ++i) {
+        workspace_.step();
+        callee = step(expression.steps[i], callee);
+    }
+    Value caller;
+    caller.kind = Kind::macro;
+    caller.macro = workspace_.copy_of(Macro{&statement.bodies[0][0], scope_});
+    Arguments all = arguments(last);
+    all.named.push_back({"caller", caller});
+    line_ = last.line;
+    print(*out_, workspace_, call(callee, all));
 }
 
 Evaluator::Flow Evaluator::branch(const Statement& statement) {
@@ -144,16 +173,6 @@ Evaluator::Flow Evaluator::with(const Statement& statement) {
     const Flow flow = execute(statement.bodies[0]);
     scope_ = outside;
     return flow;
-}
-
-Text Evaluator::captured(const Body& body, Frame& frame) {
-    TextBuilder inside(workspace_);
-    TextBuilder* const outside = std::exchange(out_, &inside);
-    Frame* const scope = std::exchange(scope_, &frame);
-    execute(body);
-    out_ = outside;
-    scope_ = scope;
-    return inside.text();
 }
 
 void Evaluator::filter_block(const Statement& statement) {

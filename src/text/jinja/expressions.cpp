@@ -135,6 +135,7 @@ Expression Parser::unary() {
 Expression Parser::primary() {
     switch (peek().kind) {
         case TokenKind::name:
+            note_read(peek().text);
             return name_or_constant();
         case TokenKind::string:
             return string();

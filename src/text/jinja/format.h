@@ -8,17 +8,21 @@
 
 namespace aerie::jinja {
 
+class Evaluator;
+
 struct Named {
     std::string_view name;
     Value value;
 };
 
+// Both escape what stands in a safe pattern for HTML, and the result is safe, too.
 // `arguments`: a tuple, a dict for %(name)s, or the only one.
-Text percent_format(Workspace& workspace, const Text& pattern, const Value& arguments);
-// Fields {}, {0}, {name}, with a layout such as {:>8} or {:.2f}.
-Text brace_format(Workspace& workspace, const Text& pattern, std::span<const Value> positional,
-                  std::span<const Named> named);
-// As Python's strftime in the C locale, for the usual letters.
+Value percent_format(Workspace& workspace, const Value& pattern, const Value& arguments);
+// Fields {}, {0}, {name}, {a.b[c]}, with a conversion !r and a layout such as :>8 or :.{places}f.
+Value brace_format(Evaluator& evaluator, const Value& pattern, std::span<const Value> positional,
+                   std::span<const Named> named);
+// The result is that of Python's strftime of a time without a zone, on Linux in the C locale.
+// Microseconds are 0.
 Text time_text(Workspace& workspace, const Text& pattern, const std::tm& time);
 
 }  // namespace aerie::jinja

@@ -1,5 +1,6 @@
 // Texts character by character: cases, padding, escapes.
 #include <algorithm>
+#include <utility>
 
 #include "core/utf8.h"
 #include "text/jinja/characters.h"
@@ -8,12 +9,12 @@
 namespace aerie::jinja {
 namespace {
 
-// Puts `change(character)` for every character, of the label of the character's first byte.
+// Puts `change(character, its byte)` for every character, of its own label.
 Text mapped(Workspace& workspace, const Text& text, auto change) {
     TextBuilder result(workspace);
     for (size_t at = 0; at < text.size;) {
         const size_t size = char_size(text.data[at]);
-        const std::string by = change(first_char(text.view().substr(at, size)));
+        const std::string by = change(first_char(text.view().substr(at, size)), at);
         Label label = text.label_at(at);
         for (size_t i = 1; i < size; ++i) label = std::max(label, text.label_at(at + i));
         result.add(by, label);
@@ -28,8 +29,34 @@ std::string same(char32_t code) {
     return text;
 }
 
-bool is_cased_letter(char32_t code) {
-    return is_upper(code) || is_lower(code) || upper_of(code) != lower_of(code);
+// The capital sigma at this byte ends a word: a cased letter stands before it and none after it,
+// whatever marks and apostrophes lie between. (Unicode, table 3-17, Final_Sigma.)
+bool is_final_sigma(std::string_view text, size_t at) {
+    std::string_view before = text.substr(0, at), after = text.substr(at + char_size(text[at]));
+    char32_t code = 0;
+    const auto step_back = [&] {
+        code = last_char(before);
+        do before.remove_suffix(1);
+        while (!before.empty() && (text[before.size()] & 0xC0) == 0x80);
+    };
+    do {
+        if (before.empty()) return false;
+        step_back();
+    } while (is_case_ignorable(code));
+    if (!is_cased(code)) return false;
+    while (!after.empty()) {
+        code = first_char(after);
+        if (!is_case_ignorable(code)) return !is_cased(code);
+        after.remove_prefix(char_size(after[0]));
+    }
+    return true;
+}
+
+std::string lower_at(const Text& text, char32_t code, size_t at) {
+    constexpr char32_t kSigma = 0x3A3;
+    constexpr const char* kFinalSigma = "\xCF\x82";
+    if (code == kSigma && is_final_sigma(text.view(), at)) return kFinalSigma;
+    return lower_of(code);
 }
 
 }  // namespace
@@ -37,34 +64,46 @@ bool is_cased_letter(char32_t code) {
 Text change_case(Workspace& workspace, const Text& text, Case to) {
     bool after_letter = false;  // of any case
     bool first = true;
-    return mapped(workspace, text, [&](char32_t code) {
+    return mapped(workspace, text, [&](char32_t code, size_t at) {
         const bool begins = to == Case::title ? !after_letter : first;
-        after_letter = is_cased_letter(code);
+        after_letter = is_cased(code);
         first = false;
         switch (to) {
             case Case::upper:
                 return upper_of(code);
             case Case::lower:
-                return lower_of(code);
+                return lower_at(text, code, at);
+            case Case::folded:
+                return folded(code);
             case Case::swapped:
-                return is_upper(code)   ? lower_of(code)
+                return is_upper(code)   ? lower_at(text, code, at)
                        : is_lower(code) ? upper_of(code)
                                         : same(code);
             default:
-                return begins ? title_of(code) : lower_of(code);
+                return begins ? title_of(code) : lower_at(text, code, at);
         }
     });
 }
 
 Text title_words(Workspace& workspace, const Text& text) {
     constexpr std::u32string_view kBefore = U"-({[<";
-    bool begins = true;
-    return mapped(workspace, text, [&](char32_t code) {
-        const bool separates = is_space(code) || kBefore.find(code) != kBefore.npos;
-        const bool first = begins && !separates;
-        begins = separates;
-        return first ? upper_of(code) : lower_of(code);
-    });
+    const auto separates = [&](size_t at) {
+        const char32_t code = first_char(text.view().substr(at));
+        return is_space(code) || kBefore.find(code) != kBefore.npos;
+    };
+    TextBuilder result(workspace);
+    for (size_t at = 0; at < text.size;) {
+        const size_t begin = at, rest = at + char_size(text.data[at]);
+        at = rest;
+        if (separates(begin)) {
+            result.add(text.part(begin, rest - begin));
+            continue;
+        }
+        while (at < text.size && !separates(at)) at += char_size(text.data[at]);
+        result.add(change_case(workspace, text.part(begin, rest - begin), Case::upper));
+        result.add(change_case(workspace, text.part(rest, at - rest), Case::lower));
+    }
+    return result.text();
 }
 
 Text padded(Workspace& workspace, const Text& text, int64_t left, int64_t right,
@@ -77,7 +116,7 @@ Text padded(Workspace& workspace, const Text& text, int64_t left, int64_t right,
 }
 
 Text escape_html(Workspace& workspace, const Text& text) {
-    return mapped(workspace, text, [&](char32_t code) -> std::string {
+    return mapped(workspace, text, [](char32_t code, size_t) -> std::string {
         switch (code) {
             case '&':
                 return "&amp;";
@@ -108,9 +147,19 @@ bool is_cased(Workspace& workspace, const Text& text, Case as) {
     const bool no_other = all_of(workspace, text, [&](char32_t code) {
         const bool fits = as == Case::upper ? is_upper(code) : is_lower(code);
         any = any || fits;
-        return fits || !is_cased_letter(code);
+        return fits || !is_cased(code);
     });
     return any && no_other;
+}
+
+bool is_titled(Workspace& workspace, const Text& text) {
+    bool any = false, after_letter = false;
+    const bool all_fit = all_of(workspace, text, [&](char32_t code) {
+        const bool was_after_letter = std::exchange(after_letter, is_cased(code));
+        any = any || after_letter;
+        return !after_letter || is_lower(code) == was_after_letter;
+    });
+    return any && all_fit;
 }
 
 }  // namespace aerie::jinja

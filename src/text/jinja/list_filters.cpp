@@ -51,7 +51,8 @@ Value last(const Call& call) {
         call.fail("of a generator");
     }
     const std::span<const Value> items = items_of(call.workspace, call.self);
-    return items.empty() ? make_undefined("last item of nothing") : items.back();
+    if (items.empty()) return make_undefined("last item of nothing");
+    return call.self.is(Kind::text) ? make_text_like(call.self, items.back().text) : items.back();
 }
 
 Value length(const Call& call) {
@@ -60,7 +61,8 @@ Value length(const Call& call) {
 
 Value reverse(const Call& call) {
     if (call.self.is(Kind::text)) {
-        return make_text(slice(call.workspace, call.self.text, std::nullopt, std::nullopt, -1));
+        return make_text_like(
+            call.self, slice(call.workspace, call.self.text, std::nullopt, std::nullopt, -1));
     }
     const std::span<const Value> items = items_of(call.workspace, call.self);
     return list_of(call, {items.rbegin(), items.rend()}, ListKind::generator);
@@ -85,9 +87,31 @@ Value batch(const Call& call) {
     return list_of(call, all, ListKind::generator);
 }
 
+// So many parts of about the same size, the longer ones first.
+Value slices(const Call& call) {
+    call.needed(0);
+    const int64_t count = call.whole(0, 0);
+    if (count == 0) call.fail("of 0 parts");
+    const std::span<const Value> items = items_of(call.workspace, call.self);
+    std::vector<Value> all;
+    const bool fills = call.given(1) && !call.given(1)->is(Kind::none);
+    for (int64_t i = 0, begin = 0; i < count; ++i) {
+        call.workspace.add_item(all.size());
+        const int64_t size = int64_t(items.size()) / count;
+        const bool is_longer = i < int64_t(items.size()) % count;
+        const int64_t end = begin + size + (is_longer ? 1 : 0);
+        std::vector<Value> part(items.begin() + begin, items.begin() + end);
+        if (fills && !is_longer) part.push_back(*call.given(1));
+        all.push_back(list_of(call, part));
+        begin = end;
+    }
+    return list_of(call, all, ListKind::generator);
+}
+
 Value sum(const Call& call) {
     const Value* attribute = call.given(0);
     Value total = call.given(1) ? *call.given(1) : make_integer(0);
+    if (total.is(Kind::text)) call.fail("of strings: join them");
     for (const Value& item : items_of(call.workspace, call.self)) {
         call.workspace.step();
         const bool by_attribute = attribute && !attribute->is(Kind::none);
@@ -196,6 +220,7 @@ const Builtins& list_filters() {
         {"count", length},
         {"reverse", reverse},
         {"batch", batch, {"linecount", "fill_with"}},
+        {"slice", slices, {"slices", "fill_with"}},
         {"sum", sum, {"attribute", "start"}},
         {"max", maximum, {"case_sensitive", "attribute"}},
         {"min", minimum, {"case_sensitive", "attribute"}},

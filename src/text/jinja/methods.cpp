@@ -1,42 +1,16 @@
-// Methods of dicts, lists and loops, what strings say of themselves, and functions of the language.
+// Methods of dicts, lists, loops and safe texts, and functions of the language.
 #include <algorithm>
 
 #include "text/jinja/builtins.h"
-#include "text/jinja/characters.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/print.h"
+#include "text/jinja/safe_text.h"
 #include "text/jinja/strings.h"
 
 namespace aerie::jinja {
 namespace {
 
 constexpr size_t kMaxRange = 100'000;
-
-Value answer(const Call& call, bool (*holds)(char32_t)) {
-    return make_boolean(all_of(call.workspace, call.self.text, holds), call.self.text.label);
-}
-Value all_letters(const Call& call) {
-    return answer(call, is_letter);
-}
-Value all_digits(const Call& call) {
-    return answer(call, is_digit);
-}
-Value all_spaces(const Call& call) {
-    return answer(call, is_space);
-}
-Value all_letters_or_digits(const Call& call) {
-    return answer(call, [](char32_t code) { return code != '_' && is_word(code); });
-}
-Value all_ascii(const Call& call) {
-    const bool none_else = answer(call, [](char32_t code) { return code < 0x80; }).boolean;
-    return make_boolean(none_else || call.self.text.size == 0, call.self.text.label);
-}
-Value has_upper_case(const Call& call) {
-    return make_boolean(is_cased(call.workspace, call.self.text, Case::upper));
-}
-Value has_lower_case(const Call& call) {
-    return make_boolean(is_cased(call.workspace, call.self.text, Case::lower));
-}
 
 Value dict_items(const Call& call) {
     const Dict& dict = *call.self.dict;
@@ -65,9 +39,29 @@ Value dict_get(const Call& call) {
     return call.given(1) ? *call.given(1) : make_none();
 }
 
+Value dict_copy(const Call& call) {
+    return call.self;  // nothing changes either of them
+}
+
+Value dict_from_keys(const Call& call) {
+    std::vector<Entry> entries;
+    const Value value = call.given(1) ? *call.given(1) : make_none();
+    for (const Value& key : items_of(call.workspace, call.needed(0))) {
+        entries.push_back({key, value});
+    }
+    return call.workspace.dict(entries, label_of(call.needed(0)));
+}
+
+Value list_copy(const Call& call) {
+    return call.self;
+}
+
 Value list_index(const Call& call) {
     const List& list = *call.self.list;
-    for (size_t i = 0; i < list.size; ++i) {
+    const SliceRange range =
+        slice_range(list.size, call.optional_whole(1), call.optional_whole(2), 1);
+    const auto begin = size_t(range.first);
+    for (size_t i = begin; i < begin + range.count; ++i) {
         if (equals(call.workspace, list.items[i], call.needed(0))) {
             return make_integer(int64_t(i), list.label);
         }
@@ -97,6 +91,45 @@ Value loop_changed(const Call& call) {
     const bool same = loop.last_changed && equals(call.workspace, before, now);
     loop.last_changed = now.list;
     return make_boolean(!same);
+}
+
+Value strip_tags(const Call& call) {
+    return make_text(without_tags(call.workspace, call.self.text));
+}
+
+Value unescape(const Call& call) {
+    return make_text(unescape_html(call.workspace, call.self.text));
+}
+
+Value made_turns(const Call& call, Kind kind, const std::vector<Value>& items) {
+    const Value all = call.workspace.list(items, ListKind::tuple, kTemplate);
+    Value value;
+    value.kind = kind;
+    value.turns = call.workspace.copy_of(Turns{all.list->span()});
+    return value;
+}
+
+Value make_cycler(const Call& call) {
+    if (call.arguments.positional.empty() || !call.arguments.named.empty()) {
+        call.fail("at least one item is needed, and no names");
+    }
+    return made_turns(call, Kind::cycler, call.arguments.positional);
+}
+
+Value make_joiner(const Call& call) {
+    return made_turns(call, Kind::joiner, {call.given(0) ? *call.given(0) : make_text(", ")});
+}
+
+Value cycler_next(const Call& call) {
+    Turns& turns = *call.self.turns;
+    const Value& current = turns.items[turns.at];
+    turns.at = (turns.at + 1) % turns.items.size();
+    return current;
+}
+
+Value cycler_reset(const Call& call) {
+    call.self.turns->at = 0;
+    return make_none();
 }
 
 const Builtin* find_in(const Builtins& all, std::string_view name) {
@@ -161,33 +194,32 @@ Value strftime_now(const Call& call) {
 
 }  // namespace
 
-const Builtins& text_questions() {
-    static const Builtins all = {
-        {"isalpha", all_letters},  {"isdigit", all_digits},     {"isdecimal", all_digits},
-        {"isnumeric", all_digits}, {"isspace", all_spaces},     {"isalnum", all_letters_or_digits},
-        {"isascii", all_ascii},    {"isupper", has_upper_case}, {"islower", has_lower_case},
-    };
-    return all;
-}
-
 const Builtin* find_method(const Value& self, std::string_view name) {
-    static const Builtins dicts = {{"items", dict_items},
-                                   {"keys", dict_keys},
-                                   {"values", dict_values},
-                                   {"get", dict_get, {"key", "default"}}};
-    static const Builtins lists = {{"index", list_index, {"value"}},
-                                   {"count", list_count, {"value"}}};
+    static const Builtins dicts = {
+        {"items", dict_items},   {"keys", dict_keys},
+        {"values", dict_values}, {"get", dict_get, {"key", "default"}},
+        {"copy", dict_copy},     {"fromkeys", dict_from_keys, {"iterable", "value"}}};
+    static const Builtins sequences = {{"index", list_index, {"value", "start", "stop"}},
+                                       {"count", list_count, {"value"}}};
+    static const Builtins lists = {{"copy", list_copy}};
+    static const Builtins cyclers = {{"next", cycler_next}, {"reset", cycler_reset}};
+    static const Builtins safe_texts = {{"striptags", strip_tags}, {"unescape", unescape}};
     static const Builtins loops = {{"cycle", loop_cycle, {}, true},
                                    {"changed", loop_changed, {}, true}};
     switch (self.kind) {
         case Kind::text:
-            return find_text_method(name);
+            if (const Builtin* method = find_text_method(name)) return method;
+            return self.safe ? find_in(safe_texts, name) : nullptr;
+        case Kind::cycler:
+            return find_in(cyclers, name);
         case Kind::dict:
             return find_in(dicts, name);
         case Kind::loop:
             return find_in(loops, name);
         case Kind::list:
-            return self.list->kind < ListKind::view ? find_in(lists, name) : nullptr;
+            if (self.list->kind >= ListKind::view) return nullptr;
+            if (const Builtin* method = find_in(sequences, name)) return method;
+            return self.list->kind == ListKind::list ? find_in(lists, name) : nullptr;
         default:
             return nullptr;
     }
@@ -198,6 +230,8 @@ const Builtin* find_function(std::string_view name) {
         {"range", range, {"start", "stop", "step"}},
         {"dict", make_dict, {}, true},
         {"namespace", make_namespace, {}, true},
+        {"cycler", make_cycler, {}, true},
+        {"joiner", make_joiner, {"sep"}},
         {"raise_exception", raise_exception, {"message"}},
         {"strftime_now", strftime_now, {"format"}},
     };

@@ -118,6 +118,50 @@ Value round(const Call& call) {
     return make_real(rounded_to(value, int(places)), call.self.label);
 }
 
+// The number that Python's float() makes of it.
+double needed_real(const Call& call) {
+    if (call.self.is_number()) return call.self.number();
+    if (!call.self.is(Kind::text)) call.fail("of " + std::string(type_name(call.self)));
+    call.workspace.touch(kBytesPerDigit * call.self.text.size);
+    const Text digits = strip(call.workspace, call.self.text, std::nullopt, true, true);
+    const std::optional<double> real = real_of(digits.view());
+    if (!real) call.fail("of what is no number");
+    return *real;
+}
+
+std::string with_places(double value, int places) {
+    char buffer[512];  // a double has at most 309 digits before its point
+    char* const end = buffer + sizeof(buffer);
+    return {buffer, std::to_chars(buffer, end, value, std::chars_format::fixed, places).ptr};
+}
+
+Value file_size(const Call& call) {
+    constexpr std::string_view kPrefixes = "kMGTPEZY";
+    const bool binary = call.flag(0, false);
+    const double bytes = needed_real(call), base = binary ? 1024 : 1000;
+    const auto made = [&](const std::string& text) {
+        return make_text(call.workspace.copy(text, label_of(call.self)));
+    };
+    if (bytes == 1) return made("1 Byte");
+    if (bytes < base) {
+        const std::string whole = with_places(std::trunc(bytes), 0);
+        return made((whole == "-0" ? "0" : whole) + " Bytes");
+    }
+    double unit = base;
+    size_t at = 0;
+    // The double next to 10^24 is below it, and Python compares with the whole number.
+    const auto is_below = [&](double limit) {
+        return limit == 1e24 ? bytes <= limit : bytes < limit;
+    };
+    while (at + 1 < kPrefixes.size() && !is_below(unit * base)) {
+        unit *= base;
+        ++at;
+    }
+    const char prefix = binary && at == 0 ? 'K' : kPrefixes[at];
+    return made(with_places(base * bytes / (unit * base), 1) + " " + prefix +
+                (binary ? "iB" : "B"));
+}
+
 }  // namespace
 
 const Builtins& number_filters() {
@@ -126,6 +170,7 @@ const Builtins& number_filters() {
         {"float", as_real, {"default"}},
         {"abs", absolute},
         {"round", round, {"precision", "method"}},
+        {"filesizeformat", file_size, {"binary"}},
     };
     return all;
 }

@@ -99,6 +99,9 @@ bool equals(Workspace& workspace, const Value& a, const Value& b) {
             return a.loop == b.loop;
         case Kind::function:
             return a.function == b.function;
+        case Kind::cycler:
+        case Kind::joiner:
+            return a.turns == b.turns;
         default:
             return true;  // none, undefined
     }

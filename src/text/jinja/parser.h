@@ -1,5 +1,5 @@
 // Recursive descent over the tokens of a template. expressions.cpp has the expressions,
-// statements.cpp the tags.
+// statements.cpp the tags, macros.cpp those of macros.
 #pragma once
 
 #include <string>
@@ -42,6 +42,13 @@ class Parser {
     std::string take_name();
     Expression made(ExpressionKind kind) const;
 
+    // A macro that is open, and what it has said of the special names.
+    struct OpenMacro {
+        MacroNames read, set;
+    };
+    void note_read(std::string_view name);
+    void note_set(std::string_view name);
+
     // expressions.cpp
     Expression expression();  // a if b else c
     Expression condition();   // without that `if`
@@ -75,6 +82,7 @@ class Parser {
     Step filter();
     Step test();
     std::vector<Argument> arguments();
+    Argument argument(const std::vector<Argument>& before);
     Expression target(bool tuples);
 
     // statements.cpp
@@ -84,6 +92,9 @@ class Parser {
     Statement branch();
     Statement set();
     Statement macro();
+    Statement call_block();
+    void signature(Statement& macro);
+    void macro_body(Statement& macro, std::string_view end);
     Statement filter_block();
     Statement with();
     Statement generation();
@@ -95,6 +106,7 @@ class Parser {
     size_t at_ = 0;
     size_t depth_ = 0;
     size_t loops_ = 0;  // around this place, inside the same macro
+    std::vector<OpenMacro> open_macros_;
 };
 
 // "\n" and its like in a string as written. Throws Error for what is no character.

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "text/jinja/characters.h"
+#include "text/jinja/evaluator.h"
 
 namespace aerie::jinja {
 namespace {
@@ -103,9 +104,22 @@ void repr_dict(TextBuilder& out, Workspace& workspace, const Dict& dict) {
 
 void repr(TextBuilder& out, Workspace& workspace, const Value& value) {
     workspace.touch(sizeof(Value));
-    if (value.is(Kind::text)) return repr_text(out, value.text);
+    if (value.is(Kind::text)) {
+        if (!value.safe) return repr_text(out, value.text);
+        out.add("Markup(", value.text.label);
+        repr_text(out, value.text);
+        return out.add(")", value.text.label);
+    }
     if (value.is(Kind::undefined)) return out.add("Undefined", value.label);
     print(out, workspace, value);
+}
+
+void print_macro(TextBuilder& out, Workspace& workspace, const Macro& macro) {
+    const std::string& name = macro.statement->text;
+    if (name.empty()) return out.add("<Macro anonymous>", kTemplate);
+    out.add("<Macro ", kTemplate);
+    repr(out, workspace, make_text(name));
+    out.add(">", kTemplate);
 }
 
 }  // namespace
@@ -147,11 +161,16 @@ void print(TextBuilder& out, Workspace& workspace, const Value& value) {
         case Kind::name_space:
             return out.add("<Namespace>", kTemplate);
         case Kind::macro:
-            return out.add("<Macro>", kTemplate);
+            return print_macro(out, workspace, *value.macro);
         case Kind::loop:
-            return out.add("<LoopContext>", kTemplate);
+            out.add("<LoopContext ", kTemplate);
+            out.add(std::to_string(value.loop->at + 1) + "/", value.loop->label);
+            out.add(std::to_string(value.loop->items.size()), value.loop->label);
+            return out.add(">", kTemplate);
         case Kind::function:
-            return out.add("<function>", kTemplate);
+        case Kind::cycler:
+        case Kind::joiner:
+            return out.add("<" + std::string(type_name(value)) + ">", kTemplate);
     }
 }
 

@@ -114,6 +114,7 @@ Statement Parser::statement() {
                                     {"if", &Parser::branch},
                                     {"set", &Parser::set},
                                     {"macro", &Parser::macro},
+                                    {"call", &Parser::call_block},
                                     {"filter", &Parser::filter_block},
                                     {"with", &Parser::with},
                                     {"generation", &Parser::generation},
@@ -145,7 +146,7 @@ Statement Parser::for_loop() {
     if (!skip_name("in")) fail_here();
     made.expressions.push_back(tuple(&Parser::condition));
     if (skip_name("if")) made.expressions.push_back(expression());
-    if (peek().is_name("recursive")) fail("recursive loops are not supported");
+    made.recursive = skip_name("recursive");
     expect(TokenKind::block_end);
     ++loops_;
     made.bodies.push_back(body({"else", "endfor"}));
@@ -188,28 +189,6 @@ Statement Parser::set() {
     while (peek().is_op("|")) filters.steps.push_back(filter());
     made.expressions.push_back(std::move(filters));
     made.bodies.push_back(block("endset"));
-    return made;
-}
-
-Statement Parser::macro() {
-    Statement made{.kind = StatementKind::macro};
-    take();
-    made.text = take_name();
-    expect_op("(");
-    while (!peek().is_op(")")) {
-        if (!made.names.empty()) expect_op(",");
-        if (peek().is_op(")")) break;
-        made.names.push_back(take_name());
-        if (skip_op("=")) {
-            made.expressions.push_back(expression());
-        } else if (!made.expressions.empty()) {
-            fail("parameter without a default after one with a default");
-        }
-    }
-    expect_op(")");
-    const size_t loops = std::exchange(loops_, 0);
-    made.bodies.push_back(block("endmacro"));
-    loops_ = loops;
     return made;
 }
 

@@ -1,4 +1,6 @@
 // Parsing what follows a value: .name, [item], (arguments), |filter, is test. And targets of set.
+#include <algorithm>
+
 #include "text/jinja/parser.h"
 
 namespace aerie::jinja {
@@ -77,21 +79,36 @@ Step Parser::subscript() {
     return step;
 }
 
+// value, name=value, *values or **named; in that order, but for names after *values.
+Argument Parser::argument(const std::vector<Argument>& before) {
+    Argument argument;
+    const auto follows = [&](Spread spread) {
+        return std::any_of(before.begin(), before.end(),
+                           [&](const Argument& one) { return one.spread == spread; });
+    };
+    if (follows(Spread::entries)) fail("argument after **");
+    if (skip_op("**")) {
+        argument.spread = Spread::entries;
+    } else if (skip_op("*")) {
+        if (follows(Spread::items)) fail("* twice in a call");
+        argument.spread = Spread::items;
+    } else if (peek().is(TokenKind::name) && peek(1).is_op("=")) {
+        argument.name = take_name();
+        take();
+    } else if (follows(Spread::items) || (!before.empty() && !before.back().name.empty())) {
+        fail("argument by position after one by name");
+    }
+    argument.value.push_back(expression());
+    return argument;
+}
+
 std::vector<Argument> Parser::arguments() {
     std::vector<Argument> all;
     expect_op("(");
     while (!peek().is_op(")")) {
         if (!all.empty()) expect_op(",");
         if (peek().is_op(")")) break;
-        Argument argument;
-        if (peek().is(TokenKind::name) && peek(1).is_op("=")) {
-            argument.name = take_name();
-            take();
-        } else if (!all.empty() && !all.back().name.empty()) {
-            fail("argument by position after one by name");
-        }
-        argument.value.push_back(expression());
-        all.push_back(std::move(argument));
+        all.push_back(argument(all));
     }
     expect_op(")");
     return all;
@@ -143,7 +160,10 @@ Expression Parser::target(bool tuples) {
         }
         Expression value = name_or_constant();
         if (value.kind != ExpressionKind::name) fail("cannot set '" + value.text + "'");
-        if (peek().is_op(".")) add_step(value, attribute());
+        if (peek().is_op("."))
+            add_step(value, attribute());
+        else
+            note_set(value.text);
         if (!value.steps.empty() && value.steps[0].kind != StepKind::attribute) fail_here();
         return value;
     };

@@ -10,8 +10,8 @@
 
 namespace aerie::jinja {
 
-enum class Case : uint8_t { upper, lower, title, capitalized, swapped };
-// `title` as str.title; a Greek sigma at the end of a word is not looked at as Python does.
+// Each is one of Python's methods: upper, lower, title, capitalize, swapcase, casefold.
+enum class Case : uint8_t { upper, lower, title, capitalized, swapped, folded };
 Text change_case(Workspace& workspace, const Text& text, Case to);
 // As the filter `title`, which has its own idea of words.
 Text title_words(Workspace& workspace, const Text& text);
@@ -57,5 +57,6 @@ Text escape_html(Workspace& workspace, const Text& text);
 // Not empty and all characters are so.
 bool all_of(Workspace& workspace, const Text& text, const std::function<bool(char32_t)>& holds);
 bool is_cased(Workspace& workspace, const Text& text, Case as);  // str.isupper, str.islower
+bool is_titled(Workspace& workspace, const Text& text);          // str.istitle
 
 }  // namespace aerie::jinja

@@ -10,9 +10,12 @@ namespace aerie::jinja {
 
 struct Expression;
 
+enum class Spread : uint8_t { no, items, entries };  // of *value and **value
+
 struct Argument {
     std::string name;               // empty: by position
     std::vector<Expression> value;  // one
+    Spread spread = Spread::no;
 };
 
 enum class StepKind : uint8_t { attribute, item, slice, call, filter, test, test_not };
@@ -70,6 +73,7 @@ enum class StatementKind : uint8_t {
     set,        // target, value
     set_block,  // target, filters (steps); bodies[0]
     macro,      // text (name), names (parameters), expressions (the last ones' defaults)
+    call,       // expressions[0], which ends in a call; bodies[0] holds the macro `caller`
     filter,     // filters (steps); bodies[0]
     with,       // target, value, target, value, ...; bodies[0]
     plain,      // bodies[0], as if it stood there: {% generation %}
@@ -77,9 +81,17 @@ enum class StatementKind : uint8_t {
     next,       // continue
 };
 
+// The names that the body of a macro reads without having set them, which call for what no
+// parameter takes.
+struct MacroNames {
+    bool varargs = false, kwargs = false, caller = false;
+};
+
 struct Statement {
     StatementKind kind = StatementKind::data;
     uint32_t line = 0;
+    bool recursive = false;   // of a for_loop
+    MacroNames special = {};  // of a macro
     std::string text = {};
     std::vector<std::string> names = {};
     std::vector<Expression> expressions = {};
@@ -88,5 +100,7 @@ struct Statement {
 
 // `source` is normalised; throws Error that names file and line.
 Body parse(std::string_view source, const std::string& file);
+// Throws such an Error for a filter or a test that there is not.
+void check_names(const Body& body, const std::string& file);
 
 }  // namespace aerie::jinja

@@ -36,7 +36,13 @@ Value is_sequence(const Call& call) {
 }
 
 Value is_callable(const Call& call) {
-    return make_boolean(call.self.is(Kind::function) || call.self.is(Kind::macro));
+    const Kind kind = call.self.kind;
+    return make_boolean(kind == Kind::function || kind == Kind::macro || kind == Kind::loop ||
+                        kind == Kind::joiner);
+}
+
+Value is_escaped(const Call& call) {
+    return make_boolean(call.self.is(Kind::text) && call.self.safe);
 }
 
 template <bool kWanted>
@@ -85,7 +91,7 @@ Value is_in(const Call& call) {
 // The same thing: numbers and strings are, if they are equal.
 Value is_same(const Call& call) {
     const Value& other = call.needed(0);
-    if (call.self.kind != other.kind) return make_boolean(false);
+    if (call.self.kind != other.kind || call.self.safe != other.safe) return make_boolean(false);
     if (other.is(Kind::list)) return make_boolean(call.self.list == other.list);
     if (other.is(Kind::dict)) return make_boolean(call.self.dict == other.dict);
     return make_boolean(equals(call.workspace, call.self, other));
@@ -119,6 +125,7 @@ const Builtins& simple_tests() {
         {"iterable", is_iterable},
         {"sequence", is_sequence},
         {"callable", is_callable},
+        {"escaped", is_escaped},
         {"true", is_boolean<true>},
         {"false", is_boolean<false>},
         {"odd", is_odd},

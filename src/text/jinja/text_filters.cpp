@@ -5,6 +5,7 @@
 #include "text/jinja/characters.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/print.h"
+#include "text/jinja/safe_text.h"
 #include "text/jinja/strings.h"
 
 namespace aerie::jinja {
@@ -13,15 +14,16 @@ namespace {
 constexpr int64_t kMaxWidth = int64_t(kMaxTextBytes);
 
 Value upper(const Call& call) {
-    return make_text(change_case(call.workspace, call.own_text(), Case::upper));
+    return make_text_like(call.self, change_case(call.workspace, call.own_text(), Case::upper));
 }
 
 Value lower(const Call& call) {
-    return make_text(change_case(call.workspace, call.own_text(), Case::lower));
+    return make_text_like(call.self, change_case(call.workspace, call.own_text(), Case::lower));
 }
 
 Value capitalize(const Call& call) {
-    return make_text(change_case(call.workspace, call.own_text(), Case::capitalized));
+    return make_text_like(call.self,
+                          change_case(call.workspace, call.own_text(), Case::capitalized));
 }
 
 Value title(const Call& call) {
@@ -29,11 +31,18 @@ Value title(const Call& call) {
 }
 
 Value trim(const Call& call) {
-    return make_text(strip(call.workspace, call.own_text(), call.optional_text(0), true, true));
+    return make_text_like(
+        call.self, strip(call.workspace, call.own_text(), call.optional_text(0), true, true));
 }
 
 Value as_string(const Call& call) {
-    return make_text(call.own_text());
+    return make_text_like(call.self, call.own_text());
+}
+
+Value safe(const Call& call) {
+    Value text = make_text(call.own_text());
+    text.safe = true;
+    return text;
 }
 
 Value replaced(const Call& call) {
@@ -43,7 +52,20 @@ Value replaced(const Call& call) {
 }
 
 Value escape(const Call& call) {
-    return make_text(escape_html(call.workspace, call.own_text()));
+    Value text = make_text(html_of(call.workspace, call.self));
+    text.safe = true;
+    return text;
+}
+
+// A safe text, too.
+Value force_escape(const Call& call) {
+    Value text = make_text(escape_html(call.workspace, call.own_text()));
+    text.safe = true;
+    return text;
+}
+
+Value strip_tags(const Call& call) {
+    return make_text(without_tags(call.workspace, call.own_text()));
 }
 
 Value center(const Call& call) {
@@ -53,10 +75,16 @@ Value center(const Call& call) {
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
     // As Python: an odd one goes to the left if the width is odd too.
     const int64_t left = missing / 2 + (missing & width & 1);
-    return make_text(padded(call.workspace, text, left, missing - left, " "));
+    return make_text_like(call.self, padded(call.workspace, text, left, missing - left, " "));
+}
+
+// None and numbers have no lines and no length.
+void check_text(const Call& call) {
+    if (!call.self.is(Kind::text)) call.fail("of " + std::string(type_name(call.self)));
 }
 
 Value indent(const Call& call) {
+    check_text(call);
     const Text text = call.own_text();
     Text margin;
     if (const Value* width = call.given(0); width && width->is(Kind::text)) {
@@ -75,10 +103,11 @@ Value indent(const Call& call) {
         if (i == 0 ? first : blank || lines[i].size > 0) out.add(margin);
         out.add(lines[i]);
     }
-    return make_text(out.text());
+    return make_text_like(call.self, out.text());
 }
 
 Value truncate(const Call& call) {
+    length_of(call.workspace, call.self);  // throws Fault for what has none, such as a number
     const Text text = call.own_text();
     const int64_t length = std::clamp<int64_t>(call.whole(0, 255), -1, kMaxWidth + 1);
     const int64_t leeway = call.whole(3, 5);
@@ -86,10 +115,11 @@ Value truncate(const Call& call) {
     const int64_t room = length - int64_t(char_count(call.workspace, end.view()));
     if (room < 0 || leeway < 0) call.fail("shorter than what marks the end");
     const auto size = int64_t(char_count(call.workspace, text.view()));
-    if (size <= length || size - length <= leeway) return make_text(text);
+    if (size <= length || size - length <= leeway) return call.self;
     Text kept = characters(call.workspace, text, 0, size_t(room));
     if (!call.flag(1, false)) kept = split_from_right(call.workspace, kept, " ", 1)[0];
-    return make_text(joined(call.workspace, {kept, end}, Text()));
+    const Value mark = call.given(2) ? *call.given(2) : make_text(end);
+    return arithmetic(call.workspace, "+", make_text_like(call.self, kept), mark);
 }
 
 Value wordcount(const Call& call) {
@@ -106,15 +136,16 @@ Value wordcount(const Call& call) {
 
 Value format(const Call& call) {
     const Arguments& given = call.arguments;
+    const Value text = make_text_like(call.self, call.own_text());
     if (!given.named.empty() && !given.positional.empty()) call.fail("both kinds of arguments");
     if (given.named.empty()) {
         const Value all = call.workspace.list(given.positional, ListKind::tuple, kTemplate);
-        return make_text(percent_format(call.workspace, call.own_text(), all));
+        return percent_format(call.workspace, text, all);
     }
     std::vector<Entry> entries;
     for (const Named& named : given.named) entries.push_back({make_text(named.name), named.value});
     const Value all = call.workspace.dict(entries, kTemplate);
-    return make_text(percent_format(call.workspace, call.own_text(), all));
+    return percent_format(call.workspace, text, all);
 }
 
 Text indent_of_json(const Call& call) {
@@ -153,11 +184,12 @@ const Builtins& text_filters() {
         {"title", title},
         {"trim", trim, {"chars"}},
         {"string", as_string},
-        {"safe", as_string},
+        {"safe", safe},
+        {"striptags", strip_tags},
         {"replace", replaced, {"old", "new", "count"}},
         {"escape", escape},
         {"e", escape},
-        {"forceescape", escape},
+        {"forceescape", force_escape},
         {"center", center, {"width"}},
         {"indent", indent, {"width", "first", "blank"}},
         {"truncate", truncate, {"length", "killwords", "end", "leeway"}},

@@ -178,8 +178,40 @@ Value with_zeros(const Call& call) {
 }
 
 Value formatted(const Call& call) {
-    return make_text(brace_format(call.workspace, call.self.text, call.arguments.positional,
-                                  call.arguments.named));
+    return brace_format(call.evaluator, call.self, call.arguments.positional, call.arguments.named);
+}
+
+Value formatted_by_dict(const Call& call) {
+    const Value& dict = call.needed(0);
+    if (!dict.is(Kind::dict)) call.fail("of " + std::string(type_name(dict)));
+    std::vector<Named> named;
+    for (const Entry& entry : dict.dict->span()) {
+        if (entry.key.is(Kind::text)) named.push_back({entry.key.text.view(), entry.value});
+    }
+    call.workspace.touch(named.size() * sizeof(Named));
+    return brace_format(call.evaluator, call.self, {}, named);
+}
+
+// A tabulator fills its column up to the next multiple of the size.
+Value without_tabs(const Call& call) {
+    const Text text = call.self.text;
+    const int64_t size = std::clamp<int64_t>(call.whole(0, 8), 0, kMaxWidth);
+    TextBuilder out(call.workspace);
+    int64_t column = 0;
+    for (size_t at = 0; at < text.size;) {
+        const size_t bytes = char_size(text.data[at]);
+        if (text.data[at] == '\t') {
+            const int64_t missing = size > 0 ? size - column % size : 0;
+            for (int64_t i = 0; i < missing; ++i) out.add(" ", text.label_at(at));
+            column += missing;
+        } else {
+            out.add(text.part(at, bytes));
+            const bool begins_line = text.data[at] == '\n' || text.data[at] == '\r';
+            column = begins_line ? 0 : column + 1;
+        }
+        at += bytes;
+    }
+    return make_text(out.text());
 }
 
 }  // namespace
@@ -188,7 +220,7 @@ const Builtins& text_methods() {
     static const Builtins all = {
         {"upper", cased<Case::upper>},
         {"lower", cased<Case::lower>},
-        {"casefold", cased<Case::lower>},
+        {"casefold", cased<Case::folded>},
         {"title", cased<Case::title>},
         {"capitalize", cased<Case::capitalized>},
         {"swapcase", cased<Case::swapped>},
@@ -216,6 +248,8 @@ const Builtins& text_methods() {
         {"rjust", to_the_right, {"width", "fillchar"}},
         {"zfill", with_zeros, {"width"}},
         {"format", formatted, {}, true},
+        {"format_map", formatted_by_dict, {"mapping"}},
+        {"expandtabs", without_tabs, {"tabsize"}},
     };
     return all;
 }

@@ -1,11 +1,14 @@
-// strftime without the system's: the same everywhere, and nothing but the usual letters.
+// strftime without the system's: everywhere as glibc's in the C locale, with its flags and widths.
+#include <algorithm>
 #include <array>
-#include <cstdio>
+#include <optional>
 
 #include "text/jinja/format.h"
 
 namespace aerie::jinja {
 namespace {
+
+constexpr size_t kMaxWidth = 1000;
 
 constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                    "Thursday", "Friday", "Saturday"};
@@ -13,101 +16,248 @@ constexpr std::array<std::string_view, 12> kMonths = {
     "January", "February", "March",     "April",   "May",      "June",
     "July",    "August",   "September", "October", "November", "December"};
 
-std::string padded_number(int number, int width, char fill) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof(buffer), fill == '0' ? "%0*d" : "%*d", fill ? width : 1, number);
-    return buffer;
-}
-
-std::string day_name(const std::tm& time) {
-    return std::string(kDays[size_t(time.tm_wday) % kDays.size()]);
-}
-
-std::string month_name(const std::tm& time) {
-    return std::string(kMonths[size_t(time.tm_mon) % kMonths.size()]);
-}
+// Flags, a width and a modifier may stand between % and the letter.
+struct Layout {
+    char pad = '\0';  // _ spaces, 0 zeros, - nothing; '\0': as is usual for the letter
+    bool upper = false, other_case = false;  // ^ and #
+    size_t width = 0;
+    char modifier = '\0';  // E or O: alternatives that the C locale does not have
+};
 
 std::string expanded(std::string_view pattern, const std::tm& time);
 
-// `unpadded`: as %-d.
-std::string conversion(char letter, bool unpadded, const std::tm& time) {
-    const char zero = unpadded ? '\0' : '0';
-    const int hour = time.tm_hour % 12 == 0 ? 12 : time.tm_hour % 12;
+char upper(char c) {
+    return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c;
+}
+
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+}
+
+// A text that is shorter than the width is filled up on its left.
+std::string widened(std::string text, const Layout& layout) {
+    const size_t missing = layout.width - std::min(layout.width, text.size());
+    return std::string(missing, layout.pad == '0' ? '0' : ' ') + text;
+}
+
+std::string number(int value, size_t digits, Layout layout, char pad = '0') {
+    std::string text = std::to_string(value < 0 ? -int64_t(value) : value);
+    if (layout.pad == '\0') layout.pad = pad;
+    const size_t size = std::max(digits, layout.width), used = text.size() + (value < 0);
+    const size_t missing = layout.pad == '-' ? 0 : size - std::min(size, used);
+    const std::string sign = value < 0 ? "-" : "";
+    text = layout.pad == '_' ? std::string(missing, ' ') + sign + text
+                             : sign + std::string(missing, '0') + text;
+    return widened(text, layout);
+}
+
+std::string words(std::string_view text, const Layout& layout, bool small = false) {
+    std::string cased(text);
+    if (layout.upper) std::transform(cased.begin(), cased.end(), cased.begin(), upper);
+    if (small) std::transform(cased.begin(), cased.end(), cased.begin(), lower);
+    return widened(cased, layout);
+}
+
+// Names of days and months have no other case than capitals.
+std::string day_or_month(std::string_view name, Layout layout) {
+    layout.upper = layout.upper || layout.other_case;
+    return words(name, layout);
+}
+
+std::string half_of_day(const std::tm& time, const Layout& layout, bool small) {
+    return words(time.tm_hour < 12 ? "AM" : "PM", layout, small || layout.other_case);
+}
+
+// A week of ISO 8601 begins on a Monday, and the first one has the year's first Thursday.
+struct IsoWeek {
+    int year = 0, week = 0;
+};
+
+int days_of_year(int year) {
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 366 : 365;
+}
+
+// Days from the Monday of the first week of a year to its day `day` (counted from 0), which is the
+// weekday `weekday` (Sunday is 0). They are below 0 if the day lies before that week.
+int days_into_weeks(int day, int weekday) {
+    constexpr int kThursday = 4;
+    constexpr int kWeeks = 54 * 7;  // keeps the sum above 0
+    return day - (day - weekday + kThursday + kWeeks) % 7 + kThursday - 1;
+}
+
+IsoWeek iso_week(const std::tm& time) {
+    int year = time.tm_year + 1900;
+    int days = days_into_weeks(time.tm_yday, time.tm_wday);
+    if (days < 0) {
+        --year;
+        days = days_into_weeks(time.tm_yday + days_of_year(year), time.tm_wday);
+    } else if (const int next = days_into_weeks(time.tm_yday - days_of_year(year), time.tm_wday);
+               next >= 0) {
+        ++year;
+        days = next;
+    }
+    return {year, days / 7 + 1};
+}
+
+std::optional<std::string_view> pattern_of(char letter) {
     switch (letter) {
-        case 'a':
-            return day_name(time).substr(0, 3);
-        case 'A':
-            return day_name(time);
-        case 'b':
-        case 'h':
-            return month_name(time).substr(0, 3);
-        case 'B':
-            return month_name(time);
-        case 'd':
-            return padded_number(time.tm_mday, 2, zero);
-        case 'e':
-            return padded_number(time.tm_mday, 2, unpadded ? '\0' : ' ');
-        case 'H':
-            return padded_number(time.tm_hour, 2, zero);
-        case 'I':
-            return padded_number(hour, 2, zero);
-        case 'j':
-            return padded_number(time.tm_yday + 1, 3, zero);
-        case 'm':
-            return padded_number(time.tm_mon + 1, 2, zero);
-        case 'M':
-            return padded_number(time.tm_min, 2, zero);
-        case 'S':
-            return padded_number(time.tm_sec, 2, zero);
-        case 'f':
-            return "000000";
-        case 'w':
-            return padded_number(time.tm_wday, 1, zero);
-        case 'u':
-            return padded_number(time.tm_wday == 0 ? 7 : time.tm_wday, 1, zero);
-        case 'y':
-            return padded_number((time.tm_year + 1900) % 100, 2, zero);
-        case 'Y':
-            return padded_number(time.tm_year + 1900, 1, zero);
-        case 'p':
-            return time.tm_hour < 12 ? "AM" : "PM";
-        case 'Z':
-        case 'z':
-            return "";
-        case 'n':
-            return "\n";
-        case 't':
-            return "\t";
-        case '%':
-            return "%";
-        case 'F':
-            return expanded("%Y-%m-%d", time);
-        case 'T':
-        case 'X':
-            return expanded("%H:%M:%S", time);
-        case 'R':
-            return expanded("%H:%M", time);
+        case 'c':
+            return "%a %b %e %H:%M:%S %Y";
         case 'D':
         case 'x':
-            return expanded("%m/%d/%y", time);
-        case 'c':
-            return expanded("%a %b %e %H:%M:%S %Y", time);
+            return "%m/%d/%y";
+        case 'F':
+            return "%Y-%m-%d";
+        case 'r':
+            return "%I:%M:%S %p";
+        case 'R':
+            return "%H:%M";
+        case 'T':
+        case 'X':
+            return "%H:%M:%S";
         default:
-            throw Fault("strftime_now with an unknown letter after %");
+            return std::nullopt;
     }
+}
+
+// The text of a letter that stands for a word or a sign.
+std::optional<std::string> named(char letter, const Layout& layout, const std::tm& time) {
+    const std::string_view day = kDays[size_t(time.tm_wday) % kDays.size()];
+    const std::string_view month = kMonths[size_t(time.tm_mon) % kMonths.size()];
+    switch (letter) {
+        case 'a':
+            return day_or_month(day.substr(0, 3), layout);
+        case 'A':
+            return day_or_month(day, layout);
+        case 'b':
+        case 'h':
+            return day_or_month(month.substr(0, 3), layout);
+        case 'B':
+            return day_or_month(month, layout);
+        case 'p':
+        case 'P':
+            return half_of_day(time, layout, letter == 'P');
+        case 'n':
+            return words("\n", layout);
+        case 't':
+            return words("\t", layout);
+        case '%':
+            return words("%", layout);
+        default:
+            return std::nullopt;
+    }
+}
+
+std::optional<std::string> counted(char letter, const Layout& layout, const std::tm& time) {
+    const int year = time.tm_year + 1900;
+    const int hour = time.tm_hour % 12 == 0 ? 12 : time.tm_hour % 12;
+    const int monday = (time.tm_wday + 6) % 7;  // days since then
+    switch (letter) {
+        case 'C':
+            return number(year / 100 - (year % 100 < 0), 2, layout);
+        case 'd':
+            return number(time.tm_mday, 2, layout);
+        case 'e':
+            return number(time.tm_mday, 2, layout, '_');
+        case 'g':
+            return number((iso_week(time).year % 100 + 100) % 100, 2, layout);
+        case 'G':
+            return number(iso_week(time).year, 1, layout);
+        case 'H':
+            return number(time.tm_hour, 2, layout);
+        case 'I':
+            return number(hour, 2, layout);
+        case 'j':
+            return number(time.tm_yday + 1, 3, layout);
+        case 'k':
+            return number(time.tm_hour, 2, layout, '_');
+        case 'l':
+            return number(hour, 2, layout, '_');
+        case 'm':
+            return number(time.tm_mon + 1, 2, layout);
+        case 'M':
+            return number(time.tm_min, 2, layout);
+        case 'S':
+            return number(time.tm_sec, 2, layout);
+        case 'u':
+            return number(monday + 1, 1, layout);
+        case 'U':
+            return number((time.tm_yday - time.tm_wday + 7) / 7, 2, layout);
+        case 'V':
+            return number(iso_week(time).week, 2, layout);
+        case 'w':
+            return number(time.tm_wday, 1, layout);
+        case 'W':
+            return number((time.tm_yday - monday + 7) / 7, 2, layout);
+        case 'y':
+            return number((year % 100 + 100) % 100, 2, layout);
+        case 'Y':
+            return number(year, 1, layout);
+        default:
+            return std::nullopt;
+    }
+}
+
+// Seconds since 1970, the time being the system's local one.
+std::string seconds(std::tm time, const Layout& layout) {
+    time.tm_isdst = -1;
+    return words(std::to_string(int64_t(std::mktime(&time))), layout);
+}
+
+// nullopt: there is no such letter, or none with this modifier.
+std::optional<std::string> conversion(char letter, const Layout& layout, const std::tm& time) {
+    const std::string_view with_e = "cCxXyY", with_o = "bBhCdeHIklmMSuUVwWygG";
+    if (layout.modifier == 'E' && with_e.find(letter) == with_e.npos) return std::nullopt;
+    if (layout.modifier == 'O' && with_o.find(letter) == with_o.npos) return std::nullopt;
+    if (letter == 's') return seconds(time, layout);
+    if (letter == 'z' || letter == 'Z') return "";  // the time knows no zone
+    if (const auto pattern = pattern_of(letter)) return words(expanded(*pattern, time), layout);
+    const auto name = named(letter, layout, time);
+    return name ? name : counted(letter, layout, time);
+}
+
+// Reads what stands from `at`, after %, up to the letter.
+Layout layout_at(std::string_view pattern, size_t& at) {
+    Layout layout;
+    const auto next = [&] { return at < pattern.size() ? pattern[at] : '\0'; };
+    for (;; ++at) {
+        if (next() == '_' || next() == '-' || next() == '0')
+            layout.pad = next();
+        else if (next() == '^')
+            layout.upper = true;
+        else if (next() == '#')
+            layout.other_case = true;
+        else
+            break;
+    }
+    for (; next() >= '0' && next() <= '9'; ++at) {
+        layout.width = layout.width * 10 + size_t(next() - '0');
+        if (layout.width > kMaxWidth)
+            throw Fault("strftime_now wider than " + std::to_string(kMaxWidth));
+    }
+    if (next() == 'E' || next() == 'O') layout.modifier = pattern[at++];
+    return layout;
 }
 
 std::string expanded(std::string_view pattern, const std::tm& time) {
     std::string text;
-    for (size_t i = 0; i < pattern.size(); ++i) {
-        if (pattern[i] != '%') {
-            text += pattern[i];
+    for (size_t at = 0; at < pattern.size();) {
+        if (pattern[at] != '%') {
+            text += pattern[at++];
             continue;
         }
-        const bool unpadded = pattern.substr(i + 1).starts_with('-');
-        i += unpadded ? 2 : 1;
-        if (i >= pattern.size()) throw Fault("strftime_now with nothing after %");
-        text += conversion(pattern[i], unpadded, time);
+        const size_t begin = at++;
+        // Python itself writes microseconds, and knows no flags of them.
+        if (pattern.substr(at).starts_with('f')) {
+            text += "000000";
+            ++at;
+            continue;
+        }
+        const Layout layout = layout_at(pattern, at);
+        const auto known =
+            at < pattern.size() ? conversion(pattern[at], layout, time) : std::nullopt;
+        at = std::min(at + 1, pattern.size());
+        text += known ? *known : words(pattern.substr(begin, at - begin), layout);
     }
     return text;
 }

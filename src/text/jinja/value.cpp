@@ -47,6 +47,12 @@ Value make_text(const Text& text) {
     return value;
 }
 
+Value make_text_like(const Value& origin, const Text& text) {
+    Value value = make_text(text);
+    value.safe = origin.safe;
+    return value;
+}
+
 Label label_of(const Value& value) {
     switch (value.kind) {
         case Kind::text:
@@ -73,7 +79,7 @@ std::string_view type_name(const Value& value) {
         case Kind::real:
             return "float";
         case Kind::text:
-            return "str";
+            return value.safe ? "Markup" : "str";
         case Kind::list:
             break;
         case Kind::dict:
@@ -86,6 +92,10 @@ std::string_view type_name(const Value& value) {
             return "LoopContext";
         case Kind::function:
             return "function";
+        case Kind::cycler:
+            return "Cycler";
+        case Kind::joiner:
+            return "Joiner";
     }
     switch (value.list->kind) {
         case ListKind::list:
@@ -123,6 +133,8 @@ bool is_true(const Value& value) {
         case Kind::macro:
         case Kind::loop:
         case Kind::function:
+        case Kind::cycler:
+        case Kind::joiner:
             break;
     }
     return true;

@@ -46,7 +46,9 @@ enum class Kind : uint8_t {
     name_space,
     macro,
     loop,
-    function
+    function,
+    cycler,
+    joiner
 };
 
 // Python's kinds of sequence. Generators are true even if empty, and are read once; views are what
@@ -78,12 +80,16 @@ struct Dict {
 
 struct Namespace;
 struct Loop;
-struct Macro;     // evaluator.h
-struct Function;  // a function by its name, or a method with what it is bound to
+struct Turns;
+struct Statement;  // syntax.h
+struct Frame;      // evaluator.h
+struct Macro;      // evaluator.h
+struct Function;   // a function by its name, or a method with what it is bound to
 
 struct Value {
     Kind kind = Kind::undefined;
     Label label = kTemplate;  // of what is printed of a number, a boolean or none
+    bool safe = false;        // a text that is HTML already, as Python's Markup
     union {
         bool boolean;
         int64_t integer = 0;
@@ -94,6 +100,7 @@ struct Value {
         const Macro* macro;
         Loop* loop;
         const Function* function;
+        Turns* turns;
     };
     Text text;  // of Kind::text; of Kind::undefined: what was not found
 
@@ -122,6 +129,15 @@ struct Loop {
     size_t at = 0;
     Label label = kTemplate;             // of its numbers
     const List* last_changed = nullptr;  // arguments of loop.changed
+    const Statement* recursive = nullptr;  // what loop(items) runs again, if it may be called
+    Frame* scope = nullptr;                // around that
+    int64_t depth = 1;
+};
+
+// A cycler's items, which it gives one after another, or a joiner's separator.
+struct Turns {
+    std::span<const Value> items;
+    size_t at = 0;  // of the next one
 };
 
 struct Function {
@@ -145,6 +161,8 @@ Value make_text(const Text& text);
 inline Value make_text(std::string_view bytes) {
     return make_text(text_of(bytes));
 }
+// The text is made of `origin`: it is safe if that is.
+Value make_text_like(const Value& origin, const Text& text);
 
 // The least trusted label of what is printed of it.
 Label label_of(const Value& value);

@@ -24,7 +24,8 @@ Evaluator::Evaluator(const Variable::Object& variables, const std::tm& now) : no
 
 // Repairs what is no UTF-8.
 Text Evaluator::from_bytes(std::string_view bytes, Label label) {
-    if (bytes.size() > kMaxTextBytes) throw Fault("text of more than 4 MB");
+    if (bytes.size() > kMaxTextBytes) throw LongText();
+    given_bytes_ += sizeof(Value) + bytes.size();
     workspace_.touch(bytes.size() / 8);
     if (is_utf8(bytes)) return text_of(bytes, label);
     std::string repaired;

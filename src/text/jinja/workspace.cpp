@@ -25,7 +25,7 @@ uint8_t one_deeper(size_t depth) {
 
 void* CountedMemory::do_allocate(size_t bytes, size_t alignment) {
     if (bytes > kMaxMemory - held_) {
-        throw Fault("takes more than " + std::to_string(kMaxMemory >> 20) + " MB");
+        throw UsedUp("takes more than " + std::to_string(kMaxMemory >> 20) + " MB");
     }
     void* block = std::pmr::new_delete_resource()->allocate(bytes, alignment);
     held_ += bytes;
@@ -38,11 +38,11 @@ void CountedMemory::do_deallocate(void* block, size_t bytes, size_t alignment) {
 }
 
 void Workspace::run_out() {
-    throw Fault("takes more than " + std::to_string(kMaxSteps) + " steps");
+    throw UsedUp("takes more than " + std::to_string(kMaxSteps) + " steps");
 }
 
 void Workspace::too_long() {
-    throw Fault("list of more than " + std::to_string(kMaxItems) + " items");
+    throw UsedUp("list of more than " + std::to_string(kMaxItems) + " items");
 }
 
 void* Workspace::allocate(size_t bytes) {
@@ -146,7 +146,7 @@ void TextBuilder::mark(const Text& text) {
 void TextBuilder::add(const Text& text) {
     workspace_.touch(kBytesPerAddition + text.size);
     if (text.size == 0) return;
-    if (bytes_.size() + text.size > kMaxTextBytes) throw Fault("text of more than 4 MB");
+    if (bytes_.size() + text.size > kMaxTextBytes) throw LongText();
     mark(text);
     make_room(bytes_, text.size);
     bytes_.append(text.view());

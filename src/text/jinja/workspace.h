@@ -32,7 +32,19 @@ class Raised : public Fault {
     using Fault::Fault;
 };
 
-// Counts what is taken from it. Throws Fault beyond kMaxMemory.
+// Steps, memory or a list's items are used up.
+class UsedUp : public Fault {
+  public:
+    using Fault::Fault;
+};
+
+// A text of more than kMaxTextBytes.
+class LongText : public Fault {
+  public:
+    LongText() : Fault("text of more than 4 MB") {}
+};
+
+// Counts what is taken from it. Throws UsedUp beyond kMaxMemory.
 class CountedMemory final : public std::pmr::memory_resource {
     void* do_allocate(size_t bytes, size_t alignment) override;
     void do_deallocate(void* block, size_t bytes, size_t alignment) override;
@@ -52,7 +64,7 @@ class Workspace {
     // For what ends before the rendering does, or grows.
     std::pmr::memory_resource* memory() { return &counted_; }
 
-    // Throw Fault when the steps are used up.
+    // Throw UsedUp when the steps are.
     void step() { touch(kBytesPerStep); }
     void touch(size_t bytes) {
         if (bytes > left_) run_out();
@@ -66,13 +78,13 @@ class Workspace {
         return new (allocate(sizeof(T))) T(value);
     }
 
-    // Before an item is added to a list in the making that has `count`. Throws Fault if that is
+    // Before an item is added to a list in the making that has `count`. Throws UsedUp if that is
     // too long.
     void add_item(size_t count) {
         touch(sizeof(Value));
         if (count >= kMaxItems) too_long();
     }
-    // `label`: of brackets and commas. Throw Fault if that is deeper than kMaxDepth, or too long.
+    // `label`: of brackets and commas. Throw Fault if that is deeper than kMaxDepth, UsedUp if too long.
     Value list(const std::vector<Value>& items, ListKind kind, Label label);
     // A later entry of the same key replaces the value of the earlier one.
     Value dict(const std::vector<Entry>& entries, Label label);
@@ -90,7 +102,7 @@ class Workspace {
     std::pmr::monotonic_buffer_resource kept_{&counted_};  // what lives as long as the rendering
 };
 
-// Puts a text together. Throws Fault if it grows past kMaxTextBytes.
+// Puts a text together. Throws LongText if it grows past kMaxTextBytes.
 class TextBuilder {
   public:
     explicit TextBuilder(Workspace& workspace)

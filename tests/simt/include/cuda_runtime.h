@@ -207,6 +207,8 @@ enum cudaError_t {
     cudaErrorMemoryAllocation,
     cudaErrorInvalidConfiguration,
     cudaErrorNoDevice,
+    cudaErrorInsufficientDriver,
+    cudaErrorSystemNotReady,
     cudaErrorInvalidDevice,
     cudaErrorNoKernelImageForDevice,
     cudaErrorInvalidResourceHandle,
@@ -248,10 +250,7 @@ using cudaGraphExec_t = simt::Graph*;
 using cudaEvent_t = simt::Event*;
 
 #define CUDART_VERSION 13000
-inline cudaError_t cudaDriverGetVersion(int* version) {
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
+cudaError_t cudaDriverGetVersion(int* version);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);

@@ -131,6 +131,7 @@ function follow(turn, view) {
     for (const choice of part.choices) {
       const aerie = choice.aerie;
       for (const piece of aerie?.pieces ?? []) view.add(piece.text, piece.from === "draft" ? piece.depth : 0);
+      if (aerie?.join) conversation.name = aerie.join;
       if (aerie) {
         const { tokens, tau, tokens_per_second, reused, seed } = aerie;
         turn.figures = { tokens, tau, tokens_per_second, reused, seed };
@@ -179,8 +180,9 @@ async function complete(turn, view, signal) {
   const body = { ...sampling(), model: model.id };
   const onPart = follow(turn, view);
   if (hasTemplate()) {
-    // `join`: the tokens that the server holds of this conversation stay as they are.
-    await stream("/v1/chat/completions", { ...body, join: true, messages: messagesUntil(turn) }, signal, onPart);
+    // `join`: the tokens of this conversation's answers stay as they are, and are not read anew.
+    const join = conversation.name || true;
+    await stream("/v1/chat/completions", { ...body, join, messages: messagesUntil(turn) }, signal, onPart);
   } else {
     const { max_model_len: context, count } = await tokensUntil(turn, signal);
     body.max_tokens ??= context - count;
@@ -229,7 +231,7 @@ function endEdit() {
 function newChat() {
   chat.running?.abort();
   for (const turn of conversation.turns) turn.node.remove();
-  Object.assign(conversation, { turns: [], first: 0 });
+  Object.assign(conversation, { turns: [], first: 0, name: "" });
   find("#dropped")?.remove();
   find("#welcome").hidden = false;
   live.textContent = "";

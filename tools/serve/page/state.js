@@ -4,8 +4,9 @@ const kStateName = "aerie", kThemeName = "aerie-colours";
 
 const settings = { system: "", temperature: "", seed: "", max_tokens: "", draft: true, shade: true, key: "" };
 // `first`: of the turns that the model still reads; those before have no room in its context.
+// `name`: what the newest reply calls the conversation; its answers' tokens stay as they are by it.
 // A turn: {user, text, runs, figures, notes}; `text` is undefined until it is answered.
-const conversation = { turns: [], first: 0 };
+const conversation = { turns: [], first: 0, name: "" };
 const raceState = { prompt: "", tokens: "200", seed: "" };
 
 // Storage may be forbidden or full: the page works on without.

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda/queue.h"
+#include "simt/machine.h"
 
 namespace aerie::cuda {
 
@@ -23,6 +24,7 @@ template <class... Parameters, class... Arguments>
 void launch_as(void (*kernel)(Parameters...), const Grid& grid, simt::Start start,
                const Arguments&... arguments) {
     grid.queue.launch(grid.op, [&] {
+        if (start == simt::Start::beside) ++simt::launched_beside();
         const auto run = [=, g = grid] {
             simt::run(
                 g.blocks, g.threads, [&] { kernel(Parameters(arguments)...); }, g.site, start);

@@ -1,0 +1,37 @@
+// A std::variant that may be copied where memory runs out.
+#pragma once
+
+#include <utility>
+#include <variant>
+
+namespace aerie {
+
+// libstdc++ 12 takes a variant for one that always holds a value if all alternatives are numbers,
+// strings, vectors and their like. When the copy constructor of such a variant throws, it destroys
+// an alternative that was never made. Here the copy is an alternative's own, and the variant is
+// made of it.
+template <class... Types>
+class Variant : public std::variant<Types...> {
+  public:
+    using Base = std::variant<Types...>;
+    using Base::Base;
+    using Base::operator=;
+
+    Variant() = default;
+    Variant(const Variant& other) : Base(copied(other)) {}
+    Variant(Variant&&) = default;
+    Variant& operator=(const Variant& other) {
+        Base::operator=(copied(other));
+        return *this;
+    }
+    Variant& operator=(Variant&&) = default;
+    ~Variant() = default;
+
+  private:
+    static Base copied(const Base& other) {
+        return std::visit(
+            []<class T>(const T& value) { return Base(std::in_place_type<T>, value); }, other);
+    }
+};
+
+}  // namespace aerie

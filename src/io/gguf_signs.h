@@ -1,0 +1,28 @@
+// What tokens of a GGUF file are by their texts, whatever type the file has for them: converters
+// have written control tokens as normal and as user-defined ones.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "io/gguf_metadata.h"
+
+namespace aerie {
+
+// A token that is a control token by its text.
+struct GgufSign {
+    size_t id = 0;
+    bool ends_turn = false;
+};
+
+// In ascending order of ids; the texts are those that llama.cpp goes by. Throws Error if
+// tokenizer.ggml.tokens is no list of texts.
+std::vector<GgufSign> gguf_signs(const GgufMetadata& metadata);
+
+// Ids of all tokens that end a turn: what keys name as EOS, EOT and EOM and for the padding,
+// repository and file of a gap to be filled, and those that end one by their text. Ids of keys that
+// are no tokens are left out but for EOS, EOT and EOM. Throws Error naming the file.
+std::set<int64_t> gguf_ends(const GgufMetadata& metadata);
+
+}  // namespace aerie

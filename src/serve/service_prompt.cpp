@@ -1,0 +1,113 @@
+// Reads a request before it is answered: its texts become token ids.
+#include <algorithm>
+
+#include "core/platform.h"
+#include "serve/requests/conversation_name.h"
+#include "serve/service.h"
+#include "text/chat_template.h"
+#include "text/common_text.h"
+
+namespace aerie {
+
+// The messages are the client's own, so what the template says about them may be sent to it.
+jinja::Rendered Service::rendered(const Json& messages) const {
+    const Tokenizer& tokenizer = model_->tokenizer();
+    if (tokenizer.chat_template().text.empty())
+        throw bad_request("this model has no chat template: use /v1/completions", "messages");
+    Conversation conversation;
+    conversation.messages = messages;
+    conversation.now = platform::local_time();
+    try {
+        return render_chat(tokenizer, conversation);
+    } catch (const jinja::TextTooLong& failure) {
+        throw bad_request("the messages are too long: " + failure.message(), "messages",
+                          "context_length_exceeded");
+    } catch (const jinja::Refusal& refusal) {
+        throw bad_request("the model's chat template: " + refusal.message(), "messages");
+    }
+}
+
+HttpReply Service::tokenize(const HttpRequest& request) const {
+    const TokenizeRequest asked = parse_tokenize_request(request.body);
+    check_model(asked.model);
+    const Tokenizer& tokenizer = model_->tokenizer();
+    std::vector<int> ids;
+    if (!asked.messages.is_null()) {
+        const jinja::Rendered chat = rendered(asked.messages);
+        if (chat.text.size() > kMaxTokenizedBytes)
+            throw bad_request("the messages make more than 1 MB of text", "messages");
+        ids = encode_chat(tokenizer, chat);
+    } else {
+        ids = asked.from_start ? tokenizer.encode_from_start(asked.content)
+                               : tokenizer.encode(asked.content);
+    }
+    return {.body = Json(Json::Object{{"tokens", Json::Array(ids.begin(), ids.end())},
+                                      {"count", int64_t(ids.size())},
+                                      {"max_model_len", model_->context()}})
+                        .dump()};
+}
+
+Problem Service::too_long(const std::string& tokens, const char* param) const {
+    return bad_request("the prompt has " + tokens + " tokens; a context of " +
+                           std::to_string(model_->context()) + " has no room for it and an answer",
+                       param, "context_length_exceeded");
+}
+
+// A text that cannot fit is refused before it is cut into tokens, which takes a second for each MB.
+void Service::check_length(const std::string& text, const char* param) const {
+    const size_t longest = model_->tokenizer().longest_token_bytes();
+    const size_t context = size_t(model_->context());
+    if (longest > 0 && text.size() / longest > context)
+        throw too_long("more than " + std::to_string(context), param);
+}
+
+// A conversation that is continued by its name keeps its ids, as far as they mean the same text and
+// leave room for an answer.
+std::vector<int> Service::joined(const std::string& name, std::vector<int> ids) const {
+    const auto held = ids_of_conversation(name);
+    if (!held) return ids;
+    const auto is_unknown = [&](int id) { return id >= model_->files().config.vocab; };
+    if (std::any_of(held->begin(), held->end(), is_unknown)) return ids;
+    std::vector<int> all = joined_text(model_->tokenizer().bpe(), *held, ids);
+    return int(all.size()) < model_->context() ? all : ids;
+}
+
+std::vector<int> Service::prompt_ids(const CompletionRequest& asked) const {
+    const char* param = asked.is_chat ? "messages" : "prompt";
+    const Tokenizer& tokenizer = model_->tokenizer();
+    std::vector<int> ids;
+    if (asked.is_chat) {
+        const jinja::Rendered chat = rendered(asked.messages);
+        check_length(chat.text, param);
+        ids = encode_chat(tokenizer, chat);
+    } else if (const auto* given = std::get_if<std::vector<int>>(&asked.prompt)) {
+        ids = *given;
+    } else {
+        const std::string& text = std::get<std::string>(asked.prompt);
+        check_length(text, param);
+        ids = tokenizer.encode_from_start(text);
+    }
+    if (!asked.joined.empty()) ids = joined(asked.joined, std::move(ids));
+    if (ids.empty()) throw bad_request("the prompt is empty", param);
+    for (const int id : ids)
+        if (id >= model_->files().config.vocab)
+            throw bad_request("the prompt has ids that the model does not know", param);
+    if (int(ids.size()) >= model_->context()) throw too_long(std::to_string(ids.size()), param);
+    return ids;
+}
+
+Request Service::request_of(const CompletionRequest& asked) const {
+    Request request;
+    request.prompt = prompt_ids(asked);
+    request.answer.sampling = sampling_of(asked, defaults_);
+    request.answer.drafts = asked.drafts;
+    request.answer.with_logprobs = asked.with_logprobs;
+    request.answer.alternatives = asked.alternatives;
+    request.answer.edit_logits = bias_edit(asked.logit_bias, model_->files().config.vocab);
+    request.max_tokens = asked.max_tokens.value_or(-1);
+    if (!asked.ignores_eos) request.eos_ids = model_->eos_ids();
+    request.stops = asked.stops;
+    return request;
+}
+
+}  // namespace aerie

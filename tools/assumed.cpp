@@ -1,0 +1,16 @@
+// A model of which nothing is known but its layers runs; whoever runs it is to know what with.
+#include "assumed.h"
+
+#include "engine/model_files.h"
+#include "terminal.h"
+
+namespace aerie {
+
+void tell_assumed(const ModelFiles& files) {
+    if (files.config.context_is_assumed)
+        tell_note("(" + files.target.path.string() +
+                  " does not say how long a context the model takes: " +
+                  std::to_string(files.config.context) + " tokens are assumed)");
+}
+
+}  // namespace aerie
