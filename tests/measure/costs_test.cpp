@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#ifndef _WIN32
+#include <sys/resource.h>
+
+#include <csignal>
+#endif
+
 #include "engine/bundled.h"
 #include "io/damage.h"
 #include "measure/learned_costs.h"
@@ -184,6 +190,23 @@ TEST(CycleCosts, TellHowFarTheyWereCorrected) {
     }
     EXPECT_GT(costs.correction(), 2);
 }
+
+#ifndef _WIN32
+// The disk is full after ten bytes: nothing is left, and the next start measures.
+TEST(CostCache, AFullDiskIsNoErrorAndLeavesNothing) {
+    const TestFolder folder;
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    rlimit limit = before;
+    limit.rlim_cur = 10;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const bool is_written = write_costs(folder.path(), kKey, kCosts);
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_FALSE(is_written);
+    EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+#endif
 
 TEST(CostCache, AFolderThatCannotBeMadeIsNoError) {
     const TestFolder folder;

@@ -141,7 +141,8 @@ TEST(Stdin, ThatCannotBeReadIsNoEmptyPrompt) {
         }
 }
 
-// Files of at most 100 bytes: the text fits, the measured costs do not.
+// Files of at most 100 bytes: the text fits, the measured costs do not. A busy machine's costs are not
+// written at all.
 TEST(FileSizeLimit, OfACacheIsNoErrorAndLeavesNothing) {
     const TestFolder cache;
     const Outcome outcome =
@@ -152,7 +153,8 @@ TEST(FileSizeLimit, OfACacheIsNoErrorAndLeavesNothing) {
              }});
     EXPECT_EQ(outcome.signal, 0);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_TRUE(std::filesystem::is_empty(cache.path() / "aerie"));
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path()))
+        EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
 
 TEST(Stdout, GoneReaderEndsTheProgram) {
