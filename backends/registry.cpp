@@ -1,4 +1,4 @@
-// The backends of this build.
+// Lists the backends of this build, opens their devices and chooses the default one.
 #include "backend/registry.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace aerie {
 
 namespace {
 
-// A kind of device: those there are, and how to open one by its name.
+// A backend: the prefix of its device names, its title, and functions that list its devices and
+// open one by name. They are null if this build lacks it.
 struct Kind {
     std::string prefix, title;
     std::vector<Capabilities> (*list)();
@@ -40,7 +41,8 @@ std::unique_ptr<Backend> open_vulkan_device(const std::string& device,
 }
 #endif
 
-// GPUs first, and of their kinds the quicker one.
+// GPU backends come first, CUDA before Vulkan: where both see a GPU of the same kind, best_device()
+// takes the first, which is faster.
 std::vector<Kind> kinds() {
     return {
 #ifdef AERIE_CUDA
@@ -65,7 +67,8 @@ std::string_view backend_of(const Capabilities& device) {
     return std::string_view(device.name).substr(0, device.name.find(':'));
 }
 
-// Memory is compared within a backend only: two of them may see one device.
+// Memory sizes are compared only within a backend, because two backends may report the same device
+// with different sizes.
 bool is_better(const Capabilities& a, const Capabilities& b) {
     if (a.kind != b.kind) return a.kind > b.kind;
     return backend_of(a) == backend_of(b) && a.memory_bytes > b.memory_bytes;

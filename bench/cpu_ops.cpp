@@ -1,5 +1,5 @@
-// Speed of single ops, with Google Benchmark: bench_cpu_ops [--benchmark_filter=matmul/q8_0]. The
-// device and its threads are those of AERIE_DEVICE and AERIE_THREADS (default: the best, all).
+// Speed of single ops, with Google Benchmark: bench_cpu_ops [--benchmark_filter=matmul/q8_0].
+// AERIE_DEVICE and AERIE_THREADS choose the device and its threads (default: the best, all).
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ using reference::random_matrix;
 
 constexpr DType kWeightTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
 constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 60};
-constexpr int kWideRows[] = {1, 60};  // of ops that cost little
+constexpr int kWideRows[] = {1, 60};  // for ops that cost little
 
 struct MatrixSize {
     int outputs, inner;
@@ -42,7 +42,7 @@ Backend& device() {
     return *backend;
 }
 
-// Device tensors of one benchmark.
+// The device tensors of one benchmark.
 class Tensors {
   public:
     Tensor make(int rows, int cols, DType type = DType::F32) {
@@ -54,7 +54,7 @@ class Tensors {
         device().write(t, random_matrix(rows, cols, 1, deviation).data.data());
         return t;
     }
-    // Rows of a prefill at this position and after.
+    // Rows of a prefill from this position on.
     Rows rows(int count, int position) {
         std::vector<Row> rows(static_cast<size_t>(count));
         for (int i = 0; i < count; ++i)
@@ -85,7 +85,7 @@ class Weights {
         const RandomWeights values(as_it_is ? type : DType::F16, 1);
         const size_t bytes = dense_bytes(values.type(), size.outputs, size.inner);
         const size_t copies = std::max<size_t>(1, kTotalBytes / this->bytes());
-        // One copy of the source is enough where the device makes its own.
+        // One copy of the source is enough if the device makes its own.
         source_.resize(as_it_is ? copies * bytes : bytes);
         values.fill("matrix", 0, source_);
         for (size_t i = 0; i < copies; ++i) {
@@ -110,7 +110,7 @@ class Weights {
     size_t next_ = 0;
 };
 
-// Those of the last benchmark stay: the next differs in its rows only.
+// The weights of the last benchmark are kept: the next one often differs only in its rows.
 Weights& weights(DType type, MatrixSize size) {
     static std::unique_ptr<Weights> last;
     if (!last || !last->is(type, size)) {
@@ -202,7 +202,7 @@ void bench_top_k(State& state, int rows) {
     repeat(state, [&] { device().run(step); });
 }
 
-// A row of the report; times are of the wall, since the device has threads of its own.
+// Adds a row of the report. Times are wall-clock times, since the device has threads of its own.
 template <class Bench, class... Arguments>
 void add(const std::string& name, const Bench& bench, Arguments... arguments) {
     benchmark::RegisterBenchmark(name.c_str(), [=](State& state) {

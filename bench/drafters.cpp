@@ -1,7 +1,7 @@
-// Every drafter on the bundled model, with the trees that it was published with and with those that
-// are chosen by measurement: tokens a cycle, and tokens a second over plain decoding's. All of them
-// answer a prompt in turn before the next one is asked; code edits and summaries only those without
-// a head, and auto. bench_drafters [TOKENS] (default 64)
+// Every drafter on the bundled model, with its published tree and with trees chosen by measurement:
+// tokens per cycle, and speed over plain decoding. All drafters answer one prompt in turn before
+// the next prompt; code edits and summaries are only for drafters without a head, and for auto.
+// bench_drafters [TOKENS] (default 64)
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -17,7 +17,7 @@ struct Total {
     double tokens = 0, cycles = 0, cycle_tokens = 0, seconds = 0;
 };
 
-// A model with what drafts, and a session for it.
+// A model with a drafter, and a session for it.
 struct Contender {
     Contender(const std::string& name, const std::string& method,
               const std::vector<std::string>& heads, bool is_published)
@@ -53,7 +53,7 @@ struct Contender {
     test::Bundled model;
     test::Bundled::Drafting drafting;
     Total total = {};
-    std::vector<int> ids = {};  // of the newest answer
+    std::vector<int> ids = {};  // the newest answer
 };
 
 using Contenders = std::vector<std::unique_ptr<Contender>>;

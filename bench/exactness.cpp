@@ -1,9 +1,10 @@
-// What a fixed order of sums costs: our matmul beside products whose sums have no order, in turn on
-// the same machine and threads. bench_exactness [ROUNDS [THREADS [TYPE]]] (default 15, all, all).
+// The cost of a fixed order of sums: our matmul against products with sums in no fixed order, in
+// turn on the same machine and threads. bench_exactness [ROUNDS [THREADS [TYPE]]] (default 15, all,
+// all).
 //
-// The others: OpenBLAS where it was found (f32 as it is, one thread for each share of the rows;
-// f16 and q8_0 widened block by block first), and free_order.cpp. Activations are given in the type
-// that each reads. Weights are several copies that together exceed the caches.
+// The others are OpenBLAS, if it was found (f32 as it is, one thread for each part of the rows; f16
+// and q8_0 converted block by block first), and free_order.cpp. Each gets activations in the type
+// that it reads. Weights are several copies that together exceed the caches.
 #ifdef AERIE_OPENBLAS
 #include <cblas.h>
 #endif
@@ -49,7 +50,7 @@ class Copies {
     size_t size_, next_ = 0;
 };
 
-// A way to multiply; where the result is when it is done.
+// A way to multiply. `out` has the result when `run` returns.
 struct Contender {
     std::string name;
     std::function<void()> run;
@@ -57,7 +58,7 @@ struct Contender {
     Timings seconds = {};
 };
 
-// Everything that one cell of the table needs.
+// Everything for one cell of the table.
 class Cell {
   public:
     Cell(Backend& device, cpu::Pool& pool, DType type, Size size, int columns)
@@ -142,7 +143,7 @@ class Cell {
         one.run = [multiply = std::move(multiply), out = one.out.data()] { multiply(out); };
     }
 
-    // Shares of `grain` rows.
+    // Runs `body` for parts of `grain` rows.
     template <class Body>
     void share(int grain, const Body& body) {
         pool_.run(size_.rows, double(size_.inner) * columns_, grain, body);
@@ -181,7 +182,7 @@ class Cell {
 
     template <class W>
     void multiply_blas(const W* weight, float* out) {
-        constexpr int kRows = 128;  // widened at a time
+        constexpr int kRows = 128;  // converted at a time
         share(kRows, [&](int first, int last, int) {
             thread_local std::vector<float> wide;
             wide.resize(size_t(kRows) * size_t(size_.inner));
@@ -223,7 +224,7 @@ class Cell {
 
 void compare(int rounds, int threads, const std::string& only) {
 #ifdef AERIE_OPENBLAS
-    openblas_set_num_threads(1);  // of each share: its own threads would spin beside ours
+    openblas_set_num_threads(1);  // per part: its own threads would spin beside ours
 #endif
     const auto device = open_device("cpu", {.threads = threads});
     device->reserve({.rows = 64, .widest = 2048});

@@ -1,5 +1,5 @@
-// Vectors run along the inner elements, several rows by several columns at a time; each has sums of
-// its own, which are added up at the end of a chunk.
+// Vectors run along the inner elements, for several rows by several columns at a time. Each row and
+// column has an accumulator of its own, which is reduced at the end of a chunk.
 #include "free_order.h"
 
 #include <immintrin.h>
@@ -62,14 +62,14 @@ constexpr int kQuantColumns = 4;  // 32 registers
 #else
 constexpr int kQuantColumns = 2;
 #endif
-constexpr int kStreams = 4;                    // rows side by side where there is one column
-constexpr int kChunk = 1024, kChunkRows = 48;  // inner elements and rows that stay in the caches
+constexpr int kStreams = 4;                    // rows side by side if there is one column
+constexpr int kChunk = 1024, kChunkRows = 48;  // inner elements and rows that stay cached
 
 float f16_to_float(uint16_t half) {
     return _cvtsh_ss(half);
 }
 
-// R rows by C columns of `count` inner elements, with U sums each.
+// R rows by C columns of `count` inner elements, with U accumulators each.
 template <int R, int C, int U, class W>
 void add_tile(const Task& task, const W* w, const float* x, int row, int column, int k, int count) {
     Vector sums[U][R][C];
@@ -141,7 +141,7 @@ void q8_tile(const Task& task, const BlockQ8_0* w, const BlockI8G32* x, int row,
         }
 }
 
-// Calls tile(rows, row) with rows of 1 or R.
+// Calls tile(rows, row) for 1 or R rows at a time.
 template <int R, class Tile>
 void for_rows(int first, int last, const Tile& tile) {
     int row = first;

@@ -1,7 +1,7 @@
-// What single matmuls of Llama-2-7B take on a GPU: bench_gpu_ops DEVICE [TYPE...] (f16 q8_0 q4_0)
-// Each goes many times into one recording, over copies of its weights that together are several
-// times what a cache holds, so neither launches nor caches flatter it. A line of the table and an
-// object of the JSON at the end are what a matmul took, in the median of the replays.
+// The time of single matmuls of Llama-2-7B on a GPU: bench_gpu_ops DEVICE [TYPE...] (f16 q8_0
+// q4_0). Each matmul is recorded many times, over copies of its weights that together exceed a
+// cache several times, so that neither launches nor caches distort it. Each line of the table and
+// each entry of the JSON at the end is the time of one matmul, the median over the replays.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -29,7 +29,7 @@ constexpr Shape kShapes[] = {{"qkv", 12288, 4096},
                              {"head", 32000, 4096}};
 constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 60, 64}, kMostRows = 64;
 constexpr int kReplays = 9,
-              kLeastMatmuls = 48;  // of a recording: then what the host adds is little
+              kLeastMatmuls = 48;  // per recording, so that the host adds little
 constexpr size_t kRotatedBytes = size_t(400) << 20;
 
 DType type_of(const std::string& text) {
@@ -38,7 +38,7 @@ DType type_of(const std::string& text) {
     throw UsageError(text + " is none of f16, q8_0, q4_0");
 }
 
-// Copies of one matrix, each made of the same values.
+// Copies of one matrix, all with the same values.
 std::vector<std::unique_ptr<Weight>> rotated_weights(Backend& device, const Shape& shape,
                                                      DType type) {
     const RandomWeights values(DType::F16, 1);
@@ -101,7 +101,7 @@ class Bench {
                 device_->run(Matmul{out, input, *weights[i % weights.size()]});
         };
         Timings times;
-        for (int i = 0; i < kReplays + 2; ++i) {  // the first two are run, and recorded
+        for (int i = 0; i < kReplays + 2; ++i) {  // the first two run and record
             device_->sync();
             const double begin = steady_seconds();
             device_->replay(key_, all);

@@ -33,33 +33,34 @@ from model_gpu_kernels import HIDDEN, LAST, LAYERS, OF_HEAD, OF_LAYER, WEIGHT, P
 class Device:
     units: int  # SMs, WGPs, Xe cores
     ghz: float
-    lanes: int  # of a subgroup
-    threads: int  # of a unit, as are registers and shared memory
-    registers: int  # words; 0: what AMD's compiler takes says nothing of this device's
+    lanes: int  # per subgroup
+    threads: int  # per unit, as are registers and shared memory
+    registers: int  # words; 0: the counts of AMD's compiler do not apply to this device
     shared: int  # bytes
-    peak: float  # of memory, GB/s, and the share of it that a kernel gets
+    peak: float  # of memory in GB/s, and the share of it that a kernel reaches
     share: float
     cache: float  # the second cache, GB/s
-    far: float  # ns of a trip to memory, to the second cache, to the first one, to shared memory, of a barrier
+    far: float  # ns of an access to memory, to the second cache, to the first one, to shared memory, and of a barrier
     near: float
     first: float
     local: float
     barrier: float
-    pace: float  # clocks of an instruction of a lone subgroup
-    ports: float  # instructions for 64 lanes that a unit starts a clock
+    pace: float  # clocks per instruction of a single subgroup
+    ports: float  # instructions for 64 lanes that a unit issues per clock
     half_matrix: float  # clocks of a unit for 16 x 16 x 16, f16 and int8
     int_matrix: float
-    gap: float  # ns between a dispatch and the one that waits for it
-    predicates: bool  # its compiler asks for guarded loads together, and does not wait for those of the next turn
+    gap: float  # ns between a dispatch and a dependent one
+    predicates: bool  # its compiler issues guarded loads together, and does not wait for those of the next iteration
 
 
-# Units, clocks, threads, registers, shared memory, peaks, matrix rates: vendors' white papers. RTX 4090: share, cache,
-# near and first, matrices are those that the CUDA code's reading of the same day reckoned with (955 GB/s, 5000 GB/s,
-# 280 and 40 clocks). Gaps: that reading's 0.6 ms (NVIDIA) and 1.0 ms (AMD) for 290 barriers. Its "~0.2 us" of a trip to
-# AMD's second cache is near's measure. Far, first, local, barrier, pace: within what pointer chases published by Chips
-# and Cheese give unloaded and twice of it, and there so that most of the reading's figures of c849204 come out; AMD's
-# two have one pace, barrier and local. A770: its driver has neither matrices (a product by instructions is int_matrix)
-# nor fast starts. B580: the A770's, with matrices and the halved start that its driver is known for; a guess.
+# Units, clocks, threads, registers, shared memory, peaks and matrix rates are from vendors' white papers. RTX 4090:
+# share, cache, near, first and matrices are those of the CUDA estimate by hand of the same day (bench/README.md; 955
+# GB/s, 5000 GB/s, 280 and 40 clocks). Gaps: that estimate's 0.6 ms (NVIDIA) and 1.0 ms (AMD) for 290 barriers. Its
+# "~0.2 us" for an access to AMD's second cache is the basis of near. Far, first, local, barrier, pace: between once and
+# twice what the pointer chases published by Chips and Cheese give without load, chosen so that most of the estimate's
+# figures for c849204 come out; AMD's two devices share pace, barrier and local. A770: its driver has neither matrices
+# (int_matrix is a product by instructions) nor fast starts. B580: the A770's values, with matrices and the halved start
+# that its driver is known for; a guess.
 DEVICES = {
     "RTX 4090": Device(128, 2.5, 32, 1536, 0, 99 << 10, 1008, 0.947, 5000, 700, 112, 16, 10, 20, 1.5, 2, 16, 4, 2070,
                        True),
@@ -72,8 +73,9 @@ DEVICES = {
                          False),
 }
 ROWS = (1, 8, 16, 60)
-# The host's part of a cycle in us, as the reading of c849204 has them: a submission, a wait that polls, a command that
-# is recorded anew, the tree. How many a cycle of EAGLE-2 has on a device with memory of its own: counts_test.
+# The host's part of a cycle in us, as in the estimate of c849204 by hand (bench/README.md): a submission, a wait that
+# polls, a command that is recorded again, the tree. counts_test gives how many of each a cycle of EAGLE-2 has on a
+# device with memory of its own.
 HOST = {"submission": (20, 2), "wait": (10, 2), "copy": (2, 2), "recorded": (3, 15), "tree": (15, 1)}
 
 
@@ -95,14 +97,14 @@ class Dispatch:
         parts = [(kernel["straight"], 1, 1, 1)]
         parts += [(loop, turns, share, items) for loop, (turns, share) in
                   zip(kernel["loops"], self.turns(device.lanes), strict=True)]
-        # Subgroups share matrices, however many they are: these are of AMD's.
+        # Subgroups share matrices, however many there are; these counts are for AMD's.
         matrices = sum(turns * items * loop["matrices"] for loop, (turns, _) in zip(kernel["loops"], self.turns(64)))
         for part, turns, share, times in parts:
             rounds = max(1, groups * share / self.resident())
             self.waits += rounds * turns * times * self.turn(part, turns)
             slots += turns * times * share * part["instructions"]
             loaded += turns * times * share * sum(part["load_bytes"].values())
-        if not must:  # row ops: an element of 16 bytes' share is another's
+        if not must:  # row ops: an element belongs to 16 bytes of which others are read, too
             cached = groups * loaded * kernel["invocations"] / 4
         idle = max(1, device.units / groups)
         each = idle * groups / device.units / device.ghz
@@ -130,7 +132,7 @@ class Dispatch:
         """Of a turn: how many there are, and how many of them go to memory."""
         count, loads_of = part["trips"], part["loads_of"]
         straight = part is self.kernel["straight"]
-        if self.matmul and (straight or WEIGHT not in loads_of):  # a bias is there for none, what is added to for some
+        if self.matmul and (straight or WEIGHT not in loads_of):  # never a bias; a residual at times
             loads_of = {b: n for b, n in loads_of.items() if b in "12" or (b == "0" and self.adds)}
             count = math.ceil(count * sum(loads_of.values()) / max(1, part["loads"]))
         if self.device.predicates:
@@ -152,7 +154,7 @@ class Dispatch:
         ns = part["instructions"] * pace + part["shared_trips"] * d.local + part["barriers"] * d.barrier
         work_ns = ns
         count, from_memory = self.trips(part)
-        # As many as what must be read takes; the others find lines that came with it.
+        # As many as the bytes that must be read need; the other loads find lines that came with them.
         far = math.ceil(self.strip_bytes / turns / (self.kernel["invocations"] * 16) - 0.25) if from_memory else 0
         far = min(count, max(far, int(from_memory)))
         for i in range(count):
@@ -247,7 +249,7 @@ def figures_of_code(program, driver, commit="now"):
         found, named = kernel_code_test.look(program, driver, "navi31", ["llama-2-7b", "1", weight])
         wanted = {**{str(rows): f"read {rows}" for rows in ROWS}, "propose": "propose eagle2", "verify": "verify eagle2"}
         passes[weight] = {key: next(c for n, c in named.items() if n.endswith(" " + last)) for key, last in wanted.items()}
-        for name, k in json.loads(json.dumps(found)).items():  # keys as in a file
+        for name, k in json.loads(json.dumps(found)).items():  # keys become strings, as in a file
             kernels[name] = {**{a: k[a] for a in ("invocations", "registers", "shared")},
                              "straight": part_of(k["straight"]), "loops": [part_of(loop) for loop in k["loops"]]}
     return {"commit": commit, "passes": passes, "kernels": kernels}

@@ -21,7 +21,7 @@ from model_gpu_kernels import Pass
 
 FIGURES = json.loads((reading.BENCH / "model_gpu_c849204.json").read_text())
 LEAST_SHARE = {"RTX 4090": 0.80, "RX 7900 XTX": 0.80, "Ryzen 780M": 0.75}
-# Device, the figure, those that hold. A figure: weight, column.
+# The device, the figure to reach, the figures that must hold. A figure is a weight type and a column.
 CASES = [(name, (weight, 3), [(weight, 0)]) for name in LEAST_SHARE for weight in ("q4_0", "q8_0", "f16")
          if (name, weight) != ("RX 7900 XTX", "f16")]
 CASES += [(name, (weight, 3), [(weight, 0), (weight, 2)]) for name in LEAST_SHARE for weight in ("q4_0", "q8_0")]

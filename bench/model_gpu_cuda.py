@@ -15,9 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/cuda"))
 
 HIDDEN, INTERMEDIATE, HEADS, HEAD_DIM, LAYERS, VOCAB, CHUNK = 4096, 11008, 32, 128, 32, 32000, 64
-BLOCK_BYTES = {"f16": 2, "q8_0": 17 / 16}  # of an element
+BLOCK_BYTES = {"f16": 2, "q8_0": 17 / 16}  # per element
 CACHE_LINE = 128
-LATENCIES = (0, 40, 265, 700)  # clocks of a load, at which a loop's are kept
+LATENCIES = (0, 40, 265, 700)  # clocks of a load, for which a loop's clocks are stored
 
 
 @dataclasses.dataclass
@@ -25,57 +25,58 @@ class Gpu:
     architecture: str
     units: int
     ghz: float
-    far: int  # clocks of a trip to the second cache
-    memory: float  # GB/s that a kernel gets
+    far: int  # clocks of an access to the second cache
+    memory: float  # GB/s that a kernel reaches
     cache: float  # GB/s of the second cache
     shared: int  # KiB of a multiprocessor
     half_matrix: float  # clocks of a scheduler for 16 x 8 x 16 of f16, and for 16 x 8 x 32 of int8
     int_matrix: float
-    peak: float  # GB/s of a copy, which T(1) is compared with
+    peak: float  # GB/s of a copy, with which T(1) is compared
 
 
-# Of the reading of c849204 (its script): not to be fitted to anything.
+# From the estimate of c849204 by hand (bench/README.md): not to be fitted to anything.
 GPUS = {
     "H200": Gpu("90", 132, 1.9, 265, 4300 * 0.93, 5500, 227, 7, 7, 4300),
     "RTX 4090": Gpu("89", 128, 2.5, 280, 955, 5000, 99, 32, 16, 955),
     "RTX 3060": Gpu("86", 28, 1.78, 240, 340, 1400, 99, 32, 16, 340),
 }
-NEAR = 40  # clocks of a trip to the first cache
-CACHE_FAR = 500  # of the K and V of a text, which a pass reads once
-COPY_CLOCKS = 1300  # 0.7 us: until a copy from memory is there
+NEAR = 40  # clocks of an access to the first cache
+CACHE_FAR = 500  # clocks for the K and V of a sequence, which a pass reads once
+COPY_CLOCKS = 1300  # 0.7 us until a copy from memory has arrived
 GAP_US = 1.2  # between kernels of a graph
-# Of a cycle, us: what the reading counts between drafting and verifying and back, and kernels of a level that are small.
+# Parts of a cycle in us that the estimate counts between drafting and verifying and back; small kernels of a level are
+# below.
 HOST_US = {"ids are read": 10, "rows are written": 10, "table is read": 10, "tree": 15, "rows of the pass": 5,
            "graph": 8, "head's launches": 14}
-COMPACT_US = 2.3  # a launch; one a layer in c849204
-BESIDE_US = 2.0  # that a matmul gains at most by beginning beside the kernel before it, by the reading (its 2.4 e)
-SMALL_US, MERGE_US = 1.3, 9.0  # of the small kernels of a level
+COMPACT_US = 2.3  # per launch; c849204 has one per layer
+BESIDE_US = 2.0  # that a matmul gains at most by starting beside the kernel before it, by the estimate (its 2.4 e)
+SMALL_US, MERGE_US = 1.3, 9.0  # for the small kernels of a level
 
 
 @dataclasses.dataclass
 class Code:
     """What the code of a commit does not tell."""
-    warps: int  # of a block of a matmul, and of a gated one
+    warps: int  # in a block of a matmul, and of a gated one
     gated_warps: int
-    ring: int  # bytes of the ring that a block gets at its launch; 0: what ptxas says has it
-    part: int  # columns that blocks may share out; 0: none do
-    compacts: int  # launches a cycle
-    small_of_level: int  # kernels of a level that are not matmuls or of its layer (tests/simt/counts_test.cpp)
-    is_fused: bool  # few rows are rotated and merged by the kernels that make them, one is made ready by those that read
-                    # it; matmuls begin beside others
+    ring: int  # bytes of the ring at the launch; 0: ptxas counts it
+    part: int  # columns of a part of split-K; 0: no split
+    compacts: int  # launches per cycle
+    small_of_level: int  # kernels of a level that are neither matmuls nor of its layer (tests/simt/counts_test.cpp)
+    is_fused: bool  # the kernels that compute few rows also rotate and merge them; a single row is prepared by its
+                    # readers; matmuls start beside other kernels
     host_us: dict = dataclasses.field(default_factory=dict)  # in place of some of HOST_US
 
 
-# What is read is looked for in memory of the host: 6 us less, by the reading (its 2.6). What moves and which rows they
-# are is written at once. The head's pass has so many launches (tests/simt/counts_test.cpp).
+# Results are polled in memory of the host: 6 us less, by the estimate (its 2.6). The moves and the rows that they
+# concern are written at once. The head's pass has 12 launches (tests/simt/counts_test.cpp).
 HOST_NOW = {"ids are read": 4, "table is read": 4, "rows are written": 5, "head's launches": 12}
 CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 5, True, HOST_NOW)}
 MOST_STEPS = 8  # of a ring
-MANY_TILES, MOST_TILES = 4, 8  # of 8 tokens, from which on sums are spared
-WIDE_WARPS, WIDE_RING = 16, 120 << 10  # of a block for many tokens of floats
-STEP, LEAST_STEPS = 32, 8  # columns; of a share of floats
-TREE_DEPTH = 7  # nodes of a way through it, the root included
-PORT_BYTES = 64  # that one multiprocessor takes from the second cache in a clock
+MANY_TILES, MOST_TILES = 4, 8  # tiles of 8 tokens; from MANY_TILES on, partial sums are saved
+WIDE_WARPS, WIDE_RING = 16, 120 << 10  # for float weights and many tokens
+STEP, LEAST_STEPS = 32, 8  # columns; LEAST_STEPS: of a split of float weights
+TREE_DEPTH = 7  # nodes of a path through it, the root included
+PORT_BYTES = 64  # that a multiprocessor reads from the second cache per clock
 
 
 def loop_of(loop):
@@ -189,7 +190,7 @@ class Model:
         loop = max(kernel["loops"], key=lambda l: l["matrices"])
         if not loop["matrices"]:
             raise SystemExit(f"{self.weight}, {tiles} tiles: no loop of matrices")
-        # Of the columns of x a warp takes 16 by two f16 parts, or 32, for each matrix instruction of a tile.
+        # For each matrix instruction of a tile, a warp takes 16 columns of x as two f16 parts, or 32 columns.
         columns = loop["matrices"] / tiles * (8 if f16 else 32)
         step = 16 * columns * BLOCK_BYTES[self.weight]
         of_x = tiles * (32 if f16 else 9) * inner  # bytes
@@ -198,11 +199,11 @@ class Model:
         matrix = loop["matrices"] * (gpu.half_matrix if f16 else gpu.int_matrix)
         resident = self.resident(kernel, warps, ring, (warps * step + of_x * columns / inner) / max(1, loop["barriers"]))
         parts = 1 if evenly else self.parts_of(outputs, inner, warps)
-        strip = step * ceil_div(inner, columns) / parts  # bytes of a warp in a part
+        strip = step * ceil_div(inner, columns) / parts  # bytes per warp and part
         row_blocks = ceil_div(outputs, 16 * warps)
         first = self.first_parts(row_blocks, parts, tiles)
-        # Where rows are shared out, sums go to the second cache, a count too, and the last block reads the others'.
-        each = 16 * warps * tiles * 32  # bytes that a block leaves
+        # With split-K, partial sums and a count go to the second cache, and the last block reads the others' sums.
+        each = 16 * warps * tiles * 32  # bytes of partial sums per block
         together = [parts - first + 1] * row_blocks if not evenly else self.even_sums(outputs, inner) * (WIDE_WARPS // warps)
         most = max(together)
         clocks = max(ceil_div(most, min(4, MOST_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
@@ -218,7 +219,7 @@ class Model:
             readers = min(gpu.units, now) if not self.code.ring else blocks / parts
             return max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
 
-        if evenly:  # each block has as many of a row block's columns
+        if evenly:  # each block has equally many columns of a row block
             shares = self.even_shares(outputs, inner)
             waiting = [row_blocks / (shares * WIDE_WARPS // warps)] * (shares * WIDE_WARPS // warps)
         else:
@@ -239,16 +240,16 @@ class Model:
         main = max(range(len(loops)), key=lambda i: loops[i]["matrices"] * (1 + loops[i]["depth"]))
         around, product = loops[main - 1:main + 1]
         evenly = self.weight == "f16"
-        # Of a share of floats the first part and the last one are seldom whole.
+        # The first and the last part of a split of float weights are seldom whole.
         share = self.even_steps(outputs, inner) / self.even_shares(outputs, inner)
         parts = share * STEP / code.part + 1 if evenly else \
             ceil_div(inner, code.part) if self.parts_of(outputs, inner, code.warps) == 1 else 1
-        # With squares, and of f16 with its peaks or those that were left for it, the row is in the first cache.
+        # The row is in the first cache if squares were summed before, or for f16 if amax was.
         clocks = kernel["before"][0] + normed * ceil_div(inner, 4096) * clocks_at(loops[1], gpu.far)
         if self.weight == "f16":
             clocks += clocks_at(loops[2], NEAR if normed else gpu.far) * (ceil_div(inner, 4096) if normed else 1)
         here = NEAR if normed and self.weight == "f16" else gpu.far
-        # The loop around may have a step of the product, which its turns have some of.
+        # The outer loop may contain a step of the product, which is counted in the inner loop's iterations.
         steps = around["matrices"] / product["matrices"]
         each = clocks_at(around, here) - product["clocks"][0] * steps
         clocks += each * parts
@@ -299,7 +300,7 @@ class Model:
         """What a matmul has less to do when its turn comes, since its first weights were on their way meanwhile."""
         if not self.code.is_fused or self.gpu.architecture != "90":
             return 0
-        # A ring of each multiprocessor, which has two at least, to be careful.
+        # One ring per multiprocessor, which has at least two, to be careful.
         weights = min(self.code.ring * self.gpu.units, outputs * inner * BLOCK_BYTES[self.weight])
         return min(BESIDE_US, before_us, weights / self.gpu.memory / 1e3)
 
@@ -326,7 +327,7 @@ class Model:
         rounds = max(1, blocks / (resident * gpu.units))
         return max(waits * rounds, slots * blocks * warps / (4 * min(blocks, gpu.units))) / gpu.ghz / 1e3
 
-    # The kernels between matmuls, each with the launch before it. With fewer loops: those of now.
+    # The kernels between matmuls, each with the launch before it. Fewer loops mean the kernels of now.
 
     def left_shares(self, outputs, inner, rows):
         """How many shares leave sums of each row of a product of float weights to the kernel behind it, at most."""
@@ -348,7 +349,7 @@ class Model:
             us = self.other_us(name, turns, rows, warps=16, resident=4) + GAP_US
             if not shares:
                 return us
-            # A row's sums, two or one of each element at a time.
+            # The partial sums of a row are added two or one per element at a time.
             two, one = (clocks_at(loop, far) for loop in self.kernels[name]["loops"][:2])
             clocks = max(shares // 2 * two + shares % 2 * one, shares * HIDDEN * 4 / PORT_BYTES)
             return us + max(clocks / self.gpu.ghz, rows * shares * HIDDEN * 4 / self.gpu.cache) / 1e3
@@ -373,7 +374,7 @@ class Model:
             turns = [(each // 16, far), (each % 16 // 4, NEAR), (each % 4, NEAR), (0, 0), (each // 2, NEAR)]
             return self.other_us("pack_columns_kernel<F16, PlainRows>", {5: turns}, 8 * tiles_of(rows)) + GAP_US
         if rows <= 8 or "pack_columns_kernel" not in self.kernels:
-            return 0  # rows are read as they lie
+            return 0  # rows are read as they are
         return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
 
     def tiles_us(self, rows, context):
@@ -385,7 +386,8 @@ class Model:
         name = f"chunk_tiles_kernel<{int(deep == 1)}>"
         kernel, far = self.kernels[name], self.gpu.far
         pieces, resident = kernel["pieces"], self.resident(kernel, warps) // warps
-        # Of the block that has the most of them. Positions in 16s: those that all see, and the others, 4 rows at a time.
+        # Counts for the block with the most of them. Positions come in 16s: those that all rows see, and the others, 4
+        # rows at a time.
         alike = ceil_div(chunks, deep) - trees
         near = context % CHUNK
         joint, others = near // 16, ceil_div(near + TREE_DEPTH, 16) - near // 16
@@ -401,7 +403,7 @@ class Model:
         loops, none = len(turns) + len(ends), [(0, 0)]
         us = self.other_us(name, {loops: turns + none * len(ends)}, HEADS * high * deep, warps, resident, pieces[:2])
         us += self.other_us(name, {loops: none * len(turns) + ends}, HEADS * high, warps, resident, [end, pieces[-1]])
-        # Copies that are not asked for ahead: the first keys, and keys and values of tails.
+        # Copies that are not prefetched: the first keys, and keys and values of the tails.
         us += (1 + 2 * trees) * CACHE_FAR / self.gpu.ghz / 1e3
         copied = HEADS * high * (chunks + trees) * 4 * CHUNK * HEAD_DIM
         return max(us, copied / self.gpu.cache / 1e3) + (deep > 1) * self.ticket_us()
@@ -410,11 +412,11 @@ class Model:
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         if self.weight == "f16" and "chunk_tiles_kernel<1>" in self.kernels:
             return self.tiles_us(rows, context)
-        if "chunk_kernel<f16, 8>" in self.kernels:  # a block a row, head and chunk
+        if "chunk_kernel<f16, 8>" in self.kernels:  # one block per row, head and chunk
             turns = [(1, 0), (1, far), (8, CACHE_FAR), (1, 0), (CHUNK // 4, CACHE_FAR)]
             return self.other_us("chunk_kernel<f16, 8>", {5: turns}, rows * HEADS * chunks)
-        # A block has 4 rows, or as many as leave enough blocks; these share the chunks that lie alike. The last one of a
-        # tree takes them by fours, each with a tail of its own, or one by one.
+        # A block has 4 rows, or as many as leave enough blocks; blocks share the chunks with slots that are the same for
+        # all rows. The last chunk of a tree is taken by fours, each with a tail of its own, or one by one.
         own, slots, name, warps = min(4, 2 ** (rows - 1).bit_length()), 4 * self.gpu.units, "chunk_kernel<f16, 1>", 4
         if own == 4 and HEADS * ceil_div(rows, 8) * 4 >= slots * 3:
             own = 8
@@ -425,21 +427,21 @@ class Model:
         if forks:
             alone = 0
         shared, single = (0, alike / deep) if own == 1 else (alike / deep, alone / deep)
-        if forks and deep > 1:  # the block that has the fork is the last
+        if forks and deep > 1:  # the block with the fork is the last
             shared = ceil_div(alike + forks, deep) - 1
         fours = shared * own / 4
         pieces = self.kernels[name]["pieces"]
-        # What is set to 0; queries; then the chunks. 4 pairs: of keys a pair of 16 elements, of values 8 positions.
-        # Positions that some do not see go by themselves.
-        # A fork's own code is about as much as that around a chunk and four pairs.
+        # First the stores of zeros, then queries, then chunks. 4 pairs: a pair of 16 elements of keys, 8 positions of
+        # values. Positions that some rows do not see are taken one by one. The code of a fork is about as long as that
+        # around a chunk and four pairs.
         turns = [(own, 0), (0, 0), (own == 1, far), (own / 4 if own > 1 else 0, far), (shared + single + forks, far)]
         turns += [(fours + forks, 0), (fours * 4, 0), (0, 0), (0, 0), (fours * 8, 0), (0, 0)]
         turns += [(single, 0), (single * 2, 0), (0, 0), (0, 0), (single * 8, 0), (0, 0)]
-        # Of what lies alike, then of the tails: keys, then values.
+        # First the common slots, then the tails: keys, then values.
         near = context % CHUNK
         turns += [(forks * 4, 0), (0, 0), (forks, 0), (forks * 2, 0), (0, 0), (0, 0), (forks * near / 8, 0),
                   (forks * near % 8, 0), (forks * TREE_DEPTH, 0)]
-        # Merging of the chunks that several blocks have: of 4 pairs, or of one; or the block's own are put.
+        # Merging the chunks of several blocks, with 4 pairs or one; or storing the results of the only block.
         groups, weighed, merged = own / 4, min(chunks, 4), ceil_div(chunks, 8 if own == 1 else 4)
         merge = [(1, 0), (1, 0), (1, far), (weighed // 4, 0), (chunks % 4, 0), (merged, far)]
         none, four = [(0, 0)] * 6, [(groups * count, latency) for count, latency in merge]
@@ -458,7 +460,7 @@ class Model:
         """Chunks, which are merged by the last block or by a kernel, and rotation, unless the matmul before does it."""
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         if self.code.is_fused:
-            # Two pairs of elements a thread, of 256; four shares' sums at a time.
+            # Two pairs of elements per thread, of 256; four partial sums at a time.
             shares = self.left_shares(3 * HIDDEN, HIDDEN, rows)
             name, turns = ("rope_sums_kernel", [(ceil_div(shares, 4), far)]) if shares else ("rope_append_kernel", [])
             rope = self.other_us(name, {len(turns): turns}, ceil_div(rows * 3 * HIDDEN, 1024), warps=8, resident=4)
@@ -480,7 +482,7 @@ class Model:
         for outputs, inner, before in ((3 * HIDDEN, HIDDEN, norms[1]), (HIDDEN, HIDDEN, attention + packs[0]),
                                        (2 * INTERMEDIATE, HIDDEN, norms[0]), (HIDDEN, INTERMEDIATE, packs[1])):
             gated, normed = outputs > 3 * HIDDEN, outputs > HIDDEN
-            held = is_row and (normed or self.weight == "f16")  # quantised rows come so
+            held = is_row and (normed or self.weight == "f16")  # quantised rows already are
             early = self.beside_us(outputs, inner, GAP_US + (BESIDE_US if is_row else before))
             left = outputs <= 3 * HIDDEN and self.left_shares(outputs, inner, rows) > 0
             us += self.matmul_us(outputs, inner, rows, gated, held, left) - early

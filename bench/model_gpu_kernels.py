@@ -5,13 +5,13 @@ import math
 
 # Llama-2-7B.
 HIDDEN, INTERMEDIATE, HEADS, HEAD_DIM, LAYERS, VOCAB = 4096, 11008, 32, 128, 32, 32000
-BLOCK_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "f16": 2}  # of an element
+BLOCK_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "f16": 2}  # per element
 CHUNK = 64  # positions
-# Matmuls of a layer, (name, inner, outputs); what a head puts before them; what follows the last layer.
+# Matmuls of a layer, (name, inner, outputs); those that a head has before them; those after the last layer.
 OF_LAYER = [("qkv", HIDDEN, 3 * HIDDEN), ("o", HIDDEN, HIDDEN), ("gate_up", HIDDEN, 2 * INTERMEDIATE),
             ("down", INTERMEDIATE, HIDDEN)]
 OF_HEAD, LAST = [("fc", 2 * HIDDEN, HIDDEN)], [("lm_head", HIDDEN, VOCAB)]
-WEIGHT = "2"  # binding of a matmul
+WEIGHT = "2"  # the binding of a matmul's weight
 TREE_DEPTH = 7  # positions behind the context that a tree of six levels takes
 
 
@@ -81,7 +81,7 @@ def matmul_turns(shader, c, kernel, inner, lanes):
     if shader.endswith("_normed") or (shader.endswith("_dot") and len(c) > 6):
         return finishing_turns(shader, c[:3], kernel, inner)
     if shader.endswith("_dot"):
-        if len(loops) == 3:  # c849204: the sum of a step has a loop of one turn
+        if len(loops) == 3:  # c849204: the sum of a step has a loop of one iteration
             return [ceil_div(groups, c[1])] * 2 + [1]
         round_groups = 32 * c[1]
         rounds = [min(32, groups - r) for r in range(0, groups, round_groups)]
@@ -106,9 +106,10 @@ def attention_turns(name, kernel, work):
     if len(parts_of(name)[1]) > 2:
         own = rows_together(name, work.rows)
         steps, mixed = HEAD_DIM // 64, parts_of(name)[1][4]
-        alone = mixed / 2 * steps / work.chunks  # positions of the last chunk, that not all see or that are no eight
+        alone = mixed / 2 * steps / work.chunks  # positions of the last chunk that not all rows see, or in no whole
+                                                 # eight
         return [(t, 1) for t in [own, 1, steps] + [8] * (n == 8) + [steps, 0, 64 * steps // mixed, alone]]
-    last = 1 / work.chunks  # c849204: one of a row's workgroups puts the chunks together
+    last = 1 / work.chunks  # c849204: one of a row's workgroups merges the chunks
     units = [1, 32, 32 * work.chunks] if n == 11 else [2, 2 * work.chunks]
     return [(t, 1) for t in (1, 8, 64, 1, 64)] + [(t, last) for t in [1, work.chunks - 1, work.chunks] + units]
 
@@ -130,8 +131,8 @@ def turns_of(name, kernel, inner, work, lanes):
             "attention_merge": [blocks, blocks, share, share, share, 3 * blocks, merged, 2, 1 if c else 2],
             "best_slice": [VOCAB // 8 // 256, 8],
         }
-        turns = [(t, 1) for t in known.get(shader, [8] * len(loops))]  # of what takes no time to speak of: some
-        if shader.startswith("rms_norm") and len(loops) == len(turns) + 1:  # around the squares: over lanes
+        turns = [(t, 1) for t in known.get(shader, [8] * len(loops))]  # never a bias; a residual at times
+        if shader.startswith("rms_norm") and len(loops) == len(turns) + 1:  # a loop over lanes around the squares
             turns.insert(0, (1, 1))
     if len(turns) != len(loops):
         raise SystemExit(f"{name} has {len(loops)} loops, and of {len(turns)} is known how often they turn")
@@ -145,7 +146,7 @@ def working_groups(name, grid, work):
         return groups, 1
     items = work.chunks
     if work.tree:
-        alike = work.context // CHUNK  # the others lie in slots of each row's own
+        alike = work.context // CHUNK  # the other positions are in slots of each row's own
         items = alike + rows_together(name, work.rows) * (work.chunks - alike)
     deep = min(items, grid[2])
     return grid[0] * grid[1] * deep, items / deep
@@ -159,9 +160,9 @@ def bytes_of(name, kernel, shape, blocks, groups, items, work):
         weights = inner * outputs * BLOCK_BYTES[work.weight]
         of_x = (8 if prepares_x(name, kernel) else 4) if "f16" in shader else 36 / 32
         if shader.endswith("_normed"):
-            of_x = 8  # and the norm's weight
+            of_x = 8  # including the norm's weight
         if shader.endswith("_row_cooperative"):
-            of_x = 20 if "_normed" in shader else 8  # for its squares, its peak and the product
+            of_x = 20 if "_normed" in shader else 8  # for its squares, its amax and the product
         return weights, weights * blocks + groups * min(work.rows, c[0]) * inner * of_x
     if is_attention(name):
         return 2 * HEADS * HEAD_DIM * 2 * work.context, groups * items * 2 * CHUNK * HEAD_DIM * 2

@@ -1,5 +1,5 @@
-// Writes acceptance.txt: what the bundled EAGLE-2 head proposes, grown wide and deep, at every
-// position of the target's greedy answers, and which of it is true. The same build always writes
+// Writes acceptance.txt: the proposals of the bundled EAGLE-2 head, grown wide and deep, at every
+// position of the target's greedy answers, and which of them are true. The same build always writes
 // the same file.
 //
 // usage: record_acceptance > acceptance.txt   (prompts: those of tests/data, greedy.json and
@@ -21,16 +21,16 @@ namespace {
 
 using namespace aerie;
 
-constexpr int kTokens = 128;  // of an answer, at most
+constexpr int kTokens = 128;  // per answer, at most
 constexpr int kLevels = 10, kWidth = 10;
-constexpr int kMostRows = 2 * kWidth + 1;  // of a level
-constexpr float kLeastWorth = -7;          // what is worth less is left out
-constexpr float kTrueWorth = -2;           // of what is true, at least
+constexpr int kMostRows = 2 * kWidth + 1;  // per level
+constexpr float kLeastWorth = -7;          // candidates of less worth are left out
+constexpr float kTrueWorth = -2;           // least worth of true candidates
 
 // Grows the best kWidth nodes of each level as EAGLE-2 does. A policy that trusts the head more
-// than it trusts itself runs others: the kWidth of most worth, where a first child loses but half
-// of its log-probability. The true continuation is run besides. Proposes a bare root, so that the
-// next draft is that of the next position.
+// than EAGLE-2 does would run other nodes, so the kWidth of most worth are run too; in a worth, a
+// first child loses only half of its log-probability. The true continuation is run as well.
+// Proposes a bare root, so that the next draft begins one position further.
 class Recorder final : public GrownDrafter, FrontierPolicy {
   public:
     explicit Recorder(const DraftSource& source)
@@ -40,7 +40,7 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
                         {}},
                        reach_of_recorder()) {}
 
-    std::vector<int> text;  // that is being decoded, and how it would go on
+    std::vector<int> text;  // the text that is decoded, and its continuation
     RecordedDrafts::Text drafts;
 
     TokenTree propose(const DraftRequest& request) override {
@@ -54,11 +54,11 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
 
   private:
     struct Node {
-        int entry;  // in the table, -1 the root
+        int entry;  // index in the table; -1: the root
         bool is_true;
         float worth;
         int truth = -1;
-        int first_child = -1;  // in the table
+        int first_child = -1;  // index in the table
     };
 
     static GrownReach reach_of_recorder() {
@@ -72,7 +72,7 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
 
     void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
         // This level's candidates are the children of parents_, kWidth each.
-        const size_t place = drafts.size() + size_t(level_) + 1;  // of their tokens in the text
+        const size_t place = drafts.size() + size_t(level_) + 1;  // index in the text of this level
         std::vector<Candidate> by_worth(table.begin(), table.end());
         int true_number = -1;
         for (size_t i = 0; i < parents_.size(); ++i) {
@@ -110,12 +110,12 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
         return parent.worth + (rank == 0 ? child.log_prob / 2 : child.log_prob);
     }
 
-    // Nodes that matter: those on the true path, and those of some worth.
+    // The recorded nodes: those on the true path, and those of enough worth.
     RecordedDraft draft_of(std::span<const Candidate> table) const {
-        std::vector<int> node_at(table.size(), -1);  // that was run below this entry
+        std::vector<int> node_at(table.size(), -1);  // its node; -1: not run
         for (size_t i = 1; i < nodes_.size(); ++i) node_at[size_t(nodes_[i].entry)] = int(i);
         RecordedDraft draft(1);
-        std::vector<int> source = {0};  // of each recorded node
+        std::vector<int> source = {0};  // the node of each recorded node
         for (size_t at = 0; at < draft.size(); ++at) {
             const Node& node = nodes_[size_t(source[at])];
             draft[at].truth = node.truth;
@@ -136,11 +136,11 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
     }
 
     std::vector<Node> nodes_;
-    std::vector<int> parents_;  // nodes that the newest level hangs on
+    std::vector<int> parents_;  // the parents of the newest level
     int level_ = 0;
 };
 
-// Values as they will be read back, so that a replay ranks them alike.
+// Rounds values as they will be read back, so that a replay ranks them in the same order.
 void round_values(std::span<Candidate> table, int first, int last) {
     for (int i = first; i < last; ++i) {
         Candidate& c = table[size_t(i)];
@@ -149,7 +149,8 @@ void round_values(std::span<Candidate> table, int first, int last) {
     }
 }
 
-// Positions where a cycle can begin in a text of so many tokens, which the session decodes plainly.
+// The drafts for each position of a text at which a cycle can begin. The session decodes it
+// plainly.
 RecordedDrafts::Text record(Session& session, Recorder& recorder, std::span<const int> prompt,
                             size_t tokens) {
     recorder.drafts.clear();
@@ -182,7 +183,7 @@ int record_all() {
         if (answer.ids.size() < 2) continue;  // nothing was drafted
         tokens += answer.stats.cycle_tokens;
         cycles += answer.stats.cycles;
-        // The last drafts may reach beyond the end.
+        // The last drafts may reach beyond the end of the answer.
         request.eos_ids.clear();
         request.max_tokens = int(answer.ids.size()) + kLevels;
         recorder.text = model.run(*paper.session, request).ids;

@@ -41,7 +41,7 @@ if [ ! -x "$aerie" ]; then
   exit 1
 fi
 
-# llama.cpp's threads wait for each other at every op and suffer most where others compute.
+# llama.cpp's threads wait for each other at every op, and suffer most if other programs compute.
 echo "load of this machine before: $(cut -d' ' -f1 /proc/loadavg 2>/dev/null || echo unknown)" >&2
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT

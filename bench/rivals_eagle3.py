@@ -157,7 +157,7 @@ def their_cycle(root, files, length, options):
     with Server(root, files, length, options.threads) as server:
         server.answer(4)
         events = server.answer(options.tokens + length + 4)
-    # The first cycles read the prompt's end, the last ones have less than `length` tokens to draft.
+    # The first cycles include the prompt's end, the last ones have fewer than `length` tokens to draft.
     first, last = events[1], events[-length - 3]
     tokens = last["predicted_n"] - first["predicted_n"]
     accepted = last.get("draft_n_accepted", 0) - first.get("draft_n_accepted", 0)

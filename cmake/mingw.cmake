@@ -1,5 +1,5 @@
-# Builds for Windows (x86-64) on Linux. What it links needs no library of the compiler's beside it. Others are looked
-# for in CMAKE_FIND_ROOT_PATH alone; programs are this system's.
+# Builds for Windows (x86-64) on Linux. Linked files need no compiler library beside them. Other libraries are looked
+# for only in CMAKE_FIND_ROOT_PATH; programs are this system's.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)

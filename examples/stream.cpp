@@ -1,4 +1,4 @@
-// An answer as it comes, drafted tokens in another shade: stream MODEL PROMPT
+// Prints an answer token by token, with drafted tokens dimmed: stream MODEL PROMPT
 #include <aerie.hpp>
 #include <csignal>
 #include <cstdio>

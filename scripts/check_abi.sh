@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Whether programs that were built against an earlier libaerie.so go on to work: holds the functions and the types of
-# aerie.h against src/api/aerie.abi. New functions, new enumerators and fields at the end of structs are allowed; what
-# goes, moves or changes is not. Needs abidw and abidiff (scripts/setup.sh --package).
+# Checks that programs built against an earlier libaerie.so still work: compares the functions and types of aerie.h with
+# src/api/aerie.abi. New functions, new enumerators and new fields at the end of structs are allowed; removals, moves
+# and changes are not. Needs abidw and abidiff (scripts/setup.sh --package).
 #
-# check_abi.sh --renew writes src/api/aerie.abi anew: after every release, so that what was added then is held too; and
-# after a change that breaks programs on purpose, together with the major number of the library.
+# check_abi.sh --renew writes src/api/aerie.abi again: after every release, so that its additions are checked from then
+# on; and after a change that breaks programs on purpose, together with the major number of the library.
 #
-# It looks at a library of src/api alone, which is all that libaerie.so shows (test api_symbols): debug information for
-# the rest would cost minutes.
+# It compares a library of src/api alone, which has everything that libaerie.so exports (test api_symbols): debug
+# information for the rest would take minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 baseline=src/api/aerie.abi
@@ -20,14 +20,14 @@ fail() {
 }
 command -v abidw >/dev/null && command -v abidiff >/dev/null || fail 'needs abidw and abidiff (scripts/setup.sh --package)'
 
-# Its dependencies are not compiled for it.
+# Dependencies of the target are not compiled.
 {
   cmake -S . -B build-abi -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-g \
     -DCMAKE_OPTIMIZE_DEPENDENCIES=ON -DAERIE_TESTS=OFF -DAERIE_CUDA=OFF -DAERIE_VULKAN=OFF && cmake --build build-abi --target aerie_api
 } >"$work/log" 2>&1 || { tail -30 "$work/log" >&2; fail 'src/api could not be built'; }
 mkdir "$work/headers"
 cp src/api/aerie.h "$work/headers"
-# Enumerations whose values stand in int32_t fields are types of no function; here they are.
+# No function has an enumeration with values in int32_t fields as a type; the functions made here do.
 {
   echo '#include "aerie.h"'
   sed -nE 's/^typedef enum (\w+).*/extern "C" AERIE_API void \1_values(\1) {}/p' src/api/aerie.h
@@ -51,7 +51,7 @@ cat >"$work/allowed" <<'END'
   type_kind = struct
   has_data_member_inserted_at = end
 END
-# Its exit status tells of every change that is not allowed.
+# The exit status reports every change that is not allowed.
 abidiff --no-added-syms --suppressions "$work/allowed" "$baseline" "$work/aerie.abi" >"$work/report" || {
   cat "$work/report" >&2
   fail "programs that were built against an earlier library would not work with this one ($baseline)"

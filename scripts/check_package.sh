@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Debian packages from a copy of the tree, without network, as `cp -r packaging/debian debian` and
-# dpkg-buildpackage do it; then lintian, and the unpacked program, library and manual pages are tried.
-# check_package.sh [FOLDER]: the packages are left there. Needs scripts/setup.sh --package.
+# dpkg-buildpackage do; then runs lintian, and tries the unpacked program, library and manual pages. check_package.sh
+# [FOLDER]: leaves the packages there. Needs scripts/setup.sh --package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=$(mkdir -p "${1:-.}" && cd "${1:-.}" && pwd)
@@ -16,7 +16,7 @@ for tool in dpkg-buildpackage dh lintian unshare groff; do
   command -v $tool >/dev/null || fail "needs $tool (scripts/setup.sh --package)"
 done
 
-# What is tracked or new, and not ignored.
+# Files that are tracked or new, and not ignored.
 source=$work/aerie
 mkdir "$source"
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
@@ -24,11 +24,11 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
 done | tar --null -T - -c | tar -x -C "$source"
 cp -r "$source/packaging/debian" "$source/debian"
 
-# Without network, and without asking whether that is really so.
+# A namespace without network makes sure that none is used.
 alone=(unshare --net)
 [ "$(id -u)" -eq 0 ] || alone=(unshare --map-root-user --net)
-# Debug information, which goes into packages of its own, and compression would make it slower. dh has a home of its
-# own, so the compiler's cache is named; that knows nothing of where this copy lies.
+# Debug information, which goes into packages of its own, and strong compression would make it slower. dh has its own
+# home folder, so the compiler's cache is named; it ignores the folder of this copy.
 start=$SECONDS
 (cd "$source" && CCACHE_BASEDIR=$source CCACHE_NOHASHDIR=1 CCACHE_DIR="${CCACHE_DIR:-$HOME/.cache/ccache}" \
   DEB_CXXFLAGS_STRIP=-g DEB_BUILD_OPTIONS="noautodbgsym parallel=$(nproc)" DPKG_DEB_COMPRESSOR_LEVEL=1 \
@@ -49,20 +49,20 @@ root=$work/root
 for package in "$work"/*.deb; do dpkg -x "$package" "$root"; done
 libraries=$(dirname "$(find "$root" -name 'libaerie.so.?')")
 
-# The unit is the one that is documented, with its limits.
+# The unit is the documented one, with its limits.
 unit=$(find "$root" -name 'aerie@.service')
 cmp "$unit" examples/replicas/aerie@.service || fail 'the package has no unit, or another one'
 for limit in MemoryMax TasksMax LimitCORE; do
   grep -q "^$limit=" "$unit" || fail "the unit has no $limit"
 done
 
-# Nothing knows where it was built, and no library is looked for at a place of its own.
+# No file contains the path of the build folder, and no file has a library path of its own.
 ! grep -rlF "$source" "$root" || fail 'these files name the folder in which they were built'
 for file in "$root/usr/bin/aerie" "$libraries"/libaerie.so.?; do
   ! readelf -d "$file" | grep -E 'R(UN)?PATH' || fail "$file has a path of libraries"
 done
 
-# The program and its model, then a program that was built against the library and its headers.
+# Tries the program and its model, then a program that is built against the library and its headers.
 run() { (cd "$work" && env -i PATH="$PATH" HOME="$work" LD_LIBRARY_PATH="$libraries" "$@"); }
 version=$(run "$root/usr/bin/aerie" --version)
 [ "$version" = "aerie $(sed -n 's/^project(aerie VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)" ] || fail "its version: $version"

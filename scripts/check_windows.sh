@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the library and the examples for Windows with x86_64-w64-mingw32 (posix threads), and runs them under Wine. What
-# the library links comes from Debian's sources (fetch_source.sh), headers that are the same on every system from this
-# one. Needs what setup.sh --windows installs, and build/aerie, whose texts they are held against.
+# Builds the library and the examples for Windows with x86_64-w64-mingw32 (posix threads), and runs them under Wine. The
+# libraries that it links come from Debian's sources (fetch_source.sh), headers that are the same on every system from
+# this one. Needs what setup.sh --windows installs, and build/aerie, with which the texts are compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +24,7 @@ configured() {
   cmake -S "$source" -B "$folder" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/mingw.cmake" -DCMAKE_BUILD_TYPE=Release "$@"
 }
 
-# with_source NAME OPTION...: a library of Debian's, built into the prefix once.
+# with_source NAME OPTION...: builds a library from Debian's source into the prefix, once.
 with_source() {
   local name=$1 reason cache=${XDG_CACHE_HOME:-$HOME/.cache}
   shift
@@ -37,7 +37,7 @@ with_source() {
 }
 with_source pcre2 -DPCRE2_SUPPORT_JIT=ON -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF
 with_source utf8proc
-# Their headers ask whether they are part of a DLL.
+# The libraries' headers ask whether they are part of a DLL.
 sed -i '/^Cflags:/s/:.*/: -I${includedir} -DPCRE2_STATIC -DUTF8PROC_STATIC/' "$prefix"/lib/pkgconfig/*.pc
 dpkg-query -L nlohmann-json3-dev libvulkan-dev libvulkan-volk-dev |
   sed -nE 's#^/usr/((include|share/cmake)/.*[.](h|hpp|c|cmake))$#\1#p' | (cd /usr && xargs cp --parents -t "$prefix")

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds aerie and lets the bundled SmolLM2 answer what people ask: guessed tokens in another colour, and how much faster
-# the same answer came than without guesses. Arguments, if any, replace the questions: scripts/demo.sh "Who was Ada Lovelace?"
+# Builds aerie and lets the bundled SmolLM2 answer questions, with drafted tokens in another colour, and shows how much
+# faster each answer was than without drafting. Arguments, if any, replace the questions: scripts/demo.sh "Who was Ada
+# Lovelace?"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# An NVIDIA card gets CUDA kernels, which take most of a build, and for that card alone.
+# CUDA kernels take most of a build, so they are built only for an NVIDIA card that is here.
 cuda=(-DAERIE_CUDA=OFF)
 if capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null) && [ -n "$capability" ] &&
   command -v nvcc "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" >/dev/null; then
@@ -14,7 +15,7 @@ fi
 scripts/setup.sh
 cmake --preset release -DAERIE_TESTS=OFF "${cuda[@]}" >/dev/null
 if [ ! -x build/aerie ]; then
-  # A core compiles what the program needs in some 15 minutes.
+  # One core compiles the program in about 15 minutes.
   echo "demo: building, once: about $((15 / $(nproc) + 1)) minutes on $(nproc) cores" >&2
 fi
 start=$SECONDS
@@ -52,7 +53,7 @@ for question in "${questions[@]}"; do
 done
 
 [ -s "$work/all" ] || exit 0
-# Each answer counts by its own tokens: seconds without guesses over seconds with them.
+# Answers are weighted by their tokens: seconds without drafting over seconds with it.
 awk '{
   without += $1 / $3; with += $1 / $4; tokens += $1; guessed += $2
   if ($4 / $3 > best) { best = $4 / $3; name = $0; for (i = 0; i < 4; ++i) sub(/^[^ ]+ /, "", name) }

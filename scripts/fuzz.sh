@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes every reader of untrusted bytes: scripts/fuzz.sh [RUNS [TARGET...]]; one line a target.
-# Exits 1 if a target found something; the input is then in build-fuzz/found/.
+# Fuzzes every reader of untrusted bytes: scripts/fuzz.sh [RUNS [TARGET...]]; prints one line per target.
+# Exits with 1 if a target found something; the input is then in build-fuzz/found/.
 set -eu
 cd "$(dirname "$0")/.."
 runs=${1:-1000000}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Puts programs and the shared libraries that a bare machine lacks into one archive, FOLDER/suite.tar.xz, for gpu_check.sh:
+# Packs programs and the shared libraries that a bare machine lacks into one archive, FOLDER/suite.tar.xz, for
+# gpu_check.sh:
 #   gpu_suite.sh FOLDER PROGRAM...
-# Its folders: bin; lib, what the programs load; vulkan, a loader and what NVIDIA's driver wants of X11 and glvnd, which only runs
-# through Vulkan search, so that no tool of that machine meets them; share.
+# Its folders: bin; lib, the programs' libraries; vulkan, a loader and the libraries of X11 and glvnd that NVIDIA's
+# driver needs, which only runs through Vulkan search, so that the machine's own tools do not find them; share.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 most=30 # MiB
@@ -18,13 +19,13 @@ mkdir -p "$stage"/{bin,lib,vulkan,share/aerie}
 cp "$root/bench/data/acceptance.txt" "$stage/share/aerie/"
 for program in "$@"; do
   cp "$program" "$stage/bin/"
-  # Everything but the C library itself, which the other machine has.
+  # All libraries but the C library, which the other machine has.
   ldd "$program" | awk '$3 ~ /^\// { print $3 }' | { grep -vE '/(libc|libm|libdl|librt|libpthread)\.so' || true; } |
     while read -r library; do cp -L "$library" "$stage/lib/"; done
 done
 
-# A library of a Debian package where it is installed, else from the package itself. What is not to be had is told: the other
-# machine may have it.
+# Takes a library of a Debian package from where it is installed, else from the package itself. A library that cannot be
+# found is reported, since the other machine may have it.
 carry() {
   local library=$1 package=$2 found
   found=$({ ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | awk -v name="$library" '$1 == name && /x86-64/ && !found { print $NF; found = 1 }')
@@ -55,9 +56,10 @@ rm -rf "$stage/debs"
 strip "$stage"/bin/* || echo "gpu_suite: not everything could be stripped" >&2
 strip --strip-unneeded "$stage"/lib/* "$stage"/vulkan/* 2>/dev/null || true
 
-# One window over all programs, which hold the same kernels and shaders, and no filter for calls, which would make them differ.
+# One dictionary window over all programs, which contain the same kernels and shaders, and no filter for calls, which
+# would make them differ.
 unpacked=$(du -sm "$stage" | cut -f1)
-window=$((unpacked < 192 ? unpacked + 1 : 192)) # it takes eleven times as much memory to pack
+window=$((unpacked < 192 ? unpacked + 1 : 192)) # packing takes eleven times as much memory
 tar -C "$stage" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . |
   xz -T1 --lzma2=preset=6,dict=${window}MiB --memlimit-compress=4GiB >"$folder/suite.tar.xz"
 bytes=$(stat -c %s "$folder/suite.tar.xz")

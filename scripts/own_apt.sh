@@ -1,5 +1,5 @@
-# For scripts that take Debian's packages without installing any: an apt of its own in a folder $work, which knows the
-# mirror that this machine's apt is set up for, and nothing of what is installed here. To be sourced.
+# For scripts that unpack Debian's packages without installing them: an apt of its own in a folder $work, which uses the
+# mirror that this machine's apt is set up for, and ignores what is installed here. To be sourced.
 
 fail() {
   echo "$*"
@@ -14,8 +14,8 @@ codename_of() {
   esac
 }
 
-# take_entry TYPE SUITE...: the entry that this machine's apt has for Debian's archive (its mirror, its options, its
-# keyring), as one of this type (deb, deb-src) with these suites.
+# take_entry TYPE SUITE...: writes the entry of this machine's apt for Debian's archive (its mirror, options and
+# keyring) as one of this type (deb, deb-src) with these suites.
 take_entry() {
   local type=$1 entry suite uri file other
   shift
@@ -50,8 +50,8 @@ apt() {
     fail "$(grep -m1 '^[EW]:' "$work/log" || echo 'apt-get failed')"
 }
 
-# start_apt FOLDER TYPE SUITE...: with its lists, and nothing installed yet. Makes $work in the folder, until the script
-# ends.
+# start_apt FOLDER TYPE SUITE...: prepares apt with the package lists, as if nothing was installed. Makes $work in the
+# folder, which exists until the script ends.
 start_apt() {
   mkdir -p "$1"
   work=$(mktemp -d "$1/.work.XXXXXX")

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building aerie needs on Debian 12 or Ubuntu (22.04 or newer), and for each group that is named what more
-# it needs:
+# Installs what a build of aerie needs on Debian 12 or Ubuntu (22.04 or newer), and what each named group needs:
 #   --tests     the tests: a Vulkan driver for CPUs, Khronos' validation layers
 #   --vulkan    the long tests on a second implementation of Vulkan (SwiftShader), and under a current validation layer
 #   --windows   check_windows.sh: a compiler for Windows, Wine, sources of the libraries that libaerie.dll is made with
@@ -9,8 +8,8 @@
 #   --desktop   examples/desktop and its test: Qt 6, a screen in memory
 #   --replicas  the test of examples/replicas: HAProxy
 #   --package   check_package.sh and check_abi.sh
-# Does nothing where all is there. apt's sources stay as they are: what the system's suites lack is unpacked beside the
-# system, without root (fetch_debian.sh, fetch_source.sh).
+# Does nothing if everything is installed. apt's sources are not changed: packages that the system's suites lack are
+# unpacked beside the system, without root (fetch_debian.sh, fetch_source.sh).
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -36,13 +35,13 @@ install_missing() {
     fail "could not install: ${missing[*]}"
 }
 
-# unpack RELEASE NAME PACKAGE WITHOUT [--alone]: one line where it cannot be had; WITHOUT says what follows.
+# unpack RELEASE NAME PACKAGE CONSEQUENCE [--alone]: prints one line with the consequence if it fails.
 unpack() {
   local reason
   reason=$("$here/fetch_debian.sh" ${5:+"$5"} "$1" "$2" "$3") || echo "setup: no $3 of Debian $1 ($reason): $4" >&2
 }
 
-# node_modules FOLDER: what its lockfile names.
+# node_modules FOLDER: installs the packages of its lockfile.
 node_modules() {
   [ -d "$here/../$1/node_modules" ] || npm --prefix "$here/../$1" ci --ignore-scripts --no-audit --no-fund >&2 ||
     fail "npm could not install what $1 needs"
@@ -101,10 +100,10 @@ knows_cooperative_matrices ||
   unpack 13 glslang glslang-tools 'the build leaves out the shaders for cooperative matrices'
 if [ "$tests" ]; then
   ! is_debian_12 || has_driver || unpack 12 mesa mesa-vulkan-drivers 'tests on a Vulkan device are skipped'
-  # One that has cooperative matrices; only their tests run on it.
+  # A driver with cooperative matrices; only their tests run on it.
   unpack 13 mesa mesa-vulkan-drivers 'the tests of cooperative matrices are skipped'
 fi
-# Chromium brings both along; nothing of it is installed for them.
+# Chromium's package contains both; they need no other package.
 [ ! "$vulkan" ] || [ -e /usr/lib/chromium/libvk_swiftshader.so ] ||
   unpack 12 chromium-common chromium-common 'the long tests on SwiftShader and of the current validation layer are skipped' --alone
 if [ "$windows" ]; then

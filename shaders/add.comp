@@ -1,5 +1,5 @@
 #version 450
-// The sum of two rows.
+// Adds two tensors, row by row.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/arithmetic.glsl"

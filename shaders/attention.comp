@@ -1,13 +1,14 @@
 #version 450
-// Attention by chunks of 64 positions: of each the maximum, the sum of exponentials and the mixed
-// values, for every row and query head. attention_merge.comp puts the chunks together.
+// Attention by chunks of 64 positions: for every row, query head and chunk the maximum of S = Q K^T
+// * scale, the sum of P = exp(S - maximum), and P V. attention_merge.comp merges the chunks.
 //
-// A workgroup has some query heads of one kv head, and some rows. Of a chunk that lies in the same
-// slots for all of its rows (what is committed, or a prompt) it reads keys and values once; of the
-// others, the last ones of a tree, once a row. A pair of a row and a head has the same operations
-// in the same order either way. Every 64 invocations have kOwn pairs, and each of them has kOwn
-// scores of one pair, then kOwn elements of its mixed values. Sums of products it has of all kOwn
-// pairs, of four positions and four lanes, so that each element that is read is of use to many.
+// A workgroup has some query heads of one kv head, and some rows. If a chunk lies in the same slots
+// for all of its rows (committed positions, or a prompt), the workgroup loads its K and V once; the
+// other chunks, the last ones of a tree, it loads once per row. A pair of a row and a head goes
+// through the same operations in the same order either way. Every 64 invocations have kOwn pairs.
+// Each invocation has kOwn scores of one pair, then kOwn elements of its P V. While S is computed
+// it has partial sums of all kOwn pairs, for four positions and four lanes, so that each element
+// that is loaded is used many times.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"
@@ -15,10 +16,10 @@
 #include "lib/half.glsl"
 
 layout(constant_id = 0) const bool kHalfCache = true;
-layout(constant_id = 1) const uint kGroups = 1u;  // of 64 invocations: 1, 2 or 4
-layout(constant_id = 2) const uint kOwn = 1u;     // pairs of 64 invocations: 1 or 4
-layout(constant_id = 3) const uint kAhead = 1u;   // quads that are fetched together: up to 16
-layout(constant_id = 4) const uint kMixed = 4u;   // positions that are mixed together: 4 or 16
+layout(constant_id = 1) const uint kGroups = 1u;  // groups of 64 invocations: 1, 2 or 4
+layout(constant_id = 2) const uint kOwn = 1u;     // pairs per group: 1 or 4
+layout(constant_id = 3) const uint kAhead = 1u;   // quads that are loaded at once: up to 16
+layout(constant_id = 4) const uint kMixed = 4u;   // positions of V in an iteration: 4 or 16
 layout(local_size_x = 64, local_size_y_id = 1) in;
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
@@ -34,34 +35,34 @@ READS(5, uvec4, v_cache);
 #include "lib/attended.glsl"
 
 const uint kMostGroups = 4u, kMostRows = 16u;
-// Keys or values of a chunk are held by slabs of 64 elements a position, positions a quad apart.
+// K or V of a chunk is loaded in slabs of 64 elements per position; positions are padded by a quad.
 const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
-// Quads of words that make a slab's elements, how many of a chunk an invocation fetches, and how
-// many positions lie between two of these.
+// kQuads: quads of the cache in 64 elements of a position. kFetches: quads that an invocation loads
+// of a slab. kApart: positions from one of these to the next.
 const uint kQuads = kHalfCache ? 8u : 16u, kFetches = kQuads / kGroups;
 const uint kApart = 64u * kGroups / kQuads;
-const uint kTold = 65u;  // quads of sums, of a pair
+const uint kTold = 65u;  // quads of partial sums per pair
 
 shared vec4 slab[64u * kStride];
-// Of 64 invocations: a slab's elements of what is asked for, then the exponentials of the scores.
-// One place for both, and for the next two, so that four workgroups have the room of a unit with
-// 99 KiB, and five that of a unit of RDNA 3.
+// Per group: a slab of Q, later P. Both are in one place, and so are the two uses of `reduced`, so
+// that four workgroups fit into a compute unit with 99 KiB, and five into one of RDNA 3.
 shared vec4 queries[kMostGroups * kSlab];
-shared vec4 reduced[kMostGroups * 16u];  // the largest scores, then terms of the sums
-shared uint cached[64];                  // rows of the cache
+shared vec4 reduced[kMostGroups * 16u];  // maxima of S, then lanes of the sums of P
+shared uint cached[64];                  // cache rows of a chunk's positions
 
-// What each row sees: positions [begin, end), none where it is padding; up to `plain` they lie in
-// slots of their numbers.
+// The positions [begin, end) that a row attends to; none if it is a padding row. Positions below
+// `plain` lie in the slots of the same numbers.
 struct Seen {
     uint begin, end, plain;
     int sequence;
 };
 shared Seen seen[kMostRows];
 
-uint t, group, thread;  // of this invocation
+uint t, group, thread;  // t: in its group; thread: in the workgroup
 uint first_row, kv_head, first_head;
-uint own, own_row, own_head;  // its pair of these 64 invocations, from the first row and head on
-uint own_first;               // of the kOwn positions or elements that it has of it
+uint own, own_row, own_head;  // its pair in the group; the pair's row and head, from the
+                              // workgroup's first on
+uint own_first;               // the first of the pair's kOwn positions or elements that it has
 
 uint place_of(uint r) {
     return at[2] + (p.first_row + first_row + r) * kRowWords;
@@ -80,9 +81,9 @@ vec4 floats_of(uvec2 words) {
     return vec4(half_value(words.x & 0xffffu), half_value(words.x >> 16),
                 half_value(words.y & 0xffffu), half_value(words.y >> 16));
 }
-// Quad `quad` of words of a position, whose elements begin at `to` in the slab. Values lie there in
-// their order. Of 16 elements of a key those of lanes i, i + 4, i + 8 and i + 12 are quad i, since
-// their sums are the first to be added, and so are those of a query.
+// Store quad `quad` of a position, the elements of which begin at `to` in the slab. V keeps its
+// order. In each 16 elements of K, elements i, i + 4, i + 8 and i + 12 become quad i, since their
+// lanes are the first to be added; Q is stored alike.
 void put_values(uint to, uint quad, uvec4 words) {
     to += quad * (16u / kQuads);
     if (kHalfCache) {
@@ -103,8 +104,8 @@ void put_keys(uint to, uint quad, uvec4 words) {
     }
 }
 
-// Of the cache: where the quad that this invocation fetches, of a slab that begins at this element
-// of the head, lies in a row.
+// The quad of a cache row that this invocation loads, for the slab that begins at `element` of the
+// head. `start` is the first word of the cache. Quads beyond the head are copies of its last one.
 uint column_of(uint start, uint element) {
     uint most = (p.head_dim - element) * kQuads / kSlab;
     uint first = (kv_head * p.head_dim + element) * kQuads / kSlab;
@@ -135,14 +136,14 @@ void fetch_values(uint element) {
     }
 }
 
-// A row and a query head, what the row sees of a chunk (positions [sees.x, sees.y) of it; nothing
-// if it is no pair), and where in `partial` it leaves what it finds there.
+// A row and a query head. The row attends to positions [sees.x, sees.y) of the chunk, to none if
+// there is no such pair; `place` is the pair's partial result.
 struct Pair {
     uint row, head, place;
     uvec2 sees;
 };
 
-// Of this invocation: a row of [first, after) and one of the heads.
+// The pair of this invocation, with a row of [first, after).
 Pair pair_at(uint chunk, uint first, uint after) {
     uint row = min(first + own_row, after - 1u), head = first_head + own_head;
     uint begin = seen[row].begin, before = chunk * 64u;
@@ -151,12 +152,12 @@ Pair pair_at(uint chunk, uint first, uint after) {
     return Pair(row, head, place, first + own_row < after ? sees : uvec2(0u));
 }
 
-// Where four exponentials of the pair's scores lie, from a position on.
+// The quad of `queries` with the pair's P at four positions, from `position` on.
 uint scores_at(uint position) {
     return (group * 16u + position / 4u) * kOwn + own;
 }
 
-// The dot products of the pair with the keys of its kOwn positions.
+// The dot products of the pair's Q with K, for the kOwn positions of this invocation.
 void find_products(Pair pair, out float products[4]) {
     uint from = at[1] + (p.first_row + first_row + pair.row) * p.qkv_stride +
                 pair.head * p.head_dim;
@@ -185,7 +186,8 @@ void find_products(Pair pair, out float products[4]) {
         }
         barrier();
     }
-    // sum_of_lanes, the second half of it by what three others tell.
+    // The lanes are added as in sum_of_lanes(): first those of this invocation, then its sums and
+    // those of three neighbours.
     EACH(kOwn, j) EACH(4u, i) {
         uint lane = (j * 4u + i) * 4u;
         precise float sum =
@@ -202,7 +204,7 @@ void find_products(Pair pair, out float products[4]) {
     }
 }
 
-// Of the pair: the largest of what its invocations have.
+// The maximum over the invocations of the pair.
 float largest_of(float own_largest) {
     uint quads = 16u / kOwn, from = (group * kOwn + own) * quads, i = t / kOwn;
     reduced[from + i / 4u][i % 4u] = own_largest;
@@ -212,8 +214,8 @@ float largest_of(float own_largest) {
     return max(max(largest.x, largest.y), max(largest.z, largest.w));
 }
 
-// Leaves the largest score and the sum of the exponentials of each pair: 16 invocations add what
-// one of each pair puts together.
+// Writes the maximum of S and the sum of P of each pair. 16 invocations add up the lanes of all
+// pairs; one invocation per pair adds its lanes.
 void put_sums(Pair pair, float largest) {
     uint from = (group * kOwn + own) * 4u;
     if (t < 16u) {
@@ -231,7 +233,7 @@ void put_sums(Pair pair, float largest) {
     partial[pair.place + 1u] = sum_of_lanes(terms);
 }
 
-// Adds a position of the values, by its place in the slab.
+// Adds P V of a position, of which the elements begin at quad `place` of the slab.
 void mix(inout float mixed[4], uint place, float score) {
     EACH(kOwn, i) {
         precise float more = mixed[i] + score * slab[place][own_first % 4u + i];
@@ -243,8 +245,9 @@ void mix_some(inout float mixed[4], uint from, uint to) {
         mix(mixed, i * kStride + own_first / 4u, queries[scores_at(i)][i % 4u]);
 }
 
-// A chunk of the rows [first, after), which find its positions in `cached`.
+// Computes a chunk for rows [first, after). `cached` has the cache rows of its positions.
 void attend(uint chunk, uint first, uint after) {
+    // 1. S = Q K^T * scale, and its maximum.
     Pair pair = pair_at(chunk, first, after);
     float products[4];
     find_products(pair, products);
@@ -253,14 +256,16 @@ void attend(uint chunk, uint first, uint after) {
     EACH(kOwn, i) {
         scaled[i] = products[i] * p.scale;
         if (own_first + i < pair.sees.x || own_first + i >= pair.sees.y) scaled[i] = -kInfinity;
-        largest = scaled[i] > largest ? scaled[i] : largest;  // never one that is no number
+        largest = scaled[i] > largest ? scaled[i] : largest;  // never NaN
     }
+    // 2. P = exp(S - maximum), to shared memory.
     largest = largest_of(largest);
     EACH(kOwn, i) {
         precise float below = scaled[i] - largest;
         queries[scores_at(own_first)][own_first % 4u + i] = exp_of(below);
     }
-    // Of whole quads as many as are mixed together.
+    // 3. P V. From a whole quad on, positions [from, to) are whole iterations; the others are added
+    // one by one.
     uint from = min((pair.sees.x + 3u) / 4u * 4u, pair.sees.y);
     uint to = pair.sees.y - (pair.sees.y - from) % kMixed;
     for (uint element = 0u; element < p.head_dim; element += kSlab) {
@@ -281,18 +286,19 @@ void attend(uint chunk, uint first, uint after) {
             EACH(kOwn, i) partial[pair.place + 2u + element + own_first + i] = mixed[i];
         barrier();
     }
+    // 4. The sum of P.
     put_sums(pair, largest);
 }
 
-// The chunk of rows [first, last); of several where it lies in slots of their numbers. What any of
-// them sees is within what they see.
+// Computes a chunk for rows [first, last): for several rows where its positions lie in the slots of
+// their numbers, else for one row. `within` is the range of positions that any of them attends to.
 void attend_rows(uint chunk, uint first, uint last, Seen within) {
     uint before = chunk * 64u, pages_at = at[3] + uint(within.sequence) * p.pages_stride;
     uint begin = max(within.begin, before) - before;
     uint end = clamp(within.end, before, before + 64u) - before;
     if (begin >= end) return;
-    barrier();  // of what the item before has read
-    if (thread < 64u) {  // positions that nobody sees are copies of those that somebody does
+    barrier();  // the last item has been read
+    if (thread < 64u) {  // other positions are copies of those that a row attends to
         uint slot = before + clamp(thread, begin, end - 1u);
         if (last - first == 1u) slot = slot_of(place_of(first), slot);
         cached[thread] = cache_row(pages_at, slot);
@@ -314,8 +320,8 @@ void main() {
     own_head = (group * kOwn + own) % p.own_heads;
     if (thread < p.own_rows) seen[thread] = seen_by(thread);
     barrier();
-    // What any of the rows sees; of its chunks [begin, alike) lie alike for all, the others perhaps
-    // not.
+    // `any` is the range of positions that any of the rows attends to. Its chunks [begin, alike)
+    // lie in the same slots for all rows; the others may not.
     Seen any = Seen(0xffffffffu, 0u, 0xffffffffu, 0);
     bool one_text = true;
     [[dont_unroll]] for (uint r = 0u; r < p.own_rows; ++r) {

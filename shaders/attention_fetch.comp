@@ -1,8 +1,9 @@
 #version 450
-// attention.comp for drivers that run shaders on a CPU, whose shared memory and loads of scattered
-// words cost much. Of a subgroup every invocation has a row and a query head, all of them of one kv
-// head, and does alone what belongs to them. Keys and values that all see in the same slots are
-// fetched together, a word each, and told to each other; others each fetches for itself.
+// attention.comp for drivers that run shaders on a CPU, where shared memory and loads of scattered
+// words cost much. A workgroup is a subgroup. Every invocation has a row and a query head, all of
+// them of one kv head, and computes this pair alone. K and V that all rows have in the same slots
+// are loaded together, a word per invocation, and broadcast; each invocation loads the others for
+// itself.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -12,7 +13,7 @@
 
 layout(constant_id = 0) const bool kHalfCache = true;
 layout(constant_id = 1) const uint kHeadDim = 64u;  // at most kMostDim
-layout(local_size_x_id = 2) in;                     // a subgroup
+layout(local_size_x_id = 2) in;                     // the size of a subgroup
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
 READS(1, float, qkv);
@@ -26,19 +27,19 @@ READS(5, uint, v_cache);
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 #include "lib/attended.glsl"
 
-const uint kMostDim = 256u, kMixed = 16u;  // elements of a value that are mixed at a time
+const uint kMostDim = 256u, kMixed = 16u;  // kMixed: elements of V at a time
 const uint kLanes = gl_WorkGroupSize.x, kInWord = kHalfCache ? 2u : 1u;
-// Elements of a key whose steps are written out: drivers take tens of seconds for all 256.
+// Elements of K in an unrolled loop: drivers take tens of seconds to compile all 256.
 const uint kBlock = kHeadDim % 64u == 0u ? 64u : kHeadDim;
 
 uint lane;
-uint row, head;        // of this invocation
-uint place, pages_at;  // of its row
-uint column;           // words before its head in a row of the cache
+uint row, head;        // the pair of this invocation
+uint place, pages_at;  // where its row and its page table begin
+uint column;           // words before its kv head in a cache row
 float query[kMostDim];
-float scores[64];  // of a chunk, then their exponentials
+float scores[64];  // S of a chunk, then P
 
-// Of all invocations.
+// The minimum and the maximum over all invocations.
 uint least(uint own) {
     uint all = own;
     EACH(kLanes, i) all = min(all, subgroupBroadcast(own, i));
@@ -53,7 +54,8 @@ vec2 elements_of(uint word) {
     return vec2(half_value(word & 0xffffu), half_value(word >> 16));
 }
 
-// Element i of a block of a key, or of `count` of a value, from words on; i comes in turn from 0.
+// Element i of a block of K, or of `count` elements of V, which begins at word `from`. Calls come
+// with i = 0, 1, ... in turn, since `held` keeps the newest words.
 vec2 held;
 float key(uint from, uint i, bool together) {
     uint word = i / kInWord, last = kBlock / kInWord - 1u;
@@ -91,12 +93,13 @@ void mix(inout precise float mixed[kMixed], uint first, uint cached, float weigh
     EACH(kMixed, i) mixed[i] = mixed[i] + weight * value(from, i, kMixed, together);
 }
 
-// A chunk, of which this invocation sees positions [from, to).
+// Computes a chunk, of which this invocation's row attends to positions [from, to).
 void attend(uint chunk, uint from, uint to, uint plain) {
     bool sees = from < to;
     uint before = chunk * 64u, page = sees ? uint(pages[pages_at + chunk]) * 64u : 0u;
     uint begin = least(sees ? from : 64u), end = most(to);
-    // What all who see any of it see in the same slots; `others` are the positions around.
+    // Positions [shared_from, shared_to) lie in the same slots for all rows that attend to any of
+    // the chunk; `others` is the number of the positions around them.
     uint shared_page = most(page);
     uint shared_from = most(from), shared_to = least(sees ? min(to, plain) : 64u);
     if (least(sees ? page : shared_page) != shared_page || shared_from >= shared_to)
@@ -104,6 +107,7 @@ void attend(uint chunk, uint from, uint to, uint plain) {
     uint others = end - begin - (shared_to - shared_from);
 
     float largest = -kInfinity;
+    // 1. S = Q K^T * scale, and its maximum.
     EACH(64u, i) scores[i] = -kInfinity;
     [[dont_unroll]] for (uint i = shared_from; i < shared_to; ++i) {
         float own = score(shared_page + i, true);
@@ -118,6 +122,7 @@ void attend(uint chunk, uint from, uint to, uint plain) {
             scores[i] = own;
         }
     }
+    // 2. P = exp(S - maximum), and its sum.
     precise float sums[16];
     EACH(16u, i) sums[i] = 0.0;
     EACH(64u, i) {
@@ -130,6 +135,7 @@ void attend(uint chunk, uint from, uint to, uint plain) {
         partial[put] = largest;
         partial[put + 1u] = sum_of_lanes(sums);
     }
+    // 3. P V, kMixed elements at a time.
     [[dont_unroll]] for (uint first = 0u; first < kHeadDim; first += kMixed) {
         precise float mixed[kMixed];
         EACH(kMixed, i) mixed[i] = 0.0;
@@ -159,7 +165,8 @@ void main() {
     uint from = at[1] + (p.first_row + row) * p.qkv_stride + head * kHeadDim;
     [[dont_unroll]] for (uint i = 0u; i < kHeadDim; ++i) query[i] = qkv[from + i];
 
-    // Positions [begin, end) that it sees; up to `plain` they lie in slots of their numbers.
+    // The row attends to positions [begin, end); those below `plain` lie in the slots of the same
+    // numbers.
     uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
     bool is_plain = prefix == own && uint(rows[place + kRowSlot]) == own;
     uint begin = is_any ? first_seen(place) : 0u, end = is_any ? own + 1u : 0u;

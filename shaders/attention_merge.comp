@@ -1,7 +1,7 @@
 #version 450
-// Puts the chunks of attention together in their order: out = out * keep + chunk * weight. A
-// workgroup has as many heads of a row as make whole groups of 32 outputs. A dispatch of its own,
-// since not every device lets one workgroup see what others wrote in the same one.
+// Merges the chunks of attention in ascending order: out = out * keep + chunk * weight. A workgroup
+// has as many heads of a row as make whole groups of 32 outputs. This is a dispatch of its own,
+// since not every device lets a workgroup see what others wrote in the same dispatch.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"
@@ -15,23 +15,25 @@ READS(2, int, rows);
 #include "lib/partial.glsl"
 #include "lib/output.glsl"
 
-// Chunks are weighed and added some at a time, so that many workgroups have the room of a unit.
+// Chunks are merged in blocks, so that little shared memory is used and many workgroups fit into a
+// compute unit.
 const uint kBlock = 128u, kMostTogether = 2u, kMostOutputs = 1024u * kMostTogether;
-const uint kAtOnce = 8u;  // chunks that are read before the first of them is added
+const uint kAtOnce = 8u;  // chunks that are loaded before the first of them is added
 shared float keep[kMostTogether * kBlock];
 shared float weight[kMostTogether * kBlock];
 shared float largest_of[64];
 shared float sums[kMostTogether];
 shared float outputs[kMostOutputs];
 uint t, chunks;
-float reached[kMostTogether];  // the largest of the blocks before
+float reached[kMostTogether];  // the maximum of S in earlier blocks
 
 float partial_word(uint head, uint chunk, uint i) {
     return partial[at[1] + partial_place(gl_WorkGroupID.y, head, chunk) + i];
 }
 
-// Of a block: what is kept of the chunks before each of its own, and how much of it comes. Every
-// invocation has some chunks in a row, and the largest of all before them.
+// Computes keep and weight of each chunk of a block, which depend on the maximum of all chunks
+// before it. Every invocation has some consecutive chunks; the maximum of those before them is
+// found by a scan.
 void weigh(uint which, uint head, uint block, uint count) {
     uint first = which * kBlock;
     for (uint i = t; i < count; i += 64u) weight[first + i] = partial_word(head, block + i, 0u);
@@ -60,7 +62,7 @@ void weigh(uint which, uint head, uint block, uint count) {
     barrier();
 }
 
-// Word i of a block's chunks, in their order, behind those before.
+// Merges word i of a block's chunks, in order, into `before`, the result of the earlier blocks.
 float with_block(float before, uint which, uint head, uint i, uint block, uint count) {
     uint first = which * kBlock, chunk = 0u;
     precise float mixed = before;
@@ -92,7 +94,8 @@ void main() {
     t = gl_LocalInvocationID.x;
     uint row = p.first_row + gl_WorkGroupID.y, first_head = gl_WorkGroupID.x * p.together;
     chunks = chunks_of(at[2] + row * kRowWords);
-    // Of each head the sum, then the outputs; an invocation has the same ones of every block.
+    // The words of each head are the sum of P, then the outputs. An invocation has the same words
+    // in every block.
     uint words = p.head_dim + 1u;
     for (uint i = 0u; i < kMostTogether; ++i) reached[i] = -kInfinity;
     for (uint block = 0u; block == 0u || block < chunks; block += kBlock) {

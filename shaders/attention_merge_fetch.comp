@@ -1,6 +1,6 @@
 #version 450
 // attention_merge.comp for drivers that run shaders on a CPU: an invocation has 32 outputs of a row
-// and does alone what belongs to them, so that nothing is shared.
+// and computes them alone, so that nothing is shared.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"
@@ -16,7 +16,7 @@ READS(2, int, rows);
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
-const uint kOutputs = 32u, kHalf = 16u;  // a half is of one head
+const uint kOutputs = 32u, kHalf = 16u;  // each half belongs to one head
 float outputs[kOutputs];
 
 float value(uint row, uint i) {

@@ -1,5 +1,6 @@
 #version 450
-// One level of EAGLE-2's expansion: table, next frontier and its rows. One workgroup.
+// One level of EAGLE-2's expansion (docs/drafting.md section 3): the table, the next frontier and
+// its rows. One workgroup.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/io.glsl"
@@ -20,7 +21,7 @@ WRITES(7, int, next);  // other memory than that of `rows`
 
 const uint kMostCandidates = 2048u;
 
-shared uint keys[kMostCandidates];  // of the values of this level
+shared uint keys[kMostCandidates];  // keys of this level's values
 
 uvec2 item(uint i) {
     return uvec2(keys[i], i);
@@ -50,7 +51,7 @@ uint chosen(uint i) {
     return p.has_selection != 0u ? uint(selection[at[5] + i]) : best_items[i].y;
 }
 
-// Word `field` of the row that extends its parent by a candidate.
+// Word `field` of next row i, which extends its parent by a candidate.
 int extended(uint i, uint field) {
     uint candidate = chosen(i), f = candidate / p.k, parent = at[3] + f * kRowWords;
     int position = rows[parent + kRowPosition] + 1;

@@ -1,5 +1,5 @@
 #version 450
-// The best token of a row, from those of its slices.
+// Finds the best token of a row among the best ones of its slices.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/order.glsl"
@@ -7,7 +7,7 @@
 layout(local_size_x = 32) in;
 PARAMS(BestParams);
 WRITES(0, uint, tops);    // [rows][2]: key, id
-WRITES(1, uint, totals);  // [rows][2]: sums that begin at zero
+WRITES(1, uint, totals);  // [rows][2]: zeroed for sums that come later
 READS(2, uint, partial);  // [rows][slices][2]
 READS(3, int, rows);
 WRITES(4, uint, ids);

@@ -1,5 +1,6 @@
 #version 450
-// The best token of each slice of a row: by logit, or by what the filters keep plus noise.
+// Finds the best token of each slice of a row: by logit, or by logit plus noise among the tokens
+// that the filters keep.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/io.glsl"

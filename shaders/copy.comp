@@ -1,5 +1,5 @@
 #version 450
-// A row as it is, or quantised.
+// Copies rows as they are, or quantises them.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/arithmetic.glsl"

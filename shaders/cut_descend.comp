@@ -1,10 +1,11 @@
 #version 450
-// Finds the next digit of a row's cut, from the highest digit down: where as many tokens as wanted
-// have been passed, or as much mass. Leaves the histogram empty.
+// Finds the next digit of a row's cut, from the highest digit down: the digit at which the wanted
+// number of tokens is reached, or the wanted mass. It leaves the histogram zero.
 //
-// A cut: 0 key and 1 id key (see processed.glsl) of the last token that is kept, as far as they are
-// known; 2 whether that is all; 3 tokens and 4 mass (two words) still wanted among those that have
-// these digits; 6 mass (two words) of the tokens before them, in the end of all that are kept.
+// The words of a cut: 0 and 1 are the key and the id key (see processed.glsl) of the last token
+// that is kept, as far as they are known; 2 is whether they are final; 3 is the number and 4 (two
+// words) the mass of tokens that are still wanted among those with these digits; 6 (two words) is
+// the mass of the tokens before them, in the end of all that are kept.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/fixed_point.glsl"
@@ -19,9 +20,9 @@ READS(2, uint, tops);
 READS(3, uint, rules);
 #include "lib/rule_fields.glsl"
 
-const uint kOwn = kDigits / 256u;  // digits of an invocation; invocation 0 has the highest
+const uint kOwn = kDigits / 256u;  // digits per invocation; invocation 0 has the highest
 
-// Tokens: how many, and their mass.
+// The number of some tokens, and their mass.
 struct Sum {
     uint count;
     uvec2 mass;
@@ -35,8 +36,8 @@ shared Sum passed;
 shared Sum goal;
 shared uint chosen;  // the invocation that has the digit
 
-uint wanted;  // tokens; 0: by mass
-float share;  // of the mass: of what the search before this one kept, or of all
+uint wanted;  // tokens to keep; 0: the goal is a mass
+float share;  // part of the mass to keep: of what top-k kept, or of all
 bool within_last;
 
 // Whether the row has such a cut.
@@ -54,7 +55,7 @@ Sum add(Sum a, Sum b) {
     return Sum(a.count + b.count, sum_of(a.mass, b.mass));
 }
 
-// Whether what is wanted is reached with these.
+// Whether these tokens reach the goal.
 bool reached(Sum sum) {
     return wanted != 0u ? sum.count >= goal.count : at_least(sum.mass, goal.mass);
 }
@@ -95,8 +96,9 @@ void write_cut(uint cut, uvec2 key, bool is_all, Sum left, uvec2 mass) {
     cuts[cut + 7u] = mass.y;
 }
 
-// The invocation in whose digits the goal is reached; 256: in none, since there are not as many
-// tokens. Goes by groups of 16, whose sums are group_counts and group_masses.
+// Sets `chosen` to the invocation with the digit where the goal is reached; to 256 if there are too
+// few tokens. The search first goes by groups of 16 invocations, with the sums group_counts and
+// group_masses.
 void choose() {
     passed = Sum(0u, uvec2(0u));
     uint group = 0u;

@@ -1,7 +1,7 @@
 #version 450
-// Counts the tokens of a row by the next digit of their key, among those whose digits before it are
-// the cut's, and adds up their masses exp((logit - best) / temperature): exactly, so that slices
-// and invocations may add in any order.
+// Counts the tokens of a row by the next digit of their key, among those that share the known
+// digits of the cut, and adds up their masses exp((logit - best) / temperature). The sums are
+// exact, so that slices and invocations may add in any order.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/fixed_point.glsl"

@@ -1,6 +1,6 @@
 #version 450
-// Rows of logits after penalties and mask; what a mask forbids becomes NaN. A workgroup has a slice
-// of a row. What the tokens of a drafted row's own path add comes last: they are few.
+// Applies penalties and mask to rows of logits; forbidden tokens become NaN. A workgroup has a
+// slice of a row. The few tokens of a drafted row's own path are penalised last.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/quotient.glsl"
@@ -10,10 +10,10 @@ PARAMS(EditParams);
 WRITES(0, uint, edited);  // [rows, vocab]
 READS(1, uint, logits);
 READS(2, uint, mask);
-READS(3, int, seen);  // [texts][target ids]
+READS(3, int, seen);  // [sequences][target ids]
 READS(4, int, id_map);
 READS(5, uint, rules);
-READS(6, int, rows);  // of the whole choice
+READS(6, int, rows);  // rows of the whole choice
 #include "lib/row_fields.glsl"
 #include "lib/rule_fields.glsl"
 
@@ -59,7 +59,7 @@ uint changed(uint id, int more) {
     return p.seen_stride != 0u ? penalised(word, token, more) : word;
 }
 
-// By as many invocations as the path has tokens.
+// Loads the tokens of the row's path below the root, one per invocation.
 void load_path(uint row) {
     path_count = 0u;
     if (p.has_rows == 0u) return;

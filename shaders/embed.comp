@@ -1,6 +1,6 @@
 #version 450
-// Rows of a table by token; a padding row is zero. The table may come in parts: each invocation
-// writes only what its part holds.
+// Looks up rows of a table by token; a padding row becomes zero. The table may come in parts, each
+// with a dispatch of its own, which writes only the rows that the part holds.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/half.glsl"
@@ -13,7 +13,7 @@ READS(1, uvec4, weight);
 READS(2, int, rows);
 #include "lib/weight.glsl"
 
-// Element k of a lane of the strip that begins at a quad.
+// Element k of lane `lane`, in the strip that begins at quad `strip`.
 float value_of(uint strip, uint lane, uint k) {
     uint group = k / kGroupElements, i = k % kGroupElements, panel = panel_of(strip, group);
 #if defined(QUANTISED)

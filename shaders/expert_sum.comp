@@ -1,5 +1,5 @@
 #version 450
-// A row's products times their weights, choice by choice, then all of it to what is there.
+// Adds a row's expert outputs times their weights, choice by choice, then the sum to `out`.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 

@@ -1,5 +1,5 @@
 #version 450
-// Chosen rows, word by word.
+// Copies the rows that `index` names, word by word.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 

@@ -1,5 +1,5 @@
 #version 450
-// Rows in two f16 a number, as matmul_halves.comp takes them. A workgroup a row.
+// Writes rows as pairs of f16, as matmul_halves.comp takes them. One workgroup per row.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"

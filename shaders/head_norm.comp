@@ -1,6 +1,5 @@
 #version 450
-// Heads of queries and keys over their root mean squares, times a weight. A workgroup a row and
-// head.
+// RMS norm of each head of Q and K. One workgroup per row and head.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"

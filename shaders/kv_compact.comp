@@ -1,6 +1,6 @@
 #version 450
-// Moves rows of a cache down, one after another: an invocation has a column of it, so that source
-// and target may overlap.
+// Moves rows of a cache down, one after another. An invocation has one column of all of them, so
+// that source and target may overlap.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 

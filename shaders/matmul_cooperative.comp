@@ -1,11 +1,11 @@
 #version 450
-// Rows of x times a quantised weight by cooperative matrices, weights on their M side. A workgroup
-// has a strip of 32 output rows and kColumns rows of x, and takes the sum over k stage by stage; a
-// stage is read while the one before is multiplied.
+// x times a quantised weight by cooperative matrices of int8, with weights on their M side. A
+// workgroup has a strip of 32 output rows and kColumns rows of x, and goes over K stage by stage; a
+// stage is loaded while the one before is multiplied.
 //
-// A matrix sums up one group, or a half that has a scale of its own, in exact integers. Scales lie
-// in matrices of the same shape, so that each element is scaled and added where it is, in the order
-// of matmul_parts.comp.
+// A matrix holds the dot products of one group, or of a half that has a scale of its own, as exact
+// integers. Scales are loaded into matrices of the same shape, so that each element is scaled and
+// added in place, in the order of matmul_parts.comp.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
@@ -17,37 +17,39 @@ layout(local_size_x = 128) in;
 #include "lib/product.glsl"
 
 layout(constant_id = 0) const uint kColumns = 16u;     // a multiple of kN
-layout(constant_id = 1) const uint kM = 16u;           // of a matrix: output rows, a divisor of 32
-layout(constant_id = 2) const uint kN = 16u;           // rows of x
-layout(constant_id = 3) const uint kK = 16u;           // elements of k, a divisor of 32
-layout(constant_id = 4) const uint kOwnRows = 1u;      // tiles that a subgroup has, down
+layout(constant_id = 1) const uint kM = 16u;           // output rows of a matrix, a divisor of 32
+layout(constant_id = 2) const uint kN = 16u;           // rows of x of a matrix
+layout(constant_id = 3) const uint kK = 16u;           // elements of K of a matrix, a divisor of 32
+layout(constant_id = 4) const uint kOwnRows = 1u;      // tiles of a subgroup, down
 layout(constant_id = 5) const uint kOwnColumns = 4u;   // and across
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
-const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare have a row
+const uint kInvocations = 128u, kShare = kInvocations / kStripRows;  // kShare invocations have a
+                                                                     // row
 const uint kRowTiles = kStripRows / kM, kColumnTiles = kColumns / kN;
-// A pair is two words of some k of a row; a stage has kGroups groups.
+// A pair is two words, eight elements of a row; a stage has kGroups groups.
 const uint kPairElements = 8u, kPieces = kInHalves ? 2u : 1u;
 const uint kGroups = kColumns > 32u ? 2u : 4u;
 const uint kGroupPairs = kGroupElements / kPairElements, kRowPairs = kGroups * kGroupPairs;
-// Halves of weights have as many zeros between them, for matrices that are wider than one.
+// If halves of a group have scales of their own, so many pairs of zeros lie between the halves of
+// the weights, for matrices that are wider than one half.
 const uint kZeroPairs = kPieces == 2u ? kGroupPairs / 2u : 0u;
 const uint kWeightPairs = kGroupPairs + kZeroPairs;
-// Rows begin at different banks, aligned as loads want it.
+// Rows begin at different banks, and as aligned as loads of matrices want it.
 const uint kStride = kRowPairs | 2u, kWeightStride = kGroups * kWeightPairs | 2u;
-const uint kQuads = kGroups * kGroupQuads;           // of a row in a stage
-const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // of an invocation
+const uint kQuads = kGroups * kGroupQuads;           // quads of a row in a stage
+const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // quads per invocation
 
-// Of two stages in turn. Matrices are loaded from and stored to addresses of whole 16 bytes, or rows
-// of 8 bytes to those of 8: each of these arrays, and whatever is shared beside them, has whole 16
-// bytes.
+// The arrays have room for two stages in turn. Matrices are loaded from and stored to addresses of
+// whole 16 bytes, or of 8 if their rows have 8 bytes. So each of these arrays, and whatever is
+// shared beside them, has a multiple of 16 bytes.
 const uint kStageWeights = kStripRows * kWeightStride, kStageColumns = kColumns * kStride;
 const uint kStageRows = kGroups * kStripRows, kStageScales = kGroups * kColumns;
 const uint kLeastRows = kHasLeast ? 2u * kStageRows : 4u;
 const uint kWholeRows = kHasWhole ? 2u * kStageRows : 4u;
 shared uvec2 weights[2u * kStageWeights];
-shared uvec2 columns[2u * kStageColumns];  // then the results
+shared uvec2 columns[2u * kStageColumns];  // later the results
 shared float row_steps[2u * kStageRows], row_leasts[kLeastRows];
 shared int row_wholes[kWholeRows], row_seconds[kWholeRows];
 shared float column_scales[2u * kStageScales];
@@ -57,13 +59,13 @@ shared int column_sums[kUsesSums ? 2u * kPieces * kStageScales : 4u];
 #define ColumnTile coopmat<int8_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
 #define DotTile coopmat<int, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 #define SumTile coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
-// The same for all columns, or for all rows.
+// Matrices of which all columns are the same, or all rows.
 #define OF_ROWS 0u, gl_CooperativeMatrixLayoutColumnMajor
 #define OF_COLUMNS 0u, gl_CooperativeMatrixLayoutRowMajor
 
-uint thread, lane, part, strip, place;  // place: 0 or 1, that of the stage
+uint thread, lane, part, strip, place;  // place: 0 or 1, where the stage lies
 
-// What this invocation reads of a stage while the one before is multiplied: codes that it moves, the
+// The data of a stage that this invocation loads while the stage before is multiplied: codes, the
 // scales of its row in one of the groups, and groups of x.
 const uint kGroupXPairs = kGroupX / 2u, kItems = kColumns * kGroups;
 const uint kFetches = (kItems + kInvocations - 1u) / kInvocations;
@@ -75,7 +77,7 @@ uint group_count() {
     return p.panels * kPanelGroups;
 }
 
-// Groups behind the last one are copies of it, and are not added.
+// Groups beyond the last one are copies of it, and are not added.
 uint group_at(uint stage, uint i) {
     return min(stage + i, group_count() - 1u);
 }
@@ -122,8 +124,8 @@ void put_row_scales(uint stage) {
     }
 }
 
-// What dots of codes begin with, so that they end as those of what codes stand for; or, where there
-// are least values, the sum of the steps.
+// The initial value of dot products, which takes the offset of the codes away again; or, if there
+// are mins, the sum of the quantised x.
 void put_column_sums(uint sums, uint group, uint c) {
     int first = int(sums << 16) >> 16, second = int(sums) >> 16, factor = kHasLeast ? 1 : -int(kOffset);
     uint to = (place * kGroups + group) * kPieces * kColumns + c;
@@ -143,8 +145,8 @@ void put_columns() {
     }
 }
 
-// Tiles of this subgroup. The constants are for the widest that there are; of narrower ones some
-// have none.
+// The tiles of this subgroup. The constants are for the widest subgroups that the driver may
+// choose; of narrower ones, some have no tiles.
 const uint kDown = kRowTiles / kOwnRows, kAcross = kColumnTiles / kOwnColumns;
 
 bool has_tiles() {
@@ -159,7 +161,7 @@ uint column_of_tile(uint i) {
     return (gl_SubgroupID / kDown + i * kAcross) * kN;
 }
 
-// Over up to kSumGroups, and over all before them.
+// sums: over the present part of up to kSumGroups groups; totals: over the parts before it.
 SumTile sums[kOwnRows * kOwnColumns], totals[kOwnRows * kOwnColumns];
 
 void add_up() {
@@ -172,7 +174,7 @@ void add_up() {
     }
 }
 
-// What a group has for a tile of rows.
+// The scales and mins of a group, for a tile of rows.
 struct RowScales {
     SumTile steps, leasts;
     DotTile wholes, seconds;
@@ -190,7 +192,7 @@ RowScales row_scales(uint group, uint m) {
     return scales;
 }
 
-// Sums of products with the codes of a group, or of one of its halves, from `begin` on.
+// `begin` plus the dot products with the codes of a group, or of one of its halves.
 DotTile dots_of(uint group, uint piece, uint m, uint n, DotTile begin) {
     const bool over_half = kPieces == 2u && kK > kGroupElements / 2u;
     uint later = piece * (kGroupPairs / 2u);
@@ -217,7 +219,7 @@ DotTile sums_of_columns(uint group, uint piece, uint n) {
     return tile;
 }
 
-// As term_of() of lib/product.glsl, for each element.
+// Adds a group's term to each element, as term_of() of lib/product.glsl computes it.
 void add_group(uint tile, uint group, uint m, uint n, RowScales of_rows) {
     SumTile scales;
     coopMatLoad(scales, column_scales, place * kStageScales + group * kColumns + n, OF_COLUMNS);
@@ -259,7 +261,7 @@ void multiply(uint stage) {
     }
 }
 
-// Results lie by columns, where x was.
+// Stores the results column by column, where x was.
 void store_totals() {
     EACH(kOwnRows, r) EACH(kOwnColumns, c)
         coopMatStore(totals[r * kOwnColumns + c], columns,

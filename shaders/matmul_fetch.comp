@@ -1,9 +1,9 @@
 #version 450
-// Rows of x times a weight, for drivers that run shaders on a CPU and load an address that all
-// invocations share once for each of them: those of a subgroup fetch x together and tell each
-// other. A workgroup is a subgroup and has a strip; an invocation has kOwn output rows, kColumns
-// rows of x and whole sums: of floats one by one, of a quantised type by groups, and the sums of
-// kSumGroups of them likewise (core/quant.h).
+// x times a weight, for drivers that run shaders on a CPU. There a load from an address that all
+// invocations share costs a load for each of them, so the invocations of a subgroup load x together
+// and broadcast it. A workgroup is a subgroup and has a strip. An invocation has kOwn output rows
+// and kColumns rows of x, and whole sums: float weights are added element by element; quantised
+// ones group by group, in parts of kSumGroups groups (core/quant.h).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -14,7 +14,7 @@ layout(local_size_x_id = 1) in;  // 4 to 16
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
-const uint kLanes = gl_WorkGroupSize.x, kOwn = kStripRows / kLanes;  // rows kLanes apart
+const uint kLanes = gl_WorkGroupSize.x, kOwn = kStripRows / kLanes;  // kOwn: rows, kLanes apart
 const uint kMostColumns = 16u, kLeastLanes = 4u, kMostOwn = kStripRows / kLeastLanes;
 const uint kMostSums = kMostColumns * kMostOwn;
 const uint kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
@@ -23,7 +23,7 @@ const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
 uint lane;
 uint fetched[kMostColumns * kMostFetches];
 
-// Before a group is multiplied.
+// Loads x of a group, before the group is multiplied.
 void fetch(uint group) {
     EACH(kColumns, c) EACH(kFetches, f) {
         uint word = min(f * kLanes + lane, kGroupX - 1u);
@@ -31,15 +31,15 @@ void fetch(uint group) {
     }
 }
 
-// Word i of what a group meets in a column.
+// Word i of the group of x in column c.
 uint word_of_x(uint c, uint i) {
     return subgroupBroadcast(fetched[c * kFetches + i / kLanes], i % kLanes);
 }
 
 #if defined(QUANTISED)
-PanelScales scales[kMostOwn];  // of the newest panel
+PanelScales scales[kMostOwn];  // scales of the newest panel
 
-// Adds the products of a group.
+// Adds the terms of a group.
 void multiply_group(inout precise float sums[kMostSums], uint group, uint strip) {
     fetch(group);
     uint panel = panel_of(strip, group), in_panel = group % kPanelGroups;
@@ -100,7 +100,7 @@ void multiply(inout precise float sums[kMostSums], uint strip) {
             }
         }
     }
-    // What is left of a panel, each for itself.
+    // The part of a panel that is left: each invocation loads x for itself.
     [[dont_unroll]] for (uint i = 0u; i < p.inner % kPanelElements; ++i)
         EACH(kOwn, r) {
             float own = element(float_quad(strip + whole * kPanelQuads, r * kLanes + lane, i),

@@ -1,10 +1,10 @@
 #version 450
-// Rows of x times a weight of floats. An invocation has one output row and kColumns rows of x;
-// kSplit invocations share a row's units of eight elements in turn. The order of the sum depends on
-// kSplit and on nothing else.
+// x times a weight of floats. An invocation has one output row and kColumns rows of x. kSplit
+// invocations share a row (split-K): they take its units of eight elements in turn. The order of
+// the sum depends on kSplit and on nothing else.
 //
-// kTurns units are multiplied at a time, while the next ones are read. Their share of x is the same
-// for all output rows: it is read once a workgroup.
+// kTurns units are multiplied at a time, while the next ones are loaded. Their elements of x are
+// the same for all output rows, so a workgroup loads them once, through shared memory.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #if defined(EXPERTS)
@@ -28,24 +28,25 @@ layout(constant_id = 2) const uint kTurns = 8u;    // up to 16 / kColumns
 
 // Arrays have a fixed size: Metal knows none that a specialisation constant decides.
 const uint kMostColumns = 8u, kMostSplit = 8u, kMostTurns = 8u, kMostItems = 16u;
-const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // that an invocation ends with
+const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // columns that an invocation writes
 const uint kUnit = 8u, kUnitQuads = kUnit / kQuadElements;
 
-// A unit of a column. Those of the invocations that are at work side by side begin at different
+// An item is a unit of a column. The items of invocations that run side by side begin at different
 // banks.
 const uint kItems = kTurns * kColumns, kPartWords = kItems * kUnit + 4u;
 const uint kMostPartWords = kMostItems * kUnit + 4u;
-const uint kFetches = (kItems * kUnit + kLanes - 1u) / kLanes, kMostFetches = 4u;  // of an invocation
+// Loads per invocation.
+const uint kFetches = (kItems * kUnit + kLanes - 1u) / kLanes, kMostFetches = 4u;
 shared float staged[2u * kMostSplit * kMostPartWords];
 shared float shares[kMostColumns * kMostSplit * 32u];
 
-uint lane, part, strip, units;  // lane of kLanes
+uint lane, part, strip, units;  // lane: below kLanes
 
-// What is read ahead.
+// Loaded ahead.
 uvec4 quads[kMostTurns * kUnitQuads];
 float elements[kMostFetches], norm_weights[kMostFetches];
 
-// Units behind the last one are copies of it, and are not added.
+// Units beyond the last one are copies of it, and are not added.
 uint unit_at(uint first, uint turn) {
     return min(first + turn * kSplit, units - 1u);
 }
@@ -92,7 +93,7 @@ void main() {
 #if defined(NORMED)
     norm_row();
 #endif
-    uint from = part * kPartWords;  // of two places in turn
+    uint from = part * kPartWords;  // one of two places in turn
     for (uint i = 0u; i < units; i += kSplit * kTurns) {
         put_elements(from);
         uvec4 own[kMostTurns * kUnitQuads] = quads;

@@ -1,13 +1,14 @@
 #version 450
-// Rows of x times a weight of f16, by cooperative matrices with weights on their M side. A workgroup
-// has kStrips strips of 32 output rows and kColumns rows of x, which are in two f16 a number
-// (lib/halves.glsl). Weights go from memory into matrices; x is the same for all of them, and is
-// shared. Both are read a stage of kSteps panels ahead. ROW: x is one row of floats, and is cut
-// here.
+// x times a weight of f16 by cooperative matrices, with weights on their M side. A workgroup has
+// kStrips strips of 32 output rows and kColumns rows of x, which are pairs of f16
+// (lib/halves.glsl). Weights are loaded from memory into matrices; x, which is the same for all of
+// them, goes through shared memory. Both are loaded a stage of kSteps panels ahead. ROW: x is one
+// row of floats, and is split here.
 //
-// Every 128 invocations have one of kSplit parts of k, one behind the other, so that few strips keep
-// the memory busy. A part's sums stay in matrices, and are added in the order of the parts. So the
-// order of a sum depends on the shape of the matrices and on the number of parts, on nothing else.
+// Every 128 invocations have one of kSplit consecutive ranges of K (split-K), so that few strips
+// keep the memory busy. The partial sums of a range stay in matrices, and are added in ascending
+// order of K. So the order of a sum depends on the shape of the matrices and on kSplit, and on
+// nothing else.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_cooperative_matrix : require
@@ -29,39 +30,40 @@ layout(local_size_x = 128, local_size_y_id = 9) in;
 #endif
 
 layout(constant_id = 0) const uint kColumns = 16u;  // 8, 16, 32 or 64, a multiple of kN
-layout(constant_id = 1) const uint kM = 16u;        // of a matrix: output rows, a divisor of 32
-layout(constant_id = 2) const uint kN = 16u;        // rows of x
-layout(constant_id = 3) const uint kK = 16u;        // elements of k, a divisor of a panel's
+layout(constant_id = 1) const uint kM = 16u;        // output rows of a matrix, a divisor of 32
+layout(constant_id = 2) const uint kN = 16u;        // rows of x of a matrix
+layout(constant_id = 3) const uint kK = 16u;        // elements of K of a matrix, a divisor of 16
 layout(constant_id = 5) const uint kSteps = 4u;     // panels of a stage: 1, 2 or 4
-layout(constant_id = 8) const uint kOwnTiles = 1u;  // of rows, that a subgroup has at most
-layout(constant_id = 9) const uint kSplit = 1u;     // parts of k: 1 or 2
+layout(constant_id = 8) const uint kOwnTiles = 1u;  // most tiles of rows per subgroup
+layout(constant_id = 9) const uint kSplit = 1u;     // ranges of K: 1 or 2
 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
 const uint kInvocations = 128u, kStrips = 2u, kRowTiles = kStrips * kStripRows / kM;
 const uint kColumnTiles = kColumns / kN, kPieces = kHalfPanel / kK;
-const uint kRound = 16u;  // panels: whole ones are multiplied, whatever kColumns is
-// A column's part of a panel; rows begin at different banks. One row is the first column: in the
-// others is whatever lies behind it, and nothing of them is written.
+const uint kRound = 16u;  // a range of K has a multiple of so many panels, whatever kColumns is
+// Columns that are kept in shared memory. A single row is the first column; the other columns of
+// its tile hold whatever lies behind it, and their results are not written.
 #if defined(ROW)
 const uint kKept = 1u;
 #else
 const uint kKept = kColumns;
 #endif
+// An item is the high or the low part of a column in a panel; items begin at different banks.
 const uint kItems = kSteps * 2u * kKept, kItemQuads = kRowQuads + 1u;
 const uint kQuads = kItems * kRowQuads, kFetches = (kQuads + kInvocations - 1u) / kInvocations;
 const uint kStageQuads = kItems * kItemQuads, kPartQuads = 2u * kStageQuads;
 const uint kSumQuads = kStrips * kStripRows * kColumns / 4u;
 const uint kStagedQuads = kSplit * kPartQuads + (kColumns - kKept) * kItemQuads;
-// Of each part two stages; then the sums of one part.
+// Two stages for each range of K; later the partial sums of one range.
 shared uvec4 staged[kStagedQuads > kSumQuads ? kStagedQuads : kSumQuads];
 
 #define WeightTile coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
 #define ColumnTile coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
 #define SumTile coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 
-// What is read ahead, in two places in turn: Mesa 25.0 takes a matrix that is copied and loaded anew
-// for the new one in both.
+// Weights are loaded ahead into two places in turn and never copied: Mesa 25.0 takes a matrix that
+// is copied and then loaded anew for the new one in both places.
 const uint kWeights = kSteps * kPieces * kOwnTiles;
 WeightTile weights[2u * kWeights];
 SumTile sums[kOwnTiles * kColumnTiles];
@@ -73,8 +75,8 @@ uint x_at;
 #endif
 
 uint thread;
-uint part;                // of k, that this subgroup multiplies
-uint part_panels;         // of each
+uint part;                // the range of K of this subgroup
+uint part_panels;         // panels per range
 uint tile_at[kRowTiles];  // where the weights of this subgroup's tiles begin
 
 uint own_strip(uint which) {
@@ -87,7 +89,8 @@ uint row_tile(uint i) {
 }
 
 #if defined(ROW)
-// Some invocations have two elements of a stage, a word of each part.
+// The first kPairs invocations have two elements of a stage each: a word of the high part and one
+// of the low part.
 const uint kPairs = kSteps * kHalfPanel / 2u, kQuadPairs = 4u;
 
 void fetch_x(uint first) {
@@ -141,8 +144,8 @@ uint peak_of(uint c) {
 }
 #endif
 
-// Of the parts, the panels from `first` on. Behind the last panel are copies of its weights, and
-// zeros of x.
+// Loads a stage: of each range, the panels from `first` on. Beyond the last panel weights are
+// copies, and x is zeros.
 void fetch(uint place, uint first) {
     uint own = part * part_panels + first;
     fetch_x(gl_LocalInvocationID.y * part_panels + first);
@@ -152,7 +155,7 @@ void fetch(uint place, uint first) {
                     gl_CooperativeMatrixLayoutRowMajor);
 }
 
-// A stage of every sum: the low parts of x, then the high ones.
+// Multiplies a stage: the low parts of x first, then the high ones.
 void multiply(uint place) {
     EACH(kSteps, step) EACH(kPieces, piece) EACH(kColumnTiles, n) {
         uint from = part * kPartQuads + place * kStageQuads +
@@ -170,7 +173,7 @@ void multiply(uint place) {
     }
 }
 
-// Where a tile of this subgroup lies among the sums, column by column.
+// The quad of `staged` where a tile of this subgroup is stored, column by column.
 uint sums_at(uint i, uint n) {
     return (n * kN * kStrips * kStripRows + row_tile(i) * kM) / 4u;
 }

@@ -1,10 +1,11 @@
 #version 450
-// Rows of x times a quantised weight. An invocation has one output row, kColumns rows of x, and
-// every kSplit-th part of the sum (core/quant.h): it adds the groups of a part in their order, and
-// one invocation adds the parts in theirs. So the bits depend on neither.
+// x times a quantised weight. An invocation has one output row, kColumns rows of x, and every
+// kSplit-th part of the sum (core/quant.h). It adds the groups of a part in ascending order, and
+// one invocation adds the parts in ascending order. So the bits depend neither on kColumns nor on
+// kSplit.
 //
-// kTurns groups are multiplied at a time, while the next ones are read. Their share of x is the
-// same for all output rows: it is read once a workgroup, or made there (lib/norm_here.glsl).
+// kTurns groups are multiplied at a time, while the next ones are loaded. Their elements of x are
+// the same for all output rows, so a workgroup loads them once, or makes them (lib/norm_here.glsl).
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #if defined(EXPERTS)
@@ -33,24 +34,24 @@ layout(constant_id = 2) const uint kTurns = 8u;    // 1, 2, 4 or 8, and at most 
 
 // Arrays have a fixed size: Metal knows none that a specialisation constant decides.
 const uint kMostColumns = 8u, kMostSplit = 4u, kMostTurns = 8u, kMostItems = 32u;
-const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // that an invocation ends with
+const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // columns that an invocation writes
 
 shared float part_sums[kMostColumns * kMostSplit * 32u];
 
-uint lane, part, strip, groups;  // lane of kLanes
+uint lane, part, strip, groups;  // lane: below kLanes
 
-// What is read ahead. Groups of a panel share their scales.
+// Loaded ahead. Groups of a panel share their scales.
 const uint kScales = kPanelGroups > 1u ? 1u : kTurns;
 Codes codes[kMostTurns * kGroupQuads];
 PanelScales scales[kMostTurns];
 
-// Groups behind the last one are copies of it, and are not added.
+// Groups beyond the last one are copies of it, and are not added.
 uint group_at(uint first, uint turn) {
     return min(first + turn, groups - 1u);
 }
 
 #if defined(NORMED)
-// The row lies there whole.
+// norm_row() has put the whole row into shared memory.
 void place_x() {}
 void fetch_x(uint first) {}
 void put_x() {}
@@ -63,16 +64,17 @@ uint word_of_x(uint first, uint turn, uint c, uint i) {
     return groups_of_x[group_at(first, turn) * kGroupX + i];
 }
 #else
-// A group of a column: its scale and sums, then quads of steps at whole 16 bytes. Those of the
-// invocations that are at work side by side begin at different banks.
+// An item is a group of a column: its scale and sums, then its quantised values, at a multiple of
+// 16 bytes. The items of invocations that run side by side begin at different banks.
 const uint kPairs = kGroupX / 2u, kItemPairs = 6u, kItems = kTurns * kColumns;
 const uint kPartPairs = kItems * kItemPairs + 2u, kMostPartPairs = kMostItems * kItemPairs + 2u;
-const uint kFetches = (kItems * kPairs + kLanes - 1u) / kLanes, kMostFetches = 5u;  // of an invocation
+// Loads per invocation.
+const uint kFetches = (kItems * kPairs + kLanes - 1u) / kLanes, kMostFetches = 5u;
 shared uvec2 staged[2u * kMostSplit * kMostPartPairs];
 
 uvec2 pairs[kMostFetches];
-uint pair_at[kMostFetches], pair_turn[kMostFetches];  // where in x they lie, but for the group
-uint from;                                            // of two places in turn
+uint pair_at[kMostFetches], pair_turn[kMostFetches];  // where the pairs lie in x, without the group
+uint from;                                            // one of two places in turn
 
 void place_x() {
     EACH(kFetches, f) {
@@ -100,10 +102,10 @@ void next_x() {
     from = kSplit * kPartPairs + 2u * part * kPartPairs - from;
 }
 
-// Whoever reads part_sums has done so, since it has been at a barrier.
+// Nothing reads part_sums any more: the barrier of put_x() came after the last read.
 void end_round() {}
 
-// Word i of a group: its scale, its sums, its steps.
+// Word i of a group of x: its scale, its sums, its quantised values.
 uint word_of_x(uint first, uint turn, uint c, uint i) {
     uint pair = i / 2u;
     return staged[from + (turn * kColumns + c) * kItemPairs + pair + min(pair, 1u)][i % 2u];

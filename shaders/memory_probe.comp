@@ -1,5 +1,5 @@
 #version 450
-// Reads memory, or copies it, in quads side by side.
+// Reads or copies memory; neighbouring invocations take neighbouring quads.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 

@@ -1,6 +1,6 @@
 #version 450
-// Gumbel noise of a position's tokens; bit for bit gumbel() of core/rng.cpp. An invocation has one
-// counter, which is four words: tokens 16 apart.
+// Gumbel noise of a position's tokens, bit for bit gumbel() of core/rng.cpp. An invocation has one
+// counter, which gives four words, for tokens that are 16 apart.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/random.glsl"

@@ -1,5 +1,6 @@
 #version 450
-// Probabilities of a row's tokens; one of 1 where there is nothing to weigh.
+// Probabilities of a row's tokens. Where there is no distribution (see begin_row()), the best token
+// has probability 1.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/fixed_point.glsl"

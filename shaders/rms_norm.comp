@@ -1,5 +1,5 @@
 #version 450
-// One row over its root mean square, times a weight. A workgroup a row.
+// RMS norm of a row. One workgroup per row.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"

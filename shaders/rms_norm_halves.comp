@@ -1,5 +1,5 @@
 #version 450
-// As rms_norm.comp, in two f16 a number for matmul_halves.comp.
+// RMS norm of a row, written as pairs of f16 for matmul_halves.comp. One workgroup per row.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/io.glsl"

@@ -1,6 +1,6 @@
 #version 450
-// Rotates queries and keys by position; rounds keys and values into the cache. An invocation takes
-// two neighbouring rotations of a head, or four values.
+// Rotates queries and keys by position, and rounds keys and values into the cache. An invocation
+// has two neighbouring rotations of a head, or four values.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 
@@ -16,7 +16,7 @@ WRITES(5, uint, v_cache);
 #include "lib/cache_rows.glsl"
 
 void main() {
-    uint row = gl_WorkGroupID.y, units = p.head_dim / 4u;  // of a head
+    uint row = gl_WorkGroupID.y, units = p.head_dim / 4u;  // units per head
     uint head = gl_GlobalInvocationID.x / units, unit = gl_GlobalInvocationID.x % units;
     uint place = at[2] + row * kRowWords;
     int slot = rows[place + kRowSlot];

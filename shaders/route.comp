@@ -1,5 +1,6 @@
 #version 450
-// The best experts of a row and their weights (backend/ops.h). A workgroup a row.
+// Finds the best experts of a row and their weights (op Route of backend/ops.h). One workgroup per
+// row.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 #include "lib/arithmetic.glsl"
@@ -16,7 +17,7 @@ shared uint keys[kMostExperts];
 shared uint chosen[kMostChosen];
 shared float lanes[kLanes];
 
-// exp(logit - best): 1 of the best.
+// exp(logit - best): 1 for the best expert.
 float mass_of(uint from, uint expert) {
     precise float distance = logits[from + expert] - logits[from + chosen[0]];
     return exp_of(distance);

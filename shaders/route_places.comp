@@ -1,6 +1,6 @@
 #version 450
-// The places of all rows by expert, and the tiles of an expert (backend/routing.h). A workgroup an
-// expert.
+// Orders the places of all rows by expert, and lists the tiles of each expert (backend/routing.h).
+// One workgroup per expert.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/io.glsl"
 
@@ -25,7 +25,7 @@ void write_tile(uint index, uint expert, uint first, uint count) {
     tiles[to + 2u] = count;
 }
 
-// The places of an expert in order, from order[first] on.
+// Writes the places of an expert in ascending order, from order[first] on.
 void write_places(uint expert, uint first) {
     uint t = gl_LocalInvocationID.x;
     for (uint from = 0u; from < p.places; from += 64u) {

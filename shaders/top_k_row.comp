@@ -1,6 +1,6 @@
 #version 450
-// The best tokens of a row, from those of its slices, and their log-probabilities: by logit against
-// all tokens, with noise against the best ones.
+// Finds the best tokens of a row among those of its slices, and their log-probabilities: by logit
+// over all tokens, with noise over the best ones.
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/fixed_point.glsl"
@@ -12,14 +12,14 @@ layout(local_size_x = 256) in;
 PARAMS(TopKParams);
 WRITES(0, int, ids);
 WRITES(1, float, log_probs);
-READS(2, uint, partial);  // as in top_k_slice
+READS(2, uint, partial);  // as top_k_slice.comp writes it
 READS(3, uint, tops);
 READS(4, int, id_map);
 READS(5, uint, rules);
 #include "lib/rule_fields.glsl"
 #include "lib/best_of.glsl"
 
-shared float log_total;  // of exp((value - best) / softness)
+shared float log_total;  // the log of the sum of exp((value - best) / softness)
 
 float inverse_softness;
 uint from;  // where the row's part of `partial` begins

@@ -1,6 +1,6 @@
 #version 450
-// The best tokens of each slice of a row: by logit, or by what the filters keep plus noise. By
-// logit also the sum of exp(logit - best of the slice).
+// Finds the best tokens of each slice of a row: by logit, or by logit plus noise among the tokens
+// that the filters keep. By logit it also adds up exp(logit - best of the slice).
 #extension GL_GOOGLE_include_directive : require
 #include "lib/arithmetic.glsl"
 #include "lib/fixed_point.glsl"
@@ -16,7 +16,7 @@ READS(6, int, id_map);
 
 shared uint low, high;
 
-uint first;  // token of the slice
+uint first;  // first token of the slice
 bool noisy;
 
 uvec2 item(uint i) {

@@ -13,7 +13,7 @@ std::atomic<size_t> requests = 0, failing = 0, held = 0, most = 0, begun = 0;
 
 void* allocate(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
     if (++requests == failing) throw std::bad_alloc();
-    // aligned_alloc takes whole multiples.
+    // The size given to aligned_alloc must be a multiple of the alignment.
     const std::size_t whole =
         (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
     void* block = whole < size ? nullptr : std::aligned_alloc(alignment, whole);
@@ -42,7 +42,7 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 void* operator new[](std::size_t size, std::align_val_t alignment) {
     return allocate(size, std::size_t(alignment));
 }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {  // of stable_sort
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {  // called by stable_sort
     try {
         return allocate(size);
     } catch (const std::bad_alloc&) {

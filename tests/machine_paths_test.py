@@ -14,10 +14,10 @@ import sys
 import tempfile
 
 FOLDERS = rb"(?:home|Users)/[A-Za-z][\w.-]*/|(?:root|work|workspace|content|scratch)/[\w.-]"
-# In source, not where the name goes on from another: $folder/root/x, "$folder"/root/x.
+# In source files a path is ignored if it continues another name: $folder/root/x, "$folder"/root/x.
 IN_SOURCE = re.compile(rb"(?<![\w.*)}\]>-])(?<![\w}][\"'])/(?:" + FOLDERS + rb")|[A-Z]:\\+Users\\")
 IN_DATA = re.compile(rb"/(?:" + FOLDERS + rb"|(?:var/)?tmp/[\w.-])|[A-Z]:\\+Users\\")
-# Scripts take the mirror that apt is set up for, and leave its sources as they are.
+# Scripts use the mirror that apt is configured for, and do not change apt's sources.
 IN_SCRIPT = re.compile(rb"https?://[\w.-]+|/etc/apt/[\w.-]+")
 SOURCES = (".cpp", ".h", ".cu", ".comp", ".glsl", ".sh", ".py", ".md", ".cmake", "CMakeLists.txt", "run")
 

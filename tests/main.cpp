@@ -1,12 +1,12 @@
-// Runs a test program. Its status tells ctest whether anything was tested: GoogleTest's own main
-// calls it a success when every test was skipped, and when the filter names none.
+// The main function of the test programs. Its exit status says whether any test ran: GoogleTest's
+// own main reports success even if every test was skipped or no test matches the filter.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 
 namespace {
 
-constexpr int kSkipped = 77;  // as tests/CMakeLists.txt tells ctest
+constexpr int kSkipped = 77;  // the SKIP_RETURN_CODE of tests/CMakeLists.txt
 
 class Runs : public testing::EmptyTestEventListener {
   public:
@@ -21,8 +21,8 @@ class Runs : public testing::EmptyTestEventListener {
 }  // namespace
 
 #ifdef __SANITIZE_THREAD__
-// Mesa's CPU driver and Vulkan's loader are not instrumented, so their locks are not seen. What is
-// reported from inside them is no finding; what our own code does with them is.
+// Mesa's CPU driver and Vulkan's loader are not instrumented, so the sanitizer does not see their
+// locks. Reports from inside them are suppressed; reports about our own code are not.
 extern "C" const char* __tsan_default_suppressions() {
     return "race:libvulkan_lvp.so\nrace:libLLVM\nrace:libvulkan.so\n"
            "deadlock:libvulkan_lvp.so\ndeadlock:libLLVM\ndeadlock:libvulkan.so\n";

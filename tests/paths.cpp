@@ -1,5 +1,5 @@
-// The one test file that is compiled with a path of this machine: the compiler's cache serves all
-// others wherever the tree lies.
+// The only test file that is compiled with an absolute path, so that the compiler cache can serve
+// all other files to any checkout.
 #include "paths.h"
 
 #include <cstdlib>

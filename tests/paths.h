@@ -1,4 +1,5 @@
-// Where the repository lies: in the source tree, or in $AERIE_TEST_ROOT, which has the same folders.
+// The folder of the repository: the source tree, or $AERIE_TEST_ROOT, which has the same
+// subfolders.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A tensor of 32 x 256 that llama.cpp stored in Q6_K: tests/data.
+// A tensor of 32 x 256 elements that llama.cpp quantised to Q6_K (tests/data/q6_k.bin).
 #pragma once
 
 #include <cstring>

@@ -7,7 +7,8 @@ import json
 import subprocess
 import sys
 
-# Run by scripts/test.sh, by `scripts/test.sh --all`, by CI where scripts/setup.sh has installed what they need.
+# scripts/test.sh runs quick and simt, `scripts/test.sh --all` also long; CI runs the others if scripts/setup.sh
+# has installed the programs that they need.
 LABELS = {"quick", "simt", "long", "web", "desktop", "replicas"}
 
 

@@ -1,5 +1,5 @@
-// The Vulkan device of the tests: $AERIE_TEST_VULKAN, its number or a part of its name or UUID,
-// else the first one.
+// The Vulkan device of the tests: $AERIE_TEST_VULKAN, which holds its number or a part of its name
+// or UUID; otherwise the first device.
 #pragma once
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ inline bool is_vulkan_named() {
     return named && *named;
 }
 
-// As --device takes it.
+// The device in the form that --device takes.
 inline std::string vulkan_name() {
     return std::string("vulkan:") + (is_vulkan_named() ? std::getenv("AERIE_TEST_VULKAN") : "0");
 }

@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-// Few enough that nobody wonders what the program is at.
+// Few enough tokens that nobody needs a progress line.
 constexpr int kSoonRead = 64;
 
 std::string whole(int count, const char* what) {
@@ -41,7 +41,7 @@ void Answerer::answer(Dialogue& dialogue, const AnswerSettings& settings) {
 }
 
 std::string Answerer::load(const std::filesystem::path& file) {
-    talk_.reset();  // there is room for one
+    talk_.reset();  // the model has room for one talk
     std::string note;
     try {
         talk_ = Talk::load(model_, file, note);
@@ -56,8 +56,8 @@ std::vector<int> Answerer::ids(const Dialogue& dialogue) const {
     return encode_chat(model_->tokenizer(), rendered(template_, model_->tokenizer(), dialogue));
 }
 
-// Dropping means to read all that is left anew: half of the context is made free at once, so that
-// it happens once in many turns.
+// After dropping turns, all that is left must be computed again: half of the context is freed at
+// once, so that it happens only once in many turns.
 std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) const {
     const int context = model_->context();
     const int least = std::max(1, max_tokens < 0 ? context / 8 : std::min(max_tokens, context / 8));
@@ -79,7 +79,7 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
     return prompt;
 }
 
-// on_text is called while a token is taken up: the newest origin is that of the token which made
+// on_text is called while a token is taken up, so the newest origin is that of the token that made
 // the text whole.
 void Answerer::run(const Request& request, const AnswerSettings& settings) {
     Shading shading(settings.shade && has_colors(stdout));
@@ -106,7 +106,7 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
     print_bytes(shading.end() + "\n");
 }
 
-// Where -n ends an answer, only who sees it asks why.
+// If -n ended the answer, only a user who sees it needs the reason.
 void Answerer::note_end(const Request& request, bool on_terminal) const {
     const GenerationResult& result = talk_->answer().result();
     if (result.finish == FinishReason::cancelled) tell_note("(stopped)");
@@ -146,7 +146,7 @@ void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
     constexpr const char* kBlanks = " \t\r\n";
     const Dialogue least{.system = system, .turns = {{"x", {}}}};
     std::string why = "its chat template leaves it out";
-    // Templates may take blanks off its ends.
+    // Templates may strip white space at its ends.
     std::string words = system.substr(std::min(system.find_first_not_of(kBlanks), system.size()));
     words.erase(words.find_last_not_of(kBlanks) + 1);
     try {

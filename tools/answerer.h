@@ -1,4 +1,4 @@
-// Answers the last turn of a dialogue on the terminal, from a talk that is kept between turns.
+// Answers the last turn of a dialogue on the terminal, with a talk that is kept between turns.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ struct AnswerSettings {
     Sampling sampling = {};
     int max_tokens = -1;  // -1: to the end of the context
     bool drafts = true, stats = false, shade = false;
-    bool on_terminal = false;  // somebody sees how it goes on
+    bool on_terminal = false;  // the user watches the answer grow
 };
 
 class Answerer {
@@ -20,15 +20,15 @@ class Answerer {
     // The template must outlive it.
     Answerer(std::shared_ptr<SharedModel> model, const NamedText& chat_template);
 
-    // What is new of the prompt is read, and the answer shown as it comes and added to the
-    // dialogue, where it stays without one if it was stopped before its first token. Where the
-    // context has no room for it, the oldest turns are dropped before. Throws Error, UsageError,
-    // OutputError.
+    // Runs the new part of the prompt, shows the answer as it grows and adds it to the dialogue. If
+    // it was stopped before its first token, the turn stays without an answer. If the context has
+    // no room, the oldest turns are dropped before. Throws Error, UsageError, OutputError.
     void answer(Dialogue& dialogue, const AnswerSettings& settings);
 
-    // What was read and answered, with all that was computed for it. Throws Error naming the file.
+    // Saves the talk with all that was computed for it. Throws Error naming the file.
     void save(const std::filesystem::path& file) const { talk_->save(file); }
-    // The other way; returns why some of it is read anew, or nothing. After an Error all is.
+    // Loads a talk; returns why some of it is computed again, or nothing. After an Error the talk
+    // is empty.
     std::string load(const std::filesystem::path& file);
 
   private:
@@ -43,11 +43,11 @@ class Answerer {
     std::unique_ptr<Talk> talk_;
 };
 
-// What a template makes of a dialogue. Throws Error, UsageError.
+// Renders a dialogue with a template. Throws Error, UsageError.
 jinja::Rendered rendered(const NamedText& chat_template, const Tokenizer& tokenizer,
                          const Dialogue& dialogue);
 
-// Throws UsageError if the template refuses what the model is told first, or leaves it out.
+// Throws UsageError if the template refuses the system message, or leaves it out.
 void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
                   const std::string& system);
 

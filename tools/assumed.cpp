@@ -1,4 +1,4 @@
-// A model of which nothing is known but its layers runs; whoever runs it is to know what with.
+// A model runs even if its files give little but its layers; the user should know what was assumed.
 #include "assumed.h"
 
 #include "engine/model_files.h"

@@ -1,11 +1,11 @@
-// What a model's files do not say and the program had to assume.
+// Properties that a model's files do not state and the program had to assume.
 #pragma once
 
 namespace aerie {
 
 struct ModelFiles;
 
-// Tells it in a line on stderr; nothing where the files say all.
+// Reports the assumptions in a line on stderr; prints nothing if there are none.
 void tell_assumed(const ModelFiles& files);
 
 }  // namespace aerie

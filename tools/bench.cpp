@@ -9,10 +9,10 @@ namespace aerie {
 
 namespace {
 
-// Room for the prompt, what is decoded after it, and a tree.
+// Room for the prompt, the tokens decoded after it, and a tree.
 constexpr int kDecodedTokens = 384;
 
-// The acceptance that is replayed was recorded with heads.
+// The recorded acceptance that is replayed is that of heads.
 LoadOptions located(const BenchOptions& options) {
     if (options.like) return locate_nothing(options.model);
     LoadOptions runtime = locate(options.model);
@@ -47,7 +47,7 @@ BenchPlan plan_of(const BenchOptions& options, ProgressLine& progress) {
 
 int run_bench(const BenchOptions& options) {
     std::optional<ReplacedFile> page;
-    if (options.html) page.emplace(*options.html);  // or a minute of measuring would be lost
+    if (options.html) page.emplace(*options.html);  // an error must not cost the measurement
     ProgressLine progress(options.quiet);
     Model model = load(options, progress);
     BenchPlan plan = plan_of(options, progress);

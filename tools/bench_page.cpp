@@ -1,5 +1,5 @@
-// The benchmark as a page: figures, the T(M) curve, what a token costs, the table. One file, inline
-// SVG, no scripts.
+// The benchmark as a page: figures, the T(M) curve, the cost of a token, the table. One file,
+// inline SVG, no scripts.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +41,7 @@ std::string tiles(const BenchReport& report) {
     return html + "</div>\n";
 }
 
-// Milliseconds a pass over rows a pass, both logarithmic.
+// Milliseconds per pass over rows per pass, both logarithmic.
 class CurveChart {
   public:
     explicit CurveChart(const BenchReport& report)
@@ -64,7 +64,7 @@ class CurveChart {
             plot_.dot("dot", pass.rows, pass.seconds.median(), 4.5,
                       format("%d rows: ", pass.rows) + time);
             const double px = plot_.x(pass.rows), py = plot_.y(pass.seconds.median());
-            const bool below = plot_.y(floor_) - py > 44;  // the line of rows x a token is above
+            const bool below = plot_.y(floor_) - py > 44;  // the rows x token line is above
             if (!crowded(pass))
                 plot_.text("class=strong text-anchor=middle", px, below ? py + 24 : py - 13, time);
         }
@@ -86,7 +86,7 @@ class CurveChart {
         for (const PassTimes& pass : report_.result.passes) most = std::max(most, pass.rows);
         return most;
     }
-    // A label of the next point would stand on this one.
+    // Whether the label of the next point would overlap this one's.
     bool crowded(const PassTimes& pass) const {
         for (const PassTimes& other : report_.result.passes)
             if (other.rows > pass.rows && plot_.x(other.rows) - plot_.x(pass.rows) < 40)
@@ -109,8 +109,8 @@ class CurveChart {
                    "rows in one pass");
     }
 
-    // Without sharing each row would cost a pass of its own; with one read of the weights at the
-    // read bandwidth, and no arithmetic, none would cost more than the first.
+    // Without sharing, each row would cost a pass of its own. If a pass only read the weights once,
+    // at the read bandwidth and without arithmetic, further rows would be free.
     void add_reference_lines() {
         const double one = report_.result.plain.median();
         const double end = std::min<double>(most_rows(), seconds_.high / one);
@@ -130,12 +130,12 @@ class CurveChart {
 
 struct Bar {
     std::string label, figure;
-    double draft = 0, verify = 0, rest = 0;  // seconds a token
+    double draft = 0, verify = 0, rest = 0;  // seconds per token
 
     double total() const { return draft + verify + rest; }
 };
 
-// What a token that is put out costs, by where the time goes.
+// The cost of a token that is put out, by where the time goes.
 std::string cost_bars(const BenchReport& report) {
     std::vector<Bar> bars = {{"plain", "", 0, report.result.plain.median(), 0}};
     for (const CycleTimes& cycle : report.result.cycles)

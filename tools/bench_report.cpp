@@ -63,7 +63,7 @@ BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measur
     prefill_tokens_per_second = prompt_tokens / result.prefill.median();
 }
 
-// Null where ops run at once.
+// null for devices that run ops at once.
 Json commands_json(const CommandCounts& counts) {
     if (counts.dispatches == 0) return {};
     return Json::Object{{"dispatches", int64_t(counts.dispatches)},

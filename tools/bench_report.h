@@ -1,4 +1,4 @@
-// What `aerie bench` reports, in its three forms.
+// The report of `aerie bench`, in three forms.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace aerie {
 
-// A result with the names and figures that a report needs; they are derived here, once.
+// A result with the names and figures that a report needs, which are derived here, once.
 struct BenchReport {
     BenchReport(Model& model, const BenchPlan& plan, BenchResult measured);
 
     ModelConfig config;
     std::string name, device, description, weights, kv;
-    std::string draft_weights, head;  // empty: nothing is drafted; the head's kind
+    std::string draft_weights, head;  // empty if nothing is drafted; its kind
     int threads = 0, prompt_tokens = 0;
     size_t pass_bytes = 0, peak_memory_bytes = 0;
     bool tau_is_rescaled = false;
@@ -29,6 +29,6 @@ struct BenchReport {
 
 Json bench_json(const BenchReport& report);          // schema aerie-bench-1, see bench/README.md
 std::string bench_table(const BenchReport& report);  // for a terminal
-std::string bench_page(const BenchReport& report);   // HTML, complete in itself
+std::string bench_page(const BenchReport& report);   // HTML, self-contained
 
 }  // namespace aerie

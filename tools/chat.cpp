@@ -29,7 +29,7 @@ class Chat {
           dialogue_(std::move(dialogue)),
           settings_(settings) {}
 
-    // False when it was the last one. Throws Error, UsageError.
+    // Returns false if it was the last line. Throws Error, UsageError.
     bool take(const ChatLine& line);
 
   private:
@@ -55,7 +55,7 @@ const char* on_or_off(bool on) {
     return on ? "on" : "off";
 }
 
-// The messages of a stored conversation; beside them lies what was computed.
+// The messages of a stored conversation; the file beside it holds the computed state.
 fs::path messages_file(fs::path file) {
     return file += ".json";
 }
@@ -92,7 +92,7 @@ bool Chat::take(const ChatLine& line) {
     return true;
 }
 
-// What cannot be answered at all leaves the dialogue as it was.
+// A message that cannot be answered at all leaves the dialogue as it was.
 void Chat::answer(Dialogue asked) {
     std::swap(asked, dialogue_);
     try {
@@ -146,7 +146,7 @@ void Chat::save(const fs::path& file) const {
     tell_note("(stored: " + file.string() + " and " + messages.string() + ")");
 }
 
-// Messages without a session do: they are read anew.
+// Messages without the computed state are enough: the state is computed again.
 void Chat::load(const fs::path& file) {
     const std::string messages = messages_file(file).string();
     Dialogue stored = dialogue_of(read_conversation(read_input(messages), messages), messages);
@@ -173,7 +173,7 @@ void Chat::shade(const ChatLine& line) {
     tell_note(std::string("(shading ") + on_or_off(on) + ")");
 }
 
-// Reads on to the next whole text. False at the end of the input.
+// Reads until a text is whole. False at the end of the input.
 bool read_text(LineReader& reader, ChatInput::Text& text) {
     ChatInput input;
     std::string line;
@@ -194,7 +194,8 @@ bool read_text(LineReader& reader, ChatInput::Text& text) {
     }
 }
 
-// Until the input ends. On a terminal an error ends nothing; elsewhere the exit code tells of it.
+// Runs until the input ends. On a terminal an error ends nothing; elsewhere the exit code reports
+// it.
 int talk_by(LineReader& reader, Chat& chat, bool is_terminal) {
     bool failed = false;
     ChatInput::Text text;
@@ -212,7 +213,7 @@ int talk_by(LineReader& reader, Chat& chat, bool is_terminal) {
     return failed && !is_terminal ? 1 : 0;
 }
 
-// All that can be refused before the model is loaded, which may take long.
+// Checks everything that can be refused before the model is loaded, which may take long.
 NamedText checked_template(const ChatOptions& options, const ModelFiles& files) {
     const Tokenizer tokenizer = load_tokenizer(files);
     NamedText chat_template;

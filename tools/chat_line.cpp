@@ -92,7 +92,7 @@ bool ChatInput::add(const std::string& line) {
     }
     const bool ends = rest.ends_with(kBlock);
     text_ += rest.substr(0, rest.size() - (ends ? kBlock.size() : 0));
-    // A closing mark on a line of its own ends the line before it.
+    // A closing mark on a line of its own adds no line break to the text.
     if (rest == kBlock && text_.ends_with('\n')) text_.pop_back();
     return ends;
 }

@@ -1,4 +1,4 @@
-// What is typed into `aerie chat`: messages of one line or several, and commands.
+// The input of `aerie chat`: messages of one line or several, and commands.
 #pragma once
 
 #include <optional>
@@ -6,14 +6,14 @@
 
 namespace aerie {
 
-// Lines until they are a whole message: one that ends in a backslash goes on in the next, and so
-// does all between """ and """.
+// Collects lines until they are a whole message: a line that ends in a backslash continues in the
+// next, and so does everything between """ and """.
 class ChatInput {
   public:
-    // True once the text is whole.
+    // Returns true once the text is whole.
     bool add(const std::string& line);
     bool has_begun() const { return has_begun_; }
-    // What was added, whole or not; nothing is left.
+    // Returns the text that was added, whole or not, and begins a new one.
     struct Text {
         std::string text = {};
         bool is_block = false;  // between """: never a command
@@ -42,13 +42,13 @@ struct ChatLine {
     };
     Kind kind = Kind::nothing;
     std::string text = {};        // message, system message, file
-    std::optional<bool> on = {};  // of a switch; unset: the other way
+    std::optional<bool> on = {};  // for a switch; unset: toggle it
 };
 
-// Throws UsageError: an unknown command, or one that is not given what it needs.
+// Throws UsageError for an unknown command, and for one without the argument that it needs.
 ChatLine read_chat_line(const ChatInput::Text& input);
 
-// A line for each command.
+// One line for each command.
 std::string chat_help();
 
 }  // namespace aerie

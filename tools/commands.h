@@ -1,5 +1,5 @@
-// The subcommands: each returns the exit code (0 ok, 1 failure, 2 usage, 128 + the signal that
-// ended it).
+// The subcommands. Each returns the exit code: 0 ok, 1 failure, 2 usage, or 128 + the signal that
+// ended it.
 #pragma once
 
 #include "engine/model_files.h"
@@ -21,18 +21,19 @@ int run_bench(const BenchOptions& options);
 int run_compare(const CompareOptions& options);
 int run_serve(const ServeOptions& options);
 
-// Flags as they are; where none is given, the model's own defaults if it asks for sampling. Throws
+// Sampling by the flags; without any, the model's own defaults if it asks for sampling. Throws
 // UsageError.
 Sampling sampling_of(const SamplingOptions& options, const GenerationConfig& model);
 
-// Finds target and head folders and settles how to draft. A flag counts before its variable
-// (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), that before the default. Throws Error or
-// UsageError.
+// Finds the folders of target and head, and decides how to draft. A flag takes precedence over its
+// variable (AERIE_MODEL, AERIE_HEAD, AERIE_DEVICE, AERIE_THREADS), and that over the default.
+// Throws Error or UsageError.
 LoadOptions locate(const ModelOptions& options);
 // The same for a model that needs no folder: drafting is as with a head unless asked otherwise.
 LoadOptions locate_nothing(const ModelOptions& options);
 
-// A model's folder or file by a name, or by AERIE_MODEL or the default. Throws Error.
+// The folder or file of a model with this name, that of AERIE_MODEL, or the default's. Throws
+// Error.
 std::filesystem::path locate_model(const std::optional<std::string>& name);
 
 // The recorded acceptance that `aerie bench` replays. Throws Error.

@@ -1,5 +1,5 @@
-// `aerie compare`: the table or the JSON object to stdout, the page to a file, the verdict as exit
-// code.
+// `aerie compare`: the table or the JSON object goes to stdout, the page to a file, and the verdict
+// is the exit code.
 #include <algorithm>
 
 #include "backend/registry.h"
@@ -16,7 +16,7 @@ namespace aerie {
 
 namespace {
 
-// Where no prompt is given: arithmetic, code and prose.
+// The default prompts: arithmetic, code and prose.
 constexpr const char* kPrompts[] = {
     "USER: A baker makes 12 trays of 8 muffins each and sells 70 of them. How many muffins are "
     "left? ASSISTANT:",
@@ -35,7 +35,7 @@ std::vector<std::string> read_prompts(const CompareOptions& options) {
     return prompts;
 }
 
-// A device that cannot be opened is no finding about what it computes.
+// A device that cannot be opened is a usage error: it says nothing about what the device computes.
 std::unique_ptr<Backend> open_named(const std::string& device, const LoadOptions& runtime,
                                     ProgressLine& progress) {
     DeviceOptions options;
@@ -49,7 +49,7 @@ std::unique_ptr<Backend> open_named(const std::string& device, const LoadOptions
     }
 }
 
-// Room for the longest prompt, its answer and the tree at its end.
+// Room for the longest prompt, its answer and the tree at the end.
 int context_of(const ModelConfig& config, const CompareTask& task) {
     const int most = config.context;
     size_t longest = 0;
@@ -63,7 +63,7 @@ int context_of(const ModelConfig& config, const CompareTask& task) {
     return int(std::min<size_t>(size_t(most), longest + size_t(task.max_tokens) + 1));
 }
 
-// The model on each device, one after the other.
+// Loads the model on each device, one after the other.
 std::vector<std::unique_ptr<ComparedModel>> load(const CompareOptions& options,
                                                  const LoadOptions& runtime,
                                                  ProgressLine& progress) {

@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-constexpr size_t kOpenTexts = 4;  // further ones are folded away
+constexpr size_t kOpenTexts = 4;  // further ones are collapsed
 
 constexpr const char* kTextStyle = R"css(
 .verdict{display:inline-block;padding:.15rem .8rem;border-radius:1rem;color:#fff;font-weight:650;
@@ -104,7 +104,7 @@ std::string device_tiles(const CompareReport& report, const ComparedDevice& devi
     return html + "</div>\n";
 }
 
-// Shades by the power of ten below the limit.
+// The shade for a KL by its power of ten below the limit.
 const char* shade(double kl, double limit) {
     if (!(kl <= limit)) return "k4";
     if (kl > limit / 10) return "k3";
@@ -112,7 +112,7 @@ const char* shade(double kl, double limit) {
     return kl > limit / 1000 ? "k1" : "";
 }
 
-// A prompt and the reference's answer; a token is shaded by how much devices differ about it.
+// A prompt and the reference's answer; tokens are shaded by how much the devices differ there.
 std::string text_block(const CompareReport& report, size_t prompt) {
     const std::vector<std::string>& pieces = report.pieces[prompt];
     const size_t asked = report.comparison.prompts[prompt].size();

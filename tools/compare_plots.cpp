@@ -1,4 +1,4 @@
-// Errors are drawn by their powers of ten; what has the same bits lies on the lowest line.
+// Errors are drawn on a logarithmic axis; values with the same bits lie on its lowest line.
 #include "compare_plots.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kColours[] = {"first", "second", "third", "fourth"};
 
-// A logarithmic axis over errors, some of which may be 0: those lie on its lowest line.
+// A logarithmic axis for errors, some of which may be 0: those lie on its lowest line.
 class ErrorAxis {
   public:
     void include(double value) {

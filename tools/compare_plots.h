@@ -7,13 +7,13 @@
 
 namespace aerie {
 
-extern const char* const kPlotStyle;  // CSS of what follows
+extern const char* const kPlotStyle;  // CSS for these diagrams
 
-// "first", "second", ...: the colour of a device, by its place after the reference.
+// "first", "second", ...: the colour of a device, by its index after the reference.
 const char* colour(size_t device);
 
 std::string layer_plot(const CompareReport& report);  // carried errors from layer to layer
-// Each op of each layer by itself; of one device.
+// The error of each op by itself, by layer; for one device.
 std::string op_map(const CompareReport& report, const ComparedDevice& device);
 std::string kl_plot(const CompareReport& report);  // along all prompts and answers
 std::string acceptance_plot(const CompareReport& report);

@@ -1,4 +1,4 @@
-// What `aerie compare` reports, in its three forms.
+// The report of `aerie compare`, in three forms.
 #pragma once
 
 #include <string>
@@ -16,9 +16,10 @@ struct CompareReport {
     int max_tokens = 0;
     Comparison comparison;
     Verdict verdict;
-    // Of each prompt: the text of each of its tokens and then of the reference's answer.
+    // [prompt]: the text of each token of the prompt, then of the reference's answer.
     std::vector<std::vector<std::string>> pieces;
-    // [prompt][device]: the piece of the device's own token where its text forks; empty: it ends.
+    // [prompt][device]: the text of the device's own token where it forks; empty: its text ends
+    // there.
     std::vector<std::vector<std::string>> fork_pieces;
 
     const ComparedDevice& reference() const { return comparison.devices.front(); }
@@ -26,13 +27,13 @@ struct CompareReport {
 
 Json compare_json(const CompareReport& report);          // schema aerie-compare-1
 std::string compare_table(const CompareReport& report);  // for a terminal
-std::string compare_page(const CompareReport& report);   // HTML, complete in itself
+std::string compare_page(const CompareReport& report);   // HTML, self-contained
 
-// What stands in one row of a table: a layer, or an op outside of the layers.
+// One row of a table: a layer, or an op outside of the layers.
 struct LayerSummary {
     std::string name;         // "layer 3", "final norm"
-    const ComparedOp* last;   // its last op: what goes on from here
-    const ComparedOp* worst;  // the one that errs most given the reference's inputs
+    const ComparedOp* last;   // its last op, which has the layer's output
+    const ComparedOp* worst;  // the op with the largest error given the reference's inputs
     int ops = 0, identical = 0;
 };
 std::vector<LayerSummary> summarise_layers(const ComparedDevice& device);

@@ -1,4 +1,4 @@
-// `aerie convert`: any model that we read as one GGUF file, complete or not at all.
+// `aerie convert`: writes any model that aerie reads as one GGUF file, complete or not at all.
 #include "commands.h"
 #include "core/error.h"
 #include "model/gguf_export.h"

@@ -1,4 +1,4 @@
-// `aerie devices`: what can run models here.
+// `aerie devices`: the devices that can run models on this machine.
 #include "backend/registry.h"
 #include "commands.h"
 #include "format.h"

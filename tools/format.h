@@ -7,7 +7,7 @@ namespace aerie {
 
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
-// With three digits that count: 0.0123, 45.6, 12345.
+// With three significant digits: 0.0123, 45.6, 12345.
 std::string short_number(double value);
 
 }  // namespace aerie

@@ -28,7 +28,7 @@ std::optional<std::string> read_prompt(const GenerateOptions& options) {
     return read_input(options.prompt_file.value_or("-"));
 }
 
-// The messages of the file, then the prompt; what the model is told first stands in front.
+// The messages of the file, then the prompt; the system message comes first.
 Conversation conversation_of(const ConversationOptions& chat,
                              const std::optional<std::string>& prompt) {
     Conversation conversation;
@@ -53,7 +53,7 @@ std::vector<int> prompt_ids(const Tokenizer& tokenizer, const GenerateOptions& o
         tokenizer, render_chat({read_input(file), file}, tokenizer.named_tokens(), conversation));
 }
 
-// Of the drafter, as statistics name it.
+// The drafter's name in statistics.
 std::string drafter_name(const DraftOptions& draft) {
     return draft.method + (draft.accept == AcceptRule::ratio ? " with p/q" : "");
 }
@@ -98,7 +98,7 @@ void print_statistics(const GenerationResult& result, const std::string& method,
     std::fputs(color ? "\033[0m" : "", stderr);
 }
 
-// A head that guesses badly is mostly not the one that was meant, or not read as it was trained.
+// A head with bad drafts is mostly not the one that was meant, or not read as it was trained.
 void warn_of_bad_head(const Stats& stats, const ModelFiles& files) {
     constexpr int kEnough = 200;
     constexpr double kLeast = 0.15;
@@ -113,7 +113,7 @@ void warn_of_bad_head(const Stats& stats, const ModelFiles& files) {
                  files.head_config->eagle3 ? "the layers that it reads (--head-taps), " : "");
 }
 
-// A model that was tuned for chats mostly ends a text that is none.
+// A model that was tuned for chats mostly ends at once after a text that is no chat.
 void point_to_chat(const GenerateOptions& options, const GenerationResult& result,
                    const std::vector<int>& eos_ids, const Tokenizer& tokenizer) {
     const bool is_raw = !options.chat.wanted() && !options.prompt_ids;
@@ -126,13 +126,13 @@ void point_to_chat(const GenerateOptions& options, const GenerationResult& resul
                stderr);
 }
 
-// Puts the text out as it becomes final.
+// Prints the text as it becomes final.
 GenerationResult generate_shown(Session& session, const Tokenizer& tokenizer, Request request,
                                 const GenerateOptions& options, ProgressLine& progress) {
     Shading shading(options.shade && has_colors(stdout));
     const Generation* shown = nullptr;
-    // Called while a token is taken up: the newest origin is that of the token which made the text
-    // whole.
+    // Called while a token is taken up, so the newest origin is that of the token that made the
+    // text whole.
     if (!options.json)
         request.on_text = [&](const std::string& text) {
             progress.clear();
@@ -188,7 +188,7 @@ Json result_json(const GenerationResult& result, const Request& request) {
 }
 
 // Decodes the same request without a drafter; the exit code says whether the ids are the same. The
-// time of a short text says little: such texts are decoded both ways in turn, up to seven times.
+// time of a short text says little, so such texts are decoded both ways in turn, up to seven times.
 int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
                   GenerationResult drafted, Request request) {
     constexpr double kEnoughSeconds = 3;
@@ -227,7 +227,7 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
 }  // namespace
 
 int run_generate(const GenerateOptions& options) {
-    // What is cheap to refuse comes before what takes time to load.
+    // Cheap checks come before the loading, which takes time.
     sampling_of(options.sampling, {});
     LoadOptions load_options = locate(options.model);
     const std::optional<std::string> prompt = read_prompt(options);

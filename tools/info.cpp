@@ -1,4 +1,4 @@
-// `aerie info`: what a model is, what it says and the memory that it will need, without loading it.
+// `aerie info`: a model's kind, tokens and memory, without loading it.
 #include <algorithm>
 
 #include "backend/registry.h"
@@ -26,7 +26,7 @@ std::string with_types(const std::string& label, const WeightTypes& types) {
     return types.empty() ? label : label + ", " + to_string(types);
 }
 
-// How what drafts is called.
+// The names for the drafting model in reports.
 struct DrafterName {
     const char *key, *weights_key, *role, *cache;
 };
@@ -55,7 +55,7 @@ Json types_json(const WeightTypes& types) {
     return json;
 }
 
-// "Q4_K 61 %, Q6_K 38 %, F32 1 %": of the file's bytes, the most first.
+// "Q4_K 61 %, Q6_K 38 %, F32 1 %": shares of the file's bytes, the largest first.
 std::string file_types(const Checkpoint& checkpoint) {
     const FileTypes types = checkpoint.file_types();
     std::vector<std::pair<size_t, std::string>> sorted;
@@ -114,7 +114,7 @@ std::string ffn_of(const ModelConfig& config) {
                   experts.chosen);
 }
 
-// What an EAGLE-3 head reads and says; empty for all others.
+// The taps and the vocabulary of an EAGLE-3 head; empty for other heads.
 std::string taps_of(const ModelConfig& config) {
     if (!config.eagle3) return "";
     std::string layers;
@@ -124,7 +124,7 @@ std::string taps_of(const ModelConfig& config) {
                   config.eagle3->taps_rule.c_str(), config.eagle3->vocab);
 }
 
-// How many positions the model takes, where its files do not say; empty for all others.
+// The assumed context of a model, if its files do not give it; else empty.
 std::string context_of(const ModelConfig& config) {
     if (!config.context_is_assumed) return "";
     return format("         a context of %d tokens is assumed: the file does not say\n",
@@ -143,7 +143,7 @@ std::string model_lines(const char* role, const ModelConfig& config, const Model
            taps_of(config) + "         in the file: " + file_types(checkpoint) + "\n";
 }
 
-// What the model's chat template makes of two turns, and what stood in the way.
+// Two turns as the model's chat template writes them, or why it cannot.
 struct TwoTurns {
     std::string text, problem;
 };

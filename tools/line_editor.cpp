@@ -1,5 +1,5 @@
-// The line editor is libedit's, but for waiting: signals are the program's own, and Ctrl-C is a key
-// like any other.
+// The line editor is libedit's except for waiting: the program handles signals itself, and Ctrl-C
+// is a key like any other.
 #include <histedit.h>
 #include <langinfo.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kLookMilliseconds = 200;  // for signals that came before the waiting
+constexpr int kLookMilliseconds = 200;  // for signals that came before poll
 
 volatile std::sig_atomic_t terminal_changed = 0;
 
@@ -31,7 +31,7 @@ void note_change(int) {
     terminal_changed = 1;
 }
 
-// libedit writes characters by the locale.
+// libedit encodes characters by the locale.
 void write_utf8() {
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -86,8 +86,8 @@ class LineEditor : public LineReader {
         el_set(editor_, EL_HIST, history, history_);
         el_set(editor_, EL_EDITOR, "emacs");
         el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-        el_source(editor_, nullptr);  // as the user likes it
-        // Names of bytes would be copied and never given back.
+        el_source(editor_, nullptr);  // the user's own settings
+        // With char names, libedit would copy them and never free the copies.
         el_wset(editor_, EL_ADDFN, L"aerie-clear", L"Throw the line away", &LineEditor::clear);
         el_wset(editor_, EL_ADDFN, L"aerie-suspend", L"Back to the shell", &LineEditor::suspend);
         for (const auto& [key, function] :
@@ -105,13 +105,14 @@ class LineEditor : public LineReader {
         return *static_cast<LineEditor*>(data);
     }
 
-    // What libedit calls.
+    // Callbacks of libedit.
     static char* prompt(EditLine* editor) { return self(editor).prompt_.data(); }
     static unsigned char clear(EditLine* editor, int) {
         self(editor).is_cleared_ = true;
         return CC_NEWLINE;
     }
-    // As the terminal does where keys are signals, but that the shell gets it as it was.
+    // As the terminal does where keys are signals, except that the shell gets its own settings
+    // back.
     static unsigned char suspend(EditLine* editor, int) {
         el_set(editor, EL_PREP_TERM, 0);
         ::kill(0, SIGTSTP);
@@ -122,7 +123,7 @@ class LineEditor : public LineReader {
         return self(editor).wait_for(*character);
     }
 
-    // 1, 0 at the end, -1 to leave.
+    // Returns 1, 0 at the end of the input, -1 to leave.
     int wait_for(wchar_t& character) {
         while (typed_.empty()) {
             pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -144,20 +145,21 @@ class LineEditor : public LineReader {
         return 1;
     }
 
-    // The window has another size, or the shell had the terminal meanwhile.
+    // Draws the line again after a change of the window's size, or after the shell had the
+    // terminal.
     void show_again() {
         terminal_changed = 0;
         el_resize(editor_);
         el_set(editor_, EL_PREP_TERM, 0);
         el_set(editor_, EL_PREP_TERM, 1);
-        std::fputs("\r\033[K", stderr);  // libedit takes the line to be empty
+        std::fputs("\r\033[K", stderr);  // libedit assumes that the line is empty
         el_set(editor_, EL_REFRESH);
     }
 
     LineHistory past_;
     std::string prompt_;
-    std::string bytes_;  // of a character that is not whole yet
-    std::string typed_;  // characters that the editor has not seen
+    std::string bytes_;  // bytes of an incomplete character
+    std::string typed_;  // characters that the editor has not read yet
     bool is_cleared_ = false;
     History* history_;
     EditLine* editor_;

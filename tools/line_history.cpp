@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMaxLines = 1000;
-constexpr std::streamoff kMaxBytes = 1 << 20;  // read of a file
+constexpr std::streamoff kMaxBytes = 1 << 20;  // read at the end of a file
 
-// For nobody else, also if it was there with other rights.
+// A file that only the user can read, even if it existed with other permissions.
 class PrivateFile {
   public:
     PrivateFile(const fs::path& path, int flags)
@@ -40,7 +40,7 @@ class PrivateFile {
     int file_;
 };
 
-// The lines at the end of it.
+// The lines at the end of the file.
 std::vector<std::string> lines_of(const fs::path& path) {
     std::error_code error;
     if (!fs::is_regular_file(path, error)) return {};
@@ -49,7 +49,7 @@ std::vector<std::string> lines_of(const fs::path& path) {
     file.seekg(std::max<std::streamoff>(0, size - kMaxBytes));
     std::vector<std::string> lines;
     std::string line;
-    if (size > kMaxBytes) std::getline(file, line);  // not a whole one
+    if (size > kMaxBytes) std::getline(file, line);  // a partial line
     while (std::getline(file, line)) lines.push_back(std::exchange(line, {}));
     return lines;
 }

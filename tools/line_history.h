@@ -1,4 +1,4 @@
-// What was typed, kept in a file of the user's alone.
+// The lines that were typed, in a file that only the user can read.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@ namespace aerie {
 
 class LineHistory {
   public:
-    // The newest lines of the file, which need not exist. That it can be neither read nor written
-    // is no error: then there is none. An empty path: likewise.
+    // Reads the newest lines of the file, which need not exist. If it cannot be read or written, or
+    // if the path is empty, there is no history; this is no error.
     explicit LineHistory(std::filesystem::path file);
 
     const std::vector<std::string>& lines() const { return lines_; }  // the newest last
-    // Unless it is the newest already. Other programs may add to the same file.
+    // Adds a line unless it equals the newest one. Other programs may add to the same file.
     void add(const std::string& line);
 
   private:
@@ -22,7 +22,7 @@ class LineHistory {
     std::vector<std::string> lines_;
 };
 
-// Where it is kept for `aerie chat`: $XDG_STATE_HOME or ~/.local/state; empty: not known.
+// The history file of `aerie chat`: in $XDG_STATE_HOME or ~/.local/state; empty: neither is known.
 std::filesystem::path chat_history_file();
 
 }  // namespace aerie

@@ -15,7 +15,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxLineBytes = 64 << 20;
-constexpr int kLookMilliseconds = 200;  // for signals that came before the waiting
+constexpr int kLookMilliseconds = 200;  // for signals that came before poll
 
 class PlainReader : public LineReader {
   public:
@@ -43,13 +43,13 @@ class PlainReader : public LineReader {
     }
 
   private:
-    // True if there is something to be looked at.
+    // True if there is input or a signal to look at.
     bool wait() const {
         pollfd input = {STDIN_FILENO, POLLIN, 0};
         return ::poll(&input, 1, kLookMilliseconds) != 0 || interrupted() || interrupt_noted();
     }
 
-    // The terminal has thrown away what was typed.
+    // The terminal has discarded what was typed.
     Got clear() {
         tell("\n");
         bytes_.clear();

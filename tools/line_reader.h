@@ -11,19 +11,19 @@ class LineReader {
   public:
     enum class Got {
         line,
-        cleared,  // Ctrl-C: what was typed is gone
-        end,      // of the input, or a signal was noted that ends the program
+        cleared,  // Ctrl-C: the typed text was discarded
+        end,      // the input ended, or a signal was noted that ends the program
     };
     virtual ~LineReader() = default;
-    // Waits for a line; it comes without its end. The prompt is for a terminal and goes to stderr.
-    // Throws Error.
+    // Waits for a line, which comes without its line end. The prompt is for a terminal and goes to
+    // stderr. Throws Error.
     virtual Got read(const std::string& prompt, std::string& line) = 0;
 };
 
-// Without editing.
+// A reader without editing.
 std::unique_ptr<LineReader> make_plain_reader(bool is_terminal);
-// With a history between runs in `history`; null where this program has no editor, or the terminal
-// cannot be edited on.
+// A reader that edits, and keeps its history in the file `history` between runs; nullptr if this
+// program has no editor, or the terminal cannot be edited on.
 std::unique_ptr<LineReader> make_line_editor(const std::filesystem::path& history);
 
 }  // namespace aerie

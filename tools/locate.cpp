@@ -1,4 +1,4 @@
-// What flags do not say: the environment, and defaults.
+// Settles what flags leave open, by the environment and by defaults.
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace aerie {
 
 namespace {
 
-// Unset and empty are the same.
+// The variable's value; unset and empty are the same.
 std::optional<std::string> variable(const char* name) {
     const char* value = std::getenv(name);
     if (!value || !*value) return {};
@@ -34,7 +34,7 @@ int threads_of(const ModelOptions& options) {
     return threads;
 }
 
-// One more place to look for models by name.
+// An additional place to look for models by name.
 std::vector<fs::path> model_folders() {
     const auto models = variable("AERIE_MODELS");
     return models ? std::vector<fs::path>{*models} : std::vector<fs::path>{};

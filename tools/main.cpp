@@ -1,4 +1,4 @@
-// The `aerie` program: one line of error on stderr, and its exit code.
+// The `aerie` program: errors are one line on stderr and an exit code.
 #include <exception>
 #include <new>
 #include <string>

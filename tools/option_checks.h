@@ -1,4 +1,4 @@
-// Building blocks of the options*.cpp files: values that are checked, and refused in plain words.
+// Building blocks of the options*.cpp files: values are checked, and refused in plain words.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -33,7 +33,8 @@ inline constexpr const char* kModelHelp =
     throw CLI::ValidationError(flag, "expected " + expected + ", not " + in_quotes(text));
 }
 
-// A check whose message says what was expected. Without a description it leaves the help alone.
+// A check with a message that says what was expected. Its empty description keeps it out of the
+// help.
 inline CLI::Validator expect(const std::string& what,
                              std::function<bool(const std::string&)> accepts) {
     return CLI::Validator(
@@ -48,7 +49,7 @@ struct Range {
     Integer low, high;
 };
 
-// An option whose value is a whole number. Always decimal: CLI11 would take 010 for eight.
+// An option with a whole number as its value. Always decimal: CLI11 would read 010 as eight.
 template <typename To, typename Integer>
 CLI::Option* add_whole(CLI::App& app, const std::string& flags, To& to, Range<Integer> range,
                        const std::string& help) {
@@ -75,7 +76,7 @@ inline CLI::Validator number() {
     });
 }
 
-// An option whose value is one of a few names.
+// An option with one of a few names as its value.
 template <typename To, typename Value>
 void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Value>& choices,
                 const std::string& help) {
@@ -94,35 +95,34 @@ void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Va
 
 // --threads, --weights, --kv.
 void add_type_options(CLI::App& app, ModelOptions& options);
-// The same and --device.
+// The same, and --device.
 void add_device_options(CLI::App& app, ModelOptions& options);
-// All that says what drafts, and how.
+// All flags that say what drafts, and how.
 void add_draft_options(CLI::App& app, ModelOptions& options);
-// Of them what names a head and how it is read; --tree.
+// The flags that name a head and say how it is read; --tree.
 void add_head_options(CLI::App& app, ModelOptions& options);
 void add_tree_option(CLI::App& app, ModelOptions& options);
-// Names of some drafters.
+// The names of the drafters that are `wanted`.
 Choices<std::string> draft_choices(bool (*wanted)(const DraftMethod&));
-// "60,6,10" -> a shape within limits; "auto" -> none.
+// "60,6,10" -> a shape within limits; "auto" -> nullopt.
 std::optional<TreeShape> parse_tree(const std::string& text);
 LookaheadShape parse_lookahead(const std::string& text);
 
-// Prompts, conversations and what becomes of them; they are in options_text.cpp.
+// Flags about prompts and conversations, in options_text.cpp.
 void add_prompt(CLI::App& app, std::optional<std::string>& prompt,
                 std::optional<std::string>& file);
 void add_conversation(CLI::App& app, GenerateOptions& options);
 void add_tokenize(CLI::App& app, TokenizeOptions& options);
 void add_render(CLI::App& app, RenderOptions& options);
 
-// What a command that writes text by a model takes: how tokens are chosen; context, device, types
-// and drafting.
+// Flags of a command that generates text: sampling; context, device, types and drafting.
 void add_sampling_options(CLI::App& app, SamplingOptions& options);
 void add_model_options(CLI::App& app, ModelOptions& options);
 
 void add_chat(CLI::App& app, ChatOptions& options);    // in options_chat.cpp
 void add_serve(CLI::App& app, ServeOptions& options);  // in options_serve.cpp
 
-// The commands that measure; they are in options_measure.cpp.
+// Flags of the commands that measure, in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);
 void add_synth(CLI::App& app, SynthOptions& options);
 void add_convert(CLI::App& app, ConvertOptions& options);

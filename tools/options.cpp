@@ -48,7 +48,7 @@ void add_devices(CLI::App& app, DevicesOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object");
 }
 
-// A command whose options `chosen` has once it is parsed.
+// Adds a command; `chosen` gets its options if it is parsed.
 template <typename Options>
 void add_command(CLI::App& app, std::optional<Options>& chosen, const char* name, const char* help,
                  void (*add)(CLI::App&, Options&)) {
@@ -64,7 +64,7 @@ const CLI::App* command_named(const CLI::App& app, const std::string& name) {
     return found.empty() ? nullptr : found.front();
 }
 
-// Whether the value of the option that this argument names is the next argument.
+// Whether the argument is an option that takes the next argument as its value.
 bool wants_next(const CLI::App& command, const std::string& argument) {
     const auto takes_value = [&](const std::string& name) {
         const CLI::Option* option = command.get_option_no_throw(name);
@@ -77,8 +77,8 @@ bool wants_next(const CLI::App& command, const std::string& argument) {
     return false;
 }
 
-// The arguments as CLI11 takes them for what they say: "--prompt=" is an empty prompt (CLI11 would
-// take the next argument for it), and llama.cpp's -md is --head, not -m d. Values stay as they are.
+// Rewrites arguments that CLI11 would misread: "--prompt=" is an empty prompt (CLI11 would take the
+// next argument for it), and llama.cpp's -md is --head, not -m d. Values stay as they are.
 std::vector<std::string> understood(const CLI::App& app,
                                     const std::vector<std::string>& arguments) {
     std::vector<std::string> result;
@@ -196,7 +196,7 @@ CommandLine parse_command_line(int argc, char** argv) {
         "find models in. Exit codes: 0 done, 1 failed, 2 wrong usage, 128 + signal if stopped.");
 
     std::vector<std::string> arguments = understood(app, {argv + 1, argv + argc});
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end());  // the order that CLI11 expects
     try {
         app.parse(std::move(arguments));
     } catch (const CLI::Success& help) {

@@ -15,7 +15,7 @@ namespace aerie {
 
 constexpr int kMaxThreads = 1024;
 
-// What every command that opens a model takes. What is not set is settled by locate().
+// The flags of every command that opens a model. locate() settles those that are unset.
 struct ModelOptions {
     std::optional<std::string> model, head, device;
     std::optional<std::string> draft;  // a row of draft/methods.h
@@ -23,19 +23,19 @@ struct ModelOptions {
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
     bool profile = false;
-    DraftOptions drafting;  // all but the method
+    DraftOptions drafting;  // except the method
     HeadOptions head_options;
 };
 
-// What makes a conversation of a prompt.
+// Flags that make a conversation of a prompt.
 struct ConversationOptions {
     bool on = false;
-    std::optional<std::string> system, messages, chat_template;  // each means `on`
+    std::optional<std::string> system, messages, chat_template;  // each implies `on`
 
     bool wanted() const { return on || system || messages || chat_template; }
 };
 
-// Unset: the model's own.
+// Unset: the model's own value.
 struct SamplingOptions {
     std::optional<double> temperature, top_p, min_p;
     std::optional<double> repetition_penalty, frequency_penalty, presence_penalty;
@@ -59,7 +59,7 @@ struct GenerateOptions {
 struct ChatOptions {
     ModelOptions model;
     std::optional<std::string> system, chat_template;
-    int max_tokens = -1;  // of an answer
+    int max_tokens = -1;  // per answer
     SamplingOptions sampling;
     bool stats = false, shade = false;
 };
@@ -93,7 +93,7 @@ struct SynthOptions {
 struct ConvertOptions {
     std::optional<std::string> model;
     std::string output;            // a GGUF file
-    std::optional<DType> weights;  // unset: as they are
+    std::optional<DType> weights;  // unset: each keeps its own type
     bool quiet = false;
 };
 
@@ -101,7 +101,7 @@ struct BenchOptions {
     ModelOptions model;
     std::optional<std::string> like;  // a shape of random weights in place of a model
     ShapeChanges changes;
-    std::vector<int> rows;  // of the passes to time; empty: the usual ones
+    std::vector<int> rows;  // rows of the passes to time; empty: the usual ones
     int prompt_tokens = 128;
     std::optional<double> tau;
     double seconds = 60;
@@ -110,9 +110,9 @@ struct BenchOptions {
 };
 
 struct CompareOptions {
-    ModelOptions model;                              // but its device
+    ModelOptions model;                              // except its device
     std::vector<std::string> devices;                // the reference first
-    std::optional<std::string> prompt, prompt_file;  // neither: prompts of our own
+    std::optional<std::string> prompt, prompt_file;  // neither: built-in prompts
     int max_tokens = 64;
     std::optional<std::string> html;
     bool json = false, quiet = false;
@@ -124,7 +124,7 @@ struct ServeOptions {
     int port = 8080;
     std::optional<std::string> api_key, alias;
     int parallel = 4, keep = 4, drain_seconds = 30;
-    std::vector<std::string> hosts, origins;  // further ones that are let in
+    std::vector<std::string> hosts, origins;  // additional ones to allow
     bool quiet = false;
 };
 
@@ -140,9 +140,9 @@ struct RenderOptions {
     std::optional<std::tm> now;
 };
 
-// The command that was given; none where help or the version was asked for.
+// The command that was given; none of them if help or the version was asked for.
 struct CommandLine {
-    std::string text;  // help or the version, to be shown
+    std::string text;  // help or the version, to be printed
     std::optional<GenerateOptions> generate;
     std::optional<ChatOptions> chat;
     std::optional<TokenizeOptions> tokenize;

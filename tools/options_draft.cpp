@@ -1,4 +1,4 @@
-// Flags of what drafts, and how.
+// Flags about drafting.
 #include "option_checks.h"
 
 namespace aerie {

@@ -18,7 +18,7 @@ std::string shapes_help() {
     return names;
 }
 
-// "1,8,16": a pass of each.
+// "1,8,16": one pass of each number of rows.
 std::vector<int> parse_rows(const std::string& text) {
     std::vector<int> rows;
     const char* at = text.data();

@@ -7,7 +7,7 @@ namespace aerie {
 
 namespace {
 
-// "1,2,3": ids of tokens.
+// "1,2,3": token ids.
 std::vector<int> parse_ids(const std::string& flag, const std::string& text) {
     std::vector<int> ids;
     const char* at = text.data();

@@ -1,4 +1,4 @@
-// Asked before anything is written.
+// The check runs before anything is written.
 #include "place.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where a command may write something large and new.
+// Checks the place where a command will write something large and new.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace aerie {
 
-// Throws Error if one of the files or folders is there already, or less than `bytes` are free on
-// the first one's disk.
+// Throws Error if one of the files or folders exists already, or if less than `bytes` are free on
+// the disk of the first one.
 void check_place(std::initializer_list<std::filesystem::path> made, size_t bytes);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Every number is rounded to a tenth of a pixel.
+// Every coordinate is rounded to a tenth of a pixel.
 #include "plot.h"
 
 #include <algorithm>

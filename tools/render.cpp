@@ -9,7 +9,7 @@ namespace aerie {
 
 namespace {
 
-// Those of the model, but for what is given.
+// Replaces a named token of the model by the one that is given.
 void name_token(NamedTokens& tokens, const std::string& name,
                 const std::optional<std::string>& text) {
     if (!text) return;

@@ -1,4 +1,4 @@
-// How the target chooses: by flags, or as the model's makers say.
+// How the target chooses tokens: by flags, or by the model's own defaults.
 #include <random>
 #include <type_traits>
 

@@ -26,7 +26,7 @@ std::string api_key_of(const ServeOptions& options) {
     return key;
 }
 
-// As its folder or file is called, wherever the caller stands.
+// The name of the model's folder or file, independent of the caller's working directory.
 std::string name_of(const std::filesystem::path& model) {
     std::filesystem::path path = std::filesystem::absolute(model).lexically_normal();
     if (path.filename().empty()) path = path.parent_path();
@@ -56,7 +56,7 @@ int run_serve(const ServeOptions& options) {
     LoadOptions load = locate(options.model);
     load.sequences = options.parallel + options.keep;
     const std::string name = options.alias ? *options.alias : name_of(load.model);
-    // That the address is taken is told before anything is loaded.
+    // An address that is in use is reported before anything is loaded.
     Server server(server_options(options));
     ProgressLine progress(options.quiet);
     load.on_progress = [&](const std::string& stage) { progress.show(stage); };

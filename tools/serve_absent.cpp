@@ -1,4 +1,4 @@
-// `aerie serve`, where Boost's headers were not there when the program was built.
+// `aerie serve` in a program that was built without Boost's headers.
 #include "commands.h"
 #include "core/error.h"
 

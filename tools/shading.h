@@ -1,4 +1,4 @@
-// Drafted tokens in another colour.
+// Shows drafted tokens in another colour.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ class Shading {
   public:
     explicit Shading(bool on) : on_(on) {}
 
-    // The text, with what a terminal needs before it where the colour changes.
+    // The text, after an escape sequence if the colour changes.
     std::string put(std::string_view text, bool is_drafted) {
         if (text.empty()) return {};
         return turn(is_drafted) + std::string(text);
     }
-    // Back to the terminal's own colour.
+    // Returns to the terminal's own colour.
     std::string end() { return turn(false); }
 
   private:

@@ -1,4 +1,5 @@
-// `aerie synth`: a model of random weights and its head as folders, complete or not at all.
+// `aerie synth`: writes a model with random weights and its head as folders, complete or not at
+// all.
 #include <system_error>
 
 #include "commands.h"
@@ -42,7 +43,7 @@ Part head_of(const Part& target, const SynthOptions& options) {
             published_tensors(config, options.weights)};
 }
 
-// The bundled tokenizer serves any vocabulary that it fits into; further ids have no text.
+// The bundled tokenizer works for every vocabulary that it fits into; further ids have no text.
 bool copy_tokenizer(const fs::path& to, int vocab) {
     ModelOptions bundled;
     bundled.model = "aerie-tiny";
@@ -95,7 +96,7 @@ int run_synth(const SynthOptions& options) {
     end_cleanly_on_signals();
     ProgressLine progress(options.quiet);
     Writer writer(options, progress);
-    std::error_code ignored;  // where there is no parent, the folder says so
+    std::error_code ignored;  // if this fails, creating the folder reports it
     fs::create_directories(fs::absolute(target.folder).parent_path(), ignored);
     Partial made(target.folder, Partial::Kind::folder);
     Partial made_head(head.folder, Partial::Kind::folder);

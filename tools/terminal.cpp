@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kMaxInputBytes = 64 << 20;
 constexpr char kClearLine[] = "\r\033[K";
 
-// Read in a signal handler, so all of them are free of locks.
+// Used in a signal handler, so all of them are lock-free.
 std::atomic<bool> ends_cleanly = false, line_shown = false;
 std::atomic<bool> notes_interrupts = false, interrupt = false;
 std::atomic<int> noted_signal = 0;
@@ -42,7 +42,7 @@ void on_signal(int signal) {
     ::_exit(128 + signal);
 }
 
-// What the user's shell ignores (nohup, jobs in the background) stays ignored.
+// A signal that the user's shell ignores (nohup, jobs in the background) stays ignored.
 void handle(int signal) {
     struct sigaction action = {};
     if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) return;
@@ -63,7 +63,7 @@ std::string read_all(std::FILE* file, const std::string& name) {
     return text;
 }
 
-// Editors put the mark there, and it is no part of what the user has written.
+// Editors write the mark, and it is no part of the user's text.
 std::string without_mark(std::string text) {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
@@ -73,7 +73,8 @@ std::string without_mark(std::string text) {
 }  // namespace
 
 void prepare_streams_and_signals() {
-    // The lowest free descriptor is the closed one. What is opened the wrong way fails when used.
+    // open takes the lowest free descriptor, which is the closed one. A file opened in the wrong
+    // mode fails when it is used.
     for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(stream, F_GETFD) < 0)
             (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);

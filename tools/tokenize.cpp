@@ -74,7 +74,7 @@ std::string escaped(char32_t code) {
     return text;
 }
 
-// 'text', whatever a terminal would make of it; bytes that are no UTF-8 as "\xF0".
+// The text in quotes, safe for a terminal; bytes that are not UTF-8 as "\xF0".
 std::string quoted(std::string_view bytes) {
     std::string text = "'";
     while (!bytes.empty()) {
@@ -92,7 +92,7 @@ std::string quoted(std::string_view bytes) {
     return text + "'";
 }
 
-// A line a token: its id and what it stands for inside a text.
+// One line per token: its id, and its text inside of a text.
 std::string table(const BpeTokenizer& tokenizer, const std::vector<int>& ids) {
     std::string lines;
     for (const int id : ids)

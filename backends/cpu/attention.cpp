@@ -1,7 +1,7 @@
-// Attention of some rows for the query heads of one kv head. The history is cut into chunks of 64
-// logical positions; each chunk has its own maximum and sum, and chunks are merged in order. Slots
-// only say where to load from, and which queries share a load changes no bit of any. What a row
-// does not see of its first chunk counts as -inf.
+// Attention of some rows, for the query heads of one kv head. The history is cut into chunks of 64
+// logical positions; each chunk has its own maximum of S and sum of P, and chunks are merged in
+// order. Slots only say where to load from, and it changes no bit which queries share a load.
+// Positions of the first chunk that lie before a row's window count as -inf.
 #include "cpu/columns.h"
 #include "cpu/isa_kernels.h"
 #include "cpu/tile.h"
@@ -19,7 +19,7 @@ struct Query {
     float max, sum;
 };
 
-// The cache rows of a chunk, in logical order: those of [begin, end) are seen.
+// The cache rows of a chunk, in logical order. A row attends to [begin, end) of them.
 template <class T>
 struct Chunk {
     const T* k[kChunk];
@@ -57,7 +57,7 @@ void score_rows(float (&scores)[C][kChunk], const float* const (&q)[C], const Ch
         for (int r = 0; r < R; ++r) scores[c][first + r] = sums[c][r];
 }
 
-// Scaled scores of the chunk; -inf where it is not seen.
+// S of the chunk, scaled; -inf outside [begin, end).
 template <int C, class T>
 void score(float (&scores)[C][kChunk], Query* const* queries, const Chunk<T>& chunk,
            const AttentionTask& task) {
@@ -90,7 +90,7 @@ float exp_of(float x) {
     return lanes[0];
 }
 
-// scores become exp(score - shift); returns their sum.
+// Replaces S by P = exp(S - shift); returns the sum of P.
 float exponentials(float* scores, float shift) {
     F32x16 total = splat(0.0f);
     for (int i = 0; i < kChunk; i += kLanes) {
@@ -116,7 +116,7 @@ Merge soften(Query& query, float* scores) {
     return merge;
 }
 
-// Adds sum_i p_i v_i of N * 16 elements from d on to the outputs of C queries.
+// Merges P V of N * 16 elements from d on into the outputs of C queries.
 template <int N, int C, class T>
 void mix(Query* const* queries, const float (&p)[C][kChunk], const Merge (&merges)[C],
          const Chunk<T>& chunk, int d) {
@@ -160,8 +160,9 @@ void attend_chunk(Query* const* queries, int count, const Chunk<T>& chunk,
     });
 }
 
-// All rows on the chunk from `first` on. Rows of one sequence that see all of it in their prefix
-// see the same cache rows and are taken together; the others go one by one.
+// Attention of all rows to the chunk that begins at position `first`. Rows of one sequence that
+// have all of it in their prefix read the same cache rows and are taken together; the others go one
+// by one.
 template <class T>
 void attend_rows(Query* queries, int first, const AttentionTask& task) {
     Chunk<T> chunk;

@@ -1,5 +1,5 @@
-// Life of the CPU backend: opening, memory, scratch, transfers. The ops are in ops.cpp and ops;
-// their inner loops here, one file an op.
+// Opening, memory, scratch and transfers of the CPU backend. The ops are in ops.cpp and ops/; their
+// inner loops are in this folder, one file per op.
 #include "cpu/backend.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct ScratchLayout {
     std::vector<std::pair<size_t, size_t>> gaps;  // between the parts: offset and bytes
 };
 
-// All scratch in one piece of memory, or only its size.
+// Lays out all scratch in one piece of memory. With null only the size is of use.
 ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threads) {
     ScratchLayout layout;
     std::byte* end = memory;

@@ -11,18 +11,18 @@
 
 namespace aerie::cpu {
 
-// What one thread may write to while it works on one op.
+// The scratch of one thread, while it works on one op.
 struct Scratch {
     float* logits;    // [vocab]
     float* masses;    // [vocab]
     int32_t* ids;     // [vocab]
     uint64_t* order;  // [vocab]
-    float* row;       // [widest]: what is quantised on its way out
+    float* row;       // [widest]: an output row before it is quantised
 };
 
 struct ExpertGroup;
 
-// Columns that scratch holds of one product, or of those of several experts.
+// Packed columns that scratch has room for: those of one matmul, or of several experts' matmuls.
 int packed_columns(const Limits& limits);
 
 class CpuBackend final : public DeviceBackend<CpuBackend> {
@@ -44,11 +44,12 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     std::unique_ptr<MemoryProbe> memory_probe(size_t size_bytes) override;
 
     template <class Op>
-    void execute(const Op& op);  // in ops.cpp and ops
+    void execute(const Op& op);  // specialised in ops.cpp and ops/
 
   private:
     void do_reserve(const Limits& limits) override;
-    // make(float* to, int r) for each row of `out`, which then gets its type.
+    // Calls make(float* to, int r) for each row of `out`, and quantises the row if `out` is
+    // quantised.
     template <class Make>
     void make_rows(Tensor out, double work, const Make& make) {
         pool_.run(out.rows, work, [&](int first, int last, int thread) {
@@ -63,8 +64,8 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
             }
         });
     }
-    // What a matmul reads: at most kMostColumns rows, and their quantised copy once it is there,
-    // where weights of floats and others read them.
+    // The input of a matmul: at most kMostColumns rows of x, and their quantised copy once it has
+    // been made, for weights that have both float and quantised rows.
     struct Columns {
         Tensor x, quantised;
     };
@@ -83,9 +84,9 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
     Pool pool_;
     Capabilities capabilities_;
     Buffer scratch_memory_;
-    std::vector<Scratch> scratch_;  // one a thread
-    std::byte* packed_ = nullptr;   // columns of one quantised matmul, or of several experts
-    Tensor quantised_;              // I8G32: a copy of x, where a weight has rows of floats too
+    std::vector<Scratch> scratch_;  // one per thread
+    std::byte* packed_ = nullptr;   // packed columns of one quantised matmul, or of several experts
+    Tensor quantised_;              // I8G32: quantised x, for weights that also have float rows
     Tensor gathered_;               // rows of x that go to experts
     WeightArena arena_;
 };

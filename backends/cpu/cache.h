@@ -1,4 +1,4 @@
-// Where a row of a pass lies in the KV cache, and the history that it sees.
+// Where a row of a pass lies in the KV cache, and the history that it attends to.
 #pragma once
 
 #include "backend/ops.h"

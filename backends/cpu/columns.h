@@ -1,5 +1,5 @@
-// What the matmuls and attention have in common: groups of columns of constant size, and the end of
-// a strip.
+// Shared by the matmuls and attention: groups of columns of constant size, and the epilogue of a
+// strip.
 #pragma once
 
 #include "cpu/simd.h"
@@ -7,7 +7,7 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// body(Constant<size>, column) with the size that is wanted, or the next multiple of `step`.
+// Calls body(Constant<n>(), column), where n is `size`, rounded up to a multiple of `step`.
 template <int most, int step, class Body>
 inline void with_constant(int size, int column, const Body& body) {
     if constexpr (most > step)
@@ -15,7 +15,8 @@ inline void with_constant(int size, int column, const Body& body) {
     body(Constant<most>(), column);
 }
 
-// Groups of `most` columns, then one of what is left, to the next multiple of `step`.
+// Calls body for groups of `most` columns, then for what is left, rounded up to a multiple of
+// `step`.
 template <int most, int step, class Body>
 inline void for_full_columns(int columns, const Body& body) {
     int column = 0;
@@ -23,7 +24,7 @@ inline void for_full_columns(int columns, const Body& body) {
     if (column < columns) with_constant<most, step>(columns - column, column, body);
 }
 
-// As few groups, of sizes that differ by one at most.
+// Calls body for as few groups as possible; their sizes differ by one at most.
 template <int most, class Body>
 inline void for_even_columns(int columns, const Body& body) {
     const int groups = (columns + most - 1) / most;
@@ -33,7 +34,7 @@ inline void for_even_columns(int columns, const Body& body) {
     }
 }
 
-// The sums of a strip's rows (lanes) and all columns become outputs.
+// The epilogue of a strip: writes the sums of its rows (lanes) for all columns.
 inline void write_strip(const MatmulOutput& to, const float (*sums)[kLanes], int row, int rows,
                         int columns) {
     const int count = rows - row < kStripRows ? rows - row : kStripRows;

@@ -1,4 +1,4 @@
-// Elements of one float type to another, through f32.
+// Converts elements of one float type to another, through f32.
 #include "cpu/isa_kernels.h"
 #include "cpu/simd.h"
 

@@ -1,4 +1,4 @@
-// Entry of the CPU backend for the registry.
+// Entry points of the CPU backend, for the registry.
 #pragma once
 
 #include <memory>

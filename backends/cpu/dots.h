@@ -10,7 +10,8 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// What a panel is given as: its codes as they lie, or bytes, up to 63 or signed.
+// The form in which a panel is given: its codes as they are stored, or bytes that are at most 63,
+// or signed bytes.
 enum class Form { nibbles, two_bits, five_bits, six_bits, small_bytes, signed_bytes };
 
 #ifdef AERIE_TILES
@@ -19,14 +20,14 @@ constexpr bool kTiles = true;
 constexpr bool kTiles = false;
 #endif
 
-// In columns that are not there all is zero.
+// `columns` rounded up to what the dot products take; the padding columns are all zero.
 inline int padded_columns(int columns);
 
-// C columns of one group: [step][column] four int8, or [column][step] for tiles; [column] f32
-// scale, then for both halves of the group [column] four bytes: where weights have least values the
-// sum of the activations, as f32, else the i32 where a dot product begins, which makes up for the
-// weights' offset. Of a group that is multiplied in one piece the first half's are those of all of
-// it.
+// The layout of C packed columns of one group: [step][column] of four int8, or [column][step] for
+// tiles; [column] of an f32 scale; then for both halves of the group [column] of four bytes. If the
+// weights have mins, these are the sum of the activations as f32, else the i32 where a dot product
+// begins, which makes up for the weights' offset. In a group that is multiplied in one piece, the
+// first half's bytes are for the whole group.
 template <int C>
 struct Packed {
     static constexpr int kScaleAt = kSteps * 4 * C, kHalvesAt = kScaleAt + 4 * C;
@@ -77,11 +78,13 @@ struct Packed {
 }  // namespace
 }  // namespace aerie::cpu::AERIE_ISA
 
-// Each has kColumns, how many columns are multiplied together; kSignedOffset, what signed bytes
-// have too much in these dot products;
-//   reads_codes(codes), whether these are multiplied as they lie, too, though they are no bytes;
-//   and dots<form, C, first, last>(out, panel, packed, half): of C columns and the steps from
-//   `first` to `last`, as floats, which holds them exactly. They begin at zero for half = -1.
+// Each of these files defines
+//   kColumns: how many columns are multiplied together;
+//   kSignedOffset: what is added to signed bytes in these dot products;
+//   reads_codes(codes): whether codes that are not bytes are also multiplied as they are stored;
+//   dots<form, C, first, last>(out, panel, packed, half): dot products of C columns over steps
+//     [first, last), as floats, which hold them exactly. They begin at Packed::begin() of the half,
+//     or at zero for half = -1.
 #if defined(AERIE_TILES)
 #include "cpu/dots_amx.h"
 #elif defined(__AVX512VNNI__) || defined(__AVXVNNI__)
@@ -96,7 +99,8 @@ struct Packed {
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Groups of columns may be of any size; nothing is to be set up; panels are read as they come.
+// Without tiles, groups of columns may have any size, nothing needs to be set up, and panels are
+// read by read_codes().
 constexpr int kColumnStep = 1;
 struct DotUnit {
     explicit DotUnit(int) {}

@@ -1,5 +1,6 @@
-// Dot products by AMX: a panel of bytes is a tile of weights, up to sixteen columns are another. Of
-// whole groups alone: of each half a tile would have to be stored, and that is what takes the time.
+// Dot products by AMX: a panel of bytes is a tile of weights, up to sixteen columns are another
+// tile. Only whole groups are multiplied: with halves, a tile would have to be stored for each
+// half, and storing takes most of the time.
 #pragma once
 
 #include "cpu/tiles.h"
@@ -13,14 +14,14 @@ constexpr bool reads_codes(Codes) {
     return false;
 }
 
-// The tiles of sixteen columns, and those of the columns that a task has beyond such.
+// The tile registers for sixteen columns, and those for the columns that are left.
 template <bool is_full>
 struct ColumnTiles {
     static constexpr int kSums = is_full ? 0 : 2, kGroup = is_full ? 1 : 3;
 };
 constexpr int kPanelTile = 4;
 
-// Shapes the tiles for a task of so many columns, as long as it lives.
+// Shapes the tiles for a task of `columns` columns; the destructor releases them.
 class DotUnit {
   public:
     explicit DotUnit(int columns) {
@@ -47,14 +48,14 @@ class DotUnit {
     TileShapes shapes_;
 };
 
-// They lie in memory until they are asked for: there are not registers enough.
+// The dot products stay in memory until they are read, because there are not enough registers.
 template <int C>
 struct Dots {
     alignas(64) int32_t of[C][kStripRows];
     [[gnu::always_inline]] F32x16 operator[](int c) const { return to_float(load(of[c])); }
 };
 
-// Signed bytes, in `room` where they do not lie so.
+// Returns a panel as signed bytes: as it is stored, or unpacked into `room`.
 template <StripLayout layout>
 inline const uint8_t* read_panel(uint8_t* room, const uint8_t* codes) {
     if constexpr (layout.codes == Codes::bytes) return codes;

@@ -1,5 +1,5 @@
-// Dot products of AVX2: unsigned weight bytes times signed activations, pairs of products in 16
-// bits.
+// Dot products by AVX2: unsigned weight bytes times signed activations, with pairs of products in
+// 16 bits.
 #pragma once
 
 #include <immintrin.h>
@@ -8,19 +8,20 @@ namespace aerie::cpu::AERIE_ISA {
 namespace {
 
 constexpr int kColumns = 4;
-constexpr int kSignedOffset = 0;  // a weight lends its sign to the activation instead
+constexpr int kSignedOffset = 0;  // a weight's sign is moved to the activation instead
 constexpr bool reads_codes(Codes) {
     return false;
 }
 
-// In a register from here on: g++ would reorder the unrolled loop until they no longer fit.
+// Keeps a value in a register from here on: g++ would reorder the unrolled loop until they no
+// longer fit.
 inline __m256i held(__m256i a) {
     asm("" : "+x"(a));
     return a;
 }
 
-// How many pairs of products 16 bits hold: 8 * 2 * 15 * 127, 2 * 2 * 63 * 127 and 2 * 128 * 127 are
-// below 32768.
+// How many pairs of products 16 bits can hold: 8 * 2 * 15 * 127, 2 * 2 * 63 * 127 and 2 * 128 * 127
+// are below 32768.
 constexpr int pairs_together(Form form) {
     return form == Form::nibbles ? 8 : form == Form::small_bytes ? 2 : 1;
 }

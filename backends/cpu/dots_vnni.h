@@ -1,5 +1,5 @@
 // Dot products by VNNI, of AVX-512 or of AVX: unsigned weight bytes times signed activations, four
-// products a lane.
+// products per lane.
 #pragma once
 
 #include <immintrin.h>
@@ -84,7 +84,7 @@ constexpr bool reads_codes(Codes codes) {
     return codes == Codes::two_bits || codes == Codes::five_bits || codes == Codes::six_bits;
 }
 
-// So many bits of each byte, from one place to another.
+// Moves `bits` bits of each byte from bit `from` to bit `to`, and clears the other bits.
 template <int bits, int from, int to>
 inline Bytes moved_bits(Bytes w) {
     constexpr int kMask = ((1 << bits) - 1) << to;
@@ -93,7 +93,7 @@ inline Bytes moved_bits(Bytes w) {
     return masked(w, kMask);
 }
 
-// A part of step s: unsigned bytes.
+// Part `part` of step s, as unsigned bytes.
 template <Form form, int s>
 inline Bytes load_weights(const uint8_t* panel, int part) {
     const auto step = [&](int i) {
@@ -129,7 +129,7 @@ inline void dots(F32x16 (&out)[C], const uint8_t* panel, const uint8_t* packed, 
         for (Bytes& sum : sums[c]) sum = repeat(half < 0 ? 0 : Packed<C>::begin(packed, half, c));
     add_steps<form, C, first, last>(sums, panel, packed);
     for (int c = 0; c < C; ++c) {
-        int32_t lanes[kLanes];  // for the compiler alone
+        int32_t lanes[kLanes];  // no memory: the compiler removes it
         for (int p = 0; p < kStepParts; ++p)
             store_bytes(lanes + p * kLanes / kStepParts, sums[c][p]);
         out[c] = to_float(load(lanes));

@@ -1,4 +1,5 @@
-// Picks the kernels by cpuid. __builtin_cpu_supports also asks whether the system saves the state.
+// Picks the kernels by cpuid. __builtin_cpu_supports also checks that the system saves the
+// registers.
 #include "cpu/isa.h"
 
 #ifdef AERIE_CPU_X86
@@ -37,7 +38,7 @@ void matmul_quant(const QuantMatmulTask& task);
 namespace {
 
 #ifdef AERIE_CPU_X86
-// What __builtin_cpu_supports of some compilers does not know.
+// The __builtin_cpu_supports of some compilers does not know these.
 bool has_f16c() {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
@@ -54,7 +55,7 @@ bool has_avx512() {
 #endif
 
 #ifdef AERIE_CPU_AMX
-// The system gives a process the state of tiles when it asks.
+// Linux gives a process the state of tiles on request.
 bool has_amx() {
     constexpr unsigned kTilesOfBytes = 3u << 24;
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -63,7 +64,7 @@ bool has_amx() {
     return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
 }
 
-// Where tiles are faster than AVX-512, whose kernels do everything else.
+// Whether tiles are faster than AVX-512; the kernels of AVX-512 do everything else.
 bool fills_tiles(DType type, int columns) {
     return columns > 8 && !layout_of(type).in_halves();
 }
@@ -84,7 +85,7 @@ Kernels amx_kernels() {
 
 constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::amx};
 
-// Kernels of an instruction set that this build and this CPU have, else null.
+// The kernels of an instruction set; null if this build or this CPU lacks it.
 const Kernels* usable_kernels(Isa isa) {
     if (isa == Isa::portable) return &portable::kernels;
 #ifdef AERIE_CPU_X86

@@ -1,4 +1,4 @@
-// The table of one instruction set.
+// The table of kernels of one instruction set.
 #include "cpu/isa_kernels.h"
 
 namespace aerie::cpu::AERIE_ISA {

@@ -1,6 +1,7 @@
-// What the vector kernels take and return: plain structs, and the table of one instruction set.
-// Kernel sources are compiled once per instruction set; they include only headers like this one,
-// so that no shared inline function can be emitted with instructions that the CPU may lack.
+// The parameters and results of the vector kernels, as plain structs, and the table of one
+// instruction set. Kernel sources are compiled once per instruction set; they include only headers
+// like this one, so that no shared inline function can be emitted with instructions that the CPU
+// may lack.
 #pragma once
 
 #include <stddef.h>
@@ -18,14 +19,13 @@ struct Brain {
     uint16_t bits;
 };
 
-// Weights lie in strips of 16 rows, the last one filled up with zeros: a vector lane is a row. A
-// strip of floats holds for each inner element those of all its rows; quantised ones are in
-// strip_layout.h.
+// Weights are stored in strips of 16 rows, the last one filled up with zeros: a vector lane is a
+// row. A strip of floats is [inner][row]; strip_layout.h describes quantised ones.
 constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
-constexpr int kStripsTogether = 4;  // that kernels read side by side, where columns are few
+constexpr int kStripsTogether = 4;  // strips that kernels read side by side if columns are few
 
-constexpr int kMostColumns = 128;  // of one call of a matmul
+constexpr int kMostColumns = 128;  // columns per call of a matmul
 
 // out [columns, rows] (+)= ... + bias [rows]
 struct MatmulOutput {
@@ -33,7 +33,7 @@ struct MatmulOutput {
     float* out;
     size_t out_stride;
     bool accumulate;
-    const int32_t* places;  // row of `out` that each column has; null: they follow each other
+    const int32_t* places;  // row of `out` of each column; null: column c is row c
 
     float* column(int c) const { return out + size_t(places ? places[c] : c) * out_stride; }
 };
@@ -50,21 +50,24 @@ struct MatmulTask {
     MatmulOutput output;
 };
 
-// Columns of activations as quantised dot products read them; each instruction set has a layout of
-// its own, of this size for each group of each column.
+// The size of a group of a column of activations, packed for quantised dot products. Each
+// instruction set has a layout of its own.
 constexpr size_t kPackedGroupBytes = 44;
-constexpr int kPackedStep = 4;  // columns are room for a multiple of so many
+constexpr int kPackedStep = 4;  // the room for packed columns is a multiple of this
 
 struct PackTask {
     const void* x;    // BlockI8G32 [columns, inner / 32]
     size_t x_stride;  // bytes
     int columns;
     int inner;
-    DType type;    // of the weight
-    void* packed;  // [columns to kPackedStep][inner / 32] kPackedGroupBytes, 64-byte aligned
+    DType type;  // type of the weight
+    // [padded columns][inner / 32] of kPackedGroupBytes, 64-byte aligned; columns are padded to
+    // kPackedStep.
+    void* packed;
 };
 
-// The same product of packed columns and a quantised weight, its sums as core/quant.h says.
+// The same product, of packed columns and a quantised weight. Sums are ordered as core/quant.h
+// says.
 struct QuantMatmulTask {
     const void* packed;
     int columns;
@@ -75,10 +78,11 @@ struct QuantMatmulTask {
     MatmulOutput output;
 };
 
-// Where the tokens that a row sees lie in the cache; fields as in core/rows.h.
+// Where the tokens that a row attends to lie in the cache. The fields are those of Row
+// (core/rows.h).
 struct History {
     int position;
-    int first;  // position that the row sees
+    int first;  // first position that the row attends to
     int prefix;
     const int32_t* path;
     int slot;              // -1: a padding row, whose output becomes 0
@@ -95,7 +99,7 @@ struct Cache {
 
 // Some rows and one kv head; the query heads of its group are contiguous in q and out.
 struct AttentionTask {
-    const float* q;  // of the first row
+    const float* q;  // queries of the first row
     float* out;
     size_t q_stride;
     size_t out_stride;
@@ -106,7 +110,7 @@ struct AttentionTask {
     Cache cache;               // from the first element of the kv head
     const History* histories;  // [rows]
 };
-constexpr int kMostQueries = 128;  // rows * group of a task
+constexpr int kMostQueries = 128;  // most rows * group of a task
 
 struct RopeTask {
     float* qkv;         // one row; q and k are rotated in place
@@ -120,17 +124,17 @@ struct RopeTask {
 };
 
 struct ArgMax {
-    int id;  // -1: no number among the values
+    int id;  // -1: all values are NaN
     float value;
 };
 
 struct Kernels {
     void (*convert)(void* to, Float to_type, const void* from, Float from_type, size_t count);
     void (*matmul)(const MatmulTask& task);
-    void (*pack_columns)(const PackTask& task, int first, int last);  // a range of them
+    void (*pack_columns)(const PackTask& task, int first, int last);  // columns [first, last)
     void (*matmul_quant)(const QuantMatmulTask& task);
     void (*quantise)(void* to, const float* from, int count);  // as pack_i8g32 does
-    // As pack_q8_0 and pack_q4_0 do, into blocks of these types.
+    // Packs blocks of Q8_0 or Q4_0, as pack_q8_0 and pack_q4_0 do.
     void (*pack_weights)(void* to, DType type, const float* from, int count);
     void (*rms_norm)(float* out, const float* x, const float* weight, int count, float epsilon);
     void (*rope_append)(const RopeTask& task);
@@ -142,7 +146,7 @@ struct Kernels {
 
     // Rows of logits. NaN is never the best; ties go to the lowest id.
     ArgMax (*argmax)(const float* x, int count);
-    // Best of (x - shift) * scale + noise.
+    // The best of (x - shift) * scale + noise.
     ArgMax (*argmax_noise)(const float* x, const float* noise, float shift, float scale, int count);
     // out = (x - shift) * scale + noise; noise may be null.
     void (*perturb)(float* out, const float* x, const float* noise, float shift, float scale,

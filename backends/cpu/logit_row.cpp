@@ -1,5 +1,5 @@
-// From raw to processed logits. Every filter keeps a prefix of one order (logit descending, id
-// ascending), so what they keep together is one cut of it.
+// Turns raw logits into processed ones. Every filter keeps a prefix of one order (logit descending,
+// id ascending), so all filters together are one cut of it.
 #include "cpu/logit_row.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void penalise(float* out, const float* logits, const Choice& choice, int index,
     const RowChoice& rule = rule_of(choice.rules, index);
     const int32_t* seen = row<int32_t>(choice.rules.seen, rule.text);
     const int32_t* map = choice.id_map ? row<int32_t>(choice.id_map, 0) : nullptr;
-    // Most tokens were never seen.
+    // Blocks without seen tokens are skipped: most tokens were never seen.
     constexpr int kBlock = 16;
     for (int first = 0; first < choice.logits.cols; first += kBlock) {
         const int end = std::min(first + kBlock, choice.logits.cols);
@@ -66,7 +66,7 @@ void apply_mask(float* out, const Choice& choice, int index) {
     }
 }
 
-// Logits after penalties and mask, in `space` if anything changed.
+// Logits after penalties and mask; they are in `space` if anything may change.
 const float* edited(const Choice& choice, int index, const PathTokens& path, float* space) {
     const float* logits = row_f32(choice.logits, index);
     if (!choice.rules.seen && !choice.mask) return logits;
@@ -76,9 +76,10 @@ const float* edited(const Choice& choice, int index, const PathTokens& path, flo
     return space;
 }
 
-// Tokens in the order of the filters, as integers that descend: logit, then id ascending.
+// The key of a token. Keys descend in the order of the filters: logit descending, then id
+// ascending.
 uint64_t order_key(float logit, int id) {
-    const uint32_t bits = __builtin_bit_cast(uint32_t, logit + 0.0f);  // no -0
+    const uint32_t bits = __builtin_bit_cast(uint32_t, logit + 0.0f);  // -0 becomes 0
     const uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     return uint64_t(ordered) << 32 | (0xffffffffu - uint32_t(id));
 }
@@ -93,8 +94,8 @@ double mass_of(const float* masses, const uint64_t* first, const uint64_t* last)
     return sum;
 }
 
-// Length of the shortest prefix of the order with at least `goal` mass; at least one token. Sorts
-// no more than it must: that prefix comes to stand in front.
+// The length of the shortest prefix of the order with at least `goal` mass; at least one token. It
+// sorts no more than it must; in the end that prefix comes first in `keys`.
 size_t prefix_with_mass(const float* masses, std::span<uint64_t> keys, double goal) {
     size_t first = 0, last = keys.size();  // the prefix ends in (first, last]
     double before = 0;                     // mass of [0, first)
@@ -166,12 +167,13 @@ uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Scratch& sc
     return cut;
 }
 
-// Removes what lies behind the cut.
+// Removes the tokens behind the cut.
 void apply_cut(const Kernels& kernels, uint64_t cut, float* logits, int vocab) {
     const uint32_t ordered = uint32_t(cut >> 32);
     const uint32_t bits = ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered;
     const float value = __builtin_bit_cast(float, bits);
-    const int through = std::min(id_of(cut), vocab - 1) + 1;  // ids below it keep the value itself
+    const int through = std::min(id_of(cut), vocab - 1) + 1;  // ids below it are kept at the cut's
+                                                              // own value
     kernels.remove_below(logits, value, through);
     kernels.remove_below(logits + through, std::nextafter(value, kInfinity), vocab - through);
 }
@@ -186,7 +188,7 @@ LogitRow edited_row(const Kernels& kernels, const Choice& choice, int index, con
                  {},
                  0};
     row.top = kernels.argmax(row.logits, row.vocab);
-    // Where the best is infinite there is nothing to weigh: it is simply taken.
+    // If the best logit is infinite there is no distribution: the best token is taken.
     if (std::isfinite(row.top.value)) row.temperature = row.rule.temperature;
     return row;
 }

@@ -1,4 +1,4 @@
-// A row of logits on its way to a choice: penalties, mask, and what the filters keep.
+// Prepares a row of logits for a choice: penalties, mask, and what the filters keep.
 #pragma once
 
 #include "core/fixed_vector.h"
@@ -8,10 +8,10 @@ namespace aerie::cpu {
 
 using PathTokens = FixedVector<int32_t, kMaxDepth>;
 
-// Those of a row's path below the root, its own included.
+// Tokens of a row's path below the root, its own included.
 PathTokens path_tokens(const Rows& rows, int index);
 
-// A row of logits, its best, and the temperature.
+// A row of logits, its best token, and the temperature.
 struct LogitRow {
     const float* logits;
     int vocab;
@@ -20,10 +20,11 @@ struct LogitRow {
     double temperature;  // 0: only the best counts
 };
 
-// Penalties and mask.
+// The row after penalties and mask.
 LogitRow edited_row(const Kernels& kernels, const Choice& choice, int index, const PathTokens& path,
                     const Scratch& scratch);
-// And filters. Temperature 0: only the best counts.
+// The row after penalties, mask and filters. At temperature 0 only the best token counts, and
+// filters are skipped.
 LogitRow processed_row(const Kernels& kernels, const Choice& choice, int index,
                        const PathTokens& path, const Scratch& scratch);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-// The best value(i, n) above -inf over groups of lanes, where lanes beyond n must be NaN.
+// The best value(i, n) above -inf over groups of lanes; lanes beyond n must be NaN.
 template <class Value>
 ArgMax best_of(int count, Value value) {
     F32x16 best = splat(-kInfinity);
@@ -69,7 +69,8 @@ double exp_sum(const float* x, float shift, float scale, int count) {
     for_lanes(count, [&](int i, int n) {
         const F32x16 z = (load_or_nan(x + i, n) - shifts) * scales;
         const F32x16 e = select(z <= splat(kInfinity), exp(z), zero);
-        // Both parts of the sum (Knuth's two-sum), so that a large vocabulary loses nothing.
+        // The rounding error of the sum is kept too (Knuth's two-sum), so that a large vocabulary
+        // loses nothing.
         const F32x16 next = total + e, part = next - total;
         lost = lost + ((total - (next - part)) + (e - part));
         total = next;
@@ -110,7 +111,7 @@ void remove_below(float* x, float cut, int count) {
 
 int best(int32_t* ids, float* values, int k, const float* x, int count) {
     int found = 0;
-    float threshold = -kInfinity;  // of the k-th best so far
+    float threshold = -kInfinity;  // the k-th best value so far
     for_lanes(count, [&](int i, int n) {
         const F32x16 v = load_or_nan(x + i, n);
         for (uint32_t hits = bits(splat(threshold) < v); hits; hits &= hits - 1) {

@@ -7,22 +7,23 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// A tile's sums fill the registers beside one weight and one activation: those of 12 columns at
-// most and of one strip or several side by side. Where columns are few, memory is what counts, and
-// it serves several streams faster than one.
+// A tile's accumulators fill the registers beside one weight and one activation: at most 12
+// columns, of one strip or of several side by side. If columns are few, memory is the limit, and it
+// serves several streams faster than one.
 constexpr int kTileSums = (kRegisters - kParts - 1) / kParts;
 constexpr int kMostTileColumns = 12;
 constexpr int tile_columns(int strips) {
     return kTileSums / strips < kMostTileColumns ? kTileSums / strips : kMostTileColumns;
 }
 
-// Inner elements of a strip that all columns meet before the next ones come: they stay in L1.
+// Inner elements of a strip that are multiplied by all columns before the next ones: they stay in
+// L1.
 constexpr int kChunk = 256;
 
-// What a thread reads next, so that memory is never idle.
+// How far ahead weights are prefetched, so that memory is never idle.
 constexpr int kPrefetchBytes = 1024;
 
-// R strips by C columns.
+// Multiplies a chunk of R strips by C columns.
 template <class W, int R, int C>
 void multiply_chunk(float (*const (&sums)[R])[kLanes], const W* strips, size_t strip_size,
                     const float* x, size_t x_stride, int count) {
@@ -67,7 +68,7 @@ void multiply(const MatmulTask& task) {
     int row = 0;
     const auto in_tiles_of = [&](auto strips) {
         constexpr int kStrips = strips.value;
-        // No narrower tile than these columns allow.
+        // Strips are taken together only if that does not split these columns into narrower tiles.
         if (tile_columns(kStrips) < tile_columns(1) && tile_columns(kStrips) < task.columns) return;
         for (; task.rows - row > (kStrips - 1) * kStripRows; row += kStrips * kStripRows)
             multiply_strips<W, kStrips>(task, row);

@@ -1,5 +1,5 @@
 // Quantised weights times quantised activations. Dot products of 32 elements are exact integers, so
-// only the sum over groups has an order, that of core/quant.h, one lane an output row. Neither the
+// only the sum over groups has an order, that of core/quant.h; a lane is an output row. Neither the
 // number of columns nor any blocking changes a bit.
 #include "cpu/columns.h"
 #include "cpu/dots.h"
@@ -8,16 +8,17 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Panels of a chunk, which all columns meet before the next ones come: they stay in L1.
+// Panels of a chunk, which is multiplied by all columns before the next one: it stays in L1.
 constexpr int kChunkPanels = 16;
 constexpr int kPartPanels = kSumPart / kPanelElements;
 static_assert(kPartPanels % kChunkPanels == 0, "a chunk is of one part of the sum");
 
-// Strips side by side where columns are few: memory serves several streams faster than one.
+// Strips that are read side by side if columns are few: memory serves several streams faster than
+// one.
 constexpr int kStreams = kStripsTogether;
-constexpr size_t kAheadBytes = 2048;  // what the only pass over a strip fetches before it is read
+constexpr size_t kAheadBytes = 2048;  // prefetch distance of a single pass over a strip
 
-// Of the bytes that codes become.
+// The form of the bytes to which codes are unpacked.
 constexpr Form form_of(Codes codes) {
     switch (codes) {
         case Codes::bytes:
@@ -38,14 +39,14 @@ constexpr Form form_as_it_lies(Codes codes) {
                                        : Form::six_bits;
 }
 
-// The groups that all columns meet together, of several strips.
+// Unpacked groups of several strips, which all columns are multiplied by.
 struct Chunk {
     alignas(64) uint8_t room[kChunkPanels][kPanelBytes];
     alignas(64) PanelScales scales[kChunkPanels];
     const uint8_t* panels[kChunkPanels];
 };
 
-// The panel, as codes or as bytes.
+// Reads a group's scales, and returns its panel as codes or as bytes.
 template <DType type, bool as_codes>
 inline const uint8_t* read_group(PanelScales& scales, uint8_t* room, const uint8_t* strip,
                                  int group) {
@@ -57,7 +58,7 @@ inline const uint8_t* read_group(PanelScales& scales, uint8_t* room, const uint8
     return as_codes ? codes : read_panel<kLayout>(room, codes);
 }
 
-// Dot products of a group and C columns, of its halves apart or of all of it.
+// Dot products of a group and C columns: of its halves, or of all of it.
 template <Scales kind, int C>
 struct Products {
     static constexpr StripLayout kLayout = {Codes::bytes, kind};
@@ -72,7 +73,7 @@ struct Products {
             dots<form, C, kPieceSteps, kSteps>(of[1], panel, packed, kFromZero ? -1 : 1);
     }
 
-    // What the group adds to the sum of column c.
+    // The term that the group adds to the sum of column c.
     F32x16 term(int c, const PanelScales& scales, const uint8_t* packed) const {
         const F32x16 x = splat(Packed<C>::scale(packed, c));
         F32x16 product = of[0][c];
@@ -90,22 +91,22 @@ struct Products {
     }
 };
 
-// Some columns and groups of several strips, a chunk after the other. The first columns read the
-// chunk. All fetch meanwhile a few lines a panel, so many bytes behind it; with tiles the first
-// columns do it alone.
+// One pass: some columns times groups [first, last) of several strips, chunk after chunk. The pass
+// of the first columns unpacks the chunk. Meanwhile each pass prefetches `lines` cache lines per
+// panel, `ahead` bytes further on; with tiles only the pass of the first columns does so.
 struct Pass {
     Chunk& chunk;
     const uint8_t* const* strips;
-    int strip_count, first, last, groups;  // of the strips; those of a whole strip
-    const uint8_t* packed;                 // the columns
-    int column, columns;                   // the first one; those of the task, padded
-    float (*sums)[kLanes];                 // [strip][task's column], of a part of the sum
-    float (*totals)[kLanes];               // of the parts that have ended
+    int strip_count, first, last, groups;  // groups: of a whole strip
+    const uint8_t* packed;                 // the pass's columns
+    int column, columns;                   // the first column; padded columns of the task
+    float (*sums)[kLanes];                 // [strip][column of the task]: current part
+    float (*totals)[kLanes];               // the same: the parts before it
     size_t ahead;
     int lines;
 };
 
-// At least one line.
+// Prefetches `lines` cache lines, at least one.
 inline void fetch(const uint8_t* from, int lines) {
     int line = 0;
     do __builtin_prefetch(from + line * 64);
@@ -114,15 +115,16 @@ inline void fetch(const uint8_t* from, int lines) {
 
 // How groups are read, multiplied and added.
 enum class Way {
-    alone,           // one after the other, and nothing is kept: writing it would take longest
+    alone,           // one after the other, and nothing is kept: storing it would take longest
     in_turn,         // one after the other
-    reads_first,     // all are read before, and each is multiplied before the one ahead of it is
-                     // added: what has just been written is slow to come into a tile, and out of it
-    integers_first,  // those of all strips are multiplied before any is added: of few columns of
-                     // bytes, which memory alone bounds, the latencies of the few float operations
-                     // hide behind each other
+    reads_first,     // all are unpacked first, and each is multiplied before the previous one is
+                     // added: values that were just stored are slow to load into a tile, and so is
+                     // a tile that was just stored
+    integers_first,  // groups of all strips are multiplied before any is added. With few columns of
+                     // bytes, where memory alone is the limit, the latencies of the few float
+                     // operations then hide behind each other
 };
-// Of so many columns, which are all that there are or some of them.
+// The way for `columns` columns, which are all of the task's or some of them.
 constexpr Way way_of(const StripLayout& layout, int columns, bool are_all) {
     if (kTiles) return Way::reads_first;
     if (layout.is_super && (columns < kColumns || are_all)) return Way::alone;
@@ -137,7 +139,7 @@ template <DType type, int C, Way way>
     constexpr Form kForm = kAsCodes ? form_as_it_lies(kLayout.codes) : form_of(kLayout.codes);
     constexpr bool kIntegersFirst = way == Way::integers_first, kOneAhead = way == Way::reads_first;
     constexpr bool kReadsFirst = kIntegersFirst || kOneAhead;
-    // Lines of a group, fetched between as many columns of it.
+    // Cache lines of a group; the prefetches are spread over the columns.
     constexpr int kLines = (int(kLayout.group_bytes()) + 63) / 64;
     constexpr int kColumnsOfLine = (C + kLines - 1) / kLines;
     const int strips = pass.strip_count, most = kChunkPanels / strips;
@@ -198,13 +200,14 @@ template <DType type, int C, Way way>
     }
 }
 
-// `strips` of them from `row` on.
+// Multiplies `strips` strips from `row` on.
 template <DType type>
 void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     constexpr size_t kGroupBytes = layout_of(type).group_bytes();
     const int groups = task.inner / kPanelElements;
     const int passes = (task.columns + kColumns - 1) / kColumns;
-    // The only columns fetch what comes soon. Of several each fetch their share of the next chunk.
+    // A single pass prefetches what it reads soon. With several, each pass prefetches its share of
+    // the next chunk.
     const int together = passes == 1 ? groups : kChunkPanels / strips;
     const size_t distance =
         passes == 1 && !kTiles ? kAheadBytes : kChunkPanels / strips * kGroupBytes;
@@ -240,7 +243,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
 template <DType type>
 void multiply(const QuantMatmulTask& task) {
     if constexpr (kTiles && layout_of(type).in_halves()) {
-        __builtin_trap();  // dots_amx.h
+        __builtin_trap();  // never called: see dots_amx.h and isa.cpp
     } else {
         int row = 0;
         if (task.columns <= kColumns / 2)
@@ -282,7 +285,7 @@ void matmul_quant(const QuantMatmulTask& task) {
     }
 }
 
-// A group of C columns, as for_full_columns makes them; those beyond the last one are zeros.
+// Packs groups of C columns, as for_full_columns makes them; columns beyond the last one are zeros.
 void pack_columns(const PackTask& task, int first, int last) {
     const StripLayout layout = layout_of(task.type);
     const int offset = form_of(layout.codes) == Form::signed_bytes ? kSignedOffset : layout.offset;

@@ -8,9 +8,9 @@
 
 namespace aerie::cpu {
 
-Float float_type(DType type);  // asserts that it is one
+Float float_type(DType type);  // asserts that `type` is a float type
 
-// A zeroed block, 64-byte aligned; pages that nobody touches cost nothing.
+// A zeroed block, 64-byte aligned; pages that are never touched cost nothing.
 class CpuMemory final : public Memory {
   public:
     explicit CpuMemory(size_t size);  // throws Error

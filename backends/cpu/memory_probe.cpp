@@ -1,4 +1,4 @@
-// Reading and copying as fast as memory allows: huge pages, several streams a thread, no arithmetic
+// Reads and copies as fast as memory allows: huge pages, several streams per thread, no arithmetic
 // that could be the limit.
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@ namespace aerie::cpu {
 namespace {
 
 constexpr size_t kBlockWords = 1 << 16;  // 512 KiB: what a thread takes at a time
-constexpr size_t kStreams = 4;           // that a thread reads side by side
+constexpr size_t kStreams = 4;           // streams that a thread reads side by side
 constexpr size_t kLanes = 8;             // words of a cache line
 
 uint64_t mix_block(const uint64_t* words) {
@@ -34,7 +34,7 @@ class CpuMemoryProbe final : public MemoryProbe {
         size_bytes_ = std::max(size_bytes / kUnit, size_t(1)) * kUnit;
         memory_ = allocate_pages(size_bytes_);
         words_ = reinterpret_cast<uint64_t*>(memory_.get());
-        std::memset(words_, 1, size_bytes_);  // pages of its own: untouched ones are all the same
+        std::memset(words_, 1, size_bytes_);  // untouched pages would all be one page of zeros
     }
 
     size_t size_bytes() const override { return size_bytes_; }
@@ -44,7 +44,8 @@ class CpuMemoryProbe final : public MemoryProbe {
         pool_.run(blocks(), kBlockWords, [&](int first, int last, int) {
             uint64_t mixed = 0;
             for (int i = first; i < last; ++i) mixed ^= mix_block(words_ + size_t(i) * kBlockWords);
-            result_.fetch_xor(mixed, std::memory_order_relaxed);  // or nothing need be read
+            result_.fetch_xor(mixed, std::memory_order_relaxed);  // so that the loads are not
+                                                                  // removed
         });
         return seconds_since(start);
     }
@@ -70,7 +71,7 @@ class CpuMemoryProbe final : public MemoryProbe {
 
     Pool& pool_;
     std::shared_ptr<std::byte> memory_;
-    uint64_t* words_ = nullptr;  // into it
+    uint64_t* words_ = nullptr;  // points into memory_
     size_t size_bytes_ = 0;
     std::atomic<uint64_t> result_{0};
 };

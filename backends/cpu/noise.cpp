@@ -1,4 +1,4 @@
-// Gumbel noise of a position's tokens; bit for bit gumbel() of core/rng.cpp.
+// Gumbel noise of a position's tokens, bit for bit gumbel() of core/rng.cpp.
 #include "cpu/isa_kernels.h"
 #include "cpu/vector_math.h"
 

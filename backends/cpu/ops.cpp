@@ -1,4 +1,4 @@
-// The ops that read weights, embed and matmul: who works on what.
+// The ops that read weights, Embed and Matmul, and how their work is divided among threads.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -12,9 +12,10 @@ namespace aerie::cpu {
 
 namespace {
 
-constexpr int kPackedTogether = 16;  // columns: a multiple of every kernel's group of them
+constexpr int kPackedTogether = 16;  // columns packed by one part: a multiple of every kernel's
+                                     // kColumns
 
-// For the rows of a weight from `row` on.
+// The output for a weight's rows from `row` on.
 MatmulOutput from_row(MatmulOutput output, int row) {
     output.out += row;
     if (output.bias) output.bias += row;
@@ -37,7 +38,7 @@ void CpuBackend::execute(const Embed& op) {
     }
 }
 
-// All columns of x in blocks that the kernels take.
+// Multiplies x in blocks of as many rows as the kernels take.
 template <>
 void CpuBackend::execute(const Matmul& op) {
     FloatEnvironment environment;
@@ -69,7 +70,8 @@ void CpuBackend::multiply(Columns& columns, const CpuMatrix& weight, const Matmu
     multiply_quantised(quantised, weight, output);
 }
 
-// body(first row, rows, output from there on) for ranges of strips, on all threads.
+// Calls body(strips, rows, output) for ranges of strips, on all threads: `strips` is the first
+// strip of the range, `output` begins with its first row.
 template <class Body>
 void CpuBackend::share_strips(const Tensor& x, const CpuMatrix& weight, const MatmulOutput& output,
                               const Body& body) {

@@ -1,4 +1,4 @@
-// Panels of any layout become bytes and floats, as the dot products read them.
+// Unpacks panels of any layout to bytes and floats, as the dot products read them.
 #pragma once
 
 #include "core/quant_blocks.h"
@@ -8,18 +8,20 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-constexpr int kSteps = 8;  // of four elements in a panel
+constexpr int kSteps = 8;  // steps in a panel, of four elements each
 constexpr int kStepBytes = 64;
 constexpr int kPanelBytes = kSteps * kStepBytes;
 
-// Of a group; what its layout does not have is not set.
+// The scales and mins of a group. Fields that its layout does not have are not set.
 struct PanelScales {
     float scale[kStripRows], least[kStripRows];
-    float whole[2][kStripRows], whole_least[2][kStripRows];  // [half]; in one piece [0] alone
+    float whole[2][kStripRows], whole_least[2][kStripRows];  // [half]; [0] alone if a group is one
+                                                             // piece
 };
 
-// A step at once, in words: shifts within a byte are followed by a mask. The compiler makes of it
-// what the instruction set has; functions take it by reference, for that decides how it is handed.
+// A whole step, in words of 64 bits. After a shift a mask removes the bits that crossed into
+// another byte. The compiler uses what the instruction set has. Functions take a step by reference,
+// because the instruction set decides how a value would be passed.
 using Step = uint64_t __attribute__((vector_size(kStepBytes)));
 constexpr uint64_t kEveryByte = 0x0101010101010101;
 
@@ -30,7 +32,7 @@ inline void store(uint8_t* to, const Step& step) {
     __builtin_memcpy(to, &step, sizeof(step));
 }
 
-// Bits of the four bytes that steps share; `shift` in the byte.
+// The 64 bytes in which several steps have bits: get() takes `bits` bits at `shift` of each byte.
 struct SharedBits {
     SharedBits(const uint8_t* codes) { load(all, codes); }
     void get(Step& to, int shift, int bits) const {
@@ -39,7 +41,7 @@ struct SharedBits {
     Step all;
 };
 
-// The steps of a panel whose low bits are nibbles; high(step, s) gives those above, if any.
+// Unpacks a panel of nibbles; high(step, s) adds the bits above them, if there are any.
 template <class High>
 inline void read_nibbles(uint8_t* bytes, const uint8_t* codes, const High& high) {
 #pragma GCC unroll 8
@@ -83,7 +85,8 @@ inline void read_two_bits(uint8_t* bytes, const uint8_t* codes) {
     }
 }
 
-// The codes of a group as dot products read them: where they lie, else as bytes in `room`.
+// Returns the codes of a group as dot products read them: as they are stored, or as bytes in
+// `room`.
 template <Codes kind>
 inline const uint8_t* read_codes(uint8_t* room, const uint8_t* codes) {
     switch (kind) {
@@ -107,7 +110,7 @@ inline const uint8_t* read_codes(uint8_t* room, const uint8_t* codes) {
     return room;
 }
 
-// Sixteen whole numbers at once.
+// Integer scales of sixteen rows, a byte each.
 using Whole = uint64_t __attribute__((vector_size(kStripRows)));
 
 inline void put_whole(float* to, const Whole& bytes) {
@@ -131,7 +134,7 @@ inline void read_six_bit_scales(float* scale, float* least, const uint8_t* from)
     put_whole(least, (low >> 4 & 15 * kEveryByte) | (high & 12 * kEveryByte) << 2);
 }
 
-// Those of a group of a unit.
+// Reads the scales and mins of one group of a unit.
 template <DType type>
 inline void read_scales(PanelScales& to, const uint8_t* unit, int group) {
     constexpr StripLayout layout = layout_of(type);

@@ -1,5 +1,5 @@
 // Workers spin for a moment between ops (a wake-up costs 40 us), then sleep. The caller takes the
-// parts that no worker has come for, so a busy machine delays nobody for long.
+// parts that no worker has claimed, so a busy machine delays no op for long.
 #include "cpu/parallel.h"
 
 #include <system_error>
@@ -51,7 +51,7 @@ Pool::Pool(int threads) {
     } catch (const std::system_error&) {
         stop();
         throw Error("cpu: cannot start " + std::to_string(threads) + " threads");
-    } catch (...) {  // no memory: those that run would end the program
+    } catch (...) {  // out of memory: running threads would end the program
         stop();
         throw;
     }
@@ -81,7 +81,8 @@ void Pool::share(int parts, Job job) {
     if (failed_.exchange(false)) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-// A part that fails is finished like any other: others may still use what its caller has made.
+// A part that fails counts as finished like any other: other parts may still use what the caller
+// has made, so the loop goes on.
 void Pool::run_part(int part, int thread) {
     try {
         job_.call(job_.context, part, thread);

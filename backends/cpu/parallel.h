@@ -24,9 +24,9 @@ class Pool {
     int threads() const { return int(workers_.size()) + 1; }
 
     // Calls body(first, last, thread) on ranges that cover [0, count) and begin at multiples of
-    // `grain`; returns when all are done. `work` is the cost of one item in multiply-adds or so:
-    // a small loop runs on the caller, since waking a thread costs more. Not reentrant. What a
-    // body throws, the first of several, is thrown here, when no thread is at work any more.
+    // `grain`; returns when all are done. `work` is the cost of one item in multiply-adds or so: a
+    // small loop runs on the caller, since waking a thread costs more. Not reentrant. If bodies
+    // throw, the first exception is rethrown here, when no thread is at work any more.
     template <class Body>
     void run(int count, double work, int grain, const Body& body) {
         const int grains = (count + grain - 1) / grain;
@@ -51,10 +51,11 @@ class Pool {
 
   private:
     static constexpr double kWorthSharing = 32768;
-    static constexpr double kPartWork = 131072;  // hides the claim of a part
+    static constexpr double kPartWork = 131072;  // enough to hide the cost of claiming a part
     static constexpr int kPartsPerThread = 8;
 
-    // More than threads where there is much to do: one that another program slows down takes less.
+    // With much work there are more parts than threads, so that a thread that another program slows
+    // down takes fewer of them.
     int parts_for(double work) const {
         if (work < kWorthSharing) return 1;
         const double most = threads() * kPartsPerThread;
@@ -73,15 +74,15 @@ class Pool {
 
     std::vector<std::thread> workers_;
     int spins_ = 0;  // before a waiting thread sleeps
-    Job job_;        // read only by who has claimed a part
-    // Number of the job, and how many of its parts nobody has claimed: one word, so that a thread
+    Job job_;        // read only by threads that have claimed a part
+    // The number of the job, and how many of its parts are unclaimed: one word, so that a thread
     // that comes late cannot claim a part of a later job by mistake.
     std::atomic<uint64_t> unclaimed_{0};
     std::atomic<uint32_t> unfinished_{0};
-    std::atomic<uint32_t> calls_{0};  // what sleeping workers watch
+    std::atomic<uint32_t> calls_{0};  // sleeping workers wait for it to change
     std::atomic<bool> stopping_{false};
     std::atomic<bool> failed_{false};
-    std::exception_ptr error_;  // of the part that has set failed_
+    std::exception_ptr error_;  // thrown by the part that set failed_
 };
 
 }  // namespace aerie::cpu

@@ -1,4 +1,4 @@
-// f32 to the quantised types, 32 at a time: the bits of the scalar definitions in core/quant.cpp.
+// Quantises f32 values, 32 at a time, to the bits of the scalar definitions in core/quant.cpp.
 #include "core/quant.h"
 #include "cpu/isa_kernels.h"
 #include "cpu/vector_math.h"
@@ -12,7 +12,7 @@ inline F32x16 magnitude(F32x16 x) {
     return as_float(as_u32(x) & splat_u32(~kSign));
 }
 
-// Neither NaN nor infinite.
+// Lanes that are neither NaN nor infinite.
 inline Mask16 sound_lanes(F32x16 x) {
     return magnitude(x) < splat(__builtin_inff());
 }
@@ -26,14 +26,14 @@ inline F32x16 clamp(F32x16 x, float low, float high) {
     return select(splat(high) < x, splat(high), x);
 }
 
-// Added to a small number this leaves the nearest integer in the low bits.
+// Added to a small number, this leaves the nearest integer in the low bits.
 constexpr float kRound = 0x1.8p23f;
 
 inline F32x16 rounded_bits(F32x16 x, float low, float high) {
     return clamp(x, low, high) + splat(kRound);
 }
 
-// Steps to the nearest whole one in low .. high; NaN lanes become 0.
+// Rounds to the nearest integer in low .. high; NaN lanes become 0.
 inline void nearest(int32_t* steps, F32x16 x, float low, float high) {
     const F32x16 numbers = select(x <= x, x, splat(0.0f));
     float lanes[kLanes];
@@ -42,8 +42,7 @@ inline void nearest(int32_t* steps, F32x16 x, float low, float high) {
     for (int i = 0; i < kLanes; ++i) steps[i] -= 0x4b400000;  // the bits of kRound
 }
 
-// The largest magnitude of a group that is a number or infinite; NaN lanes do not count: `poison`
-// tells of them.
+// The amax of a group. NaN lanes do not count: quantise() finds them by `poison`.
 inline float largest_of(F32x16 a, F32x16 b) {
     return largest_lane(max(magnitude(a), max(magnitude(b), splat(0.0f))));
 }
@@ -76,7 +75,7 @@ void pack(BlockQ8_0& block, const float* from) {
 void pack(BlockQ4_0& block, const float* from) {
     const F32x16 a = load(from), b = load(from + kLanes);
     const float largest = largest_of(a, b);
-    float extreme = 0;  // the first of that magnitude, with its sign
+    float extreme = 0;  // the first value of that magnitude, with its sign
     for (int i = kGroup; i-- > 0;)
         if (from[i] == largest || from[i] == -largest) extreme = from[i];
     block.scale = f16_step(extreme / -8);

@@ -1,12 +1,12 @@
-// One row over its root mean square, times a weight.
+// RMS norm of one row.
 #include "cpu/isa_kernels.h"
 #include "cpu/vector_math.h"
 
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// Sum of squares in 128 virtual lanes, element i in lane i % 128, which are then halved: wide
-// enough for a GPU to share out.
+// The sum of squares in 128 virtual lanes, which are then halved; element i is in lane i % 128.
+// There are so many lanes that a GPU can divide the work, too.
 float sum_of_squares(const float* x, int count) {
     constexpr int kVectors = 8;
     F32x16 lanes[kVectors];
@@ -29,7 +29,7 @@ float sum_of_squares(const float* x, int count) {
 }  // namespace
 
 void rms_norm(float* out, const float* x, const float* weight, int count, float epsilon) {
-    // 1 / count is a constant of the model, whoever divides.
+    // 1 / count is a constant of the model; GPUs get it from the host.
     const float mean = sum_of_squares(x, count) * (1.0f / float(count));
     const F32x16 scale = inverse_sqrt(splat(mean + epsilon));
     for_lanes(count, [&](int i, int n) {

@@ -33,7 +33,7 @@ inline void sum4(float* out, const F32x16* a) {
 }
 #endif
 
-// A number as a type, for loops whose bounds must be constant.
+// A number as a type, for loops with constant bounds.
 template <int n>
 struct Constant {
     static constexpr int value = n;

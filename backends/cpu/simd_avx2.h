@@ -48,13 +48,13 @@ inline Part load_part_bf16(const void* p) {
 inline Part fma(Part a, Part b, Part c) {
     return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
-// In a register from here on: g++ would load it again for each use.
 inline Part operator*(Part a, Part b) {
     return {_mm256_mul_ps(a.v, b.v)};
 }
 inline Part operator+(Part a, Part b) {
     return {_mm256_add_ps(a.v, b.v)};
 }
+// Keeps a value in a register from here on: g++ would load it again for each use.
 inline Part held(Part a) {
     asm("" : "+x"(a.v));
     return a;
@@ -62,7 +62,7 @@ inline Part held(Part a) {
 inline F32x16 join(const Part* parts) {
     return {parts[0].v, parts[1].v};
 }
-// In registers from here on: g++ would load or spill them for each use.
+// Keeps a value in registers from here on: g++ would load or spill them for each use.
 inline F32x16 held(F32x16 a) {
     asm("" : "+x"(a.lo), "+x"(a.hi));
     return a;
@@ -173,7 +173,7 @@ struct WideProduct {
 };
 inline WideProduct multiply(U32x16 a, uint32_t b) {
     const __m256i factor = _mm256_set1_epi32(int(b));
-    const auto high = [&](__m256i x) {  // of the even lanes and of the odd ones
+    const auto high = [&](__m256i x) {  // even lanes, then odd ones
         const __m256i even = _mm256_mul_epu32(x, factor);
         const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), factor);
         return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
@@ -189,7 +189,7 @@ inline F32x16 to_float(U32x16 a) {  // as signed
     return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
 }
 
-// 64 bytes below 16 become what a table has for them.
+// Replaces 64 bytes, each below 16, by their entries in a table.
 inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
     const __m256i values =
         _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
@@ -199,7 +199,7 @@ inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
                             _mm256_shuffle_epi8(values, _mm256_loadu_si256(halves + i)));
 }
 
-// The largest of lanes without NaN.
+// The largest lane; no lane is NaN.
 inline float largest_lane(F32x16 a) {
     const __m256 eight = _mm256_max_ps(a.lo, a.hi);
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -209,7 +209,7 @@ inline float largest_lane(F32x16 a) {
 
 inline void store_low_bytes(void* p, U32x16 a) {
     const __m256i low = _mm256_set1_epi32(255);
-    const __m256i words =  // of lanes 0-3, 8-11, 4-7, 12-15
+    const __m256i words =  // lanes 0-3, 8-11, 4-7, 12-15
         _mm256_packus_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
     const __m256i bytes = _mm256_packus_epi16(words, words);
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);

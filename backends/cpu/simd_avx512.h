@@ -137,14 +137,14 @@ inline F32x16 to_float(U32x16 a) {
     return {_mm512_cvtepi32_ps(a.v)};
 }  // as signed
 
-// 64 bytes below 16 become what a table has for them.
+// Replaces 64 bytes, each below 16, by their entries in a table.
 inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
     const __m512i values =
         _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
     _mm512_storeu_si512(bytes, _mm512_shuffle_epi8(values, _mm512_loadu_si512(bytes)));
 }
 
-// The largest of lanes without NaN.
+// The largest lane; no lane is NaN.
 inline float largest_lane(F32x16 a) {
     return _mm512_reduce_max_ps(a.v);
 }
@@ -173,7 +173,7 @@ inline Part load_part_f16(const void* p) {
 inline Part load_part_bf16(const void* p) {
     return load_bf16(p);
 }
-// In a register from here on: g++ would load it again for each use.
+// Keeps a value in a register from here on: g++ would load it again for each use.
 inline Part held(Part a) {
     asm("" : "+v"(a.v));
     return a;

@@ -1,4 +1,4 @@
-// Sixteen lanes as plain arrays: the meaning that the other instruction sets reproduce.
+// Sixteen lanes as plain arrays. These definitions are what the other instruction sets reproduce.
 #pragma once
 
 #include <stdint.h>
@@ -48,7 +48,8 @@ inline F32x16 load_f16(const void* p) {
     uint16_t half[16];
     __builtin_memcpy(half, p, sizeof(half));
     return each<F32x16>([&](int i) {
-        // As if a float with the exponent bias of a half, then scaled: exact for denormals too.
+        // The bits are taken as a float with the exponent bias of f16, then scaled: exact for
+        // denormals too.
         const uint32_t magnitude = uint32_t(half[i] & 0x7fff) << 13;
         const float scaled = __builtin_bit_cast(float, magnitude) * 0x1p112f;
         const uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
@@ -203,7 +204,7 @@ inline U32x16 as_u32(F32x16 a) {
     return __builtin_bit_cast(U32x16, a);
 }
 
-// The largest of lanes without NaN.
+// The largest lane; no lane is NaN.
 inline float largest_lane(F32x16 a) {
     for (int half = 8; half > 0; half /= 2)
         for (int i = 0; i < half; ++i) a.v[i] = a.v[i + half] > a.v[i] ? a.v[i + half] : a.v[i];
@@ -247,7 +248,7 @@ inline F32x16 join(const Part* parts) {
     return parts[0];
 }
 
-// 64 bytes below 16 become what a table has for them.
+// Replaces 64 bytes, each below 16, by their entries in a table.
 inline void look_up(uint8_t* bytes, const int8_t (&table)[16]) {
     for (int i = 0; i < 64; ++i) bytes[i] = uint8_t(table[bytes[i]]);
 }

@@ -1,5 +1,5 @@
-// How quantised weights lie in strips. Plain constants, of each source its own: those of an
-// instruction set include this too.
+// The layout of quantised weights in strips. All of it is constants, local to each source that
+// includes it, because sources of every instruction set do.
 #pragma once
 
 #include "cpu/kernels.h"
@@ -7,30 +7,31 @@
 namespace aerie::cpu {
 namespace {
 
-// A strip of quantised rows is a sequence of units: 32 inner elements of all its rows, or 256 of K
-// types and IQ4_XS. A unit has, each for all sixteen rows:
+// A strip of quantised rows is a sequence of units. A unit is 32 inner elements of all its rows, or
+// 256 in K types and IQ4_XS, and has for all sixteen rows:
 //   the codes of each group of 32 elements (a panel);
-//   the f16 scales, and behind them the f16 least values where there are any;
-//   the whole scales of each group.
-// Codes are q + offset, which is not negative, but for those of 8 bits. A panel has them in eight
-// steps of four elements; the 64 bytes of a step are [row][element].
+//   the f16 scales, and behind them the f16 mins if there are any;
+//   the integer scales of each group.
+// Codes of 8 bits are signed; others are quantised value + offset, which is not negative. A panel
+// has eight steps of four elements; the 64 bytes of a step are [row][element].
 enum class Codes : uint8_t {
     bytes,       // 8 x 64 bytes, signed
-    nibbles,     // 4 x 64 bytes: one step in the low halves, the next in the high ones
-    five_bits,   // nibbles, then 64 bytes of the fifth bits: those of step s are bit s
+    nibbles,     // 4 x 64 bytes: one step in the low nibbles, the next in the high ones
+    five_bits,   // nibbles, then 64 bytes of fifth bits: bit s is of step s
     six_bits,    // nibbles, then 2 x 64 bytes of two more bits, for four steps each
     two_bits,    // 2 x 64 bytes, for four steps each
-    steps_of_4,  // nibbles that stand for kIq4Steps
+    steps_of_4,  // nibbles that are indices into kIq4Steps
 };
-// What a group's dot products are multiplied with beside the unit's scale; see kSumPart.
+// The integer scales by which a group's dot products are multiplied, beside the unit's f16 scale;
+// see kSumPart (core/quant.h).
 enum class Scales : uint8_t {
-    one,           // nothing
-    one_least,     // nothing; the unit's least counts once
+    one,           // none
+    one_least,     // none; the unit's min counts once
     whole,         // int8 [row]
-    whole_least,   // scale and least of 6 bits: [row] low nibbles of both, then in 8 bytes their
-                   // high bits, those of row r and of row r + 8 to a byte
+    whole_least,   // 6-bit scale and min: [row] low nibbles of both, then in 8 bytes their high
+                   // bits, those of row r and of row r + 8 to a byte
     halves,        // int8 [half of the group][row]
-    halves_least,  // [half of the group][row] nibbles of both
+    halves_least,  // [half of the group][row] nibbles of scale and min
 };
 
 struct StripLayout {
@@ -46,8 +47,8 @@ struct StripLayout {
     constexpr bool in_halves() const {
         return scales == Scales::halves || scales == Scales::halves_least;
     }
-    constexpr int groups() const { return is_super ? 8 : 1; }  // of a unit
-    constexpr size_t code_bytes() const {                      // of a group
+    constexpr int groups() const { return is_super ? 8 : 1; }  // groups per unit
+    constexpr size_t code_bytes() const {                      // bytes per group
         switch (codes) {
             case Codes::bytes:
                 return 8 * 64;
@@ -63,7 +64,7 @@ struct StripLayout {
         }
         return 0;
     }
-    constexpr size_t whole_bytes() const {  // of a group
+    constexpr size_t whole_bytes() const {  // bytes per group
         switch (scales) {
             case Scales::one:
             case Scales::one_least:
@@ -84,7 +85,7 @@ struct StripLayout {
         return scale_at() + (has_least() ? 2 : 1) * kStripRows * sizeof(Half) +
                size_t(group) * whole_bytes();
     }
-    // Super units fill lines of the cache.
+    // Units of 256 elements are padded to whole cache lines.
     constexpr size_t unit_bytes() const {
         const size_t bytes = whole_at(groups());
         return is_super ? (bytes + 63) / 64 * 64 : bytes;
@@ -92,7 +93,7 @@ struct StripLayout {
     constexpr size_t group_bytes() const { return unit_bytes() / size_t(groups()); }
 };
 
-// Of a quantised type of weights.
+// The layout of a quantised type of weights.
 constexpr StripLayout layout_of(DType type) {
     switch (type) {
         case DType::Q4_0:

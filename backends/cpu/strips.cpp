@@ -1,4 +1,4 @@
-// Rows into strips of sixteen, and back.
+// Packs rows into strips of sixteen, and unpacks them.
 #include "cpu/strips.h"
 
 #include <algorithm>
@@ -15,31 +15,32 @@ namespace aerie::cpu {
 
 namespace {
 
-// Of a step of kIq4Steps.
+// The index of a value in kIq4Steps.
 int nibble_of(int8_t step) {
     return int(std::find(std::begin(kIq4Steps), std::end(kIq4Steps), step) - std::begin(kIq4Steps));
 }
 
-// The codes of a group and lane, a step of four to a word, an element to a byte.
+// The codes of one lane of a group: a word per step of four elements, a byte per element.
 constexpr int kGroupSteps = kGroup / 4;
 using Steps = std::array<uint32_t, kGroupSteps>;
 constexpr uint32_t kEachByte = 0x01010101;
 
-// Bits of four elements of some steps from `first` on, one step's beside the other's: the low
-// `bits` of what is left when `shift` are taken away.
+// A word with bits [shift, shift + bits) of the codes of `count` steps from `first` on: in each
+// byte, the bits of a step lie above those of the step before.
 uint32_t shared_bits(const Steps& steps, int first, int count, int shift, int bits) {
     uint32_t word = 0;
     for (int i = 0; i < count; ++i)
         word |= (steps[size_t(first + i)] >> shift & kEachByte * ((1u << bits) - 1)) << (i * bits);
     return word;
 }
+// Puts the bits of such a word back into the codes.
 void add_shared_bits(Steps& steps, int first, int count, int shift, int bits, uint32_t word) {
     for (int i = 0; i < count; ++i)
         steps[size_t(first + i)] |= (word >> (i * bits) & kEachByte * ((1u << bits) - 1)) << shift;
 }
 
-// body(word, first step, steps, shift, bits) for the words of a panel in which a lane has its
-// codes.
+// Calls body(word, first step, steps, shift, bits) for each word of a panel that has codes of a
+// lane.
 template <class Body>
 void for_code_words(Codes codes, const Body& body) {
     const bool is_two_bits = codes == Codes::two_bits;
@@ -76,7 +77,8 @@ void get_codes(int8_t* q, const uint8_t* codes, const StripLayout& layout, int l
     }
 }
 
-// The whole scales of a group: those of its first half, and where there are some of its second.
+// The integer scales and mins of a group: of its first half, or of all of it, and of its second
+// half.
 struct WholeScales {
     int scale[2] = {1, 1}, least[2] = {1, 1};
 };

@@ -1,4 +1,5 @@
-// Weights as the CPU's matmuls read them: see kernels.h and strip_layout.h.
+// Packs weights into the strips that the CPU's matmuls read (kernels.h, strip_layout.h), and
+// unpacks rows.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ namespace aerie::cpu {
 
 size_t strip_bytes(DType type, int cols);
 
-// Brings rows of any type into strips of one.
+// Packs rows of any type into strips of one type.
 class RowPacker {
   public:
     RowPacker(DType as, int cols, const Kernels& kernels);
@@ -29,7 +30,7 @@ class RowPacker {
     DType as_;
     const Kernels& kernels_;
     std::vector<float> values_;      // one row
-    std::vector<std::byte> packed_;  // the same in the type wanted
+    std::vector<std::byte> packed_;  // the same row, in the type of the strip
 };
 
 // Row `lane` of a strip as f32 [cols].

@@ -1,4 +1,4 @@
-// A tile of dot products whose accumulators stay in registers: the scores of attention.
+// A tile of dot products with its accumulators in registers, for S = Q K^T of attention.
 #pragma once
 
 #include "cpu/simd.h"
@@ -6,9 +6,9 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// R rows (cached keys) by C columns (queries). Lane j of a product
-// takes the elements j mod 16 in ascending order. The loop takes one part of the lanes after
-// the other, so that a loaded row or column serves from a register.
+// R rows (cached keys) by C columns (queries). Lane j of a product takes the elements k with k mod
+// 16 = j, in ascending order. The loop takes one part of the lanes after the other, so that a
+// loaded row or column is used from a register.
 template <int R, int C>
 struct Tile {
     Part lanes[kParts][C][R];
@@ -28,7 +28,7 @@ struct Tile {
             for (int r = 0; r < R; ++r) set(c, r, splat(0.0f));
     }
 
-    // Sixteen elements from k on.
+    // Adds the products of sixteen elements from k on.
     template <class W>
     void step(const W* const (&rows)[R], const float* const (&columns)[C], int k) {
         for (int p = 0; p < kParts; ++p) {
@@ -40,7 +40,8 @@ struct Tile {
             }
         }
     }
-    // The last n < 16 elements, from k on; the lanes beyond them multiply zeros.
+    // Adds the products of the last n < 16 elements, from k on; the lanes beyond them multiply
+    // zeros.
     template <class W>
     void tail(const W* const (&rows)[R], const float* const (&columns)[C], int k, int n) {
         W row_end[R][kLanes] = {};
@@ -64,7 +65,8 @@ struct Tile {
         if (k < count) tail(rows, columns, k, count - k);
     }
 
-    // Adds up the lanes: out[c][r]. A call would send the accumulators through memory.
+    // Adds up the lanes into out[c][r]. Always inlined: a call would send the accumulators through
+    // memory.
     [[gnu::always_inline]] void sums(float (&out)[C][R]) const {
         constexpr int kCells = R * C;
         F32x16 cells[kCells];
@@ -75,7 +77,7 @@ struct Tile {
     }
 };
 
-// Rows of a tile with C columns: what sixteen registers hold.
+// Rows of a tile with so many columns: as many as sixteen registers hold.
 constexpr int tile_rows(int columns) {
     return columns == 1 ? 4 : 2;
 }

@@ -1,5 +1,5 @@
-// AMX: eight tile registers of up to 16 rows of 64 bytes, as instructions by themselves: compilers'
-// intrinsics take only literals, and do not say that they read memory.
+// AMX: instructions for eight tile registers of up to 16 rows of 64 bytes. They are written in
+// assembly, because compilers' intrinsics take only literals, and do not say that they read memory.
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 namespace aerie::cpu::AERIE_ISA {
 namespace {
 
-// What tile_configure reads: the tiles' shapes.
+// The operand of tile_configure: the tiles' shapes.
 struct alignas(64) TileShapes {
     uint8_t palette = 1, start_row = 0, reserved[14] = {};
     uint16_t row_bytes[16] = {};

@@ -15,7 +15,8 @@ inline F32x16 polynomial(F32x16 x, const float (&coefficients)[count]) {
     return p;
 }
 
-// Within 2 units in the last place; 0 below -87.3, the value at 88 above 88, NaN of NaN.
+// The result is within 2 units in the last place; it is 0 below -87.3, the value at 88 above 88,
+// and NaN for NaN.
 inline F32x16 exp(F32x16 x) {
     const F32x16 top = splat(88.0f), bottom = splat(-87.3f);
     const F32x16 clamped = select(top < x, top, x);

@@ -1,4 +1,4 @@
-// Uploading weights: into strips by all threads, or as they are.
+// Uploads weights: all threads pack them into strips, or copy them as they are.
 #include "cpu/weight.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void CpuSegment::pack_strips(std::span<const WeightBlock> blocks, const Kernels&
         for (int s = first; s < last; ++s) {
             const int in_matrix = s % strips_each * kStripRows;
             const WeightBlock* from = blocks.data();
-            int row = s / strips_each * matrix_rows_ + in_matrix;  // within `from`
+            int row = s / strips_each * matrix_rows_ + in_matrix;  // row within `from`
             const int lanes = std::min(kStripRows, matrix_rows_ - in_matrix);
             for (int lane = 0, count = 0; lane < lanes; row += count) {
                 for (; row >= from->rows; ++from) row -= from->rows;

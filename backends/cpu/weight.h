@@ -1,5 +1,5 @@
-// Weights of the CPU backend: strips for what is multiplied, rows as they come for floats that are
-// looked up.
+// Weights of the CPU backend: strips for matrices that are multiplied, plain rows for float tables
+// that are only looked up.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace aerie::cpu {
 
-// Where weights lie: one after the other in large blocks of huge pages, in the order in which they
-// are uploaded and later read. A block lives as long as anything in it.
+// Memory of weights: they lie one after the other in large blocks of huge pages, in the order in
+// which they are uploaded and later read. A block lives as long as anything in it.
 class WeightArena {
   public:
     std::shared_ptr<std::byte> allocate(size_t bytes);  // zeroed, 64-byte aligned; throws Error
@@ -23,17 +23,17 @@ class WeightArena {
     size_t used_ = 0, size_ = 0;
 };
 
-// Rows of one type that a matmul reads: of a segment all, or those of one expert.
+// Rows of one type that a matmul reads: all of a segment, or those of one expert.
 struct CpuMatrix {
     DType dtype;
     int rows, cols;
     const std::byte* data;  // strips
 
-    // Sixteen rows from 16 * index on; see kernels.h.
+    // The strip with sixteen rows from 16 * index on; see kernels.h.
     const std::byte* strip(int index) const;
 };
 
-// A segment and its rows. Those of each expert begin with a strip.
+// A segment of a weight. The rows of each expert begin with a strip.
 class CpuSegment {
   public:
     CpuSegment(const WeightSegment& segment, std::span<const WeightBlock> blocks, WeightUse use,
@@ -43,9 +43,9 @@ class CpuSegment {
     DType dtype() const { return place_.dtype; }
     int rows() const { return place_.rows; }
 
-    // All of it, or of experts one. Not of floats for looking up.
+    // All of the segment, or one expert of it. Not for tables that are kept as rows.
     CpuMatrix matrix(int index = 0) const;
-    // One row as f32 [cols]; not of experts.
+    // Reads one row as f32 [cols]; not for experts.
     void read_row(float* out, int index, const Kernels& kernels) const;
 
   private:
@@ -57,7 +57,7 @@ class CpuSegment {
     int cols_;
     int matrix_rows_;
     std::shared_ptr<std::byte> strips_;
-    std::shared_ptr<std::byte> rows_;  // instead, [rows, cols]
+    std::shared_ptr<std::byte> rows_;  // [rows, cols], instead of strips_
 };
 
 class CpuWeight final : public Weight {
@@ -66,8 +66,8 @@ class CpuWeight final : public Weight {
               Pool& pool, WeightArena& arena);
 
     std::span<const CpuSegment> parts() const { return parts_; }
-    CpuMatrix block(int index) const;  // of experts
-    // One row as f32 [cols].
+    CpuMatrix block(int index) const;  // for experts only
+    // Reads one row as f32 [cols].
     void read_row(float* out, int index, const Kernels& kernels) const;
 
   private:

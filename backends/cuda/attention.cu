@@ -1,13 +1,16 @@
-// Attention. The history is cut into chunks of 64 logical positions. Of each chunk by itself come its
-// maximum, its sum and its mix of values; then a row's chunks come together in order: in the block
-// that has all of them, or in the last one of several.
-// Slots only say where to load from. A row's chunks are counted from the first that it sees.
+// Attention (op Attention): softmax(Q K^T / sqrt(head_dim)) V. As in Flash-Decoding, a row's
+// history is cut into chunks of 64 logical positions. Each chunk by itself gives the maximum of its
+// scores S, the sum of P = exp(S - maximum), and O = P V. Then a row's chunks are merged in
+// ascending order, by the block that has all of them or by the last of several blocks to arrive.
+// Slots only say where K and V are loaded from. A row's chunks are counted from the first that its
+// window reaches.
 //
-// A block has some query heads of one kv head, and some rows. Of a chunk that lies in the same
-// slots for all of its rows (what is committed, or a prompt) it reads keys and values once; of the
-// others, the last ones of a tree, once a row. A pair of a row and a head has the same operations
-// in the same order either way. Which ones is said by what reads them: chunk_tiles.cuh for float
-// weights and a cache in f16, or chunk_lanes.cuh, in the order that every device has.
+// A block has some query heads of one kv head, and some rows. If a chunk lies in the same slots for
+// all of its rows (committed positions, or a prompt), the block loads its K and V once; the other
+// chunks, the last ones of a tree, it loads once per row. A pair of a row and a head goes through
+// the same operations in the same order either way. The weights that consume the output decide
+// which operations these are: those of chunk_tiles.cuh for float weights and a cache in f16, else
+// those of chunk_lanes.cuh, in the order that every device has.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,18 +28,21 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kAtOnce = 4;       // blocks that a multiprocessor has registers for
-constexpr int kTilesAtOnce = 2;  // the same of tiles
-constexpr int kPairedHeads = 2;  // whose columns make whole groups together
+constexpr int kAtOnce = 4;       // blocks of chunk_kernel that a multiprocessor has registers for
+constexpr int kTilesAtOnce = 2;  // the same for chunk_tiles_kernel
+constexpr int kPairedHeads = 2;  // heads of a merge_kernel block: together they are whole groups
 
-// What becomes of the chunks of a block's pairs.
+// The epilogue of a block: how the chunks of its pairs are merged and stored.
 struct AttentionTail {
-    unsigned* arrived;  // of several blocks that share pairs the last one merges; null: merge_kernel
+    // Counters of blocks that share pairs, the last of which merges; null: merge_kernel merges.
+    unsigned* arrived;
     ActivationView out;
-    float* peaks;  // of one row, those of each warp of these blocks, for its reader; or null
+    // Receives the amax of each warp for the matmul that reads the only row; or null.
+    float* peaks;
 };
 
-// Of some of a block's pairs, those from `first` on: mixed(values, element) tells their mixes.
+// Stores O of the block's pairs [first, first + together), of which mixed(values, element) computes
+// one element each. Returns the amax of this thread's elements.
 template <int together, class Mixed>
 __device__ unsigned put_pairs(ChunkSpace& chunk, const AttentionTask& task,
                               const AttentionTail& tail, int first, const Mixed& mixed) {
@@ -52,7 +58,7 @@ __device__ unsigned put_pairs(ChunkSpace& chunk, const AttentionTask& task,
         const int element = begin + int(threadIdx.x);
         float values[together];
         mixed(values, min(element, dim - 1));
-        if (element >= dim) continue;  // a whole warp
+        if (element >= dim) continue;  // the same for a whole warp
         const int group = element - element % kGroup;
         put_groups(tail.out, values, [&](int p) {
             return GroupPlace{places[p].row, places[p].first + group};
@@ -83,7 +89,7 @@ __device__ unsigned merge_pairs(MergeSpace& space, ChunkSpace& chunk, const Atte
     return most;
 }
 
-// What the block itself has added up.
+// Stores O of the pairs, if the block has merged their chunks itself.
 __device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task,
                                     const AttentionTail& tail) {
     const int pairs = task.own_heads * task.own_rows, dim = task.shape.head_dim;
@@ -105,7 +111,7 @@ __device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task
     return most;
 }
 
-// `adds`: the block has all chunks of its pairs, and is to merge them.
+// `adds`: the block had all chunks of its pairs and has merged them as they came.
 __device__ inline void finish(ChunkSpace& space, const AttentionTask& task,
                               const AttentionTail& tail, bool adds) {
     __shared__ MergeSpace merge;
@@ -132,7 +138,7 @@ __global__ void __launch_bounds__(kChunkThreads, kAtOnce)
     ChunkLanes<T, one_slab>(space, task, adds).run();
     finish(space, task, tail, adds);
 }
-// Of floats: the compiler need not think of other outputs.
+// Its output is always F32 (has_tiles): `quantised = false` lets the compiler drop the other case.
 template <bool adds>
 __global__ void __launch_bounds__(kChunkThreads, kTilesAtOnce)
     chunk_tiles_kernel(AttentionTask task, AttentionTail tail) {
@@ -143,7 +149,7 @@ __global__ void __launch_bounds__(kChunkThreads, kTilesAtOnce)
     finish(space, task, tail, adds);
 }
 
-// Quantised weights give the same bits on every device, and so does what they read.
+// Quantised weights give the same bits on every device, and so must the attention that they read.
 bool has_tiles(const Attention& op) {
     return op.kv.k.dtype == DType::F16 && op.out.dtype == DType::F32 &&
            op.shape.head_dim <= kSlabElements<uint16_t>;
@@ -157,8 +163,8 @@ auto chunk_kernel_of(const Attention& op, bool adds) {
     return dim <= kSlabElements<float> ? chunk_kernel<float, true> : chunk_kernel<float, false>;
 }
 
-// Where heads are no whole groups: a thread a column of two of them. `across` blocks along x have
-// these.
+// Merges chunks where heads are not whole groups of 32. A thread has one column of two neighbouring
+// heads; `across` blocks along x cover the columns of these two.
 __global__ void __launch_bounds__(kMergeThreads, kAtOnce)
     merge_kernel(ActivationView out, View<const int32_t> rows, Partials partials, int across) {
     __shared__ MergeSpace space;
@@ -176,14 +182,14 @@ __global__ void __launch_bounds__(kMergeThreads, kAtOnce)
         its[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
     float mixed[kPairedHeads];
     Merge<kPairedHeads>(space, partials, its).run(mixed, in_pair % dim);
-    if (in_pair - lane < width)  // a whole warp
+    if (in_pair - lane < width)  // the same for a whole warp
         put_activations(out, r, column - lane,
                         !here           ? 0.0f
                         : in_pair < dim ? mixed[0]
                                         : mixed[1]);
 }
 
-// Query heads of a kv head that a block takes: as many as divide them.
+// Query heads of one kv head that a block takes: the largest divisor of `queries` up to `most`.
 int heads_together(int queries, int most) {
     int heads = std::min(queries, most);
     while (queries % heads != 0) --heads;
@@ -216,7 +222,8 @@ void CudaBackend::enqueue(const Attention& op) {
     const bool merges = shape.head_dim % kGroup == 0;
     for (int first = 0; first < qkv.rows; first += step) {
         const int count = std::min(step, qkv.rows - first);
-        // More rows read a chunk together where enough blocks are left.
+        // A block takes more rows, which load shared chunks once, while three quarters of the slots
+        // on multiprocessors still get a block.
         int own_rows = std::min(int(std::bit_ceil(unsigned(count))), few_rows);
         while (own_rows * 2 * own_heads <= pairs &&
                wide * tiles_of(count, own_rows * 2) * 4 >= slots * 3)

@@ -24,8 +24,8 @@ namespace {
 
 struct Count {
     int devices = 0;
-    std::string problem;  // why the driver tells of none; empty where it or a GPU is not there
-    std::string error;    // of the runtime's call; empty where it did not fail
+    std::string problem;  // why a driver lists no GPU; empty if there is no driver, or no GPU
+    std::string error;    // message of the runtime's call; empty if it succeeded
 };
 
 Count count_devices() {
@@ -36,7 +36,7 @@ Count count_devices() {
     (void)cudaGetLastError();
     count.devices = 0;
     count.error = cudaGetErrorString(result);
-    // Without a driver its version is 0, and the error that of one which is too old.
+    // Without a driver the version is 0, but the error is that of a driver that is too old.
     const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
     if (!has_driver || result == cudaErrorNoDevice) return count;
     const bool is_old = result == cudaErrorInsufficientDriver && driver < CUDART_VERSION;
@@ -58,7 +58,7 @@ std::string compute_capability(const cudaDeviceProp& properties) {
     return std::to_string(properties.major) + "." + std::to_string(properties.minor);
 }
 
-// One that is broken says so, and takes nothing from the others.
+// A broken device gets a problem, and does not affect the others.
 Capabilities describe(int index) {
     Capabilities caps;
     caps.name = "cuda:" + std::to_string(index);
@@ -120,7 +120,7 @@ CudaWeight::CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
     size_t bytes = 0;
     std::vector<size_t> offsets;
     for (const WeightSegment& place : segments) {
-        // Gate and up of one type lie row by row beside each other.
+        // Gate and up of one type are interleaved row by row.
         const bool paired = use == WeightUse::gated && place.rows == rows;
         const int each = matrix_rows > 0 ? matrix_rows : place.rows;
         const RowOrder order = paired ? RowOrder::paired(rows) : RowOrder::plain(each);
@@ -139,8 +139,8 @@ bool CudaBackend::stores(DType type) const {
 
 namespace {
 
-// Rows as they come, or made of the type that they are to be stored in: by all threads, for that
-// takes much longer than any copy.
+// Rows as they come, if the GPU packs them; else converted to the type that they are stored in, by
+// all threads of the host, since this takes much longer than any copy.
 class HostRows {
   public:
     const std::byte* data;
@@ -172,7 +172,8 @@ class HostRows {
 }  // namespace
 
 void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
-    // What ops leave for others is of their pass, which may end before these come, or throw.
+    // Ops leave rows and sums for later ops of their pass only. The pass may end, or throw, before
+    // these come.
     struct Pass {
         CudaBackend& its;
         explicit Pass(CudaBackend& backend) : its(backend) {
@@ -192,7 +193,7 @@ void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
     });
 }
 
-// Through a staging buffer, some rows at a time.
+// Uploads by way of a staging buffer, some rows at a time.
 std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> blocks,
                                                    WeightUse use) {
     constexpr size_t kStagingBytes = size_t(32) << 20;
@@ -219,14 +220,14 @@ std::unique_ptr<Weight> CudaBackend::upload_weight(std::span<const WeightBlock> 
                           *queue_);
                 row += count;
                 if (rows.data == room.data() || rows.data == packed.data())
-                    sync();  // before the next rows come there
+                    sync();  // before the next rows overwrite these
             }
             if (use != WeightUse::experts) continue;
             to += part.matrix_bytes;
             row = 0;
         }
     }
-    sync();  // before the staging buffer goes
+    sync();  // before the staging buffer is freed
     return weight;
 }
 
@@ -236,7 +237,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
 
 void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits, split_);
-    left_for_.clear();  // what was left lies in the old one
+    left_for_.clear();  // the old scratch goes, with everything that was left in it
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
     std::byte* memory = static_cast<CudaMemory&>(*scratch_).data();

@@ -13,8 +13,8 @@
 
 namespace aerie::cuda {
 
-constexpr int kMostHeadDim = 256;  // that attention's kernels are made for
-constexpr int kMostGrid = 65535;   // blocks along y and z
+constexpr int kMostHeadDim = 256;  // largest head that the attention kernels take
+constexpr int kMostGrid = 65535;   // blocks of a grid along y and along z
 
 enum class Packing;
 struct CudaSegment;
@@ -27,17 +27,17 @@ struct RowTask;
 template <class T>
 struct View;
 
-// How rows were left for the matmuls that read them, where these were named.
+// The form in which an op left its output for the matmuls that read it (Readers).
 struct LeftRows {
-    Packing packed = {};         // what lies in scratch
-    Tensor x = {}, weight = {};  // or, of one row: it is still to be normalised
+    Packing packed = {};         // how the rows lie in scratch, if they are packed
+    Tensor x = {}, weight = {};  // or: the only row is still to be normalised
     float epsilon = 0;
-    const float* peaks = nullptr;  // or: so many largest magnitudes of it
+    const float* peaks = nullptr;  // or: amax values of the only row, by part of it
     int peak_count = 0;
 };
 
-// A product that is still to become `out`, or be added to it, for its sums lie as the shares left
-// them (device/left_sums.cuh).
+// A matmul with partial sums that are still to be added up and stored in, or added to, `out`
+// (device/left_sums.cuh).
 struct LeftProduct {
     Tensor out;  // or absent
     bool accumulate = false;
@@ -45,10 +45,11 @@ struct LeftProduct {
     EvenSplit split;
 };
 
-// What a matmul reads: at most kPassRows rows, and what was made of them so far.
+// The activations of a matmul: at most kPassRows rows, and the forms in which they are there so
+// far.
 struct MatmulColumns {
     Tensor x;
-    Tensor quantised;  // or absent
+    Tensor quantised;  // x as I8G32; or absent
     LeftRows left;
 };
 
@@ -77,32 +78,40 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
                                   std::is_same_v<Op, MatmulRope> || std::is_same_v<Op, EmbedPair>;
     template <class Op>
     void execute(const Op& op) {
-        if (!takes_left_sums(op)) add_left_sums();  // what a matmul left is for the op behind it
+        if (!takes_left_sums(op)) add_left_sums();  // they are left for the next op only
         enqueue(op);
     }
 
   private:
     template <class Op>
-    void enqueue(const Op& op);  // in the file of the op's name; of matmuls: multiply.cu
+    void enqueue(const Op& op);  // in the file of the op's name; for matmuls in multiply.cu
     void do_reserve(const Limits& limits) override;
-    // How all readers' matmuls want these rows; none where they differ, or take them as they are.
+    // The packing that the matmuls of all readers need for these rows; none if they differ, or take
+    // rows as they are.
     Packing packing_for(const Readers& readers, int rows) const;
-    // Packs the rows so, or leaves one to the matmuls.
+    // Leaves a norm to its readers: packs the normalised rows for them, or lets their matmuls
+    // normalise a single row. False if neither is possible.
     bool leave_to_readers(const RmsNorm& norm);
     void pack_normed(Packing packing, const RmsNorm& norm);
-    // Where the kernel that makes a row leaves so many largest magnitudes of it; null: nobody asks.
+    // Where the kernel that makes a single row stores `count` amax values for the readers; null if
+    // they need none.
     float* leave_peaks(int count, const Readers& readers);
+    // `leaves_sums`: partial sums are not added up, but become left_product_.
     void multiply_rows(const Matmul& op, bool leaves_sums);
     bool may_leave_sums(const Matmul& op) const;
+    // Whether the op's kernel adds up left_product_ itself.
     template <class Op>
     bool takes_left_sums(const Op&) const {
         return false;
     }
     bool takes_left_sums(const RmsNorm& norm) const;
     bool takes_left_sums(const RopeAppend& op) const;
+    // left_product_ for a kernel that adds it up; afterwards there is none.
     LeftSums take_left_sums();
+    // Adds up left_product_ in a kernel of its own, if there is one.
     void add_left_sums();
-    // What was left for this matmul; if nothing, what lies in scratch is of no use.
+    // The form in which rows were left for this matmul. If they were not, scratch holds nothing of
+    // use.
     LeftRows left_for(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
     MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
@@ -117,26 +126,26 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
                           const CudaSegment& part);
 
     Capabilities capabilities_;
-    std::shared_ptr<Queue> queue_;  // memory knows it, and may outlive this
+    std::shared_ptr<Queue> queue_;  // shared with memory, which may outlive the backend
     Limits limits_;
     Buffer scratch_;
-    // Into scratch; each is used within one op.
+    // Pointers into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
     LeftRows left_;
-    Readers left_for_;             // those that are still to come
-    bool other_peaks_ = false;     // where they lie: in two places by turns
-    Tensor quantised_;             // I8G32: a copy of x, where a weight has rows of floats too
+    Readers left_for_;          // the readers of left_ that are still to run
+    bool other_peaks_ = false;  // the amax values alternate between two places
+    Tensor quantised_;          // I8G32 copy of x, if a weight has float rows too
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;
-    SplitPlan split_;              // sums of matmuls
+    SplitPlan split_;  // workspace of matmuls
     LeftProduct left_product_;
-    bool is_in_pass_ = false;  // that is replayed: what is left in it is added up before its end
-    unsigned* tickets_ = nullptr;  // kMostTickets of them, 0 between launches
+    bool is_in_pass_ = false;      // in a replay; left sums are added up before it ends
+    unsigned* tickets_ = nullptr;  // kMostTickets counters, 0 between launches
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k
-    float* logits_ = nullptr;        // edited, [kPassRows, vocab]
+    float* logits_ = nullptr;        // after penalties and mask, [kPassRows, vocab]
 };
 
 }  // namespace aerie::cuda

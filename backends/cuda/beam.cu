@@ -1,4 +1,5 @@
-// One level of EAGLE-2's expansion: table, next frontier and its rows, by one block of threads.
+// One level of EAGLE-2's expansion (docs/drafting.md section 3), by one block of threads: the
+// table, the next frontier and its rows.
 #include "cuda/backend.h"
 #include "cuda/device/logits.cuh"
 #include "cuda/launch.h"
@@ -13,7 +14,7 @@ struct BeamView {
     const Row* rows;
     int32_t* frontier;
     Candidate* table;
-    const int32_t* selection;  // null: the best
+    const int32_t* selection;  // null: the best by value
     int32_t* parent_row;
     Row* next;  // may be the same memory as `rows`
     int width, table_offset, next_slot;

@@ -1,4 +1,4 @@
-// A call of the CUDA runtime that fails becomes an Error of one line.
+// Turns a failed call of the CUDA runtime into an Error of one line.
 #pragma once
 
 #include <cuda_runtime.h>

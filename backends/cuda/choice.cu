@@ -1,4 +1,4 @@
-// Choices from rows of logits: sample, probs and top_k. A block of threads a row.
+// Choices from rows of logits: sample, probs and top_k. One block per row.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -12,7 +12,7 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-probabilities
+constexpr int kSoftmaxWidth = 10;  // candidates in the softmax of log-probabilities with noise
 static_assert(kPassRows * sizeof(LogitRow) <= kRowStateBytes);
 
 // Tokens of a drafted row's path below the root, its own included.
@@ -20,11 +20,11 @@ struct PathTokens {
     SharedArray<int32_t, kMaxDepth>& tokens;
     int count = 0;
 
-    // By all threads of the block; a barrier must follow.
+    // All threads of the block call this; a barrier must follow.
     __device__ void load(const View<const int32_t>& rows, int index) {
         const Row& last = *reinterpret_cast<const Row*>(rows[index]);
         count = max(last.position - last.prefix, 0);
-        const int i = int(threadIdx.x) + 1;  // of the path; the root is known to `seen`
+        const int i = int(threadIdx.x) + 1;  // in the path; `seen` counts the root
         if (i > count) return;
         const int place = i < count ? index - (last.slot - last.path[i]) : index;
         tokens[i - 1] = reinterpret_cast<const Row*>(rows[place])->token;
@@ -37,7 +37,7 @@ struct PathTokens {
 };
 
 // Logits after penalties and mask. A forbidden token is NaN: it ranks below -inf and is never
-// chosen. `rows` of the whole choice, if it has drafted ones.
+// chosen. `rows` are those of the whole choice, if some are drafted.
 __global__ void edit_kernel(View<float> out, View<const float> logits, RulesView rules,
                             View<const int32_t> mask, const int32_t* id_map,
                             View<const int32_t> rows, int first_row) {
@@ -64,7 +64,7 @@ const int32_t* ids_of(const Choice& choice) {
     return choice.id_map ? row<const int32_t>(choice.id_map, 0) : nullptr;
 }
 
-// body(logits of some rows, their rules, the first of them), with penalties and mask applied.
+// Calls body(logits, rules, first row) for some rows at a time, with penalties and mask applied.
 template <class Body>
 void for_edited_rows(const Choice& choice, const Rows& rows, float* space, Queue& queue,
                      const Body& body) {
@@ -125,8 +125,9 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, RulesVie
     }
 }
 
-// top_k in three kernels: with noise, what a row is like as a whole; the best of each slice of it;
-// what each slice weighs beside the best, and, by the last block of a row, the best of all.
+// top_k takes three kernels. 1. With noise: the filters of each row as a whole. 2. The best
+// candidates of each slice of a row. 3. The mass of each slice, relative to the best logit; then
+// the last block of a row merges its slices.
 struct TopKView {
     View<const float> logits;
     RulesView rules;
@@ -134,11 +135,11 @@ struct TopKView {
     const int32_t* id_map;  // null: identity
     View<int32_t> ids;
     View<float> log_probs;
-    int slices, width;  // candidates that are kept of each slice
+    int slices, width;  // slices of a row; candidates kept per slice
     LogitRow* rows;     // [rows], with noise
-    uint64_t* best;     // [rows, slices, width], 0: no more
+    uint64_t* best;     // [rows, slices, width], keys; 0: no more
     uint64_t* masses;   // [rows, slices], without noise
-    unsigned* arrived;  // a ticket for each row
+    unsigned* arrived;  // a counter for each row
 
     // Without noise only the logits count.
     __device__ LogitRow row(int r) const {
@@ -163,20 +164,22 @@ __global__ void top_k_rows_kernel(TopKView step) {
     if (threadIdx.x == 0) step.rows[blockIdx.x] = row;
 }
 
-constexpr int kMine = kSliceIds / kChoiceThreads;  // of a slice, that a thread has
+constexpr int kMine = kSliceIds / kChoiceThreads;  // logits of a slice per thread
 constexpr int kChoiceWarps = kChoiceThreads / 32;
 __device__ int id_in(int slice, int i) {
     return slice * kSliceIds + i * kChoiceThreads + int(threadIdx.x);
 }
-// Its logits, all fetched before the first of them is used; beyond the last one: that one.
+// Loads a thread's logits of a slice, all before the first of them is used; beyond the last logit
+// of the row it repeats that one.
 __device__ void fetch(float (&logits)[kMine], const LogitRow& row, int slice) {
 #pragma unroll
     for (int i = 0; i < kMine; ++i) logits[i] = row.x[min(id_in(slice, i), row.vocab - 1)];
 }
 
-// put(rank, key) of the `width` best of some lists of so many keys, best first: key_of(list, place).
-// All are different but for those that are 0 and the last. A thread asks for each of its keys how
-// many are before it, as long as that matters.
+// Merges sorted lists of `width` keys each, of which key_of(list, place) is one: calls put(rank,
+// key) for the `width` best of all. Keys are different, except for the zeros at the ends of lists.
+// A thread counts for each of its keys how many come before it, as long as these are fewer than
+// `width`.
 template <class KeyOf, class Put>
 __device__ void merge_lists(int lists, int width, const KeyOf& key_of, const Put& put) {
     for (int i = int(threadIdx.x); i < lists * width; i += kChoiceThreads) {
@@ -194,13 +197,13 @@ __device__ void merge_lists(int lists, int width, const KeyOf& key_of, const Put
     }
 }
 
-// The `width` best keys of those that the lanes of a warp have, best first; 0 where there are no
-// more.
+// Calls put(rank, key) for the `width` best of the keys that the lanes of a warp have, best first;
+// 0 if there are no more.
 template <class Put>
 __device__ void best_of_warp(const uint64_t (&keys)[kMine], int width, const Put& put) {
     uint64_t before = ~uint64_t(0), mine = 0;
     for (int rank = 0; rank < width; ++rank) {
-        if (rank == 0 || mine == before) {  // its best is gone
+        if (rank == 0 || mine == before) {  // its best has been taken
             mine = 0;
 #pragma unroll
             for (int i = 0; i < kMine; ++i)
@@ -250,7 +253,7 @@ __device__ double log_sum_exp(SharedArray<float, kMaxTopK>& values, int count, d
     return double(values[0]) / softness + log(sum);
 }
 
-// Beside the best of the whole row.
+// The mass of a slice, relative to the best logit of the whole row.
 __device__ uint64_t mass_of_slice(const TopKView& step, int r, int slice, BlockReducer& reducer) {
     uint64_t best = 0, mass = 0;
     for (int i = int(threadIdx.x); i < step.slices; i += kChoiceThreads)
@@ -288,7 +291,7 @@ __global__ void top_k_merge_kernel(TopKView step) {
             values[rank] = logit_of(key);
         });
     __syncthreads();
-    int count = 0;  // of those above -inf
+    int count = 0;  // candidates above -inf
     while (count<width&& float(values[count])> - infinity()) ++count;
     double softness = 1, total = 0;
     if (noisy) {

@@ -1,4 +1,4 @@
-// What the build's list of architectures says of a device.
+// Decides by the build's list of architectures how a device runs its code.
 #include "cuda/code.h"
 
 #include <algorithm>
@@ -10,13 +10,14 @@ namespace {
 
 enum class Code { none, for_driver, machine };
 
-// Machine code runs on the later devices of its generation too, a driver's code on all later ones.
-// What is made for one device alone (90a) counts for that one.
+// Machine code also runs on the later devices of its generation, PTX on all later devices. Code for
+// one device alone (90a) counts for that device only.
 Code code_of(std::string_view architecture, int major, int minor) {
     int number = 0;
     const char* end = architecture.data() + architecture.size();
     const char* after = std::from_chars(architecture.data(), end, number).ptr;
-    if (after == architecture.data()) return Code::machine;  // CMake's word: the driver will tell
+    // A word such as native: the driver decides.
+    if (after == architecture.data()) return Code::machine;
     const std::string_view kind(after, size_t(end - after));
     const int device = major * 10 + minor;
     const bool is_later = device >= number;
@@ -42,8 +43,8 @@ std::string version(int number) {
     return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-// The first driver for each CUDA: https://docs.nvidia.com/deploy/cuda-compatibility. It runs all
-// programs of that one, whatever comes behind the dot.
+// The first driver for each CUDA: https://docs.nvidia.com/deploy/cuda-compatibility. It runs the
+// programs of all versions of CUDA with that number before the dot.
 struct FirstDriver {
     int cuda, version;
 };

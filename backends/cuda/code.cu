@@ -1,4 +1,4 @@
-// What the driver says of the build's code.
+// Asks the driver about the build's code.
 #include "cuda/code.h"
 
 #include <cuda_runtime.h>
@@ -35,7 +35,7 @@ void check_code(const std::string& device) {
 }
 
 bool kernels_may_begin_early() {
-    constexpr int kFirst = 12030;  // of CUDA whose graphs can have such launches
+    constexpr int kFirst = 12030;  // the first CUDA with such launches in graphs
     if (!early_launch_is_wanted()) return false;
     cudaFuncAttributes attributes;
     int driver = 0;

@@ -11,7 +11,7 @@ namespace aerie::cuda {
 
 namespace {
 
-// Rows of one type.
+// Rows of the table that are stored in one type.
 struct Table {
     const std::byte* data;
     DType type;
@@ -19,7 +19,7 @@ struct Table {
     RowOrder order;
 };
 
-// As BlockParts has it.
+// An element of a quantised row, computed as BlockParts says.
 __device__ float quant_element(const Table& table, int row, int col) {
     const QuantLayout layout = layout_of(table.type);
     const int k = col % kGroup, group = col / kGroup % layout.groups;
@@ -67,8 +67,8 @@ __device__ float element(const Table& table, int index, int col) {
     return quant_element(table, row, col);
 }
 
-// A block a row. It is written where its token is of this part of the table; rows that are only
-// padding become 0, by the first part.
+// One block per row. A launch for each segment of the table writes the rows with tokens in that
+// segment; the first one also sets padding rows to 0.
 __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> rows) {
     const int r = int(blockIdx.x);
     const Row& place = *reinterpret_cast<const Row*>(rows[r]);
@@ -79,7 +79,8 @@ __global__ void embed_kernel(View<float> out, Table table, View<const int32_t> r
         out[r][col] = padding ? 0.0f : element(table, index, col);
 }
 
-// A warp a group of a row. Padding, and a token that the table lacks, are an embedding of 0.
+// One warp per group of a row. Padding rows, and tokens that the table lacks, have an embedding of
+// 0.
 constexpr int kPairThreads = 128;
 __global__ void embed_pair_kernel(ActivationView out, Table table, View<const int32_t> rows,
                                   View<const float> features, View<const int32_t> index) {

@@ -1,5 +1,6 @@
-// Products of rows with the experts that they go to: blocks along y are tiles of places of one
-// expert, and those of tiles that are not there end at once.
+// Products of rows with the experts that they go to. A place is a row and one of its experts
+// (Routing). Blocks along y are tiles of places of one expert; those of tiles that do not exist end
+// at once.
 #include <cassert>
 
 #include "cuda/backend.h"
@@ -15,8 +16,8 @@ namespace aerie::cuda {
 struct ExpertTask {
     const ExpertTile* tiles;
     const int32_t* order;
-    const std::byte* weights;  // of expert 0
-    size_t weight_bytes;       // of each
+    const std::byte* weights;  // the weight of expert 0
+    size_t weight_bytes;       // bytes of each expert's weight
     int each;                  // places of a row of x
 };
 
@@ -28,7 +29,7 @@ struct TilePlaces {
     const int32_t* places;
     int count, each;
 
-    // From `first` on. None where there are no more.
+    // The places of a tile from `first` on; none if count is 0 or less.
     __device__ TilePlaces(const ExpertTask& task, int tile, int first) {
         const ExpertTile& its = task.tiles[tile];
         weight = task.weights + size_t(its.expert) * task.weight_bytes;
@@ -36,7 +37,7 @@ struct TilePlaces {
         count = its.count - first;
         each = task.each;
     }
-    // Beyond the last one: the last one.
+    // The row of x of a place; beyond the last place, that of the last.
     __device__ int row_of(int token) const { return places[min(token, count - 1)] / each; }
     __device__ MatmulOutput output(MatmulOutput all) const {
         all.out.rows = count;
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     const TilePlaces tile(experts, int(blockIdx.y), 0);
     if (tile.count <= 0) return;
     task.weight = reinterpret_cast<const uint4*>(tile.weight);
-    task.split = {};  // known to the compiler, so that there is no code for sums of others
+    task.split = {};  // a constant, so that the compiler drops the reduction across blocks
     float total[tiles][4] = {};
     multiply_rows<Format>(total, task, [&](int token) { return tile.row_of(token); });
     const MatmulOutput to = tile.output(output);
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
     to.put_tiles<tiles, true>(total, 0, row_tile);
 }
 
-// `parts` blocks along y have a tile, kF32Tokens places each.
+// A tile has `parts` blocks along y, of kF32Tokens places each.
 __global__ void __launch_bounds__(32)
     expert_f32_kernel(MatmulOutput output, View<const float> x, ExpertTask experts, int parts) {
     const int y = int(blockIdx.y);
@@ -97,16 +98,16 @@ auto quant_kernel_of(int tiles) {
 
 }  // namespace
 
-// One stack of experts' products.
+// The products with one stack of experts.
 struct ExpertStack {
     ExpertTask task;
     MatmulOutput output;
-    int rows;   // of an expert
-    int tiles;  // of places
-    int most;   // places of a tile
+    int rows;   // output rows of an expert
+    int tiles;  // tiles of places
+    int most;   // places of a tile, at most
     Queue& queue;
 
-    // Strips of so many rows times so many blocks of places.
+    // A grid of strips of `strip` rows, times `along` blocks of places.
     dim3 blocks(int strip, int along) const {
         return dim3(unsigned(tiles_of(rows, strip)), unsigned(along));
     }
@@ -183,7 +184,7 @@ void CudaBackend::enqueue(const ExpertMatmul& op) {
     }
 }
 
-// Columns are all rows of x; packed, they lie in scratch of their own.
+// The columns are all rows of x; packed columns have scratch of their own.
 void CudaBackend::multiply_experts(const ExpertStack& stack, MatmulColumns& columns,
                                    const CudaSegment& part) {
     const DType type = part.place.dtype;

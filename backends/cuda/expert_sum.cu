@@ -1,5 +1,5 @@
-// A row's products times their weights, choice by choice, then all of it to what is there: an
-// element a thread.
+// Adds to each row the products of its experts times their weights, summed choice by choice; one
+// thread per element.
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/view.cuh"

@@ -1,4 +1,4 @@
-// Chosen rows to a new tensor.
+// Copies rows, chosen by index, to a new tensor.
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/view.cuh"

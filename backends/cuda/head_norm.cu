@@ -1,4 +1,4 @@
-// Heads of queries and keys over their root mean squares, times a weight.
+// RMS norm of each head of Q and of K.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/ptx.cuh"
@@ -8,7 +8,7 @@ namespace aerie::cuda {
 
 namespace {
 
-// A block a row and head; heads are those of q, then those of k.
+// One block per row and head; the heads of q come first, then those of k.
 __global__ void head_norm_kernel(View<float> qkv, NormedRows q, NormedRows k, int heads) {
     __shared__ NormedRows::Space space;
     const int r = int(blockIdx.y), head = int(blockIdx.x), size = q.x.cols;

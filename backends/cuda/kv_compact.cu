@@ -1,4 +1,4 @@
-// Accepted rows down the cache, in all layers at once.
+// Moves accepted rows down in the KV cache, in all layers at once.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -11,7 +11,8 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kLayers = 128;  // of a launch: their addresses are parameters, of which 4 KiB may be
+// Layers of a launch: their addresses are kernel parameters, which may take 4 KiB.
+constexpr int kLayers = 128;
 
 // Keys and values of some layers, as words of 4 bytes.
 struct Caches {
@@ -20,7 +21,7 @@ struct Caches {
     int width;                     // words
 };
 
-// A thread takes one word of every row, in order, so that rows may overlap.
+// A thread moves one word of every row, move by move, so that moves may overlap.
 __global__ void compact_kernel(Caches caches, View<const int32_t> pages,
                                View<const int32_t> moves) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x), part = int(blockIdx.y);

@@ -1,4 +1,4 @@
-// Starting a kernel, with its arguments checked against its parameters.
+// Launches kernels, with arguments that are checked against the kernel's parameters.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,12 +10,13 @@ namespace aerie::cuda {
 struct Grid {
     dim3 blocks, threads;
     Queue& queue;
-    const char* op;           // as profiles and errors call it
-    size_t shared_bytes = 0;  // launch_shared's
+    const char* op;           // its name in profiles and errors
+    size_t shared_bytes = 0;  // for launch_shared()
 };
 
-// A multiprocessor's memory is cut into shared memory and first cache as its kernels prefer, and it
-// must be empty to be cut anew: were that not the same for all, none could begin beside another.
+// A multiprocessor's memory is divided into shared memory and L1 cache as its kernels prefer, and
+// the multiprocessor must be idle to change that. If kernels preferred different divisions, none
+// could begin beside another.
 inline cudaError_t prefer_shared_memory(const void* function) {
     return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
                                 cudaSharedmemCarveoutMaxShared);
@@ -26,7 +27,7 @@ inline cudaError_t start(const void* function, const Grid& grid, void** argument
         const cudaError_t result = prefer_shared_memory(function);
         if (result != cudaSuccess) return result;
     }
-    if (grid.shared_bytes > 0) {  // a kernel has 48 KB of it for the asking, no more
+    if (grid.shared_bytes > 0) {  // more than 48 KB has to be asked for
         const cudaError_t result = cudaFuncSetAttribute(
             function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(grid.shared_bytes));
         if (result != cudaSuccess) return result;
@@ -53,13 +54,13 @@ void launch_as(void (*kernel)(Parameters...), const Grid& grid, bool beside,
     };
     grid.queue.launch(grid.op, [&] { return with(Parameters(arguments)...); });
 }
-// A failure is told by the next read, wait or replay.
+// Launches a kernel. A failure is reported by the next read, wait or replay.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
     launch_as(kernel, grid, false, arguments...);
 }
-// The same of a kernel that waits for those before it (wait_for_producers in ptx.cuh): where the
-// device can, it begins while they run.
+// The same for a kernel that waits for those before it by itself (wait_for_producers in ptx.cuh):
+// if the device can do it, the kernel begins while they run.
 template <class... Parameters, class... Arguments>
 void launch_beside(void (*kernel)(Parameters...), const Grid& grid, const Arguments&... arguments) {
     launch_as(kernel, grid, grid.queue.starts_beside(), arguments...);

@@ -1,4 +1,5 @@
-// What a matmul left for the kernel that reads its output next, where that cannot add it up.
+// Adds up the partial sums that a matmul left for the kernel that reads its output next, where that
+// kernel cannot do so itself.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +11,7 @@ namespace aerie::cuda {
 
 namespace {
 
-// A block a token's part of a block of rows.
+// One block per token and block of rows.
 __global__ void __launch_bounds__(kShareRows) add_sums_kernel(LeftSums left) {
     begin_beside();
     const int rows = int(blockIdx.x), token = int(blockIdx.y), place = int(threadIdx.x);
@@ -39,7 +40,7 @@ LeftSums CudaBackend::take_left_sums() {
     LeftSums its{left.out,
                  left.accumulate,
                  left.bias,
-                 reinterpret_cast<const float*>(packed_),  // where the scales of its columns lie
+                 reinterpret_cast<const float*>(packed_),  // the inverse scales of its columns
                  reinterpret_cast<const float*>(split.sums),
                  {}};
     const int blocks = int(split.all / split.steps), steps = int(split.steps);
@@ -59,7 +60,7 @@ void CudaBackend::add_left_sums() {
                   take_left_sums());
 }
 
-// Where a norm packs its rows, it has them in registers.
+// A norm can add up partial sums where it packs its rows, since it has these in registers.
 bool CudaBackend::takes_left_sums(const RmsNorm& norm) const {
     return are_same(left_product_.out, norm.x) && norm.x.cols <= kMostKept &&
            packing_for(norm.readers, norm.x.rows) != Packing::none;

@@ -14,17 +14,17 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kMostWarps = 8;
-constexpr int kLooks = 1000;       // about a microsecond, then the driver is asked
-constexpr int kQuestions = 20000;  // some hundredths of a second: somebody has time
+constexpr int kLooks = 1000;       // about a microsecond; then the driver is asked
+constexpr int kQuestions = 20000;  // some hundredths of a second; then a blocking wait costs little
 
-// Of rows that follow each other in the mailbox.
+// Copies rows to the mailbox, one after the other, and then sets its number.
 __global__ void send_kernel(View<const int32_t> from, int32_t* to, unsigned* came,
                             unsigned number) {
     for (int i = int(threadIdx.x); i < from.rows * from.cols; i += int(blockDim.x))
         to[i] = from[i / from.cols][i % from.cols];
     __syncthreads();
     if (threadIdx.x > 0) return;
-    __threadfence_system();  // the host sees what all threads stored, then the number
+    __threadfence_system();  // the host sees the rows first, then the number
     *static_cast<volatile unsigned*>(came) = number;
 }
 

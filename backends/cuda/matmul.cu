@@ -1,6 +1,7 @@
-// Float weights times f32 activations. F16 and BF16 go to the tensor cores, their activations cut
-// into parts of that type which keep all their bits (BF16: three) or 22 of them (F16: two, each row
-// brought to the middle of its range by a power of two). F32 goes by fused multiply-adds.
+// Float weights times f32 activations. F16 and BF16 use the tensor cores: activations are cut into
+// parts of that type, which together keep all bits (BF16: three parts) or 22 of them (F16: two
+// parts, after each row was scaled by a power of two to the middle of the range). F32 uses fused
+// multiply-adds.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -19,13 +20,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask ta
     multiply_packed<Format, tiles>(task, [](int token) { return token; });
 }
 
-// Of more than 32 tokens, which a multiprocessor then reads once.
+// For more than 32 tokens: one wide block per multiprocessor, so that it loads them once.
 template <class Format>
 __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(FloatTask task) {
     multiply_packed<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
 }
 
-// Of one token.
+// For one token, which each block makes ready for itself.
 template <class Format>
 __global__ void __launch_bounds__(kBlockThreads, 2) multiply_row_kernel(FloatTask task, RowTask row) {
     __shared__ typename HeldFloats<Format>::Space space;
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(32)
                  [&](int token) { return min(token, x.rows - 1); });
 }
 
-// The columns in scratch: their rows' scales, then the parts.
+// The packed columns in scratch: the inverse scales of rows, then the parts.
 PackedColumns columns_in(std::byte* scratch) {
     return {reinterpret_cast<uint2*>(scratch + kRowScaleBytes), reinterpret_cast<float*>(scratch)};
 }

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
         put(output, total);
 }
 
-// Of one token.
+// For one token, which each block makes ready for itself.
 template <class Format>
 __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, 1>))
     multiply_row_kernel(QuantTask task, MatmulOutput output, RowTask row) {
@@ -39,7 +39,8 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, 1>))
     if (multiply_groups<Format>(total, task, columns)) put(output, total);
 }
 
-// Each warp of a block has 8 columns of silu(gate) * up of a paired weight: four are a group.
+// The epilogue that gates: each warp of a block has 8 columns of silu(gate) * up of a paired
+// weight, and four warps have a group.
 template <int tiles>
 __device__ void put_gated(const ActivationView& out, const float (&total)[tiles][4]) {
     constexpr int kCols = kBlockRows / 2, kGroups = kCols / kGroup;
@@ -123,7 +124,7 @@ void launch_blocks(const Its& its, const CudaSegment& w, const QuantTask& task, 
 
 }  // namespace
 
-// Quantises the columns, where that was not done yet.
+// Quantises the columns, if that was not done yet.
 QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) {
     if (!columns.left.x && columns.x.dtype == DType::F32 && !columns.quantised) {
         columns.quantised = dense_prefix(quantised_, columns.x.rows, columns.x.cols);

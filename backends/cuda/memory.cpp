@@ -14,7 +14,7 @@ CudaMemory::CudaMemory(size_t size, std::shared_ptr<Queue> queue)
     void* data = nullptr;
     const cudaError_t result = cudaMalloc(&data, std::max<size_t>(size, 1));
     if (result == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError();  // it is told here, and nothing is broken
+        (void)cudaGetLastError();  // reported here; the device still works
         throw Error("cuda: out of memory (" + std::to_string(size) + " bytes wanted)");
     }
     CUDA_CHECK(result);

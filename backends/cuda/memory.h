@@ -21,10 +21,10 @@ class CudaMemory final : public Memory {
   private:
     std::byte* data_ = nullptr;
     std::shared_ptr<Queue> queue_;
-    long born_;  // recordings that were made before know nothing of this memory
+    long born_;  // recordings made by then, which cannot use this memory
 };
 
-// Device addresses.
+// The device address of a row of a tensor.
 template <class T>
 T* row(const Tensor& t, int index) {
     std::byte* data = static_cast<CudaMemory*>(t.memory)->data() + t.offset_bytes;

@@ -1,4 +1,4 @@
-// Reading and copying as fast as the memory allows: 16 bytes a thread, several loads under way.
+// Reads and copies memory as fast as it allows: 16 bytes per thread, several loads at once.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -11,7 +11,7 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLoads = 8;  // of a thread
+constexpr int kLoads = 8;  // loads of a thread at once
 constexpr size_t kBlockWords = size_t(kThreads) * kLoads;
 
 __global__ void read_kernel(const uint4* from, unsigned* mixed) {
@@ -22,7 +22,7 @@ __global__ void read_kernel(const uint4* from, unsigned* mixed) {
     unsigned bits = 0;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) bits ^= word[i].x ^ word[i].y ^ word[i].z ^ word[i].w;
-    if (bits == 0x12345678u) *mixed = bits;  // or nothing need be read
+    if (bits == 0x12345678u) *mixed = bits;  // or the compiler would drop the loads
 }
 
 __global__ void copy_words_kernel(uint4* to, const uint4* from) {
@@ -72,7 +72,7 @@ class CudaMemoryProbe final : public MemoryProbe {
 
 }  // namespace
 
-// At most half of what is free: a model may lie beside it, and grow.
+// At most half of the free memory: a model may lie beside it, and grow.
 std::unique_ptr<MemoryProbe> CudaBackend::memory_probe(size_t size_bytes) {
     size_t free = 0, total = 0;
     queue_->make_current();

@@ -1,4 +1,4 @@
-// Matmuls by segments of the weight and blocks of rows; the kernels are in matmul.cu and
+// Divides matmuls by segments of the weight and by blocks of rows; the kernels are in matmul.cu and
 // matmul_quant.cu.
 #include <algorithm>
 
@@ -24,7 +24,7 @@ Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
     return packing;
 }
 
-// Each reader comes once.
+// Each reader takes the rows once, and is then removed.
 LeftRows CudaBackend::left_for(const Weight& w) {
     const auto reader = std::find(left_for_.begin(), left_for_.end(), &w);
     if (reader == left_for_.end()) {
@@ -36,7 +36,8 @@ LeftRows CudaBackend::left_for(const Weight& w) {
     return left_;
 }
 
-// A kernel may read some while it leaves others. They are no more than a quarter of the elements.
+// A kernel may read the amax values of its input while it stores those of its output, so there are
+// two places for them. There are at most a quarter as many values as elements.
 float* CudaBackend::leave_peaks(int count, const Readers& readers) {
     if (readers.empty()) return nullptr;
     left_for_.clear();
@@ -59,7 +60,7 @@ MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& 
     return {x.row_range(first, count), {}, left_for(w)};
 }
 
-// Of many tokens, whose sums would take a block its time.
+// Only with many tokens, for which a block would take long to add up the partial sums of all.
 bool CudaBackend::may_leave_sums(const Matmul& op) const {
     const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
     const CudaSegment& part = weight.parts().front();
@@ -89,13 +90,13 @@ void CudaBackend::multiply_rows(const Matmul& op, bool leaves_sums) {
     }
 }
 
-// What is added to is read by a norm next.
+// Only a residual stream is added to, and a norm reads it next, which can take partial sums.
 template <>
 void CudaBackend::enqueue(const Matmul& op) {
     multiply_rows(op, op.accumulate == Accumulate::yes && may_leave_sums(op));
 }
 
-// One row is left as it is, where all that read it have kernels for that.
+// A single row is left as it is, if the matmuls of all readers have kernels that normalise it.
 bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
     left_for_.clear();
     const auto takes_it = [](const Weight* reader) {
@@ -115,9 +116,9 @@ bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
     return true;
 }
 
-// Queries, keys and values are rotated and kept where they come to be, if no head lies in two
-// blocks. Each eight tokens take a block some trips to memory for it, so many of them have a kernel
-// of their own.
+// The epilogue of the matmul rotates Q and K and stores K and V in the cache, if no head lies in
+// two blocks. For each eight tokens this takes a block some trips to memory, so many tokens are
+// rotated by a kernel of its own.
 template <>
 void CudaBackend::enqueue(const MatmulRope& op) {
     const std::span<const CudaSegment> parts = static_cast<const CudaWeight&>(op.weight).parts();
@@ -144,8 +145,8 @@ void CudaBackend::enqueue(const MatmulRope& op) {
     }
 }
 
-// The products are gated where they come to be, unless a bias is added to them first. A quantised
-// group of `out` is of 32 of them: those of four warps.
+// The epilogue of the matmul computes silu(gate) * up, unless a bias has to be added before. A
+// quantised group of `out` is 32 of these, those of four warps.
 template <>
 void CudaBackend::enqueue(const MatmulSwiglu& op) {
     const CudaSegment& both = static_cast<const CudaWeight&>(op.weight).parts().front();

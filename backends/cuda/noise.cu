@@ -1,4 +1,4 @@
-// Gumbel noise of positions; bit for bit gumbel() of core/rng.cpp.
+// Gumbel noise of some positions, bit for bit as gumbel() of core/rng.cpp.
 #include "cuda/backend.h"
 #include "cuda/device/arithmetic.cuh"
 #include "cuda/device/packed.cuh"
@@ -10,7 +10,7 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kTokens = 4;  // of a counter: words for token, token + 16, + 32 and + 48
+constexpr int kTokens = 4;  // tokens of a Philox counter: token, + 16, + 32 and + 48
 
 __device__ uint4 philox(uint64_t key, uint4 c) {
     uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
@@ -58,7 +58,7 @@ __device__ float gumbel_of(uint32_t word) {
     return -log_positive(e);
 }
 
-// A thread a counter.
+// One thread per counter.
 __global__ void noise_kernel(View<float> out, uint64_t seed, View<const int32_t> positions) {
     const int r = int(blockIdx.y), counter = int(blockIdx.x * blockDim.x + threadIdx.x);
     const uint4 words =

@@ -1,4 +1,4 @@
-// Launches never throw: what fails there shows at the next read, wait or replay.
+// Launches never throw: a failure is reported by the next read, wait or replay.
 #include "cuda/queue.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly come again
+constexpr size_t kMostRecordings = 256;  // with more, shapes hardly come again
 constexpr size_t kStagingBytes = size_t(256) << 10;
 
 }  // namespace
@@ -72,7 +72,7 @@ void Queue::after_kernel(const char* op) {
 
 void Queue::note(cudaError_t result, const char* op) {
     if (result == cudaSuccess) return;
-    (void)cudaGetLastError();  // it is told by us, and by no later call
+    (void)cudaGetLastError();  // we report it, so no later call may
     refuse(op, cudaGetErrorString(result));
 }
 
@@ -84,7 +84,7 @@ void Queue::throw_failure() {
     if (!failure_.empty()) throw Error(std::exchange(failure_, {}));
 }
 
-// What a kernel did shows at some later call: the message says where to look.
+// A fault of a kernel shows at some later call, so the message says since when to look for it.
 void Queue::check(cudaError_t result, const char* what) const {
     if (result == cudaSuccess) return;
     if (!failure_.empty()) throw Error(failure_);
@@ -93,8 +93,8 @@ void Queue::check(cudaError_t result, const char* what) const {
     throw Error(std::string("cuda: ") + what + ": " + cudaGetErrorString(result) + since);
 }
 
-// The first run is not captured: a kernel is loaded where it is first launched, which a capture may
-// forbid, and much never comes a second time.
+// The first run is not captured: a kernel is loaded when it is first launched, which a capture may
+// forbid, and many passes never come a second time.
 void Queue::replay(uint64_t key, const std::function<void()>& make) {
     assert(!recording_);
     make_current();
@@ -113,12 +113,12 @@ void Queue::replay(uint64_t key, const std::function<void()>& make) {
     check(cudaGraphLaunch(recording.graph, stream_), "a recorded pass");
     counts_.dispatches += recording.kernels;
     ++counts_.submissions;
-    // Its events are of one run.
+    // The graph's events only hold the times of its newest run.
     if (recording.timer) check(recording.timer->add_to(times_), "times of a recorded pass");
 }
 
 std::unique_ptr<Queue::Recording> Queue::record(const std::function<void()>& make) {
-    throw_failure();  // or it would seem to be of this pass
+    throw_failure();  // an earlier failure would seem to be of this pass
     auto recording = std::make_unique<Recording>();
     recording->timer = make_timer();
     cudaGraph_t graph = nullptr;
@@ -202,7 +202,7 @@ void Queue::wait() {
     arrived();
 }
 
-// All that the stream was given has been done.
+// Called when the stream has done everything that it was given.
 void Queue::arrived() {
     staged_ = 0;
     first_op_ = nullptr;
@@ -227,7 +227,7 @@ void Queue::forget_recordings(long before) {
     };
     if (std::none_of(recordings_.begin(), recordings_.end(), goes)) return;
     (void)cudaSetDevice(device_);
-    (void)cudaStreamSynchronize(stream_);  // one may be running
+    (void)cudaStreamSynchronize(stream_);  // a graph may be running
     for (auto& entry : recordings_)
         if (goes(entry)) entry.second.reset();
 }

@@ -1,6 +1,6 @@
-// The in-order queue of a device: a stream, passes recorded on it as graphs, what the host writes
-// through it, and the account of what it was given. Each call makes the device that of the calling
-// thread, and leaves it so.
+// The in-order queue of a device: a stream, passes that are recorded on it as graphs, the host's
+// writes, and counts of what it was given. Each call makes the device the calling thread's current
+// one, and leaves it so.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,24 +27,25 @@ class Queue {
     int device() const { return device_; }
     void make_current() const;  // throws Error
     cudaStream_t stream() const { return stream_; }
-    // Whether the next kernel may begin while the one before it runs; not where kernels are timed,
-    // and never the first of a recording, before which its graph has none.
+    // Whether the next kernel may begin while the one before it runs. Not while kernels are timed,
+    // and never for the first kernel of a recording, since its graph has none before it.
     bool starts_beside() const {
         return starts_beside_ && !profile_ && !(recording_ && recording_->kernels == 0);
     }
     void let_kernels_start_beside() { starts_beside_ = true; }
-    // Whether nobody asked this of the kernel before: what holds for all its launches is set then.
+    // Whether the queue is asked this for the first time about a kernel. Attributes for all
+    // launches of the kernel are set then.
     bool is_new(const void* kernel) { return kernels_.insert(kernel).second; }
 
-    // start() launches a kernel on the stream. Where it cannot, nothing more is launched until a
-    // read, a wait or a replay has thrown an Error that names this op.
+    // start() launches a kernel on the stream. If it fails, nothing more is launched until a read,
+    // a wait or a replay has thrown an Error that names this op.
     template <class Start>
     void launch(const char* op, const Start& start) {
         if (!before_kernel(op)) return;
         note(start(), op);
         after_kernel(op);
     }
-    // The same for an op that cannot be done at all.
+    // Fails in the same way, for an op that cannot be done at all.
     void refuse(const char* op, const std::string& why);
 
     // The first call with a key runs `make`, the second captures what it enqueues. Throws Error.
@@ -57,8 +58,8 @@ class Queue {
     double seconds_of(const std::function<void()>& work);  // by the device's clock; waits
 
     long recorded() const { return recorded_; }  // how many recordings were ever made
-    // Some memory is about to go, and graphs hold addresses: those that were made after the first
-    // `before` go, and afterwards nothing uses any of it.
+    // Called before memory is freed, since graphs hold addresses. Destroys the recordings that were
+    // made after the first `before`, once none of them runs any more.
     void forget_recordings(long before);
 
     CommandCounts counts() const { return counts_; }
@@ -67,9 +68,9 @@ class Queue {
   private:
     struct Recording {
         cudaGraphExec_t graph = nullptr;
-        long number = 0;  // recorded()
+        long number = 0;  // recorded() when it was made
         long kernels = 0;
-        std::unique_ptr<Timer> timer;  // where the device is profiled
+        std::unique_ptr<Timer> timer;  // if the device is profiled
         ~Recording();
     };
 
@@ -87,16 +88,17 @@ class Queue {
     int device_;
     bool profile_, starts_beside_ = false;
     cudaStream_t stream_ = nullptr;
-    std::byte* staging_ = nullptr;  // pinned: copies from it are taken when the stream gets there
-    size_t staged_ = 0;             // bytes of it in use since the last wait
-    std::unique_ptr<Mailbox> mailbox_;  // behind them
-    std::unique_ptr<Timer> timer_;      // of kernels that are not recorded
-    std::unordered_map<uint64_t, std::unique_ptr<Recording>> recordings_;  // null: met once
-    std::unordered_set<const void*> kernels_;                              // that were launched
-    Recording* recording_ = nullptr;  // that the stream is captured for
+    std::byte* staging_ = nullptr;      // pinned: copies from it happen when the stream gets there
+    size_t staged_ = 0;                 // bytes of it in use since the last wait
+    std::unique_ptr<Mailbox> mailbox_;  // behind the staging memory
+    std::unique_ptr<Timer> timer_;      // for kernels outside of recordings
+    std::unordered_map<uint64_t, std::unique_ptr<Recording>> recordings_;  // null: run once
+    // Kernels that were launched.
+    std::unordered_set<const void*> kernels_;
+    Recording* recording_ = nullptr;  // the one that is being captured
     long recorded_ = 0;
-    std::string failure_;             // the first one that nobody was told of
-    const char* first_op_ = nullptr;  // since the last wait
+    std::string failure_;             // the first one that was not reported
+    const char* first_op_ = nullptr;  // the first op since the last wait
     CommandCounts counts_;
     OpTimes times_;
 };

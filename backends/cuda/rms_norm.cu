@@ -1,4 +1,4 @@
-// Rows over their root mean square, times a weight.
+// RMS norm of rows, unless it is left to the matmuls that read them.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/packed.cuh"
@@ -9,7 +9,7 @@ namespace aerie::cuda {
 
 namespace {
 
-// A block a row.
+// One block per row.
 template <int each>
 __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
     __shared__ NormedRows::Space space;

@@ -1,5 +1,5 @@
-// Rotates queries and keys to their positions, and rounds keys and values into the cache; where
-// the matmul before does not (multiply.cu). Sums that it left are added up on their way.
+// Rotates Q and K to their positions, and rounds K and V into the cache, where the matmul before
+// does not do so (multiply.cu). Partial sums that the matmul left are added up on the way.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -12,10 +12,11 @@ namespace aerie::cuda {
 namespace {
 
 constexpr int kMostThreads = 256;
-constexpr int kPairs = 2;  // of elements, of a thread
+constexpr int kPairs = 2;  // pairs of elements per thread
 
-// A block some heads of a row, along y; a thread pairs side by side, which take(a, b, row, column of
-// the first, how far a pair's other elements are) has.
+// A block has some heads of a row, along y; a thread has kPairs neighbouring pairs of elements.
+// take(a, b, row, column, apart) loads the first elements of the pairs, from `column` on, and the
+// second ones, `apart` behind them.
 template <class Take>
 __device__ void rotate(const Rotation& rotation, int heads, const Take& take) {
     const int r = int(blockIdx.y), head = int(blockIdx.x * blockDim.y + threadIdx.y);

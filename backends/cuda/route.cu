@@ -1,5 +1,5 @@
-// The best experts of each row: a block a row. Then the places of all rows by expert: a warp an
-// expert.
+// Routes rows to experts: finds the best experts of each row, one block per row; then sorts the
+// places of all rows by expert, one warp per expert. A place is a row and one of its experts.
 #include "cuda/backend.h"
 #include "cuda/device/logits.cuh"
 #include "cuda/launch.h"
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(32)
     for (int e = lane; e < experts; e += 32) counts[e] = 0;
     for (int place = 0; place < places; ++place) {
         const int its = expert_of(place);
-        if (its % 32 == lane) counts[its] = counts[its] + 1;  // nobody else counts this one
+        if (its % 32 == lane) counts[its] = counts[its] + 1;  // no other lane counts this expert
     }
     __syncwarp();
     int first = 0, tile = 0;

@@ -1,4 +1,4 @@
-// What the ops need beside their tensors: one piece of memory for all, laid out here.
+// The memory that ops need beside their tensors: one allocation for all, laid out here.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace aerie::cuda {
 
-// Packed activations of 8 tokens and 16 elements, as their matmuls read them.
+// Packed activations of 8 tokens and 16 elements: up to three parts of 2 bytes each.
 constexpr size_t kFloatColumnBytes = kTokenTile * kFloatTileCols * 3 * 2;
-constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);  // before them
+constexpr size_t kRowScaleBytes = kPassRows * sizeof(float);  // inverse scales of rows, before them
 
-// Slices of a row of logits, each with its best candidates.
+// Logits of a slice; top_k keeps the best candidates of each slice of a row.
 constexpr int kSliceIds = 4096;
-constexpr size_t kRowStateBytes = kPassRows * 64;  // before the candidates
+constexpr size_t kRowStateBytes = kPassRows * 64;  // the state of rows, before the candidates
 constexpr int slices_of(int vocab) {
     return tiles_of(vocab, kSliceIds);
 }
@@ -25,7 +25,7 @@ struct ScratchLayout {
     size_t quantised, partials, rankings, logits, place_scales, place_columns, arrived, tickets,
         shares;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
-    int share_count;  // of blocks that share rows of a matmul, and 8 tokens
+    int share_count;  // partial sums of kBlockRows rows and 8 tokens
     size_t bytes;
 };
 
@@ -57,7 +57,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan
     layout.place_columns = layout.place_scales + aligned(place_tiles * kTokenTile * sizeof(float));
     layout.arrived = layout.place_columns +
                      aligned(place_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes);
-    // Weights are about as high as they are wide.
+    // This takes weights to have about as many rows as columns.
     const int parts = tiles_of(limits.widest, kSumPart);
     const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
     const int tokens = std::min(limits.rows, kPassRows);

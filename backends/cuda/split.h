@@ -1,4 +1,5 @@
-// How matmuls are shared out among blocks, and where these leave sums of columns.
+// Split-K: how the products of a matmul are divided among blocks, and where these leave partial
+// sums.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,90 +12,97 @@
 
 namespace aerie::cuda {
 
-// A block of a matmul has so many tiles of 16 rows, and as many warps.
+// Row tiles (of 16 rows) of a matmul's block, which has as many warps.
 constexpr int kBlockTiles = 8;
 constexpr int kBlockThreads = kBlockTiles * 32;
 constexpr int kBlockRows = kBlockTiles * kTileRows;
-// A wide one reads many tokens for twice as many.
+// A wide block has twice as many, so that many tokens are loaded half as often.
 constexpr int kWideTiles = 2 * kBlockTiles;
 constexpr int kShareRows = kWideTiles * kTileRows;
-constexpr unsigned kShareBlocks = kWideTiles / kBlockTiles;  // that are not wide
+constexpr unsigned kShareBlocks = kWideTiles / kBlockTiles;  // blocks per share, if not wide
 
-constexpr int kPassRows = 64;  // most rows that scratch is kept for; more come in several launches
+// Rows of a launch at most, for which there is scratch; more take several launches.
+constexpr int kPassRows = 64;
 constexpr int kMostTiles = kPassRows / kTokenTile;
-constexpr int kManyTiles = 4;       // of 8 tokens, whose sums take their time
-constexpr int kMostTickets = 4096;  // of blocks that wait for each other elsewhere
-constexpr int kMostShares = 2048;   // blocks of a matmul that share rows
+constexpr int kManyTiles = 4;       // token tiles from which on reductions take long
+constexpr int kMostTickets = 4096;  // counters for last_block.cuh outside of matmuls
+constexpr int kMostShares = 2048;   // blocks of a matmul that share rows, at most
 constexpr int kMostEven = kMostShares / 2;
-constexpr int kMostLeftBlocks = 64;  // of rows, whose sums may be left to other kernels
-constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // and 8 tokens
+constexpr int kMostLeftBlocks = 64;  // blocks of rows that may leave partial sums to readers
+constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // a block's, for 8 tokens
 
-// Float weights. Blocks of kWideTiles tiles of rows lie one after the other, and the steps of all
-// of them are cut into shares of the same size, one for each multiprocessor: so each has as much to
-// do as any other. A share takes one block of so many tiles, or two of half of them. In a share,
-// the columns of a block of rows are one sum; where several shares have some, these are added in
-// their order. So the bits depend on the shape and on how many multiprocessors there are, and on
-// nothing else.
+// Float weights, split as by CUTLASS's stream-K. Blocks of kWideTiles tiles of rows lie one after
+// the other, and the K steps of all of them are cut into shares of the same size, one for each
+// multiprocessor, so that all have as much to do. A share is computed by one block of so many
+// tiles, or by two of half of them. Within a share, the steps of a block of rows make one partial
+// sum; where several shares have some, these are added in ascending order. So the bits depend on
+// the shape and on the number of multiprocessors, and on nothing else.
 struct EvenSplit {
-    float4* sums = nullptr;  // of two blocks of rows of each share: its first, and its last one
-    unsigned* arrived = nullptr;  // at the last block of rows of each share; 0 between launches
-    unsigned steps = 1;           // of the columns of a block of rows
-    unsigned all = 1, shares = 1;
+    // Workspace: two partial sums per share, for the first and the last block of rows that it
+    // touches.
+    float4* sums = nullptr;
+    // Counters, for the last block of rows of each share; 0 between launches.
+    unsigned* arrived = nullptr;
+    unsigned steps = 1;            // K steps of a block of rows
+    unsigned all = 1, shares = 1;  // K steps of all blocks of rows, and their shares
 
-    // Whether what each share has can be left: then there is room, and shares that wait for others.
+    // Whether the partial sums may be left to the kernel that reads the output: there are few
+    // enough blocks of rows, and some of them are split.
     bool may_leave() const {
         const unsigned blocks = all / steps;
         return blocks < shares && blocks <= unsigned(kMostLeftBlocks);
     }
-    // Its first step, of all; and which one has a step.
+    // The first step of a share, counted over all blocks of rows; the share that has such a step.
     __host__ __device__ int begin(int share) const { return int(all * unsigned(share) / shares); }
     __host__ __device__ int share_of(int step) const {
         return int(((unsigned(step) + 1) * shares - 1) / all);
     }
 };
-// Where the sums of a token lie that a share leaves for the kernel that reads them next
-// (left_sums.cuh), in floats: [share + block of rows][token][row].
+// The index, in floats, of the partial sums of a token that a share leaves to the kernel that reads
+// the output (left_sums.cuh): [share + block of rows][token][row].
 __host__ __device__ constexpr int left_sum(int share_and_rows, int token) {
     return (share_and_rows * kPassRows + token) * kShareRows;
 }
-constexpr unsigned kLeastShareSteps = 8;  // fewer are not worth the sums
+constexpr unsigned kLeastShareSteps = 8;  // fewer are not worth the partial sums
 
-// Quantised weights, whose parts are added in an order that all backends have. The blocks along y
-// are those that share rows, if there are several. The first has so many parts of the sum, the
-// others one each.
+// Quantised weights. The parts of K (kSumPart columns) are added in the order that all backends
+// have. If several blocks share rows, they lie along y: the first has first_parts parts, the others
+// one each.
 struct Split {
-    float4* sums = nullptr;       // of each block of rows and y, and 8 tokens, those of each thread
-    unsigned* arrived = nullptr;  // at each block of rows; 0 between launches
+    // Workspace: the partial sums of each thread, by block of rows, block along y, and 8 tokens.
+    float4* sums = nullptr;
+    unsigned* arrived = nullptr;  // counters, one per block of rows; 0 between launches
     unsigned blocks = 1;
     int first_parts = 1;
 };
 
-// What a device reserves for it; the bits are the same however much that is.
+// The workspace that a device reserves for split-K, and what else a split depends on. The bits are
+// the same however much is reserved.
 struct SplitPlan {
     Split split;
-    int shares = 0;  // that there is room for, of kBlockRows and 8 tokens each
+    int shares = 0;  // partial sums in the workspace, of kBlockRows rows and 8 tokens each
     int multiprocessors = 1;
-    size_t block_bytes = 0;  // of shared memory, that a block may have
+    size_t block_bytes = 0;  // shared memory that a block may have
 
     EvenSplit evenly(int rows, int cols) const {
         EvenSplit its{split.sums, split.arrived, unsigned(float_tiles(cols) / kStepTiles)};
         its.all = unsigned(tiles_of(rows, kShareRows)) * its.steps;
         its.shares = std::min({std::max(its.all / kLeastShareSteps, 1u), ~0u / its.all,
                                unsigned(std::min(multiprocessors, kMostEven))});
-        // A sixteenth fewer at most, if these and the blocks of rows end together more often: then
-        // fewer sums are left.
+        // Up to a sixteenth fewer shares, if their ends then meet those of blocks of rows more
+        // often, so that fewer partial sums are left.
         const unsigned blocks = its.all / its.steps, most = its.shares;
         for (unsigned fewer = most; fewer * 16 >= most * 15; --fewer)
             if (std::gcd(fewer, blocks) > std::gcd(its.shares, blocks)) its.shares = fewer;
         return its;
     }
-    // Room that they want, as `shares` counts it.
+    // The workspace of even splits, counted as `shares` is.
     int even_shares(int token_tiles) const {
         return std::min(multiprocessors, kMostEven) * 2 * int(kShareBlocks) * token_tiles;
     }
-    // Of blocks of rows and so many times 8 tokens: parts are shared out where that spares a fifth
-    // of the time of the multiprocessor that has most of them. Of many tokens the first block has
-    // as many as each of those that run at once would have, so that fewer sums are left.
+    // Divides the parts of quantised weights among blocks, if this saves a fifth of the time of the
+    // busiest multiprocessor. With many tokens the first block has as many parts as each of the
+    // blocks that run at once would have, so that fewer partial sums are left.
     Split of(int row_blocks, int cols, int token_tiles) const {
         const int parts = tiles_of(cols, kSumPart), all = row_blocks * parts;
         const int undivided = tiles_of(row_blocks, multiprocessors) * parts;

@@ -1,4 +1,5 @@
-// silu(gate) * up, the sum of two rows, and a copy: element by element, a warp a group of 32.
+// silu(gate) * up, the sum of two tensors, and a copy: element by element, one warp per group of
+// 32.
 #include "cuda/backend.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
@@ -19,7 +20,7 @@ __device__ int first_column() {
 __global__ void swiglu_kernel(ActivationView out, View<const float> gate_up) {
     begin_beside();
     const int r = int(blockIdx.y), first = first_column();
-    if (first >= out.cols) return;  // a whole warp
+    if (first >= out.cols) return;  // the same for a whole warp
     const int i = first + int(threadIdx.x) % kGroup;
     float value = 0;
     if (i < out.cols) {

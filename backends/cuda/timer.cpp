@@ -1,5 +1,5 @@
-// In a graph the events are nodes of it, so that a replay tells times too. Around single kernels
-// they also see what the host took to launch one, where the device had to wait for that.
+// In a graph the events are nodes, so that replays are timed, too. Around single kernels the times
+// include what the host took to launch one, if the device had to wait for that.
 #include "cuda/timer.h"
 
 namespace aerie::cuda {

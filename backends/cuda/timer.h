@@ -1,4 +1,5 @@
-// Events around kernels: those of one recording, or those that are enqueued one by one.
+// Times kernels by events around them: the kernels of one recording, or kernels that are launched
+// one by one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,12 +21,12 @@ class Timer {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    // Before and after a kernel. `captured`: the stream's work goes to a graph.
+    // Called before and after a kernel. `captured`: the stream is captured into a graph.
     cudaError_t start(cudaStream_t stream, const char* op, bool captured);
     cudaError_t stop(cudaStream_t stream, bool captured) const;
 
     bool full() const { return used_ == kMostSpans; }
-    // Waits until all have run and adds what they took.
+    // Waits until all kernels have run, and adds their times.
     cudaError_t add_to(OpTimes& times) const;
     void reset() { used_ = 0; }
 

@@ -1,4 +1,4 @@
-// Rows of any type into the layout of a weight, and rows of a weight as floats.
+// Packs rows of any type into the layout of a weight (device/packed.cuh).
 #include "core/take_apart.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/quantise.cuh"
@@ -9,15 +9,15 @@ namespace aerie::cuda {
 
 namespace {
 
-// Parts are large: they are made where they are wanted.
+// BlockParts is large, so functions fill that of their caller.
 
-// A block of one of these types.
+// Takes apart a block, if its type is one of these.
 template <class... Blocks>
 __device__ void take_one(BlockParts& parts, DType type, const std::byte* unit) {
     ((Blocks::kType == type ? take_apart(parts, *reinterpret_cast<const Blocks*>(unit)) : void()),
      ...);
 }
-// The unit of a row, as it comes, that a group belongs to.
+// Takes apart the unit of an input row that a group belongs to.
 __device__ void read_unit(BlockParts& parts, const PackRows& task, int row, int group) {
     const size_t units = size_t(task.cols / unit_elements(task.from_type));
     const size_t unit = size_t(row - task.first_row) * units +
@@ -26,7 +26,7 @@ __device__ void read_unit(BlockParts& parts, const PackRows& task, int row, int 
         parts, task.from_type, task.from + unit * unit_bytes(task.from_type));
 }
 
-// Elements of one group as floats; beyond the row's end 0.
+// The elements of one group as floats; 0 beyond the row's end.
 __device__ void read_group(float (&values)[kGroup], const PackRows& task, int row, int group) {
     if (is_quantised(task.from_type)) {
         BlockParts parts;
@@ -85,7 +85,7 @@ __device__ void put_bits(std::byte* block, const BitsPlace& place, int value) {
     block[place.byte] |= std::byte(value << place.shift);
 }
 
-// The 6 bits of a scale and a least value of each group, as BlockQ4_K has them.
+// Stores the 6-bit scales and mins of all groups, as BlockQ4_K has them.
 __device__ void put_six_bits(uint8_t* to, const BlockParts& parts) {
     for (int j = 0; j < 4; ++j) {
         const int scale = parts.scales[2 * j + 8], least = parts.leasts[2 * j + 8];
@@ -116,7 +116,7 @@ __device__ void put_scales(std::byte* block, const QuantLayout& layout, int plac
     }
 }
 
-// A unit of the type that the rows are stored in, from `group` on.
+// Packs a unit of the type that the rows are stored in, from `group` on.
 __device__ void put_unit(const PackRows& task, int row, int group) {
     const QuantLayout layout = layout_of(task.to_type);
     BlockParts parts;
@@ -127,7 +127,7 @@ __device__ void put_unit(const PackRows& task, int row, int group) {
     const int place = task.order.place(row), in_block = group % layout.groups;
     std::byte* block = task.to + quant_block_place(layout, place, group, task.cols);
     put_scales(block, layout, place, in_block, parts);
-#pragma unroll 1  // or all of a block would be in registers
+#pragma unroll 1  // unrolled, a whole block would be in registers
     for (int i = 0; i < unit_elements(task.to_type); ++i) {
         const int g = in_block + i / kGroup, k = i % kGroup;
         const int code = parts.q[i] & ((1 << layout.bits()) - 1);
@@ -141,12 +141,12 @@ __device__ __host__ inline int first_tile(const PackRows& task) {
     return task.order.first_row(task.first_row) / task.order.step;
 }
 
-// Groups that one thread takes: those of a block, which share bytes.
+// The groups that one thread packs: those of a block, which share bytes.
 constexpr int together(DType type) {
     return is_quantised(type) ? layout_of(type).groups : 1;
 }
 
-// A thread takes places g and g + 8 of a tile, which share bytes too.
+// A thread packs rows g and g + 8 of a tile, which share bytes too.
 __global__ void pack_kernel(PackRows task) {
     const int groups = tiles_of(task.cols, kGroup), each = together(task.to_type);
     const int blocks = tiles_of(groups, each);

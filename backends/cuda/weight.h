@@ -10,18 +10,18 @@
 
 namespace aerie::cuda {
 
-// A segment on the device. Experts lie one after the other, each packed by itself.
+// A segment of a weight on the device. Experts lie one after the other, each packed by itself.
 struct CudaSegment {
     WeightSegment place;
     int cols;
-    RowOrder order;  // of experts: within each
+    RowOrder order;  // for experts: within each of them
     std::byte* data;
-    size_t matrix_bytes;  // of all, or of each expert
+    size_t matrix_bytes;  // bytes of the segment, or of each expert
 };
 
 class CudaWeight final : public Weight {
   public:
-    // Memory of `allocate`, where nothing is packed yet.
+    // Gets its memory from `allocate`; nothing is packed into it yet.
     CudaWeight(std::span<const WeightBlock> blocks, WeightUse use,
                const std::function<Buffer(size_t)>& allocate);
 
@@ -32,11 +32,11 @@ class CudaWeight final : public Weight {
     Buffer memory_;
 };
 
-// What all segments of a weight want; none where they differ.
+// The packing of activations that all segments of a weight need; none if they differ.
 Packing common_packing(const Weight& w);
 
-// Packs rows [first_row, first_row + count) of a segment; `from` holds them as a WeightBlock does,
-// on the device. They are of one block of it.
+// Packs rows [first_row, first_row + count) of a segment; `from` holds them on the device, as a
+// WeightBlock does. All are rows of the same block.
 struct PackRows {
     const std::byte* from;
     DType from_type;
@@ -46,7 +46,7 @@ struct PackRows {
     RowOrder order;
 };
 void pack_rows(const PackRows& task, Queue& queue);
-// Whether it makes rows of one type of those of another; where it does not, the host does.
+// Whether pack_rows() converts rows from one type to another. If not, the host converts them first.
 bool packs_rows(DType from, DType to);
 
 }  // namespace aerie::cuda

@@ -1,4 +1,4 @@
-// What is used of what a device reports.
+// Decides which of a device's reported features are used.
 #include "vulkan/abilities.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace aerie::vulkan {
 
 namespace {
 
-// Invocations that share an output row where the device needs many to be busy.
+// Invocations that share an output row on GPUs, which need many invocations to be busy.
 constexpr int kGpuSplit = 8;
 
 }  // namespace
@@ -28,15 +28,16 @@ MatrixShape Abilities::matrix_shape(DType weight) const {
                                   : MatrixShape();
 }
 
-// Drivers that run shaders on a CPU read an address that all share once for each of them. llvmpipe
-// has no more than 16 invocations side by side, whatever it says.
+// On a driver that runs shaders on a CPU, a load from one address by all invocations costs a load
+// for each of them, so invocations load different words and broadcast them. llvmpipe runs at most
+// 16 invocations side by side, whatever subgroup size it reports.
 uint32_t Abilities::fetch_lanes() const {
     const uint32_t lanes = std::min(traits_.subgroup_size, 16u);
     const bool able = traits_.subgroup_broadcast && integer_dot_ && split_ == 1 && lanes >= 4;
     return able && traits_.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? lanes : 0;
 }
 
-// Those drivers take longer for it than for integer code.
+// Drivers that run on a CPU take longer for the instruction than for integer code.
 bool Abilities::reads_halves() const {
     return traits_.float_controls.halves && traits_.type != VK_PHYSICAL_DEVICE_TYPE_CPU;
 }

@@ -1,5 +1,5 @@
-// What kernels are chosen by: what a device reports, and what is used of it. No device need be open
-// for it.
+// The properties of a device by which kernels are chosen. No device needs to be open for this, so
+// tests can pretend any.
 #pragma once
 
 #include "core/dtype.h"
@@ -10,18 +10,20 @@ namespace aerie::vulkan {
 
 class Abilities {
   public:
-    // `split`: invocations that share a row of a matmul; 0: by the kind of the device.
+    // `split`: invocations that share an output row of a matmul; 0: chosen by the kind of device.
     Abilities(Traits traits, const Matrices& matrices, bool allow_integer_dot, int split);
 
     const Traits& traits() const { return traits_; }
     bool integer_dot() const { return integer_dot_; }
     const Matrices& matrices() const { return matrices_; }
-    // The shape of the matrices that multiply a weight of this type; zero: they do not.
+    // Shape of the cooperative matrices that multiply a weight of this type; zero: none do.
     MatrixShape matrix_shape(DType weight) const;
     int split() const { return split_; }
-    // Invocations of a subgroup that fetch together what all of them need; 0: each for itself.
+    // Invocations of a subgroup that load together what all of them need, and broadcast it; 0: each
+    // invocation loads for itself.
     uint32_t fetch_lanes() const;
-    // Whether shaders read f16 by the instruction for it, not by integer code.
+    // Whether shaders convert f16 by the instruction for it instead of integer code
+    // (shaders/lib/half.glsl).
     bool reads_halves() const;
 
   private:

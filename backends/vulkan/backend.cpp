@@ -1,4 +1,4 @@
-// Life of the Vulkan backend: opening, memory, scratch. The ops are in ops.cpp and ops.
+// Opening, memory and scratch of the Vulkan backend. The ops are in ops/.
 #include "vulkan/backend.h"
 #include "vulkan/matmul_kernels.h"
 
@@ -14,7 +14,8 @@ namespace vulkan {
 
 namespace {
 
-// " (f16 16x8x16, int8 16x8x32)", or why there is none; shapes where the device is open.
+// Details about matrices, such as " (f16 16x8x16, int8 16x8x32)", or why there are none. Shapes are
+// known only if the device is open.
 std::string about_matrices(const Traits& traits, const Matrices* open) {
     if (!traits.cooperative_matrix) return "";
     if (!has_matrix_shaders()) return " (not in this build)";
@@ -33,8 +34,8 @@ std::string about_matrices(const Traits& traits, const Matrices* open) {
     return " (" + (shapes.empty() ? "of no shape that suits" : shapes) + ")";
 }
 
-// Whether the driver says that it keeps what the CPU's bits depend on. Others may give them too, as
-// far as nobody meets a denormal.
+// Says whether the driver supports the float controls on which the CPU's bits depend. Without them
+// it may give the same bits, too, as long as no denormal occurs.
 std::string about_bits(const FloatControls& controls) {
     std::string lacks;
     const auto add = [&](const char* what, bool there) {
@@ -47,7 +48,7 @@ std::string about_bits(const FloatControls& controls) {
            (lacks.empty() ? "yes" : "not promised: the driver cannot be told to keep " + lacks);
 }
 
-// `open`: the matrices of a device that is open.
+// Lines about a device for people. `open`: its matrices, if it is open.
 std::vector<std::string> details(const Traits& traits, const Matrices* open) {
     std::string used, unused;
     const bool multiplies =
@@ -83,7 +84,7 @@ std::vector<std::string> details(const Traits& traits, const Matrices* open) {
             about_bits(traits.float_controls)};
 }
 
-// What is of no kind that Vulkan knows counts as a CPU: it is not chosen unless it is named.
+// A device of no known kind counts as a CPU: it is not chosen unless it is named.
 DeviceKind kind_of(VkPhysicalDeviceType type) {
     return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? DeviceKind::discrete_gpu
            : type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU    ? DeviceKind::virtual_gpu
@@ -158,7 +159,8 @@ void VulkanBackend::forget_norms() {
     postponed_.reset();
 }
 
-// A pass is over when the host reads or waits, and has not begun while it writes.
+// A pass is over when the host reads or waits, and has not begun while it writes. So all three
+// forget what norms left.
 void VulkanBackend::write(Tensor to, const void* from) {
     forget_norms();
     queue_->write(to, from);
@@ -183,8 +185,8 @@ void VulkanBackend::replay(uint64_t key, const std::function<void()>& record) {
     queue_->replay(key, record);
 }
 
-// Two pieces, since a device may give little memory in one. That of attention takes as many rows as
-// have room.
+// Scratch is two allocations, since a device may limit the size of one. The scratch of attention
+// has as many rows as fit.
 std::array<TensorPlan, 2> VulkanBackend::plan_scratch(Scratch& scratch,
                                                       const Limits& limits) const {
     constexpr size_t kAttentionBytes = 64 << 20;
@@ -205,7 +207,7 @@ size_t VulkanBackend::scratch_bytes(const Limits& limits) const {
 }
 
 void VulkanBackend::do_reserve(const Limits& limits) {
-    forget_norms();  // what was left may lie in the old one
+    forget_norms();  // a norm may have left rows in the old scratch
     scratch_memory_.clear();
     for (const TensorPlan& plan : plan_scratch(scratch_, limits))
         scratch_memory_.push_back(plan.allocate(*this));

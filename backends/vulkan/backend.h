@@ -1,4 +1,5 @@
-// The Vulkan backend: every op records a dispatch or two; nothing runs before a read.
+// The Vulkan backend. An op records one or a few dispatches; they are submitted by the next read or
+// sync, or once enough work has come together (queue.h).
 #pragma once
 
 #include <algorithm>
@@ -14,31 +15,34 @@
 
 namespace aerie::vulkan {
 
-constexpr int kMostGroups = 65535;  // that every device has along x, y and z
-constexpr int kWidest = 1 << 20;    // so that an int counts the words of attention's scratch
-constexpr int kMostContext = 1024 * kPageSize;  // as attention.comp has it
-constexpr int kMostVocab = 1 << 20;             // as fixed_point.glsl and best_of.glsl have it
+constexpr int kMostGroups = 65535;  // workgroups that every device allows along x, y and z
+constexpr int kWidest = 1 << 20;    // so that an int can count the words of attention's scratch
+constexpr int kMostContext = 1024 * kPageSize;  // 1,024 chunks, for the same reason
+constexpr int kMostVocab = 1 << 20;             // terms that a sum of fixed_point.glsl can have
 
 struct WeightPart;
 
-// All that ops keep between dispatches.
+// Scratch tensors, through which the dispatches of ops hand results on.
 struct Scratch {
     void add_attention_to(TensorPlan& plan, const Limits& limits, size_t most_bytes);
     void add_others_to(TensorPlan& plan, const Limits& limits, bool with_halves);
     void add_halves_to(TensorPlan& plan, int rows, int cols);
     void add_choices_to(TensorPlan& plan, const Limits& limits);
 
-    Tensor attention;  // F32: for some rows at a time, partial results of all heads and chunks
-    int chunks = 0;    // of the context
-    Tensor quantised;  // I8G32 [rows or places, widest]: a copy of x, where a weight has floats too
-    Tensor halves;     // I32: x as lib/halves.glsl has it
-    // Choices, for some rows at a time. The histogram is zero between ops.
-    Tensor edited;      // F32 [rows, vocab]: logits after edits and mask
-    Tensor tops;        // I32 [rows, 2]: key and id of the best
-    Tensor totals;      // I32 [rows, 2]: a sum in fixed point
+    // F32 [rows, heads * chunks * (2 + head_dim)]: partial results of attention
+    // (shaders/lib/partial.glsl), for some rows at a time.
+    Tensor attention;
+    int chunks = 0;  // chunks of the longest context
+    // I8G32 [rows or places, widest]: quantised x, for weights that also have float rows.
+    Tensor quantised;
+    Tensor halves;  // I32: x as pairs of f16 (shaders/lib/halves.glsl)
+    // For choices, which take some rows at a time. The histogram is all zero between ops.
+    Tensor edited;      // F32 [rows, vocab]: logits after penalties and mask
+    Tensor tops;        // I32 [rows, 2]: key and id of the best logit
+    Tensor totals;      // I32 [rows, 2]: a sum of exponentials in fixed point
     Tensor cuts;        // I32 [rows, kCutWords]
     Tensor histogram;   // I32 [rows, 3 * kDigits]
-    Tensor best_parts;  // I32 [rows, slices * ...]: what slices have found
+    Tensor best_parts;  // I32 [rows, slices * ...]: results of slices
 };
 
 class VulkanBackend final : public DeviceBackend<VulkanBackend> {
@@ -64,35 +68,36 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
         std::is_same_v<Op, MatmulSwiglu> || std::is_same_v<Op, MatmulRope>;
 
     template <class Op>
-    void execute(const Op& op);  // in ops.cpp and ops
+    void execute(const Op& op);  // specialised in ops/
 
     const Queue& queue() const { return *queue_; }
-    // Reads all of `from` into one word of a workgroup each, or copies it.
+    // The dispatch of memory_probe(): copies `from` to `to`, or with `read_only` reads all of
+    // `from` and writes one word per workgroup.
     void probe(Tensor to, Tensor from, bool read_only, uint32_t workgroups, double work_of_word);
 
   private:
     void do_reserve(const Limits& limits) override;
     std::array<TensorPlan, 2> plan_scratch(Scratch& scratch, const Limits& limits) const;
-    // Of x, that were made for some matmul.
+    // The forms of x that have been made for a matmul so far.
     struct OtherForms {
         Tensor quantised = {};
         bool halves = false;
-        std::optional<RmsNorm> norm = {};  // that is to be done where x is read
+        std::optional<RmsNorm> norm = {};  // postponed: the matmul does it as it reads x
     };
     OtherForms forms_for(const Weight& reader);
     struct Input {
         Tensor tensor;
-        uint32_t stride;  // as its form has one
+        uint32_t stride;  // words between rows; for pairs of f16 the padded number of rows
         const RmsNorm* norm = nullptr;
     };
-    // A product, and what becomes of it.
+    // The output of a matmul and its epilogue.
     struct Product {
         Tensor out;
         Accumulate accumulate = Accumulate::no;
         Tensor bias = {};
         Finish finish = Finish::none;
         bool packed = false;
-        int apart = 0;  // rows from one half of what is finished to the other
+        int apart = 0;  // rows between the two halves that the epilogue combines
         const MatmulRope* rope = nullptr;
     };
     Input input_of(const Tensor& x, DType weight, RowsOfX which, OtherForms& made);
@@ -103,8 +108,9 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     bool postpones(const RmsNorm& op) const;
     void multiply_experts(const ExpertMatmul& op, const Input& input, const WeightPart& part,
                           int stack);
-    // Binding i of the shader is bindings[i]; params come behind their offsets. A grid may be cut
-    // along x or y.
+    // Binding i of the shader is bindings[i]; `params` follow the offsets of the bindings in the
+    // push constants. A grid may be cut along x or y. `work` is the estimated number of
+    // multiply-adds, `most_work` an upper bound where data on the device decide.
     template <class Params>
     void dispatch(const Kernel& kernel, const Params& params, std::span<const Access> bindings,
                   Grid grid, double work, double most_work = 0) {
@@ -124,10 +130,10 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     Capabilities capabilities_;
     std::vector<Buffer> scratch_memory_;
     Scratch scratch_;
-    // What a norm has left to matmuls that are still to come. It is gone with its pass: no matmul
-    // may take what belongs to another one.
+    // Forgets what a norm left for matmuls that have not come. This is done at both ends of a pass:
+    // no matmul may take a norm that was meant for another one.
     void forget_norms();
-    Readers halves_for_;  // whose x is in scratch_.halves
+    Readers halves_for_;  // weights with matmuls that find x in scratch_.halves
     std::optional<RmsNorm> postponed_;
 };
 

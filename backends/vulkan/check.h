@@ -1,4 +1,4 @@
-// Vulkan's results as Errors of one line.
+// Turns Vulkan's results into Errors of one line.
 #pragma once
 
 #include <volk.h>
@@ -9,7 +9,7 @@
 
 namespace aerie::vulkan {
 
-// What went wrong, in words: "device lost", "out of device memory", ...
+// The result in words: "device lost", "out of device memory", ...
 std::string describe(VkResult result);
 
 inline void check(const std::string& device, VkResult result, const char* function) {

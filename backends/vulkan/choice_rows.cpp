@@ -1,5 +1,5 @@
-// What choices have in common. A binding that a shader does not use in this call has some other
-// tensor, since all that a shader names must be bound.
+// The dispatches that all choices share. A binding that a shader does not use in a call gets some
+// other tensor, because every binding that a shader names must be bound.
 #include "vulkan/choice_rows.h"
 
 #include <cassert>
@@ -8,7 +8,7 @@ namespace aerie::vulkan {
 
 namespace {
 
-constexpr int kChoiceRows = 32;  // at once
+constexpr int kChoiceRows = 32;  // rows of a block
 constexpr uint32_t kCutLevels = 5;
 
 }  // namespace
@@ -61,7 +61,8 @@ void ChoiceRows::edit(const Choice& choice, const Rows& places, int first) {
         {groups(raw.cols, int(kEditSlice)), uint32_t(rows)}, 2);
 }
 
-// With noise: the best of what the filters keep. Without ids: into `tops`.
+// With noise, only tokens that the filters keep take part. Without `ids`, the result goes to
+// `tops`.
 void ChoiceRows::best(const Rows& places, const Tensor& noise, const Tensor& ids) {
     const BestParams own = {.choice = params,
                             .slices = slices(),

@@ -1,5 +1,5 @@
-// Some rows of a choice on their way through the shaders: edits and mask, the best token, the cut
-// of top-k and top-p. Nothing comes back to the host.
+// Runs some rows of a choice through the shaders: penalties and mask, the best token, the cuts of
+// top-k and top-p. Nothing is read back to the host.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,23 @@ namespace aerie::vulkan {
 
 class ChoiceRows {
   public:
-    // The rows [first, first + count) of the choice, at most those of the scratch. `places` of the
-    // whole choice, if it has drafted rows.
+    // Takes rows [first, first + count) of the choice, at most as many as scratch.edited has.
+    // `places` are the rows of the whole choice, if it has drafted rows.
     ChoiceRows(Queue& queue, const Scratch& scratch, const Choice& choice, const Rows& places,
                int first, int count);
 
-    // The best token of each row by logit, into `tops`.
+    // Writes the best token of each row by logit to `tops`.
     void find_tops();
-    // The same into `ids`; padding rows are left alone.
+    // Writes the best token of each row to `ids`; those of padding rows stay as they are.
     void choose_best(const Tensor& ids, const Rows& rows);
-    // The best of what the filters keep plus noise. Needs tops and cuts.
+    // Writes to `ids` the best token by logit plus noise among those that the filters keep. Needs
+    // tops and cuts.
     void choose_noisy(const Tensor& ids, const Rows& rows, const Tensor& noise);
-    // What the filters keep. Needs tops.
+    // Finds the cuts of top-k and top-p. Needs tops.
     void find_cuts();
 
     uint32_t slices() const { return groups(int(params.vocab), int(kSlice)); }
-    // Dense scratch of these rows for what slices find.
+    // Dense scratch [rows, slices * words_of_slice] for the results of slices.
     Tensor parts(uint32_t words_of_slice) const {
         return dense_prefix(scratch_.best_parts, rows, int(slices() * words_of_slice));
     }
@@ -35,7 +36,7 @@ class ChoiceRows {
     Tensor totals() const { return scratch_.totals.row_range(0, rows); }
     Tensor cuts() const { return scratch_.cuts.row_range(0, rows); }
 
-    // `work` is that of one logit, if it goes over all of them.
+    // Dispatches a shader. `work`: multiply-adds per logit; 0 if it does not go over all logits.
     template <class Params>
     void run(const char* shader, const Params& own, std::initializer_list<Access> bindings,
              Grid grid, double work) {
@@ -48,8 +49,8 @@ class ChoiceRows {
     }
 
     int rows;
-    Tensor logits;  // edited
-    Tensor rules;   // of these rows; where there are none, something to bind
+    Tensor logits;  // after penalties and mask
+    Tensor rules;   // the rows' rules; without any, another tensor, since the binding needs one
     ChoiceParams params = {};
 
   private:
@@ -62,7 +63,7 @@ class ChoiceRows {
     bool top_k_, top_p_;
 };
 
-// Calls body(ChoiceRows&, first) for blocks of rows that fit into the scratch.
+// Calls body(ChoiceRows&, first) for blocks of rows that fit into scratch.
 template <class Body>
 void for_choice_rows(Queue& queue, const Scratch& scratch, const Choice& choice, const Rows& places,
                      const Body& body) {

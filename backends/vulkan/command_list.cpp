@@ -1,5 +1,5 @@
-// Recording. Push constants begin with the offset of each binding, in words, since a view may begin
-// at any word and a descriptor only at an aligned byte.
+// Records commands. Push constants begin with the offset of each binding in words, since a view may
+// begin at any word but a descriptor only at an aligned byte.
 #include "vulkan/command_list.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ size_t whole_words(size_t bytes) {
     return (bytes + 3) / 4 * 4;
 }
 
-// All of two dense matrices at once, others row by row.
+// Two dense matrices are one region; others are copied row by row.
 std::vector<VkBufferCopy> regions_of(const Tensor& to, const Tensor& from) {
     if (is_dense(to) && is_dense(from))
         return {{from.offset_bytes, to.offset_bytes, extent_bytes(from)}};
@@ -122,8 +122,8 @@ void CommandList::barrier(VkPipelineStageFlags before, VkPipelineStageFlags afte
     });
 }
 
-// A barrier holds up the stage of the next command alone; a command of another stage needs its own.
-// What ran before the list is ordered by its first barrier.
+// A barrier holds back only the stage of the next command; a command of another stage needs a
+// barrier of its own. The list's first barrier orders the list after whatever ran before it.
 void CommandList::order(VkPipelineStageFlags stage, std::span<const Access> accesses) {
     const bool waits = !(ordered_ & stage) ||
                        std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
@@ -142,7 +142,7 @@ void CommandList::dispatch(const Dispatch& d) {
     if (d.grid.x == 0 || d.grid.y == 0 || d.grid.z == 0) return;
     assert(d.bindings.size() <= kMostBindings);
     assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
-    if (timer_) barrier(kStages, kStages);  // alone between its timestamps
+    if (timer_) barrier(kStages, kStages);  // so that it runs alone between its timestamps
     order(kCompute, d.bindings);
     std::array<uint32_t, kPushBytes / 4> push = {};
     const VkDescriptorSet set = make_set(d, push.data());
@@ -159,7 +159,7 @@ void CommandList::dispatch(const Dispatch& d) {
         vk.vkCmdPushConstants(handle_, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                               push_bytes, push.data());
         if (timer_) timer_->start(handle_);
-        if (base.x == 0 && base.y == 0)  // the one that every validation layer follows
+        if (base.x == 0 && base.y == 0)  // which every validation layer tracks
             vk.vkCmdDispatch(handle_, grid.x, grid.y, grid.z);
         else
             vk.vkCmdDispatchBase(handle_, base.x, base.y, 0, grid.x, grid.y, grid.z);
@@ -212,7 +212,7 @@ VkDescriptorSet CommandList::make_set(const Dispatch& dispatch, uint32_t* offset
     return set;
 }
 
-// From the pool in use, else from the next one, which is made if there is none.
+// Takes a set from the pool in use, else from the next pool, which is created if there is none.
 VkDescriptorSet CommandList::allocate_set() {
     const VkDescriptorSetLayout layout = pipelines_.set_layout();
     VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,

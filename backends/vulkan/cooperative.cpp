@@ -14,7 +14,7 @@ namespace aerie::vulkan {
 
 namespace {
 
-// Every kind of product that the device has; the extension must be there.
+// All matrix products that the device reports. It must have the extension.
 std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
                                                           VkPhysicalDevice device) {
     using Function = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, CooperativeProperties*);
@@ -30,10 +30,10 @@ std::vector<CooperativeProperties> cooperative_properties(VkInstance instance,
 
 }  // namespace
 
-// AMD's drivers report matrices for hardware that has none, or may emulate them, and one for
-// Windows crashes with integrated GPUs; RDNA 3, which has them, is the first AMD hardware with
-// mixed dot products. Intel's have been seen to be slower than nothing before Xe2, whose subgroups
-// have 16 invocations at least.
+// AMD's drivers report matrices for hardware that has none, or may emulate them, and one driver for
+// Windows crashes with integrated GPUs. RDNA 3, which has them, is the first AMD hardware with
+// mixed dot products. On Intel GPUs before Xe2, matrices were seen to be slower than none; the
+// subgroups of Xe2 have at least 16 invocations.
 bool trusts_matrices(const Traits& traits) {
     switch (traits.driver_id) {
         case VK_DRIVER_ID_NVIDIA_PROPRIETARY:
@@ -61,8 +61,9 @@ bool uses_matrices(const Traits& traits) {
                      ": expected 0, to do without cooperative matrices, or 1");
 }
 
-// The driver's usual width; of Intel's, whose matrices are those of their narrowest subgroups, the
-// least. A workgroup of the largest kernel must still have no more subgroups than the device takes.
+// The driver's usual size; on Intel GPUs the smallest, because their matrices are those of the
+// narrowest subgroups. A workgroup of the largest kernel must still have no more subgroups than the
+// device allows.
 uint32_t required_subgroup(const Traits& traits) {
     if (!traits.subgroup_control || !traits.full_subgroups || !traits.requires_subgroups) return 0;
     const bool intel = traits.driver_id == VK_DRIVER_ID_INTEL_PROPRIETARY_WINDOWS ||
@@ -81,7 +82,7 @@ uint32_t matrix_subgroup(const Traits& traits) {
 
 Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Traits& traits) {
     Matrices matrices;
-    // What the shader needs beside them.
+    // The shaders need these features, too.
     if (!has_matrix_shaders() || !traits.cooperative_matrix || !traits.device_scope ||
         kCooperativeInvocations % std::max(matrix_subgroup(traits), 1u))
         return matrices;
@@ -96,7 +97,7 @@ namespace {
 
 constexpr int32_t kSubgroup = 3;
 
-// Exact sums are scaled in matrices of their shape.
+// Integer sums are scaled in float matrices of the same shape, so the device must have those.
 bool has_floats(const std::vector<CooperativeProperties>& all, const CooperativeProperties& of) {
     return std::ranges::any_of(all, [&](const CooperativeProperties& p) {
         return p.scope == kSubgroup && p.m == of.m && p.n == of.n && p.result == ComponentType::f32;
@@ -114,7 +115,7 @@ MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, Componen
             p.scope != kSubgroup || !p.m || !p.n || !p.k || kMost % p.m || kMost % p.n ||
             most_k % p.k || p.n < 8 || !has_floats(all, p))
             continue;
-        // Few columns, then few multiplications.
+        // The narrowest N first, then the fewest multiplications.
         if (!best || std::tuple(p.n, most_k - p.k, kMost - p.m) <
                          std::tuple(best.n, most_k - best.k, kMost - best.m))
             best = {p.m, p.n, p.k};

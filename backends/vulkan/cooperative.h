@@ -1,5 +1,5 @@
-// VK_KHR_cooperative_matrix, which is younger than the Vulkan headers of Debian 12: what of it is
-// used here, with the values of the registry, and the matrices that suit matmul.
+// VK_KHR_cooperative_matrix, which is newer than the Vulkan headers of Debian 12: the structures
+// that are used here, with the values of Vulkan's registry, and the choice of matrices for matmul.
 #pragma once
 
 #include <volk.h>
@@ -17,8 +17,8 @@ struct MatrixShape {
     explicit operator bool() const { return m > 0; }
 };
 
-constexpr uint32_t kCooperativeInvocations = 128;  // of a part of k in matmul: whole subgroups
-constexpr uint32_t kMostCooperativeParts = 2;      // of k, that a workgroup has
+constexpr uint32_t kCooperativeInvocations = 128;  // per range of K in a matmul: whole subgroups
+constexpr uint32_t kMostCooperativeParts = 2;      // ranges of K (split-K) in a workgroup
 constexpr const char* kCooperativeExtension = "VK_KHR_cooperative_matrix";
 
 struct CooperativeFeatures {  // VkPhysicalDeviceCooperativeMatrixFeaturesKHR
@@ -35,34 +35,36 @@ struct CooperativeProperties {  // VkCooperativeMatrixPropertiesKHR
     uint32_t m = 0, n = 0, k = 0;
     ComponentType a = {}, b = {}, c = {}, result = {};
     VkBool32 saturates = VK_FALSE;
-    int32_t scope = 0;  // 3: of a subgroup
+    int32_t scope = 0;  // 3: a subgroup
 };
 
-// Of the products of such elements with such sums those that matmul can use, of which whole ones
-// make most_k elements of k, the one that wastes least where there are few rows: its shape; zero
-// where there is none.
+// The shape for matmul among `all` products of this element and sum type. Only shapes are
+// considered of which whole ones make most_k elements of K; the one that wastes least with few rows
+// is chosen. Zero: none suits.
 MatrixShape matmul_shape(const std::vector<CooperativeProperties>& all, ComponentType element,
                          ComponentType sum, uint32_t most_k);
 
 struct Matrices {
-    MatrixShape f16, s8;  // zero: not there
+    MatrixShape f16, s8;  // zero: not used
 };
 
-// Whether cooperative matrices are used where nobody asks for them or forbids them: by drivers
-// and hardware that are known to have them, and to be quicker with them, when they report them. A
-// function of these alone and of no measurement, since the order of a sum of floats depends on it.
+// Whether cooperative matrices are used by default, if the device reports them: on drivers and
+// hardware that are known to have them, and to be faster with them. This depends on the driver and
+// the hardware alone and on no measurement, because the order of a sum of floats depends on it.
 bool trusts_matrices(const Traits& traits);
-// The same, unless the user does without them: AERIE_VULKAN_MATRICES=0. Throws UsageError where that
-// variable is neither 0 nor 1, which is how it is without it.
+// The same, unless the user turns them off by AERIE_VULKAN_MATRICES=0. The value 1 is like an unset
+// variable; any other throws UsageError.
 bool uses_matrices(const Traits& traits);
 
-// What kernels with matrices ask the driver for: subgroups that are whole and have so many
-// invocations; 0: it cannot be asked.
+// The subgroup size that kernels with matrices require of the driver, together with full subgroups;
+// 0: the driver cannot be asked.
 uint32_t required_subgroup(const Traits& traits);
-// Invocations of their subgroups: those, or else the most that the driver may take.
+// The subgroup size for which those kernels are made: the required one, or else the largest that
+// the driver may choose.
 uint32_t matrix_subgroup(const Traits& traits);
 
-// Those of a device and this build for matmul. There are drivers that crash when they are asked.
+// Asks a device for its matrices for matmul; none if this build has no shaders for them. Only a
+// device that is opened to use matrices is asked, because some drivers crash.
 Matrices ask_for_matrices(VkInstance instance, VkPhysicalDevice device, const Traits& traits);
 
 }  // namespace aerie::vulkan

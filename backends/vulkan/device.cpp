@@ -90,7 +90,7 @@ Device::~Device() {
     if (handle) vk.vkDestroyDevice(handle, nullptr);
 }
 
-// Ticks begin anew beyond their bits.
+// Timestamps wrap around after timestamp_bits bits.
 double Device::seconds_between(uint64_t begin, uint64_t end) const {
     const uint64_t ticks = (end - begin) & (~uint64_t(0) >> (64 - traits().timestamp_bits));
     return double(ticks) * traits().timestamp_seconds;

@@ -1,4 +1,4 @@
-// One opened device: its functions, its queue and its kinds of memory.
+// One opened device: its functions, its queue and its traits.
 #pragma once
 
 #include <volk.h>
@@ -12,20 +12,22 @@
 
 namespace aerie::vulkan {
 
-// What tests vary; the defaults are for users.
+// Options of a device, most of them for tests; the defaults are for users.
 struct DeviceChoices {
     bool allow_integer_dot = true;
-    // Where the device and the build have them; empty: where uses_matrices() says so.
+    // Whether matrices are used where the device and the build have them; empty: as uses_matrices()
+    // says.
     std::optional<bool> cooperative_matrices;
     bool allow_unified = true;   // false: host data goes through staging buffers everywhere
     int split = 0;               // invocations that share a row of a matmul; 0: by kind of device
-    double submission_work = 0;  // most multiply-adds at once; 0: what takes a tenth of a second
+    double submission_work = 0;  // most multiply-adds of a submission; 0: those of 0.1 s
     std::string cache;           // folder where compiled pipelines are kept; empty: nowhere
     bool profile = false;        // time each dispatch; they then run one by one
-    double quiet_seconds = 1;    // without compiling, until pipelines are stored in the cache
-    std::function<void(Traits&)> pretend;                 // changes what the device is taken for
+    double quiet_seconds = 1;    // time without compiling until the cache is written
+    std::function<void(Traits&)> pretend;                 // changes the traits, to pretend another
+                                                          // device
     std::function<void(VolkDeviceTable&)> patch;          // may replace functions
-    std::function<void(const std::string&)> on_progress;  // while pipelines compile
+    std::function<void(const std::string&)> on_progress;  // called while pipelines compile
 };
 
 class Device : public Abilities {
@@ -45,7 +47,7 @@ class Device : public Abilities {
     void say(const std::string& what) const {
         if (on_progress_) on_progress_(what);
     }
-    // Between two timestamps of the queue.
+    // Seconds between two timestamps of the queue.
     double seconds_between(uint64_t begin, uint64_t end) const;
 
     VkDevice handle = VK_NULL_HANDLE;

@@ -1,6 +1,6 @@
-// A module is a header, capabilities, other declarations, entry points, execution modes, and the
-// rest; each instruction begins with its length and its number. SPIR-V 1.4 and later have float
-// controls without an extension.
+// A module consists of a header, capabilities, other declarations, entry points, execution modes,
+// and the rest. Each instruction begins with its length and its opcode. SPIR-V 1.4 and later have
+// float controls without an extension.
 #include "vulkan/float_controls.h"
 
 namespace aerie::vulkan {
@@ -34,7 +34,7 @@ std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
                                           const FloatControls& controls) {
     const std::vector<Mode> modes = modes_of(controls);
     std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
-    uint32_t declared = 0;  // once each
+    uint32_t declared = 0;  // each capability is declared once
     for (const Mode& mode : modes)
         if (declared != mode.capability())
             out.insert(out.end(), {2u << 16 | kOpCapability, declared = mode.capability()});
@@ -42,7 +42,7 @@ std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
         const size_t length = words[i] >> 16;
         const auto from = words.begin() + std::ptrdiff_t(i);
         out.insert(out.end(), from, from + std::ptrdiff_t(length));
-        // Our shaders have one entry point, whose id is its second operand.
+        // Our shaders have one entry point; its id is the second operand.
         if ((words[i] & 0xffffu) == kOpEntryPoint)
             for (const Mode& mode : modes)
                 out.insert(out.end(),

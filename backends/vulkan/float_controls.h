@@ -1,4 +1,4 @@
-// Execution modes of shaders that say how floats are computed.
+// Adds execution modes to shaders that say how floats are computed.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace aerie::vulkan {
 
-// The SPIR-V of a shader, with those modes that the device has: denormals are kept, zeros,
-// infinities and NaN are what they are, and results are rounded to the nearest, ties to even; and
-// f16 is read with its denormals.
-// Without them a driver may flush and round as it likes. They are put in here, where the device is
-// known: compiling each shader once more for them would double what a build takes.
+// Returns the SPIR-V of a shader with the modes that the device supports: denormals are kept;
+// signed zeros, infinities and NaN are preserved; results are rounded to nearest, ties to even;
+// denormals of f16 are kept where it is read. Without these modes a driver may flush and round as
+// it likes. They are added here, when the device is known, because compiling each shader once more
+// with them would double the time of a build.
 std::vector<uint32_t> with_float_controls(std::span<const uint32_t> words,
                                           const FloatControls& controls);
 

@@ -1,4 +1,4 @@
-// What the glue of ops shares: strides in words, groups of a grid.
+// Shared by the files of ops: strides in words, sizes of grids.
 #pragma once
 
 #include "core/tensor.h"
@@ -11,7 +11,7 @@ inline uint32_t stride_words(const Tensor& t) {
     return uint32_t(size_bytes(t.dtype, size_t(t.row_stride)) / 4);
 }
 
-// Workgroups of `size` that cover `count`.
+// Number of workgroups of `size` items that cover `count` items.
 inline uint32_t groups(int count, int size) {
     return uint32_t((count + size - 1) / size);
 }
@@ -21,7 +21,7 @@ inline uint32_t units(const Tensor& out) {
     return uint32_t(out.cols / unit_elements(out.dtype));
 }
 
-// Whether a shader quantises what it writes: its first constant.
+// Constant 0 of shaders that can quantise their output: whether they do.
 inline uint32_t quantises(const Tensor& out) {
     return is_quantised(out.dtype);
 }

@@ -31,8 +31,8 @@ bool overlap(const Tensor& a, const Tensor& b) {
     const Span x(a), y(b);
     if (x.end <= y.begin || y.end <= x.begin) return false;
     if (x.stride != y.stride || x.stride == 0) return true;
-    // Where both have the same rows apart, their columns repeat at the same distance: how far y's
-    // begin behind x's. They fit between these or not.
+    // With equal strides, the columns of both repeat at the same distance. `behind` is how far y's
+    // columns begin behind x's; the views are disjoint if y's columns fit between x's.
     const size_t behind = (y.begin % y.stride + x.stride - x.begin % x.stride) % x.stride;
     return behind < x.width || behind + y.width > x.stride;
 }

@@ -1,4 +1,4 @@
-// Which commands must wait for which: what was touched since the last barrier.
+// Decides which commands must wait, by the accesses since the last barrier.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +20,29 @@ inline Access reads(const Tensor& tensor) {
 inline Access writes(const Tensor& tensor) {
     return {tensor, true};
 }
-// What a call leaves out has some other tensor, since all that a shader names must be bound.
+// Stands in for an operand that a call leaves out, because every binding of a shader must be bound.
 inline Access reads_or(const Tensor& tensor, const Tensor& other) {
     return reads(tensor ? tensor : other);
 }
 
-// All of an allocation, and perhaps a little beyond: in rows, since an int counts columns.
+// A view of a whole allocation, and perhaps of a little beyond it. It has several rows because an
+// int counts columns.
 inline Tensor whole(Memory& memory) {
     constexpr int kColumns = 1 << 20;
     return dense(&memory, DType::I32, int(memory.size_bytes / (4 * size_t(kColumns))) + 1,
                  kColumns);
 }
 
-// Bytes from the first of a view to its last.
+// Bytes from the first byte of a view to the end of its last row.
 size_t extent_bytes(const Tensor& t);
 
-// Whether two views share a byte. Views of the same rows that take other columns do not.
+// Whether two views share a byte. Views of the same rows but of disjoint columns do not.
 bool overlap(const Tensor& a, const Tensor& b);
 
 class Hazards {
   public:
-    // Whether a command with this access must wait for one since the last barrier: one of the two
-    // writes what the other touches.
+    // Whether a command with this access must wait for an earlier one since the last barrier,
+    // because one of the two writes what the other accesses.
     bool conflicts(const Access& access) const;
     void add(const Access& access) { since_barrier_.push_back(access); }
     void barrier() { since_barrier_.clear(); }

@@ -69,8 +69,8 @@ void read_limits(Traits& traits, const VkPhysicalDeviceLimits& limits) {
     traits.timestamp_seconds = double(limits.timestampPeriod) * 1e-9;
 }
 
-// Denormals and rounding only where they can be set for 32 bits alone; f16's likewise, or with
-// those of f64.
+// Denormals and rounding count only where they can be set for 32 bits alone. Denormals of f16 count
+// where they can be set alone or together with those of f64.
 FloatControls float_controls_of(const VkPhysicalDeviceVulkan12Properties& v12) {
     constexpr auto kNone = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     const bool with_doubles =
@@ -120,8 +120,8 @@ void read_properties(Traits& traits, VkPhysicalDevice device) {
     traits.most_subgroups = v13.maxComputeWorkgroupSubgroups;
 }
 
-// The shapes of cooperative matrices are left to who opens the device: there are drivers that
-// crash when they are asked.
+// The shapes of cooperative matrices are queried only when a device is opened, because some drivers
+// crash on the query.
 void read_features(Traits& traits, VkPhysicalDevice device) {
     const std::set<std::string> extensions = extensions_of(device);
     CooperativeFeatures cooperative;
@@ -190,7 +190,7 @@ std::optional<uint32_t> choose_queue_family(std::span<const VkQueueFamilyPropert
     return chosen;
 }
 
-// What the shaders and pipelines.h take for granted, where Vulkan lets a device have less.
+// Checks what the shaders and pipelines.h assume where Vulkan guarantees less.
 std::string missing_of(const Traits& traits) {
     if (traits.api_version < kVersion)
         return "it has Vulkan " + std::to_string(VK_API_VERSION_MAJOR(traits.api_version)) + "." +

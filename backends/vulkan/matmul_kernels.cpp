@@ -14,14 +14,16 @@ namespace aerie::vulkan {
 
 namespace {
 
-constexpr int kMostColumns = 8;   // rows of x that an invocation of matmul has
-constexpr int kHalvesStrips = 2;  // of a workgroup of matmul_halves
-// Of its shared memory, for a panel of a column: two stages, high parts and low ones.
+constexpr int kMostColumns = 8;   // most rows of x per invocation
+constexpr int kHalvesStrips = 2;  // strips per workgroup of matmul_halves
+// Bytes of shared memory per panel and column in matmul_halves: two stages, each with a high and a
+// low part of 48 bytes.
 constexpr uint32_t kHalfPanelBytes = 2 * 2 * 48;
-// Beside it: where the places of a tile are (lib/product.glsl), or a row's largest number.
+// Bytes of shared memory beside the panels: the places of an expert's tile (lib/product.glsl), or a
+// row's amax (lib/row_here.glsl).
 constexpr uint32_t kBesidePanels = 512;
 
-// Shaders of one kind of matmul for weights of some type.
+// Names of the shaders of a matmul, for one type of weight.
 struct MatmulShaders {
     explicit MatmulShaders(const std::string& name)
         : plain(name),
@@ -34,10 +36,10 @@ struct MatmulShaders {
           cooperative_normed_row(name + "_normed_row_cooperative") {}
 
     std::string plain;
-    std::string dot;    // of quantised ones, by packed integer dot products
-    std::string fetch;  // those, and x is fetched together
+    std::string dot;    // quantised types, by packed integer dot products
+    std::string fetch;  // matmul_fetch: subgroups load x together
     std::string cooperative;
-    std::string cooperative_row;  // of f16: x is one row of floats
+    std::string cooperative_row;  // f16 only: x is one row of floats
     std::string plain_normed, dot_normed, cooperative_normed_row;
 };
 struct WeightShaders {
@@ -50,7 +52,7 @@ struct WeightShaders {
     MatmulShaders matmul, experts;
 };
 
-// They live as long as the program: kernels are known by them.
+// The names live as long as the program, because kernels are identified by pointers to them.
 const WeightShaders& shaders_of(DType type) {
     static const auto all = [] {
         std::vector<WeightShaders> made;
@@ -60,12 +62,12 @@ const WeightShaders& shaders_of(DType type) {
     return all[size_t(type)];
 }
 
-// Its compiler takes long for what is unrolled, and gains nothing.
+// A driver on a CPU takes long to compile unrolled loops and gains nothing by them.
 bool is_cpu(const Abilities& device) {
     return device.traits().type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
-// Rows of x that a workgroup has at most in matrices.
+// Most rows of x per workgroup of a kernel with matrices.
 uint32_t most_columns(const Abilities& device) {
     return is_cpu(device) ? 32 : 64;
 }
@@ -73,13 +75,14 @@ uint32_t columns_of(const Abilities& device, const MatrixShape& shape, int rows)
     return std::clamp(std::bit_ceil(unsigned(rows)), shape.n, most_columns(device));
 }
 
-// Tiles that a subgroup has of so many.
+// Tiles per subgroup, when the subgroups of a range of K divide `tiles`.
 uint32_t share_of(const Abilities& device, uint32_t tiles) {
     const uint32_t subgroups = kCooperativeInvocations / matrix_subgroup(device.traits());
     return (tiles + subgroups - 1) / subgroups;
 }
 
-// Tiles of a subgroup down a strip, and across.
+// The kernel of matmul_cooperative. Its last constants are a subgroup's tiles down a strip and
+// across the columns.
 MatmulKernel groups_kernel(const Abilities& device, const std::string& shader,
                            const MatrixShape& shape, int rows) {
     const uint32_t columns = columns_of(device, shape, rows);
@@ -93,16 +96,17 @@ MatmulKernel groups_kernel(const Abilities& device, const std::string& shader,
             int(columns)};
 }
 
-// Parts of k that the workgroups of matmul_halves have: where a weight has few rows, as many as
-// keep memory busy. The order of the sums depends on it. So it is the same for any number of rows
-// of x, and for all that a driver may report: every device that can run aerie has the room.
+// Split-K of matmul_halves: where a weight has few rows, as many ranges of K as keep memory busy.
+// The order of the sums depends on it. So it is the same for any number of rows of x, and for all
+// limits that a driver may report: every device that can run aerie has the room.
 uint32_t halves_split(int outputs) {
     constexpr uint32_t kWorkgroups = 384;
     const uint32_t wanted = kWorkgroups / groups(outputs, kHalvesStrips * kStripRows);
     return std::bit_floor(std::clamp(wanted, 1u, kMostCooperativeParts));
 }
 
-// Panels are read ahead as far as there are registers, and shared memory for x.
+// The kernel of matmul_halves. As many panels are loaded ahead as there are registers, and shared
+// memory for x.
 MatmulKernel halves_kernel(const Abilities& device, const MatmulShaders& shaders,
                            const MatrixShape& shape, RowsOfX which, int rows, MatrixSize size,
                            const MatmulForm& form) {
@@ -111,7 +115,8 @@ MatmulKernel halves_kernel(const Abilities& device, const MatmulShaders& shaders
     const uint32_t split = halves_split(size.outputs);
     const uint32_t tiles = share_of(device, kHalvesStrips * kStripRows / shape.m);
     uint32_t steps = is_cpu(device) ? 1 : columns > 16 ? 2 : 4;
-    // More tiles ahead take the registers of a workgroup that would be at work beside this one.
+    // More tiles ahead would take the registers of a second workgroup that could run beside this
+    // one.
     if (columns > 16 && split > 1 && tiles > 1) steps = 1;
     const uint32_t room = device.traits().shared_bytes - kBesidePanels;
     while (steps > 1 && split * steps * columns * kHalfPanelBytes > room) steps /= 2;
@@ -125,7 +130,8 @@ MatmulKernel halves_kernel(const Abilities& device, const MatmulShaders& shaders
             kHalvesStrips};
 }
 
-// Constants 3 to 7 of the kernels that normalise x or finish what they multiply.
+// The kernel of matmul_parts or matmul_floats, which can normalise x and have an epilogue. `turns`:
+// groups or units that are loaded at once.
 MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint32_t split,
                               uint32_t turns, int inner, const MatmulForm& form) {
     const uint32_t strips = form.finish == Finish::none ? 1 : 2;
@@ -137,23 +143,26 @@ MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint3
             int(strips)};
 }
 
-// Of floats: invocations that share a row, and what each of them reads at once.
+// The kernel of matmul_floats: chooses how many units are loaded at once.
 MatmulKernel floats_kernel(const Abilities& device, const std::string& shader, uint32_t columns,
                            int inner, const MatmulForm& form) {
-    if (form.finish != Finish::none) columns = std::min(columns, 4u);  // two strips have the room
+    if (form.finish != Finish::none)
+        columns = std::min(columns, 4u);  // two strips share the
+                                          // memory
     const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
     return finishing_kernel(shader, columns, uint32_t(device.split()), turns, inner, form);
 }
 
-// Of matmul_parts: parts of the sum over a row side by side, and groups that are read at once.
+// The kernel of matmul_parts: chooses how many parts of K run side by side, and how many groups are
+// loaded at once.
 MatmulKernel parts_kernel(const Abilities& device, const std::string& shader, uint32_t columns,
                           int inner, const MatmulForm& form) {
     const unsigned parts = groups(inner, kSumPart);
-    const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // that have room
+    const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // parts that fit
     const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), most);
     const uint32_t most_turns = columns > 4 ? 4 : 8;
     const uint32_t turns =
-        is_cpu(device) ? most_turns / 4 : most_turns;  // there compiling takes longest
+        is_cpu(device) ? most_turns / 4 : most_turns;  // compiling takes longest there
     return finishing_kernel(shader, columns, split, turns, inner, form);
 }
 
@@ -170,7 +179,7 @@ bool takes_halves(const Abilities& device, DType weight) {
 bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm& form) {
     if (takes_halves(device, weight)) return form.finish != Finish::gated || !form.packed;
     const bool in_matrices = device.matrix_shape(weight) && rows > kMostColumns;
-    // Two strips of floats are those of twice the invocations.
+    // With float weights, two strips take twice the invocations.
     const uint32_t strips = is_quantised(weight) || form.finish == Finish::none ? 1 : 2;
     const bool has_room =
         strips * kStripRows * uint32_t(device.split()) <= device.traits().group_size;
@@ -178,7 +187,7 @@ bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm&
 }
 
 bool norms(const Abilities& device, DType weight, int inner) {
-    constexpr int kMostNormed = 8192;  // as norm_here.glsl has it
+    constexpr int kMostNormed = 8192;  // kMostNormed of norm_here.glsl
     return finishes(device, weight, 1, {}) && (!is_quantised(weight) || inner <= kMostNormed);
 }
 
@@ -191,7 +200,7 @@ MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which,
         return halves_kernel(device, shaders, shape, which, rows, size, form);
     if (shape && rows > kMostColumns)
         return groups_kernel(device, shaders.cooperative, shape, rows);
-    // Floats are converted once for all columns.
+    // More columns of a float weight share each conversion of an element.
     const bool fetches = device.fetch_lanes() > 0;
     const int most = fetches && !is_quantised(weight) ? 2 * kMostColumns : kMostColumns;
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, most)));

@@ -1,5 +1,5 @@
-// Which shader multiplies by a weight, and with which constants: a function of the device, the
-// type, its size and the number of rows of x.
+// Chooses the shader of a matmul and its constants, by the device, the weight's type and size, and
+// the number of rows of x.
 #pragma once
 
 #include "vulkan/abilities.h"
@@ -11,39 +11,41 @@ const char* embed_shader(DType table);
 
 struct MatmulKernel {
     Kernel kernel;
-    int columns;     // rows of x that a workgroup has
-    int strips = 1;  // of the weight that it has
+    int columns;     // rows of x per workgroup
+    int strips = 1;  // strips of the weight per workgroup
 };
-enum class RowsOfX { all, of_experts };  // that a weight meets
-// One row of floats, which kernels that else take halves cut themselves.
+enum class RowsOfX { all, of_experts };  // the rows of x that a weight is multiplied with
+// Whether x is a single row. Kernels that otherwise take x as pairs of f16 then read floats and
+// split them themselves.
 constexpr bool is_row(RowsOfX which, int rows) {
     return which == RowsOfX::all && rows == 1;
 }
 
-// What else a kernel does that multiplies (shaders/lib/result.glsl, norm_here.glsl).
+// The epilogue of a matmul (shaders/lib/result.glsl).
 enum class Finish : uint32_t { none, gated, rotated };
 struct MatmulForm {
     Finish finish = Finish::none;
-    bool packed = false;  // what is gated is quantised; the cache of what is rotated is of f16
-    bool normed = false;  // x is, too
+    bool packed = false;  // gated: the output is quantised; rotated: the cache is in f16
+    bool normed = false;  // the kernel also normalises x (shaders/lib/norm_here.glsl)
 };
+// Whether the matmul's kernel can do this epilogue for so many rows of x.
 bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm& form);
-// One row of so many columns.
+// Whether the matmul's kernel can normalise a single row of `inner` columns.
 bool norms(const Abilities& device, DType weight, int inner);
 
-// `rows` of x. Integer products are exact, so few rows may be multiplied in another way than many.
-// The order of a sum of floats depends on the kernel, which is therefore the same for all numbers
-// of rows.
+// The kernel for `rows` rows of x. Integer dot products are exact, so a quantised weight may have
+// different kernels for few and for many rows. With a float weight the order of a sum depends on
+// the kernel, which is therefore the same for all numbers of rows.
 struct MatrixSize {
     int outputs, inner;
 };
 MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which, int rows,
                            MatrixSize size, MatmulForm form = {});
 
-// Whether x comes in two f16 a number, as lib/halves.glsl has it, unless it is_row.
+// Whether the kernel takes x as pairs of f16 (shaders/lib/halves.glsl), unless is_row().
 bool takes_halves(const Abilities& device, DType weight);
 constexpr int kHalfPanel = 16;  // elements
-// Rows that there is room for then.
+// Number of rows of x in that form, padded.
 constexpr uint32_t padded_rows(int rows) {
     return uint32_t(rows + 3) / 4 * 4;
 }

@@ -1,4 +1,5 @@
-// One VkBuffer and one VkDeviceMemory an allocation: there are a few hundred, weights included.
+// Each allocation is one VkBuffer and one VkDeviceMemory: there are a few hundred, weights
+// included.
 #include "vulkan/memory.h"
 
 #include "vulkan/check.h"
@@ -6,9 +7,9 @@
 
 namespace aerie::vulkan {
 
-// Cached memory slows the device down where it must look into the host's caches. Types come in the
-// driver's order of preference. Those that are coherent within the device, protected or made when
-// touched are for other uses, and slow or forbidden for ours.
+// Memory that the host caches is slower for a device that must look into the host's caches. Types
+// come in the driver's order of preference. Types that are coherent within the device, protected or
+// lazily allocated are for other uses, and slow or forbidden for ours.
 int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed,
                        Place place, bool unified) {
     constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -67,7 +68,7 @@ VulkanMemory::~VulkanMemory() {
     if (queue_) queue_->forget_memory();
 }
 
-// That more is free elsewhere on the device would not help.
+// The limit holds for one allocation: more free memory elsewhere on the device would not help.
 void VulkanMemory::check_size() const {
     const size_t most = device_->traits().allocation_bytes;
     if (size_bytes > most)

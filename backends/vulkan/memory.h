@@ -1,4 +1,4 @@
-// Allocations of a device. What is freed is first no longer used by the queue.
+// Allocations of a device. Memory is freed only once the queue no longer uses it.
 #pragma once
 
 #include <volk.h>
@@ -12,10 +12,11 @@ namespace aerie::vulkan {
 
 class Queue;
 
-enum class Place { device, staging };  // staging: the host's, for transfers
+enum class Place { device, staging };  // staging: host memory for transfers
 
-// The memory type of a buffer that may have those of `allowed` (bits); -1: there is none. What the
-// device works on is its own, and where memory is shared (`unified`) the host sees it too.
+// Index of the memory type for a buffer that may have the types of `allowed` (bits); -1: none
+// suits. Memory for the device is device-local, and also visible to the host where both share
+// memory (`unified`).
 int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed,
                        Place place, bool unified);
 
@@ -28,7 +29,7 @@ struct VulkanMemory final : Memory {
 
     VkBuffer buffer() const { return buffer_; }
     std::byte* mapped = nullptr;
-    bool cached = false;  // of the host, whose reads are slow if not
+    bool cached = false;  // the host caches it; otherwise its reads are slow
 
   private:
     void create_buffer();

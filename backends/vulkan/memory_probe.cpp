@@ -1,4 +1,5 @@
-// Reading and copying as fast as the device can: each invocation takes 16-byte quads side by side.
+// Reads and copies memory as fast as the device can: neighbouring invocations take neighbouring
+// quads of 16 bytes.
 #include <algorithm>
 #include <chrono>
 
@@ -11,13 +12,14 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr int kGroupSize = 64, kQuadsOfOne = 64, kQuadBytes = 16;
-constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kQuadBytes;  // of a workgroup
-constexpr size_t kMostUnits = (size_t(1) << 30) / kUnit;                 // of a part
-constexpr double kWorkOfWord = 8;  // what takes memory as long in matmul: its weights in 4 bits
+constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kQuadBytes;  // bytes per workgroup
+constexpr size_t kMostUnits = (size_t(1) << 30) / kUnit;                 // workgroups per part
+constexpr double kWorkOfWord = 8;  // multiply-adds of a 4-bit matmul per word of memory
 
 }  // namespace
 
-// In parts that can be allocated and bound: the first half of them is copied to the other.
+// The memory is in parts, each of which can be allocated and bound. The first half of the parts is
+// copied to the second.
 class VulkanMemoryProbe final : public MemoryProbe {
   public:
     VulkanMemoryProbe(VulkanBackend& backend, const Traits& traits, size_t size_bytes)
@@ -49,7 +51,8 @@ class VulkanMemoryProbe final : public MemoryProbe {
     }
 
   private:
-    // As many as there is memory for, but two.
+    // Allocates as many parts as there is memory for, in pairs. Throws Error if there is none for
+    // two.
     void allocate_parts(size_t count) {
         try {
             while (parts_.size() < count) parts_.push_back(backend_.allocate(part_bytes()));
@@ -60,7 +63,7 @@ class VulkanMemoryProbe final : public MemoryProbe {
         backend_.sync();
     }
 
-    // By the device's clock if it has one.
+    // Measures by the device's clock if it has one.
     template <class Work>
     double seconds_of(const Work& work) {
         using Clock = std::chrono::steady_clock;
@@ -81,7 +84,7 @@ class VulkanMemoryProbe final : public MemoryProbe {
     }
     Tensor part(size_t i) const { return view(*parts_[i], 0, part_bytes()); }
     size_t part_bytes() const { return units_ * kUnit; }
-    // A reader writes a word a workgroup, or nothing need be read.
+    // Each workgroup that reads also writes a word; otherwise a compiler could remove the loads.
     size_t result_bytes() const { return (units_ * 4 + 255) / 256 * 256; }
 
     VulkanBackend& backend_;
@@ -97,7 +100,7 @@ void VulkanBackend::probe(Tensor to, Tensor from, bool read_only, uint32_t workg
              work_of_word * double(from.cols));
 }
 
-// A quarter of the memory at most: what else is there must not be driven out.
+// A quarter of the memory at most, so that nothing else is evicted from it.
 std::unique_ptr<MemoryProbe> VulkanBackend::memory_probe(size_t size_bytes) {
     return std::make_unique<VulkanMemoryProbe>(
         *this, device_->traits(), std::min(size_bytes, device_->traits().memory_bytes / 4));

@@ -1,4 +1,4 @@
-// Blocks of files into panels.
+// Repacks rows of files into panels.
 #include "vulkan/panels.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr int kQuadBytes = 16;
-constexpr int kReadTogether = 8;  // elements, by matmul_floats.comp: its units
+constexpr int kReadTogether = 8;    // elements of a unit of matmul_floats.comp
 constexpr int kSteps = kGroup / 4;  // words of a group's codes as bytes
 constexpr uint32_t kEveryByte = 0x01010101;
 
 enum class Scales { one, one_least, whole_least, halves };
 
-// Of types whose blocks are not kept as they are; lib/weight.glsl has the same.
+// The codes of types that are repacked; lib/weight.glsl has the same constants.
 struct CodeForm {
     int offset, high_bits;
     Scales scales;
@@ -43,7 +43,7 @@ constexpr CodeForm form_of(DType type) {
     }
 }
 
-// A row's panel, piece by piece.
+// The bytes of one row in one panel, added piece by piece.
 class RowPanel {
   public:
     void add(const void* from, size_t size) {
@@ -53,11 +53,12 @@ class RowPanel {
     std::span<const std::byte> bytes() const { return {bytes_, size_}; }
 
   private:
-    std::byte bytes_[unit_bytes(DType::Q6_K)];  // the largest
+    std::byte bytes_[unit_bytes(DType::Q6_K)];  // the largest block
     size_t size_ = 0;
 };
 
-// Four codes, a byte each. Bytes are brought above their offset first: none borrows.
+// Four codes, a byte each: q + offset. The bytes are first made unsigned, so that no byte borrows
+// from the next.
 uint32_t codes_of(const int8_t* q, int offset) {
     uint32_t word;
     std::memcpy(&word, q, sizeof(word));
@@ -66,7 +67,7 @@ uint32_t codes_of(const int8_t* q, int offset) {
 
 void add_codes(RowPanel& panel, const BlockParts& parts, int groups, const CodeForm& form) {
     uint32_t high[kSuperBlock / kScaled] = {};
-    const size_t high_words = size_t(form.high_bits);  // of a group
+    const size_t high_words = size_t(form.high_bits);  // words per group
     for (int g = 0; g < groups; ++g) {
         uint32_t low[kSteps / 2] = {};
         for (int step = 0; step < kSteps; ++step) {
@@ -102,7 +103,8 @@ void add_scales(RowPanel& panel, const BlockParts& parts, Scales scales) {
 
 RowPanel panel_of(DType type, const std::byte* block) {
     RowPanel panel;
-    if (type == DType::Q8_0 || type == DType::Q4_0) {  // as in the block, the scale last
+    if (type == DType::Q8_0 || type == DType::Q4_0) {  // the bytes of the block, with the scale
+                                                       // last
         panel.add(block + sizeof(uint16_t), unit_bytes(type) - sizeof(uint16_t));
         panel.add(block, sizeof(uint16_t));
         return panel;

@@ -1,4 +1,4 @@
-// The driver checks the blob's own header too; the checksum is for what lies behind it.
+// The driver checks the header of its own data; the checksum protects what follows it.
 #include "vulkan/pipeline_file.h"
 
 #include <cstdint>
@@ -57,7 +57,7 @@ void write_pipeline_file(const std::string& path, const std::vector<char>& data)
         fs::create_directories(fs::path(path).parent_path());
         ReplacedFile(path).commit(bytes);
     } catch (const std::exception&) {
-        // The next start compiles again.
+        // Then the next start compiles the pipelines again.
     }
 }
 

@@ -1,5 +1,5 @@
-// Compiled pipelines on disk, in the user's cache directory: a checksum, then what the driver gave.
-// A file that is damaged or of another device or driver counts as none.
+// Compiled pipelines on disk, in the user's cache directory: a checksum, then the driver's data. A
+// file that is damaged, or of another device or driver, counts as absent.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace aerie::vulkan {
 
-// In the folder; one for each device and driver.
+// The file in `folder` for this device and driver.
 std::string pipeline_file_path(const std::string& folder, const Traits& traits);
-// Empty if there is no sound one.
+// The driver's data; empty if the file is missing or damaged.
 std::vector<char> read_pipeline_file(const std::string& path);
-// All of it or nothing; that it cannot be written is no error.
+// Writes the file completely or not at all; failure is no error.
 void write_pipeline_file(const std::string& path, const std::vector<char>& data);
 
 }  // namespace aerie::vulkan

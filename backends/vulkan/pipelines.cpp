@@ -1,4 +1,5 @@
-// Compiles a pipeline when it is first asked for; who needs it at once waits for it alone.
+// Compiles a pipeline in the background when it is first asked for. A caller that needs it at once
+// waits for this pipeline alone.
 #include "vulkan/pipelines.h"
 
 #include <algorithm>
@@ -118,12 +119,13 @@ VkShaderModule Pipelines::module_of(const char* name) {
     return modules_[name] = {*device_, module};
 }
 
-// By threads of its own, so many at a time as the machine has.
+// Runs on a thread of its own; at most as many compile at a time as the machine has hardware
+// threads.
 OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
     std::array<uint32_t, kMostConstants + 1> constants;
     std::array<VkSpecializationMapEntry, kMostConstants + 1> entries;
     std::ranges::copy(kernel.constants, constants.begin());
-    constants[kMostConstants] = device_->reads_halves();  // lib/half.glsl
+    constants[kMostConstants] = device_->reads_halves();  // kReadsHalves of lib/half.glsl
     for (uint32_t i = 0; i <= kMostConstants; ++i) entries[i] = {i, i * 4, 4};
     const VkSpecializationInfo special = {.mapEntryCount = uint32_t(entries.size()),
                                           .pMapEntries = entries.data(),
@@ -164,7 +166,7 @@ void Pipelines::save_when_quiet() {
         quiet.count() < device_->quiet_seconds())
         return;
     save();
-    saved_ = pipelines_.size();  // or cannot be
+    saved_ = pipelines_.size();  // also if the file could not be written
 }
 
 void Pipelines::save() {

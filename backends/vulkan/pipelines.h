@@ -26,7 +26,7 @@ constexpr uint32_t kMostBindings = 10, kPushBytes = 128, kMostConstants = 10;
 struct Kernel {
     const char* shader;
     std::array<uint32_t, kMostConstants> constants = {};
-    uint32_t subgroup = 0;  // invocations that each of its subgroups must have; 0: any number
+    uint32_t subgroup = 0;  // required subgroup size; 0: any
 
     bool operator<(const Kernel& other) const {
         const int order = std::string_view(shader).compare(other.shader);
@@ -35,7 +35,7 @@ struct Kernel {
     }
 };
 
-// So many at a time. A std::counting_semaphore of GCC 12 may sleep for ever (its PR 104928).
+// A counting semaphore. The std::counting_semaphore of GCC 12 may sleep forever (GCC PR 104928).
 class Places {
   public:
     explicit Places(unsigned count) : free_(count) {}
@@ -66,17 +66,17 @@ class Pipelines {
     Pipelines(const Pipelines&) = delete;
     Pipelines& operator=(const Pipelines&) = delete;
 
-    // Null while it is being compiled, which the first call starts. Throws Error.
+    // Null while the pipeline is being compiled, which the first call starts. Throws Error.
     VkPipeline find(const Kernel& kernel);
-    // Waits for one that was not ready. Throws Error.
+    // Waits for a pipeline that find() started to compile. Throws Error.
     VkPipeline wait_for(const Kernel& kernel);
     VkPipelineLayout layout() const { return layout_; }
     VkDescriptorSetLayout set_layout() const { return set_layout_; }
     bool cached() const { return cached_; }
-    // Writes what was compiled to the cache on disk; failing to is no error.
+    // Writes all pipelines to the cache on disk; failure is no error.
     void save();
-    // The same once nothing has been compiled for a while, so that a process that ends badly leaves
-    // it too. Called whenever the queue is empty.
+    // Does the same once nothing has been compiled for a while, so that the cache survives a
+    // process that ends badly later. Called whenever the queue is empty.
     void save_when_quiet();
 
   private:
@@ -91,12 +91,12 @@ class Pipelines {
     OwnedPipelineLayout layout_;
     OwnedPipelineCache cache_;
     std::string cache_path_;                       // empty: none
-    bool cached_ = false;                          // the file was there
+    bool cached_ = false;                          // the file existed
     size_t saved_ = 0;                             // pipelines that the file has
-    std::chrono::steady_clock::time_point asked_;  // for the last one that was not there
+    std::chrono::steady_clock::time_point asked_;  // when a pipeline was last compiled
     std::map<std::string, OwnedModule> modules_;
-    Places threads_;                    // that may compile
-    std::atomic<size_t> compiled_ = 0;  // or failed
+    Places threads_;                    // limits the threads that compile
+    std::atomic<size_t> compiled_ = 0;  // pipelines that were compiled, or failed
     std::map<Kernel, Compiling> pipelines_;
 };
 

@@ -1,4 +1,4 @@
-// Batches in a ring: one is recorded while others run.
+// Batches form a ring: one is recorded while others run.
 #include "vulkan/queue.h"
 
 #include <algorithm>
@@ -13,36 +13,37 @@ namespace aerie::vulkan {
 namespace {
 
 // Desktops reset a device that does not answer for two seconds, and stutter long before: no
-// submission shall take 250 ms. One is closed beyond 0.1 s, and what it is closed with is no longer
-// than that, or a recording of twice that, which then stands alone. A single op can take longer: 64
-// rows times an LM head of 128k x 4096 are 3.4e10 multiply-adds, attention of as many over 64k
-// positions (32 heads of 128) 3.4e10 too, half a second on an integrated GPU that does 6e10 a
-// second. Such grids are cut.
+// submission shall take 250 ms. A submission is closed once it exceeds 0.1 s. The dispatch that
+// closes it takes no longer than 0.1 s itself; a recording may take 0.2 s, and is then submitted
+// alone. A single op can take longer: 64 rows times an LM head of 128k x 4096 are 3.4e10
+// multiply-adds, and so is attention of 64 rows over 64k positions (32 heads of 128): half a second
+// on an integrated GPU that does 6e10 a second. The grids of such ops are cut.
 constexpr double kSubmissionSeconds = 0.1;
-constexpr double kFirstWork = 2e8;  // a submission before anything was timed
+constexpr double kFirstWork = 2e8;  // limit before anything was timed
 constexpr double kLeastWork = kFirstWork / 16;
 constexpr size_t kUpdateBytes = 65536;
 constexpr size_t kStagingBytes = 16 << 20;
-constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly come again
-// A waiting thread is woken up to 50 us late, on Windows 100.
+constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly recur
+// The host polls at first, because a waiting thread is woken up to 50 us late, on Windows 100.
 constexpr std::chrono::microseconds kPolling(200);
-// A driver reports a device that hangs by itself; a crowded machine only takes long.
+// Timeout of a wait. The driver itself reports a device that hangs; on a crowded machine work only
+// takes long.
 constexpr uint64_t kFenceNanoseconds = 300'000'000'000;
 
 size_t row_bytes(const Tensor& t) {
     return size_bytes(t.dtype, size_t(t.cols));
 }
 
-// Some bytes of a tensor's memory from one place on: every type has whole halves of a word, which
-// are what f16 is.
+// A view of `count` bytes of a tensor's memory from an offset on. It is of F16 because every type
+// is a whole number of 16-bit units.
 Tensor bytes_of(const Tensor& tensor, size_t offset_bytes, size_t count) {
     Tensor some = dense(tensor.memory, DType::F16, 1, int(count / 2));
     some.offset_bytes = offset_bytes;
     return some;
 }
 
-// Calls body(offset in the tensor's memory, offset in dense data, bytes) for all of it, in pieces
-// of at most so many bytes: a dense matrix as one run, a view row by row.
+// Calls body(offset in the tensor's memory, offset in dense data, bytes) for pieces of at most
+// `most` bytes: a dense matrix is one run, any other view is cut row by row.
 template <class Body>
 void for_each_piece(const Tensor& tensor, size_t most, const Body& body) {
     const bool whole = is_dense(tensor);
@@ -56,8 +57,9 @@ void for_each_piece(const Tensor& tensor, size_t most, const Body& body) {
 
 }  // namespace
 
-// Only long batches tell what the device can do, and the time of one may have been measured badly:
-// it goes up step by step, but down at once, so that it is never too high for long.
+// Only long batches say how fast the device is, and a single time may be measured badly. So the
+// limit goes half of the way to the measured one, and at most doubles: it is never too high for
+// long.
 double learned_work(double known, double work, double seconds) {
     if (work <= known / 4 && seconds <= kSubmissionSeconds) return known;
     const double right = work / seconds * kSubmissionSeconds;
@@ -129,7 +131,7 @@ CommandList& Queue::list() {
     return list;
 }
 
-// Ends the list that is open, if one is, and puts it behind the others of its batch.
+// Ends the open list, if there is one, and appends it to its batch.
 void Queue::close_list() {
     Batch& batch = batches_[batch_];
     if (batch.used == batch.lists.size() || !batch.lists[batch.used]->open()) return;
@@ -171,7 +173,7 @@ void Queue::submit() {
     finish(batches_[batch_]);
 }
 
-// Waits for a batch and makes it empty.
+// Waits for a batch, takes its times and empties it.
 void Queue::finish(Batch& batch) {
     if (!batch.in_flight) return;
     const VkFence fence = batch.fence;
@@ -196,8 +198,8 @@ void Queue::finish(Batch& batch) {
     batch.work = batch.most_work = 0;
 }
 
-// That the device had the batch; 0: nobody knows. Without a clock of its own the host must have
-// seen it end: what had ended before (`was_done`) could have ended at any time.
+// Seconds that the device worked on a batch; 0: unknown. Without timestamps the time is known only
+// if the host saw the batch end: one that was done already (`was_done`) may have ended at any time.
 double Queue::seconds_of(const Batch& batch, bool was_done) {
     if (batch.stopwatch) {
         const double seconds = batch.stopwatch->seconds();
@@ -224,8 +226,8 @@ void Queue::dispatch(const Dispatch& dispatch) {
     });
 }
 
-// Cut along the longer side of the grid where the whole would take too long. A workgroup does the
-// same whatever runs beside it, so this changes no bit.
+// A dispatch that would take too long is cut along the longer side of its grid. A workgroup does
+// the same whatever runs beside it, so this changes no bit.
 void Queue::dispatch_pieces(const Dispatch& dispatch) {
     uint32_t Grid::*const side = dispatch.grid.x >= dispatch.grid.y ? &Grid::x : &Grid::y;
     const uint32_t whole = dispatch.grid.*side;
@@ -244,7 +246,7 @@ void Queue::dispatch_pieces(const Dispatch& dispatch) {
     }
 }
 
-// With what is to be submitted before it.
+// Whether the batch exceeds the limit together with this list.
 bool Queue::takes_long(const CommandList& list) const {
     return batches_[batch_].most_work + list.most_work() > work_of_submission_;
 }
@@ -281,7 +283,7 @@ void Queue::write_now(const Tensor& to, const void* from) {
                    });
 }
 
-// Small pieces of whole words travel in the command buffer, others through staging memory.
+// Small pieces of whole words are stored in the command buffer; others go through staging memory.
 void Queue::write_piece(const Tensor& to, const std::byte* from) {
     const size_t count = row_bytes(to);
     if (count <= kUpdateBytes && count % 4 == 0 && to.offset_bytes % 4 == 0) {
@@ -293,7 +295,7 @@ void Queue::write_piece(const Tensor& to, const std::byte* from) {
     list().copy(to, staged);
 }
 
-// Where so many bytes of staging memory are free until the next finish_all().
+// Reserves `count` bytes of staging memory until the next finish_all(); returns their offset.
 size_t Queue::stage(size_t count) {
     if (staged_ + count > kStagingBytes) finish_all();
     const size_t place = staged_;
@@ -318,7 +320,7 @@ void Queue::read_now(const Tensor& from, void* to) {
                         bytes);
         return;
     }
-    if (bytes > kStagingBytes) {  // a row of which no whole one has room there
+    if (bytes > kStagingBytes) {  // not even one row fits into staging memory
         for_each_piece(from, kStagingBytes, [&](size_t at, size_t done, size_t count) {
             read_piece(bytes_of(from, at, count), out + done);
         });
@@ -330,7 +332,7 @@ void Queue::read_now(const Tensor& from, void* to) {
     }
 }
 
-// So much as has room in staging memory, behind what is pending.
+// Reads rows that fit into staging memory together, after all pending work.
 void Queue::read_piece(const Tensor& from, std::byte* to) {
     const size_t count = size_t(from.rows) * row_bytes(from), place = stage(count);
     Tensor staged = dense(&staging(), from.dtype, from.rows, from.cols);
@@ -373,7 +375,8 @@ void Queue::replay_now(uint64_t key, const std::function<void()>& make) {
         recording = record(make);
         ++counts_.recordings;
     }
-    // Too much for one submission, as far as is known by now: given piece by piece instead.
+    // By what is known now, this is too much for one submission: its ops are run one by one
+    // instead, so that they can be cut.
     if (recording->most_work() > 2 * work_of_submission_) return make();
     close_list();
     if (takes_long(*recording)) submit();
@@ -405,7 +408,7 @@ std::unique_ptr<CommandList> Queue::record(const std::function<void()>& make) {
 void Queue::forget_memory() {
     guarded([&] { finish_all(); });
     if (failure_) device_->vk.vkDeviceWaitIdle(device_->handle);
-    // Any of them may use it, and memory is seldom freed.
+    // Any recording may use the memory, and memory is seldom freed.
     recordings_.clear();
 }
 

@@ -18,7 +18,8 @@
 
 namespace aerie::vulkan {
 
-// The most work of a submission, after one of `work` has taken so long.
+// The new limit of work (multiply-adds) per submission, after one of `work` took `seconds`; `known`
+// is the limit so far.
 double learned_work(double known, double work, double seconds);
 
 class Queue {
@@ -32,32 +33,37 @@ class Queue {
     void fill_zero(Memory& to);  // all of it
     void write(const Tensor& to, const void* from);
     void read(const Tensor& from, void* to);  // waits
-    void wait();                              // until all is done
-    // What `record` throws is the caller's: it goes on, and nothing is kept of the recording.
+    void wait();                              // until all work is done
+    // An exception of `record` is passed on to the caller, and the recording is discarded; the
+    // queue has not failed.
     void replay(uint64_t key, const std::function<void()>& record);
 
-    // Some memory is about to go: afterwards nothing uses any of it.
+    // Called before memory is freed: finishes all work and discards all recordings, so that nothing
+    // uses the memory afterwards.
     void forget_memory();
 
     const Pipelines& pipelines() const { return pipelines_; }
     CommandCounts counts() const { return counts_; }
     const OpTimes& times() const { return times_; }
-    // That the device has worked, by its own clock; 0 without one.
+    // Seconds that the device has worked, by its own clock; 0 without one.
     double busy_seconds() const { return busy_seconds_; }
-    double submission_work() const { return work_of_submission_; }  // most of one, as is known
+    double submission_work() const {
+        return work_of_submission_;
+    }  // limit per submission, as
+       // learned so far
 
   private:
     using Clock = std::chrono::steady_clock;
 
-    // What is submitted together.
+    // Command lists that are submitted together.
     struct Batch {
         OwnedCommandPool pool;
         std::vector<std::unique_ptr<CommandList>> lists;
-        size_t used = 0;  // of the lists
+        size_t used = 0;  // lists in use
         std::vector<const CommandList*> order;
         double work = 0, most_work = 0;
         OwnedFence fence;
-        std::unique_ptr<Stopwatch> stopwatch;  // where the device has timestamps
+        std::unique_ptr<Stopwatch> stopwatch;  // null without timestamps
         Clock::time_point submitted;
         bool in_flight = false;
     };
@@ -66,7 +72,7 @@ class Queue {
     void guarded(const Work& work);
     OwnedCommandPool make_pool(VkCommandPoolCreateFlags flags) const;
     OwnedFence make_fence() const;
-    CommandList& list();  // that is being recorded
+    CommandList& list();  // the list that is being recorded
     void close_list();
     void dispatch_pieces(const Dispatch& dispatch);
     bool takes_long(const CommandList& list) const;
@@ -91,16 +97,16 @@ class Queue {
     Pipelines pipelines_;
     std::array<Batch, kBatches> batches_;
     size_t batch_ = 0;
-    std::unique_ptr<VulkanMemory> staging_;  // once it is needed
-    size_t staged_ = 0;                      // bytes of the staging memory that this batch uses
+    std::unique_ptr<VulkanMemory> staging_;  // made when first needed
+    size_t staged_ = 0;                      // bytes of staging memory in use
     OwnedCommandPool recording_pool_;
     std::map<uint64_t, std::unique_ptr<CommandList>> recordings_;
     CommandList* recording_ = nullptr;
     std::exception_ptr failure_;
     CommandCounts counts_;
     OpTimes times_;
-    bool computes_here_;         // on the host's own processor, of which polling would take a part
-    double work_of_submission_;  // what takes kSubmissionSeconds, as far as is known
+    bool computes_here_;         // the device is the host's CPU, of which polling would take a part
+    double work_of_submission_;  // work that takes kSubmissionSeconds, as learned so far
     double busy_seconds_ = 0;
     Clock::time_point idle_since_ = Clock::now();
 };

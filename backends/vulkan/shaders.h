@@ -15,10 +15,10 @@ struct Shader {
 
 std::span<const Shader> all_shaders();
 
-// Null where this build has none of the name.
+// Null if this build has no shader of this name.
 const Shader* find_shader(std::string_view name);
 
-// Whether the compiler of shaders knew cooperative matrices.
+// Whether the glslang of this build could compile the shaders with cooperative matrices.
 inline bool has_matrix_shaders() {
     return find_shader("matmul_f16_cooperative");
 }

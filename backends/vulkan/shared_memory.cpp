@@ -1,5 +1,5 @@
-// An instruction begins with its length and its number; memory operands stand behind those that it
-// must have, a mask and then what its bits call for, in their order.
+// An instruction begins with its length and its opcode. Optional memory operands follow the
+// required operands: a mask, then the operands that its bits call for, in order.
 #include "vulkan/shared_memory.h"
 
 #include <map>
@@ -9,12 +9,13 @@ namespace aerie::vulkan {
 
 namespace {
 
-constexpr size_t kHeaderWords = 5, kBound = 3;  // one more than the largest id
+constexpr size_t kHeaderWords = 5, kBound = 3;  // a word of the header: the largest id + 1
 constexpr uint32_t kOpCapability = 17, kOpConstant = 43, kOpLoad = 61, kOpStore = 62,
                    kOpControlBarrier = 224, kOpMatrixLoad = 4457, kOpMatrixStore = 4458;
 constexpr uint32_t kVulkanMemoryModel = 5345;
-constexpr uint32_t kMakeAvailable = 0x8, kMakeVisible = 0x10;  // of an access; each with a scope
-constexpr uint32_t kWorkgroupMemory = 0x100;                   // of a barrier
+constexpr uint32_t kMakeAvailable = 0x8, kMakeVisible = 0x10;  // bits of an access; each has a
+                                                               // scope
+constexpr uint32_t kWorkgroupMemory = 0x100;                   // semantics of a barrier
 constexpr uint32_t kBarrierMakesBoth = 0x2000 | 0x4000;
 
 using Instruction = std::vector<uint32_t>;
@@ -30,7 +31,7 @@ void for_each_instruction(std::span<const uint32_t> words, const Body& body) {
                          words.begin() + std::ptrdiff_t(i + (words[i] >> 16))));
 }
 
-// Where its mask of memory operands stands; 0: it has none.
+// Index of the mask of memory operands; 0: the instruction has none.
 size_t mask_of(const Instruction& one) {
     static const std::map<uint32_t, size_t> places = {
         {kOpLoad, 4}, {kOpStore, 3}, {kOpMatrixLoad, 6}, {kOpMatrixStore, 5}};
@@ -38,7 +39,7 @@ size_t mask_of(const Instruction& one) {
     return place != places.end() && place->second < one.size() ? place->second : 0;
 }
 
-// Scopes are the last operands.
+// Clears the bits of an access and removes their scopes, which are its last operands.
 void leave_to_barriers(Instruction& access) {
     const size_t place = mask_of(access);
     if (!place) return;
@@ -52,7 +53,7 @@ void leave_to_barriers(Instruction& access) {
 
 struct Module {
     bool has_model = false;
-    std::set<uint32_t> semantics;  // ids of barriers' constants
+    std::set<uint32_t> semantics;  // ids of constants that barriers use
 };
 
 Module look_at(std::span<const uint32_t> words) {
@@ -70,7 +71,7 @@ std::vector<uint32_t> ordered_by_barriers(std::span<const uint32_t> words) {
     const Module module = look_at(words);
     if (!module.has_model) return {words.begin(), words.end()};
     std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
-    std::map<uint32_t, uint32_t> stronger;  // of the barriers' constants
+    std::map<uint32_t, uint32_t> stronger;  // constants of barriers: new id by old id
     for_each_instruction(words, [&](Instruction one) {
         leave_to_barriers(one);
         if (opcode(one) == kOpControlBarrier && stronger.count(one[3])) one[3] = stronger[one[3]];

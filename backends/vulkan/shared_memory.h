@@ -1,4 +1,4 @@
-// How invocations of a workgroup see what others write to its shared memory.
+// Rewrites shaders so that barriers alone order accesses to a workgroup's shared memory.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace aerie::vulkan {
 
-// The SPIR-V of a shader, with its shared memory ordered by barriers alone. Where cooperative
-// matrices bring Vulkan's memory model along, glslang makes every access to it visible or available
-// by itself, and drivers wait for each before the next: on AMD's, a round trip a load. Here that is
-// taken off the accesses and put on the barriers, between which no invocation of our shaders reads
-// what another writes. Modules of the older memory model stay as they are.
+// Returns the SPIR-V of a shader, with its shared memory ordered by barriers alone. Cooperative
+// matrices require Vulkan's memory model, under which glslang marks every access to shared memory
+// as making data available or visible, and drivers wait for each access before the next: on AMD's,
+// a round trip per load. This function moves these marks from the accesses to the barriers. It may
+// do so because between two barriers no invocation of our shaders reads what another one writes.
+// Modules of the older memory model are returned as they are.
 std::vector<uint32_t> ordered_by_barriers(std::span<const uint32_t> words);
 
 }  // namespace aerie::vulkan

@@ -1,4 +1,4 @@
-// Two queries a dispatch: before and after it, with nothing else running.
+// Each dispatch has two queries, before and after it; nothing else runs between them.
 #include "vulkan/timer.h"
 
 #include "vulkan/check.h"
@@ -78,7 +78,7 @@ void Stopwatch::record() {
                                                .pInheritanceInfo = nullptr};
         VK_CHECK(device_, vkBeginCommandBuffer, handles_[i], &info);
         if (i == 0) device_.vk.vkCmdResetQueryPool(handles_[i], queries_, 0, 2);
-        // Both when all that was submitted before has ended.
+        // Both timestamps are taken when everything submitted before has ended.
         device_.vk.vkCmdWriteTimestamp(handles_[i], VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
                                        i);
         VK_CHECK(device_, vkEndCommandBuffer, handles_[i]);

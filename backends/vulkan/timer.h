@@ -18,11 +18,11 @@ class Timer {
   public:
     explicit Timer(Device& device);
 
-    // In this order while a list is recorded; beyond its capacity nothing is timed.
+    // Called in this order while a list is recorded. Dispatches beyond kMostOps are not timed.
     void reset(VkCommandBuffer commands);
     void start(VkCommandBuffer commands);
     void stop(VkCommandBuffer commands, const char* op);
-    // Once the list has run.
+    // Adds the times of the list, once it has run.
     void add_to(OpTimes& times) const;
 
   private:
@@ -33,7 +33,7 @@ class Timer {
     std::vector<const char*> ops_;
 };
 
-// Two command buffers that go before and behind what is submitted together.
+// Two command buffers with a timestamp each, submitted before and after a batch.
 class Stopwatch {
   public:
     Stopwatch(Device& device, VkCommandPool pool);

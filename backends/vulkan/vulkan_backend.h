@@ -1,4 +1,4 @@
-// What the registry and the tests know of the Vulkan backend.
+// Entry points of the Vulkan backend, for the registry and the tests.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace vulkan {
 struct DeviceChoices;
 }
 
-// Every device that the loader shows, those that cannot run aerie too; none without a loader.
+// All devices that the loader reports, including those that cannot run aerie (`problem` says why);
+// none without a loader.
 std::vector<Capabilities> vulkan_capabilities();
 
 // `device` is "vulkan:1", or "vulkan:" and a part of a device's name or its UUID. Throws Error.

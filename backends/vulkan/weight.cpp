@@ -14,7 +14,7 @@ struct VulkanWeight::Upload {
     StripLayout layout;
     const std::function<Buffer(size_t)>& allocate;
     Queue& queue;
-    int most_strips;  // of a part
+    int most_strips;  // strips per part
 };
 
 VulkanWeight::VulkanWeight(std::span<const WeightBlock> blocks, WeightUse use, Device& device,
@@ -46,7 +46,8 @@ void VulkanWeight::add_parts(Upload& upload) {
                 add_part(upload, first + done, std::min(each - done, most_rows), 1);
 }
 
-// Rows [first, first + count) of the segment, and those that lie so in the next matrices.
+// Uploads rows [first, first + count) of the segment, and the same rows of the matrices that
+// follow.
 void VulkanWeight::add_part(Upload& upload, int first, int count, int matrices) {
     const DType type = upload.segment.dtype;
     const size_t bytes = upload.layout.strip_bytes();

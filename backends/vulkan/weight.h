@@ -11,11 +11,11 @@
 
 namespace aerie::vulkan {
 
-// Some strips of one type that one binding can hold. Of experts these are whole matrices, each with
-// strips of its own, or some rows of one.
+// Strips of one type that fit into one binding. A part of experts has whole matrices, each with
+// strips of its own, or some rows of one matrix.
 struct WeightPart {
     Tensor words;           // I32 [1, words of the part]
-    WeightSegment segment;  // its rows among those of the weight; of experts those of the first
+    WeightSegment segment;  // its rows in the weight; for experts, the rows of its first matrix
     int matrices = 1;
 };
 
@@ -28,7 +28,7 @@ class VulkanWeight final : public Weight {
     std::span<const WeightPart> parts() const { return parts_; }
 
   private:
-    // Where a segment's rows come from, and to.
+    // The upload of one segment: where its rows come from and where they go.
     struct Upload;
     void add_parts(Upload& upload);
     void add_part(Upload& upload, int first, int count, int matrices);

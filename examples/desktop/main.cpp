@@ -1,4 +1,5 @@
-// A chat window on libaerie: aerie-desktop [MODEL]. It opens the bundled smollm2 where none is named, and none where the
+// A chat window on libaerie: aerie-desktop [MODEL]. Without an argument it opens the bundled
+// smollm2; with an empty name it opens no model.
 // name is empty.
 #include <QApplication>
 

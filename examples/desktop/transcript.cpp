@@ -2,7 +2,7 @@
 
 #include <QScrollBar>
 
-// See-through colours and middle greys suit light and dark palettes alike.
+// Translucent colours and middle greys suit light and dark palettes alike.
 
 Transcript::Transcript() {
     setReadOnly(true);
@@ -22,12 +22,12 @@ Transcript::Transcript() {
 
 void Transcript::start_over() {
     clear();
-    QTextBlockFormat flat;  // what stands before the first question
+    QTextBlockFormat flat;  // for the empty block before the first question
     flat.setLineHeight(1, QTextBlockFormat::FixedHeight);
     textCursor().setBlockFormat(flat);
 }
 
-// At the end of the page.
+// Begins a paragraph at the end of the page.
 QTextCursor Transcript::new_paragraph(int space_above) {
     QTextBlockFormat format;
     format.setTopMargin(space_above);

@@ -1,4 +1,4 @@
-// What was said, as a page: questions, answers with what was drafted shaded, notes.
+// The conversation as a page: questions, answers with drafted tokens shaded, notes.
 #pragma once
 
 #include <QTextEdit>
@@ -8,15 +8,15 @@ class Transcript : public QTextEdit {
     Transcript();
 
     void ask(const QString& question);
-    void add(const QString& text, bool is_drafted);  // to the answer
+    void add(const QString& text, bool is_drafted);  // appends to the answer
     void note(const QString& line);
     void start_over();
 
-    static QColor shade() { return QColor(232, 152, 44, 80); }  // of what was drafted
+    static QColor shade() { return QColor(232, 152, 44, 80); }  // for drafted tokens
 
   private:
     QTextCursor new_paragraph(int space_above);
 
     bool in_answer_ = false;
-    bool follows_ = true;  // the end; not where somebody has scrolled up to read
+    bool follows_ = true;  // scrolls with the end; false while the user has scrolled up
 };

@@ -29,7 +29,7 @@ Window::Window() {
     have_worker(&Worker::list_devices);
 }
 
-// Waits for the step or the stage that the worker is at.
+// Waits until the worker has finished the step or the stage that it is in.
 Window::~Window() {
     worker_.stop();
     thread_.quit();
@@ -49,7 +49,7 @@ void Window::set_up_widgets() {
     fresh_->setShortcut(QKeySequence::New);
     stop_->setShortcut(Qt::Key_Escape);
     input_->setMinimumHeight(34);
-    progress_->setRange(0, 0);  // the stages of loading say how far it is
+    progress_->setRange(0, 0);  // a busy indicator: the stages of loading are shown as text
     progress_->setTextVisible(false);
     progress_->setFixedSize(120, 10);
     figures_->setToolTip("τ: tokens of a cycle of draft and verify, the target's own among them");
@@ -85,7 +85,7 @@ void Window::show_devices(const QList<Device>& devices) {
     }
 }
 
-// A new conversation, with a model or none.
+// Begins a new conversation, with or without a model.
 void Window::show_model(const LoadedModel& model) {
     if (model.path != loaded_.path) draft_->setChecked(model.can_draft);
     loaded_ = model;

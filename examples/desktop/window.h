@@ -25,7 +25,7 @@ class Window : public QMainWindow {
     void send();
     void browse(bool for_file);
 
-    // In the worker's thread, after what it is at.
+    // Calls `work` in the worker's thread, after what it is doing.
     template <class... Types, class... Values>
     void have_worker(void (Worker::*work)(Types...), Values... values) {
         worker_.allow();

@@ -3,7 +3,7 @@
 #include <QElapsedTimer>
 #include <QStringDecoder>
 
-static constexpr int kFrame = 25;  // milliseconds: a window need not be told more often
+static constexpr int kFrame = 25;  // milliseconds: a window needs no more updates
 
 template <class Work>
 void Worker::attempt(Work work) {
@@ -38,8 +38,8 @@ void Worker::load(const QString& model, const QString& device) {
     emit finished();
 }
 
-// The forecast reads the files' headers: what cannot be loaded is refused while the model before it
-// is still there. That one goes first, for two might not fit.
+// The forecast reads the files' headers, so a model that cannot be loaded is refused while the old
+// one is still there. The old one is freed before the new one is loaded: two might not fit.
 void Worker::replace_model(const aerie_model_options& options) {
     context_.forecast(options);
     forget();
@@ -74,7 +74,7 @@ void Worker::answer(const QString& question, bool with_drafts) {
     emit finished();
 }
 
-// The whole conversation each time: what the session holds of it is not read again.
+// The whole conversation each time: the part that the session already holds is not prefilled again.
 std::vector<aerie_chat_message> Worker::messages() const {
     std::vector<aerie_chat_message> messages;
     for (const Turn& turn : turns_) {
@@ -94,8 +94,8 @@ int Worker::prompt_tokens() const {
     return int(count);
 }
 
-// Drops the oldest turns where an answer would have no room. Half of the context is made free at
-// once, for all that is left is read anew.
+// Drops the oldest turns if an answer would have no room. Half of the context is freed at once,
+// because all that is left must be prefilled again.
 void Worker::make_room() {
     const int context = model_->info().context;
     if (prompt_tokens() + context / 8 <= context) return;
@@ -115,11 +115,11 @@ void Worker::run(bool with_drafts) {
     request.message_count = all.size();
     request.without_drafts = !with_drafts;
     session_->begin(request);
-    if (stopped_) session_->cancel();  // stop() may have come before there was what to cancel
+    if (stopped_) session_->cancel();  // stop() may have come before begin()
 
     QList<Piece> pieces;
     Figures figures = {};
-    QStringDecoder decode(QStringDecoder::Utf8);  // keeps the start of a character for later
+    QStringDecoder decode(QStringDecoder::Utf8);  // keeps incomplete characters
     QElapsedTimer since_told;
     since_told.start();
     session_->run([&](const aerie_step& step) {
@@ -127,7 +127,7 @@ void Worker::run(bool with_drafts) {
             const aerie_token token = session_->token(step.first_token + i);
             const bool is_drafted = token.origin == AERIE_FROM_DRAFT;
             QString text = decode(QByteArrayView(token.bytes, qsizetype(token.byte_count)));
-            // Some tokenizers spell the first word with a space, which is no part of the answer.
+            // Some tokenizers begin the first word with a space, which is no part of the answer.
             if (figures.tokens == 0 && text.startsWith(' ') && session_->answer().text[0] != ' ')
                 text.remove(0, 1);
             pieces.append({text, is_drafted});

@@ -1,5 +1,5 @@
-// The model, in a thread of its own. It speaks to the window by signals, which Qt queues; the
-// window has its other functions called in that thread, and calls stop() and allow() itself.
+// The model, in a thread of its own. It talks to the window by signals, which Qt queues. The window
+// has its other functions called in that thread, and calls stop() and allow() itself.
 #pragma once
 
 #include <QList>
@@ -10,22 +10,22 @@
 #include <optional>
 
 struct Device {
-    QString name, description, problem;  // a problem: why it cannot be used
+    QString name, description, problem;  // problem: why it cannot be used, or ""
     bool is_best;
 };
 
 struct LoadedModel {
-    QString path, device, draft;  // "": none is loaded
+    QString path, device, draft;  // "": no model is loaded
     bool can_draft = false;
 };
 
-struct Piece {  // of an answer
+struct Piece {  // a part of an answer
     QString text;
     bool is_drafted;
 };
 
 struct Figures {
-    double tokens_per_second, tau;  // tau: tokens per cycle, the target's own among them
+    double tokens_per_second, tau;  // tau: tokens per cycle, including the target's own
     int tokens, drafted;
 };
 
@@ -38,7 +38,7 @@ class Worker : public QObject {
     void answer(const QString& question, bool with_drafts);
     void forget() { turns_.clear(); }
 
-    // What is in the making ends soon, and so does all that is asked for until allow().
+    // The work in progress ends soon, and so does all further work until allow().
     void stop();
     void allow() { stopped_ = false; }
 
@@ -46,9 +46,9 @@ class Worker : public QObject {
     void devices_listed(const QList<Device>& devices);
     void loading(const QString& stage);
     void model_changed(const LoadedModel& model);
-    void answered(const QList<Piece>& pieces, const Figures& figures);  // more of it
-    void noted(const QString& line);                                    // for people
-    void finished();  // load() or answer(), whatever came of it
+    void answered(const QList<Piece>& pieces, const Figures& figures);  // the next part of it
+    void noted(const QString& line);                                    // a message for the user
+    void finished();  // load() or answer() has ended, with or without success
 
   private:
     struct Turn {
@@ -56,7 +56,7 @@ class Worker : public QObject {
     };
 
     template <class Work>
-    void attempt(Work work);  // what fails is noted
+    void attempt(Work work);  // notes an error
     void replace_model(const aerie_model_options& options);
     void set_session(std::optional<aerie::Session> session);
     std::vector<aerie_chat_message> messages() const;
@@ -67,7 +67,7 @@ class Worker : public QObject {
     aerie::Context context_;
     std::optional<aerie::Model> model_;
     std::optional<aerie::Session> session_;
-    std::mutex replacing_session_;  // which stop() reads
+    std::mutex replacing_session_;  // for stop(), which reads session_
     std::vector<Turn> turns_;
     std::atomic<bool> stopped_ = false;
 };

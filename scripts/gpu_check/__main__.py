@@ -11,7 +11,7 @@ import sections
 import suite
 
 CALLS = {"first": sections.FIRST, "second": sections.SECOND}
-MOST = 560  # seconds of a call
+MOST = 560  # seconds per call
 
 
 def arguments():
@@ -41,7 +41,7 @@ def run_section(name, check):
     try:
         with check.clock.section(sections.SECONDS[name]):
             return getattr(sections, name + "_section")(check)
-    except Exception as error:  # the next section is worth more than the fault of this one
+    except Exception as error:  # an error here must not cost the next section
         check.report.note(runs.Result(name, "section", 0, runs.FAILED, f"{type(error).__name__}: {error}"))
         return None
 

@@ -8,8 +8,8 @@ PREDICTED = {
     ("H200", "f16"): {"T(1), ms": (3.3, 3.7), "T(60) / T(1)": (1.1, 1.4), "a level, us": (135, 165), "host gap, us": (50, 70)},
     ("H200", "q8_0"): {"T(1), ms": (1.9, 2.2), "T(60) / T(1)": (1.9, 2.4), "a level, us": (135, 165), "host gap, us": (50, 70)},
 }
-SHARE = (80, 97)        # percent of a copy's rate, of a pass of one row, on any GPU
-EARLY = (0.99, 1.08)    # a pass of one row without early launches by one with them
+SHARE = (80, 97)        # percent of a copy's rate, for a pass of one row, on any GPU
+EARLY = (0.99, 1.08)    # a pass of one row without early launches over one with them
 LOOK = "outside: compare early launches on and off, then the carve-out, then the first wait of a ring"
 
 

@@ -9,7 +9,7 @@ import time
 
 import runs
 
-MOST_LOG = 1 << 20  # bytes of the end of a log that are kept
+MOST_LOG = 1 << 20  # bytes kept of the end of a log
 
 
 def cell(text):

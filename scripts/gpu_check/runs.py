@@ -11,7 +11,7 @@ import threading
 import time
 
 PASSED, FAILED, STOPPED, SKIPPED, DONE = "passed", "FAILED", "stopped", "Skipped", "done"
-LEAST = 2  # seconds that are worth beginning with
+LEAST = 2  # a run with fewer seconds left is not begun
 CHECKED_NOTHING = "found nothing to check"
 
 

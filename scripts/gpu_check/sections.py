@@ -40,7 +40,7 @@ def seconds_of(names):
     return SECONDS["start"] + sum(SECONDS[name] for name in names) - beside
 
 
-SHARDS = 14  # of the op tests; they are bound by the host
+SHARDS = 14  # for the op tests, which are bound by the host
 ROWS = "1,2,4,8,16,32,60,64"
 FEW_ROWS = ("--rows", "1,8,16,60", "--draft", "none")
 QUICK_OPS = ["RowsTest*", "BeamTest*", "ReplayTest*", "ReadersTest*", "QuantisedTest.MatmulAdds*", "MatmulTest.Adds*",
@@ -58,7 +58,7 @@ class Check:
         environment = dict(os.environ, LD_LIBRARY_PATH=self.libraries("lib"), AERIE_TEST_DEVICE=self.device, AERIE_TEST_ROOT=self.root,
                            AERIE_MODELS=os.path.join(self.root, "models"), XDG_CACHE_HOME=os.path.join(self.work, "cache"))
         environment["PATH"] += ":/usr/local/cuda/bin"
-        # The loader's libraries are for our programs: the machine's tools have theirs.
+        # Only our programs use the suite's libraries; the machine's tools have their own.
         self.foreign = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
         self.runner = runs.Runner(report.logs, environment, clock, lambda path: path.startswith(suite))
         self.clocks = clocks.ClockLog(os.path.join(report.out, "clocks.csv"))
@@ -77,7 +77,7 @@ class Check:
     def end(self):
         self.clocks.end()
         self.report.write()
-        self.report.logs = None  # they are packed
+        self.report.logs = None  # the logs are packed already
         shutil.rmtree(self.work, ignore_errors=True)
 
     def bench(self, section, shape, weights, *options, name="", seconds=8, limit=70, more=None, device=None):
@@ -254,7 +254,7 @@ def ncu_section(check):
 
 def sanitizer_section(check):
     quick = ":".join(f"*{name}/cuda" for name in QUICK_OPS)
-    # The variable of our libraries is for the program below the tool.
+    # Only the program below the tool gets the library path of the suite.
     tasks = [("sanitizer", tool, 115, ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--error-exitcode", "1", "env",
                                        "LD_LIBRARY_PATH=" + check.libraries("lib"), check.program("ops_test"), f"--gtest_filter={quick}"],
               check.foreign) for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]

@@ -6,7 +6,7 @@ import time
 
 import runs
 
-MOST_ALONE = 24  # tests that are run again
+MOST_ALONE = 24  # most tests that run again
 ALONE = 20       # seconds for each
 
 

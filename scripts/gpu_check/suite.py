@@ -54,5 +54,5 @@ def mark_programs(folder):
         try:
             os.chmod(os.path.join(programs, name), 0o755)
         except OSError:
-            pass  # not ours: they are as they are
+            pass  # files of another user stay as they are
     return folder

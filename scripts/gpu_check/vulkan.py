@@ -9,7 +9,7 @@ import re
 import runs
 import shards
 
-# What a driver's file may name: GLX's library, which wants libX11 and libXext, and EGL's, which does not.
+# A driver's manifest may name GLX's library, which needs libX11 and libXext, or EGL's, which does not.
 LIBRARIES = ("libGLX_nvidia.so.0", "libEGL_nvidia.so.0")
 FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib")
 MANIFESTS = ("/usr/local/nvidia/share", "/usr/share", "/etc", "/usr/local/share")
@@ -46,7 +46,7 @@ def find(check):
         if not found and wanted and wanted.isdigit():
             found = re.search(rf"^(vulkan:{wanted}) ", listed, re.M)
         if found:
-            # The op tests open what this variable names, by its number.
+            # The op tests open the device with the number in this variable.
             number = found.group(1).split(":")[1]
             check.report.table("Vulkan's devices, and what the loader said", "\n".join(told))
             return dict(more, AERIE_TEST_DEVICE=found.group(1), AERIE_TEST_VULKAN=number), found.group(1)
@@ -61,7 +61,7 @@ def run(check):
         return
     check.report.note(runs.Result("vulkan", "devices", 0, runs.DONE, device))
     check.run("vulkan", "same bits as the CPU", 40, [check.program("same_bits_test"), "--gtest_filter=*"], more)
-    # Matrices by themselves: what a driver makes of them is the greatest unknown.
+    # Matrices run by themselves: how a driver implements them is the greatest unknown.
     shards.run(check, "vulkan", "ops_test", "*/vulkan_cooperative", 7, 60, more)
     shards.run(check, "vulkan", "ops_test", "*/vulkan", 14, 70, more)
     for weights in ("f16", "q4_0"):

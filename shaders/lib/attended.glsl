@@ -1,5 +1,6 @@
-// What attention does alike on GPUs and on CPUs.
+// Shared by attention.comp and attention_fetch.comp.
 
+// The KV slot of a position that the row at `place` attends to.
 uint slot_of(uint place, uint position) {
     uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
     if (position < prefix) return position;
@@ -7,7 +8,7 @@ uint slot_of(uint place, uint position) {
     return uint(rows[place + kRowSlot]);
 }
 
-// In 16 lanes, halved in a fixed order (core/arithmetic.h).
+// The sum of 16 lanes, halved in a fixed order (core/arithmetic.h).
 float sum_of_lanes(float lanes[16]) {
     precise float sums[16] = lanes;
     [[unroll]] for (uint left = 8u; left > 0u; left /= 2u) EACH(left, i) sums[i] = sums[i] + sums[i + left];

@@ -1,9 +1,10 @@
-// The `wanted` best of `count` items (key, id), best first, by 256 invocations: at most 64, and at
-// most kMostReaching items for `wanted` invocations. The including shader defines item(i); ids are
-// below 2^31 and none is there twice, but items of key 0 and id kNoId may fill up the rest.
+// Finds the `wanted` best of `count` items (key, id), best first, with 256 invocations. `wanted` is
+// at most 64, and `wanted` invocations have at most kMostReaching items. The including shader
+// defines item(i). Ids are below 2^31 and unique, but items of key 0 and id kNoId may fill up the
+// rest.
 //
-// The best item of each invocation is ranked among those of the others. The one of the last wanted
-// rank is a bound that only items of the invocations of better rank reach.
+// The best items of the invocations are ranked among each other. The one of the last wanted rank is
+// a bound, which only items of invocations of that rank or a better one can reach.
 const uint kMostReaching = 1024u;
 
 shared uvec2 leaders[256];

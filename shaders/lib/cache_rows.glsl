@@ -1,9 +1,9 @@
-// Rotations, and rows of the KV cache. The including shader has kHalfCache and binds `pages`,
-// `k_cache` and `v_cache`.
+// Rotates queries and keys, and stores rows of the KV cache. The including shader has kHalfCache
+// and binds `pages`, `k_cache` and `v_cache`.
 #include "half.glsl"
 #include "rows.glsl"
 
-// Two neighbouring elements of a key or value, element i (even) of the cache row at `to`.
+// Store elements i (even) and i + 1 of a key or value, in the cache row at `to`.
 void store_k(uint to, uint i, vec2 pair) {
     if (kHalfCache) {
         k_cache[to + i / 2u] = two_halves(pair.x, pair.y);
@@ -21,7 +21,7 @@ void store_v(uint to, uint i, vec2 pair) {
     }
 }
 
-// Elements (x, y) paired with those half a head on.
+// Rotates two elements, `low`, with the two that lie half a head behind them, `high`.
 void rotate(inout vec2 low, inout vec2 high, vec2 cosine, vec2 sine) {
     precise vec2 a = low * cosine - high * sine;
     precise vec2 b = high * cosine + low * sine;

@@ -1,5 +1,5 @@
-// The sum of four products of signed bytes. With INTEGER_DOT by the instruction for it
-// (OpSDotKHR, packed), which no GLSL extension of older compilers knows.
+// The sum of four products of signed bytes. With INTEGER_DOT it is an instruction (OpSDotKHR,
+// packed), spelled as SPIR-V because older GLSL compilers have no extension for it.
 #if defined(INTEGER_DOT)
 #extension GL_EXT_spirv_intrinsics : require
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],

@@ -1,5 +1,5 @@
-// Sums of numbers in [0, 1] that do not depend on their order: 64-bit integers (low, high) in units
-// of 2^-44. A million terms fit.
+// Sums of numbers in [0, 1] that do not depend on the order of the terms: 64-bit integers (low,
+// high) in units of 2^-44. A million terms fit.
 
 uvec2 fixed_of(float x) {
     uint word = floatBitsToUint(x), exponent = word >> 23;
@@ -32,7 +32,7 @@ bool at_least(uvec2 a, uvec2 b) {
     return a.y > b.y || (a.y == b.y && a.x >= b.x);
 }
 
-// sum * share of a share below 1, rounded up; at least one unit.
+// fixed_sum * share, for a share below 1: rounded up, at least one unit.
 uvec2 share_of(uvec2 fixed_sum, float share) {
     const uvec2 one = uvec2(1u, 0u);
     uint word = floatBitsToUint(share), exponent = word >> 23;
@@ -59,8 +59,8 @@ uvec2 share_of(uvec2 fixed_sum, float share) {
     return result == uvec2(0u) ? one : result;
 }
 
-// Adds to a sum in shared or buffer memory (so no function can take it), beside others that do so:
-// whoever makes the low word overflow carries.
+// Adds to a sum in shared or buffer memory, which no GLSL function can take as an argument. Several
+// invocations may add at once: the one that makes the low word overflow carries.
 #define ADD_FIXED(low, high, term)                                        \
     {                                                                     \
         uvec2 added = term;                                               \

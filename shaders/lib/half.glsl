@@ -1,5 +1,5 @@
-// f16 by integer code: drivers may flush its denormals and round as they like, except those that
-// can be made to read it as it is.
+// Conversions of f16 by integer code, because drivers may flush its denormals and round as they
+// like. kReadsHalves: the driver is made to keep denormals, so that f16 is read by the instruction.
 #if !defined(HALF_GLSL)
 #define HALF_GLSL
 layout(constant_id = 10) const bool kReadsHalves = false;
@@ -13,7 +13,7 @@ float half_value(uint bits) {
     return uintBitsToFloat(value | (bits & 0x8000u) << 16);
 }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 uint half_bits(float x) {
     uint word = floatBitsToUint(x), sign = (word >> 16) & 0x8000u, magnitude = word & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return sign | 0x7e00u;

@@ -1,6 +1,7 @@
-// The one row of x, normalised by each workgroup for itself as rms_norm.comp does: quicker than to
-// wait for a dispatch that has one row to do. Floats are normalised where they are used, once the
-// scale is known; for a quantised weight the row lies in groups of I8G32, in shared memory.
+// RMS norm of a single row of x in a matmul: each workgroup normalises the row for itself, as
+// rms_norm.comp does, which is faster than to wait for a dispatch that has one row to do. For a
+// float weight, elements are normalised where they are used, once the scale is known; for a
+// quantised weight the whole row is put into shared memory as I8G32.
 #include "arithmetic.glsl"
 READS(9, float, norm_weight);
 layout(constant_id = 4) const uint kNormed = 4096u;  // elements of the row
@@ -24,7 +25,8 @@ const uint kInvocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
 const uint kMostNormed = 8192u;
 shared uint groups_of_x[kMostNormed / kGroupElements * kGroupX];
 
-// Words of four elements, and those that an invocation has at a time: most rows are read once.
+// A word is four elements. An invocation holds up to kMostWordsAhead words at a time, so that most
+// rows are loaded only once.
 const uint kWords = kNormed / 4u, kMostWordsAhead = 8u;
 const uint kWordsAhead = kWords > kMostWordsAhead * kInvocations
                              ? kMostWordsAhead
@@ -38,7 +40,7 @@ uint own_word(uint round, uint j) {
     return gl_LocalInvocationIndex + (round * kWordsAhead + j) * kInvocations;
 }
 
-// Beyond the last one are copies of it.
+// Words beyond the last one are copies of it.
 uint word_at(uint round, uint j) {
     return min(own_word(round, j), kWords - 1u);
 }
@@ -60,7 +62,7 @@ vec4 normed_word(uint j) {
     return word;
 }
 
-// Word 0 of a group is the largest magnitude first.
+// Word 0 of a group is its amax at first.
 void find_largest(uint round) {
     EACH_WORD(j) {
         uvec4 bits = floatBitsToUint(normed_word(j)) & 0x7fffffffu;
@@ -82,23 +84,27 @@ void put_words(uint round) {
     }
 }
 
-// All of them, by all invocations.
+// Normalises the row. All invocations call it.
 void norm_row() {
+    // 1. The first words, while shared memory is cleared; the scale of the norm.
     read_words(0u);
     const uint groups = kNormed / kGroupElements;
     for (uint i = gl_LocalInvocationIndex; i < groups * kGroupX; i += kInvocations)
         groups_of_x[i] = 0u;
     scale = normal_scale(kNormed, p.inverse_inner, p.epsilon);
+    // 2. The amax of each group.
     for (uint round = 0u; round < kRounds; ++round) {
         if (round > 0u) read_words(round);
         find_largest(round);
     }
     barrier();
+    // 3. The quantised values.
     for (uint round = 0u; round < kRounds; ++round) {
         if (kRounds > 1u) read_words(round);
         put_words(round);
     }
     barrier();
+    // 4. Scales and sums, in the place of the amax.
     for (uint i = gl_LocalInvocationIndex; i < groups; i += kInvocations) {
         uint group = i * kGroupX;
         int sums[2] = {0, 0};

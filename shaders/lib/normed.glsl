@@ -1,5 +1,5 @@
-// A row over its root mean square, times a weight: value(row, i) once begin_row() is done. By a
-// workgroup of 128 or more.
+// RMS norm of a row: value(row, i) is the normalised element, once begin_row() is done. The
+// workgroup has at least 128 invocations.
 READS(1, float, x);
 READS(2, float, weight);
 #include "sum_of_squares.glsl"

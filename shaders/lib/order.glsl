@@ -1,7 +1,8 @@
-// Floats as integers that ascend with them: NaN is 0, then come -inf up to +inf; -0 is 0. Drivers
-// may flush denormals and forget NaN where they compare floats, but not where they compare these.
-const uint kLowestKey = 0x007fffffu;   // of -inf
-const uint kHighestKey = 0xff800000u;  // of +inf
+// The key of a float is an integer in the order of floats: NaN is 0, then come -inf up to +inf; -0
+// is 0. Drivers may flush denormals and forget NaN where they compare floats, but not where they
+// compare keys.
+const uint kLowestKey = 0x007fffffu;   // the key of -inf
+const uint kHighestKey = 0xff800000u;  // the key of +inf
 const uint kNoId = 0xffffffffu;        // as int: -1
 
 uint key_of(float x) {
@@ -19,7 +20,7 @@ bool is_finite_key(uint key) {
     return key > kLowestKey && key < kHighestKey;
 }
 
-// Of two (key, id): the larger key, then the lower id, comes first.
+// Whether (key, id) a comes before b: the larger key first, then the lower id.
 bool before(uvec2 a, uvec2 b) {
     return a.x > b.x || (a.x == b.x && a.y < b.y);
 }

@@ -1,5 +1,5 @@
-// Rows of floats, or of I8G32 groups: the including shader defines value(row, i), an element of
-// the output. A unit is one element or one group.
+// Writes rows of floats, or of I8G32 groups. The including shader defines value(row, i), an element
+// of the output. A unit is one element or one group.
 layout(constant_id = 0) const bool kQuantise = false;
 
 WRITES(0, uint, out_words);
@@ -30,7 +30,7 @@ void write_group(uint to, uint row, uint group) {
     out_words[to + 1u] = is_used(largest_bits) ? sums_word(sums[0], sums[1]) : 0u;
 }
 
-// Unit `unit` of what value() knows, as unit `to_unit` of the row.
+// Writes unit `unit` of value() as unit `to_unit` of the row.
 void write_part(uint row, uint unit, uint to_unit, uint out_stride) {
     uint to = at[0] + row * out_stride;
     if (kQuantise)

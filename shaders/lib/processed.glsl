@@ -1,4 +1,4 @@
-// Rows of logits as they are processed: what the filters keep, weights and noise. The including
+// Processed logits: what the filters keep, (logit - best) / temperature, and noise. The including
 // shader has a ChoiceParams `choice` in its push constants.
 READS(1, uint, logits);
 READS(2, uint, tops);  // [rows][2]: key and id of the best logit
@@ -9,11 +9,11 @@ READS(5, uint, rules);  // [rows or 1][kRuleWords]
 
 const uint kIdBits = 22u, kLastId = (1u << kIdBits) - 1u;
 
-uint row_at;    // where the row begins
+uint row_at;    // the row's first word in `logits`
 uvec2 row_top;  // key, id
 float row_top_value;
 uvec2 row_cut;
-uint row_rule;    // where it begins
+uint row_rule;    // the row's first word in `rules`
 float row_scale;  // 1 / temperature; 0: argmax
 bool row_limited, row_nucleus;
 float row_least_high, row_least_low;
@@ -31,13 +31,13 @@ uint least_key(float top) {
     return key_of(least) + (rest_lost > 0.0 ? 1u : 0u);
 }
 
-// Of a rule: a float.
+// A float field of the row's rule.
 float rule_value(uint field) {
     return uintBitsToFloat(rules[row_rule + field]);
 }
 
-// False where there is nothing to weigh: at temperature 0, or the best is infinite or there is
-// none. It is then taken.
+// Reads the rule and the best token of a row. Returns false where there is no distribution: at
+// temperature 0, or if the best logit is infinite or absent. Then the best token is taken.
 bool begin_row(uint row) {
     row_scale = 0.0;
     if (p.choice.has_rules != 0u) {
@@ -84,7 +84,8 @@ float weighed(uint key) {
     return z;
 }
 
-// The same with noise; -inf where the filters do not keep it. Without filters NaN for NaN.
+// The key of weighed() plus noise; that of -inf if the filters drop the token. Without filters the
+// key of NaN stays 0.
 uint noisy_key(uint id, uint noise_at) {
     uint key = logit_key(id);
     bool filters = row_limited || row_nucleus || row_least_high > -kInfinity;

@@ -1,4 +1,4 @@
-// What the shaders of matmul share: what they read and write, and how a sum becomes a result.
+// Shared by the shaders of matmul: what they read and write, and how a sum becomes a result.
 #include "lib/half.glsl"
 #include "lib/io.glsl"
 
@@ -8,25 +8,26 @@ PARAMS(ExpertMatmulParams);
 PARAMS(MatmulParams);
 #endif
 #if !defined(X_WORDS)
-#define X_WORDS uint  // that are read at a time
+#define X_WORDS uint  // the words of x that a load reads
 #endif
 WRITES(0, uint, product);
 READS(1, X_WORDS, x);
 READS(2, uvec4, weight);
 #include "lib/weight.glsl"
 
-// Rows of x are the columns of a product. Workgroups of the same strip are neighbours: the cache
-// has it for all but the first.
+// Rows of x are the columns of the product. Workgroups of the same strip are neighbours: the cache
+// has the strip for all but the first of them.
 #if defined(EXPERTS)
-// They are some places of a tile, and the strips are those of its expert.
+// The columns are some places of a tile, and the strips are those of the tile's expert.
 READS(3, uint, order);
 READS(4, uint, tiles);
 
-const uint kTileWords = 3u;  // as backend/routing.h has them: expert, first, count
+const uint kTileWords = 3u;  // ExpertTile of backend/routing.h: expert, first, count
 shared uint tile_places[64], tile_rows[64];
 uint column_count, expert_strip;
 
-// Of so many columns in a workgroup; false: it has none. All invocations call it.
+// Finds the workgroup's columns, at most `columns`; returns false if it has none. All invocations
+// call it.
 bool begin_columns(uint columns) {
     uint from = at[4] + gl_WorkGroupID.x / p.tile_parts * kTileWords;
     uint done = gl_WorkGroupID.x % p.tile_parts * columns, count = tiles[from + 2u];
@@ -65,23 +66,24 @@ uint weight_strip(uint i) {
     return i;
 }
 
-// Of x; columns beyond the last repeat it and are not written.
+// The row of x that is column c. Columns beyond the last are copies of it and are not written.
 uint column_row(uint c) {
     return min(first_column + c, p.columns - 1u);
 }
 #endif
 
-// Where a column of x begins.
+// The first word of column c in x.
 uint column_at(uint c) {
     return at[1] + column_row(c) * p.x_stride;
 }
 
 #if defined(QUANTISED)
-// Words of x that a group meets: a scale, the sums of both halves, the steps.
+// Words of an I8G32 group of x: a scale, the sums of both halves, the quantised values.
 const uint kGroupX = 10u, kStepWord = 2u;
 
-// What a group adds to the sum of a column (core/quant.h): `dots` of its halves, or of all of it,
-// are those of codes, which are higher by an offset than what they stand for.
+// The term that a group adds to the sum of a column (core/quant.h). `steps` are the weight's scale
+// and min, `whole` its integer scales. `dots` are dot products of codes, of both halves of the
+// group or of all of it; codes are higher by kOffset than the quantised values.
 const bool kUsesSums = kHasLeast || kOffset > 0u;
 float term_of(vec2 steps, ivec2 whole, ivec2 dots, uint x_scale, uint x_sums) {
     int first = int(x_sums << 16) >> 16, second = int(x_sums) >> 16, sum = first + second;
@@ -119,8 +121,9 @@ uint place_of(uint row, uint c) {
 }
 #endif
 
-// What a result is added to, and what to it; to be asked for early. A row beyond the last is a copy
-// of it.
+// Loads what the epilogue adds to a sum: `held`, the present output if it accumulates, and `more`,
+// the bias. Called early, so that the loads are not waited for. A row beyond the last is a copy of
+// it.
 void ask_for(out float held, out float more, uint row, uint c) {
     held = more = 0.0;
 #if !defined(EXPERTS)
@@ -130,7 +133,7 @@ void ask_for(out float held, out float more, uint row, uint c) {
 #endif
 }
 
-// Of four rows.
+// The same for four rows.
 void ask_for(out vec4 held, out vec4 more, uint row, uint c) {
     held = more = vec4(0.0);
 #if !defined(EXPERTS)
@@ -159,7 +162,7 @@ void write_sum(uint row, uint c, float sum, float held, float more) {
     product[place_of(row, c)] = floatBitsToUint(total);
 }
 
-// Asked for when it is written.
+// The same, but loads what it adds itself.
 void write_sum(uint row, uint c, float sum) {
     float held, more;
     ask_for(held, more, row, c);

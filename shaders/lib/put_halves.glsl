@@ -1,4 +1,5 @@
-// A row in two f16 a number, by a workgroup: the including shader defines value(row, i).
+// A workgroup writes a row as pairs of f16 (lib/halves.glsl). The including shader defines
+// value(row, i).
 #include "half.glsl"
 #include "halves.glsl"
 
@@ -7,10 +8,10 @@ shared uint row_peak;
 
 float value(uint row, uint i);
 
-// Four elements in a row are two words of each part.
+// Writes four neighbouring elements, which are two words of each part.
 void put_four(uint row, uint k, uint cols, uint rows, float scale) {
     uint high[4], low[4];
-    float held[4];  // all are read before the first is cut
+    float held[4];  // all are loaded before the first is split
     [[unroll]] for (uint j = 0u; j < 4u; ++j) held[j] = value(row, min(k + j, cols - 1u));
     [[unroll]] for (uint j = 0u; j < 4u; ++j) {
         precise float scaled = held[j] * scale;
@@ -25,7 +26,7 @@ void put_four(uint row, uint k, uint cols, uint rows, float scale) {
     }
 }
 
-// Of a row of `cols`, one of `rows`, a multiple of four.
+// Writes row `row`, with `cols` elements; `rows` is the padded number of rows, a multiple of four.
 void put_halves(uint row, uint cols, uint rows) {
     const uint kAhead = 8u;
     uint invocations = gl_WorkGroupSize.x, t = gl_LocalInvocationID.x, largest = 0u;

@@ -1,4 +1,4 @@
-// a / b rounded to nearest, ties to even, by integers: drivers may divide as they like.
+// a / b rounded to nearest, ties to even, by integer code, because drivers may divide as they like.
 
 // The significand in [2^23, 2^24) and the exponent of a number that is neither 0 nor infinite.
 uint significand(uint magnitude, out int exponent) {
@@ -9,7 +9,8 @@ uint significand(uint magnitude, out int exponent) {
     return magnitude << shift;
 }
 
-// `bits` has 26 of them, in units of 2^(exponent - 25); the last one is also set if any beyond is.
+// The float that `bits` is rounded to. It has 26 bits, in units of 2^(exponent - 25); the last one
+// is also set if any bit beyond it is.
 uint rounded(uint bits, int exponent) {
     int biased = exponent + 127;
     if (biased > 254) return 0x7f800000u;

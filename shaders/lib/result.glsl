@@ -1,19 +1,19 @@
-// What becomes of the sums of a matmul. They are results as they are, or a workgroup has two strips
-// of 32 rows, `apart` from each other, and finishes what they belong to:
-//   gated: the gates of 32 elements, and what they open; out come elements, or a group of I8G32,
-//     unless the including shader keeps its results itself (OWN_RESULTS)
+// The epilogue of a matmul. Sums are written as they are, or a workgroup has two strips of 32 rows,
+// `apart` strips from each other, and combines them:
+//   gated: 32 elements of gate and of up; the output is silu(gate) * up, as elements or as an I8G32
+//     group. It has no groups if the including shader keeps its results itself (OWN_RESULTS).
 //   rotated: both halves of rotations of a head; q is written, k and v go into the cache.
-// Everything beside a sum is computed as swiglu.comp and rope_append.comp do.
+// The rest is computed as in swiglu.comp and rope_append.comp.
 const uint kAsItIs = 0u, kGated = 1u, kRotated = 2u;
 #if defined(EXPERTS)
 const uint kFinish = kAsItIs;
 const uint kLanes = 32u;
 #else
 #if !defined(OWN_RESULTS)
-layout(constant_id = 3) const uint kLanes = 32u;  // rows of a workgroup: 32, or 64 to be finished
+layout(constant_id = 3) const uint kLanes = 32u;  // rows of a workgroup: 32, or 64 with an epilogue
 #endif
 layout(constant_id = 6) const uint kFinish = 0u;
-layout(constant_id = 7) const bool kPacked = false;  // elements of the cache in f16, or in groups
+layout(constant_id = 7) const bool kPacked = false;  // rotated: the cache is in f16; gated: I8G32
 const bool kHalfCache = kPacked;
 READS(4, float, rope);
 READS(5, int, rows);
@@ -25,7 +25,7 @@ WRITES(8, uint, v_cache);
 #include "quantise.glsl"
 
 #if defined(OWN_RESULTS)
-float result(uint c, uint lane);  // the including shader's, for each of 64 rows
+float result(uint c, uint lane);  // defined by the including shader, for 64 rows
 #else
 const uint kMostFinished = 8u;  // columns
 shared float results[kMostFinished * 64u];
@@ -37,7 +37,7 @@ float result(uint c, uint lane) {
 #endif
 #endif
 
-// Of one of the workgroup's strips.
+// The number of the workgroup's first or second strip (`which` 0 or 1).
 uint strip_number(uint which) {
     uint y = gl_WorkGroupID.y;
 #if !defined(EXPERTS)
@@ -47,7 +47,7 @@ uint strip_number(uint which) {
 }
 
 #if !defined(OWN_RESULTS)
-// The sum of an output row, `held` and `more` as they were asked for. `lane` of kLanes.
+// Takes the sum of an output row, with `held` and `more` from ask_for(). `lane` is below kLanes.
 void put_result(uint row, uint c, uint lane, float sum, float held, float more) {
 #if !defined(EXPERTS)
     if (kFinish != kAsItIs) {
@@ -61,7 +61,8 @@ void put_result(uint row, uint c, uint lane, float sum, float held, float more) 
 
 #if !defined(EXPERTS)
 #if !defined(OWN_RESULTS)
-// A group: 32 neighbouring invocations have an element each. All invocations call it.
+// Writes a group, of which 32 neighbouring invocations have an element each. All invocations call
+// it.
 void write_group(bool is_mine, uint c, uint i, float element, uint to) {
     if (is_mine && i < 8u) steps_in_words[c * 8u + i] = 0u;
     if (is_mine && i == 0u) peaks[c] = 0u;
@@ -101,7 +102,7 @@ void gate(uint columns) {
     }
 }
 
-// Two neighbouring elements of each half.
+// Rotates elements i and i + 1 of both halves and stores them.
 void finish_rotation(uint c, uint i) {
     uint head = gl_WorkGroupID.y / p.apart, k = gl_WorkGroupID.y % p.apart * 32u + i;
     uint row = first_column + c, place = at[5] + row * kRowWords, half_dim = p.head_dim / 2u;
@@ -144,7 +145,7 @@ void rotate_heads(uint columns) {
 }
 #endif
 
-// Once all results are there. All invocations call it.
+// Runs the epilogue once all results are there. All invocations call it.
 void finish_results(uint columns) {
 #if !defined(EXPERTS)
     if (kFinish == kAsItIs) return;

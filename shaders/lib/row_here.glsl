@@ -1,13 +1,16 @@
-// The one row of x, brought to the middle of f16's range by each workgroup for itself, as
-// rms_norm_halves.comp and halves.comp do: quicker than to wait for a dispatch that has one row to
-// do. Elements are normalised and cut where they are used, once begin_row() is done.
+// The scale for a single row of x that a matmul takes as pairs of f16: each workgroup computes it
+// for itself, as rms_norm_halves.comp and halves.comp do, which is faster than to wait for a
+// dispatch that has one row to do. Elements are normalised and split where they are used, once
+// begin_row() is done.
 #include "norm_here.glsl"
 
 const uint kInvocationsOfRow = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
-const uint kShare = (kNormed + kInvocationsOfRow - 1u) / kInvocationsOfRow;  // of an invocation
+const uint kShare = (kNormed + kInvocationsOfRow - 1u) / kInvocationsOfRow;  // elements per
+                                                                             // invocation
 const uint kMostAhead = 32u, kAhead = kShare < kMostAhead ? kShare : kMostAhead;
 const uint kRounds = (kShare + kAhead - 1u) / kAhead;
-shared uint peak_of_row[4];  // the first; a whole quad, for AMD's compiler aligns nothing behind it
+shared uint peak_of_row[4];  // [0] only; a whole quad, since AMD's compiler does not align what
+                             // follows
 float elements_of_row[kMostAhead], norm_weights_of_row[kMostAhead];
 float row_scale;
 
@@ -19,7 +22,7 @@ float value_of(float element, float norm_weight) {
 #endif
 }
 
-// Behind the last element are copies of it.
+// Elements beyond the last are copies of it.
 void read_share(uint round) {
     [[unroll]] for (uint j = 0u; j < kAhead; ++j) {
         uint i = gl_LocalInvocationIndex + (round * kAhead + j) * kInvocationsOfRow;
@@ -30,7 +33,7 @@ void read_share(uint round) {
     }
 }
 
-// By all invocations.
+// Finds the row's scale. All invocations call it.
 void begin_row() {
     read_share(0u);
     if (gl_LocalInvocationIndex == 0u) peak_of_row[0] = 0u;

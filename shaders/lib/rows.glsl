@@ -1,4 +1,4 @@
-// Where the history of a row lies in the cache. The including shader binds `rows` and `pages`.
+// Rows of the KV cache. The including shader binds `pages`.
 #include "row_fields.glsl"
 const uint kPageSize = 64u;
 

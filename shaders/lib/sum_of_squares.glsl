@@ -1,6 +1,7 @@
-// One over the root mean square of some elements, by a workgroup: their squares in 128 lanes,
-// halved in a fixed order (core/arithmetic.h). The including shader defines element(i), and perhaps
-// how many elements a lane reads before it adds the first of them, at most 32.
+// One over the root mean square of some elements, by a workgroup. The squares are added in 128
+// lanes, which are halved in a fixed order (core/arithmetic.h). The including shader defines
+// element(i), and may define SQUARES_AHEAD, the elements that a lane loads before it adds the first
+// of them, at most 32.
 #if !defined(SQUARES_AHEAD)
 #define SQUARES_AHEAD 8u
 #endif

@@ -1,20 +1,21 @@
-// A weight in strips of 32 rows, as backends/vulkan/panels.h has them. Compiled once a type, whose
-// name is defined; the including shader has bound the strips as quads, `weight`.
+// Reads a weight in strips of 32 rows, laid out as backends/vulkan/panels.h says. It is compiled
+// once per type, with the type's name defined. The including shader binds the strips as quads,
+// `weight`.
 const uint kStripRows = 32u;
 
-// A group is what is multiplied at a time. Of each type: elements of a panel and a group, bytes
-// that a row has of a panel, and quads of a group. Of quantised ones: bits of a code above its
-// nibble and what is taken away from it; whether there are least values, and whole scales, a group
-// or a half of it each.
+// A group is multiplied at a time. Constants of each type: elements of a panel and of a group,
+// bytes of a row in a panel, and quads of a group. Quantised types also have: the bits of a code
+// above its nibble, and the offset that is subtracted from a code; whether there are mins; and
+// whether there are integer scales, one for a group or one for each half of it.
 #if defined(F32)
 const uint kPanelElements = 4u, kGroupElements = 4u, kPanelBytes = 16u, kGroupQuads = 1u;
-#elif defined(F16)  // a row's part is in one piece, as lib/halves.glsl has x
+#elif defined(F16)  // a row's panel is one piece, like x in lib/halves.glsl
 const uint kPanelElements = 16u, kGroupElements = 16u, kPanelBytes = 32u, kGroupQuads = 2u;
 #elif defined(BF16)
 const uint kPanelElements = 8u, kGroupElements = 8u, kPanelBytes = 16u, kGroupQuads = 1u;
 #else
 #define QUANTISED
-const uint kGroupElements = 32u, kSumGroups = 32u;  // of a part of the sum (core/quant.h)
+const uint kGroupElements = 32u, kSumGroups = 32u;  // kSumGroups: in a part of a sum (core/quant.h)
 #if defined(Q8_0)
 const uint kPanelElements = 32u, kPanelBytes = 34u, kGroupQuads = 2u, kHighBits = 0u, kOffset = 0u;
 const bool kHasLeast = false, kHasWhole = false, kInHalves = false;
@@ -40,9 +41,9 @@ const bool kHasLeast = false, kHasWhole = true, kInHalves = true;
 #endif
 
 const uint kPanelGroups = kPanelElements / kGroupElements;
-const uint kPanelQuads = kPanelBytes * kStripRows / 16u;  // of all rows
+const uint kPanelQuads = kPanelBytes * kStripRows / 16u;  // quads of all rows in a panel
 
-// Where the panel of a group begins, in a strip that begins at a quad.
+// The first quad of the panel with this group, in a strip that begins at quad `strip`.
 uint panel_of(uint strip, uint group) {
     return strip + group / kPanelGroups * kPanelQuads;
 }
@@ -50,7 +51,8 @@ uint panel_of(uint strip, uint group) {
 #if defined(QUANTISED)
 const uint kQuadSteps = 8u / kGroupQuads;  // words of four codes that a quad stands for
 
-// Word i of a row's panel, as it would be in one piece: words behind its quads lie one by one.
+// Word i of a row's panel, counted as if the panel were in one piece. The words behind the last
+// whole quad lie one by one, beside those of the other rows.
 const uint kQuadWords = kPanelBytes / 16u * 4u;
 uint word_of(uint panel, uint i, uint lane) {
     if (kPanelBytes % 16u < 4u || i < kQuadWords)
@@ -59,7 +61,7 @@ uint word_of(uint panel, uint i, uint lane) {
     return weight[panel + place / 4u][place % 4u];
 }
 
-// A quad and what lies elsewhere of its codes.
+// A quad of codes, or of their nibbles, and the words with the high bits of these codes.
 struct Codes {
     uvec4 low;
     uvec2 high;
@@ -73,7 +75,7 @@ Codes codes_of(uint panel, uint quad, uint lane) {
     return codes;
 }
 
-// Four codes as bytes: signed where there is no offset.
+// Four codes as bytes: signed in Q8_0, otherwise at least 0.
 uint bytes_of(Codes codes, uint step) {
     if (kGroupQuads == 2u) return codes.low[step];
     uint bytes = codes.low[step % 4u] >> (step / 4u * 4u) & 0x0f0f0f0fu;
@@ -85,7 +87,7 @@ uint bytes_of(Codes codes, uint step) {
     return bytes;
 }
 
-// What the groups of a panel share, as it lies.
+// The scales that the groups of a panel share, as they are stored.
 struct PanelScales {
     uint halves;
     uvec4 whole;
@@ -96,20 +98,20 @@ PanelScales panel_scales(uint panel, uint lane) {
     if (kHasWhole) scales.whole = weight[panel + (kQuadWords / 4u - 1u) * kStripRows + lane];
     if (kHasLeast) {
         scales.halves = kHasWhole ? scales.whole.x : word_of(panel, kPanelBytes / 4u - 1u, lane);
-    } else {  // a word is of two rows
+    } else {  // a word holds the scales of two rows
         uint place = (kPanelBytes / 2u - 1u) * kStripRows + lane;
         scales.halves = weight[panel + place / 8u][place / 2u % 4u];
     }
     return scales;
 }
 
-// The scale, and the least value where there is one.
+// The f16 scale, and the min if the type has mins.
 vec2 steps_of(PanelScales scales, uint lane) {
     if (kHasLeast) return vec2(half_value(scales.halves & 0xffffu), half_value(scales.halves >> 16));
     return vec2(half_value(scales.halves >> (lane % 2u * 16u) & 0xffffu), 0.0);
 }
 
-// Whole ones of a group: of its halves, or the scale and the least value.
+// The integer scales of a group: those of its halves, or its scale and its min.
 ivec2 whole_scales(PanelScales scales, uint in_panel) {
     if (!kHasWhole) return ivec2(1);
     if (kInHalves) {

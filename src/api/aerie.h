@@ -1,27 +1,26 @@
 /* aerie: LLaMA-family models with EAGLE speculative decoding, as a library.
  *
- * All strings and paths are UTF-8 on every system. All functions return within the border of C: no
- * exception, exit, signal handler or print comes out of them. A callback may throw a C++ exception,
- * which ends the call with AERIE_ERROR; it must not longjmp out of the library, which would never
- * give back what the call has taken, such as the turn on the device. The library stays in memory
- * when it is closed by dlclose.
+ * All strings and paths are UTF-8 on every system. All functions keep to C: no exception, exit,
+ * signal handler or print leaves them. A callback may throw a C++ exception, which ends the call
+ * with AERIE_ERROR. It must not longjmp out of the library, because what the call holds, such as
+ * the turn on the device, would never be released. The library stays in memory after dlclose.
  *
- * STATUS  Functions that can fail return a status. Unless it is AERIE_OK, one line of message is
- * kept for the handle that the function was called with, outputs are as they were (but where a
- * function says otherwise), and the handle can be used again.
+ * STATUS  Functions that can fail return a status. Unless it is AERIE_OK, a message of one line is
+ * kept with the handle of the call, outputs are unchanged (except where a function says
+ * otherwise), and the handle can be used again.
  *
- * STRUCTS  Every struct that you fill or that is filled for you begins with its size. The
- * aerie_..._init functions below set it, and zero everything else, which means the default. So
- * structs can grow: a program that was built with an older header goes on to work. A size below
- * that of the first release is refused.
+ * STRUCTS  Every struct that you fill, or that is filled for you, begins with its size. The
+ * aerie_..._init functions below set the size and zero everything else; zero means the default. So
+ * structs can grow: a program that was built with an older header keeps working. A size below that
+ * of the first release is refused.
  *
  * THREADS  A context and a model may be used from any thread, by several at once. A session may be
- * used by one thread at a time, but for aerie_session_cancel. The sessions of a model take turns on
- * its device, a step each.
+ * used by one thread at a time, except for aerie_session_cancel. The sessions of a model take
+ * turns on its device, one step each.
  *
- * LIFETIMES  Strings that you give are copied. What you get belongs to the handle and lives as its
- * function says, but for what is to be given back with aerie_free. Handles may be freed in any
- * order: a model stays loaded until its last session is freed. Every ..._free takes NULL. */
+ * LIFETIMES  Strings that you pass are copied. Results belong to the handle and live as long as
+ * the function says, except those that must be freed with aerie_free. Handles may be freed in any
+ * order: a model stays loaded until its last session is freed. Every ..._free accepts NULL. */
 #ifndef AERIE_H
 #define AERIE_H
 
@@ -44,18 +43,18 @@ extern "C" {
 typedef enum aerie_status {
     AERIE_OK = 0,
     AERIE_ERROR = 1,         /* a file, a device or a model that cannot be used */
-    AERIE_USAGE = 2,         /* what was asked for cannot be done, or a null handle */
-    AERIE_OUT_OF_MEMORY = 3, /* of the host */
-    AERIE_CANCELLED = 4      /* a callback of yours said so */
+    AERIE_USAGE = 2,         /* the request is impossible, or a handle is null */
+    AERIE_OUT_OF_MEMORY = 3, /* on the host */
+    AERIE_CANCELLED = 4      /* one of your callbacks asked for it */
 } aerie_status;
 
-typedef struct aerie_context aerie_context; /* the library as one user of it sees it; cheap */
-typedef struct aerie_model aerie_model;     /* a loaded model, and what drafts for it */
-typedef struct aerie_session aerie_session; /* a conversation: a text, and all computed for it */
+typedef struct aerie_context aerie_context; /* one user's view of the library; cheap */
+typedef struct aerie_model aerie_model;     /* a loaded model and its drafter */
+typedef struct aerie_session aerie_session; /* a conversation: its text and KV cache */
 
 AERIE_API const char* aerie_version(void);                    /* "0.2.0" */
 AERIE_API const char* aerie_status_name(aerie_status status); /* "ok", "error", ... */
-AERIE_API void aerie_free(void* given); /* what a function says to give back; NULL is nothing */
+AERIE_API void aerie_free(void* given);                       /* frees a result; NULL is ignored */
 
 /* ---- context ----------------------------------------------------------------------------------
  */
@@ -63,18 +62,19 @@ AERIE_API void aerie_free(void* given); /* what a function says to give back; NU
 AERIE_API aerie_status aerie_context_create(aerie_context** context);
 AERIE_API void aerie_context_free(aerie_context* context);
 
-/* Of the newest call with this context that failed in this thread; "" if there was none, or if one
- * with another context has failed since. Lives until this thread's next call with a context. */
+/* The message of the newest call with this context that failed in this thread; "" if there was
+ * none, or if a call with another context has failed since. Lives until this thread's next call
+ * with a context. */
 AERIE_API const char* aerie_context_message(const aerie_context* context);
 
 typedef enum aerie_log_level { AERIE_LOG_INFO = 0, AERIE_LOG_WARNING = 1 } aerie_log_level;
 
-/* One line, without its break. Called from whatever thread works, by one at a time; it must not
+/* Receives one line without a line break. Called from any thread, by one at a time; it must not
  * call the library. */
 typedef void (*aerie_log_callback)(void* user, aerie_log_level level, const char* line);
 
-/* What this context and its models have to say, until the context is freed. NULL: nothing. After
- * the call the callback before it is not called any more. */
+/* Sets the callback for log lines of this context and its models; it is called until the context
+ * is freed. NULL: no log. After this call the former callback is not called any more. */
 AERIE_API aerie_status aerie_context_set_log(aerie_context* context, aerie_log_callback callback,
                                              void* user);
 
@@ -88,16 +88,16 @@ typedef enum aerie_device_kind {
 typedef struct aerie_device {
     size_t size;
     const char* name;        /* "cpu", "vulkan:0", "cuda:0": for aerie_model_options */
-    const char* description; /* for people */
-    const char* details;     /* for people: more lines, may be "" */
+    const char* description; /* for messages */
+    const char* details;     /* for messages: more lines, may be "" */
     const char* problem;     /* why it cannot be used; "" if it can */
     uint64_t memory_bytes;
     int32_t kind;    /* aerie_device_kind */
-    int32_t threads; /* of a CPU, else 0 */
-    int32_t is_best; /* what a model is opened on where no device is named */
+    int32_t threads; /* threads of a CPU, else 0 */
+    int32_t is_best; /* whether it is the default device */
 } aerie_device;
 
-/* Devices are looked for once; the strings of them live as long as the context. */
+/* Devices are searched for once; their strings live as long as the context. */
 AERIE_API aerie_status aerie_context_devices(aerie_context* context, size_t* count);
 AERIE_API aerie_status aerie_context_device(aerie_context* context, size_t index,
                                             aerie_device* device);
@@ -105,78 +105,81 @@ AERIE_API aerie_status aerie_context_device(aerie_context* context, size_t index
 /* ---- model ------------------------------------------------------------------------------------
  */
 
-/* Nonzero: loading ends with AERIE_CANCELLED. `stage` is a line for people, such as "loading
- * models/x: 12 of 99 MiB". Called in the thread that opens; it must not call the library. */
+/* Reports the progress of loading. `stage` is a readable line such as "loading models/x: 12 of 99
+ * MiB". A nonzero result ends loading with AERIE_CANCELLED. Called in the thread that opens the
+ * model; it must not call the library. */
 typedef int (*aerie_progress_callback)(void* user, const char* stage);
 
 typedef struct aerie_model_options {
     size_t size;
     const char* model;  /* folder, .gguf file, name of a bundled model, org/name in the Hugging Face
-                           cache. A plain name is a bundled model's before it is a path: write
-                           "./x" for a folder of such a name. Must be given. */
-    const char* head;   /* what drafts, named alike; NULL: what lies beside the model, as
-                           "MODEL-eagle" does */
-    const char* draft;  /* "none", "lookup", "lookahead", "chain", "eagle1", "eagle2",
-                           "eagle3", "medusa", "hydra", "grafted", "model", "auto": all that lie
-                           beside the model; NULL: what suits the head, "auto" without one */
-    const char* device; /* by its name; NULL: the best */
-    const char* weights;       /* "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"; NULL: as stored */
-    const char* draft_weights; /* the same of the head; NULL: chosen. Never changes a text. */
+                           cache. A plain name means a bundled model before a path: write "./x" for
+                           a folder of the same name. Required. */
+    const char* head;   /* head or draft model, named in the same way; NULL: one beside the model,
+                           such as "MODEL-eagle" */
+    const char* draft;  /* "none", "lookup", "lookahead", "chain", "eagle1", "eagle2", "eagle3",
+                           "medusa", "hydra", "grafted", "model", or "auto" (all heads beside the
+                           model); NULL: the default for the head, "auto" without one */
+    const char* device; /* name of a device; NULL: the best */
+    const char* weights; /* "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"; NULL: as
+                            stored */
+    const char* draft_weights; /* the same for the head; NULL: chosen. Never changes a text. */
     const char* kv;            /* "f32", "f16"; NULL: "f16" */
-    const char* models;        /* one more folder, the first to look for names in; NULL: none */
-    const char* cache;         /* folder where measurements of the device are kept; NULL: the
-                                  user's cache, "": nothing is kept */
-    int32_t context;      /* most tokens of a session; 0: 4096, or the model's if that is less */
-    int32_t sessions;     /* most that there are at a time, memory is taken for all; 0: 1 */
-    int32_t threads;      /* of a CPU device; 0: one per core */
-    int32_t chain_length; /* drafts of "chain"; 0: 5 */
-    int32_t tree_nodes, tree_levels, tree_top_k; /* all 0: trees chosen by measurement */
+    const char* models;        /* a folder that is searched for names before others; NULL: none */
+    const char* cache;         /* folder for measurements of the device; NULL: the user's cache,
+                                  "": nothing is kept */
+    int32_t context;      /* most tokens of a session; 0: 4096, or less if the model has less */
+    int32_t sessions;     /* most sessions at a time, all with memory of their own; 0: 1 */
+    int32_t threads;      /* threads of a CPU device; 0: one per core */
+    int32_t chain_length; /* tokens that "chain" drafts; 0: 5 */
+    int32_t tree_nodes, tree_levels, tree_top_k; /* all 0: sized by measurement */
     aerie_progress_callback progress;            /* may be NULL */
     void* progress_user;
 } aerie_model_options;
 
-/* Bytes, known before anything is loaded. */
+/* Memory in bytes, known before anything is loaded. */
 typedef struct aerie_forecast {
     size_t size;
     uint64_t target_weights;
     uint64_t draft_weights;
-    uint64_t kv_cache; /* of all sessions */
+    uint64_t kv_cache; /* for all sessions */
     uint64_t scratch;
     uint64_t program;
     uint64_t total;
-    uint64_t device_memory;  /* that the device has */
-    int32_t fits;            /* whether the device can be used and has so much */
-    int32_t context;         /* that the forecast is for */
-    int32_t largest_context; /* that would fit; 0: none */
+    uint64_t device_memory;  /* memory of the device */
+    int32_t fits;            /* whether the device is usable and has enough memory */
+    int32_t context;         /* context of this forecast */
+    int32_t largest_context; /* largest that would fit; 0: none */
 } aerie_forecast;
 
 AERIE_API aerie_status aerie_model_forecast(aerie_context* context,
                                             const aerie_model_options* options,
                                             aerie_forecast* forecast);
 
-/* Loads a model. Messages of both are with the context. */
+/* Loads a model. Messages of this function and of aerie_model_forecast are kept with the context.
+ */
 AERIE_API aerie_status aerie_model_open(aerie_context* context, const aerie_model_options* options,
                                         aerie_model** model);
 AERIE_API void aerie_model_free(aerie_model* model);
 
-/* As aerie_context_message, for calls with this model. */
+/* Like aerie_context_message, for calls with this model. */
 AERIE_API const char* aerie_model_message(const aerie_model* model);
 
 typedef struct aerie_model_info {
     size_t size;
-    const char* path; /* where it was found */
-    const char* head; /* where what drafts was found; "" if nothing does */
+    const char* path; /* path of the model */
+    const char* head; /* path of the head or draft model; "" if there is none */
     const char* device;
     const char* device_description;
     const char* draft;      /* the method; "none" if it cannot draft */
-    const int32_t* eos_ids; /* any of these ends a text */
+    const int32_t* eos_ids; /* each of these ends a text */
     size_t eos_count;
     int32_t context;         /* most tokens of a session */
-    int32_t trained_context; /* what the model itself takes */
-    int32_t vocab;           /* logits of a position */
-    int32_t tokens;          /* that the tokenizer knows */
+    int32_t trained_context; /* context that the model was trained for */
+    int32_t vocab;           /* number of logits */
+    int32_t tokens;          /* tokens of the tokenizer */
     int32_t bos;             /* -1: none */
-    int32_t sessions;        /* most at a time */
+    int32_t sessions;        /* most sessions at a time */
     int32_t can_draft;
     int32_t has_chat_template;
 } aerie_model_info;
@@ -185,31 +188,31 @@ typedef struct aerie_model_info {
 AERIE_API aerie_status aerie_model_get_info(const aerie_model* model, aerie_model_info* info);
 
 enum {
-    AERIE_TEXT_START = 1,  /* as a whole text begins: with BOS in front where the model wants it */
-    AERIE_TEXT_SPECIAL = 2 /* special tokens in the text, such as <s>, are read as such */
+    AERIE_TEXT_START = 1,  /* start of a text: BOS in front if the model wants it */
+    AERIE_TEXT_SPECIAL = 2 /* special tokens in the text, such as <s>, are recognised */
 };
 
-/* The ids of a text of so many bytes (0: up to its NUL). Give *ids back with aerie_free. `flags`:
- * AERIE_TEXT_..., added. */
+/* The ids of a text with this many bytes (0: up to its NUL). Free *ids with aerie_free. `flags`:
+ * sum of AERIE_TEXT_... values. */
 AERIE_API aerie_status aerie_model_tokenize(const aerie_model* model, const char* text,
                                             size_t bytes, uint32_t flags, int32_t** ids,
                                             size_t* count);
-/* The text of some ids, NUL-terminated; what is no UTF-8 becomes U+FFFD, special tokens nothing.
- * Give *text back with aerie_free. `bytes` may be NULL. */
+/* The text of some ids, NUL-terminated. Malformed UTF-8 becomes U+FFFD; special tokens are left
+ * out. Free *text with aerie_free. `bytes` may be NULL. */
 AERIE_API aerie_status aerie_model_detokenize(const aerie_model* model, const int32_t* ids,
                                               size_t count, char** text, size_t* bytes);
-/* The bytes of one token, which may be a part of a character; none for special tokens and ids that
- * stand for nothing. Not NUL-terminated; they live as long as the model. */
+/* The bytes of one token, which may be part of a character. There are none for special tokens and
+ * unused ids. Not NUL-terminated; they live as long as the model. */
 AERIE_API aerie_status aerie_model_token_bytes(const aerie_model* model, int32_t id,
                                                const char** bytes, size_t* count);
 
 typedef struct aerie_chat_message {
-    const char* role; /* "system", "user", "assistant", or what else the template knows */
+    const char* role; /* "system", "user", "assistant", or another role of the template */
     const char* content;
 } aerie_chat_message;
 
-/* A conversation as the model's chat template writes it, up to where the answer begins: its text
- * and its ids. Either may be NULL (not wanted); both are to be given back with aerie_free. */
+/* Renders a conversation with the model's chat template, up to the start of the answer, as text
+ * and as ids. Either may be NULL (not wanted); free both with aerie_free. */
 AERIE_API aerie_status aerie_model_render(const aerie_model* model,
                                           const aerie_chat_message* messages, size_t message_count,
                                           char** text, int32_t** ids, size_t* id_count);
@@ -217,18 +220,19 @@ AERIE_API aerie_status aerie_model_render(const aerie_model* model,
 /* ---- session ----------------------------------------------------------------------------------
  */
 
-/* Fails if the model has as many as it was opened for. Messages are with the model. */
+/* Fails if the model already has as many sessions as it was opened for. Messages are kept with the
+ * model. */
 AERIE_API aerie_status aerie_session_create(aerie_model* model, aerie_session** session);
 AERIE_API void aerie_session_free(aerie_session* session);
 
-/* Of the newest call with this session that failed; "" if there was none. Lives until the next call
- * with it. */
+/* The message of the newest call with this session that failed; "" if there was none. Lives until
+ * the next call with the session. */
 AERIE_API const char* aerie_session_message(const aerie_session* session);
 
-/* How tokens are chosen. All zero: always the likeliest one. */
+/* How tokens are chosen. All zero: always the likeliest token. */
 typedef struct aerie_sampling {
     size_t size;
-    float temperature; /* 0: the likeliest */
+    float temperature; /* 0: the likeliest token */
     int32_t top_k;     /* 0: off */
     float top_p;       /* 0: off */
     float min_p;       /* 0: off */
@@ -237,117 +241,120 @@ typedef struct aerie_sampling {
     float presence;    /* penalty; 0: off */
 } aerie_sampling;
 
-/* Changes the logits of what may follow `text` before anything else is done to them; -INFINITY
- * forbids a token; where it forbids every token after the text that is chosen, the answer fails
- * with AERIE_ERROR. Called for each node of a drafted tree, so it must be a function of the text
- * alone. Nonzero: the answer ends, the call returns AERIE_CANCELLED. It must not call the library
- * but for aerie_session_cancel. */
+/* Changes the logits of the token after `text` before any other processing. -INFINITY forbids a
+ * token; if every token is forbidden after the text that was chosen, the answer fails with
+ * AERIE_ERROR. Called for each node of a draft tree, so it must be a function of the text alone. A
+ * nonzero result ends the answer, and the call returns AERIE_CANCELLED. The callback must not call
+ * the library, except aerie_session_cancel. */
 typedef int (*aerie_logits_callback)(void* user, const int32_t* text, size_t count, float* logits,
                                      size_t vocab);
 
 typedef struct aerie_request {
     size_t size;
-    /* The prompt: one of these four. It is the whole text so far and not what is new of it; what
-     * the session holds already is not read again. */
+    /* The prompt: exactly one of the following four. It is the whole text so far, not only its new
+     * part; the part that the session already holds is not run again. */
     const char* text;
     size_t text_bytes; /* 0: up to the NUL */
     const int32_t* ids;
     size_t id_count;
-    const aerie_chat_message* messages; /* by the model's chat template */
+    const aerie_chat_message* messages; /* rendered with the model's chat template */
     size_t message_count;
     const char* conversation; /* JSON: a list of messages, or an object with messages, tools,
                                  documents, kwargs */
 
     const aerie_sampling* sampling; /* NULL: the model's own defaults */
     uint64_t seed;
-    int32_t has_seed;         /* else a random one is taken, and told */
+    int32_t has_seed;         /* 0: a random seed is used; see aerie_answer */
     int32_t max_tokens;       /* 0: to the end of the context */
-    const char* const* stops; /* texts that end the answer, and are no part of it; none is empty */
+    const char* const* stops; /* texts that end the answer and are not part of it; none is empty */
     size_t stop_count;
     int32_t plain_text;     /* special tokens in `text`, such as <s>, are plain text */
     int32_t without_drafts; /* plain decoding: the same text, slower */
     int32_t ignore_eos;
-    int32_t logprobs;     /* of each token */
-    int32_t alternatives; /* so many likeliest tokens in the place of each, with logprobs */
+    int32_t logprobs;     /* nonzero: reports the logprob of each token */
+    int32_t alternatives; /* number of likeliest tokens to report for each place, with logprobs */
     aerie_logits_callback edit_logits; /* may be NULL */
     void* edit_user;
 } aerie_request;
 
-/* Begins an answer; one that was in the making is over, its tokens stay in the session. */
+/* Begins an answer. An unfinished answer ends; its tokens stay in the session. */
 AERIE_API aerie_status aerie_session_begin(aerie_session* session, const aerie_request* request);
 
-/* What a step brought. */
+/* The result of one step. */
 typedef struct aerie_step {
     size_t size;
     int32_t more;     /* 0: the answer has ended */
     const char* text; /* new text, whole characters, NUL-terminated; may be "" */
     size_t text_bytes;
-    size_t first_token; /* index in the answer of the first new one */
-    size_t token_count; /* new ones */
+    size_t first_token; /* index of the first new token in the answer */
+    size_t token_count; /* new tokens */
 } aerie_step;
 
-/* Goes on with the answer: reads the prompt at first, then runs one cycle of draft and verify.
- * Waits until it is this session's turn. `step` may be NULL; its text lives until the next call
- * with the session. If it fails (device, damaged model) the answer is over. */
+/* Continues the answer: the first step runs the prompt, each further step one cycle of draft and
+ * verify. Waits for this session's turn on the device. `step` may be NULL; its text lives until
+ * the next call with the session. If the step fails (device, damaged model), the answer has ended.
+ */
 AERIE_API aerie_status aerie_session_step(aerie_session* session, aerie_step* step);
 
-/* Called after each step; may read the session (message, token, cycle, answer, statistics, ids).
- * Nonzero cancels. */
+/* Called after each step; may read the session (message, token, cycle, answer, statistics, ids). A
+ * nonzero result cancels the answer. */
 typedef int (*aerie_step_callback)(void* user, aerie_session* session, const aerie_step* step);
 
-/* All steps that are left. `callback` may be NULL. An answer that was cancelled is AERIE_OK. */
+/* Runs all remaining steps. `callback` may be NULL. Returns AERIE_OK also for a cancelled answer.
+ */
 AERIE_API aerie_status aerie_session_run(aerie_session* session, aerie_step_callback callback,
                                          void* user);
 
-/* From any thread: the answer in the making ends with its next step at the latest, and within a
- * prompt with its next piece. Does nothing to answers that are begun later. */
+/* May be called from any thread. The running answer ends with its next step at the latest, or
+ * between two passes of its prompt. Answers that begin later are not affected. */
 AERIE_API void aerie_session_cancel(aerie_session* session);
 
 typedef enum aerie_finish {
-    AERIE_FINISH_NONE = 0,      /* it goes on */
+    AERIE_FINISH_NONE = 0,      /* it is not finished */
     AERIE_FINISH_STOP = 1,      /* an end token or a stop text */
     AERIE_FINISH_LENGTH = 2,    /* max_tokens, or the context is full */
-    AERIE_FINISH_CANCELLED = 3, /* or another answer was begun, or the session rewound */
+    AERIE_FINISH_CANCELLED = 3, /* also: another answer was begun, or the session rewound */
     AERIE_FINISH_FAILED = 4
 } aerie_finish;
 
 typedef struct aerie_answer {
     size_t size;
     const char* text; /* so far, NUL-terminated; lives until the next call that changes the answer.
-                         With tokenizers that spell words with the space before them it does not
-                         begin with that of its first token. */
+                         If the tokenizer includes the space before a word in its token, the space
+                         of the first token is left out. */
     size_t text_bytes;
-    size_t token_count; /* so far; those that ended the text are among them */
+    size_t token_count; /* so far, including the tokens that ended the text */
     size_t prompt_tokens;
-    size_t reused_tokens; /* of the prompt, that were not read again */
+    size_t reused_tokens; /* tokens of the prompt that were not run again */
     uint64_t seed;
     int32_t finish; /* aerie_finish */
 } aerie_answer;
 
-/* Of the newest answer; AERIE_USAGE if there is none. So the other three. */
+/* This function and the three below report on the newest answer. They return AERIE_USAGE if there
+ * is none. */
 AERIE_API aerie_status aerie_session_answer(aerie_session* session, aerie_answer* answer);
 
 typedef enum aerie_origin {
-    AERIE_AFTER_PROMPT = 0, /* chosen when the prompt had been read */
-    AERIE_FROM_DRAFT = 1,   /* drafted, and found to be the target's choice */
-    AERIE_FROM_TARGET = 2   /* the target's own, where no draft fitted any more */
+    AERIE_AFTER_PROMPT = 0, /* chosen by the pass over the prompt */
+    AERIE_FROM_DRAFT = 1,   /* drafted, and equal to the target's choice */
+    AERIE_FROM_TARGET = 2   /* the target's choice, where no draft was right */
 } aerie_origin;
 
 typedef struct aerie_token_logprob {
     int32_t id;
-    float logprob; /* of the model's own distribution, natural logarithm */
+    float logprob; /* under the model's own distribution, natural logarithm */
 } aerie_token_logprob;
 
 typedef struct aerie_token {
     size_t size;
     int32_t id;
-    int32_t origin;    /* aerie_origin; who chose it is always the target */
-    int32_t depth;     /* in the draft's tree, from 1 on; 0 if it is from none */
-    float logprob;     /* NaN if not asked for */
-    const char* bytes; /* as aerie_model_token_bytes has them */
+    int32_t origin;    /* aerie_origin; it is the target's choice in any case */
+    int32_t depth;     /* in the draft tree, from 1 on; 0 if it was not drafted */
+    float logprob;     /* NaN if it was not asked for */
+    const char* bytes; /* as from aerie_model_token_bytes */
     size_t byte_count;
-    const aerie_token_logprob* alternatives; /* the best first; until the next call that changes
-                                                the answer */
+    const aerie_token_logprob* alternatives; /* best first; valid until the next call that
+                                                changes the answer */
     size_t alternative_count;
 } aerie_token;
 
@@ -355,34 +362,34 @@ AERIE_API aerie_status aerie_session_token(aerie_session* session, size_t index,
                                            aerie_token* token);
 
 /* The newest cycle: a tree of drafted tokens, parents first. Node 0 is the token that was chosen
- * before it. After the step that reads the prompt there is a bare root that says nothing. */
+ * last before the cycle. After the step that runs the prompt, the tree is a meaningless root. */
 typedef struct aerie_cycle {
     size_t size;
     size_t node_count;
-    const int32_t* tokens;  /* of each node */
-    const int32_t* parents; /* of each node; -1: the root's */
-    const float* values;    /* what the drafter thought of each: log-probability of its path; NULL
-                               if it has no opinion */
-    const int32_t* choices; /* what the target chose after each node; NULL if not known for all */
-    const int32_t* path;    /* nodes that were accepted, from the root on */
+    const int32_t* tokens;  /* for each node */
+    const int32_t* parents; /* for each node; -1 for the root */
+    const float* values;    /* for each node: the drafter's log-probability of its path; NULL if it
+                               gives none */
+    const int32_t* choices; /* the target's choice after each node; NULL if not known for all */
+    const int32_t* path;    /* accepted nodes, from the root on */
     size_t path_count;
-    int32_t next; /* what the target chose after the last of them */
+    int32_t next; /* the target's choice after the last accepted node */
 } aerie_cycle;
 
-/* Its arrays live until the next call that changes the answer. */
+/* The arrays in `cycle` live until the next call that changes the answer. */
 AERIE_API aerie_status aerie_session_cycle(aerie_session* session, aerie_cycle* cycle);
 
 typedef struct aerie_statistics {
     size_t size;
-    int32_t cycles;       /* of draft and verify */
-    int32_t cycle_tokens; /* that they put out; one more came from the prompt */
-    int32_t plain_cycles; /* without a draft */
+    int32_t cycles;       /* cycles of draft and verify */
+    int32_t cycle_tokens; /* put out by them; one more came from the prompt */
+    int32_t plain_cycles; /* cycles without a draft */
     int32_t depth_count;
     const int32_t* accepted_by_depth; /* [d]: cycles that put out a drafted token of depth d + 1;
-                                         until the next call that changes the answer */
-    int64_t cycle_nodes;              /* verified in all cycles */
-    double tau;                       /* tokens per cycle */
-    double tokens_per_second;         /* without the reading of the prompt */
+                                         valid until the next call that changes the answer */
+    int64_t cycle_nodes;              /* nodes verified in all cycles */
+    double tau;                       /* acceptance length: tokens per cycle */
+    double tokens_per_second;         /* without the time for the prompt */
     double prefill_seconds, decode_seconds;
     double draft_seconds, verify_seconds, sample_seconds, host_seconds; /* parts of decoding */
 } aerie_statistics;
@@ -390,33 +397,33 @@ typedef struct aerie_statistics {
 AERIE_API aerie_status aerie_session_statistics(aerie_session* session,
                                                 aerie_statistics* statistics);
 
-/* All ids that the session holds: prompt, answer, ...; and how many of them are computed (may be
- * NULL). They live until the next call that changes the session. */
+/* All ids in the session: prompt, answer, and so on. `computed` (may be NULL) receives the number
+ * of ids in the KV cache. The ids live until the next call that changes the session. */
 AERIE_API aerie_status aerie_session_ids(aerie_session* session, const int32_t** ids, size_t* count,
                                          size_t* computed);
 
-/* Cuts the session to its first tokens. What is asked of it then is answered as if it had never
- * been longer. An answer in the making is over. */
+/* Cuts the session to its first tokens. Later answers are as if it had never been longer. An
+ * unfinished answer ends. */
 AERIE_API aerie_status aerie_session_rewind(aerie_session* session, size_t length);
 
-/* Another session that begins with the first tokens of this one, and shares what was computed for
- * them. */
+/* Makes another session that begins with the first tokens of this one, and shares the KV cache of
+ * these tokens. */
 AERIE_API aerie_status aerie_session_fork(aerie_session* session, size_t length,
                                           aerie_session** fork);
 
-/* The whole session in a file, at once or not at all: a file that is there is replaced only when
- * all is written, and hands its mode and group on. A new file is readable for its owner alone. */
+/* Saves the whole session to a file. An existing file is replaced only when everything is written;
+ * its mode and group are kept. A new file is readable only for its owner. */
 AERIE_API aerie_status aerie_session_save(aerie_session* session, const char* path);
 
-/* A session as it was saved; refused if the file is damaged or of another model. Where what was
- * computed is of no use here (another device, types or arithmetic) the log gets a warning, and the
- * ids are read anew when they are needed. A model is known by all bytes of its weights: they are
- * read for it once, and again when a file's size or time has changed. Messages are with the model.
- */
+/* Loads a saved session. Fails if the file is damaged or belongs to another model. If the saved KV
+ * cache cannot be used here (another device, types or arithmetic), the log gets a warning, and the
+ * ids are run again when they are needed. A model is identified by all bytes of its weights; these
+ * are read for it once, and again if a file's size or time has changed. Messages are kept with the
+ * model. */
 AERIE_API aerie_status aerie_session_load(aerie_model* model, const char* path,
                                           aerie_session** session);
 
-/* ---- structs as they are before they are filled ------------------------------------------------
+/* ---- initial values of structs -----------------------------------------------------------------
  */
 
 #define AERIE_DEFINE_INIT(type)            \

@@ -1,5 +1,5 @@
-// aerie.h for C++17 and later: handles that free themselves, and failures as exceptions. All that
-// is said there of threads and lifetimes holds here.
+// aerie.h for C++17 and later: handles that free themselves, and exceptions for failures. The rules
+// of aerie.h for threads and lifetimes hold here, too.
 #ifndef AERIE_HPP
 #define AERIE_HPP
 
@@ -14,9 +14,9 @@
 #include "aerie.h"
 
 namespace aerie {
-inline namespace header_0 {  // apart from the library's own names
+inline namespace header_0 {  // keeps these names apart from the library's own
 
-// Any status but AERIE_OK.
+// Thrown for any status except AERIE_OK.
 class Failure : public std::runtime_error {
   public:
     Failure(aerie_status status, const char* message)
@@ -124,7 +124,7 @@ class Session {
         check(aerie_session_step(handle(), &made));
         return made;
     }
-    // show(step) after each step; the answer is cancelled where it returns false or throws.
+    // Calls show(step) after each step; the answer is cancelled if show returns false or throws.
     template <class Show>
     void run(Show&& show) {
         using Call = std::pair<Show&, std::exception_ptr>;
@@ -143,7 +143,7 @@ class Session {
         check(status);
     }
     void run() { check(aerie_session_run(handle(), nullptr, nullptr)); }
-    void cancel() { aerie_session_cancel(handle()); }  // from any thread
+    void cancel() { aerie_session_cancel(handle()); }  // may be called from any thread
 
     aerie_answer answer() const { return filled(aerie_answer_init(), aerie_session_answer); }
     aerie_cycle cycle() const { return filled(aerie_cycle_init(), aerie_session_cycle); }

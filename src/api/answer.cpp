@@ -1,4 +1,4 @@
-// What is told of an answer.
+// Reports on an answer: its text, tokens, newest cycle and statistics.
 #include <limits>
 
 #include "api/handles.h"

@@ -13,7 +13,7 @@ namespace aerie::api {
 
 void Message::set(std::string_view text) noexcept {
     size_t bytes = std::min(text.size(), kMaxBytes);
-    // Not in the middle of a character.
+    // A character must not be cut in the middle.
     while (bytes < text.size() && bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;
     std::memcpy(text_, text.data(), bytes);
     text_[bytes] = 0;
@@ -31,7 +31,7 @@ uint64_t new_owner() noexcept {
 
 namespace {
 
-// Messages quote files and arguments, which may hold anything.
+// Messages quote files and arguments, which may contain any bytes.
 void tell(Message& message, const char* what) noexcept {
     try {
         message.set(printable(what));

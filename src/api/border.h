@@ -1,4 +1,5 @@
-// The border between C and C++: no exception crosses it, and each failure leaves one line.
+// The border between C and C++: no exception crosses it, and each failure leaves a message of one
+// line.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace aerie::api {
 
-// One line of text. Setting it needs no memory.
+// A message of one line. Setting it allocates nothing.
 class Message {
   public:
     void set(std::string_view text) noexcept;
@@ -20,11 +21,11 @@ class Message {
     char text_[kMaxBytes + 1] = {};
 };
 
-// What a callback of the caller's asked for.
+// Thrown when a callback of the caller asks to cancel.
 struct Cancelled {};
 
-// For handles that several threads use at once: of each kind, a thread has the message of its
-// newest failure.
+// For handles that several threads use at once: for each kind of handle, a thread keeps the message
+// of its newest failure.
 enum class HandleKind { context, model };
 struct ThreadMessage {
     uint64_t owner = 0;
@@ -35,10 +36,10 @@ uint64_t new_owner() noexcept;  // a number that no other handle has
 
 constexpr const char* kNullHandle = "the handle is null";
 
-// The exception that is being handled, as a status and a message.
+// Converts the exception that is being handled to a status and a message.
 aerie_status caught(Message& message) noexcept;
 
-// Runs what a function of the library does with a handle.
+// Runs the work of an API function for a handle, and converts exceptions to a status and a message.
 template <class Handle, class Do>
 aerie_status enter(Handle* handle, Do&& what) noexcept {
     if (!handle) return AERIE_USAGE;
@@ -50,7 +51,7 @@ aerie_status enter(Handle* handle, Do&& what) noexcept {
     }
 }
 
-// The same where what the caller gets is a handle or memory: null unless all went well.
+// The same for functions that return a handle or memory in `out`, which is null after a failure.
 template <class Handle, class Out, class Do>
 aerie_status enter_to_make(Handle* handle, Out** out, Do&& what) noexcept {
     if (out) *out = nullptr;

@@ -1,4 +1,4 @@
-// What stands behind the handles.
+// The objects behind the handles.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@
 
 namespace aerie::api {
 
-// Who listens; a model may live longer than its context.
+// The log callback. It is shared, since a model may live longer than its context.
 class Log {
   public:
     void set(aerie_log_callback callback, void* user) {
@@ -30,21 +30,21 @@ class Log {
     void* user_ = nullptr;
 };
 
-// A device as the header shows it.
+// A device in the form that the header shows.
 struct ListedDevice {
     Capabilities device;
     std::string details;
     bool is_best = false;
 };
 
-// A model, as long as a handle or a session has it.
+// A model, which lives as long as a handle or a session refers to it.
 struct OpenModel {
     OpenModel(const LoadOptions& options, std::shared_ptr<Log> listener)
         : model(options), log(std::move(listener)) {}
     ~OpenModel() {
         try {
             model.review_costs();
-        } catch (...) {  // it is only about the next start
+        } catch (...) {  // the costs matter only for the next start
         }
     }
     OpenModel(const OpenModel&) = delete;
@@ -58,7 +58,7 @@ inline std::shared_ptr<SharedModel> shared(const std::shared_ptr<OpenModel>& ope
     return {open, &open->model};
 }
 
-// Where several threads may fail at a time.
+// The messages of a handle on which several threads may fail at the same time.
 class ThreadsMessages {
   public:
     explicit ThreadsMessages(HandleKind kind) : kind_(kind), id_(new_owner()) {}
@@ -85,7 +85,7 @@ struct aerie_context {
     aerie::api::ThreadsMessages messages{aerie::api::HandleKind::context};
     std::shared_ptr<aerie::api::Log> log = std::make_shared<aerie::api::Log>();
     std::mutex listing;
-    std::optional<std::vector<aerie::api::ListedDevice>> devices;  // once they were asked for
+    std::optional<std::vector<aerie::api::ListedDevice>> devices;  // set by the first query
 };
 
 struct aerie_model {
@@ -95,7 +95,7 @@ struct aerie_model {
 
     aerie::api::ThreadsMessages messages{aerie::api::HandleKind::model};
     std::shared_ptr<aerie::api::OpenModel> open;
-    std::string path = {}, head = {};  // as the header shows them
+    std::string path = {}, head = {};  // as in aerie_model_info
     bool has_chat_template = false;
 };
 
@@ -107,7 +107,7 @@ struct aerie_session {
     aerie::api::Message last_message;
     std::shared_ptr<aerie::api::OpenModel> open;
     std::unique_ptr<aerie::Talk> talk;
-    // Of the newest answer.
+    // State of the newest answer.
     aerie_finish finish = AERIE_FINISH_NONE;
     size_t prompt_tokens = 0;
     uint64_t seed = 0;

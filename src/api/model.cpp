@@ -1,4 +1,4 @@
-// Opening models, and what is known of them.
+// Opens models and reports on them.
 #include "api/handles.h"
 #include "api/options.h"
 #include "api/structs.h"

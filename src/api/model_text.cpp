@@ -1,4 +1,4 @@
-// Text to ids and back, and conversations as a model's template writes them.
+// Tokenization, detokenization, and conversations rendered with a model's template.
 #include "api/handles.h"
 #include "api/options.h"
 #include "api/structs.h"

@@ -1,4 +1,4 @@
-// Options for opening a model.
+// Checks and converts the options for opening a model.
 #include "api/options.h"
 
 #include "api/border.h"
@@ -29,7 +29,7 @@ std::optional<DType> weight_type(const char* name, const char* what) {
     return type_named(name, kWeightTypes, what);
 }
 
-// 0 stands for the default.
+// Returns the default for 0.
 int number(int32_t given, int most, int default_value, const char* what) {
     if (given < 0 || given > most)
         throw UsageError(std::string(what) + ": expected a number from 0 to " +

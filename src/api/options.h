@@ -1,4 +1,4 @@
-// What callers ask for, checked and as the rest of the library has it.
+// Converts options and requests of the C header to those of the library, and checks them.
 #pragma once
 
 #include "api/aerie.h"
@@ -7,11 +7,11 @@
 
 namespace aerie::api {
 
-// Finds the files. Throws Error, UsageError.
+// Also finds the files. Throws Error, UsageError.
 LoadOptions load_options(const aerie_model_options* options);
 
-// The prompt's ids, in a talk that may hold a part of them; and how to answer. Throws Error,
-// UsageError.
+// Converts a request. Its prompt becomes ids, which agree with the ids of the talk as far as the
+// texts agree. Throws Error, UsageError.
 Request request_of(const aerie_request* asked, const Talk& talk, const SharedModel& model);
 
 // Throws UsageError.

@@ -1,4 +1,4 @@
-// What is asked of an answer.
+// Converts a request for an answer.
 #include <random>
 
 #include "api/border.h"

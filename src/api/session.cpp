@@ -1,4 +1,4 @@
-// Sessions: their texts, and answers in the making.
+// Sessions: their texts and their answers.
 #include "api/handles.h"
 #include "api/options.h"
 #include "api/structs.h"
@@ -19,7 +19,7 @@ int length_of(size_t length) {
     return int(std::min(length, kMost));
 }
 
-// An answer that is not to go on.
+// Marks an unfinished answer as cancelled, because it will not continue.
 void leave_answer(aerie_session& session) {
     if (session.finish == AERIE_FINISH_NONE) session.finish = AERIE_FINISH_CANCELLED;
 }
@@ -36,7 +36,7 @@ aerie_finish finish_of(FinishReason reason) {
     return AERIE_FINISH_FAILED;
 }
 
-// What the newest step has told of alternatives, as the header has them.
+// Copies the newest alternatives to the form that the header shows.
 void take_alternatives(aerie_session& session) {
     const std::vector<TokenLogprob>& all = session.talk->answer().result().alternatives;
     for (size_t i = session.alternatives.size(); i < all.size(); ++i)

@@ -3,7 +3,7 @@
 namespace aerie::api {
 
 size_t checked_size(const void* given, size_t least, const char* type) {
-    constexpr size_t kMost = 1 << 16;  // what is more was never set
+    constexpr size_t kMost = 1 << 16;  // a larger size was never set
     if (!given) throw UsageError(std::string(type) + " is null");
     size_t size = 0;
     std::memcpy(&size, given, sizeof(size));

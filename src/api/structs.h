@@ -1,4 +1,5 @@
-// Structs of other versions of the header: what the caller does not know is zero.
+// Reads and writes structs of other header versions: members that the caller does not know are
+// zero.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 
 namespace aerie::api {
 
-// Bytes of a struct in the first release, which ended with this member: no program has a shorter
-// one. New members come behind it, so these lines never change.
+// Size of a struct in the first release, in which `last` was its last member. No program has a
+// smaller one. New members are added behind it, so these lines never change.
 template <class Struct>
 constexpr size_t whole_bytes(size_t end) {
     return (end + alignof(Struct) - 1) / alignof(Struct) * alignof(Struct);
@@ -38,15 +39,16 @@ AERIE_FIRST_BYTES(aerie_cycle, next)
 AERIE_FIRST_BYTES(aerie_statistics, host_seconds)
 #undef AERIE_FIRST_BYTES
 
-// Throws UsageError unless it may be the size of a struct that has so many bytes at least.
+// Throws UsageError unless the size that `given` begins with is possible for a struct of at least
+// `least` bytes.
 size_t checked_size(const void* given, size_t least, const char* type);
 template <class Struct>
 size_t checked_size(const Struct* given, const char* type) {
     return checked_size(given, first_bytes(given), type);
 }
 
-// As this version has it. Throws UsageError also where the caller set what this version does not
-// know.
+// The struct in this version's form. Also throws UsageError if the caller set members that this
+// version does not know.
 template <class Struct>
 Struct read_struct(const Struct* given, const char* type) {
     const size_t size = checked_size(given, type);
@@ -62,7 +64,7 @@ Struct read_struct(const Struct* given, const char* type) {
     return own;
 }
 
-// As far as the caller knows it; what it knows beyond this version is zero.
+// Writes the members that the caller knows; members beyond this version become zero.
 template <class Struct>
 void write_struct(Struct* out, const Struct& value, const char* type) {
     const size_t size = checked_size(out, type);
@@ -73,22 +75,22 @@ void write_struct(Struct* out, const Struct& value, const char* type) {
     std::memset(bytes + known, 0, size - known);
 }
 
-// Throws UsageError naming what is null.
+// Throws UsageError naming `what` if the pointer is null.
 template <class T>
 T& given(T* pointer, const char* what) {
     if (!pointer) throw UsageError(std::string(what) + " is null");
     return *pointer;
 }
-// A list, which may be null if it is empty.
+// A list; `first` may be null if the list is empty.
 template <class T>
 std::span<const T> given_list(const T* first, size_t count, const char* what) {
     if (count > 0) given(first, what);
     return {first, count};
 }
-// A text of so many bytes, or up to its NUL.
+// A text of this many bytes, or up to its NUL if 0.
 std::string_view given_text(const char* text, size_t bytes, const char* what);
 
-// Memory that the caller gives back with aerie_free.
+// Memory that the caller frees with aerie_free.
 struct FreeGiven {
     void operator()(void* memory) const { ::operator delete(memory); }
 };

@@ -1,4 +1,4 @@
-// Every size by name, once.
+// All limits with their names, in one table.
 #include "backend/limits.h"
 
 #include <algorithm>

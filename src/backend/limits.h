@@ -1,5 +1,5 @@
-// Sizes of the models and sessions that run on a device: scratch is made for them, and each device
-// says how far they may go.
+// Sizes of the models and sessions that run on a device. Scratch is allocated for them, and each
+// device has an upper bound for them.
 #pragma once
 
 #include <climits>
@@ -18,12 +18,12 @@ struct Limits {
     int heads = 0;
     int queries = 0;  // most query heads of one kv head
     int head_dim = 0;
-    int places = 0;  // most rows of a pass, times the experts that each of them chooses
+    int places = 0;  // most rows of a pass, times the experts that each row chooses
 
     bool operator==(const Limits&) const = default;
 };
 
-// What a device takes of which it says nothing.
+// The limits of a device that has no bounds of its own.
 constexpr Limits kAnySize = {.rows = INT_MAX,
                              .top_k = kMaxTopK,
                              .widest = INT_MAX,
@@ -34,11 +34,11 @@ constexpr Limits kAnySize = {.rows = INT_MAX,
                              .head_dim = INT_MAX,
                              .places = INT_MAX};
 
-// Of each size the larger one: room for both.
+// The larger of both for each size, so that scratch serves both.
 Limits largest(const Limits& a, const Limits& b);
 
-// Throws Error where `wanted`, which `source` (a file, an option) asks for, is more than `most`,
-// which `device` takes.
+// Throws Error if a limit in `wanted` exceeds `most`. The message says that `source` (a file, an
+// option) needs it, and that `device` allows less.
 void check_limits(const Limits& wanted, const Limits& most, const std::string& source,
                   const std::string& device);
 

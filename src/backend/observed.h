@@ -1,5 +1,5 @@
-// A device whose ops are watched: every call goes to another backend, and after each op somebody
-// may read what it put out, or put something else in its place.
+// A backend that passes every call on to another one. After each op it calls an observer that may
+// read or replace the result.
 #pragma once
 
 #include <string_view>
@@ -8,21 +8,22 @@
 
 namespace aerie {
 
-// While somebody looks, a fused op is run as its parts, and each of them is seen.
+// While there is an observer, a fused op runs as its parts, and the observer sees each of them.
 class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
   public:
-    // What an op wrote: its `out`, or the qkv that it changed. Ops that put out neither are not seen.
+    // The result of an op: its `out`, or the qkv that it changed. Ops with neither are not
+    // observed.
     struct Seen {
         std::string_view op;  // its name in ops.h
         Label label;
         Tensor out;
     };
-    // Called after an op. It may use the backend, but not its ops.
+    // Called after an op. It may use the backend, but must not run ops.
     using Observer = std::function<void(const Seen&)>;
 
     explicit ObservedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
-    // Empty: nobody looks. While somebody does, passes are not replayed but run op by op.
+    // Empty: no observer. While there is one, passes are not replayed but run op by op.
     void observe(Observer observer) { observer_ = std::move(observer); }
 
     const Capabilities& capabilities() const override { return inner_->capabilities(); }
@@ -65,8 +66,8 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
   private:
     void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
 
-    // The op with its result where it can be seen, and where nobody relies on its values: they may
-    // be replaced.
+    // The op without readers: then the backend must write the result to `out`, where the observer
+    // can read and replace it.
     template <class Op>
     static Op in_its_place(Op op) {
         if constexpr (requires { op.readers; }) op.readers.clear();

@@ -1,5 +1,5 @@
-// A list of ops, and what classes are made of it: a virtual function for each op, and a class that
-// overrides all of them in one way.
+// A list of ops, and classes generated from it: one with a virtual function for each op, and one
+// that overrides all of these in one way.
 #pragma once
 
 namespace aerie {
@@ -7,15 +7,15 @@ namespace aerie {
 template <class... Ops>
 struct OpList {};
 
-// Where in a model an op is called, for who watches it: `compare`, profiles.
+// The place in a model where an op is called, for `compare` and profiles.
 struct Label {
-    const char* name;  // a literal; "": none
-    int layer;         // -1: outside of the layers
+    const char* name;  // a string literal; "": none
+    int layer;         // -1: outside the layers
 
     constexpr Label(const char* name = "", int layer = -1) : name(name), layer(layer) {}
 };
 
-// do_run(op, label) for every op of a list, to be overridden.
+// Declares a virtual do_run(op, label) for every op of a list.
 template <class List>
 class RunsOps;
 
@@ -35,7 +35,8 @@ class RunsOps<OpList<Op, More...>> : public RunsOps<OpList<More...>> {
     virtual void do_run(const Op& op, Label label) = 0;
 };
 
-// A Base whose do_run(op, label) is Self's execute(op, label), a template, for every op of a list.
+// A Base in which do_run(op, label) calls the template Self::execute(op, label), for every op of a
+// list.
 template <class Self, class Base, class List>
 class OverridesOps;
 

@@ -11,7 +11,7 @@ namespace {
     return t && t.dtype == type && t.rows == rows && t.cols == cols && t.row_stride >= cols;
 }
 
-// Of the same shape, elsewhere.
+// Whether both tensors have the same shape and strides.
 [[maybe_unused]] bool is_like(const Tensor& a, const Tensor& b) {
     return is(a, b.dtype, b.rows, b.cols) && a.row_stride == b.row_stride;
 }
@@ -20,7 +20,7 @@ namespace {
     return t && t.dtype == DType::F32 && t.row_stride >= t.cols;
 }
 
-// Rows that a matmul may read: floats, or quantised for a quantised weight.
+// Whether a matmul may read these rows: floats, or quantised for a quantised weight.
 [[maybe_unused]] bool is_activation(const Tensor& t, int rows, int cols) {
     return is(t, DType::F32, rows, cols) || (is(t, DType::I8G32, rows, cols) && cols % kGroup == 0);
 }

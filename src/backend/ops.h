@@ -1,8 +1,9 @@
-// The ops: what each reads and writes. Backend::run checks their shapes (ops.cpp), once for every
-// backend; a violated shape is our own bug and asserts. M: rows of a pass.
+// The ops, with the tensors that each reads and writes. Backend::run checks their shapes (ops.cpp),
+// once for all backends; a wrong shape is a bug in aerie and asserts. M is the number of rows of a
+// pass.
 //
-// A new op is a struct here and an entry in the list at the end, its check, a file of each backend
-// (what Vulkan runs is a shader), a reference and a test.
+// A new op needs a struct and an entry in the list at the end of this file, a check, a file in each
+// backend (and a shader for Vulkan), a reference and a test.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class Weight;
 
 // One layer of KV cache. A slot s of sequence q lives in row page_table[q][s / 64] * 64 + s % 64.
 struct KvLayer {
-    Tensor k;           // [pages * 64, kv_heads * head_dim], F16 or F32, rows at whole 16 bytes
-    Tensor v;           // the same
+    Tensor k;           // [pages * 64, kv_heads * head_dim], F16 or F32, rows aligned to 16 bytes
+    Tensor v;           // same shape and type as k
     Tensor page_table;  // I32 [sequences, pages of one sequence]
 };
 
@@ -63,9 +64,9 @@ struct RmsNorm {
     Tensor x;
     Tensor weight;  // F32 [1, cols]
     float epsilon;
-    // Who reads `out`, all of them, each once and before anything else is multiplied: then the
-    // result may be in a place that only their matmuls know of, or be made by them from x, which
-    // stays as it is until then. None named: it is in `out`.
+    // The weights of all matmuls that read `out`, each exactly once and before any other matmul. If
+    // given, the backend may keep the result elsewhere or compute it from x in these matmuls, and
+    // leave `out` unwritten; x must not change before they have run. Empty: the result is in `out`.
     Readers readers = {};
     void check(const Backend& be) const;
 };
@@ -81,7 +82,7 @@ struct Matmul {
     void check(const Backend& be) const;
 };
 
-// RmsNorm of each head of q and of k by itself, in place (Qwen 3).
+// RmsNorm of each head of q and of k, in place (Qwen 3).
 struct HeadNorm {
     static constexpr const char* kName = "head_norm";
     Tensor qkv;                 // F32 [M, (heads + 2 kv_heads) * head_dim]
@@ -91,8 +92,8 @@ struct HeadNorm {
     void check(const Backend& be) const;
 };
 
-// Rotates q and k in place to each row's position (halves convention: element i pairs with i +
-// head_dim / 2) and writes k, v at each row's slot.
+// Rotates q and k in place to each row's position, where element i pairs with i + head_dim / 2, and
+// writes k and v to each row's slot.
 struct RopeAppend {
     static constexpr const char* kName = "rope_append";
     Tensor qkv;   // F32 [M, (heads + 2 kv_heads) * head_dim]
@@ -103,14 +104,14 @@ struct RopeAppend {
     void check(const Backend& be) const;
 };
 
-// Matmul of q, k and v, and RopeAppend of them.
+// Matmul that computes q, k and v, then RopeAppend.
 struct MatmulRope {
     static constexpr const char* kName = "matmul_rope";
-    Tensor qkv;  // F32 [M, (heads + 2 kv_heads) * head_dim]: q; what else it holds is not defined
+    Tensor qkv;  // F32 [M, (heads + 2 kv_heads) * head_dim]: q; the rest is undefined
     Tensor x;
     const Weight& weight;
     Tensor bias;  // F32 [1, columns of qkv]; may be absent
-    Tensor rope;  // the rest as in RopeAppend
+    Tensor rope;  // this and the following as in RopeAppend
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
@@ -118,8 +119,8 @@ struct MatmulRope {
     void run_parts(Backend& be, Label label) const;
 };
 
-// out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical
-// order; chunks of floor(position / 64). What lies before a row's window counts for nothing.
+// out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical order;
+// chunks of floor(position / 64). Positions before a row's window have no weight.
 struct Attention {
     static constexpr const char* kName = "attention";
     Tensor out;  // [M, heads * head_dim]
@@ -127,8 +128,8 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
-    int window = 0;        // positions that a row sees, itself included; 0: all
-    Readers readers = {};  // as of RmsNorm
+    int window = 0;        // positions that a row attends to, itself included; 0: all
+    Readers readers = {};  // as in RmsNorm
     void check(const Backend& be) const;
 };
 
@@ -144,11 +145,11 @@ struct Swiglu {
 struct MatmulSwiglu {
     static constexpr const char* kName = "matmul_swiglu";
     Tensor out;      // [M, I]
-    Tensor gate_up;  // F32 [M, 2 I]: scratch; what it holds then is not defined
+    Tensor gate_up;  // F32 [M, 2 I]: scratch, undefined afterwards
     Tensor x;
     const Weight& weight;
     Tensor bias = {};      // F32 [1, 2 I]; may be absent
-    Readers readers = {};  // as of RmsNorm
+    Readers readers = {};  // as in RmsNorm
     void check(const Backend& be) const;
     void run_parts(Backend& be, Label label) const;
 };
@@ -180,7 +181,7 @@ struct GatherRows {
 struct EmbedPair {
     static constexpr const char* kName = "embed_pair";
     Tensor out;   // F32 or I8G32 [M, 2 cols]
-    Tensor room;  // F32 [M, 2 cols]: scratch, where `out` is not F32
+    Tensor room;  // F32 [M, 2 cols]: scratch, used if `out` is not F32
     const Weight& table;
     Rows rows;
     Tensor features;    // F32 [n, cols]
@@ -189,16 +190,16 @@ struct EmbedPair {
     void run_parts(Backend& be, Label label) const;
 };
 
-// Moves rows in all layers, as if one move were done after another: the moves of a sequence ascend
-// in `from` and in `to`, and none goes up.
+// Moves rows in all layers, with the effect of one move after another. The moves of a sequence
+// ascend in `from` and in `to`, and none moves a row up.
 struct KvCompact {
     static constexpr const char* kName = "kv_compact";
-    std::span<const KvLayer> layers;  // of one shape and page table
+    std::span<const KvLayer> layers;  // all of the same shape and page table
     Tensor moves;                     // I32 [n, kKvMoveInts]
     void check(const Backend& be) const;
 };
 
-// Gumbel noise of core/rng.h for each of some positions.
+// Gumbel noise (core/rng.h) for each of P positions.
 struct Noise {
     static constexpr const char* kName = "noise";
     Tensor out;  // F32 [P, vocab]
@@ -207,33 +208,34 @@ struct Noise {
     void check(const Backend& be) const;
 };
 
-// The k best candidates of each row. Without noise, or at temperature 0: of the logits after
-// penalties and mask, log_probs = log_softmax over the whole row. With noise: z = processed logit /
-// temperature + noise, and log_probs = log_softmax(z / softness) over the max(k, 10) best; softness
-// is the row's, of choice.rules.
+// The k best candidates of each row. Without noise, or at temperature 0, they are ranked by logits
+// after penalties and mask, and log_probs = log_softmax over the whole row. With noise, they are
+// ranked by z = processed logit / temperature + noise, and log_probs = log_softmax(z / softness)
+// over the max(k, 10) best, with the softness of the row in choice.rules.
 struct TopK {
     static constexpr const char* kName = "top_k";
     Tensor ids;         // out: I32 [rows, k], target ids, best first, ties to the lowest draft id
     Tensor log_probs;   // out: F32 [rows, k]
-    Choice choice;      // with noise: as the target's tokens are chosen
+    Choice choice;      // with noise: the rules of the target's tokens
     Tensor noise = {};  // F32 [1, target vocab], the same for all rows; absent: rank by logit
     void check(const Backend& be) const;
 };
 
-// One level of EAGLE-2's expansion. The F rows just run have candidates ids[F, k]. Appends all F *
-// k to the table at table_offset (frontier rank, then child rank), with value = log_prob, plus the
-// parent's value if sum_values; then selects the next frontier: the `width` best of this level
-// (value descending, index ascending), or the given `selection`; and writes its rows.
+// One level of EAGLE-2's expansion. The F rows that were just run have the candidates ids[F, k].
+// Appends all F * k of them to the table at table_offset (by frontier rank, then child rank), with
+// value = log_prob, plus the parent's value if sum_values. Then selects the next frontier, which is
+// the `width` best of this level (value descending, index ascending) or the given `selection`, and
+// writes its rows.
 struct Beam {
     static constexpr const char* kName = "beam";
     Tensor ids, log_probs;  // [F, k]
     Rows rows;              // the F rows of this level
     Tensor frontier;        // in: I32 [1, >= F] table index of each row (unused if from_root)
-                            // out: that of the next rows
+                            // out: table index of each next row
     Tensor table;           // I32 [capacity, kCandidateInts]
     Tensor selection;       // optional, I32 [1, width]: candidate numbers within this level
-    Tensor parent_row;      // out: I32 [1, width], which of `rows` each next row extends
-    Rows next;              // out: [width] rows, not in the place of `rows`; 0 on the last level
+    Tensor parent_row;      // out: I32 [1, width], the row in `rows` that each next row extends
+    Rows next;              // out: [width] rows, not in the memory of `rows`; 0 on the last level
     int table_offset = 0;
     int next_slot = 0;       // next row i writes slot prefix + next_slot + i
     bool from_root = false;  // rows holds only the last committed row: next rows extend the prefix
@@ -241,19 +243,20 @@ struct Beam {
     void check(const Backend& be) const;
 };
 
-// ids = argmax of processed logits / temperature + noise; lowest id on ties, NaN below -inf; -1
-// where every logit is NaN. Of a drafted row's history, what its own path adds below the root
-// counts for penalties, too: the rows of a tree follow each other as their slots do.
+// ids = argmax of processed logits / temperature + noise. Ties go to the lowest id, NaN orders
+// below -inf, and a row of NaN gives -1. For a drafted row, penalties also count the tokens on its
+// own path below the root; the rows of a tree must be in the order of their slots.
 struct Sample {
     static constexpr const char* kName = "sample";
     Tensor ids;  // out: I32 [1, M]
     Choice choice;
     Rows rows;          // row r uses noise row choice.noise + depth (position - prefix)
-    Tensor noise = {};  // F32 [rows of noise, vocab]; absent: every row's best is taken
+    Tensor noise = {};  // F32 [rows of noise, vocab]; absent: no noise is added
     void check(const Backend& be) const;
 };
 
-// out = processed probabilities (at temperature 1 without more, softmax of the logits).
+// out = processed probabilities (at temperature 1, without filters and penalties: the softmax of
+// the logits).
 struct Probs {
     static constexpr const char* kName = "probs";
     Tensor out;  // F32 [M, vocab]
@@ -261,8 +264,9 @@ struct Probs {
     void check(const Backend& be) const;
 };
 
-// The k experts of each row with the best logits: ties go to the lowest id, NaN orders below -inf.
-// weights = softmax over all logits, of the chosen ones; normalised: divided by their sum.
+// Routes each row to the k experts with the best logits: ties go to the lowest id, NaN orders below
+// -inf. weights = softmax over all logits, for the chosen experts; if normalised, divided by their
+// sum.
 struct Route {
     static constexpr const char* kName = "route";
     Routing routing;  // out
@@ -271,18 +275,19 @@ struct Route {
     void check(const Backend& be) const;
 };
 
-// A row of `out` for each place: x row * expert^T, side by side for all stacks of the weight. Each
-// has the bits that Matmul gives it with the expert's rows as a weight of their own.
+// Computes one row of `out` for each place: its row of x times expert^T, side by side for all
+// stacks of the weight. The bits are those of Matmul with the expert's rows as a weight of their
+// own.
 struct ExpertMatmul {
     static constexpr const char* kName = "expert_matmul";
     Tensor out;            // F32 [M * k, stacks * rows of an expert]
-    Tensor x;              // [M, K]: of each row, or [M * k, K]: of each place
-    const Weight& weight;  // of WeightUse::experts
+    Tensor x;              // [M, K], one row for each row, or [M * k, K], one for each place
+    const Weight& weight;  // uploaded for WeightUse::experts
     Routing routing;
     void check(const Backend& be) const;
 };
 
-// out += the sum of each row's places times their weights, choice by choice.
+// out += for each row, the sum of its places times their weights, in the order of its choices.
 struct ExpertSum {
     static constexpr const char* kName = "expert_sum";
     Tensor out;      // F32 [M, cols]
@@ -295,7 +300,7 @@ using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Att
                    MatmulSwiglu, Add, Copy, GatherRows, EmbedPair, KvCompact, Noise, TopK, Beam,
                    Sample, Probs, Route, ExpertMatmul, ExpertSum>;
 
-// An op that others can do together, with the same bits.
+// An op that does the work of several others, with the same bits.
 template <class Op>
 concept Fused = requires(const Op& op, Backend& be, Label label) {
     op.run_parts(be, label);

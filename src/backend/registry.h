@@ -1,4 +1,4 @@
-// Which devices this binary can use. The only place (besides CMake) that names backends.
+// Lists and opens the devices that this binary can use. Only this header and CMake name backends.
 #pragma once
 
 #include <filesystem>
@@ -13,24 +13,25 @@
 namespace aerie {
 
 struct DeviceOptions {
-    int threads = 0;                   // CPU: 0 means one per core
-    std::filesystem::path cache = {};  // folder for what a GPU's driver compiles; empty: not kept
+    int threads = 0;                   // CPU only; 0: one per core
+    std::filesystem::path cache = {};  // for what a GPU's driver compiles; empty: nothing is kept
     bool profile = false;              // measure each op; slower
-    // Of work that takes long.
+    // Reports the progress of long work.
     std::function<void(const std::string&)> on_progress = {};
 };
 
-// Capabilities of every device, GPUs first; names are "cpu", "vulkan:0", "cuda:0". One that cannot
-// be used says why.
+// The capabilities of every device, GPUs first; names are "cpu", "vulkan:0", "cuda:0". A device
+// that cannot be used has the reason in `problem`.
 std::vector<Capabilities> list_devices();
 
-// Of these, listed as above, the one to open where none is named: a discrete GPU before a virtual
-// and an integrated one, then one of the backend that is listed first, then the one with the most
-// memory; never one that has a problem. Else "cpu".
+// Chooses from `devices`, listed as above, the one to open if none is named: a discrete GPU before
+// a virtual one before an integrated one, then the backend that is listed first, then the most
+// memory. A device with a problem is never chosen. If nothing is left: "cpu".
 std::string best_device(std::span<const Capabilities> devices);
 
-// Opens a device by name ("vulkan:" may be followed by a part of its name or its UUID); "" means
-// the best one; "cpu:avx2" and the like are the CPU with that instruction set. Throws Error.
+// Opens a device by name. "" means the best one; "vulkan:" may be followed by a part of the
+// device's name or by its UUID; "cpu:avx2" and similar names are the CPU with this instruction set.
+// Throws Error.
 std::unique_ptr<Backend> open_device(const std::string& device, const DeviceOptions& options = {});
 
 }  // namespace aerie

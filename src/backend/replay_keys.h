@@ -1,4 +1,5 @@
-// Keys for Backend::replay: no two owners share one, and each names what its recording has fixed.
+// Keys for Backend::replay. Two owners never share a key, and a key names everything that its
+// recording has fixed.
 #pragma once
 
 #include <atomic>
@@ -11,8 +12,8 @@ class ReplayKeys {
   public:
     ReplayKeys() : owner_(next_owner()) {}
 
-    // Of whatever the recorded ops depend on beyond the contents of their tensors: numbers of rows,
-    // offsets, parameters.
+    // A key for everything that the recorded ops depend on beyond the contents of their tensors:
+    // numbers of rows, offsets, parameters.
     uint64_t of(std::initializer_list<uint64_t> fixed) const {
         uint64_t key = owner_;
         for (uint64_t value : fixed) key = mix(key ^ mix(value));

@@ -1,4 +1,4 @@
-// Lays out tensors in one allocation; the same plan tells how large it will be.
+// Lays out tensors in one allocation; the plan also gives its size before it is made.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace aerie {
 
 class TensorPlan {
   public:
-    // `tensor` is set by allocate and must still be at its place then.
+    // allocate sets `tensor`, which must still be at the same address then.
     void add(Tensor& tensor, DType dtype, int rows, int cols) {
         tensor = dense(nullptr, dtype, rows, cols);
         tensor.offset_bytes = size_bytes_;
@@ -36,7 +36,7 @@ class TensorPlan {
     }
 
   private:
-    static constexpr size_t kAlignment = 256;  // what every GPU accepts for a bound range
+    static constexpr size_t kAlignment = 256;  // alignment that every GPU accepts for a bound range
     size_t size_bytes_ = 0;
     std::vector<Tensor*> tensors_;
 };

@@ -1,4 +1,4 @@
-// Blocks into segments.
+// Combines blocks into segments.
 #include "backend/weight.h"
 
 #include <cassert>

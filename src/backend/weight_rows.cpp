@@ -1,4 +1,4 @@
-// Through f32, unless the type is kept.
+// Rows are converted through f32 if the stored type differs from the data's.
 #include "backend/weight_rows.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Host side of upload_weight for devices that repack: rows of a segment in their stored type.
+// The host side of upload_weight for devices that repack: reads rows of a segment in the stored
+// type.
 #pragma once
 
 #include <span>
@@ -8,12 +9,13 @@
 
 namespace aerie {
 
-// One row after the other into another type, through f32.
+// Converts one row after another to a type, through f32.
 class RowConverter {
   public:
     RowConverter(DType to, int cols);
 
-    // `row` at any alignment; it itself if it is of this type, else good until the next call.
+    // `row` may have any alignment. Returns `row` itself if it has this type; otherwise the result
+    // is valid until the next call.
     const std::byte* convert(const std::byte* row, DType from);
 
   private:
@@ -24,12 +26,12 @@ class RowConverter {
 
 class WeightRows {
   public:
-    // The blocks of one segment; they outlive this.
+    // The blocks of one segment; they must outlive this object.
     explicit WeightRows(std::span<const WeightBlock> blocks);
 
     int cols() const { return blocks_.front().cols; }
 
-    // Row `index` in the segment's type: floats, or blocks of it. Good until the next call.
+    // Row `index` in the stored type: floats, or blocks. Valid until the next call.
     const std::byte* row(int index);
 
   private:
@@ -37,7 +39,7 @@ class WeightRows {
 
     std::span<const WeightBlock> blocks_;
     RowConverter converter_;
-    // Rows of a block that were read together.
+    // Rows of one block that were read together.
     const WeightBlock* ahead_ = nullptr;
     int first_ = 0, last_ = 0;
     const std::byte* rows_ = nullptr;

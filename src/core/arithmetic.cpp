@@ -1,4 +1,4 @@
-// Scalar definitions; compiled without contraction, like everything.
+// The scalar definitions. Like all code, they are compiled without contraction.
 #include "core/arithmetic.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Time as the program measures it.
+// Clocks and stopwatches.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace aerie {
 
-// Seconds since some moment. What decides by timings is given its clock, so that a run can be
-// repeated exactly.
+// Returns seconds since an arbitrary moment. Code that decides by timings gets its clock as a
+// parameter, so that a test can repeat a run exactly.
 using Clock = std::function<double()>;
 
 inline double steady_seconds() {
@@ -15,7 +15,7 @@ inline double steady_seconds() {
     return std::chrono::duration<double>(Steady::now().time_since_epoch()).count();
 }
 
-// Adds the time until it goes out of scope.
+// Adds the time between its construction and its destruction to `seconds`.
 class Stopwatch {
   public:
     Stopwatch(const Clock& clock, double& seconds)

@@ -1,4 +1,4 @@
-// Conversions between f32 and the 16-bit float types by integer arithmetic, the same on every host.
+// Conversions between f32 and the 16-bit float types by integer arithmetic, equal on every host.
 #include "core/dtype.h"
 
 #include <bit>
@@ -31,7 +31,8 @@ uint16_t f32_to_f16(float value) {
     if (magnitude < 0x33000001u) return sign;            // at most half the smallest denormal
     const int exponent = int(magnitude >> 23) - 112;
     const uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-    // A normal half drops 13 bits; a denormal one drops more. A carry moves on into the exponent.
+    // A normal half drops 13 bits, a denormal one more. A carry from rounding goes into the
+    // exponent.
     const int shift = exponent > 0 ? 13 : 14 - exponent;
     uint32_t rounded = mantissa >> shift;
     const uint32_t rest = mantissa & ((1u << shift) - 1), half = 1u << (shift - 1);

@@ -7,8 +7,8 @@
 
 namespace aerie {
 
-// Those between Q8_0 and IQ4_XS (weights) and I8G32 (activations) store blocks of neighbours of a
-// row: see quant_blocks.h and quant.h.
+// Element types. The types from Q8_0 to IQ4_XS (weights) and I8G32 (activations) store blocks of
+// neighbouring elements of a row; see quant_blocks.h and quant.h.
 enum class DType : uint8_t {
     F32,
     F16,
@@ -31,13 +31,13 @@ enum class DType : uint8_t {
     Bool
 };
 
-// Activations that share a scale, and what dot products in integers go over: a block of I8G32, or
-// an eighth of a block of a K type.
+// Activations that share a scale, and the length of integer dot products: a block of I8G32, or an
+// eighth of a block of a K type.
 constexpr int kGroup = 32;
 
 enum class TypeKind : uint8_t { floats, quantised, other };
 
-// All that is said of a type in general. A unit cannot be cut: an element, or a block.
+// General properties of a type. A unit is an element or a block, and cannot be split.
 struct TypeTraits {
     const char* name;
     TypeKind kind;
@@ -103,17 +103,17 @@ constexpr size_t unit_bytes(DType type) {
     return size_t(traits_of(type).unit_bytes);
 }
 
-// Bytes of some elements of a row, which are whole units.
+// Bytes of this many elements of a row, which must be whole units.
 inline size_t size_bytes(DType type, size_t elements = 1) {
     assert(elements % size_t(unit_elements(type)) == 0);
     return elements / size_t(unit_elements(type)) * unit_bytes(type);
 }
-// The other way round.
+// Elements in this many bytes.
 inline size_t elements_in(DType type, size_t bytes) {
     return bytes / unit_bytes(type) * size_t(unit_elements(type));
 }
 
-// Round to nearest, ties to even; denormals, infinities and NaN are kept.
+// Rounds to nearest, ties to even; denormals, infinities and NaN are kept.
 float f16_to_f32(uint16_t bits);
 uint16_t f32_to_f16(float value);
 float bf16_to_f32(uint16_t bits);

@@ -1,5 +1,5 @@
-// A lock that is had in the order in which it was asked for: who works in short turns lets the
-// others have theirs.
+// A mutex that threads get in the order in which they asked for it, so that a thread that works in
+// short turns lets the others have theirs.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@ class FairMutex {
         const uint64_t mine = asked_++;
         turn_.wait(guard, [&] { return mine == served_; });
     }
-    // Lets those who wait have it before; for who has it.
+    // Must be called by the thread that holds the mutex: lets all threads that wait have it first.
     void give_way() {
         {
             const std::lock_guard guard(mutex_);

@@ -1,4 +1,5 @@
-// Several numbers to a machine word: a magnitude beyond the limit carries into its sign's place.
+// Checks several numbers per machine word: the addition carries a magnitude beyond the limit into
+// the sign bit.
 #include "core/finite.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-// The least bits without a sign that are no finite number as `as`.
+// The smallest magnitude, in bits without the sign, that is not finite after conversion to `as`.
 uint32_t limit_of(DType type, DType as) {
     if (type == DType::F16) return 0x7c00;
     if (type == DType::BF16) return as == DType::F16 ? 0x4780 : 0x7f80;
@@ -54,7 +55,7 @@ bool all_below(std::span<const std::byte> data, uint32_t limit) {
     return true;
 }
 
-// Of the f16 at this byte of each block.
+// Checks the f16 at byte `first` of each block.
 bool all_finite_at(std::span<const std::byte> blocks, size_t block_bytes, size_t first) {
     for (size_t place = first; place < blocks.size(); place += block_bytes) {
         uint16_t scale = 0;

@@ -1,4 +1,4 @@
-// Whether the numbers of a file are numbers.
+// Checks that the values of a file are finite numbers.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace aerie {
 
-// False if one of these values is NaN or an infinity, or becomes one as `as`. Of quantised types
-// the scales are looked at.
+// Returns false if a value is NaN or infinite, or becomes so when converted to `as`. For quantised
+// types only the scales and mins are checked.
 bool all_finite(std::span<const std::byte> data, DType type, DType as);
 
 }  // namespace aerie

@@ -1,4 +1,5 @@
-// A vector of at most N elements that lives where it stands: the decode loop allocates nothing.
+// A vector of at most N elements that are stored in the object itself, because the decode loop must
+// not allocate.
 #pragma once
 
 #include <algorithm>

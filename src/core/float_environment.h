@@ -1,5 +1,4 @@
-// The floating-point environment of everything that is computed: round to nearest, denormals kept,
-// no traps.
+// The floating-point environment of all computation: round to nearest, denormals kept, no traps.
 #pragma once
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -16,7 +15,7 @@ inline void set_default_float_environment() {
     _mm_setcsr(0x1f80);
 }
 
-// Audio and game hosts set flush-to-zero; the caller's setting comes back at the end of the scope.
+// Audio and game hosts set flush-to-zero. The caller's setting is restored at the end of the scope.
 class FloatEnvironment {
   public:
     FloatEnvironment() : callers_(_mm_getcsr()) { set_default_float_environment(); }

@@ -25,9 +25,9 @@ inline std::string hex_digits(uint64_t value) {
     return text;
 }
 
-// A hash of very many bytes, several gigabytes a second: four lanes take eight bytes each, in a
-// step that maps different words, and different lanes, to different lanes, and spreads each bit. It
-// is no secret and keeps nobody from making two texts of the same hash.
+// A fast hash for many gigabytes. Four lanes take eight bytes each; a step maps different words,
+// and different lanes, to different lanes, and spreads each bit. The hash is not cryptographic: two
+// inputs with the same hash can be made on purpose.
 class LongHash {
   public:
     void add(std::span<const std::byte> bytes) {
@@ -35,12 +35,13 @@ class LongHash {
         for (; bytes.size() >= sizeof(lanes_); bytes = bytes.subspan(sizeof(lanes_)))
             step(bytes.data());
         if (bytes.empty()) return;
-        std::byte last[sizeof(lanes_)] = {};  // the size tells its zeros from those of a text
+        std::byte last[sizeof(lanes_)] = {};  // the size in digest() tells zeros from data
         std::memcpy(last, bytes.data(), bytes.size());
         step(last);
     }
 
-    // Of all that was added, and how it was cut where a piece is no multiple of 32 bytes.
+    // The hash of all bytes that were added. It also depends on where pieces ended that were not
+    // multiples of 32 bytes.
     std::string digest() const {
         uint64_t first = size_bytes_, second = ~size_bytes_;
         for (const uint64_t lane : lanes_) {

@@ -1,5 +1,5 @@
-// /proc/self/cgroup says where in each hierarchy the process is, /proc/self/mountinfo where the
-// hierarchies are mounted, and which part of them (cgroups(7), proc(5)).
+// /proc/self/cgroup gives the process's group in each hierarchy. /proc/self/mountinfo gives where
+// the hierarchies are mounted, and which part of each (cgroups(7), proc(5)).
 #include "core/memory_limit.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A hierarchy that counts memory, as it is mounted.
+// A mounted hierarchy that limits memory.
 struct Mount {
     bool is_version_2 = false;
-    std::string part;  // of the hierarchy, "/" for all of it
+    std::string part;  // mounted part of the hierarchy; "/": all of it
     fs::path place;
 };
 
@@ -40,7 +40,7 @@ bool has_word(std::string_view list, std::string_view word) {
     return false;
 }
 
-// Spaces and their like stand in mountinfo as a backslash and three octal digits.
+// mountinfo escapes spaces and similar characters as a backslash and three octal digits.
 std::string unescaped(const std::string& text) {
     std::string plain;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -57,7 +57,7 @@ std::string unescaped(const std::string& text) {
     return plain;
 }
 
-// "36 35 98:0 /part /place options [more] - type source options".
+// A line is "36 35 98:0 /part /place options [more] - type source options".
 std::vector<Mount> memory_mounts(const fs::path& root) {
     std::ifstream table(root / "proc/self/mountinfo");
     std::vector<Mount> mounts;
@@ -73,8 +73,8 @@ std::vector<Mount> memory_mounts(const fs::path& root) {
     return mounts;
 }
 
-// The process's group in the hierarchy of version 2, or in that of version 1 that counts memory;
-// empty: it is in none. "0::/group", "4:cpu,memory:/group".
+// The process's group in the hierarchy of version 2, or in the one of version 1 that limits memory;
+// empty if there is none. Lines are "0::/group" and "4:cpu,memory:/group".
 std::string own_group(const fs::path& root, bool is_version_2) {
     std::ifstream groups(root / "proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {
@@ -94,7 +94,8 @@ size_t number_in(const fs::path& file) {
     return stream >> bytes ? size_t(std::min<uint64_t>(bytes, SIZE_MAX)) : SIZE_MAX;  // or "max"
 }
 
-// The group as it lies below the mount. A group outside of what is mounted is the container's own.
+// The path of the group below the mount. A group outside the mounted part is the container's own,
+// which is at the mount itself.
 fs::path below_mount(const Mount& mount, const std::string& group) {
     if (mount.part == "/") return fs::path(group).relative_path();
     if (group != mount.part && !group.starts_with(mount.part + "/")) return {};

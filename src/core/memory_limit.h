@@ -1,4 +1,4 @@
-// What a container may take of a machine's memory.
+// The memory limit of the container that this process runs in.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace aerie {
 
-// The least memory, in bytes, that a control group of Linux allows this process, its own group or
-// one around that, of version 2 (memory.max) or 1 (memory.limit_in_bytes). SIZE_MAX: no limit is
-// known. `root`: where /proc and the mounted file systems are looked for.
+// The least memory, in bytes, that Linux control groups allow this process: its own group and all
+// groups around it, of version 2 (memory.max) or 1 (memory.limit_in_bytes). SIZE_MAX if no limit is
+// known. `root`: the folder that contains /proc and the mounted file systems.
 size_t memory_limit(const std::filesystem::path& root = "/");
 
 }  // namespace aerie

@@ -1,4 +1,5 @@
-// Least squares and rounding in turn, from several beginnings: the error never grows.
+// Quantisation by search: least squares and rounding alternate from several starting points, and
+// the smallest error wins.
 #include "core/pack_blocks.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace aerie {
 namespace {
 
 constexpr int kTurns = 4;
-// Of the range of the values, at which steps begin to be looked for: the ends may be cut off.
+// Fractions of the range of values with which the search starts: cutting off the ends may be
+// better.
 constexpr float kShares[] = {1.0f, 0.95f, 0.9f, 0.8f};
 
 int nearest(float value, int low, int high) {
@@ -27,12 +29,12 @@ uint16_t to_f16(float value) {
     return f32_to_f16(std::clamp(value, -kMost, kMost));
 }
 
-// value ~ scale * q - least
+// The scale and min of a group: value ~ scale * q - least.
 struct Steps {
     float scale = 0, least = 0;
 };
 
-// Some values and what an error of each counts.
+// The values of a group, and the weight of each value's error.
 struct Values {
     Values(const float* from, int count) : count(count) {
         double squares = 0;
@@ -59,7 +61,7 @@ double error_of(const Values& values, const Steps& steps, int low, int high) {
     return error;
 }
 
-// The best steps for the whole numbers that these steps give.
+// The best scale and min for the quantised values that `steps` gives, by least squares.
 Steps refitted(const Values& values, const Steps& steps, int low, int high, bool has_least) {
     double w = 0, wq = 0, wqq = 0, wx = 0, wxq = 0;
     const float inverse = steps.scale != 0 ? 1 / steps.scale : 0;
@@ -98,7 +100,7 @@ Steps best_steps(const Values& values, std::array<Steps, std::size(kShares)> beg
     return best;
 }
 
-// q is 0 .. most; the scale is not negative, nor is the least.
+// Scale and min, neither of them negative, for q in 0 .. most.
 Steps steps_above_least(const Values& values, int most) {
     const auto end = values.x.begin() + values.count;
     const float low = std::min(*std::min_element(values.x.begin(), end), 0.0f);
@@ -110,7 +112,7 @@ Steps steps_above_least(const Values& values, int most) {
     return best_steps(values, begin, 0, most, true);
 }
 
-// q is -half .. half - 1; the value with the largest magnitude is near -half.
+// Scale for q in -half .. half - 1; the value with the largest magnitude is near -half.
 Steps steps_around_zero(const Values& values, int half) {
     float extreme = 0;
     for (int i = 0; i < values.count; ++i)
@@ -121,7 +123,7 @@ Steps steps_around_zero(const Values& values, int half) {
     return best_steps(values, begin, -half, half - 1, false);
 }
 
-// What a whole scale is a multiple of, so that the largest of them is `most`, with its sign.
+// The unit in which the largest of these scales is `most`, with its sign.
 float unit_of(const float* scales, int count, float most) {
     float largest = 0;
     for (int i = 0; i < count; ++i)
@@ -133,7 +135,7 @@ int in_units(float value, float unit, int low, int high) {
     return unit != 0 ? nearest(value / unit, low, high) : 0;
 }
 
-// The step nearest to a value of what the block says: (scale * whole) * q - least.
+// The quantised value q for which scale * q - least is nearest to x.
 int step_of(float x, float scale, float least, int low, int high) {
     if (scale == 0 || std::isnan(x)) return std::clamp(0, low, high);
     return nearest((x + least) / scale, low, high);
@@ -150,7 +152,8 @@ void put_six_bits(uint8_t* scales, int j, int scale, int least) {
     scales[j] = uint8_t(scales[j] | (least >> 4) << 6);
 }
 
-// Q4_K and Q5_K: q of 4 bits in pairs that are 32 apart, a fifth one where there is room for it.
+// Q4_K and Q5_K: the low 4 bits of q, for pairs of elements that are 32 apart, and a fifth bit if
+// the block has `high`.
 template <class Block>
 Block pack_with_leasts(const float* values) {
     constexpr bool kFive = requires(Block b) {

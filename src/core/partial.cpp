@@ -1,4 +1,4 @@
-// Claimed while its maker lives, so that others can tell which ones are abandoned.
+// A partial file is claimed while its maker lives, so that others can recognise abandoned ones.
 #include "core/partial.h"
 
 #include <cerrno>
@@ -44,7 +44,7 @@ void remove_abandoned_beside(const fs::path& place) {
     });
 }
 
-// All that is in a folder, onto the disk.
+// Flushes everything in a folder to the disk.
 int flush_entries(const fs::path& folder) {
     int error = 0;
     const int unread = platform::each_entry(folder, [&](const fs::path& name) {
@@ -61,7 +61,7 @@ Partial::Partial(const fs::path& place, Kind kind, FileAccess access)
     : place_(place), kind_(kind), access_(access) {
     constexpr int kTries = 8;
     remove_abandoned_beside(place);
-    // What replaces a file is not read by more than that file while it is written.
+    // While a replacement is written, nobody may read it who cannot read the file that it replaces.
     std::error_code ignored;
     const bool is_private =
         access == FileAccess::owner ||
@@ -87,7 +87,7 @@ void Partial::write(std::string_view bytes) {
 }
 
 void Partial::finish() {
-    const fs::path folder = folder_of(place_);  // before anything appears: it may find no memory
+    const fs::path folder = folder_of(place_);  // first, since it may run out of memory
     if (kind_ == Kind::folder)
         if (const int error = flush_entries(path_)) fail(error);
     if (kind_ == Kind::file)
@@ -96,7 +96,7 @@ void Partial::finish() {
     if (const int error = platform::flush(handle_)) fail(error);
     if (const int error = platform::rename_claimed(handle_, path_, place_)) fail(error);
     path_.clear();
-    platform::flush(folder);  // the name too, where the system can
+    platform::flush(folder);  // the name, too, if the system can
 }
 
 void Partial::fail(int error) const {

@@ -1,4 +1,5 @@
-// What is being written lies beside its place until it is whole; then it is there at once.
+// Files and folders that appear complete or not at all: they are written beside their place under
+// another name, and then renamed.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +9,12 @@
 
 namespace aerie {
 
-// Who may read a new file: whoever the user's umask lets, or the user alone. A file that is
-// replaced hands its mode and its group on; to a private file only if it is the user's own.
+// Access to a new file: by the user's umask, or for the user alone. A file that is replaced passes
+// its mode and group on; to a private file only if it belongs to the user.
 enum class FileAccess { as_usual, owner };
 
-// A new file or folder, under a name that nobody can guess. It is removed unless it is finished.
-// What a killed program left is removed by the next one that writes to the same place.
+// A new file or folder with a random name. It is removed unless finish() succeeds. The remains of a
+// killed program are removed by the next one that writes to the same place.
 class Partial {
   public:
     enum class Kind { file, folder };
@@ -25,9 +26,9 @@ class Partial {
     Partial(const Partial&) = delete;
     Partial& operator=(const Partial&) = delete;
 
-    const std::filesystem::path& path() const { return path_; }  // as long as it is not finished
-    void write(std::string_view bytes);  // to the end of a file; throws Error
-    // Onto the disk, then to its place; a file that is there is replaced. Throws Error.
+    const std::filesystem::path& path() const { return path_; }  // valid until it is finished
+    void write(std::string_view bytes);                          // appends to a file; throws Error
+    // Flushes to the disk, then moves to `place`, where an existing file is replaced. Throws Error.
     void finish();
 
   private:
@@ -36,7 +37,7 @@ class Partial {
     std::filesystem::path place_, path_;
     Kind kind_;
     FileAccess access_;
-    platform::Handle handle_;  // claims it
+    platform::Handle handle_;  // claims path_
 };
 
 }  // namespace aerie

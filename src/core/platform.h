@@ -1,4 +1,4 @@
-// What differs between operating systems. Each has a file of its own: platform_posix.cpp,
+// The differences between operating systems. Each system has a file: platform_posix.cpp,
 // platform_windows.cpp.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace aerie::platform {
 
-// An open file or folder, closed at the end.
+// An open file or folder, closed by the destructor.
 class Handle {
   public:
     Handle() = default;
@@ -37,15 +37,16 @@ class Handle {
     intptr_t value_ = kNone;
 };
 
-// Functions that return an int return 0, or what went wrong as a number of <cerrno>.
+// Functions that return int return 0, or an error number of <cerrno>.
 
-// A regular file to be read; EISDIR for a folder, EINVAL for anything else that is no file. Waits
-// for nobody.
+// Opens a regular file to read it. Gives EISDIR for a folder and EINVAL for anything else that is
+// not a file. Never blocks.
 int open_to_read(const std::filesystem::path& path, Handle& file, size_t& size_bytes);
-// Bytes read into `out`, at most 1 GiB at once; 0: the file has ended; negative: minus the error.
+// Returns the bytes read into `out`, at most 1 GiB at once; 0 at the end of the file; the negated
+// error number if it fails.
 ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out);
 
-// By which a file is known again: it is another one, or was written to, where these differ.
+// Identifies a version of a file: if two stamps differ, it is another file or it was written to.
 struct FileStamp {
     uint64_t size_bytes = 0;
     int64_t modified = 0;  // in nanoseconds since 1970, as the file system counts
@@ -53,70 +54,70 @@ struct FileStamp {
 
     bool operator==(const FileStamp&) const = default;
 };
-int stamp(const Handle& file, FileStamp& stamp);  // of the open file, whatever its name is now
+int stamp(const Handle& file, FileStamp& stamp);  // follows the open file, even if it was renamed
 
-// Calls `visit` with the name of each entry of a folder but "." and "..". What `visit` throws, and
-// std::bad_alloc, are thrown; the iterators of std::filesystem end the program instead where an
-// entry finds no memory (libstdc++ 12).
+// Calls `visit` with the name of each entry of a folder except "." and "..". Exceptions from
+// `visit`, and std::bad_alloc, are passed on. The iterators of std::filesystem would end the
+// program if memory runs out (libstdc++ 12).
 int each_entry(const std::filesystem::path& folder,
                const std::function<void(const std::filesystem::path& name)>& visit);
-// Removes a file, or a folder with all that is in it; no link is followed. What cannot be removed
-// stays.
+// Removes a file, or a folder with everything in it. Follows no links; skips what cannot be
+// removed.
 void remove_tree(const std::filesystem::path& path) noexcept;
 
-// A new file or folder, claimed as long as the handle lives, or until its maker is killed. EEXIST
-// if there is one; EAGAIN if another program took it for abandoned at once. `is_private`: only its
-// owner may read and write it.
+// Makes a new file or folder that is claimed while the handle lives, or until its maker is killed.
+// EEXIST if it exists; EAGAIN if another program took it for abandoned in that moment.
+// `is_private`: only its owner may read and write it.
 int make_claimed(const std::filesystem::path& path, bool is_folder, bool is_private, Handle& made);
-// Gives a claimed private file the mode and the group of the file that it will replace. The rights
-// of a group that cannot be kept are dropped. Nothing changes where no regular file is there, or
-// where `only_own` asks for a file of this user and it is another user's.
+// Gives a claimed private file the mode and group of the file that it will replace. If the group
+// cannot be kept, its rights are dropped. Nothing changes if no regular file is there, or if
+// `only_own` is set and the file belongs to another user.
 int take_access(const Handle& made, const std::filesystem::path& replaced, bool only_own);
-// Removes what make_claimed made, if it is the user's and nobody claims it any more.
+// Removes the result of make_claimed if it belongs to the user and is no longer claimed.
 void remove_abandoned(const std::filesystem::path& path);
 int write_all(const Handle& file, std::span<const std::byte> bytes);
-// Onto the disk, as far as the file system can say.
+// Flush to the disk, as far as the file system supports it.
 int flush(const Handle& file);
 int flush(const std::filesystem::path& path);
-// What was made (and is claimed by `made`) gets its place; a file that is there is replaced.
+// Renames the claimed file or folder `from` to `to`; an existing file is replaced.
 int rename_claimed(Handle& made, const std::filesystem::path& from,
                    const std::filesystem::path& to);
 
-// Zeroed memory in the system's largest pages, from a multiple of their size; null: there is not
-// so much.
+// Zeroed memory in the largest pages of the system, aligned to their size; null if there is not
+// enough.
 struct Pages {
     std::byte* data = nullptr;
-    void* base = nullptr;  // of the whole mapping
+    void* base = nullptr;  // start of the whole mapping
     size_t mapped_bytes = 0;
 };
 Pages map_pages(size_t bytes);
 void unmap_pages(const Pages& pages);
 
-int processors();  // that this process may use, at least 1
+int processors();  // processors that this process may use, at least 1
 std::string processor_name();
-size_t memory_bytes();       // of the machine, or what this process may have of it
-size_t peak_memory_bytes();  // that this process has had
-// From now on the system gets large blocks back as soon as they are freed; what was read from files
-// would else stay beside the weights made of it.
+size_t memory_bytes();       // memory of the machine, or this process's limit
+size_t peak_memory_bytes();  // most memory that this process has used
+// From now on the system gets large blocks back as soon as they are freed. Otherwise buffers from
+// reading files would stay beside the weights made of them.
 void return_freed_memory();
-// Freed memory of all threads goes back to the system now, as far as its pages are empty.
+// Returns the freed memory of all threads to the system now, as far as whole pages are empty.
 void trim_freed_memory();
 
-// Sleeps while the value is `old`; may wake for nothing. Who changes the value wakes those that
-// sleep.
+// Sleeps while the value equals `old`; may wake up spuriously. After a change of the value,
+// wake_one or wake_all must be called.
 void sleep_while(const std::atomic<uint32_t>& value, uint32_t old);
 void wake_one(std::atomic<uint32_t>& value);
 void wake_all(std::atomic<uint32_t>& value);
 
 std::filesystem::path path_of(std::string_view utf8);
 
-std::tm local_time();  // now, by the clock of this place
+std::tm local_time();  // current time in the local time zone
 
-std::filesystem::path program();  // this program's file; empty: not known
-std::filesystem::path library();  // the file that this code lies in: a library's, or the program's
-std::filesystem::path cache_folder();  // of the user, for all programs; empty: not known
-std::filesystem::path home_folder();   // of the user; empty: not known
-// The path that an environment variable holds; empty: there is none.
+std::filesystem::path program();       // path of this program; empty: not known
+std::filesystem::path library();       // path of the library or program that contains this code
+std::filesystem::path cache_folder();  // the user's, shared by all programs; empty: not known
+std::filesystem::path home_folder();   // the user's; empty: not known
+// The path in an environment variable; empty if it is not set.
 std::filesystem::path path_variable(const std::string& name);
 
 }  // namespace aerie::platform

@@ -1,4 +1,4 @@
-// Linux, and what other systems have in common with it.
+// Linux and similar systems.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,14 +35,15 @@ int descriptor(const Handle& handle) {
     return int(handle.value());
 }
 
-// 0, or why the bytes may not be on the disk. Some file systems cannot say, and answer EINVAL.
+// Returns 0, or why the bytes may not be on the disk. Some file systems do not support it and
+// answer EINVAL.
 int flush_descriptor(int file) {
     return ::fsync(file) == 0 || errno == EINVAL ? 0 : errno;
 }
 
 using OpenFolder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-// The name of the next entry, or null; errno says why, 0 at the end.
+// Returns the name of the next entry, or null: at the end with errno 0, else errno says why.
 const char* next_name(DIR* folder) {
     errno = 0;
     const dirent* entry = ::readdir(folder);
@@ -52,7 +53,7 @@ const char* next_name(DIR* folder) {
     return entry ? entry->d_name : nullptr;
 }
 
-// Takes no memory of the heap that could be refused with an exception.
+// Must not allocate with operator new, which could throw.
 void remove_entry(int folder, const char* name) noexcept {
     if (::unlinkat(folder, name, 0) == 0) return;
     const int inner = ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -74,7 +75,7 @@ void Handle::close() {
 }
 
 int open_to_read(const fs::path& path, Handle& file, size_t& size_bytes) {
-    // O_NONBLOCK: a FIFO must be refused, not waited for.
+    // With O_NONBLOCK a FIFO is refused instead of waited for.
     file = Handle(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) return errno;
     struct stat info = {};
@@ -86,7 +87,7 @@ int open_to_read(const fs::path& path, Handle& file, size_t& size_bytes) {
 }
 
 ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
-    constexpr size_t kMostAtOnce = size_t(1) << 30;  // Linux reads less than 2 GiB a call
+    constexpr size_t kMostAtOnce = size_t(1) << 30;  // Linux reads less than 2 GiB per call
     while (true) {
         const ssize_t got =
             ::pread(descriptor(file), out.data(), std::min(out.size(), kMostAtOnce), off_t(at));
@@ -120,7 +121,7 @@ void remove_tree(const fs::path& path) noexcept {
     remove_entry(AT_FDCWD, path.c_str());
 }
 
-// Locked while its maker lives: the system releases the lock of a program that was killed.
+// The file is locked while its maker lives; the system releases the lock of a killed program.
 int make_claimed(const fs::path& path, bool is_folder, bool is_private, Handle& made) {
     if (is_folder) {
         if (::mkdir(path.c_str(), is_private ? 0700 : 0777) != 0) return errno;
@@ -228,7 +229,7 @@ size_t peak_memory_bytes() {
     return size_t(usage.ru_maxrss) * 1024;
 }
 
-// glibc keeps blocks below its threshold, which grows up to 32 MiB unless it is set.
+// Without this, glibc raises the size below which it keeps freed blocks up to 32 MiB.
 void return_freed_memory() {
 #ifdef __GLIBC__
     ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
@@ -279,7 +280,7 @@ fs::path library() {
 // $XDG_CACHE_HOME or ~/.cache.
 fs::path cache_folder() {
     const fs::path cache = path_variable("XDG_CACHE_HOME");
-    if (cache.is_absolute()) return cache;  // others are invalid, says the specification
+    if (cache.is_absolute()) return cache;  // the specification calls relative paths invalid
     const fs::path home = home_folder();
     return home.is_absolute() ? home / ".cache" : fs::path();
 }

@@ -1,9 +1,9 @@
-// Windows, from 8 on. CI runs it under Wine.
+// Windows 8 and later. CI runs it under Wine.
 #define WIN32_LEAN_AND_MEAN
 #define NOMINMAX
 #define PSAPI_VERSION 2
 #include <windows.h>
-// After windows.h:
+// This header needs windows.h before it.
 #include <psapi.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
 }
 
 int stamp(const Handle& file, FileStamp& stamp) {
-    constexpr int64_t kTicksTo1970 = 116'444'736'000'000'000;  // of 100 ns, from 1601 on
+    constexpr int64_t kTicksTo1970 = 116'444'736'000'000'000;  // ticks of 100 ns since 1601
     BY_HANDLE_FILE_INFORMATION info = {};
     if (!::GetFileInformationByHandle(handle_of(file), &info)) return last_error();
     const auto number = [](DWORD high, DWORD low) { return uint64_t(high) << 32 | low; };
@@ -135,12 +135,12 @@ void remove_tree(const fs::path& path) noexcept {
     }
 }
 
-// A folder's list of who may read is its files' too.
+// Files inherit the access list of their folder.
 int take_access(const Handle&, const fs::path&, bool) {
     return 0;
 }
 
-// Whoever opens it alone fails while its maker has it open.
+// While the maker has the file open, nobody can open it without sharing.
 int make_claimed(const fs::path& path, bool is_folder, bool, Handle& made) {
     if (is_folder) {
         if (!::CreateDirectoryW(path.c_str(), nullptr)) return last_error();
@@ -171,7 +171,7 @@ int write_all(const Handle& file, std::span<const std::byte> bytes) {
     return 0;
 }
 
-// Folders cannot be flushed.
+// Windows cannot flush folders.
 int flush(const Handle& file) {
     if (::FlushFileBuffers(handle_of(file))) return 0;
     const DWORD error = ::GetLastError();
@@ -184,7 +184,7 @@ int flush(const fs::path& path) {
     return handle ? flush(handle) : 0;
 }
 
-// What is open cannot be renamed.
+// An open file cannot be renamed.
 int rename_claimed(Handle& made, const fs::path& from, const fs::path& to) {
     made.close();
     return ::MoveFileExW(from.c_str(), to.c_str(), MOVEFILE_REPLACE_EXISTING) ? 0 : last_error();
@@ -229,11 +229,11 @@ size_t peak_memory_bytes() {
                : 0;
 }
 
-void return_freed_memory() {}  // it does
+void return_freed_memory() {}  // freed memory goes back to the system anyway
 void trim_freed_memory() {}
 
-// Not std::atomic's own wait: where it has no futex, that of g++ 12 misses a call between its look
-// at the value and its sleep (its PR 104928).
+// std::atomic's wait is not used: without a futex, g++ 12's version may miss a wake-up between its
+// check of the value and its sleep (GCC PR 104928).
 void sleep_while(const std::atomic<uint32_t>& value, uint32_t old) {
     static_assert(sizeof(value) == sizeof(old));
     ::WaitOnAddress(const_cast<std::atomic<uint32_t>*>(&value), &old, sizeof(old), INFINITE);
@@ -260,7 +260,7 @@ fs::path path_of(std::string_view utf8) {
 
 namespace {
 
-// Of nothing: the program.
+// Path of a module's file; null means the program.
 fs::path file_of(HMODULE module) {
     wchar_t path[32768];
     const DWORD length = ::GetModuleFileNameW(module, path, DWORD(std::size(path)));

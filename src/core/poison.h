@@ -1,5 +1,5 @@
-// Memory between the parts of one allocation that nobody may touch: under AddressSanitizer an
-// access there is an error, elsewhere there is no such memory.
+// Guard bytes between the parts of an allocation. With AddressSanitizer any access to them is an
+// error; without it there are none.
 #pragma once
 
 #include <cstddef>

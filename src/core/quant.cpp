@@ -1,4 +1,4 @@
-// The scalar truth of the quantised types; backends repeat it with vectors, bit for bit.
+// The scalar definition of the quantised types; backends repeat it with vectors, bit for bit.
 #include "core/quant.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ uint16_t f16_step(float step) {
     return f32_to_f16(std::clamp(step, -kMostF16, kMostF16));
 }
 
-// To the nearest of low .. high, ties to even; NaN becomes 0.
+// Rounds to the nearest integer in low .. high, ties to even; NaN becomes 0.
 int nearest(float value, int low, int high) {
     if (!(value == value)) return 0;
-    constexpr float kRound = 0x1.8p23f;  // leaves no bits behind the point
+    constexpr float kRound = 0x1.8p23f;  // an addition that rounds away all bits after the point
     return int((std::clamp(value, float(low), float(high)) + kRound) - kRound);
 }
 
-// The value that is largest without its sign.
+// The value with the largest magnitude.
 float extreme(const float* values) {
     float best = 0;
     for (int i = 0; i < kGroup; ++i)
@@ -34,7 +34,7 @@ float extreme(const float* values) {
     return best;
 }
 
-// Something of a type at any alignment.
+// Element i of an array of T at any alignment.
 template <class T>
 T element(const std::byte* from, size_t i) {
     T value;
@@ -62,7 +62,7 @@ BlockQ8_0 pack_q8_0(const float* values) {
 
 BlockQ4_0 pack_q4_0(const float* values) {
     BlockQ4_0 block;
-    block.scale = f16_step(extreme(values) / -8);  // the extreme is -8 steps: one more than +7
+    block.scale = f16_step(extreme(values) / -8);  // the extreme is -8, which is one more than +7
     const float step = f16_to_f32(block.scale), inverse = step != 0 ? 1 / step : 0;
     const auto nibble = [&](int i) { return nearest(values[i] * inverse, -8, 7) + 8; };
     for (int i = 0; i < kGroup / 2; ++i)
@@ -71,7 +71,7 @@ BlockQ4_0 pack_q4_0(const float* values) {
 }
 
 BlockI8G32 pack_i8g32(const float* values) {
-    // Smaller groups are zero: the inverse step must stay finite.
+    // Smaller groups become zero, because the inverse scale must be finite.
     constexpr float kLeast = 0x1p-100f;
     const float largest = std::fabs(extreme(values));
     bool sound = true;

@@ -1,4 +1,4 @@
-// Blocks of any type, taken apart.
+// Takes blocks of any type apart.
 #include "core/quant_blocks.h"
 
 #include <cstring>

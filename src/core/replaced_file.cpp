@@ -1,4 +1,4 @@
-// Written beside its place and renamed: readers see the old bytes or the new ones.
+// Written beside its place and renamed, so readers see the old bytes or the new ones.
 #include "core/replaced_file.h"
 
 #include <cerrno>
@@ -16,9 +16,9 @@ ReplacedFile::ReplacedFile(const fs::path& path, FileAccess access) : path_(path
     const fs::file_status status = fs::status(path, ignored);
     if (fs::is_directory(status)) fail(EISDIR);
     if (fs::is_symlink(fs::symlink_status(path, ignored)) && fs::exists(status))
-        path_ = fs::canonical(path, ignored);  // the link stays one
+        path_ = fs::canonical(path, ignored);  // the link itself stays
     is_regular_ = !fs::exists(status) || fs::is_regular_file(status);
-    if (is_regular_) Partial(path_, Partial::Kind::file, access_);  // whether one can be made
+    if (is_regular_) Partial(path_, Partial::Kind::file, access_);  // tests that a file can be made
 }
 
 void ReplacedFile::commit(std::string_view bytes) const {

@@ -1,4 +1,4 @@
-// A file that appears at once, or not at all.
+// A file that appears as a whole, or not at all.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,9 @@
 
 namespace aerie {
 
-// Made before long work, so that a place which cannot be written to is refused early; nothing is
-// there until the commit. What is no regular file (/dev/stdout, a pipe) is written directly.
+// Is constructed before long work, so that a place that cannot be written is refused early; the
+// file appears with the commit. A target that is not a regular file (/dev/stdout, a pipe) is
+// written directly.
 class ReplacedFile {
   public:
     // Throws Error naming the file.
@@ -18,7 +19,7 @@ class ReplacedFile {
                           FileAccess access = FileAccess::as_usual);
 
     void commit(std::string_view bytes) const;  // throws Error
-    // Bytes that come in pieces: `produce` calls what it is given with each.
+    // Writes bytes in pieces: `produce` calls its argument with each piece.
     using Write = std::function<void(std::string_view)>;
     void commit(const std::function<void(const Write&)>& produce) const;
 

@@ -1,4 +1,4 @@
-// Scalar definition of the sampling noise; the backends' vector code must give the same bits.
+// The scalar definition of the sampling noise; the vector code of backends must give the same bits.
 #include "core/rng.h"
 
 #include <bit>
@@ -19,14 +19,15 @@ std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> c) {
 
 namespace {
 
-// (bits + 1/2) / 2^32, with the whole resolution near 0. The two halves make the conversion exact.
+// (bits + 1/2) / 2^32, with full resolution near 0. Splitting the bits in halves makes the
+// conversion exact.
 float unit(uint32_t bits) {
     const float value = float(bits >> 16) * 65536.0f + float(bits & 0xffff);
     return (value + 0.5f) * 0x1p-32f;
 }
 
-// log(1 + f) + exponent * ln 2 for f in [-0.2929, 0.4143): Cephes logf coefficients, mul and add
-// only.
+// log(1 + f) + exponent * ln 2 for f in [-0.2929, 0.4143), with the coefficients of Cephes's logf;
+// multiplies and adds only.
 float log_parts(float f, float exponent) {
     const float z = f * f;
     float p = 7.0376836292e-2f;
@@ -40,9 +41,9 @@ float log_parts(float f, float exponent) {
     return (f + y) + exponent * 0.693359375f;
 }
 
-// log(x) of a positive, normal x.
+// log(x) for a positive, normal x.
 float log_positive(float x) {
-    // Split so that the mantissa lies in [sqrt(1/2), sqrt(2)).
+    // Split so that the mantissa is in [sqrt(1/2), sqrt(2)).
     const uint32_t shifted = std::bit_cast<uint32_t>(x) - 0x3f3504f3u;
     const int32_t exponent = int32_t(shifted) >> 23;
     const float mantissa = std::bit_cast<float>((shifted & 0x007fffffu) + 0x3f3504f3u);
@@ -52,7 +53,7 @@ float log_positive(float x) {
 }  // namespace
 
 float gumbel_of(uint32_t word) {
-    // -log(1 - u): where u is small 1 - u would round, so the series runs in u itself.
+    // Computes -log(1 - u). For a small u, 1 - u would be rounded, so the series runs in u itself.
     const float u = unit(word);
     const float exponential = -(u < 0.29289f ? log_parts(-u, 0.0f) : log_positive(unit(~word)));
     return -log_positive(exponential);

@@ -1,4 +1,4 @@
-// Values and bytes on their way to a file and back, in order.
+// Interfaces to write values and bytes to a file and to read them back in the same order.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class SaveSink {
 class SaveSource {
   public:
     virtual ~SaveSource() = default;
-    // Exactly so many bytes. Throws Error if there are fewer.
+    // Fills `out`. Throws Error if fewer bytes are left.
     virtual void read(std::span<std::byte> out) = 0;
     [[noreturn]] virtual void fail(const std::string& why) const = 0;  // Error naming the file
 
@@ -35,7 +35,7 @@ class SaveSource {
         read(std::as_writable_bytes(std::span(&value, 1)));
         return value;
     }
-    // Refuses what lies outside of [low, high], and NaN.
+    // Reads a value; fails with the name `what` if it is outside [low, high] or NaN.
     template <typename T>
     T value(T low, T high, const char* what) {
         const T value = this->value<T>();

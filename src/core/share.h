@@ -1,4 +1,4 @@
-// Work on a range, shared out over the cores.
+// Distributes work on a range over the cores.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace aerie {
 
-// Calls body(first, last) on parts of [0, count) that begin at multiples of `grain`, one a core.
-// What one of them throws is thrown here, when all have ended.
+// Calls body(first, last) for parts of [0, count) that begin at multiples of `grain`, one part per
+// core. If a call throws, the exception is thrown here after all have ended.
 template <class Body>
 void share(int64_t count, int64_t grain, const Body& body) {
     const int64_t grains = (count + grain - 1) / grain;

@@ -1,14 +1,12 @@
-// Where the bits of an element lie in the blocks, for the CPU and for kernels of a GPU.
+// Unpacks the bits of blocks, for the CPU and for GPU kernels.
 #pragma once
 
 #include "core/quant_blocks.h"
 
 namespace aerie {
 
-// Bits of elements that lie a whole number of bytes apart, which makes a shift of them alike. Those
-// of q are or-ed in from bit `to` on.
-
-// `bits` each; the elements that share a byte are `apart` apart.
+// Ors a field of `bits` bits for each element into q, from bit `to` of q on. The elements that
+// share a byte are `apart` elements apart, so `apart` neighbours have the same shift.
 constexpr void add_bits(BlockParts& parts, const uint8_t* bytes, int bits, int apart, int to,
                         int count) {
     const int together = 8 / bits * apart, mask = (1 << bits) - 1;
@@ -32,33 +30,34 @@ constexpr void nibbles(BlockParts& parts, const uint8_t* bytes) {
     add_bits(parts, bytes, 4, kGroup / 2, 0, kGroup);
 }
 
-// Bit i of four bytes is element i's fifth.
+// The fifth bit of element i is bit i of these four bytes.
 constexpr void fifth_bits(BlockParts& parts, const uint8_t* high) {
     for (int i = 0; i < kGroup; ++i)
         parts.q[i] = int8_t(parts.q[i] | (high[i / 8] >> (i % 8) & 1) << 4);
 }
 
-// The scale, and nothing else, of both sixteens of a block of 32.
+// Sets the only scale of a block of 32.
 constexpr void one_scale(BlockParts& parts, uint16_t scale) {
     parts.scale = scale;
     parts.scales[0] = parts.scales[1] = 1;
 }
-// What is added is what is not taken away.
+// These types add `least`; the common form subtracts it, so its sign is flipped.
 constexpr void scale_and_least(BlockParts& parts, uint16_t scale, uint16_t least) {
     one_scale(parts, scale);
     parts.least = uint16_t(least ^ 0x8000);
     parts.leasts[0] = parts.leasts[1] = 1;
 }
 
-// The j-th of 16 scales of 6 bits: 8 bytes of low nibbles, then 4 bytes of two more bits each.
+// Scale j of 16 scales with 6 bits: 8 bytes hold the low nibbles, then 4 bytes hold two more bits
+// each.
 constexpr int scale_of_16(const uint8_t* scales, int j) {
     const int low = j < 8 ? scales[j] & 15 : scales[j - 8] >> 4;
     return low | (scales[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
 }
 
-// 8 scales and 8 least values, 6 bits each. Those of the first four parts lie in bytes 0 .. 3 and
-// 4 .. 7; of the others the low bits in the nibbles of bytes 8 .. 11, and the high ones above those
-// of the first four.
+// Unpacks 8 scales and 8 mins of 6 bits. For the first four parts they are in bytes 0 .. 3 and 4 ..
+// 7. For the other parts the low 4 bits are the nibbles of bytes 8 .. 11, and the high 2 bits are
+// above the values of the first four.
 constexpr void scales_of_8(BlockParts& parts, const uint8_t* scales) {
     for (int j = 0; j < 8; ++j) {
         int scale = scales[j] & 63, least = scales[j + 4] & 63;
@@ -140,7 +139,7 @@ constexpr void take_apart(BlockParts& parts, const BlockQ5_K& block) {
     add_bits(parts, block.high, 1, 32, 4, kSuperBlock);
 }
 
-// Nibbles 64 apart, in halves of 128; two more bits 32 apart.
+// The low nibbles are 64 elements apart, in halves of 128; the two high bits are 32 apart.
 constexpr void take_apart(BlockParts& parts, const BlockQ6_K& block) {
     parts.scale = block.scale;
     for (int s = 0; s < kSuperBlock / kScaled; ++s) parts.scales[s] = block.scales[s];

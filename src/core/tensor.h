@@ -1,4 +1,4 @@
-// A view of device memory: a matrix of rows, and who owns the bytes.
+// Tensors, which are matrix views of device memory, and the buffers that own the memory.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,23 @@ namespace aerie {
 // One allocation of a backend; each backend derives its own.
 struct Memory {
     virtual ~Memory() = default;
-    // These bytes belong to no tensor (core/poison.h); nothing where the host cannot tell.
+    // Marks bytes that belong to no tensor (core/poison.h); does nothing if the host cannot check
+    // it.
     virtual void poison(size_t offset, size_t bytes) { (void)offset, (void)bytes; }
     size_t size_bytes = 0;
 };
 
-// Move-only; frees itself.
+// Owns its memory and frees it; move-only.
 using Buffer = std::unique_ptr<Memory>;
 
-// A value view [rows, cols] into a Buffer that must outlive it. Columns are contiguous.
+// A view [rows, cols] into a Buffer, which must outlive it. Columns are contiguous.
 struct Tensor {
     Memory* memory = nullptr;
     size_t offset_bytes = 0;
     DType dtype = DType::F32;
     int rows = 0;
     int cols = 0;
-    int row_stride = 0;  // in elements; whole units of the type, like the columns
+    int row_stride = 0;  // in elements; whole units of the type, as are the columns
 
     explicit operator bool() const { return memory != nullptr; }
 
@@ -46,7 +47,7 @@ struct Tensor {
     }
 };
 
-// The dense [rows, cols] at the start of a tensor with room for it.
+// A dense view [rows, cols] at the start of a tensor that is large enough.
 inline Tensor dense_prefix(Tensor tensor, DType dtype, int rows, int cols) {
     tensor.dtype = dtype;
     tensor.rows = rows;
@@ -57,7 +58,7 @@ inline Tensor dense_prefix(Tensor tensor, int rows, int cols) {
     return dense_prefix(tensor, tensor.dtype, rows, cols);
 }
 
-// The dense tensor [rows, cols] at the start of a buffer.
+// A dense tensor [rows, cols] at the start of a buffer.
 inline Tensor dense(Memory* memory, DType dtype, int rows, int cols) {
     return {memory, 0, dtype, rows, cols, cols};
 }

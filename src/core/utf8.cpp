@@ -1,4 +1,4 @@
-// UTF-8 repair after the Unicode standard's table 3-7 (well-formed byte sequences).
+// UTF-8 repair by table 3-7 of the Unicode standard (well-formed byte sequences).
 #include "core/utf8.h"
 
 #include <cstdint>
@@ -7,18 +7,19 @@ namespace aerie {
 namespace {
 
 struct Char {
-    size_t length = 1;  // bytes of the character, or of the malformed piece
+    size_t length = 1;  // bytes of the character, or of the malformed part
     bool valid = false;
     bool unfinished = false;  // more bytes could make it valid
 };
 
-// `bytes` is not empty.
+// `bytes` must not be empty.
 Char first_char(std::string_view bytes) {
     const uint8_t lead = bytes[0];
     if (lead < 0x80) return {1, true, false};
     if (lead < 0xC2 || lead > 0xF4) return {};
     const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    // Only the second byte has a range of its own: no overlong forms, surrogates, or > U+10FFFF.
+    // Only the range of the second byte depends on the lead byte. This excludes overlong forms,
+    // surrogates, and codes above U+10FFFF.
     uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
     uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
     for (size_t i = 1; i < length; ++i) {

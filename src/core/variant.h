@@ -1,4 +1,4 @@
-// A std::variant that may be copied where memory runs out.
+// A std::variant that can be copied when memory runs out.
 #pragma once
 
 #include <utility>
@@ -6,10 +6,10 @@
 
 namespace aerie {
 
-// libstdc++ 12 takes a variant for one that always holds a value if all alternatives are numbers,
-// strings, vectors and their like. When the copy constructor of such a variant throws, it destroys
-// an alternative that was never made. Here the copy is an alternative's own, and the variant is
-// made of it.
+// libstdc++ 12 assumes that a variant always holds a value if all alternatives are numbers,
+// strings, vectors and similar. When the copy constructor of such a variant throws, it destroys an
+// alternative that was never made. Here an alternative copies itself, and the variant is made of
+// the copy.
 template <class... Types>
 class Variant : public std::variant<Types...> {
   public:

@@ -7,8 +7,8 @@ namespace aerie {
 namespace {
 
 constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at first
-constexpr double kMostBalance = 8;     // of what it has gained
-constexpr double kShare = 1.0 / 64;    // of plain decoding's time that may be spent on probes
+constexpr double kMostBalance = 8;     // largest balance, however much was gained
+constexpr double kShare = 1.0 / 64;    // part of plain decoding's time that probes may spend
 constexpr double kLeastShare = 1.0 / 512;
 constexpr double kMemory = 0.99;
 

@@ -1,25 +1,27 @@
-// What drafting has brought and cost in a text, against plain decoding: it may lose a little at
-// first, then a small share of the time and part of what it has gained. In plain cycles.
+// The account of one sequence: what drafting has brought and cost, against plain decoding. Drafting
+// may lose a little at first, later a small share of the time and part of what it has gained. The
+// unit is a plain cycle. See docs/drafting.md section 6.
 #pragma once
 
 namespace aerie {
 
-// What a cycle is expected to put out and to take.
+// Tokens that a cycle is expected to put out, and plain cycles that it is expected to take.
 struct TreePlan {
     double tokens = 1, cost = 1;
 };
 
 struct Account {
-    double tokens = 0, time = 0;  // of recent cycles, decayed
+    double tokens = 0, time = 0;  // tokens and plain cycles of recent cycles, decayed
     double rate = 1;              // tokens per plain cycle that decoding reaches; >= 1
-    double balance;               // what drafting may lose before it must stop
-    double share;                 // of a plain cycle that each one adds to it
-    bool was_plain = false;       // the last cycle
+    double balance;               // plain cycles that drafting may lose before it must stop
+    double share;                 // amount that each cycle without drafts adds to `balance`
+    bool was_plain = false;       // whether the last cycle had no drafts
 
     Account();
-    // A new text: what failed in the last one may be tried again.
+    // Begins another text, in which drafts that failed in the last one may be tried again.
     void begin_text();
-    // Books a cycle: what it put out, what it took, and whether it had drafts.
+    // Books a cycle: the tokens that it put out, the plain cycles that it took, and whether it had
+    // drafts.
     void settle(double tokens, double cost, bool drafted);
 };
 

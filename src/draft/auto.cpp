@@ -1,8 +1,8 @@
-// Picks in each cycle among the drafters that are there: prompt lookup, and the grafted trees of
-// each head and draft model. A cycle is worth its tokens less its time at the rate that decoding
-// reaches (as in TreePolicy): of lookup that is known beforehand, of the others from their newest
-// cycles. All of them share one account, so no text gets slower than plain decoding by more than
-// one drafter may make it.
+// Picks one drafter in each cycle: prompt lookup, or the grafted trees of one of the heads and
+// draft models. The worth of a cycle is its tokens minus its time at the rate that decoding
+// reaches, as in TreePolicy. It is known beforehand for lookup, and estimated from the newest
+// cycles for the others. All drafters share one account, so together they may slow a text down by
+// no more than one drafter alone.
 #include <algorithm>
 #include <climits>
 
@@ -20,7 +20,7 @@ const DraftMethod& part_method() {
     return draft_method("grafted");
 }
 
-// The plan of each head that there is.
+// The plans of all heads, one each.
 std::vector<DraftPlan> head_plans(const DraftPlan& plan) {
     std::vector<DraftPlan> plans;
     if (!plan.head) return plans;
@@ -63,7 +63,8 @@ class Auto final : public Drafter, CostAware {
     void learn(const Verified& verified) override;
 
     CostAware* cost_aware() override { return this; }
-    // Of the first head; the others' are taken to cost as much more as they have more weights.
+    // Measured on the first head. The other heads are assumed to cost in proportion to the bytes of
+    // their weights.
     double level_seconds(const DraftRequest& request, int width) override {
         const size_t i = measured();
         return parts_[i].costs->level_seconds(request_of(request, i), width);
@@ -75,7 +76,7 @@ class Auto final : public Drafter, CostAware {
         for (const Part& part : parts_) most = std::max(most, part.costs->cost_correction());
         return most;
     }
-    // Lookup keeps it, and lends it to who is asked in its place.
+    // Lookup keeps the account, and lends it to the head that drafts in its place.
     Account& account(DraftState& state) override {
         return parts_[0].costs->account(*state_of(state).parts[0]);
     }
@@ -85,7 +86,7 @@ class Auto final : public Drafter, CostAware {
     struct Part {
         std::unique_ptr<Drafter> drafter;
         CostAware* costs;
-        int first_column = 0;  // of its features
+        int first_column = 0;  // first column of this part in the observed features
         int columns = 0;
         double weight_bytes = 0;
     };
@@ -123,12 +124,12 @@ class Auto final : public Drafter, CostAware {
         const Auto& drafter;
         std::vector<std::unique_ptr<DraftState>> parts;
         Turns turns;
-        Estimate trust;  // tokens that lookup brought, per expected one
-        // The newest cycle.
+        Estimate trust;  // tokens that lookup brought, per expected token
+        // The newest cycle, in which parts[asked] drafted.
         size_t asked = 0;
-        double expected = 0;  // tokens of lookup's, beyond the first
-        double seconds = 0;   // that drafting took
-        double planned = 0;   // what the cycle costs, by whoever was asked
+        double expected = 0;  // tokens expected from lookup, beyond the first
+        double seconds = 0;   // time that drafting took
+        double planned = 0;   // expected cost of the whole cycle, in plain cycles
     };
 
     static State& state_of(DraftState& state) { return static_cast<State&>(state); }
@@ -145,8 +146,8 @@ class Auto final : public Drafter, CostAware {
         parts_[i].costs->account(*state.parts[i]) = account(state);
     }
 
-    std::vector<Part> parts_;             // lookup is the first
-    std::vector<DrafterRecord> records_;  // of each
+    std::vector<Part> parts_;             // the first is lookup
+    std::vector<DrafterRecord> records_;  // one for each part
     DraftReach reach_;
     Clock clock_;
     CycleCosts costs_;
@@ -161,7 +162,8 @@ Auto::Auto(const DraftSource& source)
         part.costs = part.drafter->cost_aware();
         parts_.push_back(std::move(part));
     };
-    // As large as it pays: otherwise nobody would keep its account.
+    // Trees are sized by measurement: with a fixed shape lookup would have no policy, hence no
+    // account.
     options.tree.reset();
     const DraftPlan& plan = source.plan;
     DraftPlan lookup{.options = options, .target = plan.target};
@@ -186,7 +188,7 @@ Auto::Auto(const DraftSource& source)
     records_.resize(parts_.size());
 }
 
-// A part is shown what it does not know yet.
+// Shows each part the positions that it has not observed yet.
 void Auto::observe(const Observed& observed) {
     State& state = state_of(observed.state);
     for (size_t i = 1; i < parts_.size(); ++i) {
@@ -244,7 +246,7 @@ void Auto::set_costs(const MeasuredCosts& costs) {
         const double bytes = parts_[measured()].weight_bytes;
         const double factor = i == 0 || bytes == 0 ? 1 : parts_[i].weight_bytes / bytes;
         for (CostPoint& point : own.level) point.seconds *= factor;
-        // Lookup takes none of a head's time.
+        // Lookup runs no head, so a level of it costs next to nothing.
         if (i == 0 && parts_.size() > 1)
             own.level = {{1, costs.verify.empty() ? 0 : costs.verify[0].seconds / 1000}};
         parts_[i].costs->set_costs(own);

@@ -1,4 +1,4 @@
-// Ties always go to the lowest index, as on every device.
+// Selection from the table of candidates. Ties go to the lowest index, as on every device.
 #include "draft/candidates.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pe
     TokenTree tree(pending);
     tree.values = {0};
     if (entries) *entries = {-1};
-    NodeList node_of;  // of each kept entry; -1: dropped
+    NodeList node_of;  // node of each kept entry; -1: dropped
     for (int index : kept) {
         const Candidate& candidate = table[size_t(index)];
         int parent = 0;

@@ -1,5 +1,5 @@
-// The table of candidates that a tree is grown in: which levels it has, which of its entries are
-// run next, and which become the tree (EAGLE-2 sections 4.1 and 4.2; eagle.md section 3).
+// The table of candidates that a tree is grown in: its levels, the entries that are run next, and
+// the entries that become the tree (EAGLE-2 sections 4.1 and 4.2; docs/drafting.md section 3).
 #pragma once
 
 #include <span>
@@ -9,38 +9,44 @@
 
 namespace aerie {
 
-// One level of head passes: which candidates of the level before are run.
+// One level of head passes: the candidates of the level before that are run.
 struct Level {
     int width = 0;
-    std::vector<int32_t> selection;  // their numbers within that level; empty: the best `width`
+    std::vector<int32_t> selection;  // numbers of the candidates within that level; empty: the best
+                                     // `width`
 };
 
+// How a table grows, level by level.
 struct Expansion {
-    int top_k = 0;              // candidates of each row
-    std::vector<Level> levels;  // after the first: the root's candidates need no choice
+    int top_k = 0;              // candidates below each row
+    std::vector<Level> levels;  // after the first, which needs no choice: the root is its only row
+    // Whether values are summed along the path; false: an ablation of EAGLE-2, Table 3.
     bool sum_values = true;
 };
 
-// Where each level's candidates begin in the table; one more entry than levels of candidates.
+// Index in the table at which each level's candidates begin, and the size of the table as the last
+// entry.
 std::vector<int> level_offsets(const Expansion& expansion);
 
-// Levels of the best top_k nodes each, as EAGLE-2 grows them.
+// The expansion of EAGLE-2: each level runs the best top_k nodes.
 Expansion dynamic_expansion(const TreeShape& shape, bool sum_values);
 
-// The `kept` table entries (ascending) as a tree. One whose parent is not kept is dropped; so is
-// one that cannot be chosen (value -inf or NaN). `entries`: which of the table each node is, -1 for
-// the root; may be absent.
+// Makes a tree of the `kept` table entries (ascending). An entry is dropped if its parent is not
+// kept or if it cannot be chosen (value -inf or NaN). `entries`, if given, receives the table entry
+// of each node, -1 for the root.
 TokenTree tree_of(std::span<const Candidate> table, const NodeList& kept, int pending,
                   NodeList* entries = nullptr);
 
-// The `count` entries of [first, last) with the best value, at most kMaxNodes; ties to the lowest
-// index; entries that cannot be chosen (value -inf or NaN) never. Ascending.
+// The `count` entries of [first, last) with the best values, at most kMaxNodes, in ascending order
+// of index. Ties go to the lowest index. Entries that cannot be chosen (value -inf or NaN) are left
+// out.
 NodeList best_entries(std::span<const Candidate> table, int first, int last, int count);
 
 // Numbers of candidates within their level.
 using Frontier = FixedVector<int32_t, kMaxFrontier>;
 
-// The `width` best candidates of table[first ..], best first; in the order of best_entries.
+// Puts the numbers of the `width` best candidates of table[first ..] into `frontier`, best first;
+// ties go to the lowest index, as in best_entries.
 void best_frontier(std::span<const Candidate> table, int first, int width, Frontier& frontier);
 
 }  // namespace aerie

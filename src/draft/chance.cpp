@@ -1,4 +1,4 @@
-// Drawing tokens by the inverse of their summed probabilities.
+// Drawing tokens by inverting the cumulative distribution.
 #include "draft/chance.h"
 
 namespace aerie {
@@ -10,7 +10,7 @@ int UniformChance::pick(const Distribution& distribution) {
         sum += distribution.probabilities[i];
         if (at < sum) return distribution.ids[i];
     }
-    return distribution.ids.back();  // the sum was rounded
+    return distribution.ids.back();  // reached only if rounding left the sum below `at`
 }
 
 std::vector<int> draw(Distribution distribution, int count, Chance& chance) {

@@ -1,4 +1,4 @@
-// Random decisions about tokens.
+// Random decisions about tokens: whether a draft is accepted, and which token is drawn.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace aerie {
 class Chance {
   public:
     virtual ~Chance() = default;
-    virtual bool happens(double probability) = 0;            // surely from 1 on, never at 0
-    virtual int pick(const Distribution& distribution) = 0;  // which has a token
+    virtual bool happens(double probability) = 0;            // always from 1 on, never at 0
+    virtual int pick(const Distribution& distribution) = 0;  // must not be empty
 };
 
-// By a number of [0, 1) each.
+// Makes each decision with one number that is uniform in [0, 1).
 class UniformChance : public Chance {
   public:
     bool happens(double probability) override { return next() < probability; }
@@ -25,8 +25,8 @@ class UniformChance : public Chance {
     virtual double next() = 0;
 };
 
-// The numbers of one cycle: a pure function of the text's seed, the position that follows the root
-// and what they are for. No two cycles of a text have the same.
+// The numbers of one cycle. Each is a pure function of the sequence's seed, the position that
+// follows the root, the purpose and a running index, so no two cycles of a sequence share numbers.
 class KeyedChance final : public UniformChance {
   public:
     KeyedChance(uint64_t seed, int position, Purpose purpose)
@@ -41,8 +41,8 @@ class KeyedChance final : public UniformChance {
     int index_ = 0;
 };
 
-// Up to `count` tokens without replacement, in the order in which they are drawn; all there are if
-// they are less.
+// Draws up to `count` tokens without replacement and returns them in the order of drawing; fewer if
+// the distribution has fewer.
 std::vector<int> draw(Distribution distribution, int count, Chance& chance);
 
 }  // namespace aerie

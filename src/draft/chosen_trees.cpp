@@ -1,4 +1,5 @@
-// Trees chosen by measurement: a TreePolicy decides after each level, on the clock.
+// Trees that are sized by measurement: after each level a TreePolicy decides how to go on, and
+// learns from the time that the level took.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -11,6 +12,7 @@ namespace aerie {
 
 namespace {
 
+// A stopwatch: each lap begins where the last one ended.
 class Laps {
   public:
     explicit Laps(const Clock& clock) : clock_(clock), start_(clock()) {}
@@ -26,7 +28,7 @@ class Laps {
     double start_;
 };
 
-// Runs one level of the given width below the root, and takes its time.
+// Runs one level of the given width below the root, and measures its time.
 class OneLevel final : public FrontierPolicy {
   public:
     OneLevel(const Clock& clock, int width) : laps_(clock), width_(width) {}
@@ -46,7 +48,7 @@ class OneLevel final : public FrontierPolicy {
     int width_;
 };
 
-// Tells the policy what each level took.
+// Passes choices on to the policy, and reports the time of each level to it.
 class TimedPolicy final : public FrontierPolicy {
   public:
     TimedPolicy(TreePolicy& policy, const Clock& clock, int backlog)
@@ -66,8 +68,8 @@ class TimedPolicy final : public FrontierPolicy {
   private:
     TreePolicy& policy_;
     Laps laps_;
-    int backlog_;      // positions that the model reads before the root's level
-    int running_ = 0;  // rows of the level that is run; 0: the root's
+    int backlog_;      // positions that the model reads before the root's candidates
+    int running_ = 0;  // rows of the level that runs; 0: the root alone
 };
 
 class ChosenTrees final : public GrownDrafter, CostAware {
@@ -100,7 +102,8 @@ class ChosenTrees final : public GrownDrafter, CostAware {
         find_grafts(request);
         const double finding = context_ > 0 ? policy.costs().of(clock_() - start) : 0;
         const int missed = to_read(request, kWindow);
-        // A long read of a language model is an investment into the whole rest of the text.
+        // Positions beyond the window are not charged to this cycle: a language model that reads
+        // them serves the whole rest of the text.
         if (!policy.begin(std::min(missed, kWindow))) return grafts_alone(policy, finding, request);
         policy.spend(finding);
         TimedPolicy timed(policy, clock_, missed);
@@ -146,8 +149,8 @@ class ChosenTrees final : public GrownDrafter, CostAware {
                        kLeastGraft, grafts_);
     }
 
-    // The table with the guesses that no head made behind it; the others make their entries
-    // likelier.
+    // Appends the guesses that the head did not make to the table. Guesses that it made, too, only
+    // raise the probability of its entries.
     std::span<const Candidate> with_grafts(TreePolicy& policy, std::span<const Candidate> table) {
         if (grafts_.empty()) return table;
         grafted_.assign(table.begin(), table.end());
@@ -166,13 +169,14 @@ class ChosenTrees final : public GrownDrafter, CostAware {
     }
 
     TokenTree grafts_alone(TreePolicy& policy, double finding, const DraftRequest& request) {
+        // Proposes a tree of grafts without running the head.
         if (grafts_.empty() || !policy.begin_grafts(finding))
             return TokenTree(request.tokens.back());
         const std::span<const Candidate> table = with_grafts(policy, {});
         return tree_of(table, policy.kept(), request.tokens.back());
     }
 
-    // What is known of a text's acceptance goes with the text; what things cost is the device's.
+    // Acceptance statistics belong to a sequence; costs belong to the device and are shared.
     struct ChosenState final : State {
         ChosenState(const ChosenTrees& of, KvPages held)
             : State(of, std::move(held)), policy(of.most_, of.costs_) {
@@ -196,7 +200,7 @@ class ChosenTrees final : public GrownDrafter, CostAware {
         }
 
         TreePolicy policy;
-        std::optional<Continuations> said;  // where there are grafts
+        std::optional<Continuations> said;  // absent without grafts
     };
 
     static TreePolicy& policy_of(DraftState& state) {
@@ -216,10 +220,10 @@ class ChosenTrees final : public GrownDrafter, CostAware {
     }
 
     TreeShape most_;
-    int context_;  // of texts that are followed for grafts; 0: there are none
+    int context_;  // most positions of a sequence searched for grafts; 0: no grafts
     Clock clock_;
-    ContinuationList grafts_;         // of the newest proposal
-    std::vector<Candidate> grafted_;  // the table with them
+    ContinuationList grafts_;         // grafts of the newest proposal
+    std::vector<Candidate> grafted_;  // the head's table with the grafts appended
     std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
 };
 

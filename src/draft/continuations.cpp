@@ -1,4 +1,5 @@
-// The longest match guesses first; what it leaves goes to shorter ones.
+// The longest match of the text's end predicts first; shorter matches share the probability that is
+// left.
 #include "draft/continuations.h"
 
 #include <algorithm>
@@ -9,14 +10,14 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostEdges = 32;        // that are looked at, the newest
-constexpr double kNewestBonus = 1.5;  // times that the newest place counts for beside itself
+constexpr int kMostEdges = 32;        // the newest ones, to which the search is limited
+constexpr double kNewestBonus = 1.5;  // added to the weight of the newest follower
 constexpr double kMemory = 0.97;
 constexpr double kFirstPrior[] = {0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.85, 0.9};
 constexpr double kOtherPrior = 0.1, kPriorWeight = 4;
-constexpr double kSurest = 0.97;  // no guess is surer
+constexpr double kSurest = 0.97;  // largest probability of a prediction
 constexpr double kMostLesson = 1e12;
-constexpr int kBacksteps = 2;  // shorter matches that are asked too
+constexpr int kBacksteps = 2;  // how many shorter matches are searched, too
 
 }  // namespace
 
@@ -24,7 +25,7 @@ size_t continuations_bytes(const DraftPlan& plan) {
     return size_t(plan.texts) * SuffixAutomaton::size_bytes(plan.context);
 }
 
-// 1, 2, 3, 4, 5 to 6, 7 to 10, 11 to 18, more.
+// Matched lengths in one kind: 1, 2, 3, 4, 5 to 6, 7 to 10, 11 to 18, more.
 int Continuations::kind_of(int matched) {
     constexpr int kLast[] = {1, 2, 3, 4, 6, 10, 18};
     return int(std::lower_bound(std::begin(kLast), std::end(kLast), matched) - std::begin(kLast));
@@ -35,8 +36,8 @@ Continuations::Place Continuations::end() const {
     return {state, said_.state(state).length};
 }
 
-// Tokens that followed there, the most frequent first, the newer of equal ones; `left`: what no
-// other guess has.
+// Appends the tokens that followed at `place`: the most frequent first, the newer first among
+// equals. `left` is the probability that no guess in `list` has taken.
 void Continuations::add_guesses(Place place, double left, Guesses& list) const {
     struct Follower {
         int edge;
@@ -74,7 +75,8 @@ void Continuations::add_guesses(Place place, double left, Guesses& list) const {
     }
 }
 
-// By descending share within each match.
+// The guesses of the match at `place`, then those of shorter matches; by descending share within
+// each match.
 Continuations::Guesses Continuations::guesses(Place place) const {
     Guesses list;
     double left = 1;
@@ -145,7 +147,8 @@ void Continuations::likeliest(int most, int deepest, int widest, double least,
         open.pop_back();
         list.push_back(next.guess);
         Place place = next.place;
-        // At the text's end it goes on as its known end did: what repeats is taken to repeat again.
+        // The newest place of a string has no successor yet. Then the next shorter match predicts:
+        // a repetition is taken to go on repeating.
         if (said_.state(place.state).first_edge < 0) place.state = said_.state(place.state).suffix;
         expand(place, int(list.size()) - 1, double(next.guess.probability), next.depth);
     }

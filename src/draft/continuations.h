@@ -1,5 +1,6 @@
-// How a text may go on by what it said before: what followed its last tokens where they stood
-// earlier, in several places, with the chances that such guesses had in this text so far.
+// How a text may go on, judged by what it said before: the tokens that followed earlier occurrences
+// of its last tokens, as a tree, with probabilities learned from how often such guesses were right
+// in this text so far.
 #pragma once
 
 #include <span>
@@ -11,15 +12,15 @@
 
 namespace aerie {
 
-// A guess. Parents come first, and are likelier.
+// A guessed token. Parents come first in a list, and are at least as likely.
 struct Continuation {
     int token = 0;
-    int parent = -1;        // of the guesses; -1: the text's end
-    float probability = 0;  // of the path to it
+    int parent = -1;        // index of the parent in the list; -1: the text's end
+    float probability = 0;  // probability of the whole path
 };
 using ContinuationList = FixedVector<Continuation, kMaxNodes - 1>;
 
-// Given its parent.
+// The probability of a guess given its parent.
 inline float conditional_of(const ContinuationList& list, const Continuation& guess) {
     return guess.parent < 0 ? guess.probability
                             : guess.probability / list[size_t(guess.parent)].probability;
@@ -27,31 +28,31 @@ inline float conditional_of(const ContinuationList& list, const Continuation& gu
 
 struct DraftPlan;
 
-// What the Continuations of so many texts take of the host's memory when the texts are full.
+// Bytes of host memory that the Continuations of the plan's sequences take when these are full.
 size_t continuations_bytes(const DraftPlan& plan);
 
 class Continuations {
   public:
     explicit Continuations(int tokens) : said_(tokens) {}
 
-    // Reads the text as far as it is new: a prompt, or tokens that were guessed at, from which it
-    // learns.
+    // Reads the new part of the text: a prompt, or an answer, from whose tokens it learns how good
+    // its guesses are.
     enum class Reads { prompt, answer };
     void follow(std::span<const int> text, Reads what);
-    // The text was cut to its first tokens; 0: a new one, of which nothing is learned yet.
+    // Cuts the text to its first tokens; 0: another text, and everything learned is dropped.
     void truncate(int tokens);
 
-    // The likeliest ones, none below `least`. At most `most`, `deepest` tokens, and `widest` that
-    // follow the same token.
+    // Finds the likeliest guesses, none below `least`: at most `most` of them, at most `deepest`
+    // tokens ahead, and at most `widest` that follow the same token.
     void likeliest(int most, int deepest, int widest, double least, ContinuationList& list) const;
 
-    // Takes over what another text has taught.
+    // Copies the statistics that another text has collected.
     void learn_like(const Continuations& other);
     void save(SaveSink& to) const;
-    void load(SaveSource& from);  // throws Error; the text is to be followed again
+    void load(SaveSource& from);  // throws Error; the text must be followed again
 
   private:
-    // A place in what was said: tokens of the text's end that lead to it.
+    // A state of the automaton, and how many of the text's last tokens lead to it.
     struct Place {
         int state = SuffixAutomaton::kStart;
         int matched = 0;
@@ -63,7 +64,7 @@ class Continuations {
         double share;  // probability that this token follows
     };
     using Guesses = FixedVector<Guess, kMostGuesses>;
-    // How long a match is, in kinds.
+    // Kinds of matches, by their length.
     static constexpr int kKinds = 8;
     static int kind_of(int matched);
 
@@ -73,8 +74,8 @@ class Continuations {
     void learn(int token);
 
     SuffixAutomaton said_;
-    Estimate first_[kKinds];  // the guess seen most was right
-    Estimate other_[kKinds];  // one of the others was, where there were some
+    Estimate first_[kKinds];  // how often the most frequent guess was right
+    Estimate other_[kKinds];  // how often one of the other guesses was right, if there were any
 };
 
 }  // namespace aerie

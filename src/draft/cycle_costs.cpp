@@ -1,5 +1,5 @@
-// A timing moves one common factor (the machine got slower) and, more slowly, its own place of the
-// curve (the measurement was off, or the text got longer).
+// A timing corrects one common factor (the machine became slower) and, more slowly, the curve near
+// its own number of rows (the measurement was off, or the text became longer).
 #include "draft/cycle_costs.h"
 
 #include <algorithm>
@@ -8,12 +8,12 @@ namespace aerie {
 
 namespace {
 
-constexpr double kSlope = 0.12;  // of a curve with one point: what a further row adds
+constexpr double kSlope = 0.12;  // relative cost of a further row, for a curve with one point
 constexpr double kSpeedStep = 1.0 / 16, kCurveStep = 1.0 / 32;
 constexpr CostPoint kGuessedVerify[] = {{1, 1.0}, {2, 1.1}, {4, 1.4}, {8, 2.2}, {64, 14}};
 constexpr CostPoint kGuessedLevel[] = {{1, 0.2}, {8, 0.4}, {64, 2.5}};
 
-// Points that were measured in the same run, or none of them: a guess has units of its own.
+// Takes both curves from the same measurement or neither: the guesses are in units of their own.
 std::span<const CostPoint> verify_points(const MeasuredCosts& measured) {
     if (measured.verify.empty() || measured.level.empty()) return kGuessedVerify;
     return measured.verify;
@@ -27,14 +27,14 @@ std::span<const CostPoint> level_points(const MeasuredCosts& measured) {
 }  // namespace
 
 CostCurve::CostCurve(std::span<const CostPoint> points) {
-    size_t i = 0;  // the line from here to the next point holds
+    size_t i = 0;  // the line from point i to the next one holds
     for (int rows = 1; rows <= kMaxNodes; ++rows) {
         while (i + 2 < points.size() && rows > points[i + 1].rows) ++i;
         const CostPoint low = points[i];
         double slope = kSlope * low.seconds / low.rows;
         if (i + 1 < points.size())
             slope = (points[i + 1].seconds - low.seconds) / (points[i + 1].rows - low.rows);
-        // Noise in the points must not lead to a pass that costs nothing.
+        // Noise in the points must not yield a pass without cost.
         seconds_[size_t(rows)] =
             std::max(low.seconds + slope * (rows - low.rows), points[0].seconds / 2);
     }
@@ -73,7 +73,7 @@ double CycleCosts::correction() const {
 void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
     if (frozen_ || !(seconds > 0)) return;
     if (speed_ == 0) speed_ = seconds / curve.at(rows);
-    // One interrupted pass must not count for more than a slow one.
+    // A single interrupted pass must count for no more than a slow one.
     const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
     speed_ *= 1 + (ratio - 1) * kSpeedStep;
     curve.correct(rows, 1 + (ratio - 1) * kCurveStep);

@@ -1,5 +1,5 @@
-// Every filter keeps a prefix of one order (logit descending, id ascending). Where nothing is cut
-// nothing is sorted.
+// Every filter keeps a prefix of one order (logit descending, id ascending). Nothing is sorted if
+// no filter cuts.
 #include "draft/distribution.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool before(const Token& a, const Token& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-// After penalties; NaN left out.
+// The tokens with their logits after penalties; NaN logits are left out.
 std::vector<Token> edited(std::span<const float> logits, const TextRule& rule,
                           std::span<const int> path, std::span<const int32_t> target_ids) {
     std::vector<int32_t> words(rule.seen.begin(), rule.seen.end());
@@ -40,7 +40,7 @@ double mass_of(const Token& token, double top, double temperature) {
     return std::exp((double(token.logit) - top) / temperature);
 }
 
-// Keeps the shortest prefix of the order that has this share of the mass; at least one token.
+// Keeps the shortest prefix of the order with at least this share of the mass, at least one token.
 void keep_share(std::vector<Token>& tokens, double share, double top, double temperature) {
     double total = 0;
     for (const Token& token : tokens) total += mass_of(token, top, temperature);
@@ -94,7 +94,7 @@ Distribution processed(std::span<const float> logits, const TextRule& rule,
     std::vector<Token> tokens = edited(logits, rule, path, target_ids);
     if (tokens.empty()) return {};
     const Token best = *std::min_element(tokens.begin(), tokens.end(), before);
-    // Where the best is infinite there is nothing to weigh: it is simply taken.
+    // An infinite best logit leaves nothing to weigh: its token is taken.
     if (rule.rule.temperature == 0 || !std::isfinite(best.logit)) return {{best.id}, {1}};
     filter(tokens, rule.rule, best.logit);
     const auto by_id = [](const Token& a, const Token& b) { return a.id < b.id; };

@@ -1,5 +1,5 @@
-// Distributions over tokens on the host, in double precision, and what speculative sampling does
-// with them (Leviathan et al. 2023; Chen et al. 2023).
+// Distributions over tokens on the host, in double precision, and the operations of speculative
+// sampling on them (Leviathan et al. 2023; Chen et al. 2023).
 #pragma once
 
 #include <span>
@@ -9,29 +9,30 @@
 
 namespace aerie {
 
-// Only tokens that can be drawn.
+// Holds only tokens that can be drawn.
 struct Distribution {
-    std::vector<int> ids;               // the target's, ascending
-    std::vector<double> probabilities;  // of each; their sum is 1
+    std::vector<int> ids;               // target ids, ascending
+    std::vector<double> probabilities;  // one for each id; their sum is 1
 
     bool empty() const { return ids.empty(); }
     double of(int token) const;
-    // The token's goes to the others as they have it; empty if there are none.
+    // Removes the token and normalises the others; empty if there are none.
     void remove(int token);
 };
 
-// How tokens of a text are chosen, as its row of Rules says it to a device.
+// How tokens of a sequence are chosen, as its row of Rules tells a device.
 struct TextRule {
     RowChoice rule;
-    std::span<const int32_t> seen = {};  // of each token, as kPutOut says; absent: no penalties
+    std::span<const int32_t> seen = {};  // a word for each token (kPutOut); absent: no penalties
 };
 
-// What a device's Sample draws from this row, whose text has gone on with the tokens of `path`.
-// target_ids: of each logit; absent: its number. Empty if all logits are NaN.
+// The distribution that a device's Sample draws from, given this row of logits and the tokens of
+// `path`, by which the sequence has gone on. target_ids: one for each logit; absent: a logit's
+// number is its id. Empty if all logits are NaN.
 Distribution processed(std::span<const float> logits, const TextRule& rule,
                        std::span<const int> path, std::span<const int32_t> target_ids = {});
 
-// max(0, p - q), normalised; empty if q is nowhere below p.
+// max(0, p - q), normalised; empty if p exceeds q nowhere.
 Distribution excess(const Distribution& p, const Distribution& q);
 
 }  // namespace aerie

@@ -1,6 +1,6 @@
-// A smaller language model that drafts for a larger one of the same tokens. It reads the text
-// itself, so it needs nothing of the target but its ids. What a node hands on is the state after
-// the final norm, which the LM head reads; its children take all else from the KV cache.
+// A smaller language model that drafts for a larger one with the same tokens. It reads the text
+// itself, so it needs only token ids from the target. A node's state is its hidden state after the
+// final norm, which the LM head reads; its children need nothing else but the KV cache.
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +14,7 @@ namespace aerie {
 
 namespace {
 
-// Of whatever trees the drafters grow that share the model.
+// Limits for any tree, since drafters with different trees share the model.
 TargetLimits loaded_limits(const DraftPlan& plan) {
     return {std::max(plan.pass_rows, kMaxFrontier), plan.context + kMaxDepth + 2};
 }
@@ -24,7 +24,7 @@ KvShape kv_of(const DraftPlan& plan, const GrownReach& reach) {
     return {model.layers, model.kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
 }
 
-// Ids that both have. Vocabularies of the same tokens are padded to several sizes.
+// Ids that both models have: equal vocabularies may be padded to different sizes.
 int common_ids(const DraftPlan& plan) {
     return std::min(plan.head->vocab, plan.target.vocab);
 }
@@ -36,7 +36,7 @@ struct Loaded final : DraftWeights {
                             source.plan.weights, limits)) {}
 
     const TargetLimits limits;
-    const std::unique_ptr<Target> model;  // its scratch is used by one pass at a time
+    const std::unique_ptr<Target> model;  // its scratch serves one pass at a time
 };
 
 struct Scratch {
@@ -48,9 +48,9 @@ struct Scratch {
         if (ids < drafts.target.vocab) plan.add(target_ids, DType::I32, 1, ids);
     }
 
-    Tensor head_input;  // read by a matmul, the LM head
-    Tensor logits;      // [width, its vocabulary]; absent where the target has all of it
-    Tensor target_ids;  // [1, common ids], each its own number; absent where the target has no more
+    Tensor head_input;  // input of the LM head, as its matmul reads it
+    Tensor logits;      // [width, draft vocab]; absent if the target has all of these ids
+    Tensor target_ids;  // [1, common ids]: 0, 1, 2, ...; absent if the target has no further ids
 };
 
 class Levels final : public LevelModel {
@@ -78,7 +78,8 @@ class Levels final : public LevelModel {
     int feature_columns() const override { return 0; }
     int vocab() const override { return vocab_; }
     Tensor target_ids() const override { return scratch_.target_ids; }
-    // A larger vocabulary's padding is no token of any text; it must only be one of the model's.
+    // Ids in the padding of the target's larger vocabulary occur in no text; the model must only be
+    // given a valid one.
     int token_of(int token) const override { return token < model_.config().vocab ? token : 0; }
     KvPool& kv() override { return kv_; }
 
@@ -106,7 +107,7 @@ class Levels final : public LevelModel {
     std::shared_ptr<const Loaded> loaded_;
     Target& model_;
     int vocab_;
-    Taps taps_ = {model_.config().layers};  // what the LM head reads
+    Taps taps_ = {model_.config().layers};  // the state that the LM head reads
     KvPool kv_;
     Buffer memory_;
     Scratch scratch_;
@@ -140,7 +141,7 @@ const DraftHead kDraftModel = {
     .kind = "a language model",
     .needs = DraftNeeds::language_model,
     .taps = [](const DraftPlan&) { return Taps{}; },
-    .check = [](const DraftPlan&) {},  // any of the same tokens, which who opens it compares
+    .check = [](const DraftPlan&) {},  // check_same_tokens() in the engine compares the tokens
     .limits = limits_of,
     .bytes = bytes_of,
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {

@@ -1,5 +1,6 @@
-// What the engine knows of a drafter: it is shown the text and the target's true features, and
-// proposes a tree. A drafter holds weights and device buffers; of a text only its state knows.
+// The engine's view of a drafter: it observes the text and the target's features, and proposes a
+// tree. A drafter holds weights and device buffers; everything that belongs to one sequence is in
+// its DraftState.
 #pragma once
 
 #include <memory>
@@ -18,72 +19,76 @@ namespace aerie {
 
 // How far proposals can reach; the engine sizes its buffers by it.
 struct DraftReach {
-    int nodes = 1;  // of a proposal, root included
-    int depth = 0;  // of its deepest node
+    int nodes = 1;  // most nodes of a proposal, root included
+    int depth = 0;  // largest depth of a node
     Taps taps;      // hidden states that the drafter wants to observe
 };
 
-// What a drafter keeps of one text.
+// The state that a drafter keeps for one sequence.
 class DraftState {
   public:
     virtual ~DraftState() = default;
-    // Positions that it knows; those from here on are to be shown. INT_MAX: it needs to see none.
+    // Number of positions observed so far; observe() continues here. INT_MAX if the drafter needs
+    // no features.
     virtual int positions() const = 0;
-    // The text is cut to its first `positions` tokens, or goes on with others from there; 0: it is
-    // a new one.
+    // Cuts the sequence to its first `positions` tokens, after which it may go on with others; 0
+    // begins another text.
     virtual void truncate(int positions) = 0;
-    // Of another text that begins with the same `positions` tokens. It may know less of them.
+    // A state for another sequence that begins with the same `positions` tokens. It may know fewer
+    // of them.
     virtual std::unique_ptr<DraftState> fork(int positions) const = 0;
-    // To a file, and in the place of a new text's from one that the same drafter wrote. Throw
-    // Error.
+    // Save the state to a file, and load it into the state of a new sequence from a file that the
+    // same drafter wrote. Throw Error.
     virtual void save(SaveSink& to) const = 0;
     virtual void load(SaveSource& from) = 0;
 };
 
-// True features of the positions first, first + 1, ... of a text; in order and without gaps.
+// The target's features of the positions first, first + 1, ... of a sequence, in order and without
+// gaps.
 struct Observed {
     DraftState& state;
-    std::span<const int> tokens;  // the whole text as far as it is known; one token at least
-                                  // follows each of the positions
+    std::span<const int> tokens;  // the known text, at least one token longer than these positions
     int first;
     Tensor features;         // [positions, taps * hidden]
-    bool is_prompt = false;  // a piece of a prompt; prepare follows the last one
+    bool is_prompt = false;  // whether this is part of a prompt; prepare() follows the last part
 };
 
-// What a proposal may use. The output never depends on it (architecture.md, idea 3), but where
-// drafts are drawn.
+// The inputs of a proposal. Except with drawn drafts, the output never depends on it
+// (architecture.md, idea 3).
 struct DraftRequest {
     DraftState& state;
-    std::span<const int> tokens;  // the whole text; the last token is the root
-    Rules rules = {};             // the target's, one row
-    float temperature = 0;        // the target's
-    NoiseRows* noise = nullptr;   // absent at temperature 0
-    Drawn* drawn = nullptr;       // the same; filled by a drafter that draws
+    std::span<const int> tokens;  // all tokens; the last one is the root
+    Rules rules = {};             // the target's rules, one row
+    float temperature = 0;        // the target's temperature
+    NoiseRows* noise = nullptr;   // null at temperature 0
+    Drawn* drawn = nullptr;       // null at temperature 0; filled by a drafter that draws
 };
 
-// What became of the newest proposal.
+// The result of verifying the newest proposal.
 struct Verified {
     DraftState& state;
     const TokenTree& tree;
-    std::span<const int> choices;   // the target's, after each node
-    std::span<const int> accepted;  // nodes, the root first
-    int next;                       // what the target chose after the last of them
-    double seconds;                 // of the target's pass and its choices
+    std::span<const int> choices;   // the target's choice after each node
+    std::span<const int> accepted;  // accepted nodes, the root first
+    int next;                       // the target's choice after the last accepted node
+    double seconds;                 // time of the target's pass and its choices
 };
 
-// A drafter that chooses its trees by what they cost.
+// A drafter that sizes its trees by measured costs.
 class CostAware {
   public:
     virtual ~CostAware() = default;
-    // Runs a level of so many rows, at most widest_level(), over what was observed.
+    // Runs one level of `width` rows, at most widest_level(), below the observed text, and returns
+    // its time.
     virtual double level_seconds(const DraftRequest& request, int width) = 0;
     virtual int widest_level() const = 0;
     virtual void set_costs(const MeasuredCosts& costs) = 0;
-    // How far the cycles' own timings have moved them: CycleCosts::correction().
+    // The largest factor by which the cycles' own timings have corrected the costs:
+    // CycleCosts::correction().
     virtual double cost_correction() const = 0;
-    // Of a text; who drafts together with others lends it theirs before a proposal.
+    // The account of a sequence. A drafter made of several copies it into the one that drafts next.
     virtual Account& account(DraftState& state) = 0;
-    // The newest proposal for this text.
+    // The expected tokens and cost of the newest proposal for this sequence.
     virtual TreePlan planned(const DraftState& state) const = 0;
 };
 
@@ -91,11 +96,12 @@ class Drafter {
   public:
     virtual ~Drafter() = default;
     virtual DraftReach reach() const = 0;
-    // Of a new text. Throws Error if there are more than were planned for.
+    // The state of a new sequence. Throws Error if there are more sequences than were planned for.
     virtual std::unique_ptr<DraftState> begin() = 0;
 
     virtual void observe(const Observed& observed) = 0;
-    // The prompt has been observed: what the first proposal needs of it may be computed now.
+    // Called when the whole prompt has been observed: computes beforehand what the first proposal
+    // needs.
     virtual void prepare(const DraftRequest& request) { (void)request; }
     virtual TokenTree propose(const DraftRequest& request) = 0;
     virtual void learn(const Verified& verified) { (void)verified; }

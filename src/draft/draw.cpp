@@ -1,4 +1,5 @@
-// Candidates that are drawn from the model, not ranked: what the ratio rule of acceptance asks for.
+// Candidates that are drawn from the head's distribution instead of ranked, as AcceptRule::ratio
+// requires.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,7 +8,7 @@
 
 namespace aerie {
 
-// Tokens that lead to this entry of the table, its own included; -1: none.
+// Tokens on the path to this table entry, its own first; none for -1.
 PathTokens TreeGrower::path_of(int entry) const {
     PathTokens path;
     for (; entry >= 0; entry = table_[size_t(entry)].parent)
@@ -15,8 +16,8 @@ PathTokens TreeGrower::path_of(int entry) const {
     return path;
 }
 
-// k candidates of each row of the level whose logits were computed, as append_level wants them.
-// Where fewer can be drawn, the others are of value -inf.
+// Draws k candidates for each row of the level with computed logits, in the layout of append_level.
+// If fewer can be drawn, the remaining candidates have value -inf.
 void TreeGrower::draw(const Frontier& frontier, int first, int k, Drawn& drawn, Chance& chance) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
     const size_t count = rows_.size() * size_t(k);

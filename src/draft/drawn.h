@@ -1,4 +1,4 @@
-// What the drafts of a tree were drawn from.
+// The distributions from which the drafts of a tree were drawn.
 #pragma once
 
 #include "draft/chance.h"
@@ -7,26 +7,26 @@
 namespace aerie {
 
 struct Drawn {
-    // The wish: how the text's tokens are chosen, and what the drafts' numbers depend on.
+    // Input: how the sequence's tokens are chosen, and the key of the random numbers.
     TextRule rule;
     uint64_t seed = 0;
-    int position = 0;  // that follows the root
+    int position = 0;  // the position that follows the root
 
-    // What came of it: each node whose children were drawn, first as an entry of the table of
-    // candidates (-1: the root), and what from. Empty: nothing was drawn.
+    // Output: each node with drawn children, as an entry of the table of candidates (-1: the root),
+    // and the distribution that they were drawn from. Empty: nothing was drawn.
     struct Parent {
         int entry;
         Distribution q;
     };
     std::vector<Parent> parents;
-    NodeList entries;  // of each node of the tree
+    NodeList entries;  // table entry of each node of the tree
 
     bool any() const { return !parents.empty(); }
     void clear() {
         parents.clear();
         entries.clear();
     }
-    // What the children of a node were drawn from; null: it has none.
+    // The distribution that the children of a node were drawn from; null if it has none.
     const Distribution* of(int node) const {
         for (const Parent& parent : parents)
             if (parent.entry == entries[size_t(node)]) return &parent.q;

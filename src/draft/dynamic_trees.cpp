@@ -1,5 +1,5 @@
-// A tree of a given shape that grows where the model is confident and is reranked over all
-// candidates (EAGLE-2 section 4). A chain is the narrowest one.
+// A tree of a given shape that grows where the head is confident and is reranked over all
+// candidates (EAGLE-2 section 4). A chain is the narrowest such tree.
 #include <algorithm>
 
 #include "draft/grown.h"
@@ -36,7 +36,7 @@ class DynamicTrees final : public GrownDrafter {
     NodeList choose(std::span<const Candidate> table) const {
         const int drafted = nodes_ - 1;
         if (options_.rerank) return best_entries(table, 0, int(table.size()), drafted);
-        // The ablation without rerank: the frontiers as they were grown, cut in level order.
+        // The ablation without rerank: the best top_k of each level, cut in level order.
         NodeList kept;
         for (int first = 0, width = 1, level = 0; first < int(table.size()); ++level) {
             const int last = first + width * expansion_.top_k;
@@ -49,7 +49,7 @@ class DynamicTrees final : public GrownDrafter {
     }
 
     DraftOptions options_;
-    int nodes_ = 0;  // of the newest proposal
+    int nodes_ = 0;  // nodes of the newest proposal, root included
     Expansion expansion_;
 };
 

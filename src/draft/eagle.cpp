@@ -1,4 +1,4 @@
-// Loading a head and running it.
+// Loads an EAGLE-1/2 head and runs it.
 #include "draft/eagle.h"
 
 #include <algorithm>
@@ -13,9 +13,10 @@ namespace aerie {
 
 namespace {
 
-// Forks of EAGLE add norms and further layers; drafting without them would be silently bad.
+// Forks of EAGLE add norms and further layers; without them the drafts would be bad, and nothing
+// would say why.
 void refuse_unknown_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {
-    // Copies that some exports carry along; not used.
+    // Copies that some exports contain; aerie does not use them.
     std::set<std::string> known = {"lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
     for (const TensorShape& tensor : head_tensors(config)) known.insert(tensor.name);
     for (const auto& [name, tensor] : checkpoint.tensors())
@@ -24,12 +25,12 @@ void refuse_unknown_tensors(const ModelConfig& config, const Checkpoint& checkpo
                         "' is no part of an EAGLE-1/2 head");
 }
 
-// The feature is what the LM head reads.
+// The feature is the state that the target's LM head reads.
 Taps taps_of(const DraftPlan& plan) {
     return {plan.target.layers};
 }
 
-// Of its logits.
+// Number of the head's logits.
 int vocab_of(const DraftPlan& plan) {
     return plan.head_ids.empty() ? plan.head->vocab : int(plan.head_ids.size());
 }

@@ -1,5 +1,5 @@
-// The EAGLE-1/2 draft head: one decoder layer that extrapolates the target's features
-// (EAGLE section 4.1; eagle.md sections 1 and 2).
+// The EAGLE-1/2 draft head: one decoder layer that extrapolates the target's features (EAGLE
+// section 4.1; docs/drafting.md sections 1 and 2).
 #pragma once
 
 #include "draft/head.h"
@@ -7,7 +7,7 @@
 
 namespace aerie {
 
-// What a head holds on a device, whoever drafts with it.
+// A head's weights on a device, shared by all drafters that use the head.
 struct EagleWeights final : DraftWeights {
     // Throws Error if the head does not fit the target.
     explicit EagleWeights(const DraftSource& source);
@@ -16,11 +16,12 @@ struct EagleWeights final : DraftWeights {
         return own_lm_head ? *own_lm_head : target.lm_head();
     }
 
-    std::unique_ptr<Weight> embedding;  // absent: the target's
+    std::unique_ptr<Weight> embedding;  // absent: the target's serves
     std::unique_ptr<Weight> fc;         // [hidden, 2 hidden]
     Vector fc_bias;                     // may be absent
     std::unique_ptr<DecoderLayer> layer;
-    // The target's, stored as lm_head_type says, or the rows of `target_ids`; absent: its own.
+    // A copy of the target's LM head in the type that lm_head_type gives, or of only its rows
+    // `target_ids`. Absent: the target's own LM head serves.
     std::unique_ptr<Weight> own_lm_head;
     TargetIds target_ids;
 };
@@ -29,12 +30,12 @@ struct EagleScratch {
     void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
     Activations layer;
-    Tensor pair;                    // [rows, 2 hidden]: embedding beside feature
-    Tensor pair_input, head_input;  // read by matmuls: the pair, and the prediction
+    Tensor pair;                    // [rows, 2 hidden]: the embedding, then the feature
+    Tensor pair_input, head_input;  // inputs of fc and of the LM head
 };
 
-// fc(embedding, feature) -> one layer without input norm; logits by the target's LM head. A node's
-// state is the feature that it predicts.
+// One pass: fc(embedding, feature), then one decoder layer without input norm. The target's LM head
+// makes the logits. A node's state is the feature that it predicts.
 class EagleLevels final : public LevelModel {
   public:
     // source.weights must be EagleWeights.

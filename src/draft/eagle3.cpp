@@ -1,7 +1,7 @@
-// The EAGLE-3 head (eagle.md sections 1 and 2): fc over hidden states of three layers, one decoder
-// layer whose attention reads the token's embedding beside that, a norm and an LM head of its own,
-// often over a part of the vocabulary. A node's state is the layer's output, before the norm (after
-// it in EAGLE-3.1), and goes straight into its children's pass.
+// The EAGLE-3 head (docs/drafting.md sections 1 and 2): fc over hidden states of three target
+// layers, then one decoder layer with attention over the token's embedding beside that result, then
+// a norm and an LM head of its own, often for only part of the vocabulary. A node's state is the
+// layer's output before the norm (after it in EAGLE-3.1), which its children's pass reads directly.
 #include <optional>
 
 #include "core/error.h"
@@ -19,14 +19,14 @@ const std::string kLayer = "midlayer.";
 struct Weights final : DraftWeights {
     explicit Weights(const DraftSource& source);
 
-    std::unique_ptr<Weight> embedding;  // [vocab, hidden]; absent: the target's
+    std::unique_ptr<Weight> embedding;  // [vocab, hidden]; absent: the target's serves
     std::unique_ptr<Weight> fc;         // [hidden, taps * target_hidden]
-    std::unique_ptr<Weight> lm_head;    // [draft vocab, hidden]; absent: the target's
+    std::unique_ptr<Weight> lm_head;    // [draft vocab, hidden]; absent: the target's serves
     std::optional<SelfAttention> attention;
     std::optional<DenseFfn> ffn;
     Vector input_norm, hidden_norm, ffn_norm, output_norm;
-    std::vector<Vector> tap_norms;  // none, or one for each tap
-    Vector features_norm;           // of all taps; may be absent
+    std::vector<Vector> tap_norms;  // empty, or one norm for each tap
+    Vector features_norm;           // one norm over all taps; may be absent
     TargetIds target_ids;
 };
 
@@ -72,11 +72,11 @@ struct Scratch {
     }
 
     Activations layer;
-    Tensor taps;                                // [rows, taps * target_hidden], normed
+    Tensor taps;                                // [rows, taps * target_hidden], normalised
     Tensor embedded;                            // [rows, hidden]
-    Tensor pair;                                // [rows, 2 hidden]: embedding beside state, normed
-    Tensor output;                              // [rows, hidden], normed
-    Tensor taps_input, pair_input, head_input;  // read by matmuls
+    Tensor pair;                                // [rows, 2 hidden], normalised: embedding, state
+    Tensor output;                              // [rows, hidden], normalised
+    Tensor taps_input, pair_input, head_input;  // inputs of matmuls
 };
 
 class Levels final : public LevelModel {
@@ -144,7 +144,7 @@ void Levels::read(Tensor state, Tensor features, Rows rows) {
     run(state, rows);
 }
 
-// x [M, hidden], in place.
+// Runs the layer over the states x [M, hidden], in place.
 void Levels::run(Tensor x, Rows rows) {
     const int m = rows.count(), hidden = config_.hidden;
     const Tensor embedded = scratch_.embedded.row_range(0, m), pair = scratch_.pair.row_range(0, m);

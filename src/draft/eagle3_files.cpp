@@ -1,4 +1,4 @@
-// Everything that can be wrong is looked for before a weight is loaded.
+// Reads and checks an EAGLE-3 head's files; every fault is found before a weight is loaded.
 #include "draft/eagle3_files.h"
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace aerie {
 
 namespace {
 
-// d2t: how much larger the target's id of each of the head's is.
+// Reads d2t: for each draft token the target's id minus the draft id.
 std::vector<int64_t> read_offsets(const Checkpoint& tensors, const NamedTensor& d2t, int vocab) {
     const std::string what = tensors.describe(d2t);
     const bool is_short = d2t.dtype == DType::I32;
@@ -32,7 +32,7 @@ std::vector<int64_t> read_offsets(const Checkpoint& tensors, const NamedTensor& 
     return offsets;
 }
 
-// t2d: which of the target's ids there are.
+// Checks t2d, which flags the target ids in the draft vocabulary, against `taken`.
 void check_members(const Checkpoint& tensors, const std::vector<bool>& taken) {
     const NamedTensor* members = tensors.find("t2d");
     if (!members) return;
@@ -88,7 +88,8 @@ void check_eagle3(const DraftPlan& plan) {
                     "not fit");
 }
 
-// The last two are the target's own, which training with speculators may leave beside the head.
+// Training with speculators may leave the target's LM head and norm, the last two names, beside the
+// head.
 void refuse_other_tensors(const ModelConfig& head, const Checkpoint& tensors) {
     std::set<std::string> known = {"d2t", "t2d", "verifier_lm_head.weight", "verifier_norm.weight"};
     for (const TensorShape& tensor : head_tensors(head)) known.insert(tensor.name);
@@ -97,7 +98,6 @@ void refuse_other_tensors(const ModelConfig& head, const Checkpoint& tensors) {
             throw Error(tensors.describe(tensor) + " is no part of an EAGLE-3 head");
 }
 
-// The target's id of each of the head's; empty: they are the same.
 std::vector<int32_t> read_target_ids(const ModelConfig& head, const Checkpoint& tensors) {
     const int vocab = head.eagle3->vocab;
     const NamedTensor* d2t = tensors.find("d2t");

@@ -1,4 +1,4 @@
-// A mean that forgets, drawn towards a prior while it knows little.
+// A mean with exponential forgetting, drawn towards a prior while its weight is small.
 #pragma once
 
 namespace aerie {

@@ -1,5 +1,5 @@
-// Levels as sequences of backend ops: with the shape known, nothing comes back to the host before
-// the whole table; with a policy, each level does.
+// Levels as sequences of backend ops. With a known shape nothing is read back before the whole
+// table is complete; with a policy each level is read.
 #include "draft/grow.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace aerie {
 
 namespace {
 
-// A known expansion, chosen level by level.
+// A known expansion in the form of a policy, chosen level by level.
 class KnownLevels final : public FrontierPolicy {
   public:
     explicit KnownLevels(const Expansion& expansion) : levels_(expansion.levels) {}
@@ -71,7 +71,7 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
                                               const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
     const bool drawn = draws(request);
-    if (is_coupled(request)) request.noise->rows(be_, int(levels) + 1);  // all at once
+    if (is_coupled(request)) request.noise->rows(be_, int(levels) + 1);  // make all rows at once
     if (on_level_ || drawn) {
         KnownLevels policy(expansion);
         return grow(policy, expansion.top_k, end, request);
@@ -94,7 +94,7 @@ void TreeGrower::write_selections(const Expansion& expansion) {
                       selection.data());
 }
 
-// What every recording for a request has fixed.
+// Hashes everything that recordings for a request have fixed.
 uint64_t TreeGrower::key_of(const TextEnd& end, const DraftRequest& request, int top_k) const {
     const Rules& rules = request.rules;
     return replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(top_k),
@@ -163,25 +163,26 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
         policy.choose(table_, first, frontier);
         if (frontier.empty()) return table_;
         rows = extend(frontier, first, top_k);
-        parents =
-            level == 0 ? states : scratch_.states;  // whole, so that no recording has its rows
+        parents = level == 0 ? states : scratch_.states;  // no recording depends on their number
         states = scratch_.states.row_range(0, rows.count());
     }
 }
 
-// Levels of one kind are the same recording: the first two read other states than the later ones.
+// Returns a number that is equal for levels with the same recording: levels 0 and 1 read other
+// states than the later ones.
 uint64_t TreeGrower::kind_of(int level) const {
     return uint64_t(model_.differs_by_level() ? level : std::min(level, 2));
 }
 
-// A pass over `rows`, which extend scratch parent_row of the rows whose states these are.
+// Runs the model over `rows`. scratch parent_row says which of the rows of `states` is the parent
+// of each.
 void TreeGrower::run(Tensor out, Tensor states, Rows rows, int level) {
     const ParentStates parents{states, scratch_.parent_row.col_range(0, rows.count()),
                                scratch_.parents.row_range(0, rows.count())};
     model_.forward(out, parents, rows, level);
 }
 
-// Side by side in one tensor, which is then read at once.
+// Ids and log-probabilities are side by side in one tensor, so that one read brings both.
 Tensor TreeGrower::ids(int rows, int k) const {
     return dense_prefix(scratch_.ranked, rows, 2 * k).col_range(0, k);
 }
@@ -191,7 +192,7 @@ Tensor TreeGrower::log_probs(int rows, int k) const {
     return log_probs;
 }
 
-// The candidates of the level just ranked.
+// Reads the candidates of the level that was ranked last.
 void TreeGrower::read_ranked(int k) {
     const int count = int(rows_.size());
     be_.read(dense_prefix(scratch_.ranked, count, 2 * k), ranked_.data());
@@ -202,8 +203,9 @@ void TreeGrower::read_ranked(int k) {
     }
 }
 
-// Puts the candidates of a level, the children of `frontier` of the level that begins at `first`
-// (-1: of the root), into the table; returns where they begin.
+// Appends the candidates of a level to the table: the children of `frontier`, which are numbers in
+// the level that begins at `first` (-1: the root's children). Returns the index at which they
+// begin.
 int TreeGrower::append_level(const Frontier& frontier, int first, int top_k) {
     const int count = int(rows_.size()), begin = int(table_.size());
     for (int i = 0; i < count * top_k; ++i) {
@@ -217,11 +219,12 @@ int TreeGrower::append_level(const Frontier& frontier, int first, int top_k) {
     return begin;
 }
 
-// The rows of this frontier, on both sides, and which rows they extend.
+// Makes the rows of this frontier, on the host and on the device, and records the parent row of
+// each.
 Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
     const int width = int(frontier.size());
     const bool from_text = first == 0;
-    // Each level's rows follow those of the levels before: one slot for each k candidates so far.
+    // The rows of a level follow those of earlier levels; each row has made top_k candidates.
     const int next_slot = from_text ? 0 : first / top_k - 1 + int(rows_.size());
     FixedVector<Row, kMaxFrontier> next;
     Frontier parents;
@@ -244,7 +247,7 @@ Rows TreeGrower::extend(const Frontier& frontier, int first, int top_k) {
     return rows;
 }
 
-// The k best candidates of each row whose states these are, into scratch ids and log_probs.
+// Ranks the k best candidates of each row of `states`, into scratch ids and log_probs.
 void TreeGrower::rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k) {
     const int rows = states.rows;
     TopK step;
@@ -260,8 +263,8 @@ void TreeGrower::rank(Tensor states, const DraftRequest& request, Tensor noise, 
     be_.run(step);
 }
 
-// Appends the level's candidates to the table and returns the rows of the next one (none at the
-// end). `step` carries table_offset and next_slot.
+// Appends the level's candidates to the table and returns the rows of the next level, none at the
+// end. The offsets in `step` carry over from level to level.
 Rows TreeGrower::select(const Expansion& expansion, size_t level, Rows rows, Beam& step) {
     const bool last = level == expansion.levels.size();
     const int width = last ? 0 : expansion.levels[level].width;

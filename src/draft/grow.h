@@ -1,7 +1,7 @@
-// EAGLE-2's scheduler: grows the table of candidates level by level, then chooses the tree on the
-// host (EAGLE-2 sections 4.1 and 4.2; eagle.md section 3). Levels whose shape is known beforehand
-// follow each other on the device; a FrontierPolicy decides on the host after each. Static trees
-// are the same expansion with the frontier given.
+// EAGLE-2's tree growth: fills the table of candidates level by level, from which the host then
+// chooses the tree (EAGLE-2 sections 4.1 and 4.2; docs/drafting.md section 3). Levels of a shape
+// that is known beforehand run on the device without the host; a FrontierPolicy decides on the host
+// after each level. Static trees are the same expansion with a given frontier.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,9 @@ namespace aerie {
 class FrontierPolicy {
   public:
     virtual ~FrontierPolicy() = default;
-    // The newest level's candidates are table[first ..], the `top_k` children of each frontier node
-    // in turn. Which of them are run next goes into `frontier`, which is empty; none: grown.
+    // The newest level's candidates are table[first ..], `top_k` children for each frontier node in
+    // turn. Puts the numbers of the candidates to run next into `frontier`, which is empty; leaving
+    // it empty ends the growth.
     virtual void choose(std::span<const Candidate> table, int first, Frontier& frontier) = 0;
 };
 
@@ -34,23 +35,24 @@ struct GrowScratch {
     void add_to(TensorPlan& plan, const GrowLimits& limits, int state_columns, int vocab);
 
     Tensor logits;                // [width, vocab]
-    Tensor states, parents;       // [width, state_columns]: a level's, and those of its parents
+    Tensor states, parents;       // [width, state_columns]: states of a level, and of its parents
     Tensor ranked;                // [width, 2 * top_k]: ids, then log-probabilities
     Tensor table;                 // [candidates, kCandidateInts]
     Tensor frontier, parent_row;  // [1, width]
-    Tensor selection;             // [kMaxDepth, width]: of each level, where it is given
-    Tensor rows[2];               // [width, kRowInts]: this level's and the next's
+    Tensor selection;             // [kMaxDepth, width]: each level's selection, if it is given
+    Tensor rows[2];               // [width, kRowInts]: this level's rows and the next level's
 };
 
-// Where a tree begins: the model's newest row of the text, on both sides, and its state
-// [1, state_columns].
+// The point at which a tree begins: the model's newest row of the text, on the device and on the
+// host, and its state [1, state_columns].
 struct TextEnd {
     Tensor state;
     Rows rows;
     Row row;
 };
 
-// Both ways return the whole table, which is good until the next growth.
+// Grows a table of candidates. Both ways return the whole table, which is valid until the next
+// growth.
 class TreeGrower {
   public:
     TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
@@ -91,13 +93,13 @@ class TreeGrower {
     ReplayKeys replays_;
     Buffer memory_;
     GrowScratch scratch_;
-    std::vector<Candidate> table_;  // as read or grown
-    // Of the level that is run, where the host decides: its rows and its candidates.
+    std::vector<Candidate> table_;  // as read from the device, or grown on the host
+    // Rows and candidates of the level that runs, if the host decides.
     FixedVector<Row, kMaxFrontier> rows_;
     std::vector<int32_t> ids_, ranked_;
     std::vector<float> log_probs_;
-    std::vector<float> logits_;        // of one row; only where candidates are drawn
-    std::vector<int32_t> target_ids_;  // the same; empty: the model has the target's
+    std::vector<float> logits_;        // logits of one row; used only if candidates are drawn
+    std::vector<int32_t> target_ids_;  // used only with drawn candidates; empty: ids are the same
 };
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Observing only stores features; reading runs the model over them, in passes of some rows.
+// Observing stores features; reading runs the model over them, in passes of at most pass_rows rows.
 #include "draft/grown.h"
 
 #include <algorithm>
@@ -9,9 +9,9 @@ namespace aerie {
 
 namespace {
 
-constexpr int kBacklogRows = 64;  // of some cycles; a piece of a prompt comes on top
-// The newest rows of a full backlog are copied to its beginning, within one buffer: a device that
-// copies them at once may not read what it has written.
+constexpr int kBacklogRows = 64;  // features of some cycles; part of a prompt has further rows
+// The newest rows of a full backlog are copied to its beginning, within one buffer. The two ranges
+// must not overlap, since a device may copy all rows at the same time.
 static_assert(kBacklogRows >= 2 * kWindow);
 
 }  // namespace
@@ -24,7 +24,7 @@ Growth static_growth(const DraftOptions& options) {
     return {options.static_tree.value_or(default_static_tree()), {}};
 }
 
-// Ablations are of the paper's tree.
+// Ablations use the tree of the paper.
 Growth dynamic_growth(const DraftOptions& options) {
     if (options.tree) return {{}, *options.tree};
     if (options.is_published) return {{}, TreeShape{}};
@@ -104,7 +104,7 @@ int GrownDrafter::State::positions() const {
 
 void GrownDrafter::State::truncate(int positions) {
     if (positions == 0) softness.begin(drafter.reach_.grow.candidates);
-    // The newest row that stays has the newest token that stays.
+    // A row needs the token at its position + token_lead(), so fewer rows than tokens may stay.
     const int rows = std::max(0, positions - drafter.model_->token_lead());
     waiting = std::clamp(rows - read, 0, waiting);
     if (rows >= read) return;
@@ -144,7 +144,7 @@ void GrownDrafter::observe(const Observed& observed) {
     const int count = observed.features.rows;
     State& state = static_cast<State&>(observed.state);
     if (observed.features.cols == 0) return;
-    if (observed.first != state.positions()) {  // what lies between was never shown
+    if (observed.first != state.positions()) {  // the positions between were never observed
         state.first = state.read = observed.first;
         state.waiting = 0;
     }
@@ -164,7 +164,8 @@ void GrownDrafter::make_room(State& state, const Observed& observed) {
     be_.run(Copy{backlog.row_range(0, state.waiting), backlog.row_range(first, state.waiting)});
 }
 
-// Of what waits; the model begins anew there. Returns their first row in the backlog.
+// Drops all but the newest `count` waiting features; the model's text begins anew there. Returns
+// the row of the backlog at which these features begin.
 int GrownDrafter::keep_newest(State& state, int count) {
     const int dropped = state.waiting - count;
     state.first = state.read += dropped;
@@ -188,7 +189,7 @@ void GrownDrafter::catch_up(const DraftRequest& request, int window) {
     read(state, request.tokens, backlog(request), first);
 }
 
-// Runs the model over the next `count` positions, whose features begin at this row of the backlog.
+// Runs the model over the next `count` positions, with features from this row of the backlog on.
 void GrownDrafter::read(State& state, std::span<const int> tokens, int count, int backlog_row) {
     for (int done = 0, rows; done < count; done += rows) {
         rows = std::min(count - done, pass_rows_);
@@ -205,7 +206,7 @@ void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count
         rows_.push_back(
             causal_row(model_->token_of(tokens[size_t(state.read + i + model_->token_lead())]),
                        state.read + i - state.first, state.pages.sequence()));
-    // The newest comes to stand where it always does: recordings name its place.
+    // The newest position is always in the last row, since recordings contain its address.
     const int first = pass_rows_ - count;
     const Rows block{t.rows.row_range(first, count)};
     be_.write(block.block, rows_.data());
@@ -223,7 +224,7 @@ TextEnd GrownDrafter::text_end(State& state) {
     return {t.states.row_range(row, 1), {t.rows.row_range(row, 1)}, state.last};
 }
 
-// To the row by which candidates are ranked.
+// Writes the softness into the row of rules by which candidates are ranked.
 void GrownDrafter::tell_softness(const DraftRequest& request) {
     if (!request.noise || !request.rules.block) return;
     const Softness softness(

@@ -1,5 +1,5 @@
-// What all drafters have in common that grow trees with a LevelModel: it reads the text behind the
-// target; what it has missed it reads when a proposal needs it.
+// The common part of all drafters that grow trees with a LevelModel. The model reads the text after
+// the target does; positions that it has missed are read when a proposal needs them.
 #pragma once
 
 #include <climits>
@@ -11,34 +11,34 @@
 
 namespace aerie {
 
-// Deepest guess that is grafted on a tree, however few levels its model drafts.
+// Largest depth of a grafted guess, even if the model drafts fewer levels.
 constexpr int kGraftDepth = kMostAuto.levels;
 
-// Most positions that the model reads before a proposal after a stretch of plain decoding.
+// Most waiting features that the model reads before a proposal, after a stretch of plain decoding.
 constexpr int kWindow = 16;
 
 // How the trees of a method grow.
 struct Growth {
-    TreePaths paths = {};     // along these; none: else
-    TreeShape shape;          // of this shape, or
-    bool is_chosen = false;   // by measurement, of this shape at the most
-    bool has_grafts = false;  // the same with what the text itself said before
+    TreePaths paths = {};     // static trees: the paths; empty for other trees
+    TreeShape shape;          // other trees: their shape, or the upper bound of a chosen one
+    bool is_chosen = false;   // whether the tree is sized by measurement
+    bool has_grafts = false;  // whether guesses from the text are grafted on a chosen tree
 };
 Growth chain_growth(const DraftOptions& options);
 Growth static_growth(const DraftOptions& options);
 Growth dynamic_growth(const DraftOptions& options);
 Growth grafted_growth(const DraftOptions& options);
-// The same as far as a model drafts so many levels.
+// Limits a growth to the number of levels that a model can draft.
 Growth within(Growth growth, int levels);
 
-// What a drafter of such trees can reach; sizes every buffer.
+// The largest tree of a drafter; sizes every buffer.
 struct GrownReach {
-    int nodes = 0;        // of the tree, root included
-    int levels = 0;       // of drafted tokens
-    int draft_slots = 0;  // of the model's KV cache, beyond the committed positions
+    int nodes = 0;        // nodes of the tree, root included
+    int levels = 0;       // levels of drafted tokens
+    int draft_slots = 0;  // slots of the model's KV cache beyond the committed positions
     GrowLimits grow;
 
-    // Of the model: rows of a pass, positions of a text, slots of its KV cache.
+    // Limits of the model: rows of a pass, positions of a sequence, slots of its KV cache.
     int rows(int pass_rows) const { return std::max(pass_rows, grow.width); }
     int positions(int context) const { return context + levels + 2; }
     int slots(int context) const { return context + draft_slots + 1; }
@@ -47,15 +47,15 @@ GrownReach reach_of(const Growth& growth);
 GrownReach static_reach(const TreePaths& paths);
 GrownReach dynamic_reach(const TreeShape& shape);
 
-// Device memory of one text's drafts, besides the model's.
+// Device memory for the drafts of one sequence, beside the model's own.
 struct GrownTensors {
     void add_to(TensorPlan& plan, int state_columns, int feature_columns, int pass_rows);
 
-    Tensor backlog;  // [kBacklogRows + pass_rows, feature_columns]: observed, not yet read
-    Tensor rows;     // [pass_rows, kRowInts]: of the model's last pass over the text
-    Tensor states;   // [pass_rows, state_columns]: what it gave
+    Tensor backlog;  // [kBacklogRows + pass_rows, feature_columns]: features that were not read yet
+    Tensor rows;     // [pass_rows, kRowInts]: rows of the model's last pass over the text
+    Tensor states;   // [pass_rows, state_columns]: states that this pass made
 };
-// What a GrownDrafter allocates for such a model.
+// Bytes that a GrownDrafter allocates for such a model, without the model's own.
 size_t grown_bytes(const DraftPlan& plan, const GrownReach& reach, int state_columns,
                    int feature_columns, int vocab);
 
@@ -63,7 +63,7 @@ class GrownDrafter : public Drafter {
   public:
     struct Parts {
         std::unique_ptr<LevelModel> model;
-        Taps taps;  // that it reads
+        Taps taps;  // features that the model reads
         Growth growth;
     };
     GrownDrafter(const DraftSource& source, Parts parts);
@@ -75,7 +75,7 @@ class GrownDrafter : public Drafter {
     void prepare(const DraftRequest& request) override { catch_up(request); }
 
   protected:
-    // Of one text. Positions count from `first`, where the model's own text begins.
+    // The state of one sequence. The model's own text begins at position `first`.
     struct State : DraftState {
         State(const GrownDrafter& of, KvPages held);
 
@@ -87,29 +87,30 @@ class GrownDrafter : public Drafter {
 
         const GrownDrafter& drafter;
         KvPages pages;
-        int first = 0, read = 0;   // positions in [first, read) have been run
-        int waiting = 0;           // those behind them, from the backlog's first row on
-        Row last;                  // of the last pass
-        LearnedSoftness softness;  // of coupled proposals
+        int first = 0, read = 0;   // the model has run positions [first, read)
+        int waiting = 0;           // features in the backlog, of the positions from `read` on
+        Row last;                  // newest row of the last pass
+        LearnedSoftness softness;  // used by coupled proposals
     };
 
-    // What begin and fork make.
+    // Makes a state for begin and fork. `like` is the state that is forked, or null.
     virtual std::unique_ptr<State> make_state(KvPages pages, const State* like) const;
-    // Whether a prompt is to be read whole; else only its end is kept.
+    // Whether a prompt is read as a whole; otherwise only its end is kept.
     virtual bool reads_prompt(const State&) const { return true; }
 
     std::span<const Candidate> expand(const Expansion& expansion, const DraftRequest& request);
     std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const DraftRequest& request);
-    // What is proposed: tree_of.
+    // The proposed tree; see tree_of.
     static TokenTree tree(std::span<const Candidate> table, const NodeList& kept,
                           const DraftRequest& request);
-    // Positions that the model misses.
+    // Number of known tokens that the model has not read.
     int backlog(const DraftRequest& request) const;
-    // Runs the model over them. With more than `window` features waiting it forgets what it knew
-    // and begins anew that far back: proposals may get worse, the cost stays bounded. A language
-    // model needs no features and forgets nothing: it reads each token of a text once.
+    // Runs the model over the positions that it has not read. If more than `window` features wait,
+    // the model forgets what it knew and begins anew that far back: proposals may get worse, but
+    // the cost is bounded. A language model needs no features and forgets nothing: it reads each
+    // token of a text once.
     void catch_up(const DraftRequest& request, int window = INT_MAX);
-    // The positions that this runs.
+    // Number of positions that catch_up would run.
     int to_read(const DraftRequest& request, int window) const;
 
   private:
@@ -128,10 +129,10 @@ class GrownDrafter : public Drafter {
     TreeGrower grower_;
     Buffer memory_;
     std::vector<GrownTensors> tensors_;  // by sequence
-    std::vector<Row> rows_;              // of the pass being written
+    std::vector<Row> rows_;              // rows of the pass that is being written
 };
 
-// The drafter that grows so with this model.
+// Makes the drafter for trees of this growth.
 std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts);
 std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, GrownDrafter::Parts parts);
 std::unique_ptr<Drafter> make_dynamic_trees(const DraftSource& source, GrownDrafter::Parts parts);

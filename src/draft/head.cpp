@@ -1,4 +1,4 @@
-// Which head a plan has, and the rows of the methods that draft with one.
+// Finds the kind of a plan's head, and makes the rows of methods that draft with heads.
 #include "draft/head.h"
 
 #include <algorithm>

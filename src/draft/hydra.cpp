@@ -1,6 +1,6 @@
-// Hydra and Hydra++ (Ankner et al. 2024; eagle.md section 9): head i reads the target's newest
-// feature beside the embeddings of the i + 1 tokens that follow it. Hydra++ runs a decoder layer of
-// its own over the features first.
+// Hydra and Hydra++ (Ankner et al. 2024; docs/drafting.md section 9). Head i reads the target's
+// newest feature and the embeddings of the i + 1 tokens that follow it. Hydra++ first runs a
+// decoder layer of its own over the features.
 #include "draft/res_block.h"
 
 namespace aerie {
@@ -19,8 +19,8 @@ struct Scratch {
     }
 
     ResScratch block;
-    Activations layer;  // of Hydra++
-    Tensor x;           // the same: [rows, hidden]
+    Activations layer;  // only for Hydra++
+    Tensor x;           // [rows, hidden]; only for Hydra++
 };
 
 KvShape kv_of(const DraftPlan& plan, const GrownReach& reach) {
@@ -33,8 +33,8 @@ size_t rope_bytes(const DraftPlan& plan, const GrownReach& reach) {
     return dense_bytes(DType::F32, reach.positions(plan.context), plan.head->attention.head_dim);
 }
 
-// A node's state is the feature, then the embedding of the token after it and of those on the path;
-// what comes after those is not defined.
+// A node's state is the feature, then the embedding of the token after it, then those of the tokens
+// on the path. The columns behind these are undefined.
 class Levels final : public LevelModel {
   public:
     Levels(const DraftSource& source, const GrownReach& reach)

@@ -1,4 +1,5 @@
-// What a tree is grown with, a pass a level: a draft head, or a small language model.
+// The model that a tree is grown with, one pass for each level: a draft head or a small language
+// model.
 #pragma once
 
 #include "backend/backend.h"
@@ -7,13 +8,13 @@
 
 namespace aerie {
 
-// The states of the parents of some rows.
+// The states of the parents of M rows.
 struct ParentStates {
     Tensor states;      // [n, state_columns]
-    Tensor index = {};  // I32 [1, M], row i's parent; absent: row by row
-    Tensor room = {};   // [M, state_columns]: where they are gathered
+    Tensor index = {};  // I32 [1, M]: each row's parent in `states`; absent: in order
+    Tensor room = {};   // [M, state_columns]: scratch for the gathered states
 
-    // Row by row.
+    // One parent state for each row, in order of rows.
     Tensor gathered(Backend& be) const {
         if (!index) return states;
         be.run(GatherRows{room, states, index}, "parents");
@@ -21,34 +22,34 @@ struct ParentStates {
     }
 };
 
-// A pass reads and writes the model's own KV cache, in the slots that its rows name. Numerics are
-// the model's own affair: they never change what is put out.
+// A pass reads and writes the model's own KV cache, in the slots that its rows name. A level model
+// is exempt from the invariance contract, since its numbers never change the output.
 class LevelModel {
   public:
     virtual ~LevelModel() = default;
 
-    // The row of position p has the token of position p + token_lead(): 1 for a head, which pairs
-    // a feature with the token after it, 0 for a language model.
+    // The row of position p has the token of position p + token_lead(): 1 for a head, which pairs a
+    // feature with the token after it, 0 for a language model.
     virtual int token_lead() const = 0;
-    // Columns of what a node hands to its children (F32); 0 where its rows say all.
+    // Columns (F32) of the state that a node passes to its children; 0 if its row suffices.
     virtual int state_columns() const = 0;
-    virtual int feature_columns() const = 0;  // of the target's features that `read` takes
-    virtual int vocab() const = 0;            // columns of its logits
-    // I32 [1, vocab]: the target's id of each of its own; absent: the same ids.
+    virtual int feature_columns() const = 0;  // columns of the target's features that `read` takes
+    virtual int vocab() const = 0;            // columns of the logits
+    // I32 [1, vocab]: the target's id of each draft id; absent: ids are the same.
     virtual Tensor target_ids() const { return {}; }
-    // What it reads for a token of the target.
+    // The id that the model reads for a token of the target.
     virtual int token_of(int token) const { return token; }
     virtual KvPool& kv() = 0;
 
-    // Rows of the text over the target's true features [M, feature_columns]: their states [M,
-    // state_columns].
+    // Runs rows of the text over the target's features [M, feature_columns], and writes their
+    // states [M, state_columns].
     virtual void read(Tensor state, Tensor features, Rows rows) = 0;
-    // Drafted rows of level 1, 2, ... over the states of their parents.
+    // Runs drafted rows of level 1, 2, ... over the states of their parents.
     virtual void forward(Tensor state, const ParentStates& parents, Rows rows, int level) = 0;
-    // F32 [n, vocab], of the last n rows of the newest pass, whose states these are; `level` as in
-    // that pass, 0 after `read`.
+    // Writes F32 [n, vocab], the logits of the last n rows of the newest pass; `state` holds the
+    // states of these rows. `level` is that of the pass, 0 after `read`.
     virtual void logits(Tensor out, Tensor state, int level) = 0;
-    // Whether levels are computed differently.
+    // Whether levels are computed differently, so that each needs its own recording.
     virtual bool differs_by_level() const { return false; }
 };
 

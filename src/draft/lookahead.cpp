@@ -1,6 +1,6 @@
-// Lookahead decoding (Fu et al. 2024; eagle.md section 9): the model guesses for itself. A window
-// of its own earlier guesses runs in each pass as a tree; what it chooses there completes n-grams,
-// and those that begin with the pending token are guesses of the next one.
+// Lookahead decoding (Fu et al. 2024; docs/drafting.md section 9). The target drafts for itself: a
+// window of its earlier guesses runs in each pass as part of the tree. Its choices there complete
+// n-grams. N-grams that begin with the pending token are proposed in the next cycle.
 #include <climits>
 
 #include "core/error.h"
@@ -11,11 +11,11 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostGrams = 1 << 13;   // in a pool, the newest
-constexpr int kSeedTokens = 1 << 11;  // of a prompt's end, whose n-grams are in it from the start
+constexpr int kMostGrams = 1 << 13;   // the newest n-grams that a pool keeps
+constexpr int kSeedTokens = 1 << 11;  // at the end of a prompt; their n-grams fill the pool first
 
-// N-grams by their first token, at most `guesses` for each: the newest. All memory is its own from
-// the start.
+// N-grams by their first token: for each token the newest ones, at most `guesses`. All memory is
+// allocated at the start.
 class GramPool {
   public:
     GramPool(int vocab, const LookaheadShape& shape)
@@ -31,7 +31,7 @@ class GramPool {
         oldest_ = 0;
     }
 
-    // Tokens [0, n) of a text, its newest place.
+    // Adds the n-gram that begins `tokens`, or makes it the newest of its first token.
     void add(std::span<const int> tokens) {
         const int token = tokens[0];
         const std::span<const int> rest = tokens.subspan(1, size_t(shape_.ngram) - 1);
@@ -54,7 +54,8 @@ class GramPool {
         first_[size_t(token)] = place;
     }
 
-    // Each n-gram's other tokens, the newest first.
+    // Calls `visit` with the other tokens of each n-gram that begins with `token`, the newest
+    // first.
     template <typename Visit>
     void visit(int token, const Visit& visit) const {
         for (int i = first_[size_t(token)]; i >= 0; i = grams_[size_t(i)].next)
@@ -75,7 +76,7 @@ class GramPool {
     }
 
     LookaheadShape shape_;
-    std::vector<int> first_;  // [token]: its newest n-gram
+    std::vector<int> first_;  // [token]: the newest n-gram that begins with it
     std::vector<Gram> grams_;
     int oldest_ = 0;
 };
@@ -93,7 +94,7 @@ class Lookahead final : public Drafter {
     DraftReach reach() const override { return reach_of(shape_); }
     std::unique_ptr<DraftState> begin() override { return std::make_unique<State>(shape_, vocab_); }
     void observe(const Observed&) override {}
-    // An answer's trees do not depend on how its text was read.
+    // The pool begins anew with each answer, so its trees do not depend on how the prompt was read.
     void prepare(const DraftRequest& request) override { request.state.truncate(0); }
     TokenTree propose(const DraftRequest& request) override {
         return static_cast<State&>(request.state).propose(request.tokens);
@@ -119,7 +120,7 @@ class Lookahead final : public Drafter {
             other->rows_ = 0;
             return other;
         }
-        // What it knows is soon known again.
+        // The state is not worth saving, since a few cycles fill the pool again.
         void save(SaveSink&) const override {}
         void load(SaveSource&) override { truncate(0); }
 
@@ -132,15 +133,15 @@ class Lookahead final : public Drafter {
         void begin(std::span<const int> tokens);
         int any_token(std::span<const int> tokens);
         static int child(TokenTree& tree, int parent, int token);
-        // The node or token of this row and column.
+        // Index of this row and column in window_ and nodes_.
         size_t cell(int row, int column) const { return size_t(row * shape_.window + column); }
 
         LookaheadShape shape_;
         GramPool pool_;
         bool has_pool_ = false;
-        int rows_ = 0;  // of the window that there are; 0: none
-        Cells window_;  // tokens; row r, column c is for the root's position + r + c
-        Cells nodes_;   // of the newest tree, in their places
+        int rows_ = 0;  // rows of the window so far; 0: none
+        Cells window_;  // tokens; row r, column c guesses the position root + r + c
+        Cells nodes_;   // node of each window cell in the newest tree
         int draws_ = 0;
     };
 
@@ -148,7 +149,7 @@ class Lookahead final : public Drafter {
     int vocab_;
 };
 
-// Of the text, as it comes.
+// A pseudo-random token of the text.
 int Lookahead::State::any_token(std::span<const int> tokens) {
     const double place = uniform(0, draws_++, Purpose::draft, 0);
     return tokens[size_t(place * double(tokens.size()))];
@@ -169,7 +170,7 @@ void Lookahead::State::begin(std::span<const int> tokens) {
         window_[cell(0, column)] = any_token(tokens);
 }
 
-// Equal siblings are one node.
+// Returns the child of `parent` with this token, and adds it if there is none.
 int Lookahead::State::child(TokenTree& tree, int parent, int token) {
     for (int i = parent + 1; i < tree.size(); ++i)
         if (tree.parents[size_t(i)] == parent && tree.tokens[size_t(i)] == token) return i;
@@ -195,8 +196,8 @@ TokenTree Lookahead::State::propose(std::span<const int> tokens) {
     return tree;
 }
 
-// The choices below the window's last row are its next row; then everything moves to where the text
-// goes on.
+// The choices below the last row of the window become its next row. Then the window moves to the
+// new root.
 void Lookahead::State::learn(const Verified& verified) {
     if (rows_ == 0) return;
     const bool is_full = rows_ == shape_.ngram - 1;
@@ -209,12 +210,12 @@ void Lookahead::State::learn(const Verified& verified) {
         gram.push_back(chosen[size_t(column)]);
         pool_.add(gram);
     }
-    const int ahead = int(verified.accepted.size());  // positions that the root moves
+    const int ahead = int(verified.accepted.size());  // positions by which the root moves
     const Cells old = window_;
     const int rows = is_full ? rows_ : rows_ + 1;
     for (int row = 0; row < rows; ++row)
         for (int column = 0; column < shape_.window; ++column) {
-            // A full window loses its first row, and with it one column less.
+            // A full window drops its first row, so its cells are one position further already.
             const int from_row = is_full ? row + 1 : row;
             const int from = column + ahead - (is_full ? 1 : 0);
             int& token = window_[cell(row, column)];

@@ -1,5 +1,5 @@
-// Prompt lookup: what followed the text's last tokens where they stood before is likely to follow
-// again (Saxena 2023, "Prompt Lookup Decoding"). Several such continuations make a tree.
+// Prompt lookup: the tokens that followed earlier occurrences of the text's last tokens are likely
+// to follow again (Saxena 2023, "Prompt Lookup Decoding"). Several such continuations make a tree.
 #include <algorithm>
 #include <climits>
 #include <cmath>
@@ -12,10 +12,11 @@ namespace aerie {
 
 namespace {
 
-// In trees of a given size, too, what is less likely is not proposed.
+// Least probability of a proposed path, in trees of a given size, too.
 constexpr double kLeast = 0.002;
 
-// Trees of a given shape, or as large as they pay: then a TreePolicy keeps the account.
+// Drafts trees of a given shape, or trees sized by measurement, for which a TreePolicy keeps the
+// account.
 class Lookup final : public Drafter, CostAware {
   public:
     Lookup(const DraftPlan& plan)
@@ -65,7 +66,7 @@ class Lookup final : public Drafter, CostAware {
         policy.learn(verified.tree, verified.accepted, verified.next);
     }
 
-    // A level is the whole proposal.
+    // One level stands for the whole proposal.
     CostAware* cost_aware() override { return is_chosen_ ? this : nullptr; }
     double level_seconds(const DraftRequest& request, int) override {
         const double start = clock_();

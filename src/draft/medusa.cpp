@@ -1,5 +1,6 @@
-// Medusa (Cai et al. 2024; eagle.md section 9): head i looks i + 2 tokens ahead of the target's
-// newest feature, whatever stands between. So all nodes of a level have the same children.
+// Medusa (Cai et al. 2024; docs/drafting.md section 9). Head i predicts the token i + 2 positions
+// after the target's newest feature, independently of the tokens between. So all nodes of a level
+// have the same children.
 #include "draft/res_block.h"
 
 namespace aerie {
@@ -15,15 +16,15 @@ struct Scratch {
     }
 
     ResScratch block;
-    Tensor logits;  // [1, vocab], of a level
-    Tensor first;   // [1, width] zeros: all of its rows have the first one's
+    Tensor logits;  // [1, vocab]: logits that all nodes of a level share
+    Tensor first;   // [1, width]: zeros, the index that gives each row the logits of row 0
 };
 
 KvShape no_kv(const DraftPlan& plan, const GrownReach& reach) {
     return {0, 0, plan.kv, reach.slots(plan.context), plan.texts};
 }
 
-// A node's state is the feature that the tree began with.
+// A node's state is the feature at the root of the tree.
 class Levels final : public LevelModel {
   public:
     Levels(const DraftSource& source, const GrownReach& reach)

@@ -1,4 +1,4 @@
-// The table of drafters.
+// The table of draft methods.
 #include "draft/methods.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ DraftMethod replayed(DraftMethod method) {
     return method;
 }
 
-// The shape of its trees does not hang on what is drafted.
+// Marks a method whose drafts may be drawn: the shape of its trees does not depend on the drafts.
 DraftMethod drawn(DraftMethod method) {
     method.is_drawn = true;
     return method;
@@ -80,7 +80,7 @@ void check_draft_options(const DraftOptions& options) {
             "with --draft " +
             names + ", not " + method.name);
     }
-    // Trees that are chosen by what is in them.
+    // The shape of these trees depends on the drafted tokens.
     if (options.tree || options.is_published || options.shape_policy || options.on_level)
         throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
 }

@@ -1,4 +1,4 @@
-// New rows are made by one op, behind those that are there.
+// Missing rows are made by one op and appended to the existing ones.
 #include "draft/noise_rows.h"
 
 #include <numeric>

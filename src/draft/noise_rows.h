@@ -1,4 +1,5 @@
-// Sampling noise of the positions that a cycle chooses for, made as far as it is asked for.
+// Sampling noise for the positions that a cycle chooses for. Rows are made only when they are asked
+// for.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,20 @@ namespace aerie {
 class NoiseRows {
   public:
     NoiseRows() = default;
-    // In this memory: F32 [depths, vocab], I32 [1, depths] and F32 [1, vocab].
+    // The rows live in this memory: F32 [depths, vocab], I32 [1, depths] and F32 [1, vocab].
     NoiseRows(Tensor noise, Tensor positions, Tensor copy)
         : noise_(noise), positions_(positions), copy_(copy) {}
 
-    // A new cycle: row d is for position first_position + d.
+    // Begins a cycle: row d belongs to position first_position + d.
     void begin(uint64_t seed, int first_position) {
         seed_ = seed;
         first_position_ = first_position;
         made_ = 0;
     }
-    // F32 [count, vocab]; row d is for choices below a node of depth d. Rows that this cycle has
-    // made already are not made again.
+    // F32 [count, vocab]; row d serves choices below a node of depth d. Rows that this cycle has
+    // already made are kept.
     Tensor rows(Backend& be, int count);
-    // F32 [1, vocab]: row d, always in the same place where passes are recorded.
+    // F32 [1, vocab]: row d, always at the same address if the device records passes.
     Tensor row(Backend& be, int d);
 
   private:

@@ -1,4 +1,4 @@
-// No drafter: the tree is the root alone, and the loop decodes plainly.
+// No drafter: the tree is the root alone, so the loop decodes plainly.
 #include "draft/methods.h"
 #include "draft/stateless.h"
 

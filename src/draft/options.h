@@ -1,4 +1,4 @@
-// What can be asked of a drafter.
+// Options of drafters.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,18 @@ namespace aerie {
 // their tokens, values and log-probabilities (recording, forcing).
 using LevelHook = std::function<void(std::span<Candidate> table, int first, int last)>;
 
-// How candidates are ranked at temperature > 0 (eagle.md section 10). Output is the same.
+// How candidates are ranked at temperature > 0 (docs/drafting.md section 10). The output is the
+// same.
 enum class Proposals { coupled, plain };
 
-// How drafts are accepted at temperature > 0. keyed: where they are what the target chooses with
-// its position's noise; the text is that of plain decoding. ratio: drawn from q, with probability
-// min(1, p / q) (Leviathan et al. 2023, SpecInfer); the text is another one of its distribution.
+// How drafts are accepted at temperature > 0 (docs/drafting.md sections 5 and 10). keyed: a draft
+// is accepted if the target, with its position's noise, chooses the same token; the text is that of
+// plain decoding. ratio: drafts are drawn from q and accepted with probability min(1, p / q)
+// (Leviathan et al. 2023, SpecInfer); the text differs, but comes from the same distribution.
 enum class AcceptRule { keyed, ratio };
 
-// Of Lookahead decoding: columns of the window, tokens of an n-gram, and the most n-grams that are
-// verified in a pass. The reference's WINDOW, LEVEL and GUESS.
+// Parameters of lookahead decoding: columns of the window, tokens of an n-gram, and the most
+// n-grams that a pass verifies. The reference calls them WINDOW, LEVEL and GUESS.
 struct LookaheadShape {
     int window = 7, ngram = 5, guesses = 7;
 
@@ -37,21 +39,21 @@ struct LookaheadShape {
 void check_lookahead_shape(const LookaheadShape& shape);
 
 struct DraftOptions {
-    std::string method = "none";  // a row of draft/methods.h
+    std::string method = "none";  // name of a row in draft/methods.h
     int chain_length = 5;
-    std::optional<TreeShape> tree;         // of grown trees; unset: chosen by measurement, or
-    bool is_published = false;             // the tree that the drafter was published with
-    std::optional<TreePaths> static_tree;  // of EAGLE-1, Medusa, Hydra; unset: as they say
+    std::optional<TreeShape> tree;         // shape of grown trees; unset: see is_published
+    bool is_published = false;             // then the published shape; else sized by measurement
+    std::optional<TreePaths> static_tree;  // for EAGLE-1, Medusa, Hydra; unset: the method's own
     LookaheadShape lookahead;
     Proposals proposals = Proposals::coupled;
     AcceptRule accept = AcceptRule::keyed;
     bool use_value = true;  // ablations of EAGLE-2, Table 3
     bool rerank = true;
-    // A policy asked for the shape of each cycle's tree; none of its parts may exceed `tree`,
-    // which must be set.
+    // Called in each cycle for the shape of its tree. `tree` must be set, and no part of the shape
+    // may exceed it.
     std::function<TreeShape()> shape_policy;
-    LevelHook on_level;            // may be empty; where it is set, levels are chosen on the host
-    Clock clock = steady_seconds;  // of what is chosen by measurement
+    LevelHook on_level;            // may be empty; if set, levels are chosen on the host
+    Clock clock = steady_seconds;  // times trees that are sized by measurement
 };
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// There is no op for silu alone: swiglu multiplies it with ones.
+// There is no op for silu alone, so swiglu runs with ones as the other factor.
 #include "draft/res_block.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kPrefixLayer = "prefix_embeding_layer.layers.0.";
 constexpr const char* kPrefixNorm = "prefix_embeding_layer.norm.weight";
 
-// Medusa's 63 nodes (mc_sim_7b_63), which Hydra takes, too.
+// Medusa's tree of 63 nodes below the root (mc_sim_7b_63), which Hydra uses, too.
 const TreePaths& published_tree() {
     static const TreePaths tree = [] {
         TreePaths paths;
@@ -56,7 +56,7 @@ bool shares_lm_head(const DraftPlan& plan) {
     return plan.head->parallel->heads[0].lm_head.empty();
 }
 
-// All that is loaded.
+// All tensors that are loaded, with their shapes.
 std::vector<TensorShape> tensors_of(const DraftPlan& plan) {
     const ModelConfig& config = *plan.head;
     const ParallelHeads& heads = *config.parallel;

@@ -1,4 +1,4 @@
-// From log-probabilities that were made with one value follow those of another.
+// The log-probabilities that another softness would have given follow from the recorded ones.
 #include "draft/softness.h"
 
 #include <algorithm>
@@ -8,22 +8,22 @@ namespace aerie {
 
 namespace {
 
-// Measured on the bundled heads at temperatures of 0.5, 1 and 1.5: the errors of a head count for
-// more where the temperature is low. Learning starts there, and must gain so much log-loss to go
-// twice as far or half as far.
+// Measured on the bundled heads at temperatures of 0.5, 1 and 1.5: a head's errors matter more at a
+// low temperature. Learning starts at kFirstAtOne * temperature^kFirstPower, and must gain kCaution
+// in log-loss to double or halve the softness.
 constexpr double kFirstAtOne = 0.7, kFirstPower = -0.7, kCaution = 20;
-constexpr double kStep = 1.0 / 6;  // of the logarithm (base 2) from one value to the next
-constexpr double kLeast = 1e-6;    // no candidate is less likely, or surer
-constexpr int kSoftmaxWidth = 10;  // candidates that a softmax has at least (TopK)
+constexpr double kStep = 1.0 / 6;  // difference of log2(softness) between neighbouring values
+constexpr double kLeast = 1e-6;    // probabilities are clamped to [kLeast, 1 - kLeast]
+constexpr int kSoftmaxWidth = 10;  // least number of candidates in a softmax (op TopK)
 
-// What a candidate's confidence loses by what came out.
+// Log-loss of a candidate's probability, given whether the candidate was true.
 double log_loss(double probability, bool is_true) {
     const double p = std::clamp(probability, kLeast, 1 - kLeast);
     return -std::log(is_true ? p : 1 - p);
 }
 
-// Log-sum-exp of the siblings' log-probabilities times `by`. Those beyond the ones that are known
-// share evenly what these leave.
+// The log-sum-exp of the siblings' log-probabilities times `by`. Candidates of the softmax that are
+// not known share the remaining probability evenly.
 double log_total(std::span<const Candidate> siblings, double by) {
     double sum = 0, known = 0;
     for (const Candidate& candidate : siblings) {
@@ -56,7 +56,7 @@ void LearnedSoftness::ranked(std::span<const Candidate> table) {
 }
 
 void LearnedSoftness::judge(std::span<const Candidate> siblings, int token) {
-    if (!std::isfinite(log_total(siblings, 1))) return;  // of a damaged head
+    if (!std::isfinite(log_total(siblings, 1))) return;  // the head is damaged
     for (int index = 0; index < kValues; ++index) {
         const double by = std::exp2((in_use_ - index) * kStep), total = log_total(siblings, by);
         double loss = 0;
@@ -70,7 +70,7 @@ void LearnedSoftness::judge(std::span<const Candidate> siblings, int token) {
     total_.candidates += int(siblings.size());
 }
 
-// Follows the text down the candidates, verified or not.
+// Follows the true tokens down the candidates, including those that were not verified.
 void LearnedSoftness::learn(const Verified& verified) {
     const std::span<const Candidate> table = table_;
     int entry = -1;

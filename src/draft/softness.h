@@ -1,5 +1,5 @@
-// How far the confidence of coupled proposals can be trusted, learned from what the target chose
-// (eagle.md section 10).
+// Learns from the target's choices how far the confidence of coupled proposals can be trusted
+// (docs/drafting.md section 10).
 #pragma once
 
 #include <array>
@@ -10,21 +10,22 @@
 
 namespace aerie {
 
-// Of one text. A candidate's confidence is the softmax of its and its siblings' values over the
-// softness. Each of some values is judged by the log-loss that it would have had.
+// The softness for one sequence. A candidate's confidence is the softmax, over its siblings, of
+// their values divided by the softness. Several softness values are compared by the log-loss that
+// each would have had.
 class LearnedSoftness {
   public:
-    // Of a new text; drafts have at most so many candidates.
+    // Begins a new sequence. A draft has at most `candidates` candidates.
     void begin(int candidates);
-    // For the next draft, at this temperature of the target, which is not 0.
+    // The softness for the next draft, at the target's temperature, which must not be 0.
     float value(float temperature) const;
-    // The candidates of a draft, whose log-probabilities were made with that value.
+    // Records the candidates of a draft. Their log-probabilities were made with that softness.
     void ranked(std::span<const Candidate> table);
-    // What became of that draft.
+    // Learns from the result of that draft.
     void learn(const Verified& verified);
 
-    // Log-losses of all candidates so far whose parent the text went on from: of the values in use
-    // at the time, and of the first one.
+    // Log-losses of all candidates below accepted tokens: with the softness in use at the time, and
+    // with the initial one.
     struct Losses {
         double learned = 0, first = 0;
         int candidates = 0;
@@ -41,7 +42,7 @@ class LearnedSoftness {
 
     std::array<double, kValues> loss_ = {};
     int in_use_ = kFirst;
-    std::vector<Candidate> table_;  // empty: nothing to learn from
+    std::vector<Candidate> table_;  // candidates of the newest draft; empty: nothing to learn from
     Losses total_;
 };
 

@@ -1,5 +1,5 @@
-// A tree along given paths, as EAGLE-1's: which ranks are run and kept is known beforehand; only
-// tokens are drafted.
+// Trees along given paths, such as EAGLE-1's. The ranks that are run and kept are known beforehand;
+// only tokens are drafted.
 #include <algorithm>
 #include <map>
 
@@ -9,7 +9,7 @@ namespace aerie {
 
 namespace {
 
-// A static tree as an expansion, and the table entries that it keeps.
+// A static tree as an expansion, and the table entries that become its nodes.
 struct StaticPlan {
     Expansion expansion;
     NodeList kept;  // ascending
@@ -31,7 +31,7 @@ StaticPlan plan_static(const TreePaths& paths) {
         plan.expansion.top_k = std::max(plan.expansion.top_k, path.back() + 1);
         levels = std::max(levels, path.size());
     }
-    std::map<Path, int> frontier = {{{}, 0}};  // expanded nodes of the level above -> their rank
+    std::map<Path, int> frontier = {{{}, 0}};  // nodes of the level above that are run -> their row
     for (size_t depth = 1, offset = 0; depth <= levels; ++depth) {
         std::vector<std::pair<int, Path>> level;  // candidate number -> path
         for (const Path& path : paths)

@@ -1,5 +1,5 @@
-// A text of n tokens has at most 2 n states and 3 n edges, and no edge is ever removed: what is
-// copied when a state is split is bounded by that, too.
+// A text of n tokens has at most 2 n states and 3 n edges. No edge is ever removed, so copies made
+// by splits are within these bounds, too.
 #include "draft/suffix_automaton.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostCounted = 32;  // suffixes whose places are counted with each token
+constexpr int kMostCounted = 32;  // most suffixes that are counted for each added token
 
 size_t most_states(int tokens) {
     return size_t(tokens) * 2 + 2;
@@ -18,7 +18,7 @@ size_t most_edges(int tokens) {
     return size_t(tokens) * 3 + 2;
 }
 
-// Twice the edges and more: a power of two.
+// A power of two, more than twice the number of edges.
 size_t slots_for(int tokens) {
     size_t slots = 64;
     while (slots < size_t(tokens) * 6) slots *= 2;
@@ -53,7 +53,7 @@ void SuffixAutomaton::clear() {
     size_ = 0;
 }
 
-// Of this edge, or where it would stand.
+// The slot of this edge, or the free slot at which it would be inserted.
 int SuffixAutomaton::find_slot(int state, int token) const {
     const size_t mask = slots_.size() - 1;
     size_t at = hash_of(state, token) & mask;
@@ -90,8 +90,8 @@ int SuffixAutomaton::add_state(const State& state) {
     return int(states_.size()) - 1;
 }
 
-// `state` has strings longer than what `from` and the token make: those that are not become a state
-// of their own.
+// Splits `state`, which has strings longer than those that `from` and the token make. The shorter
+// ones move to a new state, which is returned.
 int SuffixAutomaton::split(int from, int token, int state) {
     State shorter = this->state(state);
     shorter.length = this->state(from).length + 1;
@@ -105,7 +105,7 @@ int SuffixAutomaton::split(int from, int token, int state) {
     return made;
 }
 
-// The text ends in this state and in those of its suffixes.
+// Counts an occurrence that ends here for this state and for the states of its suffixes.
 void SuffixAutomaton::count(int state) {
     for (int i = 0; i < kMostCounted && state > kStart; ++i) {
         State& one = states_[size_t(state)];

@@ -1,6 +1,6 @@
-// All that a text has said before, by its ends: a suffix automaton over tokens, built one token at
-// a time in amortised constant time (Blumer et al. 1985). A state stands for the strings that end
-// at the same places.
+// A suffix automaton over tokens, which finds everything that a text has said before by how it
+// ended. It is built one token at a time in amortised constant time (Blumer et al. 1985). A state
+// stands for all strings that end at the same places.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@ class SuffixAutomaton {
     static constexpr int kNone = -1;
 
     struct State {
-        int length = 0;       // of its longest string
+        int length = 0;       // length of the state's longest string
         int suffix = kNone;   // state of its longest suffix that ends in more places
-        int first_edge = -1;  // the newest one
-        int newest = 0;       // where it ended last: tokens up to there
-        int count = 0;        // how often it ended, as far as counted
+        int first_edge = -1;  // newest edge, the head of a list
+        int newest = 0;       // end of its newest occurrence: tokens up to there
+        int count = 0;        // occurrences; long chains of suffixes are not counted to their end
     };
     struct Edge {
         int token = 0;
-        int state = 0;  // what it leads to
-        int next = -1;  // of the same state
+        int state = 0;  // the state that the edge leads to
+        int next = -1;  // next edge in the list of `from`
         int from = 0;
     };
 
-    // For texts of so many tokens; longer ones take further memory.
+    // Allocates memory for `tokens` tokens; a longer text allocates more.
     explicit SuffixAutomaton(int tokens);
-    static size_t size_bytes(int tokens);  // that it takes of the host when it has so many
+    static size_t size_bytes(int tokens);  // bytes of host memory with so many tokens
 
     void clear();
     void add(int token);
-    int size() const { return size_; }                      // tokens
-    int states() const { return int(states_.size()) - 1; }  // but the start
+    int size() const { return size_; }                      // tokens in the text
+    int states() const { return int(states_.size()) - 1; }  // without the start
     int edges() const { return int(edges_.size()); }
 
     const State& state(int id) const { return states_[size_t(id)]; }
     const Edge& edge(int id) const { return edges_[size_t(id)]; }
-    // Of the longest end of the text that it had before, too; kStart: there is none.
+    // State of the longest suffix of the text that also occurred earlier; kStart: there is none.
     int known_end() const { return whole_ == kStart ? kStart : state(whole_).suffix; }
-    // Where this token leads from a state; kNone: it never followed.
+    // The state after this token; kNone: the token never followed here.
     int after(int state, int token) const;
 
   private:
@@ -55,8 +55,8 @@ class SuffixAutomaton {
 
     std::vector<State> states_;
     std::vector<Edge> edges_;
-    std::vector<int> slots_;  // open addressing by (state, token): edges; -1: free
-    int whole_ = kStart;      // of the whole text
+    std::vector<int> slots_;  // hash table by (state, token) with open addressing: edges; -1: free
+    int whole_ = kStart;      // state of the whole text
     int size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Derived views of a tree, and reading of static trees.
+// Derived properties of a tree, and the reader of static trees.
 #include "draft/tree.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A drafted tree, and the shapes that trees can have.
+// A draft tree, and the shapes that trees can have.
 #pragma once
 
 #include <filesystem>
@@ -10,22 +10,22 @@
 
 namespace aerie {
 
-// A number for each of some nodes, at most as many as a tree has.
+// One number for each of some nodes, at most as many as a tree has.
 using NodeList = FixedVector<int, kMaxNodes>;
 
-// Something for each depth of a tree, the root's included.
+// One value for each depth of a tree, the root's included.
 template <typename T>
 using DepthList = FixedVector<T, kMaxDepth + 1>;
 
-// Tokens of a path below the root.
+// Tokens on a path, without the root.
 using PathTokens = FixedVector<int, kMaxDepth>;
 
 // Tokens and parents, parents first. Node 0 is the root: the pending token, with parent -1.
 struct TokenTree {
     NodeList tokens;
     NodeList parents;
-    // What the drafter gives for each node: the log-probability of its path, 0 for the root. Empty
-    // where it has no opinion.
+    // The drafter's value of each node: the log-probability of its path, 0 for the root. Empty if
+    // the drafter gives none.
     FixedVector<float, kMaxNodes> values;
 
     explicit TokenTree(int pending) : tokens{pending}, parents{-1} {}
@@ -39,24 +39,25 @@ struct TokenTree {
     }
 };
 
-NodeList depths(const TokenTree& tree);  // of each node; the root has 0
-// From a node up to the one below the root.
+// The depth of each node; the root has 0.
+NodeList depths(const TokenTree& tree);
+// The tokens from a node up to, but without, the root.
 PathTokens path_tokens(const TokenTree& tree, int node);
 
-// The rows of a verify pass over `prefix` committed positions: node i at slot prefix + i, seeing
-// its ancestors by logical order.
+// The rows of a verify pass over `prefix` committed positions. Node i is in slot prefix + i and
+// attends to the prefix, its ancestors and itself, in this order.
 FixedVector<Row, kMaxNodes> verify_rows(const TokenTree& tree, int prefix);
 
-// Shape of an EAGLE-2 tree: `nodes` verified (root included), `levels` of drafted tokens, the
-// `top_k` best children of a node and the width of a level. The reference's total_token, depth + 1
-// and top_k (eagle.md section 3).
+// Shape of an EAGLE-2 tree: `nodes` verified (root included), `levels` of drafted tokens, and
+// `top_k`, which is both the number of children of a node and the width of a level. The reference
+// calls them total_token, depth + 1 and top_k (docs/drafting.md section 3).
 struct TreeShape {
     int nodes = 60;
     int levels = 6;
     int top_k = 10;
 };
 
-// The most that a tree chosen by measurement can be.
+// The largest shape of a tree that is sized by measurement.
 constexpr TreeShape kMostAuto{kMaxNodes, 10, 10};
 
 // Throws UsageError unless 2 <= nodes <= 64, 1 <= levels <= 32 and 1 <= top_k <= 32.
@@ -65,11 +66,11 @@ void check_tree_shape(const TreeShape& shape);
 // A fixed tree: each path lists child ranks from the root, e.g. {0, 2, 1}.
 using TreePaths = std::vector<std::vector<int>>;
 
-// EAGLE-1's 25-node tree (mc_sim_7b_63; eagle.md section 4).
+// EAGLE-1's tree of 25 nodes below the root (mc_sim_7b_63; docs/drafting.md section 4).
 const TreePaths& default_static_tree();
 
-// A JSON list of lists of child ranks. Missing ancestors are an error. Throws Error naming the
-// file.
+// Reads a JSON list of lists of child ranks. A path without its parent is an error. Throws Error
+// naming the file.
 TreePaths read_tree_file(const std::filesystem::path& path);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// See the header; the constants say how cautious the policy is.
+// The constants say how cautious the policy is; docs/drafting.md section 6 explains it.
 #include "draft/tree_policy.h"
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace aerie {
 namespace {
 
 constexpr double kTruthMemory = 0.99, kConfidenceMemory = 0.9;
-constexpr double kPlainMemory = 0.9;  // what was seen counts for less with each plain cycle
+constexpr double kPlainMemory = 0.9;  // decay of observations in a plain cycle
 constexpr double kTruthPrior = 0.95, kTruthWeight = 6;
 constexpr double kConfidencePrior[2] = {0.75, 0.1}, kConfidenceWeight = 2;
-// A head trained on a distribution is too modest where the target takes the likeliest token.
+// A head trained on a distribution is too modest if the target takes the likeliest token.
 constexpr double kFirstTrust = 1.5, kMostTrust = 8, kTrustStep = 0.2;
 constexpr double kGraftPrior[] = {1, 0.5, 0.8}, kGraftWeight = 2;  // by GraftKind
-constexpr double kSiblingsShare = 0.8;                             // of what the best child leaves
-constexpr int kUsualBacklog = 2;  // reading more is an investment into the cycles to come
-constexpr double kSurest = 0.98;  // no prediction counts for more
-constexpr int kPriceRows = 4;     // T(M) has steps: a row's price is sought among so many
+constexpr double kSiblingsShare = 0.8;                             // remainder by the best child
+constexpr int kUsualBacklog = 2;  // longer reads also serve later cycles, which pay for them
+constexpr double kSurest = 0.98;  // largest calibrated probability
+constexpr int kPriceRows = 4;     // verify() has steps: a row's price is the least mean over these
 
 }  // namespace
 
@@ -35,14 +35,14 @@ TreePolicy::TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs)
     siblings_.reserve(candidates);
 }
 
-// Probability that the true token below a node of the depth before is its child of this rank.
+// Probability that the next true token is the child of this rank, given that its parent is true.
 double TreePolicy::expected(int depth, int rank) const {
     const size_t at = size_t(depth);
     return truth_[at].mean(kTruthPrior, kTruthWeight) *
            confidence_[rank][at].mean(kConfidencePrior[rank], kConfidenceWeight);
 }
 
-// Of a further row in a tree of `nodes`, at best.
+// The least cost of a further row in a tree of `nodes`.
 double TreePolicy::row_cost(int nodes) const {
     double least = costs_->verify(kMaxNodes);
     for (int rows = 1; rows <= kPriceRows && nodes + rows <= kMaxNodes; ++rows)
@@ -50,8 +50,9 @@ double TreePolicy::row_cost(int nodes) const {
     return least;
 }
 
-// Tokens that running the head on a node brings, beyond what they cost, if its children are as
-// good as those seen so far. The level's own cost is not in it, those of further levels are.
+// The tokens, beyond their price, that running the head on a node brings if its children are as
+// good as those seen so far. The cost of the first level below is not included, the cost of further
+// levels is.
 double TreePolicy::gain_below(double probability, int depth) const {
     double gain = 0;
     for (int rank : {0, 1})
@@ -98,7 +99,7 @@ bool TreePolicy::begin_grafts(double cost) {
     return drafting_;
 }
 
-// The entry of this token below another one; -1: no head made it.
+// The entry of this token below `parent`; -1 if the head did not propose it.
 int TreePolicy::find(int parent, int token, bool& has_children) const {
     has_children = false;
     for (const Siblings& siblings : siblings_) {
@@ -139,13 +140,13 @@ int TreePolicy::graft(int parent, int token, float conditional) {
 }
 
 void TreePolicy::end_grafts() {
-    if (siblings_.empty()) return;  // they were offered as they came
+    if (siblings_.empty()) return;  // every graft was offered when it was made
     best_.clear();
     for (int i = 0; i < entries(); ++i)
         if (probability_[size_t(i)] > 0) offer(i);
 }
 
-// Follows the true tokens down the grafts, verified or not.
+// Follows the true tokens down the grafts, including those that were not verified.
 void TreePolicy::judge_grafts(std::span<const int> tokens) {
     int entry = -1;
     for (size_t depth = 0; depth < tokens.size(); ++depth) {
@@ -168,7 +169,7 @@ bool TreePolicy::less_likely(int a, int b) const {
     return x != y ? x < y : a > b;
 }
 
-// Keeps the likeliest entries.
+// Adds the entry to the heap if it is among the likeliest; a full heap drops its least likely one.
 void TreePolicy::offer(int entry) {
     const auto likelier = [this](int a, int b) { return less_likely(b, a); };
     if (int(best_.size()) == most_.nodes - 1) {
@@ -180,7 +181,7 @@ void TreePolicy::offer(int entry) {
     std::push_heap(best_.begin(), best_.end(), likelier);
 }
 
-// The best child by the head's own odds, corrected; the others share what it leaves.
+// The best child gets the head's own odds, corrected by trust_; its siblings share what it leaves.
 void TreePolicy::add_siblings(std::span<const Candidate> table, const Siblings& siblings) {
     const double truth = truth_[size_t(depth_)].mean(kTruthPrior, kTruthWeight);
     const double above = siblings.parent < 0 ? 1 : double(probability_[size_t(siblings.parent)]);
@@ -213,7 +214,7 @@ void TreePolicy::read_level(std::span<const Candidate> table, int first) {
         add_siblings(table, siblings);
         siblings_.push_back(siblings);
     }
-    // How sure the head is below the likeliest node tells how sure it will be.
+    // The head's confidence below the likeliest node predicts its confidence in later cycles.
     const int count = std::min(2, int(table.size()) - first);
     for (int rank = 0; rank < count; ++rank)
         confidence_[rank][size_t(depth_)].add(conditional_[size_t(first + rank)], 1,
@@ -226,8 +227,8 @@ NodeList TreePolicy::likeliest() const {
     return entries;
 }
 
-// How many of the entries, likeliest first, are worth most together. T(M) has steps, so the first
-// one that does not pay need not be the last.
+// Number of entries, likeliest first, with the greatest total gain. verify() has steps, so entries
+// may pay together even if the first of them does not.
 int TreePolicy::best_count(const NodeList& entries) const {
     int best = 0;
     double worth = 0, most = 0;
@@ -276,7 +277,7 @@ NodeList TreePolicy::kept() const {
     return entries;
 }
 
-// Whether the true token was among these candidates; `entry` becomes its place.
+// Whether the true token is among these candidates; `entry` becomes its index, or -1.
 bool TreePolicy::calibrate(const Siblings& siblings, int depth, int token, int& entry) {
     double predicted = 0;
     entry = -1;
@@ -290,7 +291,7 @@ bool TreePolicy::calibrate(const Siblings& siblings, int depth, int token, int& 
     return entry >= 0;
 }
 
-// Follows the true tokens down the candidates, verified or not.
+// Follows the true tokens down the candidates, including those that were not verified.
 void TreePolicy::calibrate(std::span<const int> tokens) {
     int entry = -1, depth = 0;
     for (const Siblings& siblings : siblings_) {  // parents first
@@ -318,10 +319,10 @@ void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int
     drafting_ = false;
 }
 
-// No number of a text's lessons is larger.
+// Upper bound of every number that load() accepts.
 constexpr double kMostLesson = 1e12;
 
-// All that a text has taught, in the order of files, each with the least that it can be.
+// Visits all learned numbers in the order of files, each with its lower bound.
 template <typename Self, typename Visit>
 void TreePolicy::each_lesson(Self& self, const Visit& visit) {
     const auto estimates = [&](auto& list) {

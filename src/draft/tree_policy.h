@@ -1,7 +1,8 @@
-// Chooses each cycle's tree by what it costs and what it can bring. A cycle is worth its expected
-// tokens minus its time at the rate that decoding reaches (Dinkelbach's parametric form of tokens
-// per time): nodes are kept, levels run and the head is run at all only where that pays. An account
-// bounds what drafting may lose against plain decoding. Host code alone; costs are in plain cycles.
+// Chooses each cycle's tree by its cost and its expected tokens (docs/drafting.md section 6). The
+// gain of a cycle is its expected tokens minus its time at the rate that decoding reaches
+// (Dinkelbach's parametric form of tokens per time). Nodes are kept, levels are run and the head is
+// run at all only if that increases the gain. An account bounds the loss against plain decoding.
+// The policy runs on the host; costs are in plain cycles.
 #pragma once
 
 #include <memory>
@@ -16,34 +17,34 @@ namespace aerie {
 
 class TreePolicy final : public FrontierPolicy {
   public:
-    // Of one text; the costs are those of all texts on the device.
+    // A policy for one sequence; the costs are shared by all sequences on the device.
     TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs);
 
     CycleCosts& costs() { return *costs_; }
 
-    // A new text: what failed in the last one may be tried again.
+    // Begins another text, in which drafts that failed in the last one may be tried again.
     void begin_text();
-    // Whether a cycle whose head must first read `backlog` positions may pay.
+    // Whether a cycle may pay in which the head must first read `backlog` positions.
     bool would_draft(int backlog) const;
-    // Begins a cycle; false: decode plainly, the head is not needed.
+    // Begins a cycle. Returns false if it should decode plainly, without the head.
     bool begin(int backlog);
-    // The same for guesses that are grafted alone, whose making costs so much.
+    // Begins a cycle with grafts alone; `cost` is the cost of finding them.
     bool begin_grafts(double cost);
-    // What was spent besides.
+    // Adds a further cost to this cycle.
     void spend(double cost) { spent_ += cost; }
     void choose(std::span<const Candidate> table, int first, Frontier& frontier) override;
-    // A guess that is not the head's: the token follows an entry, -1: the root, with this
-    // probability. Returns its entry: the head's own, which may get likelier, or a new one behind
-    // all others.
+    // Adds a guess that is not the head's: `token` below the entry `parent` (-1: the root), with
+    // this probability given its parent. Returns its entry: the head's own, which may become
+    // likelier, or a new one behind all others.
     int graft(int parent, int token, float conditional);
-    void end_grafts();  // to be called after the last one
+    void end_grafts();  // must be called after the last graft
     int entries() const { return int(probability_.size()); }
-    // The table entries to verify, ascending; none: not even one pays.
+    // The table entries to verify, ascending; empty if not even one pays.
     NodeList kept() const;
-    // The cycle with those.
+    // The expected tokens and cost of the cycle with these entries.
     TreePlan planned() const;
-    // What became of the tree of those entries: its accepted nodes, the root first, and the token
-    // that the target chose after the last of them.
+    // Learns from the tree of these entries: its accepted nodes, the root first, and the token that
+    // the target chose after the last of them.
     void learn(const TokenTree& tree, std::span<const int> accepted, int next);
 
     void save(SaveSink& to) const;
@@ -53,13 +54,14 @@ class TreePolicy final : public FrontierPolicy {
     const Account& account() const { return account_; }
 
   private:
-    // The candidates below one node.
+    // The candidates below one node, consecutive entries.
     struct Siblings {
         int parent;  // entry; -1: the root
         int first, count;
     };
 
-    // What is grafted where a head has guessed nothing, something else, or the same.
+    // A graft by the head's guesses below the same parent: there are none, only others, or the
+    // same.
     enum GraftKind { alone, beside, same, kGraftKinds };
     struct Graft {
         int parent, entry, token;
@@ -87,23 +89,23 @@ class TreePolicy final : public FrontierPolicy {
     TreeShape most_;
     std::shared_ptr<CycleCosts> costs_;
 
-    // Of the text so far.
+    // Statistics of the sequence.
     double trust_;                       // added to the log-odds that the head gives its best child
-    DepthList<Estimate> truth_;          // [depth]: true per predicted, of all candidates there
-    DepthList<Estimate> confidence_[2];  // [rank][depth]: probability of the best children
-    // [kind]: true per predicted, of grafts.
+    DepthList<Estimate> truth_;          // [depth]: true tokens per predicted one, all candidates
+    DepthList<Estimate> confidence_[2];  // [rank][depth]: probability of the two best children
+    // [kind]: true grafts per predicted one.
     Estimate grafts_were_[kGraftKinds];
     Account account_;
 
-    // Of this cycle.
+    // The current cycle.
     bool drafting_ = false;
-    int depth_ = 0;         // of the newest level
-    double spent_ = 0;      // on the head
+    int depth_ = 0;         // depth of the newest level
+    double spent_ = 0;      // cost of drafting so far
     double row_price_ = 0;  // tokens that a further verified row must bring
-    NodeList best_;         // a heap of the likeliest entries so far, the least of them on top
-    std::vector<float> probability_;  // [entry]: of its path, calibrated
-    std::vector<float> conditional_;  // [entry]: given its parent, calibrated but for truth_
-    std::vector<int> drafted_;        // [entry]: its token
+    NodeList best_;         // heap of the likeliest entries so far, with the least likely on top
+    std::vector<float> probability_;  // [entry]: calibrated probability of its path
+    std::vector<float> conditional_;  // [entry]: given its parent, calibrated except by truth_
+    std::vector<int> drafted_;        // [entry]: token
     std::vector<Siblings> siblings_;
     FixedVector<Graft, kMaxNodes> grafts_;
 };

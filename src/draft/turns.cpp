@@ -1,4 +1,4 @@
-// The constants say how much may be lost to find out who is best.
+// The constants bound what may be lost to find out which drafter is best.
 #include "draft/turns.h"
 
 #include <algorithm>
@@ -8,16 +8,16 @@ namespace aerie {
 namespace {
 
 constexpr double kTextMemory = 0.95, kLongMemory = 0.995;
-constexpr double kTextWeight = 15;  // cycles that all texts before count for in one
-constexpr double kFirstTokens = 2, kFirstCost = 1.2, kFirstWeight = 2;  // of who was never asked
-constexpr double kKnown = 6;              // cycles after which somebody's worth is known
-constexpr double kStay = 0.05;            // tokens a cycle that another one must be better
-constexpr double kProbeShare = 1.0 / 48;  // tokens a cycle that may be lost by asking others
+constexpr double kTextWeight = 15;  // how many cycles the record of all texts counts for in one
+constexpr double kFirstTokens = 2, kFirstCost = 1.2, kFirstWeight = 2;  // priors
+constexpr double kKnown = 6;              // cycles after which a drafter's worth is known
+constexpr double kStay = 0.05;            // tokens per cycle by which another one must be better
+constexpr double kProbeShare = 1.0 / 48;  // tokens per cycle that may be lost by probes
 constexpr double kMostAllowance = 2;
-constexpr double kUnknownLoss = 0.4;  // by a cycle of somebody who is not known
-constexpr int kProbeCycles = 4;       // in a row; the first one catches up
-constexpr int kIdleCycles = 48;       // that somebody known is not asked, at least
-constexpr int kCatchingUp = 2;        // cycles that a head has missed and must read
+constexpr double kUnknownLoss = 0.4;  // assumed loss in a cycle of an unknown drafter
+constexpr int kProbeCycles = 4;       // length of a probe; its first cycle catches up
+constexpr int kIdleCycles = 48;       // cycles before a known drafter is probed again
+constexpr int kCatchingUp = 2;        // cycles that a head may miss without having to catch up
 
 }  // namespace
 
@@ -56,7 +56,8 @@ size_t Turns::pick(std::span<const DrafterRecord> records, double of_lookup, dou
     for (size_t i = 1; i < records.size(); ++i)
         if (records[i].is_known() && worth_of(i) > worth_of(stays_) + kStay) stays_ = i;
     const double of_head = worth_of(stays_);
-    // Who is not known, or has long not been asked, is asked as often as that may cost.
+    // Probes a drafter that is unknown, or has long not been asked, as soon as the allowance covers
+    // the expected loss.
     for (size_t i = 1; i < records.size(); ++i) {
         const bool is_known = records[i].is_known();
         if (i == stays_ || (is_known && idle_[i] < kIdleCycles)) continue;
@@ -88,7 +89,7 @@ size_t Turns::next(std::span<const DrafterRecord> records, double of_lookup, dou
 }
 
 void Turns::learn(DrafterRecord& record, int kind, double tokens, double cost) {
-    if (catches_up_) return;  // what that cost tells nothing of the next ones
+    if (catches_up_) return;  // the cost of catching up predicts nothing
     Factors& here = factors_[asked_];
     here.tokens.add(tokens, record.tokens(kind), kTextMemory);
     here.cost.add(cost, record.cost(kind), kTextMemory);

@@ -1,5 +1,6 @@
-// Whom --draft auto asks in a cycle: by what each drafter has brought and cost, in all texts and in
-// this one. Drafter 0 is lookup, whose proposal is always there; the others are asked for theirs.
+// Chooses the drafter of each cycle for --draft auto, by the tokens and costs of each drafter in
+// all texts and in this one. Drafter 0 is lookup: its proposal is always made; the others are run
+// only when they are chosen.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +11,16 @@
 
 namespace aerie {
 
-// Heads bring more where lookup has guesses, which are grafted: kinds of cycles by the tokens that
-// lookup is expected to bring.
+// Kinds of cycles, by the tokens that lookup is expected to bring. Heads bring more where lookup
+// has guesses, since these are grafted.
 constexpr int kCycleKinds = 3;
 int cycle_kind(double expected);
 
-// Tokens that a drafter's cycles put out, and the plain cycles that they took, in all texts.
+// Tokens that a drafter's cycles put out, and plain cycles that they took, over all texts.
 class DrafterRecord {
   public:
     bool is_known() const;
-    // Of a cycle.
+    // Expected values for a cycle of this kind.
     double tokens(int kind) const;
     double cost(int kind) const;
     void add(int kind, double tokens, double cost);
@@ -31,22 +32,23 @@ class DrafterRecord {
     Cycles of_kind_[kCycleKinds], all_;
 };
 
-// Of one text.
+// The choices for one sequence.
 class Turns {
   public:
     explicit Turns(size_t drafters) : factors_(drafters), idle_(drafters) {}
-    // Of a text that begins as another one does.
+    // For a sequence that begins as another one does.
     Turns(size_t drafters, const Turns& like) : factors_(like.factors_), idle_(drafters) {}
 
     void begin_text() { factors_.assign(factors_.size(), {}); }
-    // Who is asked. `of_lookup`: tokens that its proposal is worth at the rate that decoding
-    // reaches, in tokens a plain cycle.
+    // Returns the drafter of the next cycle. `of_lookup`: gain of lookup's proposal in tokens, at
+    // `rate`, which is in tokens per plain cycle.
     size_t next(std::span<const DrafterRecord> records, double of_lookup, double rate, int kind);
-    // What came of asking a head, whose record is that of all texts.
+    // Records the result of a cycle drafted by a head; `record` is the head's record over all
+    // texts.
     void learn(DrafterRecord& record, int kind, double tokens, double cost);
 
   private:
-    struct Factors {  // of this text's cycles, per what was to be expected
+    struct Factors {  // actual per expected values of this text's cycles
         Estimate tokens, cost;
     };
 
@@ -54,12 +56,13 @@ class Turns {
     size_t pick(std::span<const DrafterRecord> records, double of_lookup, double rate, int kind);
 
     std::vector<Factors> factors_;
-    std::vector<int> idle_;  // cycles since each was asked
-    double allowance_ = 0;   // for probes
-    size_t stays_ = 1;       // the head that is asked where one is
-    size_t probed_ = 0;      // who is asked beside it, for so many further cycles
+    std::vector<int> idle_;  // cycles since each drafter was last asked
+    double allowance_ = 0;   // tokens that probes may lose
+    size_t stays_ = 1;       // the best known head
+    size_t probed_ = 0;      // the head that is probed, for `probing_` further cycles
     int probing_ = 0;
-    size_t asked_ = 0;  // in the newest cycle
+    size_t asked_ = 0;  // drafter of the newest cycle
+    // Whether that drafter had to catch up.
     bool catches_up_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Lossless acceptance: the target's own choices are the only tokens ever emitted.
+// Lossless acceptance: every token that is put out is the target's own choice.
 #pragma once
 
 #include <span>
@@ -7,13 +7,14 @@
 
 namespace aerie {
 
-// Accepted nodes from the root on, and the token that the target chose after the last of them.
+// The accepted nodes from the root on, and the target's choice after the last of them.
 struct Path {
     DepthList<int> nodes;
     int next = 0;
 };
 
-// choices[i]: what the target chose after node i. Descends while the choice is a child.
+// choices[i] is the target's choice after node i. Descends from the root as long as the choice is a
+// child of the node.
 Path accept(const TokenTree& tree, std::span<const int> choices);
 
 }  // namespace aerie

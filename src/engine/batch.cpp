@@ -1,4 +1,4 @@
-// The steps of a cycle.
+// The steps of a cycle: propose, verify, accept, commit.
 #include "engine/batch.h"
 
 #include <algorithm>
@@ -138,13 +138,14 @@ void Batch::commit(std::span<Cycle> cycles) {
     }
 }
 
-// The first nodes of a tree, as after a plain pass, are in their place.
+// Whether these are the first nodes of the tree, as after a plain pass; then their rows need no
+// move.
 bool Batch::is_in_place(std::span<const int> nodes) {
     return nodes.back() == int(nodes.size()) - 1;
 }
 
-// Moves keys and values that the pass computed for accepted nodes to where their texts go on. The
-// device is told in one write of that, and behind it of the rows of the pass that they are.
+// Moves keys and values of accepted nodes to the slots where their sequences continue. One write
+// gives the device the moves, followed by the accepted rows of the pass.
 void Batch::compact(std::span<const Cycle> cycles) {
     accepted_.clear();
     for (const Cycle& cycle : cycles) {
@@ -170,7 +171,7 @@ void Batch::compact(std::span<const Cycle> cycles) {
     kv_.compact(moves);
 }
 
-// `first`: of the cycle's rows in the pass.
+// `first` is the cycle's first row in the pass.
 void Batch::commit(Cycle& cycle, int first) {
     Sequence& text = *cycle.text;
     const std::span<const int> nodes = cycle.path.nodes;
@@ -190,7 +191,7 @@ void Batch::commit(Cycle& cycle, int first) {
     cycle.turn = std::move(turn);
 }
 
-// Those that the pass computed for these nodes, in one tensor.
+// The features that the pass computed for these nodes, in one tensor.
 Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first) {
     const int count = int(nodes.size());
     if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
@@ -200,7 +201,7 @@ Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first)
     return features;
 }
 
-// The pass over `rows_`, with the logits of the last of them.
+// Runs the target over `rows_`, and computes the logits of the last `logit_rows` rows.
 void Batch::forward(int logit_rows) {
     int count = int(rows_.size());
     const int scored = logit_rows;
@@ -223,10 +224,11 @@ void Batch::forward(int logit_rows) {
     if (comes_again)
         be_.replay(replays_.of({uint64_t(count)}), std::ref(pass));
     else
-        pass();  // a piece of a prompt: its size seldom comes again
+        pass();  // part of a prompt: this size seldom recurs
 }
 
-// What choices for this text depend on, until it is another one.
+// Writes the sequence's rules to the device, where they hold until another sequence takes its
+// place.
 void Batch::begin_choices(Sequence& text) {
     const RowChoice rule = rule_of(text, reach_.depth + 1);
     be_.write(tensors_of(text).rule, &rule);
@@ -243,7 +245,7 @@ Rules Batch::rules_of(Sequence& text) {
     return rules;
 }
 
-// Of each row of these trees.
+// The rules for each row of these trees.
 Tensor Batch::rule_rows(std::span<const Cycle> cycles) {
     if (cycles.size() == 1) return tensors_of(*cycles[0].text).rule;
     rules_.clear();
@@ -255,7 +257,7 @@ Tensor Batch::rule_rows(std::span<const Cycle> cycles) {
     return block;
 }
 
-// The target's choices after the nodes of these trees, which the newest pass was of.
+// Makes the target's choices after the nodes of these trees, over which the newest pass ran.
 void Batch::choose(std::span<Cycle> cycles) {
     const auto is_drawn = [](const Cycle& cycle) { return cycle.drawn.any(); };
     if (!std::all_of(cycles.begin(), cycles.end(), is_drawn)) choose_by_noise(cycles);
@@ -288,7 +290,7 @@ void Batch::choose_by_noise(std::span<Cycle> cycles) {
     }
 }
 
-// The target's choices after some rows of the newest pass.
+// Samples the target's choices after rows [first, first + count) of the newest pass.
 std::span<const int> Batch::sample(int first, int count, const Rules& rules, bool with_noise) {
     Sample step;
     step.choice = {t_.logits.row_range(first - first_scored_, count), rules};
@@ -304,7 +306,7 @@ std::span<const int> Batch::sample(int first, int count, const Rules& rules, boo
 }
 
 void Batch::observe(Sequence& text, int first, Tensor features, bool is_prompt) {
-    if (!text.answer().drafts) return;  // it is shown them when it is asked again
+    if (!text.answer().drafts) return;  // let_draft_follow() has the positions run again
     Stopwatch watch(limits_.clock, seconds_.draft);
     drafter_.observe({text.draft(), text.tokens(), first, features, is_prompt});
 }

@@ -1,4 +1,4 @@
-// The passes of some texts at a time: device buffers and recordings, and the steps of a cycle.
+// Passes over one or several sequences: device buffers, recordings, and the steps of a cycle.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ constexpr const char* kOnlyNan = "the model computed NaN for every token; its we
 constexpr const char* kAllForbidden =
     "edit_logits forbids every token; at least one must be above -infinity";
 
-constexpr int kPrefillRows = 128;  // rows of a prefill pass; any number gives the same bits
+constexpr int kPrefillRows = 128;  // rows of a prefill pass; all numbers give the same bits
 
 struct BatchLimits {
-    int context = 0;  // most tokens of prompt and output of a text together
+    int context = 0;  // most tokens of a sequence, prompt and output together
     DType kv = DType::F16;
     int prefill_rows = kPrefillRows;
-    int texts = 1;  // in one pass
-    int kept = 0;   // that there are, passed at a time or not; 0: as many
+    int texts = 1;  // sequences in one pass
+    int kept = 0;   // sequences that exist, in a pass or not; 0: as many as `texts`
     Clock clock = steady_seconds;
 
     int sequences() const { return std::max(texts, kept); }
@@ -34,20 +34,20 @@ struct BatchLimits {
     int pass_rows() const { return std::max(prefill_rows, texts * kMaxNodes); }
 };
 
-// Tokens newly chosen by the target, the last of which is now pending. logprobs (of the unprocessed
-// logits) are there only when asked for.
+// The tokens that the target has just chosen; the last one is now pending. logprobs, which are
+// those of the unprocessed logits, are empty unless they were asked for.
 struct Turn {
     DepthList<int> tokens;
     DepthList<float> logprobs;
-    std::vector<TokenLogprob> alternatives;  // the same number in the place of each token
+    std::vector<TokenLogprob> alternatives;  // equally many for each token
 };
 
-// What a cycle makes of one text.
+// One cycle of one sequence.
 struct Cycle {
     Sequence* text = nullptr;
     TokenTree tree{0};
-    Drawn drawn;       // what the tree was drawn from, if it was
-    NodeList choices;  // the target's, after each node; of a tree that was drawn, on the way taken
+    Drawn drawn;       // distributions that the tree was drawn from, if it was
+    NodeList choices;  // the target's, after each node; in drawn trees only on the path
     Path path;
     Turn turn;
 };
@@ -65,32 +65,32 @@ struct BatchTensors {
         Tensor accepted_features;  // [depths, taps * hidden]
         Tensor rule;               // [1, kRowChoiceInts]
         Tensor noise_positions;    // [1, depths]
-        NoiseRows noise;           // a part of the batch's
+        NoiseRows noise;           // uses a part of the batch's noise
     };
     void add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
                 const DraftReach& reach);
 
     Tensor rows;                // [rows, kRowInts]
-    Tensor features;            // [rows, taps * hidden], of the last target pass
+    Tensor features;            // [rows, taps * hidden]: from the last target pass
     Tensor logits;              // [texts * nodes, vocab]
     Tensor ids;                 // [1, texts * nodes]: the target's choices
-    Tensor rules;               // [texts * nodes, kRowChoiceInts], where texts are mixed
+    Tensor rules;               // [texts * nodes, kRowChoiceInts]: used with several sequences
     Tensor seen;                // [texts, vocab]
     Tensor noise;               // [texts * depths, vocab]
     Tensor noise_copy;          // [1, vocab]
-    Tensor accepted;            // [1, texts * depths * (kKvMoveInts + 1)]: see Batch::compact
+    Tensor accepted;            // [1, texts * depths * (kKvMoveInts + 1)]; see Batch::compact
     std::vector<OfText> texts;  // by sequence
 };
 
-// Everything on the device is allocated in the constructor.
+// Runs the cycles of sequences. All device memory is allocated in the constructor.
 class Batch {
   public:
     Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const BatchLimits& limits);
 
-    // The target reads what of a text is not in the cache, and picks its pending token. `cancelled`
-    // is asked between passes; if it says yes the turn is empty.
+    // Runs the target over the tokens of the sequence that are not in the cache, and chooses its
+    // pending token. `cancelled` is asked between passes; if it returns true, the turn is empty.
     Turn prefill(Sequence& text, const std::function<bool()>& cancelled = {});
-    // The steps of a cycle, each of all texts; then comes the next one.
+    // The steps of a cycle, each for all sequences at once.
     void propose(std::span<Cycle> cycles);
     void verify(std::span<Cycle> cycles);  // one target pass
     void commit(std::span<Cycle> cycles);
@@ -98,7 +98,7 @@ class Batch {
     const BatchLimits& limits() const { return limits_; }
     const PhaseSeconds& seconds() const { return seconds_; }
     void reset_seconds() { seconds_ = {}; }
-    Tensor logits() const { return t_.logits; }  // of the last verify (row 0: of the prefill)
+    Tensor logits() const { return t_.logits; }  // the last verify's (row 0: the prefill's)
     Tensor features() const { return t_.features; }
 
   private:
@@ -134,28 +134,30 @@ class Batch {
     ReplayKeys replays_;
     Buffer memory_;
     BatchTensors t_;
-    std::vector<Row> rows_;  // of the pass being written
+    std::vector<Row> rows_;  // rows of the pass that is being written
     std::vector<RowChoice> rules_;
-    std::vector<int> choices_;       // the newest
-    std::vector<int32_t> accepted_;  // of the newest commit
-    int next_accepted_ = 0;          // where rows of the pass stand in it, of the next text
-    std::vector<float> logits_;      // of one row, as the host reads it
-    // [row of logits]: what the model said, where a text edits it and wants logprobs; else empty.
+    std::vector<int> choices_;       // the newest choices
+    std::vector<int32_t> accepted_;  // moves and rows of the newest commit
+    int next_accepted_ = 0;          // where the next sequence's rows begin in it
+    std::vector<float> logits_;      // one row, as read by the host
+    // [row of logits]: the model's logits before an edit, if log-probabilities are wanted; else
+    // empty.
     std::vector<std::vector<float>> unedited_;
-    std::vector<int> edited_text_;  // as an edit is shown it
-    std::vector<int> forbidden_;    // rows of logits whose edit forbids every token
-    int first_scored_ = 0;          // row of the newest pass whose logits are the first
+    std::vector<int> edited_text_;  // the tokens that an edit is called with
+    std::vector<int> forbidden_;    // rows of logits in which an edit forbids every token
+    int first_scored_ = 0;          // row of the newest pass that has the first row of logits
     PhaseSeconds seconds_;
-    double verify_seconds_ = 0;  // of the newest target pass and its choices
+    double verify_seconds_ = 0;  // time of the newest target pass and its choices
 };
 
-// Rows that target passes may have, and positions that they may reach.
+// The most rows of a target pass, and the most positions that it reaches.
 TargetLimits target_limits(const BatchLimits& limits);
-// The target's KV cache: for each text the context and a whole tree at its very end.
+// Shape of the target's KV cache: each sequence has room for the context and for a whole tree
+// behind its end.
 KvShape kv_shape(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach);
-// What a Batch allocates.
+// Bytes that a Batch allocates.
 size_t batch_bytes(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach);
-// Scratch that a backend needs for it.
+// Limits for which a backend must reserve scratch.
 Limits backend_limits(const ModelConfig& config, const BatchLimits& limits);
 
 }  // namespace aerie

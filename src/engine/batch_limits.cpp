@@ -1,4 +1,4 @@
-// What a batch takes of a device.
+// The device memory and limits of a batch.
 #include "engine/batch.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Logits that the host sees: what is told of a choice, and what a caller changes before one.
+// Logits on the host: log-probabilities of choices, and the caller's edits before a choice.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -9,7 +9,7 @@
 
 namespace aerie {
 
-// `first`: of the nodes' rows in the newest pass whose logits there are.
+// `first` is the row of logits that belongs to node 0.
 void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first, Turn& turn) {
     if (!text.answer().with_logprobs) return;
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -23,7 +23,7 @@ void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int 
     }
 }
 
-// What the model said in a row, valid until the next one is asked for.
+// The model's logits of a row before any edit; valid until the next call.
 std::span<const float> Batch::raw_logits(int row) {
     if (size_t(row) < unedited_.size() && !unedited_[size_t(row)].empty())
         return unedited_[size_t(row)];
@@ -35,9 +35,9 @@ bool Batch::is_forbidden(int row) const {
     return std::find(forbidden_.begin(), forbidden_.end(), row) != forbidden_.end();
 }
 
-// The way through a tree ends before a node whose edit forbids every token. Whether the text goes
-// on from there is not known yet: the root of the next cycle is that node, and then it is an error.
-// `first`: of the cycle's rows of logits.
+// Ends the path before a node at which an edit forbids every token. It is not known yet whether the
+// text continues from that node: if so, the node is the root of the next cycle, and this becomes an
+// error. `first` is the cycle's first row of logits.
 void Batch::end_where_forbidden(Cycle& cycle, int first) const {
     DepthList<int>& nodes = cycle.path.nodes;
     const auto found = std::find_if(nodes.begin(), nodes.end(),
@@ -65,7 +65,7 @@ void Batch::edit_logits(std::span<const Cycle> cycles) {
     }
 }
 
-// Of the row behind these tokens.
+// Lets the caller edit the row of logits that follows these tokens.
 void Batch::edit_logits(const Sequence& text, std::span<const int> tokens, int row) {
     const AnswerOptions& answer = text.answer();
     if (!answer.edit_logits) return;
@@ -76,7 +76,7 @@ void Batch::edit_logits(const Sequence& text, std::span<const int> tokens, int r
         unedited_[size_t(row)] = logits_;
     }
     answer.edit_logits(tokens, logits_);
-    // A node that the text may not go through chooses any token, as it would for equal logits.
+    // The text may not go through such a node. Equal logits give it some choice, which is not used.
     constexpr float kForbids = -std::numeric_limits<float>::infinity();
     if (std::none_of(logits_.begin(), logits_.end(), [](float x) { return x > kForbids; })) {
         forbidden_.push_back(row);

@@ -1,11 +1,11 @@
-// Choices after trees that were drawn, made on the host.
+// Choices after drawn trees, made on the host by rejection sampling.
 #include "core/error.h"
 #include "engine/batch.h"
 #include "engine/ratio.h"
 
 namespace aerie {
 
-// `first`: of the cycle's rows in the pass.
+// `first` is the cycle's first row in the pass.
 void Batch::choose_by_ratio(Cycle& cycle, int first) {
     const Drawn& drawn = cycle.drawn;
     const auto target = [&](int node) {

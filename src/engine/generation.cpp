@@ -1,4 +1,4 @@
-// The loop of architecture.md section 5.
+// The decode loop. Plain decoding is the case of a tree that is only the root.
 #include "engine/generation.h"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ Generation::Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer,
         result_.reused = text.begin(request.prompt, request.answer);
 }
 
-// The tokens that there are become part of what is read before the next step. What they made final
-// was said when they came.
+// The tokens of the begun answer become part of the prompt that the next step reads. Their final
+// text was passed on when they were chosen.
 void Generation::go_on(const GenerationResult& begun) {
     std::vector<int> all = request_.prompt;
     all.insert(all.end(), begun.ids.begin(), begun.ids.end());
@@ -66,7 +66,7 @@ bool Generation::step() {
     return more;
 }
 
-// False once the text has ended; the rest of the turn is then dropped.
+// Returns false once the text has ended; the rest of the turn is then dropped.
 bool Generation::take(const Turn& turn) {
     if (turn.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
     for (size_t i = 0; i < turn.tokens.size(); ++i)
@@ -75,7 +75,7 @@ bool Generation::take(const Turn& turn) {
     return true;
 }
 
-// The turn's i-th token.
+// Adds the turn's i-th token to the result.
 bool Generation::push(const Turn& turn, size_t i) {
     const int token = turn.tokens[i];
     const bool is_drafted = i + 1 < turn.tokens.size();
@@ -110,8 +110,8 @@ void Generation::say(const std::string& text) {
     if (request_.on_text && !text.empty()) request_.on_text(text);
 }
 
-// Books what the newest cycle put out: `emitted` tokens, the last of which may be the target's
-// bonus token.
+// Counts the newest cycle, which put out `emitted` tokens; the last may be the target's bonus
+// token.
 void Generation::count_cycle(int emitted) {
     Stats& stats = result_.stats;
     ++stats.cycles;
@@ -124,7 +124,7 @@ void Generation::count_cycle(int emitted) {
     for (int depth = 0; depth < accepted; ++depth) ++stats.accepted_by_depth[size_t(depth)];
 }
 
-// Other texts may have had their turns in the batch between two cycles.
+// Counts only the time since `since`: between two cycles the batch may have served other sequences.
 void Generation::count_time(double since, const PhaseSeconds& before) {
     Stats& stats = result_.stats;
     const PhaseSeconds& now = batch_.seconds();

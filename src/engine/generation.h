@@ -1,4 +1,4 @@
-// The loop, a step at a time: prompt in, tokens and text out.
+// The decode loop, one step at a time: a prompt in, tokens and text out.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,16 @@ struct GenerationResult;
 
 struct Request {
     std::vector<int> prompt;
-    // An answer to it that was begun in another text and is gone on with as if it had been begun in
-    // this one. Null: there is none. Looked at by Generation's constructor alone.
+    // An answer to this prompt that was begun in another sequence, and goes on as if it had been
+    // begun in this one. Null: none. Only Generation's constructor reads it.
     const GenerationResult* begun = nullptr;
     AnswerOptions answer;
     int max_tokens = -1;             // -1: to the end of the context
     std::vector<int> eos_ids;        // any of these ends the text
-    std::vector<std::string> stops;  // so does any of these in it
-    // Called with text as it becomes final; whole UTF-8 characters. May be empty.
+    std::vector<std::string> stops;  // any of these strings ends it, too
+    // Called with text as it becomes final, in whole UTF-8 characters. May be empty.
     std::function<void(const std::string&)> on_text;
-    std::function<bool()> cancelled;  // asked at least once a cycle. May be empty.
+    std::function<bool()> cancelled;  // asked at least once per cycle; may be empty
 };
 
 enum class FinishReason { stop, length, cancelled };
@@ -32,14 +32,15 @@ const char* name(FinishReason reason);  // "stop", "length", "cancelled"
 
 struct Stats {
     int cycles = 0;                      // draft-and-verify cycles
-    int cycle_tokens = 0;                // tokens that they put out
-    int plain_cycles = 0;                // cycles of a bare root
-    int64_t cycle_nodes = 0;             // verified in all cycles, roots included
+    int cycle_tokens = 0;                // tokens that these cycles put out
+    int plain_cycles = 0;                // cycles with a root alone
+    int64_t cycle_nodes = 0;             // nodes verified in all cycles, roots included
     std::vector<int> accepted_by_depth;  // [d]: cycles that put out a drafted token of depth d + 1
     double prefill_seconds = 0, decode_seconds = 0;
     double draft_seconds = 0, verify_seconds = 0, sample_seconds = 0, host_seconds = 0;
 
-    // Tokens of draft-and-verify cycles per cycle; the first token comes from the prefill. 0: none.
+    // Acceptance length: tokens per cycle. The first token, which comes from the prefill, does not
+    // count. 0 without cycles.
     double tau() const { return cycles ? double(cycle_tokens) / cycles : 0; }
     double mean_nodes() const { return cycles ? double(cycle_nodes) / cycles : 0; }
     double plain_share() const { return cycles ? double(plain_cycles) / cycles : 0; }
@@ -48,45 +49,46 @@ struct Stats {
     }
 };
 
-// Where a token comes from. Who chose it is always the target.
+// Where a token comes from. In each case the target has chosen it.
 struct Origin {
     enum class Kind { after_prompt, from_draft, from_target };
     Kind kind = Kind::from_target;
-    int depth = 0;  // in the tree, of one from a draft
+    int depth = 0;  // from_draft: depth in the tree
 };
 
 struct GenerationResult {
-    std::vector<int> ids;         // includes the EOS or the token that completed a stop string
-    std::string text;             // neither of them
-    std::vector<Origin> origins;  // of ids
-    std::vector<float> logprobs;  // of ids, if asked for
-    std::vector<TokenLogprob> alternatives;  // the same number in the place of each of ids
+    std::vector<int> ids;         // includes the EOS token, or the one that completed a stop string
+    std::string text;             // includes neither
+    std::vector<Origin> origins;  // one for each id
+    std::vector<float> logprobs;  // one for each id, if asked for
+    std::vector<TokenLogprob> alternatives;  // equally many for each id
     int reused = 0;                          // positions of the prompt that were not run again
     FinishReason finish = FinishReason::length;
     Stats stats;
 };
 
-// An answer in the making. What ends a text is decided here: EOS, stop strings, limits, cancelling.
+// An answer in progress. It decides when a text ends: EOS, stop strings, limits, cancellation.
 class Generation {
   public:
-    // Of a text that goes on with this prompt, as far as it is not this prompt already. Text and
-    // batch must outlive it. Throws UsageError (prompt, sampling values).
+    // Answers request.prompt in `text`, which keeps what was computed for tokens that it already
+    // has in common with the prompt. Text and batch must outlive this object. Throws UsageError
+    // (prompt, sampling values).
     Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer, const Request& request);
-    // A new text in this session.
+    // Answers in a new text of this session.
     Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
 
-    // The prompt at first, then a cycle. False once the text has ended. Throws Error (device,
-    // damaged model).
+    // The first call runs the prompt, each further call a cycle. Returns false once the text has
+    // ended. Throws Error (device, damaged model).
     bool step();
-    // So far. Text is final up to here; it ends with a whole character.
+    // The result so far. Its text is final, and ends with a whole character.
     const GenerationResult& result() const { return result_; }
-    // The result, for another text to go on with (Request::begun). No step is left here.
+    // Ends this answer and returns its result, for another text to go on with (Request::begun).
     GenerationResult leave() {
         has_ended_ = true;
         return std::move(result_);
     }
-    // The newest one: its tree, what the target chose after each node, and the path taken. Of the
-    // prompt's own step a bare root.
+    // The newest cycle: its tree, the target's choice after each node, and the accepted path. After
+    // the prompt's step the tree is only a root.
     const Cycle& cycle() const { return cycle_; }
 
   private:
@@ -107,7 +109,7 @@ class Generation {
     GenerationResult result_;
 };
 
-// All steps at once.
+// Runs all steps.
 GenerationResult generate(Session& session, const Tokenizer& tokenizer, const Request& request);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// The user's word counts for more than the files'.
+// Options of the user override a head's files.
 #include "engine/head_options.h"
 
 #include "core/error.h"
@@ -9,7 +9,8 @@ namespace aerie {
 
 namespace {
 
-// A vocabulary begins with what was merged first, but for letters, which may stand anywhere.
+// Vocabularies begin with the earliest merges, except that letters may be anywhere. Drafting needs
+// them.
 void add_letters(const Tokenizer& tokenizer, std::vector<int>& ids) {
     for (int id = 0; id < tokenizer.size(); ++id) {
         const std::string text = tokenizer.bpe().decode({id}, false);
@@ -31,7 +32,7 @@ void apply_options(const HeadOptions& options, const ModelConfig& target, ModelC
     head.eagle3->taps_rule = "--head-taps";
 }
 
-// A head that never says how a text ends would draft beyond every end.
+// The ids that end a text are always included: otherwise the head would draft beyond each end.
 std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFiles& files) {
     if (options.vocab == 0) {
         if (!options.token_counts.empty()) throw UsageError("--token-counts needs --draft-vocab");

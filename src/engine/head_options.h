@@ -1,4 +1,4 @@
-// What is asked of a head beside its files.
+// Options for a head in addition to its files.
 #pragma once
 
 #include <filesystem>
@@ -11,20 +11,21 @@ namespace aerie {
 
 struct ModelFiles;
 
-// What the user knows of a head better than its files.
+// Facts about a head that its files do not say, or say wrongly.
 struct HeadOptions {
-    std::vector<int> taps = {};  // layers whose inputs an EAGLE-3 head reads; empty: as they say
-    std::optional<double> theta = {};  // base of its RoPE
-    // Tokens that an EAGLE-1/2 head may say, 0: all; counts of tokens that choose them, if any.
+    std::vector<int> taps = {};  // layer inputs that an EAGLE-3 head reads; empty: by its files
+    std::optional<double> theta = {};  // base of the head's RoPE
+    // Size of an EAGLE-1/2 head's reduced vocabulary, 0: all; and a file of token counts that
+    // selects it.
     int vocab = 0;
     std::filesystem::path token_counts = {};
 };
 
-// Into the head's configuration. Throws UsageError for what is not of its kind.
+// Writes the options into the head's configuration. Throws UsageError if one does not apply to its
+// kind.
 void apply_options(const HeadOptions& options, const ModelConfig& target, ModelConfig& head);
 
-// The tokens that the head of these files shall say, ascending; empty: all. Throws Error,
-// UsageError.
+// The tokens of the head's vocabulary, ascending; empty: all. Throws Error, UsageError.
 std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFiles& files);
 
 }  // namespace aerie

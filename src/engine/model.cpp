@@ -1,4 +1,4 @@
-// Loads what is asked for, and nothing twice.
+// Loads the weights of the target and of drafters, each at most once.
 #include "engine/model.h"
 
 #include "backend/registry.h"
@@ -9,7 +9,7 @@ namespace aerie {
 
 namespace {
 
-// Tells how much of a model is loaded, for as long as this lives.
+// Reports how much of a model is loaded, as long as this object lives.
 class LoadProgress {
   public:
     LoadProgress(ModelSource& source, const LoadOptions& options) : tensors_(source.tensors) {
@@ -62,7 +62,7 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
         std::shared_ptr<const DraftWeights>& weights = draft_weights_[method.weights];
         if (!weights) {
             const LoadProgress progress(*files_.head, options_);
-            // For whatever drafter comes next.
+            // The weights are shared, so they must fit every later drafter of this model.
             const DraftPlan whole = files_.draft_plan(options, options_, this->limits());
             weights = load_draft_weights({*backend_, *target_, whole, nullptr});
         }

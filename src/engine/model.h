@@ -1,4 +1,4 @@
-// A loaded model: a backend, a target's weights, and those of whatever drafts for it.
+// A loaded model: a backend, the target's weights, and the weights of its drafters.
 #pragma once
 
 #include <map>
@@ -12,9 +12,9 @@ namespace aerie {
 
 class Model {
   public:
-    // Throws Error naming the file that is wrong. `files` may be random.
+    // Throws Error naming the faulty file. `files` may be random.
     Model(ModelFiles files, const LoadOptions& options);
-    // On this device, whatever the options name.
+    // Uses this device instead of the one that the options name.
     Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend);
     Model(const Model&) = delete;  // the target refers to the files
     Model& operator=(const Model&) = delete;
@@ -25,7 +25,8 @@ class Model {
     const LoadOptions& options() const { return options_; }
     BatchLimits limits() const { return files_.limits(options_); }
 
-    // A drafter; its weights are loaded once, however many there are. Throws Error, UsageError.
+    // Makes a drafter. Its weights are loaded once, however many drafters use them. Throws Error,
+    // UsageError.
     std::unique_ptr<Drafter> drafter(const DraftOptions& options, const BatchLimits& limits);
 
     // A drafter and a session with it.
@@ -42,7 +43,7 @@ class Model {
 
     WeightTypes weights() const { return files_.target_types(options_); }
     WeightTypes draft_weights() const { return files_.draft_types(options_); }
-    // Bytes of weights that a target pass of one row streams: all but an embedding that is only
+    // Bytes of weights that a target pass over one row reads: all except an embedding that is only
     // looked up, and experts that are not chosen.
     size_t pass_bytes() const;
 
@@ -51,7 +52,7 @@ class Model {
     LoadOptions options_;
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<Target> target_;
-    std::map<std::string, std::shared_ptr<const DraftWeights>> draft_weights_;  // by their name
+    std::map<std::string, std::shared_ptr<const DraftWeights>> draft_weights_;  // by name
 };
 
 }  // namespace aerie

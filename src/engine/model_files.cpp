@@ -1,4 +1,4 @@
-// Opening, in the order in which errors are cheapest: options, configurations, tensors.
+// Opens files in the order in which errors are cheapest: options, configurations, tensors.
 #include "engine/model_files.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_quantised_model(const ModelConfig& config, const Checkpoint& tensors) {
                        [](const auto& of_type) { return is_quantised(of_type.first); });
 }
 
-// Beside a target of four bits a weight, a head of eight would take a large part of a cycle.
+// Beside a target of four bits per weight, a head of eight bits would take a large part of a cycle.
 bool takes_four_bits(const WeightTypes& target) {
     constexpr int kWeights = 256;
     const auto most = std::max_element(target.begin(), target.end(),
@@ -50,9 +50,9 @@ std::optional<DType> draft_type(const ModelFiles& files, const LoadOptions& opti
     return fits ? std::optional(type) : std::nullopt;
 }
 
-// Measured: resident bytes of the program and its libraries before a model, those of a tokenizer
-// for each token (128,256 with 280,147 merges: 32 MB; 151,665 with 151,387: 24 MB; 32,000 scored
-// ones: 9 MB), and those of a GGUF file's metadata for each byte of its texts.
+// Measured: resident bytes of the program and its libraries without a model, bytes of a tokenizer
+// per token (128,256 with 280,147 merges: 32 MB; 151,665 with 151,387: 24 MB; 32,000 scored ones: 9
+// MB), and bytes of a GGUF file's metadata per byte of its texts.
 constexpr size_t kProgramBytes = 6 << 20;
 constexpr size_t kTokenBytes = 200;
 constexpr size_t kTextFactor = 2;
@@ -68,18 +68,19 @@ bool needs_head(const DraftOptions& draft) {
 }
 
 Tokenizer tokenizer_of(const ModelSource& source) {
-    // Looking for it again says what is missing.
+    // Loading from the path fails with a message that says what is missing.
     return source.tokenizer ? Tokenizer::load(*source.tokenizer) : Tokenizer::load(source.path);
 }
 
-// The target's KV cache with the drafter that the options name.
+// The target's KV cache, with the drafter that the options name.
 KvShape kv_of(const ModelFiles& files, const LoadOptions& options) {
     const BatchLimits limits = files.limits(options);
     const DraftPlan plan = files.draft_plan(options.draft, options, limits);
     return kv_shape(files.config, limits, draft_method(options.draft.method).reach(plan));
 }
 
-// Ids are handed from one model to the other. Models of random weights may have no tokenizer.
+// The models exchange ids, so these must mean the same. Models of random weights may have no
+// tokenizer.
 void check_same_tokens(const ModelFiles& files) {
     const ModelSource& drafts = *files.head;
     const int vocab = files.config.vocab, drafted = files.head_config->vocab;
@@ -107,7 +108,7 @@ ModelSource random_source(const std::string& name, const ModelConfig& config, Ch
     return source;
 }
 
-// Of the kind that the method is named after.
+// The kind of head that the method is named after.
 HeadKind random_kind(const DraftOptions& draft) {
     return draft.method == default_draft_method(HeadKind::eagle3).name ? HeadKind::eagle3
                                                                        : HeadKind::eagle;
@@ -247,7 +248,7 @@ bool ModelFiles::fits(const LoadOptions& options, const Backend& backend) const 
         kv_of(*this, options).check_rows();
         return plan(options, backend).total() <= backend.capabilities().memory_bytes;
     } catch (const Error&) {
-        return false;  // more than the device takes, whatever its memory
+        return false;  // some limit of the device is exceeded, whatever its memory
     }
 }
 
@@ -278,8 +279,8 @@ Limits ModelFiles::limits(const LoadOptions& options, const Capabilities& device
     return largest(all, draft);
 }
 
-// A GPU's allocations fail in time. The host's hardly ever do: what is not there is missed when it
-// is touched, by this program or another.
+// An allocation on a GPU fails in time. On the host it hardly ever does: missing memory is noticed
+// when it is touched, by this program or another.
 void ModelFiles::reserve(const LoadOptions& options, Backend& backend) const {
     const Capabilities& device = backend.capabilities();
     const Limits wanted = limits(options, device);

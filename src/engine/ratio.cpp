@@ -1,4 +1,4 @@
-// Rejected tokens have no part in what is left, so the token that is drawn at last is no child.
+// A rejected token has probability 0 in the remaining p, so the token drawn from it is no child.
 #include "engine/ratio.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace aerie {
 bool RatioTrial::accepts(int token, Chance& chance) {
     if (chance.happens(p.of(token) / q.of(token))) return true;
     Distribution rest = excess(p, q);
-    if (rest.empty()) return true;  // the two are the same, but for rounding
+    if (rest.empty()) return true;  // p and q are equal except for rounding
     p = std::move(rest);
     q.remove(token);
     return false;

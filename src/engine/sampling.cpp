@@ -20,7 +20,7 @@ std::string shortest(float value) {
 }  // namespace
 
 void check_sampling(const Sampling& sampling) {
-    // In f32, and with its shortest digits: 0.01 is what the user wrote.
+    // The values are compared and printed in f32 with the shortest digits, so 0.01 prints as 0.01.
     const auto check = [](const char* what, float value, float low, float high) {
         if (value >= low && value <= high) return;
         throw UsageError(std::string(what) + " must lie between " + shortest(low) + " and " +
@@ -51,7 +51,7 @@ std::vector<TokenLogprob> likeliest(std::span<const float> logits, int count) {
         return x > y || (x == y && a < b);
     });
     std::vector<TokenLogprob> best;
-    // The sum over all tokens is taken once.
+    // The sum over all tokens is computed only once.
     const double total = double(logits[size_t(ids[0])]) - log_probability(logits, ids[0]);
     for (int id : ids) best.push_back({id, float(double(logits[size_t(id)]) - total)});
     return best;

@@ -1,4 +1,4 @@
-// How the target chooses: filters, penalties and seed; and what penalties need to know of a text.
+// How the target chooses: filters, penalties and seed; and the seen tokens that penalties need.
 #pragma once
 
 #include <cstdint>
@@ -17,47 +17,47 @@ struct Sampling {
     uint64_t seed = 0;
 };
 
-// Changes the logits of what may follow a text before anything else is done to them: -inf forbids a
-// token. It must be a function of the text alone.
+// Changes the logits of the next token before any other processing; -inf forbids a token. It must
+// be a function of the text alone.
 using LogitEdit = std::function<void(std::span<const int> text, std::span<float> logits)>;
 
 struct TokenLogprob {
     int id = 0;
-    float logprob = 0;  // of the model's own distribution, nothing done to it
+    float logprob = 0;  // under the model's own distribution, unprocessed
 };
 
-// How an answer is chosen, and what is told of it.
+// How the tokens of an answer are chosen, and what is reported with them.
 struct AnswerOptions {
     AnswerOptions() = default;
     AnswerOptions(const Sampling& how) : sampling(how) {}
 
     Sampling sampling;
-    bool drafts = true;          // else nothing is proposed: plain decoding
-    bool with_logprobs = false;  // of each token
-    int alternatives = 0;        // likeliest tokens in the place of each, told with logprobs
+    bool drafts = true;          // false: nothing is proposed (plain decoding)
+    bool with_logprobs = false;  // for each token
+    int alternatives = 0;        // likeliest tokens reported for each place, with logprobs
     LogitEdit edit_logits;       // may be empty
 };
 
 // Throws UsageError naming the value that is out of range.
 void check_sampling(const Sampling& sampling);
 
-// log_softmax(logits)[token]; NaN if one of the logits is NaN, or infinite and the best.
+// log_softmax(logits)[token]; NaN if a logit is NaN, or if the largest is infinite.
 double log_probability(std::span<const float> logits, int token);
 
-// The likeliest tokens, the best first; of equal ones the lowest id.
+// The likeliest tokens, best first; ties go to the lowest id.
 std::vector<TokenLogprob> likeliest(std::span<const float> logits, int count);
 
-// What a text has seen of each token, for its penalties.
+// The tokens that a sequence has seen, which its penalties need.
 class SeenTokens {
   public:
     void reset(int vocab);
     void add(std::span<const int> tokens, bool are_output);
-    // Brings a row of Rules::seen up to date that was written for this text before, or is new.
+    // Updates a row of Rules::seen that was last written for this sequence, or is new.
     void write_to(Backend& be, Tensor row);
     std::span<const int32_t> words() const { return words_; }
 
   private:
-    std::vector<int32_t> words_;  // of each token, as the device has them
+    std::vector<int32_t> words_;  // one for each token, as on the device
     FixedVector<int32_t, 2 * kMaxDepth> changed_;
     bool all_changed_ = true;
 };

@@ -1,5 +1,5 @@
-// A text that is cut keeps what was computed before the cut but the newest row: the target runs it
-// again, for its choice and its features.
+// Cutting a sequence keeps everything computed before the cut except the newest row. The target
+// runs that row again for its choice and features.
 #include "engine/sequence.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace aerie {
 
 Sequence::Sequence(KvPool& kv, Drafter& drafter, int vocab, int context)
     : vocab_(vocab), context_(context), pages_(kv.begin()), draft_(drafter.begin()) {
-    // A cycle at the very end of the context commits a whole path beyond it.
+    // A cycle at the very end of the context may commit a whole path beyond it.
     tokens_.reserve(size_t(context + kMaxDepth + 2));
     is_output_.reserve(tokens_.capacity());
 }
@@ -38,7 +38,7 @@ int Sequence::begin(std::span<const int> prompt, const AnswerOptions& answer, si
     const auto [end, ignored] =
         std::mismatch(tokens_.begin(), tokens_.end(), prompt.begin(), prompt.end());
     const int alike = int(end - tokens_.begin());
-    // What was put out before is part of the prompt now, but for this answer's own.
+    // Earlier output is part of the prompt now, except for this answer's own.
     const size_t given = prompt.size() - put_out;
     for (size_t i = 0; i < is_output_.size(); ++i) is_output_[i] = i >= given;
     if (alike < int(tokens_.size())) {
@@ -58,7 +58,7 @@ void Sequence::append(std::span<const int> tokens) {
     add(tokens, false);
 }
 
-// Behind so many tokens that are there.
+// `before` is the number of tokens in front of these.
 void Sequence::check_prompt(std::span<const int> tokens, size_t before) const {
     if (tokens.empty()) throw UsageError("the prompt is empty");
     if (before + tokens.size() >= size_t(context_))
@@ -89,7 +89,7 @@ void Sequence::truncate(int length) {
     recount();
 }
 
-// Positions that the drafter has not seen are run again: it needs their features.
+// The drafter needs the features of positions that it has not observed, so these are run again.
 void Sequence::let_draft_follow() {
     if (answer_.drafts) committed_ = std::min(committed_, draft_->positions());
 }
@@ -131,7 +131,7 @@ void Sequence::load_computed(SaveSource& from) {
     committed_ = count;
 }
 
-// What the tokens that are there say.
+// Counts the present tokens anew.
 void Sequence::recount() {
     seen_.reset(vocab_);
     for (size_t i = 0; i < tokens_.size(); ++i) seen_.add({&tokens_[i], 1}, is_output_[i]);

@@ -1,4 +1,4 @@
-// One text at a time: a batch of one, with a KV cache of its own.
+// One sequence at a time: a batch of one, with a KV cache of its own.
 #pragma once
 
 #include "engine/batch.h"
@@ -13,15 +13,15 @@ class Session {
           text_(kv_, drafter, target.config().vocab, limits.context) {
         cycle_.text = &text_;
     }
-    Session(const Session&) = delete;  // its parts know each other
+    Session(const Session&) = delete;  // its parts refer to each other
     Session& operator=(const Session&) = delete;
 
-    // A new text; forgets the former one.
+    // Begins a new text and forgets the former one.
     void begin(const AnswerOptions& answer) {
         text_.begin(answer);
         batch_.reset_seconds();
     }
-    // The target reads what is appended to the text and picks the pending token; see Batch.
+    // Appends tokens, runs the target over them and chooses the pending token; see Batch.
     Turn prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
         text_.append(tokens);
         return batch_.prefill(text_, cancelled);
@@ -31,7 +31,7 @@ class Session {
         batch_.propose({&cycle_, 1});
         return cycle_.tree;
     }
-    // The token that the target chooses after each node; the tree may be any.
+    // The token that the target chooses after each node of any tree.
     const NodeList& verify(const TokenTree& tree) {
         if (!(tree == cycle_.tree)) cycle_.drawn.clear();
         cycle_.tree = tree;

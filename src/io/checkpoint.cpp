@@ -177,14 +177,14 @@ const InputFile& Checkpoint::file_of(const NamedTensor& tensor) const {
 void Checkpoint::spread_rows(const std::string& name, const SpreadRows& rows) {
     NamedTensor& tensor = tensors_.at(name);
     assert(!is_spread(name) && tensor.shape.at(0) % rows.from == 0 && rows.from <= rows.to);
-    if (file_types_.empty()) file_types_ = file_types();  // zeros are in no file
+    if (file_types_.empty()) file_types_ = file_types();  // before the zeros, which are in no file
     const size_t bytes = tensor.data.size_bytes / size_t(tensor.shape[0]);
     tensor.shape[0] = tensor.shape[0] / rows.from * rows.to;
     tensor.data.size_bytes = bytes * size_t(tensor.shape[0]);
     spread_[name] = rows;
 }
 
-// Whole rows; those of a vector are its elements. Bytes of zero are zeros in every type.
+// Reads whole rows; the rows of a vector are its elements. Zero bytes are zeros in every type.
 void Checkpoint::read_spread(const NamedTensor& tensor, const SpreadRows& rows, DType as,
                              size_t first, std::span<std::byte> out) const {
     size_t columns = 1;

@@ -15,11 +15,11 @@
 
 namespace aerie {
 
-// Bytes of tensors in a file, by the name that its format has for their type.
+// Bytes of tensor data per type, keyed by the name that the file format has for the type.
 using FileTypes = std::map<std::string, size_t>;
 
-// Rows that are read as groups of `to`, where the tensor has groups of `from`: the other rows are
-// zeros. They follow the group, or each of its halves.
+// Rows that are read as groups of `to`, where the stored tensor has groups of `from`: rows of zeros
+// are added behind each group, or with `by_halves` behind each half of a group.
 struct SpreadRows {
     int from = 0, to = 0;
     bool by_halves = false;
@@ -33,37 +33,38 @@ class Checkpoint {
     // (../../blobs). A tensor found twice, or listed in the index and absent from its shard, is
     // refused. Throws Error.
     static Checkpoint open(const std::filesystem::path& folder);
-    // Whether there is one of these files.
+    // Whether the folder has one of these files.
     static bool is_in(const std::filesystem::path& folder);
 
-    // Tensors that are made when they are read: `fill` does what `read` does. `name` stands for
-    // the folder.
+    // A checkpoint of tensors that are computed when they are read: `fill` does the work of `read`.
+    // `name` stands for the folder.
     using Fill =
         std::function<void(const NamedTensor&, DType as, size_t first, std::span<std::byte> out)>;
-    // `files`: what they are made of, kept open by `fill`.
+    // `files`: the files that `fill` reads and keeps open.
     static Checkpoint generated(const std::string& name, std::vector<NamedTensor> tensors,
                                 Fill fill, FileTypes types = {},
                                 std::vector<const InputFile*> files = {});
 
-    // A tensor under another name. False, and nothing is done, if there is none or that is taken.
+    // Renames a tensor. Does nothing and returns false if `from` does not exist, `to` does, or the
+    // checkpoint is a generated one.
     bool rename(const std::string& from, const std::string& to);
 
-    // From here on the tensor has these rows; it must be there and have whole groups.
+    // Adds rows of zeros to the tensor from now on; it must exist and have whole groups.
     void spread_rows(const std::string& name, const SpreadRows& rows);
     bool is_spread(const std::string& name) const { return spread_.contains(name); }
 
     const NamedTensor* find(const std::string& name) const;  // nullptr if absent
-    // Throws Error naming file, tensor and both shapes unless it is there with this shape and holds
-    // weights.
+    // The tensor, which must have this shape and a type of weights. Throws Error naming file,
+    // tensor and shapes otherwise.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
-    // From here on those that are quantised in types which `can_store` does not take are Q8_0.
+    // From now on quantised tensors of types that `can_store` rejects are read as Q8_0.
     void fit(const std::function<bool(DType)>& can_store);
 
-    // Elements of one of the tensors from `first` on, whole rows: in its type, or of one that is
-    // quantised in that of its file, Q8_0 or F32. Several threads may read at once. Throws Error
-    // naming the file if that has become shorter.
+    // Reads whole rows of a tensor, from element `first` on. `as` is the tensor's type; for a
+    // quantised tensor it can also be the type in the file, Q8_0 or F32. Several threads may read
+    // at once. Throws Error naming the file if it has become shorter.
     void read(const NamedTensor& tensor, DType as, size_t first, std::span<std::byte> out) const;
-    // All of it, in memory of its own, its checksum looked at.
+    // Compares the checksum and reads the whole tensor into memory of its own.
     std::unique_ptr<std::byte[]> read(const NamedTensor& tensor) const;
     // Throws Error naming the file if the tensor has a checksum that differs.
     void check(const NamedTensor& tensor) const;
@@ -71,15 +72,15 @@ class Checkpoint {
     // "folder/model.safetensors: tensor 'name'", for errors.
     std::string describe(const NamedTensor& tensor) const;
 
-    // Called with the bytes of tensors that a device has taken, from the thread that loads; may be
+    // Called by the thread that loads, with the bytes of tensors that a device has taken; may be
     // empty.
     std::function<void(size_t)> on_loaded;
 
     const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
     const std::filesystem::path& folder() const { return folder_; }
     FileTypes file_types() const;
-    std::vector<const InputFile*> files() const;  // that hold tensor data; none: it lies in none
-    size_t size_bytes() const;  // of all tensor data, as it runs
+    std::vector<const InputFile*> files() const;  // files that hold tensor data, if any
+    size_t size_bytes() const;  // bytes of all tensors, in the types in which they are read
 
   private:
     struct File {
@@ -87,7 +88,7 @@ class Checkpoint {
         std::unique_ptr<const InputFile> bytes;
     };
     const InputFile& file_of(const NamedTensor& tensor) const;
-    // As it lies in the file.
+    // Reads rows as they are stored, before spread_rows.
     void read_stored(const NamedTensor& tensor, DType as, size_t first,
                      std::span<std::byte> out) const;
     void read_spread(const NamedTensor& tensor, const SpreadRows& rows, DType as, size_t first,
@@ -95,7 +96,7 @@ class Checkpoint {
     using Reader = std::vector<NamedTensor>(const ByteSource&, const std::string& file);
     std::vector<NamedTensor> read_file(const std::string& name, Reader* read);
     void read_shards(const std::string& index, Reader* read);
-    void add(NamedTensor tensor);  // of the file read last
+    void add(NamedTensor tensor);  // a tensor of the file that was read last
 
     std::filesystem::path folder_;
     std::vector<File> files_;
@@ -103,8 +104,8 @@ class Checkpoint {
     std::map<std::string, size_t> file_of_;  // tensor name -> index in files_
     std::map<std::string, SpreadRows> spread_;
     Fill fill_;                              // empty: the data is in the files
-    std::vector<const InputFile*> made_of_;  // of `fill_`
-    FileTypes file_types_;                   // empty: those of the tensors
+    std::vector<const InputFile*> made_of_;  // files that fill_ reads
+    FileTypes file_types_;                   // empty: the types of tensors_
 };
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Eight bytes at a time, by one table for each distance to the end ("slicing by 8").
+// CRC-32 of eight bytes at a time, with one table per distance to the end ("slicing by 8").
 #include "io/crc32.h"
 
 #include <array>
@@ -16,7 +16,7 @@ constexpr Tables make_tables() {
         for (int bit = 0; bit < 8; ++bit) crc = (crc & 1 ? 0xEDB88320u : 0) ^ crc >> 1;
         tables[0][byte] = crc;
     }
-    // Of a byte with `i` zero bytes behind it.
+    // tables[i][byte] is the CRC of `byte` followed by `i` zero bytes.
     for (size_t i = 1; i < kSlice; ++i) {
         for (size_t byte = 0; byte < 256; ++byte) {
             const uint32_t crc = tables[i - 1][byte];

@@ -7,7 +7,7 @@
 
 namespace aerie {
 
-// Of bytes that come in pieces: `crc` is that of those before, 0 at first.
+// Continues a checksum: `crc` is that of the bytes before `bytes`, 0 if there are none.
 uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Names first: they are what the authors say. Keys and tensors tell where a name is shared.
+// Names are looked at first: the authors chose them. Keys and tensors decide where kinds share one.
 #include "io/foreign_drafters.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-// What is taken for a name: letters without case, digits.
+// Lower-case letters and digits of a name, which are all that is compared.
 std::string folded(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -30,7 +30,7 @@ struct Mark {
     std::string_view part;
     const char* kind;
 };
-// Parts of the names of classes, types and architectures, folded; the first one counts.
+// Parts of the folded names of classes, types and architectures; the first match counts.
 constexpr Mark kNames[] = {{"eagle4", "an EAGLE-4 drafter"},
                            {"peagle", "a P-EAGLE drafter"},
                            {"paralleleagle", "a P-EAGLE drafter"},
@@ -44,7 +44,7 @@ constexpr Mark kNames[] = {{"eagle4", "an EAGLE-4 drafter"},
                            {"4assistant", "an MTP drafter"},  // Gemma 4's
                            {"mtp", "an MTP drafter"},
                            {"nextn", "an MTP drafter"}};
-// Parts of the names of tensors that one kind alone has.
+// Parts of tensor names that only one kind has.
 constexpr Mark kTensors[] = {{"efficient_lm_head", "an EAGLE-4 drafter"},
                              {"mask_hidden", "a P-EAGLE drafter"},
                              {"candidate_selector.", "a DFlash2 drafter"},
@@ -52,7 +52,7 @@ constexpr Mark kTensors[] = {{"efficient_lm_head", "an EAGLE-4 drafter"},
                              {"selector_predecessor", "a DFlash2 drafter"},
                              {"attn_conv_base", "a DFlash2 drafter"},
                              {"markov_w1", "a DSpark drafter"}};
-// The layers of a model that has them inside.
+// Parts of the names of MTP layers inside a model.
 constexpr std::string_view kMtpLayers[] = {"mtp.fc.", "mtp.layers.", "mtp_layers.", ".nextn."};
 
 template <size_t N>
@@ -92,7 +92,7 @@ bool is_named(const std::vector<std::string>& names, std::string_view part) {
                        [&](const std::string& name) { return contains(name, part); });
 }
 
-// DFlash and what was made of it share a class; DeepSpec's DSpark without a Markov head is DFlash.
+// DFlash and its derivatives share a class; DeepSpec's DSpark without a Markov head is DFlash.
 std::string kind_of_block(const Json& config, const std::string& named) {
     const Json* inner = member(&config, "dflash_config");
     const auto find = [&](const char* key) {
@@ -128,7 +128,7 @@ std::optional<std::string> foreign_drafter(const Json& config) {
     if (named) return named;
     if (member(&config, "dflash_config") && !is_named(names, "eagle"))
         return kind_of_block(config, "a DFlash drafter");
-    // P-EAGLE goes by the class of EAGLE-3 in vLLM; its mask token tells.
+    // In vLLM, P-EAGLE has the class of EAGLE-3; its mask token identifies it.
     if (is_eagle(config, names) &&
         (member(&config, "pard_token") || member(&config, "ptd_token_id")))
         return "a P-EAGLE drafter";

@@ -1,5 +1,5 @@
-// Drafters of kinds that others publish and that are not run here, told by name: many of their
-// files look like those of an EAGLE head.
+// Recognises published kinds of drafters that aerie does not run: many of their files look like
+// those of an EAGLE head.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,15 @@
 
 namespace aerie {
 
-// "a DFlash drafter", by a config.json in the spellings of its authors, of DeepSpec, SpecForge,
-// speculators and vLLM; nothing: the configuration is none of such a drafter.
+// The kind, such as "a DFlash drafter", by a config.json in the spellings of its authors, of
+// DeepSpec, SpecForge, speculators and vLLM; nullopt: it is no such drafter.
 std::optional<std::string> foreign_drafter(const Json& config);
-// The same by the names of tensors, which a configuration may not tell.
+// The same by the names of tensors, for kinds that the configuration does not show.
 std::optional<std::string> foreign_drafter(const Checkpoint& tensors);
-// The same of a file of llama.cpp's.
+// The same for a file of llama.cpp.
 std::optional<std::string> foreign_drafter(const Gguf& gguf);
 
-// Whether a model has layers that predict several tokens (MTP) beside its own.
+// Whether a model has layers for multi-token prediction (MTP) beside its own.
 bool has_mtp_layers(const Checkpoint& tensors);
 bool has_mtp_layers(const Gguf& gguf);
 

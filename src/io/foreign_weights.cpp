@@ -1,5 +1,5 @@
-// transformers writes quantization_config; MLX, ModelOpt and the first tools for AWQ and GPTQ have
-// words of their own.
+// transformers writes quantization_config; MLX, ModelOpt and the first tools for AWQ and GPTQ use
+// keys and files of their own.
 #include "io/foreign_weights.h"
 
 #include <string_view>
@@ -19,7 +19,7 @@ bool is_true(const Json* flag) {
     return flag && flag->boolean() && *flag->boolean();
 }
 
-// As people write it; what is not known stays as it is.
+// The usual spelling of a method; an unknown one is quoted as it is.
 std::string written(const std::string& method) {
     constexpr std::pair<std::string_view, const char*> kMethods[] = {
         {"awq", "AWQ"},
@@ -51,7 +51,7 @@ std::optional<std::string> method_of(const Json& quantisation) {
             return written(*method->string());
     for (const char* key : {"load_in_4bit", "load_in_8bit", "_load_in_4bit", "_load_in_8bit"})
         if (is_true(member(quantisation, key))) return "bitsandbytes";
-    if (const Json* inner = member(quantisation, "quantization"))  // of ModelOpt
+    if (const Json* inner = member(quantisation, "quantization"))  // ModelOpt nests it.
         return method_of(*inner);
     return "a method that it does not name";
 }
@@ -62,7 +62,7 @@ std::optional<std::string> foreign_quantisation(const Json& config) {
     for (const char* key : {"quantization_config", "compression_config"})
         if (const Json* quantisation = member(config, key))
             if (const auto method = method_of(*quantisation)) return method;
-    // MLX has its bits and sizes of groups under another key, which others do not use.
+    // MLX writes its bits and group size under a key that nobody else uses.
     if (const Json* quantisation = member(config, "quantization"))
         if (member(*quantisation, "bits") || member(*quantisation, "group_size")) return "MLX";
     for (const char* key : {"text_config", "transformer_layer_config"})

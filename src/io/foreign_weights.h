@@ -1,5 +1,5 @@
-// Checkpoints that other programs quantised, told by the name of the method: their tensors would
-// only seem to be missing.
+// Recognises checkpoints that other programs quantised. Without this their tensors would be
+// reported as missing.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace aerie {
 
-// "AWQ": by a config.json, or by the files that older tools put beside it; nothing: the weights
-// are as they were trained.
+// The method, such as "AWQ", by a config.json, or by the files that older tools put beside it;
+// nullopt: the weights are not quantised.
 std::optional<std::string> foreign_quantisation(const Json& config);
 std::optional<std::string> foreign_quantisation(const std::filesystem::path& folder);
 

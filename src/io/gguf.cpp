@@ -32,7 +32,7 @@ std::string as_digits(int64_t number) {
     return std::string(kDigits - std::min(kDigits, text.size()), '0') + text;
 }
 
-// The end of a piece's name: -00002-of-00003.gguf.
+// A file name that ends as a piece's does: -00002-of-00003.gguf.
 struct PieceName {
     std::string stem;
     int64_t number = 1, count = 1;
@@ -42,7 +42,7 @@ struct PieceName {
     }
 };
 
-// Nothing: the name is not that of a piece.
+// nullopt: the name is not that of a piece.
 std::optional<PieceName> parse_piece_name(const std::string& name) {
     constexpr std::string_view kOf = "-of-", kEnd = ".gguf";
     constexpr size_t kTail = 1 + kDigits + kOf.size() + kDigits + kEnd.size();
@@ -65,7 +65,7 @@ void check_equal(const GgufMetadata& metadata, const char* key, int64_t expected
     }
 }
 
-// A file that is alone says nothing of pieces, or that it is the only one.
+// A file that is alone has no split keys, or says that it is the only piece.
 void check_alone(const GgufMetadata& metadata) {
     if (!metadata.find(kSplitCount)) return;
     const int64_t count = metadata.integer(kSplitCount);

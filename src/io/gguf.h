@@ -15,24 +15,25 @@ namespace aerie {
 
 class Gguf {
   public:
-    // Of a name that ends in -00002-of-00003.gguf all three pieces are opened, links as they lead;
-    // the metadata is that of the first. Pieces must say by split.no, split.count and
-    // split.tensors.count that they belong together. Refuses what read_gguf refuses, more than 512
-    // pieces, and tensors that are in two of them. Throws Error naming the file.
+    // If the name ends in -00002-of-00003.gguf, all three pieces are opened, through links if they
+    // are links; the metadata is that of the first piece. split.no, split.count and
+    // split.tensors.count must show that the pieces belong together. Refuses what read_gguf
+    // refuses, more than 512 pieces, and a tensor that is in two pieces. Throws Error naming the
+    // file.
     static Gguf open(const std::filesystem::path& path);
 
     const GgufMetadata& metadata() const { return metadata_; }
     const std::vector<GgufTensor>& tensors() const { return tensors_; }  // piece by piece
     const GgufTensor* find(const std::string& name) const;               // nullptr if absent
     size_t pieces() const { return pieces_.size(); }
-    size_t size_bytes() const;  // of all tensor data
+    size_t size_bytes() const;                    // bytes of all tensor data
     std::vector<const InputFile*> files() const;  // piece by piece
 
-    // Bytes of a tensor, or of a part of one, from byte `from` of it on; from + out.size() <=
-    // data.size_bytes. Throws Error if the file has become shorter.
+    // Reads bytes of a tensor, from byte `from` of it on; from + out.size() <= data.size_bytes.
+    // Throws Error if the file has become shorter.
     void read(const GgufTensor& tensor, size_t from, std::span<std::byte> out) const;
-    // The values of some rows; out.size() is rows * row_elements(). Throws Error naming the tensor,
-    // also if its type holds no weights.
+    // Decodes some rows to f32; out.size() is rows * row_elements(). Throws Error naming the
+    // tensor, also if its type holds no weights.
     void read_rows(const GgufTensor& tensor, int64_t first_row, std::span<float> out) const;
 
     // "folder/m.gguf: tensor 'name'", for errors.
@@ -43,12 +44,12 @@ class Gguf {
         std::string file;  // for errors
         std::unique_ptr<const InputFile> bytes;
     };
-    // The metadata of that piece.
+    // Opens a piece and adds its tensors; returns its metadata.
     GgufMetadata add_piece(const std::filesystem::path& path);
 
     GgufMetadata metadata_;
     std::vector<GgufTensor> tensors_;
-    std::unordered_map<std::string, size_t> index_;  // in tensors_
+    std::unordered_map<std::string, size_t> index_;  // name -> index in tensors_
     std::vector<Piece> pieces_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace aerie {
 
-// By the numbers that stand in files. Integers and F64 hold no weights: they are not decoded.
+// Element types by their numbers in files. Integers and F64 hold no weights and are not decoded.
 enum class GgmlType : uint32_t {
     F32 = 0,
     F16 = 1,
@@ -38,25 +38,25 @@ enum class GgmlType : uint32_t {
 struct GgmlTypeRow {
     GgmlType type;
     const char* name;            // "Q4_K"
-    size_t block_elements;       // neighbours of a row that share a block; 1 of plain types
-    size_t block_bytes;          // 0: a type that we know by name alone
-    std::optional<DType> dtype;  // what we call it; nothing: it holds no weights
+    size_t block_elements;       // elements of a row in one block; 1 for plain types
+    size_t block_bytes;          // 0: a type that is known by name only
+    std::optional<DType> dtype;  // aerie's type; nullopt: it holds no weights
 };
 
-// The row of a number that stands in a file; nullptr: no type that we have heard of.
+// The row for a type's number in a file; nullptr: the type is unknown.
 const GgmlTypeRow* find_ggml_type(uint32_t number);
 const GgmlTypeRow& row_of(GgmlType type);
 const char* name(GgmlType type);
-// What files call a type of weights. Throws Error if they have none.
+// The GGUF type for a type of weights. Throws Error if there is none.
 GgmlType ggml_type(DType type);
 
-// Elements of whole blocks as bytes. Throws Error (naming `what`) if they are no whole blocks, or
-// the product overflows.
+// Bytes of whole blocks of elements. Throws Error (naming `what`) if the elements are no whole
+// number of blocks, or the product overflows.
 size_t checked_bytes(size_t elements, GgmlType type, const std::string& what);
 
-// The values of whole blocks: those of gguf-py, and the same bits on every machine. Throws Error
-// (naming `what`) if the type holds no weights, or `blocks` is not exactly as long as out.size()
-// elements take.
+// Decodes whole blocks, to the values of gguf-py and the same bits on every machine. Throws Error
+// (naming `what`) if the type holds no weights, or if `blocks` does not have exactly the size that
+// out.size() elements take.
 void decode(GgmlType type, std::span<const std::byte> blocks, std::span<float> out,
             const std::string& what);
 

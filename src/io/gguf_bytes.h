@@ -1,4 +1,4 @@
-// Numbers as they stand in GGUF files.
+// Numbers and texts in the encoding of GGUF files.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace aerie {
 
-// The lowest `bytes` of a number, little-endian.
+// Appends the lowest `bytes` bytes of a number, little-endian.
 inline void append_number(std::string& out, uint64_t value, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) out += char(uint8_t(value >> (8 * i)));
 }
 
-// Its length in 8 bytes, and the text.
+// Appends the length in 8 bytes, then the text.
 inline void append_text(std::string& out, std::string_view text) {
     append_number(out, text.size(), 8);
     out += text;

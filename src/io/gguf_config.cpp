@@ -1,4 +1,4 @@
-// One table of keys, and what is no plain number.
+// One table of keys, and the members that are not plain numbers.
 #include "io/gguf_config.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace aerie {
 
 namespace {
 
-// Positions that a row sees; 0: all of them, as where the key is missing.
+// The sliding window in positions; 0: none, as where the key is missing.
 int64_t window_of(const GgufKeys& keys) {
     constexpr const char* kWindow = "attention.sliding_window";
     const int64_t window = keys.integer(kWindow, 0);
@@ -24,7 +24,7 @@ int64_t window_of(const GgufKeys& keys) {
     return window;
 }
 
-// "llama" is three of Hugging Face's architectures; the layers tell which.
+// "llama" stands for three of Hugging Face's model types; experts and the window tell them apart.
 const char* model_type(const GgufKeys& keys, GgufArchitecture architecture) {
     switch (architecture) {
         case GgufArchitecture::Qwen2:
@@ -53,7 +53,7 @@ void add_experts(Json& config, const GgufKeys& keys, GgufArchitecture architectu
     config.set("intermediate_size", keys.integer("feed_forward_length", own));
     config.set("moe_intermediate_size", own);
     config.set("num_experts", experts);
-    // Without the key, what every program that reads such files does.
+    // Without the key, the default is that of other programs that read such files.
     config.set("norm_topk_prob", keys.boolean("expert_weights_norm", true));
     Json::Array dense;
     for (const GgufTensor& tensor : keys.gguf().tensors()) {
@@ -68,11 +68,11 @@ void add_experts(Json& config, const GgufKeys& keys, GgufArchitecture architectu
     if (!dense.empty()) config.set("mlp_only_layers", std::move(dense));
 }
 
-// Which layers have the window; all of them unless the file says.
+// Which layers have the window: all of them unless the file says otherwise.
 void add_windows(Json& config, const GgufKeys& keys) {
     constexpr const char* kPattern = "attention.sliding_window_pattern";
     const int64_t window = window_of(keys);
-    // None, whatever the architecture has where config.json says nothing.
+    // null is explicit: without the member, the architecture's default window would apply.
     config.set("sliding_window", window > 0 ? Json(window) : Json());
     if (window == 0) return;
     config.set("use_sliding_window", true);
@@ -96,9 +96,9 @@ int64_t rows_of(const Gguf& gguf, const char* tensor) {
     return found->shape.front();
 }
 
-// What an EAGLE-3 head has beside its layer. Its embedding and LM head may be the target's.
+// Members that only EAGLE-3 heads have. Their embedding and LM head may be the target's.
 void add_head(Json& config, const GgufKeys& keys) {
-    constexpr size_t kMostTaps = 64;  // more are too many for any reader
+    constexpr size_t kMostTaps = 64;  // no reader takes more
     config.set("architectures", Json::Array{"LlamaForCausalLMEagle3"});
     config.set("vocab_size", keys.integer("vocab_size"));
     for (const char* rows : {"output.weight", "d2t"})
@@ -144,7 +144,7 @@ int gguf_head_dim(const Gguf& gguf) {
 
 namespace {
 
-// Values have the size of keys, and heads turn as a whole.
+// Values must have the size of keys, and RoPE must rotate whole heads.
 void check_head_sizes(const GgufKeys& keys) {
     for (const char* same : {"attention.value_length", "rope.dimension_count"}) {
         if (!keys.find(same)) continue;
@@ -159,7 +159,7 @@ void check_head_sizes(const GgufKeys& keys) {
 
 namespace {
 
-// The other members of a config.json that is made of a GGUF file, and where they come from.
+// The other members of the config.json made from a GGUF file, and the keys that they come from.
 constexpr std::array kGgufOthers{
     GgufKeyRow{"feed_forward_length", "intermediate_size"},
     GgufKeyRow{"expert_feed_forward_length", "moe_intermediate_size"},
@@ -211,7 +211,7 @@ Json gguf_config(const Gguf& gguf) {
     else
         config.set("vocab_size", rows_of(gguf, "token_embd.weight"));
     config.set("tie_word_embeddings", !keys.has("output.weight"));
-    // Qwen 2 always has those of q, k and v.
+    // Biases of q, k and v need no member: Qwen 2 always has them.
     if (keys.has("blk.0.attn_output.bias")) config.set("attention_bias", true);
     if (keys.has("blk.0.ffn_down.bias")) config.set("mlp_bias", true);
     return config;

@@ -1,4 +1,4 @@
-// What a GGUF file says of its model, as the config.json of a Hugging Face model would.
+// The configuration in a GGUF file, in the form of a Hugging Face config.json.
 #pragma once
 
 #include <map>
@@ -10,20 +10,20 @@
 
 namespace aerie {
 
-// general.architecture. Throws Error naming the file if it is not known.
+// The value of general.architecture. Throws Error naming the file if it is unknown.
 GgufArchitecture architecture_of(const Gguf& gguf);
 
-// Elements of an attention head. Throws Error if the file does not say or it is no even number.
+// Elements of an attention head. Throws Error if the file does not say, or the number is odd.
 int gguf_head_dim(const Gguf& gguf);
 
-// What the file calls the members of that config.json, for errors.
+// Maps members of gguf_config's result to the file's own keys, for errors.
 std::map<std::string, std::string> gguf_key_names(const Gguf& gguf);
 
-// The sizes are those of the file, not checked any further; RoPE's factors are a list. Throws Error
-// for what cannot be said there.
+// The file's configuration. Sizes are not checked any further; RoPE's factors are a list. Throws
+// Error for what a config.json cannot express or aerie does not implement.
 Json gguf_config(const Gguf& gguf);
 
-// generation_config.json: the ids that end a text, and how to sample if the file says so.
+// As a generation_config.json: the ids that end a text, and how to sample if the file says so.
 Json gguf_generation(const Gguf& gguf);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Steps of 8 bits are kept; all else goes through f32.
+// Quantised values of at most 8 bits with one scale are kept; all other types go through f32.
 #include "io/gguf_convert.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace aerie {
 
 namespace {
 
-// Of blocks of kGroup elements that have one scale and steps of 8 bits at most.
+// Copies the blocks of kGroup elements of a type that has one scale and values of at most 8 bits.
 void keep_steps(DType type, std::span<const std::byte> blocks, std::span<std::byte> out) {
     for (size_t i = 0; i < blocks.size() / unit_bytes(type); ++i) {
         const BlockParts parts = take_apart(type, blocks.data() + i * unit_bytes(type));
@@ -24,7 +24,7 @@ void keep_steps(DType type, std::span<const std::byte> blocks, std::span<std::by
     }
 }
 
-// Packing makes numbers of what is none: the scale has to tell.
+// Packing turns NaN and infinities into numbers, so the scale is made NaN.
 void pack_values(std::span<const float> values, std::span<std::byte> out) {
     constexpr uint16_t kNaN = 0x7e00;
     for (size_t i = 0; i < values.size() / kGroup; ++i) {

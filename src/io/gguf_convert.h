@@ -1,4 +1,4 @@
-// GGUF's element types as types that we compute with.
+// Converts GGUF's element types to the types that aerie computes with.
 #pragma once
 
 #include <span>
@@ -9,9 +9,10 @@
 
 namespace aerie {
 
-// Whole blocks in another type: their own, F32 or Q8_0. Q4_0, Q5_0 and IQ4_NL become Q8_0 as they
-// are, the others with an error below 0.5 % of a group's largest value; a group with a NaN or an
-// infinity has scale NaN. `out` is as long as the values take. Throws Error naming `what`.
+// Converts whole blocks to their own type, to F32 or to Q8_0. Q4_0, Q5_0 and IQ4_NL become Q8_0
+// exactly, other types with an error below 0.5 % of a group's largest value; a group with a NaN or
+// an infinity gets the scale NaN. `out` has the exact size of the result. Throws Error naming
+// `what`.
 void convert(GgmlType type, std::span<const std::byte> blocks, DType to, std::span<std::byte> out,
              const std::string& what);
 

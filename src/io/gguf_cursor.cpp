@@ -1,4 +1,4 @@
-// A window of 64 KB moves over the file; long numbers of bytes pass by it.
+// A window of 64 KB moves over the file; longer reads bypass it.
 #include "io/gguf_cursor.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kWindowBytes = 64 << 10;
-constexpr size_t kMaxKept = 100'000'000;  // strings grow: at times there is twice as much
+constexpr size_t kMaxKept = 100'000'000;  // a string that grows takes twice as much for a moment
 
 }  // namespace
 

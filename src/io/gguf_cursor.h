@@ -1,4 +1,4 @@
-// Reads the header of a GGUF file from front to back, and counts what is kept of it in memory.
+// Reads the header of a GGUF file from front to back, and counts the memory that its contents take.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ class GgufCursor {
   public:
     GgufCursor(const ByteSource& source, const std::string& file) : source_(source), file_(file) {}
 
-    size_t at() const { return at_; }  // of the next byte in the file
+    size_t at() const { return at_; }  // file offset of the next byte
     size_t left() const { return source_.size_bytes() - at_; }
     const std::string& file() const { return file_; }
 
-    // What follows, in the order of the file. `what` names it in errors. Throws Error if the file
-    // ends before.
+    // Read what follows, in file order. `what` names it in errors. Throw Error if the file ends
+    // before that.
     void take(std::span<std::byte> out, const std::string& what);
     uint64_t integer(size_t bytes, const std::string& what);  // little-endian, at most 8 bytes
     // Appends a string's bytes to `out`; returns how many. Throws Error also beyond `most`.
     size_t append_string(std::string& out, size_t most, const std::string& what);
 
-    // To be called before memory is taken for what a header holds. Throws Error beyond 100 MB.
+    // Counts memory before it is taken for header contents. Throws Error beyond 100 MB in all.
     void keep(size_t bytes);
 
-    [[noreturn]] void fail(const std::string& why) const;  // Error: the file's name, and why
+    [[noreturn]] void fail(const std::string& why) const;  // throws Error: the file's name, and why
 
   private:
     void refill();

@@ -1,4 +1,4 @@
-// One table of keys, and what is no plain number.
+// One table of keys, and the members that are not plain numbers.
 #include "io/gguf_describe.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr ModelTypeRow kModelTypes[] = {
     {"mixtral", GgufArchitecture::Llama}, {"qwen2", GgufArchitecture::Qwen2},
     {"qwen3", GgufArchitecture::Qwen3},   {"qwen3_moe", GgufArchitecture::Qwen3Moe}};
 
-constexpr double kFastest = 32, kSlowest = 1;  // YaRN's betas where nothing is said
+constexpr double kFastest = 32, kSlowest = 1;  // YaRN's default betas
 
 double number(const Json& object, const char* key, double fallback) {
     const Json* value = object.find(key);
@@ -89,7 +89,7 @@ void Description::experts() {
         set("expert_weights_norm", GgufValue::of(false));
 }
 
-// The attention factor is made of YaRN's own part and another one's.
+// attention_factor is the product of YaRN's own factor and a further one, which GGUF stores.
 void Description::yarn(const Json& scaling, double factor) {
     if (!flag(scaling, "truncate"))
         throw Error("YaRN with 'truncate' false cannot be said in GGUF");
@@ -103,7 +103,7 @@ void Description::yarn(const Json& scaling, double factor) {
     if (own != 1) set("rope.scaling.attn_factor", GgufValue::of(own));
 }
 
-// Factors of each frequency are a tensor.
+// Factors per frequency are stored as a tensor.
 void Description::rope() {
     set("rope.freq_base", GgufValue::of(float(number(config_, "rope_theta", 10000))));
     const Json* scaling = config_.find("rope_scaling");

@@ -1,4 +1,4 @@
-// The other way round of io/gguf_config.h: a model's configuration as the metadata of a GGUF file.
+// The reverse of io/gguf_config.h: a model's configuration as the metadata of a GGUF file.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace aerie {
 
-// Of model_type. Throws Error if GGUF has no such architecture.
+// The architecture for model_type. Throws Error if GGUF has none.
 GgufArchitecture architecture_of(const Json& config);
 
-// Adds what gguf_config reads back, all but what it learns from tensors. `config` says everything,
-// as config_json (model/shapes.h) does. Throws Error for what GGUF cannot say.
+// Adds all keys that gguf_config reads back; what that learns from tensors is left out. `config`
+// must be complete, as config_json (model/shapes.h) is. Throws Error for what GGUF cannot express.
 void describe_config(const Json& config, GgufMetadata& metadata);
 
-// What llama.cpp does not read, or reads otherwise: one line each.
+// One line for each property that llama.cpp does not read, or reads differently.
 std::vector<std::string> unread_elsewhere(const Json& config);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// GGUF's header: every number of it is checked against the file before it is used.
+// GGUF's header: every number in it is checked against the file before it is used.
 #include "io/gguf_file.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr size_t kMaxNameBytes = 65'535;
 constexpr size_t kMaxDims = 4;
 constexpr int64_t kDefaultAlignment = 32;
 constexpr int64_t kMaxAlignment = 1 << 20;
-constexpr size_t kLeastInfoBytes = 8 + 4 + 8 + 4 + 8;  // of a tensor of one dimension
+constexpr size_t kLeastInfoBytes = 8 + 4 + 8 + 4 + 8;  // description of a tensor of one dimension
 constexpr size_t kMapEntryBytes = 192;                 // a key and its value, without their text
 
 struct Counts {
@@ -73,7 +73,7 @@ size_t alignment_of(const GgufMetadata& metadata) {
     return size_t(alignment);
 }
 
-// Rows first; their product fits in 63 bits.
+// Reads a shape, rows first; the product of its dimensions fits in 63 bits.
 std::vector<int64_t> read_shape(GgufCursor& cursor, const std::string& what) {
     const uint64_t dims = cursor.integer(sizeof(uint32_t), what);
     if (dims < 1 || dims > kMaxDims)
@@ -100,7 +100,7 @@ GgmlType read_ggml_type(GgufCursor& cursor, const std::string& what) {
     return row->type;
 }
 
-// Its data counted from the begin of all data.
+// Reads the description of a tensor; its data range counts from the start of all data.
 GgufTensor read_tensor_info(GgufCursor& cursor, size_t i) {
     GgufTensor tensor;
     cursor.keep(sizeof(GgufTensor) + kMapEntryBytes);
@@ -122,7 +122,7 @@ void read_tensor_infos(GgufCursor& cursor, size_t count, std::vector<GgufTensor>
                     " bytes of the file are left");
     }
     tensors.reserve(count);
-    std::unordered_set<std::string_view> names;  // of `tensors`, which keep their places
+    std::unordered_set<std::string_view> names;  // views into `tensors`, which does not reallocate
     for (size_t i = 0; i < count; ++i) {
         tensors.push_back(read_tensor_info(cursor, i));
         const std::string& name = tensors.back().name;
@@ -130,7 +130,7 @@ void read_tensor_infos(GgufCursor& cursor, size_t count, std::vector<GgufTensor>
     }
 }
 
-// Moves the data to where it lies in the file.
+// Checks the data ranges and moves them to their place in the file.
 void place(std::vector<GgufTensor>& tensors, const GgufCursor& cursor, size_t alignment) {
     const size_t file_bytes = cursor.at() + cursor.left();
     const size_t begin = (cursor.at() + alignment - 1) / alignment * alignment;
@@ -151,7 +151,8 @@ void place(std::vector<GgufTensor>& tensors, const GgufCursor& cursor, size_t al
     }
 }
 
-// One after another in any order, each begun at the next multiple of the alignment.
+// Checks that the tensors follow each other, in any order, each at the next multiple of the
+// alignment.
 void check_tiling(const std::vector<GgufTensor>& tensors, const GgufCursor& cursor,
                   size_t alignment) {
     std::vector<FileRange> ranges;

@@ -1,11 +1,11 @@
-// What whole numbers of a model are called, in GGUF and in a config.json.
+// The keys of whole numbers of a model, in GGUF and in a config.json.
 #pragma once
 
 #include <array>
 
 namespace aerie {
 
-// In GGUF it follows the architecture's name.
+// In files, the GGUF key follows the architecture's name and a dot.
 struct GgufKeyRow {
     const char *gguf, *hugging_face;
 };

@@ -46,7 +46,7 @@ bool is_signed(GgufType type) {
            type == GgufType::I64;
 }
 
-// Two's complement of some bytes, as a number of 64 bits.
+// Two's complement of `bytes` bytes, extended to 64 bits.
 int64_t extended(uint64_t raw, size_t bytes) {
     const size_t shift = 64 - 8 * bytes;
     return int64_t(raw << shift) >> shift;

@@ -13,7 +13,7 @@ namespace aerie {
 
 class GgufCursor;
 
-// By the numbers that stand in files. An array has elements of one of the other types.
+// Value types by their numbers in files. The elements of an array have one of the other types.
 enum class GgufType : uint32_t {
     U8 = 0,
     I8 = 1,
@@ -30,14 +30,14 @@ enum class GgufType : uint32_t {
     F64 = 12,
 };
 
-// One value, or an array of many: its elements stand close together, as they do in the file.
+// One value, or an array, with its elements stored contiguously as they are in the file.
 class GgufValue {
   public:
-    // What follows in the file. Arrays in arrays, booleans other than 0 and 1, and counts or
-    // lengths beyond the file's end are refused. `what` names the value. Throws Error.
+    // Reads the value that follows in the file. Refuses arrays in arrays, booleans other than 0 and
+    // 1, and counts or lengths beyond the file's end. `what` names the value. Throws Error.
     static GgufValue read(GgufCursor& cursor, const std::string& what);
 
-    // One that is to be written.
+    // Make a value that is to be written.
     static GgufValue of(uint32_t value);
     static GgufValue of(float value);
     static GgufValue of(bool value);
@@ -46,20 +46,20 @@ class GgufValue {
     static GgufValue list(std::span<const float> values);
     static GgufValue list(std::span<const bool> values);
     static GgufValue list(const std::vector<std::string_view>& values);
-    // Appends what stands in a file: the type and the value.
+    // Appends the type and the value as a file stores them.
     void write(std::string& out) const;
 
-    GgufType type() const { return type_; }  // of the elements, if it is an array
+    GgufType type() const { return type_; }  // for an array, of its elements
     bool is_array() const { return is_array_; }
-    bool is_integers() const;  // of any size
+    bool is_integers() const;  // integers of any size
     bool is_numbers() const;   // integers or floating-point numbers; no booleans
     bool is_strings() const { return type_ == GgufType::String; }
     size_t size() const { return size_; }  // elements; 1 unless it is an array
     std::string kind() const;              // "u32", "array of 3 string"
 
-    // The i-th element, i < size(); of the only element otherwise. The value must be of this kind:
-    // integers, numbers, strings, booleans.
-    std::optional<int64_t> integer(size_t i = 0) const;  // nothing if it does not fit
+    // The i-th element, i < size(), which is 0 unless this is an array. The value must be of the
+    // kind asked for: integers, numbers, strings, booleans.
+    std::optional<int64_t> integer(size_t i = 0) const;  // nullopt if it does not fit
     double number(size_t i = 0) const;
     std::string_view string(size_t i = 0) const;
     bool boolean(size_t i = 0) const;
@@ -73,8 +73,8 @@ class GgufValue {
     GgufType type_ = GgufType::U8;
     bool is_array_ = false;
     size_t size_ = 1;
-    std::string bytes_;           // numbers as in the file; strings one after another
-    std::vector<uint32_t> ends_;  // of strings, in bytes_
+    std::string bytes_;           // numbers as in the file; strings back to back
+    std::vector<uint32_t> ends_;  // end of each string in bytes_
 };
 
 // Views and references live as long as the metadata.
@@ -90,14 +90,14 @@ class GgufMetadata {
     double number(std::string_view key) const;
     bool boolean(std::string_view key) const;
     std::string_view string(std::string_view key) const;
-    // Arrays.
+    // The same for arrays.
     const GgufValue& integers(std::string_view key) const;
     const GgufValue& numbers(std::string_view key) const;
     const GgufValue& strings(std::string_view key) const;
 
     const std::map<std::string, GgufValue, std::less<>>& values() const { return values_; }
     const std::string& file() const { return file_; }
-    // False if there is such a key.
+    // Adds a value; returns false if the key exists.
     bool add(std::string key, GgufValue value);
 
   private:

@@ -1,4 +1,4 @@
-// One table of tensor names. In it # is the number of the layer and * that of an expert.
+// One table of tensor names, in which # is the number of the layer and * that of an expert.
 #include "io/gguf_names.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::array<ArchitectureRow, 5> kArchitectures{{{"llama", GgufArchitect
                                                          {"qwen3moe", GgufArchitecture::Qwen3Moe},
                                                          {"eagle3", GgufArchitecture::Eagle3}}};
 
-// Without .weight or .bias, which both names end in.
+// The names without .weight or .bias, in which both end.
 struct NameRow {
     std::string_view gguf, hugging_face;
     unsigned architectures = kAll;
@@ -48,7 +48,7 @@ constexpr std::array kNames{
     NameRow{"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj", kAll, true},
     NameRow{"blk.#.ffn_up", "model.layers.#.mlp.up_proj", kAll, true},
     NameRow{"blk.#.ffn_down", "model.layers.#.mlp.down_proj", kAll, true},
-    // Experts, stacked; the first files of Mixtral had one tensor each.
+    // Stacked experts; the first files of Mixtral had one tensor per expert.
     NameRow{"blk.#.ffn_gate_inp", "model.layers.#.block_sparse_moe.gate", kLlama},
     NameRow{"blk.#.ffn_gate_exps", "model.layers.#.block_sparse_moe.experts.*.w1", kLlama},
     NameRow{"blk.#.ffn_down_exps", "model.layers.#.block_sparse_moe.experts.*.w2", kLlama},
@@ -60,7 +60,7 @@ constexpr std::array kNames{
     NameRow{"blk.#.ffn_gate_exps", "model.layers.#.mlp.experts.*.gate_proj", kQwen3Moe},
     NameRow{"blk.#.ffn_down_exps", "model.layers.#.mlp.experts.*.down_proj", kQwen3Moe},
     NameRow{"blk.#.ffn_up_exps", "model.layers.#.mlp.experts.*.up_proj", kQwen3Moe},
-    // EAGLE-3 heads, with the names of eagle.md.
+    // EAGLE-3 heads, with the names of docs/drafting.md section 1.
     NameRow{"token_embd", "embed_tokens", kEagle3},
     NameRow{"fc", "fc", kEagle3},
     NameRow{"enc.output_norm", "input_norm", kEagle3},
@@ -79,14 +79,15 @@ constexpr std::array kNames{
     NameRow{"blk.0.ffn_down", "midlayer.mlp.down_proj", kEagle3, true},
 };
 
-constexpr std::string_view kIds = "d2t";  // here and there
+constexpr std::string_view kIds = "d2t";  // the same in both formats
 
-// The numbers in a name, as they stand there.
+// The numbers in a name, as they are written there.
 struct Numbers {
     std::string layer, expert;
 };
 
-// At the begin of `text`, at most 5 digits, none of them a needless zero; removed from it.
+// Removes a number from the start of `text`: at most 5 digits, no needless zero. Empty: there is
+// none.
 std::string take_number(std::string_view& text) {
     constexpr size_t kMaxDigits = 5;
     const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -111,7 +112,8 @@ bool matches(std::string_view pattern, std::string_view name, Numbers& numbers) 
     return name.empty();
 }
 
-// The table's name with its numbers; where an expert's is not known it is cut in two.
+// The row's Hugging Face name with its numbers; it is cut in two where the expert's number is
+// unknown.
 GgufName filled(const NameRow& row, const Numbers& numbers, std::string_view ending) {
     GgufName result;
     std::string* part = &result.name;

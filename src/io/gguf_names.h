@@ -1,4 +1,4 @@
-// The names of tensors in GGUF files, and what Hugging Face calls them.
+// Names of tensors in GGUF files, and their names in Hugging Face files.
 #pragma once
 
 #include <optional>
@@ -7,31 +7,33 @@
 
 namespace aerie {
 
-// Those of general.architecture whose tensors we know. "llama" is Mistral and Mixtral too; the last
-// is a draft head.
+// Values of general.architecture with known tensors. "llama" is Mistral and Mixtral too; the last
+// one is a draft head.
 enum class GgufArchitecture { Llama, Qwen2, Qwen3, Qwen3Moe, Eagle3 };
 std::optional<GgufArchitecture> find_architecture(std::string_view name);
 
 enum class GgufRole {
-    Weight,   // one tensor here and there
-    Rotary,   // the same, but its rows are to be put in our order: io/gguf_rotary.h
-    Experts,  // shape [experts, ...]: each of the parts is one tensor there
-    Ids,      // the target's id of each of a head's; there it says how much larger each is
-    Factors,  // rope_freqs: what RoPE's frequencies are divided by; there it is in config.json
+    Weight,   // one tensor in both formats
+    Rotary,   // the same, but rows must be reordered: io/gguf_rotary.h
+    Experts,  // shape [experts, ...]: in Hugging Face files each part is one tensor
+    Ids,      // target id per draft id; Hugging Face files have the difference of the two
+    Factors,  // rope_freqs: divisors of RoPE's frequencies; Hugging Face has them in config.json
 };
 
 struct GgufName {
     GgufRole role = GgufRole::Weight;
-    std::string name;    // there: "model.layers.0.mlp.up_proj.weight"; of experts what stands
-    std::string ending;  // before and after the expert's number; of factors nothing
+    // The Hugging Face name: "model.layers.0.mlp.up_proj.weight". For experts these are the parts
+    // before and after the expert's number; for factors both are empty.
+    std::string name;
+    std::string ending;
 
     std::string of_expert(int64_t expert) const { return name + std::to_string(expert) + ending; }
 };
 
-// What Hugging Face calls the tensor `name`; nothing: the architecture has no such tensor.
+// The Hugging Face name of tensor `name`; nullopt: the architecture has no such tensor.
 std::optional<GgufName> hugging_face_name(GgufArchitecture architecture, std::string_view name);
 
-// The other way round; of an expert the name of the stack, and which of it.
+// The reverse. For an expert, `name` is that of the stack, and `expert` the index in it.
 struct GgufPlace {
     std::string name;
     bool is_rotary = false;
@@ -39,7 +41,7 @@ struct GgufPlace {
 };
 std::optional<GgufPlace> gguf_place(GgufArchitecture architecture, std::string_view name);
 
-// general.architecture.
+// The value of general.architecture.
 std::string_view name(GgufArchitecture architecture);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Scaling has a type and its numbers, or a factor for each frequency in a tensor.
+// Scaling is a type and its numbers, or a tensor with a factor for each frequency.
 #include "io/gguf_scaling.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace aerie {
 
 namespace {
 
-// What RoPE's frequencies are divided by; nothing in files without. Throws Error.
+// Divisors of RoPE's frequencies; empty if the file has none. Throws Error.
 std::vector<float> factors_of(const Gguf& gguf) {
     const GgufTensor* tensor = gguf.find("rope_freqs.weight");
     if (!tensor) return {};
@@ -23,7 +23,7 @@ std::vector<float> factors_of(const Gguf& gguf) {
     return factors;
 }
 
-// YaRN's attention factor is made of its own part and the factor's.
+// attention_factor is the product of YaRN's own factor and the file's attn_factor.
 Json yarn(const GgufKeys& keys, double factor) {
     Json scaling = Json::Object{{"rope_type", "yarn"}, {"factor", factor}};
     for (const auto& [gguf, hugging_face] : {std::pair("rope.scaling.yarn_beta_fast", "beta_fast"),
@@ -42,7 +42,7 @@ Json yarn(const GgufKeys& keys, double factor) {
 
 Json gguf_scaling(const GgufKeys& keys) {
     const std::vector<float> factors = factors_of(keys.gguf());
-    const double linear = keys.number("rope.scale_linear", 1);  // of older files
+    const double linear = keys.number("rope.scale_linear", 1);  // key of older files
     std::string type = linear == 1 ? "none" : "linear";
     if (keys.find("rope.scaling.type")) type = keys.string("rope.scaling.type");
     const double factor = keys.number("rope.scaling.factor", linear);

@@ -1,4 +1,4 @@
-// How a GGUF file says that positions reach further than a model was trained.
+// RoPE scaling in a GGUF file, for contexts longer than those of the training.
 #pragma once
 
 #include "io/gguf_values.h"
@@ -6,8 +6,8 @@
 
 namespace aerie {
 
-// As rope_scaling of a config.json; null: nothing is scaled. Throws Error for what is not
-// implemented.
+// The scaling as rope_scaling of a config.json; null: there is none. Throws Error for kinds that
+// are not implemented.
 Json gguf_scaling(const GgufKeys& keys);
 
 }  // namespace aerie

@@ -8,7 +8,7 @@
 namespace aerie {
 namespace {
 
-// Where a model writes code into a gap, its padding, a repository or a file ends what it writes.
+// In fill-in-the-middle, padding, a repository or a file ends the model's output.
 constexpr std::array<std::string_view, 33> kEnds{
     "<|eot_id|>",
     "<|eom_id|>",
@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, 33> kEnds{
     "<reponame>",
     "<|file_sep|>",
 };
-// Around a gap.
+// The tokens around a gap in fill-in-the-middle.
 constexpr std::array<std::string_view, 24> kGaps{
     "<|fim_prefix|>", "<fim-prefix>",    "<fim_prefix>",    "<｜fim▁begin｜>", "<PRE>",
     "▁<PRE>",         "<|code_prefix|>", "<|prefix|>",      "<|fim_suffix|>",  "<fim-suffix>",
@@ -54,14 +54,14 @@ constexpr std::array<std::string_view, 24> kGaps{
     "<|suffix|>",     "<|fim_middle|>",  "<fim-middle>",    "<fim_middle>",    "<｜fim▁end｜>",
     "<MID>",          "▁<MID>",          "<|code_middle|>", "<|middle|>",
 };
-constexpr std::string_view kFirst = "<[_\xE2";  // bytes that one of them begins with
+constexpr std::string_view kFirst = "<[_\xE2";  // the bytes that these texts begin with
 
 bool is_in(std::string_view text, const auto& texts) {
     return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-// In these vocabularies one of the texts is something else: "<|end|>" ends a part of a turn where
-// others end the turn, "</s>" is a tag of HTML.
+// In some vocabularies a text means something else: "<|end|>" ends a part of a turn where others
+// end the turn, and "</s>" is a tag of HTML. Other tokens reveal these vocabularies.
 struct Exceptions {
     bool has_return = false, has_call = false, has_flush = false, has_tool_response = false;
 

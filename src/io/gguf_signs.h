@@ -1,4 +1,4 @@
-// What tokens of a GGUF file are by their texts, whatever type the file has for them: converters
+// Recognises tokens of a GGUF file by their texts, whatever type the file has for them: converters
 // have written control tokens as normal and as user-defined ones.
 #pragma once
 
@@ -16,13 +16,13 @@ struct GgufSign {
     bool ends_turn = false;
 };
 
-// In ascending order of ids; the texts are those that llama.cpp goes by. Throws Error if
-// tokenizer.ggml.tokens is no list of texts.
+// Control tokens in ascending order of ids; the texts are those that llama.cpp recognises. Throws
+// Error if tokenizer.ggml.tokens is no list of texts.
 std::vector<GgufSign> gguf_signs(const GgufMetadata& metadata);
 
-// Ids of all tokens that end a turn: what keys name as EOS, EOT and EOM and for the padding,
-// repository and file of a gap to be filled, and those that end one by their text. Ids of keys that
-// are no tokens are left out but for EOS, EOT and EOM. Throws Error naming the file.
+// Ids of all tokens that end a turn: those that keys name as EOS, EOT and EOM, and as padding,
+// repository and file of fill-in-the-middle, and those that end a turn by their text. Ids of keys
+// that are no tokens are left out except for EOS, EOT and EOM. Throws Error naming the file.
 std::set<int64_t> gguf_ends(const GgufMetadata& metadata);
 
 }  // namespace aerie

@@ -9,8 +9,8 @@
 
 namespace aerie {
 
-// Keys are told without that name. The file outlives it. What is missing or of another kind throws
-// Error naming file and key.
+// Keys are given without that prefix. The Gguf must outlive this. A value that is missing or of
+// another kind throws Error naming file and key.
 class GgufKeys {
   public:
     explicit GgufKeys(const Gguf& gguf) : gguf_(gguf), metadata_(gguf.metadata()) {
@@ -18,7 +18,7 @@ class GgufKeys {
     }
 
     const GgufValue* find(const std::string& key) const { return metadata_.find(prefix_ + key); }
-    // Of an array that has a number for each layer the one that all of them have.
+    // For an array with a number per layer, the number that all layers share.
     int64_t integer(const std::string& key) const {
         const GgufValue* value = find(key);
         return value && value->is_array() ? of_all_layers(key) : metadata_.integer(prefix_ + key);

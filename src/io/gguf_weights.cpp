@@ -1,4 +1,4 @@
-// Tensors are read some rows at a time, by all cores, and converted as they come.
+// Tensors are read in chunks of rows, by all cores, and converted chunk by chunk.
 #include "io/gguf_weights.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace aerie {
 
 namespace {
 
-// What one of our tensors is in the file: one of its own, or an expert's part.
+// Where one of our tensors lies: a tensor of the file, or an expert's part of one.
 struct Place {
     GgufTensor tensor;
-    int head_dim = 0;  // of rows that have to be put in order; 0: they are
+    int head_dim = 0;  // rows are reordered within heads of this size; 0: they are not
     bool is_ids = false;
 
     // Rows of a matrix, elements of a vector.
@@ -45,7 +45,7 @@ class GgufWeights {
     void read_blocks(const Place& place, int64_t first, int64_t count, std::byte* out) const;
 
     std::shared_ptr<const Gguf> gguf_;
-    std::map<std::string, Place> places_;  // by our names
+    std::map<std::string, Place> places_;  // by Hugging Face names
 };
 
 void GgufWeights::add(const GgufTensor& tensor, GgufArchitecture architecture, int head_dim) {
@@ -103,7 +103,7 @@ void GgufWeights::read(const std::string& name, DType as, size_t first,
     });
 }
 
-// Ids, less their places. What is no id may wrap around: it is none afterwards either.
+// Ids minus their indices. An invalid id may wrap around: the result is invalid as well.
 void GgufWeights::read_offsets(const Place& place, size_t first, std::span<std::byte> out) const {
     gguf_->read(place.tensor, first * sizeof(uint64_t), out);
     for (size_t at = 0; at < out.size(); at += sizeof(uint64_t), ++first) {
@@ -121,7 +121,8 @@ void GgufWeights::read_rows(const Place& place, int64_t first, int64_t count, DT
     convert(place.tensor.type, blocks, as, out, gguf_->describe(place.tensor));
 }
 
-// Rows in our order. Those of half a head lie in the file with the other half's between them.
+// Reads rows in our order. In the file, rows of one half of a head alternate with those of the
+// other.
 void GgufWeights::read_blocks(const Place& place, int64_t first, int64_t count,
                               std::byte* out) const {
     const size_t row_bytes = place.row_bytes();

@@ -1,4 +1,4 @@
-// The weights of a GGUF file, by the names that Hugging Face gives them, in types that we have.
+// The weights of a GGUF file under their Hugging Face names, in aerie's types.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace aerie {
 
-// All of them, but the factors of RoPE. q and k have their rows in our order (io/gguf_rotary.h),
-// experts are tensors of their own, and a head's ids are what they are more than their places.
-// Throws Error for a tensor that the architecture does not have or that is not of whole heads.
+// All tensors except the factors of RoPE. Rows of q and k are in our order (io/gguf_rotary.h), each
+// expert is a tensor of its own, and a head's target ids are stored minus their indices. Throws
+// Error for a tensor that the architecture does not have or that does not consist of whole heads.
 Checkpoint gguf_weights(const std::filesystem::path& path, std::shared_ptr<const Gguf> gguf);
 
 }  // namespace aerie

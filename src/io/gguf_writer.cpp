@@ -1,4 +1,4 @@
-// The header, then the data of each tensor, padded.
+// Writes the header, then the data of each tensor, padded.
 #include "io/gguf_writer.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace aerie {
 namespace {
 
-constexpr size_t kAlignment = 32;  // what holds where no key says another
+constexpr size_t kAlignment = 32;  // the default without general.alignment
 
 size_t aligned(size_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -39,7 +39,7 @@ std::string header_of(const GgufMetadata& metadata, const std::vector<GgufTensor
     return header;
 }
 
-// Some megabytes at a time, made by all cores.
+// Writes 16 MB at a time, which all cores make.
 void write_tensor(Partial& file, size_t index, const GgufTensor& tensor, const GgufRows& rows) {
     constexpr size_t kChunkBytes = size_t(16) << 20;
     const size_t row_bytes = gguf_bytes(tensor) / size_t(tensor.rows());

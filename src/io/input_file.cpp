@@ -16,10 +16,10 @@ namespace {
     throw Error(path.string() + ": " + std::generic_category().message(error));
 }
 
-// What git-lfs leaves in the place of a file that it has not fetched.
+// Whether the file is the pointer that git-lfs leaves in place of a file that it did not fetch.
 bool is_lfs_pointer(const InputFile& file) {
     constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
-    constexpr size_t kMostBytes = 1024;  // of the format's definition
+    constexpr size_t kMostBytes = 1024;  // The specification has this limit.
     if (file.size_bytes() < kBegin.size() || file.size_bytes() >= kMostBytes) return false;
     std::string begin(kBegin.size(), '\0');
     file.read(0, std::as_writable_bytes(std::span(begin)));

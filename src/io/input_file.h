@@ -15,12 +15,12 @@ class InputFile final : public ByteSource {
     // Regular files only. Throws Error naming the file.
     explicit InputFile(const std::filesystem::path& path);
 
-    size_t size_bytes() const override { return size_bytes_; }  // when it was opened
-    // As the file was when it was opened, and as it is now. Throws Error naming the file.
+    size_t size_bytes() const override { return size_bytes_; }  // as it was when opened
+    // The stamps of the file when it was opened, and now. Throws Error naming the file.
     const platform::FileStamp& first_stamp() const { return first_stamp_; }
     platform::FileStamp stamp() const;
     const std::filesystem::path& path() const { return path_; }
-    // Throws Error naming the file, also if it has become shorter since.
+    // Throws Error naming the file, also if it has become shorter since it was opened.
     void read(size_t at, std::span<std::byte> out) const override;
 
   private:

@@ -15,7 +15,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// The parser takes some 20 ns for a byte of a string or a number: a file of one would take seconds.
+// The parser takes about 20 ns per byte of a string or number: one of a file's size takes seconds.
 constexpr size_t kLongest = size_t(16) << 20;
 
 // Builds the value from events. Returning false stops the parser; `problem` then says why.
@@ -69,7 +69,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
         bool is_array = false;
         Json::Array elements;
         Json::Object members;
-        std::string key;  // of the member being read
+        std::string key;  // key of the member that is being read
         std::unordered_set<std::string> keys;
     };
 
@@ -78,7 +78,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
         return false;
     }
 
-    // Whether the value that begins is of a part.
+    // Whether the value that begins belongs to a JsonPart; sets part_ if it is the outermost one.
     bool in_part() {
         if (part_) return true;
         if (open_.size() != 2 || open_[0].is_array || open_[1].is_array) return false;
@@ -92,7 +92,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
         return hand([&] { part_->other(); }) && end_of_part();
     }
 
-    // Lets the part take something; what it throws ends the reading.
+    // Lets the part take something; an Error that it throws ends the parse.
     template <typename Take>
     bool hand(const Take& take) {
         try {
@@ -149,15 +149,15 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     std::vector<Level> open_;
     size_t values_ = 0, max_values_;
     std::span<JsonPart* const> parts_;
-    JsonPart* part_ = nullptr;  // whose content is being read
-    size_t part_depth_ = 0;     // arrays and objects open in it
+    JsonPart* part_ = nullptr;  // the part that is being read; nullptr: none
+    size_t part_depth_ = 0;     // arrays and objects that are open inside of it
 };
 
-// Where a string of more than kLongest bytes, or another value, begins; npos without one. In a text
-// that is not JSON, what stands between two quotes counts as a string.
+// Offset of the first string or other value of more than kLongest bytes; npos: there is none. In
+// text that is not JSON, the bytes between two quotes count as a string.
 size_t long_value(std::string_view text) {
     size_t begin = 0;
-    while (text.size() - begin > kLongest) {  // or there is no room for one
+    while (text.size() - begin > kLongest) {  // a shorter rest has no room for one
         const size_t quote = std::min(text.find('"', begin), text.size());
         const std::string_view before = text.substr(0, quote);
         for (size_t end; quote - begin > kLongest; begin = std::min(end + 1, quote)) {
@@ -188,7 +188,7 @@ void write_string(std::string& out, const std::string& text) {
             out += char(code);
         } else if (code == '\n') {
             out += "\\n";
-        } else if (is_control(code)) {  // also those that JSON allows: they may reach a terminal
+        } else if (is_control(code)) {  // even the ones that JSON allows: they may reach a terminal
             char escape[8];
             std::snprintf(escape, sizeof(escape), "\\u%04x", unsigned(code));
             out += escape;
@@ -204,7 +204,7 @@ void write_number(std::string& out, auto value) {
     const char* end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
     const std::string_view digits(buffer, size_t(end - buffer));
     out += digits;
-    // A double stays one when it is read again.
+    // A double stays a double when it is read again.
     const bool looks_whole = digits.find_first_of(".e") == std::string_view::npos;
     if (std::is_floating_point_v<decltype(value)> && looks_whole) out += ".0";
 }
@@ -228,7 +228,7 @@ void JsonPart::other() {
 
 Json Json::parse(std::string_view text, const std::string& source, std::span<JsonPart* const> parts,
                  size_t max_values) {
-    // The parser skips the one and takes the other for the end of the text.
+    // The parser would skip a byte order mark, and take a NUL for the end of the text.
     if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
     if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
         throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));

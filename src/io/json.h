@@ -15,10 +15,10 @@
 
 namespace aerie {
 
-// One member of a member of the document, such as "vocab" of "model", whose content is handed over
-// as it is read and not stored: for lists too long for a value an element. An Error of its calls
-// ends the reading, which puts the name of the file before it; every kind of content that is not
-// overridden is refused.
+// One member of a member of the document, such as "vocab" of "model". Its content is handed over as
+// it is read and is not stored, for lists that are too long for one Json per element. An Error that
+// a call throws ends the parse, which puts the name of the file in front. A kind of content without
+// an override is refused.
 class JsonPart {
   public:
     JsonPart(std::string outer, std::string inner)
@@ -30,7 +30,7 @@ class JsonPart {
     virtual void key(std::string_view name);
     virtual void string(std::string_view value);
     virtual void integer(int64_t value);
-    virtual void other();  // null, a boolean, or a number that is no int64
+    virtual void other();  // null, a boolean, or a number that is not an int64
 
     const std::string outer, inner;
 };
@@ -52,13 +52,14 @@ class Json {
     Json(Array value) : value_(std::move(value)) {}
     Json(Object value) : value_(std::move(value)) {}
 
-    // `source` names the file in errors. A value takes 20 times its text: `max_values` bounds the
-    // memory. Throws Error.
+    // `source` names the file in errors. A value can take 20 times the bytes of its text, so
+    // `max_values` bounds the memory. Throws Error.
     static Json parse(std::string_view text, const std::string& source,
                       size_t max_values = 1'000'000) {
         return parse(text, source, {}, max_values);
     }
-    // The same, but the members that `parts` name are handed to them, and null in the result.
+    // The same, but the members that `parts` name are handed to these parts, and are null in the
+    // result.
     static Json parse(std::string_view text, const std::string& source,
                       std::span<JsonPart* const> parts, size_t max_values = 1'000'000);
 
@@ -72,10 +73,10 @@ class Json {
     const Array* array() const { return std::get_if<Array>(&value_); }
     const Object* object() const { return std::get_if<Object>(&value_); }
     bool is_number() const;
-    double number() const;               // of any number; 0 otherwise
+    double number() const;               // the value as a double; 0 if it is not a number
     bool integer(int64_t& value) const;  // false unless a whole number that fits
 
-    const Json* find(std::string_view key) const;  // of an object; nullptr if absent
+    const Json* find(std::string_view key) const;  // the object's member; nullptr if absent
     void set(std::string key, Json value);         // appends to an object (made from null)
 
   private:

@@ -24,7 +24,7 @@ bool is_plain_name(const std::string& name) {
 fs::path resolved(const fs::path& path) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
-    if (error)  // not in the system's own words, which may be in a code page
+    if (error)  // the system's own text may be in a code page
         throw Error(path.string() + ": " + error.default_error_condition().message());
     return real;
 }
@@ -92,8 +92,8 @@ fs::path file_in_folder(const fs::path& folder, const std::string& name) {
 
 namespace {
 
-// Python writes numbers that are none as bare words, which no JSON has. In their place stands a
-// string, as long as the word was: whoever reads the member as a number will refuse it.
+// Python writes NaN and infinities as bare words, which JSON does not have. Each is replaced by a
+// string of the same length, so that reading the member as a number fails.
 std::string without_bare_words(std::string text) {
     constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
     bool in_string = false;

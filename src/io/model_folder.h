@@ -9,8 +9,9 @@
 
 namespace aerie {
 
-// A folder as it is; "org/name" in the local Hugging Face cache (HF_HUB_CACHE, $HF_HOME/hub,
-// ~/.cache/huggingface/hub; refs/main). Throws Error saying where it looked.
+// Resolves the path of a folder to itself, and "org/name" to its snapshot in the local Hugging Face
+// cache (HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main). Throws Error saying
+// where it looked.
 std::filesystem::path resolve_model_folder(const std::string& name);
 
 // Path of the file `name` of a model folder. Throws Error unless it exists, `name` is one plain
@@ -18,11 +19,11 @@ std::filesystem::path resolve_model_folder(const std::string& name);
 // (models--org--name/blobs for models--org--name/snapshots/<commit>), symlinks resolved.
 std::filesystem::path file_in_folder(const std::filesystem::path& folder, const std::string& name);
 
-// Whether the folder has a file `name`. A link that leads nowhere is one: whoever opens it says so.
+// Whether the folder has a file `name`. A dangling link counts as one: opening it throws.
 bool is_in_folder(const std::filesystem::path& folder, const std::string& name);
 
-// One of the folder's small JSON files; nothing if it is not there. Throws Error as file_in_folder
-// does, and for more than 4 MB or 100,000 values.
+// Reads one of the folder's small JSON files; nullopt if it does not exist. Throws Error as
+// file_in_folder does, and for more than 4 MB or 100,000 values.
 std::optional<Json> read_json_in_folder(const std::filesystem::path& folder,
                                         const std::string& name);
 

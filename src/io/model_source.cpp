@@ -1,4 +1,4 @@
-// Which file format a path is: a folder as Hugging Face has them, or one GGUF file.
+// Chooses the reader for a path: a Hugging Face model folder, or one GGUF file.
 #include "io/model_source.h"
 
 #include "core/error.h"
@@ -21,7 +21,7 @@ using Format = TokenizerSource::Format;
 constexpr const char *kConfig = "config.json", *kGeneration = "generation_config.json",
                      *kTokenizerConfig = "tokenizer_config.json",
                      *kTemplate = "chat_template.jinja";
-// The first that is there counts: transformers made the second into the first.
+// The first one that exists is used: transformers converts the second into the first.
 constexpr std::pair<const char*, Format> kTokenizers[] = {
     {"tokenizer.json", Format::tokenizer_json}, {"tokenizer.model", Format::sentencepiece}};
 

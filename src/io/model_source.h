@@ -13,8 +13,8 @@
 
 namespace aerie {
 
-// A JSON object and the name of its file, for errors; and what the file itself calls the object's
-// members, where it has other names for them.
+// A JSON object and the name of its file, for errors. `names` maps keys of the object to the names
+// that the file itself has for them, where those differ.
 struct NamedJson {
     Json json;
     std::string file;
@@ -31,11 +31,11 @@ struct TokenizerSource {
 
     Format format = Format::tokenizer_json;
     std::string file;                        // as errors name it
-    std::filesystem::path path;              // of a file of its own
-    std::shared_ptr<const Gguf> gguf;        // or in the metadata of this
+    std::filesystem::path path;              // the tokenizer's own file, if it has one
+    std::shared_ptr<const Gguf> gguf;        // or the file that has it in its metadata
     std::optional<NamedJson> config;         // tokenizer_config.json
     std::optional<NamedText> chat_template;  // chat_template.jinja
-    size_t text_bytes = 0;                   // that stay in memory as `gguf` is
+    size_t text_bytes = 0;                   // bytes of texts that stay in memory with `gguf`
 };
 
 struct ModelSource {
@@ -43,11 +43,11 @@ struct ModelSource {
     NamedJson config;                          // config.json of a Hugging Face model
     std::optional<NamedJson> generation;       // generation_config.json
     std::optional<TokenizerSource> tokenizer;  // a head has none
-    Checkpoint tensors;                        // by the names that Hugging Face gives them
+    Checkpoint tensors;                        // under their Hugging Face names
 };
 
-// Opens a model folder or a GGUF file, by its name. Checks what lies there as far as it is read
-// here: JSON, headers of tensor files. Throws Error naming the file.
+// Opens a GGUF file if the name ends in .gguf, else a model folder. Checks as much as it reads:
+// JSON and the headers of tensor files. Throws Error naming the file.
 ModelSource open_model(const std::filesystem::path& path);
 bool is_gguf(const std::filesystem::path& path);
 

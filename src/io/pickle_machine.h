@@ -1,5 +1,5 @@
-// The machine that a pickle drives: its bytes, stack, memo and plain values. Knows no Python
-// object; nothing is executed, values lie in one flat arena, nothing recurses.
+// The machine that a pickle drives: its bytes, stack, memo and plain values. It knows no Python
+// objects, executes nothing and does not recurse; values lie in one flat arena.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace aerie {
 
 class PickleMachine {
   public:
-    // The last three are the user's own: pushed and understood by whoever drives the machine.
+    // The caller pushes and interprets the last three.
     enum class Kind : uint8_t {
         none,
         boolean,
@@ -27,8 +27,8 @@ class PickleMachine {
         tensor
     };
 
-    // What `at` and `number` mean: boolean, integer: number. string: offset and length in the
-    // pickle. tuple: first element in the pool, count. dict: index.
+    // Meaning of `at` and `number`. boolean, integer: number. string: offset and length in the
+    // pickle. tuple: first element in the pool, count. dict: index in dicts_.
     struct Value {
         Kind kind = Kind::none;
         uint32_t at = 0;
@@ -47,8 +47,8 @@ class PickleMachine {
 
     [[noreturn]] void fail(const std::string& why) const;
 
-    // Carries out an opcode that needs plain values only; false if it is another one. Throws Error,
-    // as all that follow, if the pickle is malformed or needs more than its due.
+    // Executes an opcode that needs plain values only; returns false for another one. This and all
+    // functions below throw Error if the pickle is malformed or exceeds a limit.
     bool execute(uint8_t opcode);
 
     std::string_view take(size_t count);  // bytes of the pickle
@@ -67,14 +67,14 @@ class PickleMachine {
     std::string_view string(Ref ref, const char* what) const;
     int64_t integer(Ref ref, const char* what) const;
     std::span<const Ref> tuple(Ref ref, const char* what) const;  // until the next push
-    std::vector<int64_t> sizes(Ref ref, const char* what) const;  // of at most 8 dimensions
+    std::vector<int64_t> sizes(Ref ref, const char* what) const;  // at most 8 dimensions
     const Dict* dict(Ref ref) const;                              // nullptr: something else
 
   private:
     bool execute_literal(uint8_t opcode);
     bool execute_memo(uint8_t opcode);
     void push_string(std::string_view text);
-    void push_tuple(size_t first);  // of the stack's values from there on
+    void push_tuple(size_t first);  // takes the stack's values from `first` on
     void set_items(size_t first);
     void store_memo(size_t index);
     void load_memo(size_t index);

@@ -41,8 +41,8 @@ std::vector<int64_t> parse_integers(const Json& json, const char* key, const std
     return numbers;
 }
 
-// One entry of the header; its data, counted from the data block's begin, lies inside of it and is
-// as long as the shape says.
+// Parses one entry of the header. Its data_offsets count from the start of the data block, lie
+// inside of it and match the shape.
 NamedTensor parse_tensor(const std::string& name, const Json& entry, size_t data_bytes,
                          const std::string& file) {
     const std::string what = file + ": tensor " + in_quotes(name);
@@ -97,7 +97,7 @@ void check_tiling(const std::vector<NamedTensor>& tensors, size_t data_bytes,
     }
 }
 
-// The JSON text. It stands behind 8 bytes of length.
+// The JSON text of the header, which follows 8 bytes of length.
 std::string read_header(const ByteSource& source, const std::string& file) {
     uint8_t raw[sizeof(uint64_t)] = {};
     if (source.size_bytes() < sizeof(raw)) {

@@ -1,4 +1,4 @@
-// The header first, padded to 8 bytes as the format's own writer does; then the data.
+// Writes the header, padded to 8 bytes as the format's own writer does, then the data.
 #include "io/safetensors_writer.h"
 
 #include <algorithm>

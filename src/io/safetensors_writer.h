@@ -8,20 +8,20 @@
 
 namespace aerie {
 
-// Gives bytes [offset, offset + out.size()) of a tensor; offsets are multiples of 64.
+// Supplies bytes [offset, offset + out.size()) of a tensor; offsets are multiples of 64.
 using TensorSource =
     std::function<void(const NamedTensor& tensor, size_t offset, std::span<std::byte> out)>;
 
-// folder/model.safetensors, or shards of at most shard_bytes (and at least one tensor) and
-// model.safetensors.index.json. `tensors` describe, their data is empty. Throws Error naming the
-// file.
+// Writes folder/model.safetensors, or shards of at most shard_bytes (and at least one tensor) and
+// model.safetensors.index.json. Only name, type and shape of `tensors` are used. Throws Error
+// naming the file.
 void write_safetensors(const std::filesystem::path& folder, const std::vector<NamedTensor>& tensors,
                        size_t shard_bytes, const TensorSource& source);
 
-// What the tensors' data takes.
+// Bytes that the data of the tensors takes.
 size_t data_bytes(const std::vector<NamedTensor>& tensors);
 
-// A small file at once. Throws Error naming it.
+// Writes a small file at once. Throws Error naming it.
 void write_text(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace aerie

@@ -60,8 +60,8 @@ size_t checked_bytes(std::span<const int64_t> shape, DType dtype, const std::str
     for (const int64_t dim : shape) {
         if (dim < 0) throw Error(what + ": negative dimension in shape " + shape_text(shape));
         empty = empty || dim == 0;
-        // Zeros are left out, so that a shape is refused or not whatever the order of its
-        // dimensions.
+        // Zero dimensions are left out of the product, so that an overflow does not depend on the
+        // order of the dimensions.
         if (dim != 0 && __builtin_mul_overflow(bytes, size_t(dim), &bytes)) {
             throw Error(what + ": shape " + shape_text(shape) + " overflows");
         }

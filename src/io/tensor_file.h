@@ -1,4 +1,4 @@
-// What every weight file format yields: named tensors, and where in the file their data lies.
+// The result of reading any weight file: named tensors, and where in the file their data lies.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace aerie {
 
 std::string shape_text(std::span<const int64_t> shape);  // "[4096, 256]"
 
-// Bytes of a file.
+// A range of bytes in a file.
 struct FileRange {
     size_t begin = 0, size_bytes = 0;
     size_t end() const { return begin + size_bytes; }
 };
 
-// Bytes of a file and their CRC-32; 0 where the file does not say.
+// A range of bytes in a file and its CRC-32; 0 if the file does not say.
 struct CheckedRange {
     FileRange range;
     uint32_t crc = 0;
@@ -31,16 +31,16 @@ struct NamedTensor {
     DType dtype = DType::F32;
     std::vector<int64_t> shape;  // row-major, contiguous; at most 8 dimensions
     FileRange data;              // exactly as long as shape and dtype say; begins at any byte
-    CheckedRange checked = {};   // around the data, where the file has checksums
-    std::optional<DType> file_type = {};  // where it is read as another one: see Checkpoint::fit
+    CheckedRange checked = {};   // a range around `data`, if the file has checksums
+    std::optional<DType> file_type = {};  // the file's type, if Checkpoint::fit changed dtype
 
     std::string shape_text() const { return aerie::shape_text(shape); }
 };
 
-// Throws Error (naming `what`) if the checksum of a tensor that has one is another one.
+// Throws Error (naming `what`) if the tensor has a checksum and its bytes do not match it.
 void check_tensor(const ByteSource& file, const NamedTensor& tensor, const std::string& what);
 
-// A small part of a file. Errors as above.
+// Reads a small part of a file. Throws Error as check_tensor does.
 std::string read_checked(const ByteSource& file, const CheckedRange& part, const std::string& what);
 
 // Product of the dimensions times the element size. Throws Error (naming `what`) if a dimension is

@@ -21,7 +21,7 @@ std::string read_entry(const ByteSource& source, const ZipEntry& entry, const st
     return read_checked(source, entry.data, what);
 }
 
-// What stands before "data.pkl", with its slash.
+// The folder that contains data.pkl, with its slash.
 std::string root_folder(const std::vector<ZipEntry>& entries, const std::string& file) {
     constexpr std::string_view kPickle = "data.pkl";
     std::string root;

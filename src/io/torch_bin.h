@@ -8,12 +8,13 @@
 
 namespace aerie {
 
-// A dict (or OrderedDict) from names to tensors or parameters of stored (uncompressed) F32, F16,
-// BF16, I64 or Bool storages; other values in the dict are refused. Throws Error naming `file`.
-// Of the file only the zip's own bytes and the pickle are read.
+// Reads a dict (or OrderedDict) from names to tensors or parameters of stored (uncompressed) F32,
+// F16, BF16, I64 or Bool storages; other values in the dict are refused. Throws Error naming
+// `file`. Only the zip's own records and the pickle are read.
 std::vector<NamedTensor> read_torch_bin(const ByteSource& source, const std::string& file);
 
-// The pickle alone. Storage keys are resolved by `storages` (name in the zip -> place in the file).
+// Reads the pickle alone. `storages` resolves storage keys (names in the zip) to places in the
+// file.
 struct TorchStorage {
     std::string key;
     CheckedRange data;

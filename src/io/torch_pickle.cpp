@@ -1,5 +1,5 @@
-// The pickle of a torch checkpoint: a dict of tensors, from eight known names. A storage class, a
-// tensor's rebuild function or OrderedDict is data to us; any other global is refused.
+// The pickle of a torch checkpoint: a dict of tensors. Eight globals are known: storage classes,
+// functions that rebuild tensors, and OrderedDict. They are data here; any other global is refused.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -17,7 +17,7 @@ using Kind = PickleMachine::Kind;
 using Ref = PickleMachine::Ref;
 using Value = PickleMachine::Value;
 
-constexpr size_t kMaxOps = 1'000'000;  // of up to 60 bytes of memory each
+constexpr size_t kMaxOps = 1'000'000;  // each takes up to 60 bytes of memory
 constexpr size_t kMaxTensors = 65'536;
 constexpr uint8_t kProto = 0x80;
 constexpr uint8_t kStop = '.';
@@ -27,7 +27,7 @@ enum class Global : uint8_t { ordered_dict, rebuild_tensor, rebuild_parameter, s
 struct KnownGlobal {
     std::string_view name;
     Global global;
-    DType dtype = DType::F32;  // of a storage class
+    DType dtype = DType::F32;  // for storage classes
 };
 
 constexpr std::array kKnownGlobals{
@@ -48,18 +48,18 @@ struct Tensor {
 
 // Row-major without holes; the stride of a dimension of one element does not matter.
 bool is_contiguous(std::span<const int64_t> shape, std::span<const int64_t> strides) {
-    // Without elements there are no holes; and the product of the others need not fit.
+    // A tensor without elements has no holes, and the product of its other dimensions may overflow.
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
     int64_t expected = 1;
     for (size_t i = shape.size(); i-- > 0;) {
         if (shape[i] != 1 && strides[i] != expected) return false;
-        expected *= shape[i];  // checked_bytes has seen that it fits
+        expected *= shape[i];  // checked_bytes has ruled out an overflow.
     }
     return true;
 }
 
-// In the machine's values, `at` is the index of kKnownGlobals, of the storages (with the data type
-// in `number`), or of tensors_.
+// In the machine's values, `at` is an index into kKnownGlobals, storages_ (with the data type in
+// `number`) or tensors_, depending on the kind.
 class Reader {
   public:
     Reader(std::string_view pickle, std::span<const TorchStorage> storages, const std::string& file)
@@ -101,7 +101,7 @@ void Reader::push_global(std::string_view module, std::string_view name) {
     fail("pickle wants " + in_quotes(full) + ", which is not a tensor: refused");
 }
 
-// State of an OrderedDict: the attributes of a state dict (_metadata), which we do not need.
+// BUILD of an OrderedDict. Its state (_metadata of a state dict) is not needed.
 void Reader::build() {
     const Ref state = machine_.pop();
     const Ref target = machine_.pop();

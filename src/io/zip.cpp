@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxEntries = 65'600;
 constexpr size_t kMaxNameBytes = 512;
-constexpr uint64_t kSaturated = 0xFFFFFFFF;  // a 32-bit field whose value is in the zip64 field
+constexpr uint64_t kSaturated = 0xFFFFFFFF;  // the value of a 32-bit field is in the zip64 field
 
 constexpr std::string_view kLocalHeader = "PK\x03\x04";
 constexpr std::string_view kDirectoryHeader = "PK\x01\x02";
@@ -38,7 +38,7 @@ struct Directory {
     uint64_t end = 0;  // where its end record begins
 };
 
-// What the directory and the local header both say of an entry.
+// Fields that an entry has both in the directory and in its local header.
 struct Said {
     uint64_t flags = 0, method = 0, crc = 0, stored_bytes = 0, plain_bytes = 0;
 };
@@ -49,7 +49,7 @@ struct Extent {
     const std::string* name = nullptr;
 };
 
-// Bytes of the file, named by their places in the file. Throws Error where there are none.
+// Bytes of the file in memory, addressed by file offset. An access outside of them throws Error.
 class Window {
   public:
     Window(const ByteSource& source, uint64_t begin, uint64_t count, const std::string& file)
@@ -95,8 +95,8 @@ class ZipReader {
     Directory find_directory() const;
     Directory find_zip64_directory(uint64_t locator) const;
     ZipEntry read_entry(const Window& headers, uint64_t at);
-    // Where the data of an entry begins, whose local header is at `begin`. A header that says
-    // something else than the directory is refused: other readers go by it.
+    // Offset of the data of the entry with its local header at `begin`. A local header that differs
+    // from the directory is refused, because other readers go by it.
     uint64_t find_data(const std::string& name, const Said& said, uint64_t begin,
                        uint64_t limit) const;
     void check_descriptor(const std::string& name, const Said& said, uint64_t at,
@@ -108,7 +108,7 @@ class ZipReader {
     std::vector<Extent> extents_;
 };
 
-// The end record, whose comment must reach exactly to the end of the file.
+// The end record. Its comment must reach exactly to the end of the file.
 uint64_t find_end(const Window& tail, uint64_t last) {
     for (uint64_t at = last;; --at) {
         if (tail.starts(at, kEnd) && tail.number(at + 20, 2) == last - at) return at;
@@ -119,7 +119,7 @@ uint64_t find_end(const Window& tail, uint64_t last) {
 Directory ZipReader::find_zip64_directory(uint64_t locator) const {
     const uint64_t at = window(locator + 8, 8).number(locator + 8, 8);
     const Window end = window(at, kZip64EndBytes);
-    constexpr uint64_t kUncounted = 12;  // the record's own size leaves out its first bytes
+    constexpr uint64_t kUncounted = 12;  // the record's size does not count its first bytes
     if (!end.starts(at, kZip64End) || at > locator ||
         end.number(at + 4, 8) != locator - at - kUncounted)
         end.fail();
@@ -153,7 +153,8 @@ Directory ZipReader::find_directory() const {
     return directory;
 }
 
-// Replaces those of `fields`, in this order, that are saturated; [at, end) are extra fields.
+// Replaces the saturated ones of `fields`, in this order, by the zip64 field among the extra fields
+// [at, end).
 void read_zip64(const Window& headers, uint64_t at, uint64_t end,
                 std::span<uint64_t* const> fields) {
     constexpr size_t kHeaderBytes = 4;
@@ -174,7 +175,8 @@ void read_zip64(const Window& headers, uint64_t at, uint64_t end,
     }
 }
 
-// Of a local header at `begin`, without the name and the extra fields, which end at `end`.
+// Whether the local header at `begin` agrees with the directory. Its extra fields follow the name
+// and end at `end`.
 bool says_the_same(const Window& header, uint64_t begin, uint64_t name_bytes, uint64_t end,
                    const Said& said) {
     Said own{header.number(begin + 6, 2), header.number(begin + 8, 2), header.number(begin + 14, 4),
@@ -182,7 +184,7 @@ bool says_the_same(const Window& header, uint64_t begin, uint64_t name_bytes, ui
     read_zip64(header, begin + kLocalHeaderBytes + name_bytes, end,
                std::array{&own.plain_bytes, &own.stored_bytes});
     if (own.flags != said.flags || own.method != said.method) return false;
-    // With this flag the writer did not know them yet, and wrote zeros; they stand behind the data.
+    // With this flag the writer did not know the values yet and wrote zeros; they follow the data.
     const auto is = [&](uint64_t there, uint64_t wanted) {
         return there == wanted || (there == 0 && (said.flags & kHasDescriptor));
     };
@@ -210,8 +212,9 @@ uint64_t ZipReader::find_data(const std::string& name, const Said& said, uint64_
     return begin + whole_bytes;
 }
 
-// What stands behind the data of an entry that has such a thing: its checksum and sizes again, of
-// 4 or, with zip64, 8 bytes. Writers may leave the signature out; then nothing is known of it.
+// Checks the data descriptor of an entry that has one: its checksum and sizes again, of 4 or, with
+// zip64, 8 bytes. Writers may leave out the signature; then the descriptor cannot be recognised and
+// is not checked.
 void ZipReader::check_descriptor(const std::string& name, const Said& said, uint64_t at,
                                  uint64_t limit) const {
     constexpr uint64_t kShort = 16, kLong = 24;
@@ -228,7 +231,7 @@ void ZipReader::check_descriptor(const std::string& name, const Said& said, uint
              " is another one by what stands behind its data than by the directory");
 }
 
-// The entry whose directory header is at `at`.
+// Reads the entry that has its directory header at `at`.
 ZipEntry ZipReader::read_entry(const Window& headers, uint64_t at) {
     if (!headers.starts(at, kDirectoryHeader)) headers.fail();
     const uint64_t flags = headers.number(at + 8, 2), method = headers.number(at + 10, 2);

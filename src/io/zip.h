@@ -1,5 +1,4 @@
-// The directory of a zip file whose entries are stored as they are: names and where their bytes
-// lie.
+// The directory of a zip file with uncompressed entries: their names and where their bytes lie.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@ namespace aerie {
 
 struct ZipEntry {
     std::string name;
-    CheckedRange data;  // to be compared by whoever reads it; 0: torch was told to write none
+    CheckedRange data;  // reading compares the CRC; 0: torch wrote none
 };
 
 // `file` names the source in errors. Zip64 is read. Refuses compressed or encrypted entries,

@@ -1,4 +1,4 @@
-// The rounds of a benchmark. A pass is what a session does with a tree: rows, target, choices.
+// The rounds of a benchmark. A pass is what a session runs for a tree: rows, target, choices.
 #include "measure/benchmark.h"
 
 #include <algorithm>
@@ -11,16 +11,16 @@ namespace aerie {
 namespace {
 
 constexpr int kLeastRounds = 3, kMostRounds = 15;
-// Of the whole time: what cycles may take in a round. Those of a tree that is chosen by what has
-// been seen differ more, so there must be more of them.
+// The part of the whole time that the cycles of one round may take. Cycles with trees that are
+// sized by measurement vary more, so more of them are needed.
 constexpr double kCyclesShare = 1.0 / 60, kAutoCyclesShare = 1.0 / 20;
 
-// Far beyond the caches, of which those of GPUs have had up to 512 MiB.
+// Far larger than the caches; GPUs have up to 512 MiB of them.
 size_t probe_bytes(const Capabilities& device) {
     return size_t(device.kind == DeviceKind::cpu ? 256 : 4096) << 20;
 }
 
-// Proposes bare roots, like plain decoding, but lets any tree be verified.
+// Proposes only the root, as plain decoding does, but lets trees of any shape be verified.
 class AnyTree final : public StatelessDrafter {
   public:
     DraftReach reach() const override { return {kMaxNodes, kMaxDepth, {}}; }
@@ -29,7 +29,7 @@ class AnyTree final : public StatelessDrafter {
     }
 };
 
-// A binary tree of this many nodes with arbitrary tokens.
+// A binary tree with this many nodes and arbitrary tokens.
 TokenTree tree_of_size(int nodes, int vocab) {
     TokenTree tree(1);
     for (int i = 1; i < nodes; ++i) tree.add(i * 37 % vocab, (i - 1) / 2);
@@ -50,7 +50,7 @@ class Rounds {
         if (!plan.acceptance) return;
         const std::optional<TreeShape>& asked = model.options().draft.tree;
         add_cycles(asked);
-        if (!asked) add_cycles(TreeShape{});  // the paper's, for comparison
+        if (!asked) add_cycles(TreeShape{});  // the shape of the paper, for comparison
     }
 
     BenchResult run() {
@@ -83,7 +83,7 @@ class Rounds {
     }
     bool cancelled() const { return plan_.cancelled && plan_.cancelled(); }
 
-    // Touches all weights and buffers once.
+    // Reads all weights and uses all buffers once.
     void warm_up() {
         probe_->read();
         probe_->copy();
@@ -94,7 +94,8 @@ class Rounds {
             if (!cancelled()) cycles->warm_up();
     }
 
-    // The cycles that are timed force their acceptance; one is counted that does not.
+    // The timed cycles force their acceptance, which adds commands, so a cycle without it is
+    // counted.
     void count_commands() {
         if (model_.backend().command_counts().dispatches == 0) return;
         decode_token(*plain_.session);

@@ -1,6 +1,5 @@
-// How fast a model runs on a device: passes of some rows, draft levels, whole cycles; and what
-// memory gives in the same minute. Everything is measured in rounds that alternate, because
-// machines are shared.
+// Speed of a model on a device: passes over some rows, draft levels, whole cycles, and the memory
+// bandwidth at the same time. All measurements alternate in rounds, because machines are shared.
 #pragma once
 
 #include <functional>
@@ -13,12 +12,13 @@
 namespace aerie {
 
 struct BenchPlan {
-    std::vector<int> rows = {1, 2, 4, 8, 16, 32, 60, 64};  // of the target passes to time
+    std::vector<int> rows = {1, 2, 4, 8, 16, 32, 60, 64};  // rows of the timed target passes
     int prompt_tokens = 128;                               // committed before anything is timed
-    // Measures levels and cycles too, with this acceptance in place of the models' own; null: not.
+    // Also measures levels and cycles, with this acceptance in place of the models' own; null: does
+    // not.
     const RecordedDrafts* acceptance = nullptr;
-    std::optional<double> tau;  // the record's acceptance length is rescaled to this
-    double seconds = 60;        // rounds begin until they are used up, but three at least
+    std::optional<double> tau;  // acceptance length to which the record is rescaled
+    double seconds = 60;        // rounds begin until this is used up, but at least three
     std::function<void(const std::string&)> on_progress;  // may be empty
     std::function<bool()> cancelled;                      // asked between passes; may be empty
 };
@@ -29,16 +29,16 @@ struct PassTimes {
 };
 
 struct BenchResult {
-    size_t probe_bytes = 0;  // that each read or copy moved
+    size_t probe_bytes = 0;  // bytes that each read or copy moved
     Timings read, copy;
-    Timings prefill;  // of the whole prompt
-    Timings plain;    // of a token, decoded plainly
+    Timings prefill;  // for the whole prompt
+    Timings plain;    // for one token of plain decoding
     std::vector<PassTimes> passes;
     Timings draft_level;             // empty without a head
-    std::vector<CycleTimes> cycles;  // the same
-    // Of one plain token, and of one cycle with the paper's tree; zero where ops run at once.
+    std::vector<CycleTimes> cycles;  // empty without a head
+    // Counts for one plain token, and for one cycle with the paper's tree; zero if ops run at once.
     CommandCounts token_commands, cycle_commands;
-    Timings read_share;  // of each round: bytes a second of plain decoding, over the read rate
+    Timings read_share;  // per round: bytes per second of plain decoding, over the read rate
     int rounds = 0;
     bool cancelled = false;
 };

@@ -1,4 +1,4 @@
-// Prompt by prompt, pass by pass, device by device: memory does not grow with the text.
+// Compares prompt by prompt, pass by pass, device by device, so memory does not grow with the text.
 #include "measure/compare.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace aerie {
 
 namespace {
 
-constexpr size_t kKeptBytes = size_t(256) << 20;  // of the reference's values
+constexpr size_t kKeptBytes = size_t(256) << 20;  // most bytes of reference values
 
 std::optional<int> first_difference(const std::vector<int>& a, const std::vector<int>& b) {
     const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -18,7 +18,7 @@ std::optional<int> first_difference(const std::vector<int>& a, const std::vector
     return int(at - a.begin());
 }
 
-// A device that is there twice gets a number.
+// A device that is listed twice gets a number.
 std::string unique_name(const std::string& name, const std::vector<ComparedDevice>& devices) {
     const auto taken = [&](const std::string& wanted) {
         return std::any_of(devices.begin(), devices.end(),
@@ -56,9 +56,9 @@ class Comparer {
     const CompareTask& task_;
     int pass_rows_;
     Comparison result_;
-    std::vector<OpValues> kept_;                     // of the reference's newest pass, by op
-    std::vector<std::vector<float>> kept_logits_;    // of each of its rows
-    std::vector<std::vector<int>> reference_of_op_;  // [device][op]: the reference's; -1: none
+    std::vector<OpValues> kept_;                     // the reference's newest pass, by op
+    std::vector<std::vector<float>> kept_logits_;    // the same, by row
+    std::vector<std::vector<int>> reference_of_op_;  // [device][op]: reference op; -1: none
     std::vector<float> wanted_, got_;
     OpValues values_;
 };
@@ -96,7 +96,8 @@ Comparison Comparer::run() {
     return std::move(result_);
 }
 
-// The device's own greedy texts. A model that computes NaN cannot choose: that is a finding.
+// Decodes the device's greedy texts. If a model computes NaN and cannot choose, this is a finding,
+// not an error.
 ComparedText Comparer::decode(ComparedModel& model, const std::vector<int>& prompt) {
     Request request;
     request.prompt = prompt;
@@ -169,7 +170,7 @@ void Comparer::compare_pass(size_t prompt, std::span<const int> text, int first,
     }
 }
 
-// The reference's op is the one of the same place, so devices may differ in what they convert.
+// The counterpart of an op has the same place. Devices may differ in the conversions that they run.
 ComparedOp* Comparer::counterpart(size_t device, size_t op) {
     const int reference = reference_of_op_[device][op];
     if (reference < 0) return nullptr;
@@ -219,11 +220,11 @@ void Comparer::compare_logits(size_t device, size_t prompt, int first, int count
         position.margin = margin(likeliest(wanted), position.likeliest);
         text.positions.push_back(position);
 
-        const int token = first + row - prompt_size + 1;  // of the answer, chosen after this row
+        const int token = first + row - prompt_size + 1;  // index in the answer, after this row
         if (token < 0 || token >= int(text.ids.size())) continue;
         if (text.fork && text.fork->at == token)
             text.fork->margin = margin(text.fork->reference, text.fork->device);
-        const bool shared = !text.fork || token <= text.fork->at;  // what came before is the same
+        const bool shared = !text.fork || token <= text.fork->at;  // everything before is equal
         if (shared && !text.prefill_fork && position.likeliest != text.ids[size_t(token)])
             text.prefill_fork = token;
     }

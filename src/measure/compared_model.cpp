@@ -1,4 +1,4 @@
-// Passes go through an ObservedBackend; the labels of its ops tell which is which.
+// Passes go through an ObservedBackend; the labels of its ops identify them.
 #include "measure/compared_model.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace aerie {
 
 namespace {
 
-// As f32 at most: all that a pass of one row puts out.
+// Upper bound on the bytes of all op outputs for one row, in f32.
 size_t pass_row_bytes(const ModelConfig& config) {
     const size_t layer =
         size_t(4 * config.hidden + 2 * config.qkv_columns() + config.attention_columns() +
@@ -33,7 +33,7 @@ KvShape given_shape(const Model& model) {
     return {config.layers, config.kv_columns(), model.options().kv, model.files().context};
 }
 
-// An observer until it goes out of scope.
+// Observes a backend until the end of the scope.
 class Watch {
   public:
     Watch(ObservedBackend& backend, ObservedBackend::Observer observer) : backend_(backend) {
@@ -102,7 +102,7 @@ ComparedModel::ComparedModel(ModelFiles files, const LoadOptions& options,
     find_ops();
 }
 
-// By a pass over some text, which nothing else sees. Ops of one label are told apart by a number.
+// Finds the ops by a pass over an arbitrary text. Ops with the same label get a number.
 void ComparedModel::find_ops() {
     const int text[] = {0, 0};
     forward(text, 0, 2, Inputs::given, [&](const ObservedBackend::Seen& seen) {

@@ -1,4 +1,4 @@
-// One device's model as a comparison uses it: its greedy texts, and passes whose ops are seen.
+// The model on one device as a comparison uses it: its greedy texts, and passes with observed ops.
 #pragma once
 
 #include <string>
@@ -12,31 +12,31 @@ namespace aerie {
 
 constexpr int kObservedRows = 64;  // most rows of an observed pass
 
-// Where an op stands in a pass.
+// The place of an op in a pass.
 struct OpPlace {
-    int layer = -1;  // -1: outside of the layers
+    int layer = -1;  // -1: outside the layers
     std::string name;
 
     bool operator==(const OpPlace&) const = default;
 };
 std::string to_string(const OpPlace& op);  // "layer 3, swiglu"
 
-// What an op put out, on the host and in its own type.
+// The output of an op, on the host and in its own type.
 struct OpValues {
     DType dtype = DType::F32;
     int rows = 0, cols = 0;
     std::vector<std::byte> bytes;  // dense
 
     void read(Backend& be, Tensor tensor);
-    // To a tensor of this shape, in whatever type that has.
+    // Writes to a tensor of this shape and any type.
     void write(Backend& be, Tensor tensor) const;
     void floats(std::vector<float>& values) const;  // [rows * cols]
 };
 
 class ComparedModel {
   public:
-    // A model on this device. options.draft: how its drafted texts are made; method none: there are
-    // none. Throws Error.
+    // Loads a model on this device. options.draft is the method of its drafted texts; with method
+    // none there are no drafted texts. Throws Error.
     ComparedModel(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend);
 
     const Capabilities& capabilities() { return model_.backend().capabilities(); }
@@ -51,18 +51,18 @@ class ComparedModel {
 
     // The ops of a pass, in order.
     const std::vector<OpPlace>& ops() const { return ops_; }
-    // Host bytes that values of all ops of a row can take.
+    // Most host bytes that the outputs of all ops for one row take.
     size_t row_bytes() const { return row_bytes_; }
 
-    // own: ops read what this device computed; given: what on_op writes in its place (so that each
-    // op is seen by itself). Earlier rows are those of passes with the same: there are two KV
-    // caches.
+    // own: each op reads what this device computed. given: each op reads what on_op wrote in place
+    // of earlier outputs, so that it is seen by itself. The two kinds have a KV cache each, filled
+    // by earlier passes of the same kind.
     enum class Inputs { own, given };
     using OnOp = std::function<void(size_t op, Tensor out)>;  // `op`: index into ops()
-    // Positions [first, first + count) of a text, at most kObservedRows; earlier ones must have
-    // been run before.
+    // Runs positions [first, first + count) of a text, at most kObservedRows; earlier positions
+    // must have been run before.
     void run(std::span<const int> text, int first, int count, Inputs inputs, const OnOp& on_op);
-    // Of row `row` of the last pass.
+    // Reads the logits of row `row` of the last pass.
     void read_logits(int row, std::vector<float>& logits);
 
   private:

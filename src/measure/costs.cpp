@@ -1,4 +1,5 @@
-// Points in the order of their cost; a cache file is small JSON, read strictly.
+// Measures points in ascending order of cost. A cache file is a small JSON file, which is read
+// strictly.
 #include "measure/costs.h"
 
 #include <algorithm>
@@ -18,15 +19,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRounds = 12;             // over all points, so that a busy moment spoils no point
-constexpr int kRuns = 4;                // of a point in each round, where they are short
+constexpr int kRounds = 12;             // rounds over all points, so that a busy moment spoils none
+constexpr int kRuns = 4;                // runs of a point in each round, if they are short
 constexpr double kShortRun = 0.005;     // seconds
-constexpr double kRoundSeconds = 0.25;  // in all but the first round
+constexpr double kRoundSeconds = 0.25;  // for all rounds after the first
 constexpr double kMostSeconds = 3600;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
-// Every row has another token, from all over the vocabulary: rows of one token would go to the same
-// experts, and a pass with more of them would read no more weights.
+// Every row has a different token, spread over the vocabulary. Rows of one token would go to the
+// same experts, so a pass with more of them would not read more weights.
 double verify_seconds(Session& session, int rows) {
     const int vocab = session.logits().cols, step = std::max(1, vocab / kMaxNodes);
     TokenTree tree(0);
@@ -36,13 +37,13 @@ double verify_seconds(Session& session, int rows) {
     return session.seconds().target() - before;
 }
 
-// Takes the points of one curve again and again, and keeps the least time of each.
+// Times the points of a curve repeatedly, and keeps the least time of each.
 class CurveTimer {
   public:
     explicit CurveTimer(std::function<double(int)> run) : run_(std::move(run)) {}
 
     void add(int rows) { points_.push_back({rows, least(rows)}); }
-    // Returns what the round took, in the least seconds of each point.
+    // Repeats all points. Returns the sum of the least times of this round.
     double repeat() {
         double round = 0;
         for (CostPoint& point : points_) {
@@ -58,12 +59,12 @@ class CurveTimer {
         return seconds;
     }
     const CostPoint& last() const { return points_.back(); }
-    // Of a pass with twice the rows, at most.
+    // Upper bound on the time of a pass with twice the rows.
     double next_seconds() const { return 2 * points_.back().seconds; }
     std::vector<CostPoint> points() const { return plausible(points_); }
 
   private:
-    // Short runs come in a row, as cycles do: the first finds the caches full of other things.
+    // Short runs follow each other, as cycles do; the first run finds other data in the caches.
     double least(int rows) const {
         double seconds = run_(rows);
         for (int i = 1; i < kRuns && seconds < kShortRun; ++i)
@@ -75,7 +76,7 @@ class CurveTimer {
     std::vector<CostPoint> points_;
 };
 
-// The median over the least.
+// The median divided by the minimum.
 double spread_of(std::vector<double> rounds) {
     std::sort(rounds.begin(), rounds.end());
     return rounds[rounds.size() / 2] / rounds.front();
@@ -126,7 +127,7 @@ std::vector<CostPoint> plausible(std::vector<CostPoint> points) {
 MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds) {
     session.begin({});
     const int token = 0;
-    session.prefill({&token, 1});  // weights that were only mapped are read now, on no budget
+    session.prefill({&token, 1});  // weights that are only mapped are read here, outside the budget
     const double start = steady_seconds();
     const auto spent = [&] { return steady_seconds() - start; };
     CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
@@ -134,7 +135,7 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
     verify.add(1);
     level.add(1);
-    const int most = session.logits().rows;  // that a tree of this drafter may have
+    const int most = session.logits().rows;  // most rows of a tree of this drafter
     for (int rows : {2, 4, 8, 16, 32, kMaxNodes}) {
         const int width = std::min(rows, drafter.widest_level());
         if (width > level.last().rows && spent() + level.next_seconds() < budget_seconds)

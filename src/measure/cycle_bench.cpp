@@ -1,6 +1,6 @@
-// The drafter is real, and so is every pass. A tree of a given shape is drafted as the product
-// does, on the device; then the one that the record gives, of as many nodes, takes its place. Where
-// the tree is chosen on the host, as in the product, the record says what each candidate is worth.
+// The drafter and all passes are real. A tree of a given shape is drafted on the device, as in
+// production; then the record's tree with as many nodes replaces it. A tree that is chosen on the
+// host gets the values of its candidates from the record.
 #include "measure/cycle_bench.h"
 
 #include "engine/accept.h"
@@ -49,7 +49,7 @@ void CycleBench::time_level(Timings& level) {
     if (!plan_.shape || plan_.shape->levels < 2) return;
     const int levels = plan_.shape->levels;
     const auto propose = [&] { session().propose(); };
-    propose();  // the head reads the features of the last cycle first
+    propose();  // the head first reads the features of the last cycle
     double used = 0;
     for (int i = 0; i < 16 && used < kRepeatSeconds; ++i) {
         one_level_ = true;
@@ -61,7 +61,7 @@ void CycleBench::time_level(Timings& level) {
     }
 }
 
-// Their number.
+// Returns the number of cycles.
 int CycleBench::run_cycles(PhaseSeconds& phases, double& total) {
     constexpr int kLeast = 3, kMost = 64;
     int cycles = 0;
@@ -92,7 +92,7 @@ void CycleBench::round() {
     round_taus_.push_back(plan_.shape ? tau_ : double(tokens_ - tokens_before) / cycles);
 }
 
-// Without what forcing takes before and after the pass.
+// Excludes the time that forcing takes before and after the pass.
 double CycleBench::cycle_seconds(PhaseSeconds& phases) {
     if (session().committed() + kMaxDepth + 2 > session().context()) begin();
     const PhaseSeconds before = session().seconds();

@@ -1,4 +1,4 @@
-// Sums in double: what is measured are errors of floats.
+// Sums are in double, because they measure errors of floats.
 #include "measure/difference.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ double ratio(double error_squares, double reference_squares) {
     return std::sqrt(error_squares / reference_squares);
 }
 
-// log of the sum of exp; the softmax's denominator.
+// The logarithm of the softmax's denominator.
 double log_sum(std::span<const float> logits) {
     const double most = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
@@ -58,7 +58,7 @@ double divergence(std::span<const float> p_logits, std::span<const float> q_logi
         const double mass = std::exp(p);
         if (mass != 0) sum += mass * (p - q);
     }
-    return std::isnan(sum) ? sum : std::max(sum, 0.0);  // rounding may leave less than nothing
+    return std::isnan(sum) ? sum : std::max(sum, 0.0);  // rounding may make it negative
 }
 
 int likeliest(std::span<const float> logits) {

@@ -1,4 +1,4 @@
-// What is true below a drafted token comes from the record; where the text goes on, from the tree.
+// The record says which drafted token is true; the tree says where the text goes on.
 #include "measure/forced_acceptance.h"
 
 #include <algorithm>
@@ -35,13 +35,13 @@ void ForcedAcceptance::go_to(size_t text, int position) {
     draft_ = decode(recorded_.texts[text_][size_t(position_)]);
 }
 
-// The same number in [0, 1) for the same token of the text, from wherever it is drafted.
+// The number in [0, 1) that belongs to a token of the text, from whichever position it is drafted.
 double ForcedAcceptance::draw(int depth) const {
     return double(philox(0, {uint32_t(text_), uint32_t(position_ + depth), 0, 0})[0]) /
            4294967296.0;
 }
 
-// Rank of the true child of a place.
+// Rank of the true child of a place; -1: none.
 int ForcedAcceptance::truth(const Place& parent) const {
     if (!parent.is_true) return -1;
     if (shift_ < 0 && draw(parent.depth + 1) < -shift_) return -1;
@@ -54,7 +54,7 @@ ForcedAcceptance::Place ForcedAcceptance::child(const Place& parent, int rank) c
     Place place{-1, rank == truth, parent.depth + 1};
     if (parent.node < 0) return place;
     const RecordedNode& node = draft_[size_t(parent.node)];
-    // Where the first child was made the true one it changes places with the one that was.
+    // If the first child was made the true one, it swaps places with the child that was true.
     if (truth == 0 && node.truth > 0 && (rank == 0 || rank == node.truth)) rank ^= node.truth;
     if (rank < int(node.children.size())) place.node = node.children[size_t(rank)].node;
     return place;
@@ -83,9 +83,9 @@ void ForcedAcceptance::level(std::span<Candidate> table, int first, int last) {
 }
 
 NodeList ForcedAcceptance::choices(const TokenTree& tree) {
-    NodeList choices;  // matter on the true path alone
+    NodeList choices;  // they matter only on the true path
     choices.resize(size_t(tree.size()));
-    int on_path = 0, entry = -1;  // the newest true node, and its place in the table
+    int on_path = 0, entry = -1;  // the newest true node, and its table entry
     choices[0] = choice_below(entry);
     put_out_ = 1;
     for (int node = 1; node < tree.size(); ++node) {
@@ -108,7 +108,7 @@ NodeList ForcedAcceptance::choices(const TokenTree& tree) {
     return choices;
 }
 
-// The true token below a table entry (-1: the root), else one that is no candidate there.
+// The true token below a table entry (-1: the root), or else a token that is no candidate there.
 int ForcedAcceptance::choice_below(int entry) const {
     FixedVector<int, kMaxTopK> candidates;
     for (size_t i = 0; i < table_.size(); ++i) {

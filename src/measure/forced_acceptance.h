@@ -1,6 +1,6 @@
-// Acceptance that a real head and target had, replayed where there is none to speak of (random
-// weights), so that speed can be measured there. A replay walks the recorded texts: each cycle
-// drafts at the position where the tokens that the one before put out end.
+// Replays the acceptance of a real head and target, so that speed can be measured with models that
+// have none to speak of (random weights). A replay walks through the recorded texts: each cycle
+// drafts at the position that the tokens put out before have reached.
 #pragma once
 
 #include "draft/drafter.h"
@@ -8,38 +8,40 @@
 
 namespace aerie {
 
-// Puts a record in the place of what head and target compute. A candidate stands for the recorded
-// one at the same place in the tree (child ranks from the root), so any shape can be replayed.
+// Replaces the results of head and target by a record. A candidate stands for the recorded
+// candidate at the same place in the tree, given by child ranks from the root, so any shape can be
+// replayed.
 class ForcedAcceptance {
   public:
     explicit ForcedAcceptance(RecordedDrafts recorded);
 
-    // Nothing is ever accepted.
+    // Makes every draft wrong.
     void forbid() { shift_ = -1; }
-    // Some tokens of the texts, always the same ones, become such as no draft has, or such as every
-    // draft has first, until tau of the tree 60,6,10 is `tau`, at least 1. Throws UsageError if it
-    // cannot be reached.
+    // Makes some tokens of the texts, always the same ones, such that no draft has them, or such
+    // that every draft has them first, until the tree 60,6,10 has acceptance length `tau`, at least
+    // 1. Throws UsageError if that is impossible.
     void rescale(double tau);
-    // Begins with the first text again.
+    // Starts with the first text again.
     void restart();
 
-    // A DraftOptions::on_level: rewrites values and log-probabilities of a new level.
+    // A DraftOptions::on_level: rewrites the values and log-probabilities of a new level.
     void level(std::span<Candidate> table, int first, int last);
-    // The tree that EAGLE-2 grows here without a model; its tokens are child ranks.
+    // The tree that EAGLE-2 grows at this position, without a model; its tokens are child ranks.
     TokenTree tree(const TreeShape& shape);
-    // What the target is taken to have chosen after each node of the tree made of these levels
-    // (none: a bare root). The text goes on behind what is then accepted.
+    // The target's recorded choices after the nodes of the tree made of these levels (none: only a
+    // root). The text then goes on behind the accepted tokens.
     NodeList choices(const TokenTree& tree);
-    // Tokens that the last choices put out: those accepted and one more, up to the text's end.
+    // Tokens that the last call of choices put out: the accepted ones and one more, up to the
+    // text's end.
     int put_out() const { return put_out_; }
     bool begins_text() const { return position_ == 0; }
     bool begins() const { return text_ == 0 && position_ == 0; }
 
-    // Tokens a cycle of a tree of this shape over all texts, without a model.
+    // Acceptance length of trees of this shape over all texts, without a model.
     double tau(const TreeShape& shape);
 
   private:
-    // Where a table entry stands in the recorded draft.
+    // The place of a table entry in the recorded draft.
     struct Place {
         int node = -1;  // -1: its children were not recorded
         bool is_true = false;
@@ -53,11 +55,11 @@ class ForcedAcceptance {
     void go_to(size_t text, int position);
 
     RecordedDrafts recorded_;
-    double shift_ = 0;  // below 0: share of tokens never drafted; above: of tokens always drafted
+    double shift_ = 0;  // below 0: part of the tokens never drafted; above 0: always drafted
     size_t text_ = 0;
     int position_ = 0, put_out_ = 0;
-    RecordedDraft draft_;  // of this position
-    // Of the tree being grown: where each table entry stands, and the table.
+    RecordedDraft draft_;  // at this position
+    // The place of each table entry of the growing tree, and the table.
     std::vector<Place> places_;
     std::vector<Candidate> table_;
 };

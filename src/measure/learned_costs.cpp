@@ -1,4 +1,4 @@
-// A cache entry's key says all that the costs depend on.
+// The key of a cache entry names everything that the costs depend on.
 #include "measure/learned_costs.h"
 
 #include "measure/costs.h"
@@ -7,7 +7,7 @@ namespace aerie {
 
 namespace {
 
-// All of a model that its speed depends on.
+// Everything about a model that its speed depends on.
 std::string shape_key(const ModelConfig& config, const WeightTypes& types) {
     std::string key = config.architecture;
     for (int size : {config.layers, config.hidden, config.intermediate, config.attention.heads,
@@ -29,10 +29,10 @@ std::string cost_key(Model& model) {
            aerie::name(model.options().kv);
 }
 
-// Rounds that differ by more were measured while something else ran.
+// If rounds differ by a larger factor, something else ran during the measurement.
 constexpr double kMostSpread = 1.3;
 
-// Measures a second time where the first was disturbed; the steadier of the two counts.
+// Measures again if the first measurement was disturbed, and takes the steadier of both.
 MeasuredCosts steady_costs(Session& session, CostAware& drafter, const LoadOptions& options) {
     if (options.on_progress) options.on_progress("measuring this device");
     MeasuredCosts costs = measure_costs(session, drafter, kMeasureSeconds);
@@ -57,7 +57,7 @@ LearnedCosts::LearnedCosts(Model& model, CostAware& drafter, Session& session)
     auto costs = options.cache.empty() ? std::nullopt : read_costs(options.cache, key);
     if (!costs) {
         costs = steady_costs(session, drafter, options);
-        // The next start measures anew what was disturbed both times.
+        // A measurement that was disturbed twice is not kept, so the next start measures again.
         if (!options.cache.empty() && costs->spread <= kMostSpread)
             write_costs(options.cache, key, *costs);
     }

@@ -1,4 +1,4 @@
-// What passes cost on this device, for drafters that choose by it: those of the user's cache, else
+// Costs of passes on this device, for drafters that choose by them: from the user's cache, else
 // measured now.
 #pragma once
 
@@ -10,14 +10,14 @@ namespace aerie {
 
 class LearnedCosts {
   public:
-    // Of a drafter that wants none.
+    // For a drafter without costs.
     LearnedCosts() = default;
-    // Gives the drafter its costs. The session, which is one with it, forgets its text.
+    // Gives the drafter its costs. The session, which uses this drafter, forgets its text.
     LearnedCosts(Model& model, CostAware& drafter, Session& session);
-    // The same, if the drafter wants any.
+    // The same, if the drafter needs costs.
     LearnedCosts(Model& model, Model::Drafting& drafting);
-    // After the work: where its timings say that the cached costs were far off, as after a
-    // measurement on a busy machine, the next start measures again.
+    // To be called after the work. If its timings show that the cached costs were far off, such as
+    // after a measurement on a busy machine, the next start measures again.
     void review() const;
 
   private:

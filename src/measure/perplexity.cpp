@@ -1,4 +1,5 @@
-// Windows of text through the target, a chunk of rows at a time; log-probabilities on the host.
+// Runs the target over windows of text, some rows at a time; log-probabilities are computed on the
+// host.
 #include "measure/perplexity.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace aerie {
 
 namespace {
 
-// Scores one window after the other with buffers of its own.
+// Scores one window after the other, with its own buffers.
 class WindowScorer {
   public:
     WindowScorer(Backend& be, Target& target, KvPool& kv, const PerplexityTask& task)
@@ -30,7 +31,7 @@ class WindowScorer {
         memory_ = plan.allocate(be);
     }
 
-    // Negative log-likelihood of all tokens but the first.
+    // Negative log-likelihood of all tokens except the first.
     double nll(std::span<const int> window) {
         double sum = 0;
         const int inputs = int(window.size()) - 1;
@@ -72,7 +73,7 @@ class WindowScorer {
     std::vector<float> logits_row_;
 };
 
-// Calls visit(window) for every window that has a token to score, until it says no.
+// Calls visit(window) for every window with a token to score, until it returns false.
 template <class Visit>
 void each_window(const PerplexityTask& task, const Visit& visit) {
     for (const std::vector<int>& document : task.documents)

@@ -1,4 +1,4 @@
-// How well a target predicts given text: the negative log-likelihood of its tokens.
+// How well a target predicts a given text: the negative log-likelihood of its tokens.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace aerie {
 
-// Documents of a text file, which a line "---8<---" divides; the line breaks around it belong to
-// neither side.
+// Splits a text file into documents at lines "---8<---". The line breaks around such a line belong
+// to neither document.
 std::vector<std::string_view> split_documents(std::string_view text);
 
 struct PerplexityTask {
-    std::vector<std::vector<int>> documents;  // ids of each, BOS included where the model wants it
-    // Documents are cut into windows of this many tokens that know nothing of each other; the first
-    // token of each is not scored. No more than the target's positions or the cache's slots.
+    std::vector<std::vector<int>> documents;  // ids, with BOS if the model wants it
+    // Documents are cut into independent windows of this many tokens. The first token of a window
+    // is not scored. At most the target's positions and the cache's slots.
     int window = 512;
     int pass_rows = 0;                                         // most rows of a pass
     std::function<void(int64_t done, int64_t all)> on_window;  // tokens scored; may be empty
@@ -26,7 +26,7 @@ struct PerplexityTask {
 };
 
 struct Perplexity {
-    int64_t tokens = 0;  // scored
+    int64_t tokens = 0;  // scored tokens
     double nll = 0;      // sum over them, in nats
 
     double value() const;  // exp(nll / tokens)
@@ -34,8 +34,8 @@ struct Perplexity {
 
 int64_t scored_tokens(const PerplexityTask& task);
 
-// Throws UsageError if there is nothing to score, Error where the model computes no number. Stops
-// early, with what it has, when cancelled.
+// Throws UsageError if there is nothing to score, and Error if a logit is not finite. When
+// cancelled, it stops early and returns the result so far.
 Perplexity measure_perplexity(Backend& be, Target& target, KvPool& kv, const PerplexityTask& task);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Reading is strict: a record that is not consistent would measure nonsense.
+// Reading is strict, since an inconsistent record would give meaningless measurements.
 #include "measure/recorded_drafts.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxFileBytes = 8 << 20;
-constexpr int kMaxTexts = 1000, kMaxPositions = 100'000;  // of all texts
-constexpr size_t kMaxDraftNodes = 1024;                   // of a draft
+constexpr int kMaxTexts = 1000, kMaxPositions = 100'000;  // in all texts together
+constexpr size_t kMaxDraftNodes = 1024;                   // in one draft
 constexpr char kRun = '!', kTrue = '*', kEndOfNode = ' ';
 
-// A log-probability is one character: steps of its square root, so that the best are the finest.
-// The last character stands for all that is negligible.
+// A log-probability is stored as one character, in steps of its square root, so that the best have
+// the finest steps. The last character stands for everything negligible.
 constexpr char kFirstStep = '0', kNegligibleStep = '~';
 constexpr int kSteps = kNegligibleStep - kFirstStep - 1;
 
@@ -115,7 +115,7 @@ class Reader {
         return line;
     }
 
-    // Of a line "name value".
+    // Reads a line "name value".
     template <class Number>
     Number number(std::string_view name, Number low, Number high) {
         const std::string_view text = line();

@@ -1,4 +1,4 @@
-// Durations of one thing, measured several times.
+// Durations of one operation, measured several times.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Timings {
     int runs() const { return int(values_.size()); }
     const std::vector<double>& values() const { return values_; }
 
-    // These: 0 without a run.
+    // All four are 0 without a run.
     double mean() const {
         double sum = 0;
         for (double value : values_) sum += value;
@@ -41,6 +41,6 @@ class Timings {
     std::vector<double> values_;
 };
 
-constexpr double kRepeatSeconds = 0.03;  // what repeating something quick may take in a round
+constexpr double kRepeatSeconds = 0.03;  // time for repeating a short operation in a round
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// The checks, in the order in which a person would look for the cause.
+// The checks, in the order in which a person would search for the cause.
 #include "measure/verdict.h"
 
 #include <algorithm>
@@ -7,9 +7,10 @@
 
 namespace aerie {
 
-// Noise in the last bit of every sum leaves, on the bundled model (tests/engine/compare_test.cpp):
-// f32: state 7e-7, KL 1e-12; f16: state 5e-5, KL 4e-9; quantised: state 7e-3, KL 9e-5, forks at
-// margins up to 0.06, whatever the noise's size, because int8 activations then round differently.
+// Noise in the last bit of every sum causes these errors on the bundled model
+// (tests/engine/compare_test.cpp): f32: state 7e-7, KL 1e-12; f16: state 5e-5, KL 4e-9; quantised:
+// state 7e-3, KL 9e-5, and forks at margins up to 0.06, whatever the size of the noise, because
+// activations then round to other int8 values.
 const Tolerance kTolerances[3] = {
     {"f32", 1e-5, 1e-4, 1e-7, 1e-5, 2e-3},
     {"f16", 1e-4, 1e-3, 1e-6, 1e-4, 1e-2},
@@ -42,7 +43,7 @@ std::string scientific(double value) {
 
 namespace {
 
-// A difference of logits.
+// Formats a difference of logits.
 std::string margin_text(double margin) {
     char text[40];
     std::snprintf(text, sizeof(text), "%.2g", margin);
@@ -57,13 +58,13 @@ Check check(const ComparedDevice& device, const char* name) {
     return {device.name, name, true, "", 0, 0};
 }
 
-// What has nothing to look at has not been checked.
+// Used where there is nothing to compare: then nothing was checked.
 void fail(Check& check, const char* why) {
     check.passed = false;
     check.finding = why;
 }
 
-// Fails unless the value is within the limit: a NaN is not.
+// Fails unless the value is within the limit; NaN fails.
 void limit(Check& check, double value, double most) {
     check.value = value;
     check.limit = most;
@@ -86,7 +87,7 @@ Check check_finite(const ComparedDevice& device, const ComparedDevice& reference
     return result;
 }
 
-// The first op beyond the limit, else the worst.
+// Names the first op beyond the limit, or else the worst op.
 Check check_ops(const ComparedDevice& device, const Tolerance& tolerance) {
     Check result = check(device, "ops");
     const ComparedOp* named = nullptr;
@@ -167,7 +168,7 @@ Check check_text(const ComparedDevice& device, const Tolerance& tolerance) {
     return result;
 }
 
-// What a device promises by itself: errors, and one text however it is computed.
+// Checks of a device by itself: no errors, and the same text in every way of computing it.
 void add_own(std::vector<Check>& checks, const ComparedDevice& device, bool drafts) {
     Check runs = check(device, "decodes"), prefill = check(device, "prefill"),
           drafted = check(device, "drafting");

@@ -1,4 +1,4 @@
-// Whether a comparison passes: one table of tolerances, one list of checks.
+// Decides whether a comparison passes, by one table of tolerances and one list of checks.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 
 namespace aerie {
 
-// What devices may differ by. Float sums have one order per device; what follows of that grows with
-// what is rounded afterwards: keys and values to f16, activations to int8.
+// Allowed differences between devices. Each device has its own order of float sums. The resulting
+// differences grow when keys and values are rounded to f16, and activations to int8.
 struct Tolerance {
     const char* name;  // "f32": the weights that it is for
-    double op;         // relative error of an op that is given the reference's inputs
-    double state;      // relative error of the final hidden state, all errors carried
+    double op;         // relative error of an op, given the reference's inputs
+    double state;      // relative error of the final hidden state, with all errors carried
     double kl_mean;    // nats, over all positions
     double kl_most;    // nats, at any position
-    double margin;     // of reference logits: a choice between tokens this close may differ
+    double margin;     // difference of reference logits: closer tokens may be chosen differently
 };
 
-// f32 (weights and KV cache); 16-bit weights or KV cache; quantised weights, be it some.
+// For f32 weights and KV cache; for 16-bit weights or KV cache; for weights of which some are
+// quantised.
 extern const Tolerance kTolerances[3];
 const Tolerance& tolerance(const WeightTypes& weights, DType kv);
 
@@ -27,8 +28,8 @@ struct Check {
     std::string device;
     std::string name;  // "ops", "final state", ...
     bool passed = false;
-    std::string finding;  // one line: what was found and where
-    double value = 0;     // what was measured, in the limit's unit
+    std::string finding;  // one line that says what was found where
+    double value = 0;     // the measured value, in the unit of the limit
     double limit = 0;
 };
 
@@ -42,15 +43,15 @@ struct Verdict {
 
 Verdict judge(const Comparison& comparison);
 
-// As findings print errors: "1.2e-7", "1e-4", "0", "NaN", "infinity".
+// Formats errors as findings print them: "1.2e-7", "1e-4", "0", "NaN", "infinity".
 std::string scientific(double value);
 
 // KL(reference || device) over all positions of all prompts.
 struct KlSummary {
     double mean = 0, most = 0;
     int positions = 0;
-    int agreements = 0;       // positions where the likeliest token is the same
-    double worst_margin = 0;  // of a position where it is not
+    int agreements = 0;       // positions with the same likeliest token
+    double worst_margin = 0;  // over the other positions
 };
 KlSummary summarise_kl(const ComparedDevice& device);
 

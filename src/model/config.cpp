@@ -68,11 +68,11 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
 
 namespace {
 
-// Where an architecture has windows. What a configuration leaves out is as transformers has it.
+// Which layers of an architecture have windows. Defaults of missing members are transformers'.
 enum class Windows {
     never,
     if_told,     // in all layers where 'sliding_window' is set
-    everywhere,  // the same, and where it is not there at all
+    everywhere,  // the same, and also if the member is missing
     later,       // where 'use_sliding_window' is true, from layer 'max_window_layers' on
 };
 
@@ -85,7 +85,7 @@ int window_size(const Fields& fields, Windows rule) {
     return fields.find(kKey) ? fields.integer(kKey, 1, 1 << 24) : 0;
 }
 
-// 'layer_types', which names what each layer has.
+// Windows by 'layer_types', which names the kind of attention of each layer.
 std::vector<int> listed_windows(const Fields& fields, const Json& types, int window, int layers) {
     const std::string entry = "'layer_types' must hold 'full_attention' or 'sliding_attention'";
     if (!types.array() || types.array()->size() != size_t(layers))
@@ -117,14 +117,14 @@ std::vector<int> parse_windows(const Fields& fields, Windows rule, int layers) {
     return any ? windows : std::vector<int>{};
 }
 
-// Beyond what the architecture has anyway.
+// Biases beyond those that the architecture always has.
 void parse_biases(const Fields& fields, ModelConfig& config) {
     if (!config.qkv_bias && fields.boolean("attention_bias", false))
         config.qkv_bias = config.attention_output_bias = true;
     config.mlp_bias = fields.boolean("mlp_bias", false);
 }
 
-// What an architecture has that its configuration does not say.
+// Properties of an architecture that its configuration does not state.
 struct Architecture {
     const char* type;  // model_type
     const char* class_name;
@@ -175,9 +175,9 @@ ModelConfig model_config(const Fields& fields) {
 }
 
 ModelConfig head_config(const Fields& all) {
-    constexpr const char* kLayer = "transformer_layer_config";  // of speculators
+    constexpr const char* kLayer = "transformer_layer_config";  // speculators writes it
     const Fields fields = all.find(kLayer) ? all.object(kLayer) : all;
-    // An EAGLE-3 head is one layer, whatever is written there: some have the target's number.
+    // An EAGLE-3 head has one layer, whatever its file says: some give the target's number.
     const int layers = is_eagle3(all) ? 1 : fields.integer("num_hidden_layers", 1, 1, 1);
     ModelConfig config = parse_shape(fields, layers);
     config.architecture = "eagle";

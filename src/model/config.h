@@ -1,4 +1,4 @@
-// What a model folder's JSON files say about the model, checked and in the runtime's own terms.
+// The configuration in a model's JSON files, checked and in the runtime's own terms.
 #pragma once
 
 #include <optional>
@@ -20,24 +20,24 @@ struct ModelConfig {
     int intermediate = 0;
     int layers = 0;
     int vocab = 0;
-    int context = 0;  // max_position_embeddings
-    bool context_is_assumed = false;  // its files do not say it
+    int context = 0;                  // max_position_embeddings
+    bool context_is_assumed = false;  // the files do not give it
     AttentionShape attention;
-    // Elements of a head in the files, where those of `attention` are padded
-    // (model/padded_heads.h); 0: they are the same.
+    // Elements of a head in the files, if `attention` has padded heads (model/padded_heads.h); 0:
+    // heads are not padded.
     int file_head_dim = 0;
     float rms_epsilon = 1e-6f;
     Rope rope;
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
     bool attention_output_bias = false, mlp_bias = false;
-    std::vector<int> windows;               // of each layer, as in Attention; empty: none anywhere
-    ExpertConfig experts;                   // of the layers that have some
-    std::vector<int> eos_ids;               // of config.json
-    std::optional<Eagle3Shape> eagle3;      // of an EAGLE-3 head
-    std::optional<ParallelHeads> parallel;  // of a Medusa or Hydra head
+    std::vector<int> windows;               // per layer, as in Attention; empty: no layer has one
+    ExpertConfig experts;                   // for the layers that have some
+    std::vector<int> eos_ids;               // from config.json
+    std::optional<Eagle3Shape> eagle3;      // for EAGLE-3 heads
+    std::optional<ParallelHeads> parallel;  // for Medusa and Hydra heads
 
-    // The tensor that the LM head is made of.
+    // The tensor that holds the matrix of the LM head.
     const char* lm_head_name() const {
         return tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
     }
@@ -46,29 +46,29 @@ struct ModelConfig {
     }
     int attention_columns() const { return attention.heads * attention.head_dim; }
     int kv_columns() const { return attention.kv_heads * attention.head_dim; }
-    // The same of the files: rows of q_proj and columns of o_proj, rows of k_proj and v_proj.
+    // The same in the files: rows of q_proj and columns of o_proj, rows of k_proj and v_proj.
     int size_of_head() const { return file_head_dim > 0 ? file_head_dim : attention.head_dim; }
     int file_attention_columns() const { return attention.heads * size_of_head(); }
     int file_kv_columns() const { return attention.kv_heads * size_of_head(); }
     int window(int layer) const { return windows.empty() ? 0 : windows[size_t(layer)]; }
 };
 
-// What passes of up to `rows` rows over `slots` KV slots ask of a backend.
+// Limits that a backend needs for passes of up to `rows` rows over `slots` KV slots.
 Limits pass_limits(const ModelConfig& config, int rows, int slots);
 
-// What transformers calls the model of such a config.json: "LlamaForCausalLM".
+// The class of transformers for a model_type: "LlamaForCausalLM".
 const char* class_name(const std::string& model_type);
 
-// A target's config.json. `source` names the file in errors. Throws Error for anything that is
-// missing, out of range, contradictory or not implemented.
+// Parses a target's config.json. `source` names the file in errors. Throws Error for anything that
+// is missing, out of range, contradictory or not implemented.
 ModelConfig parse_model_config(const Json& json, const std::string& source);
 
-// An EAGLE head's config.json: one layer, no architecture name needed, defaults of eagle.md
-// section 1. An EAGLE-3 head is known by its fields.
+// Parses an EAGLE head's config.json: one layer, no architecture name needed, defaults of
+// docs/drafting.md section 1. An EAGLE-3 head is recognised by its fields.
 ModelConfig parse_head_config(const Json& json, const std::string& source);
 ModelConfig parse_head_config(const NamedJson& json);
 
-// generation_config.json. The sampling defaults count only where it says do_sample: true.
+// generation_config.json. Sampling defaults are taken only if it says do_sample: true.
 struct GenerationConfig {
     std::vector<int> eos_ids;
     bool do_sample = false;
@@ -77,7 +77,7 @@ struct GenerationConfig {
 };
 GenerationConfig parse_generation_config(const Json& json, const std::string& source);
 
-// The same of a model's files.
+// The same for the files of an opened model.
 ModelConfig target_config(const ModelSource& source);
 GenerationConfig generation_config(const ModelSource& source);
 

@@ -1,4 +1,4 @@
-// Reading the fields of a configuration with their ranges.
+// Reads the fields of a configuration and checks their ranges.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class Fields {
     Fields(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
         if (!json.object()) throw Error(source_ + ": expected a JSON object");
     }
-    // Failures call a field what its file does. `json` outlives the fields.
+    // Errors name a field as its file does. `json` must outlive the fields.
     explicit Fields(const NamedJson& json) : Fields(json.json, json.file) { names_ = &json.names; }
 
     [[noreturn]] void fail(const std::string& what) const {
@@ -70,15 +70,15 @@ class Fields {
         return *value->string();
     }
 
-    // Of an object within the object.
+    // The fields of an object within the object.
     Fields object(const char* key) const {
         Fields inner(*find(key), source_ + ": " + as_in_file(in_quotes(key)));
         inner.names_ = names_;
         return inner;
     }
 
-    // A whole number, or a list of `layers` equal ones, two at least: some files say for each layer
-    // what all of them have.
+    // A whole number, or a list of `layers` equal ones if there are at least two layers: some files
+    // repeat for each layer what all layers share.
     int layer_integer(const char* key, int low, int high, int layers,
                       std::optional<int> fallback = {}) const {
         const Json* value = find(key);
@@ -126,7 +126,7 @@ class Fields {
         return digits;
     }
 
-    // Names of members in quotes, as the file has them.
+    // Replaces names of members in quotes by the names that the file has for them.
     std::string as_in_file(std::string text) const {
         if (!names_) return text;
         for (const auto& [ours, theirs] : *names_)
@@ -139,7 +139,7 @@ class Fields {
 
     const Json& json_;
     std::string source_;
-    const std::map<std::string, std::string>* names_ = nullptr;  // nullptr: those of the JSON
+    const std::map<std::string, std::string>* names_ = nullptr;  // nullptr: names as in the JSON
 };
 
 }  // namespace aerie

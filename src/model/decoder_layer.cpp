@@ -1,4 +1,4 @@
-// A transformer layer, reading like the paper (LLaMA, section 2.2).
+// A transformer layer, in the order of the paper (LLaMA, section 2.2).
 #include "model/decoder_layer.h"
 
 namespace aerie {
@@ -46,14 +46,14 @@ SelfAttention::SelfAttention(const WeightLoader& loader, const ModelConfig& conf
 
 namespace {
 
-// A mean over padded heads is that over the true elements times the ratio of their sizes; so must
-// be what is added to it.
+// A mean over padded heads is the mean over the true elements times the ratio of their sizes, so
+// epsilon, which is added to it, takes the same ratio.
 float head_epsilon(const ModelConfig& config) {
     if (config.file_head_dim == 0) return config.rms_epsilon;
     return config.rms_epsilon * float(config.file_head_dim) / float(config.attention.head_dim);
 }
 
-// A head a row.
+// A view of the tensor with one head per row.
 Tensor heads_of(Tensor tensor, int heads) {
     return dense_prefix(tensor, tensor.rows * heads, tensor.cols / heads);
 }

@@ -8,29 +8,29 @@
 
 namespace aerie {
 
-// Scratch of a pass of up to `rows` rows. What a matmul reads has room for any type of activations:
-// each weight says which one it wants (activation_in in backend/ops.h).
+// Scratch of a pass of up to `rows` rows. The inputs of matmuls have room for every type of
+// activations: each weight says which one it wants (activation_in in backend/backend.h).
 struct Activations {
     void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
-    Tensor norm;     // read by a matmul: [rows, hidden], also of what is not normed but multiplied
+    Tensor norm;     // input of a matmul: [rows, hidden], with or without a norm
     Tensor qkv;      // [rows, qkv_columns]
-    Tensor mixed;    // read by a matmul: [rows, attention_columns]
-    Tensor padded;   // [rows, attention_columns]; only of padded heads, as the next one
+    Tensor mixed;    // input of a matmul: [rows, attention_columns]
+    Tensor padded;   // [rows, attention_columns]; for padded heads only, as `heads` is
     Tensor heads;    // [rows, file_attention_columns]
     Tensor gate_up;  // [rows, 2 * intermediate]
-    Tensor gated;    // read by a matmul: [rows, intermediate]
+    Tensor gated;    // input of a matmul: [rows, intermediate]
     ExpertActivations experts;
 };
 
-// What a target needs around its layers.
+// Scratch of a target: that of a layer, and the tensors around the layers.
 struct TargetScratch {
     void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
 
     Activations layer;
     Tensor x;           // [rows, hidden]: the residual stream
     Tensor normed;      // [rows, hidden]: after the final norm
-    Tensor head_input;  // read by a matmul, the LM head: [rows, hidden], the same
+    Tensor head_input;  // input of the LM head's matmul: [rows, hidden], from `normed`
 };
 
 struct LayerPass {
@@ -40,24 +40,24 @@ struct LayerPass {
     int layer = 0;  // for labels
 };
 
-// q, k, v, attention over the cache and its output.
+// Projections to q, k and v, attention over the cache, and the projection of its output.
 class SelfAttention {
   public:
-    // prefix: "model.layers.3.self_attn."; of an input of so many columns.
+    // prefix: "model.layers.3.self_attn.". The input has `input_columns` columns.
     SelfAttention(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                   int input_columns);
-    const Weight& reader() const { return *qkv_; }  // of the input
-    // Adds to x [M, hidden]; `input` as its reader wants it.
+    const Weight& reader() const { return *qkv_; }  // weight that multiplies the input
+    // Adds to x [M, hidden]. `input` has the type that reader() wants.
     void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
              Tensor input, const LayerPass& pass) const;
 
   private:
-    // What attention gave of padded heads, as the output's matmul reads it.
+    // The output of attention without the padding of heads, as input of the output projection.
     Tensor without_padding(Backend& be, const ModelConfig& config, const Activations& scratch,
                            Tensor mixed, int layer) const;
 
     std::unique_ptr<Weight> qkv_, out_;
-    Vector bias_, out_bias_;  // of q, k and v, of the output; may be absent
+    Vector bias_, out_bias_;  // for q, k and v, and for the output; may be absent
     Vector q_norm_, k_norm_;  // may be absent
 };
 
@@ -81,11 +81,11 @@ class DenseFfn final : public Ffn {
 class DecoderLayer {
   public:
     // prefix: "model.layers.3." . A layer without attention norm (EAGLE-1/2) feeds x to attention
-    // raw.
+    // as it is.
     DecoderLayer(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                  bool has_attention_norm, bool has_experts = false);
 
-    // x [M, hidden], in place.
+    // Updates x [M, hidden] in place.
     void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
              const LayerPass& pass) const;
 

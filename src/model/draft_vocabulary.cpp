@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostBytes = size_t(64) << 20;
 
-// A line's two numbers; false: it is no such line.
+// Parses the two numbers of a line; false: it has another form.
 bool parse_line(std::string_view line, uint64_t& id, uint64_t& count) {
     const char* end = line.data() + line.size();
     const auto [after, problem] = std::from_chars(line.data(), end, id);

@@ -1,4 +1,4 @@
-// The same key means inputs of layers to some exports and outputs to others; no file says which.
+// The same key means inputs of layers in some exports and outputs in others; no file says which.
 #include "model/eagle3_shape.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace aerie {
 namespace {
 
 constexpr const char* kTaps = "eagle_aux_hidden_state_layer_ids";
-constexpr const char* kOutputs = "target_layer_ids";  // of DeepSpec: outputs of layers, from 0
+constexpr const char* kOutputs = "target_layer_ids";  // DeepSpec's key: outputs of layers, from 0
 constexpr int kMostTaps = 8;
 
 const Json* find_taps(const Fields& fields) {
@@ -21,7 +21,7 @@ const Json* find_taps(const Fields& fields) {
     return taps && !taps->is_null() ? taps : nullptr;
 }
 
-// Ascending, as the features stand beside each other.
+// Layers in ascending order, which is the order of their features in the input of fc.
 std::vector<int> layer_ids(const Fields& fields, const char* key, const Json& list) {
     constexpr int kMostLayers = 1024;
     std::vector<int> ids;
@@ -38,19 +38,19 @@ std::vector<int> layer_ids(const Fields& fields, const char* key, const Json& li
     return ids;
 }
 
-// In any spelling of its case: the class is Eagle3 to some and EAGLE3 to others.
+// Ignores case: the class is written Eagle3 by some and EAGLE3 by others.
 bool names_eagle3(std::string name) {
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return char(std::tolower(c)); });
     return name.find("eagle3") != name.npos || name.find("eagle-3") != name.npos;
 }
 
-// Fills the layers of a head whose file says them.
+// Fills in the tapped layers, and how they were found.
 void find_layers(const Fields& fields, Eagle3Shape& shape) {
     if (const Json* taps = find_taps(fields)) {
         shape.taps = layer_ids(fields, kTaps, *taps);
-        // A head that begins with the first layer's input would see hardly more than the
-        // embedding.
+        // A head that reads the input of layer 1 first would see hardly more than the embedding, so
+        // a list that begins with 1 names outputs.
         const bool are_outputs = shape.taps.front() == 1;
         shape.taps_rule = are_outputs ? "its file's ids, as outputs of layers"
                                       : "its file's ids, as inputs of layers";
@@ -96,7 +96,7 @@ Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab) {
 
 std::vector<int> usual_taps(int layers) {
     std::vector<int> taps = {std::min(2, layers), layers / 2, std::max(layers - 3, layers / 2)};
-    std::sort(taps.begin(), taps.end());  // of very few layers
+    std::sort(taps.begin(), taps.end());  // matters for very few layers
     return taps;
 }
 

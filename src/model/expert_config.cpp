@@ -1,4 +1,4 @@
-// One row an architecture.
+// One row per architecture.
 #include "model/expert_config.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Experts as config.json describes them, and what each architecture calls them.
+// Experts as config.json describes them, and the names that each architecture has for them.
 #pragma once
 
 #include <string>
@@ -8,33 +8,33 @@
 
 namespace aerie {
 
-// An architecture whose layers may have experts: fields of config.json, and tensors of a layer.
+// The names of an architecture with experts: fields of config.json, and tensors of a layer.
 struct ExpertNames {
     const char* type;  // model_type
     const char *count, *intermediate;
-    const char* normalised;  // null: always
-    bool some_are_dense;     // whether decoder_sparse_step and mlp_only_layers say which layers
+    const char* normalised;  // null: always normalised
+    bool some_are_dense;     // whether decoder_sparse_step and mlp_only_layers choose the layers
     const char *router, *experts;
-    const char *gate, *up, *down;  // of an expert
+    const char *gate, *up, *down;  // name endings of an expert's matrices
 };
-const ExpertNames* find_expert_names(const std::string& type);  // null: it has none
+const ExpertNames* find_expert_names(const std::string& type);  // nullptr: it has no experts
 
 struct ExpertConfig {
-    int count = 0;                // of a layer; 0: all layers are dense
-    int chosen = 0;               // by each row
-    int intermediate = 0;         // columns of one
+    int count = 0;                // per layer; 0: all layers are dense
+    int chosen = 0;               // per row
+    int intermediate = 0;         // columns of one expert
     bool normalised = false;      // whether the weights of a row add up to 1
     int step = 1;                 // every step-th layer has experts
-    std::vector<int> dense = {};  // that have none all the same
+    std::vector<int> dense = {};  // layers without experts all the same
     const ExpertNames* names = nullptr;
 
     bool in_layer(int layer) const;
 };
 
-// Of a model with so many layers. Throws Error.
+// Reads the experts of a model with so many layers. Throws Error.
 ExpertConfig parse_experts(const Fields& fields, const ExpertNames& names, int layers);
 
-// Adds to a config.json what it lacks of them.
+// Adds the members about experts that a config.json lacks.
 void add_experts(Json& json, const ExpertConfig& config);
 
 }  // namespace aerie

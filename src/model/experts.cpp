@@ -1,4 +1,4 @@
-// Scores, the choice, two products of each chosen expert and their sum.
+// Scores, the choice of experts, two products per chosen expert, and their weighted sum.
 #include "model/experts.h"
 
 #include "model/decoder_layer.h"

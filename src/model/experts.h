@@ -1,5 +1,5 @@
-// A layer of experts: each row goes through those few that a router chooses for it (Mixtral of
-// Experts, section 2.1; Qwen3, section 2).
+// A layer of experts: a router chooses a few of them for each row (Mixtral of Experts, section 2.1;
+// Qwen3, section 2).
 #pragma once
 
 #include "backend/tensor_plan.h"
@@ -9,16 +9,16 @@
 
 namespace aerie {
 
-// Scratch of a pass of up to `rows` rows; a row has a place for each expert that it chooses.
+// Scratch of a pass of up to `rows` rows. A row has one place per expert that it chooses.
 struct ExpertActivations {
     void add_to(TensorPlan& plan, const ModelConfig& config, int rows);
     Routing routing_of(int rows, const ExpertConfig& config) const;
 
     Tensor logits;  // [rows, experts]
     Routing routing;
-    Tensor input;    // read by a matmul: [rows, hidden]
+    Tensor input;    // input of a matmul: [rows, hidden]
     Tensor gate_up;  // [places, 2 * intermediate]
-    Tensor gated;    // read by a matmul: [places, intermediate]
+    Tensor gated;    // input of a matmul: [places, intermediate]
     Tensor down;     // [places, hidden]
 };
 
@@ -26,7 +26,7 @@ class Experts final : public Ffn {
   public:
     // prefix: "model.layers.3.".
     Experts(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
-    // Router and experts read the same floats.
+    // Float values: the router reads them, and the experts' input is made of them.
     Tensor input_in(const Backend& be, Tensor room, int rows) const override;
     Readers readers() const override { return {}; }
     void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
@@ -35,7 +35,7 @@ class Experts final : public Ffn {
   private:
     ExpertConfig config_;
     std::unique_ptr<Weight> router_;
-    std::unique_ptr<Weight> gate_up_;  // two stacks: gate, and up, of all experts
+    std::unique_ptr<Weight> gate_up_;  // two stacks: the gate and the up matrices of all experts
     std::unique_ptr<Weight> down_;
 };
 

@@ -1,4 +1,4 @@
-// What follows attention in a layer: dense, or experts (model/experts.h).
+// The part of a layer after attention: a dense FFN, or experts (model/experts.h).
 #pragma once
 
 #include "backend/backend.h"
@@ -10,8 +10,8 @@ struct Activations;
 class Ffn {
   public:
     virtual ~Ffn() = default;
-    // Where in such a room its input is to be, and who of its matmuls may have that as RmsNorm
-    // leaves it.
+    // The input's place in `room`, in the type that is wanted, and the weights that consume it
+    // directly as RmsNorm's output.
     virtual Tensor input_in(const Backend& be, Tensor room, int rows) const = 0;
     virtual Readers readers() const = 0;
     // Adds to x [M, hidden].

@@ -1,4 +1,4 @@
-// Rows are read, converted and put in order as they are written.
+// Rows are read, converted and reordered while the file is written.
 #include "model/gguf_export.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace aerie {
 
 namespace {
 
-// general.file_type: what most of the matrices are.
+// general.file_type: the type of most of the matrices.
 uint32_t file_type(DType type) {
     switch (type) {
         case DType::F32:
@@ -53,7 +53,7 @@ uint32_t file_type(DType type) {
     }
 }
 
-// GGUF says llama3's scaling by a factor for each frequency.
+// GGUF expresses llama3's scaling by a factor for each frequency.
 ModelConfig as_gguf_says(ModelConfig config) {
     if (config.rope.scaling == Rope::Scaling::llama3)
         config.rope = with_factors(config.rope, config.size_of_head());
@@ -109,7 +109,7 @@ void GgufExport::add_factors() {
 }
 
 void GgufExport::describe(const ModelSource& source) {
-    constexpr uint32_t kQuantisation = 2;  // of the blocks that llama.cpp writes today
+    constexpr uint32_t kQuantisation = 2;  // version of the blocks that llama.cpp writes today
     const Json config = config_json(config_);
     describe_config(config, metadata_);
     std::string name = source.path.stem().string();
@@ -155,7 +155,7 @@ void GgufExport::read(size_t index, int64_t first, int64_t count, std::span<std:
         std::memcpy(out.data(), config_.rope.factors.data(), out.size());
         return;
     }
-    // A vector is one row there, and its elements are rows here.
+    // A vector is one row in GGUF; here each of its elements is a row.
     if (stack.cols == 1) return read_part(stack, 0, stack.rows, out);
     const size_t row_bytes = out.size() / size_t(count);
     while (count > 0) {
@@ -167,7 +167,7 @@ void GgufExport::read(size_t index, int64_t first, int64_t count, std::span<std:
     }
 }
 
-// Rows of one of the parts.
+// Reads and converts rows of one part.
 void GgufExport::read_part(const Stack& stack, int64_t first, int64_t count,
                            std::span<std::byte> out) const {
     const TensorRows& part = stack.parts[size_t(first / stack.rows)];

@@ -1,4 +1,4 @@
-// A model as it goes into a GGUF file: its tensors by the names that llama.cpp gives them, and its
+// A model in the form of a GGUF file: its tensors under the names of llama.cpp, and its
 // configuration.
 #pragma once
 
@@ -17,24 +17,25 @@ namespace aerie {
 
 class GgufExport {
   public:
-    // Matrices are stored as `weights`, or as they are; routers and vectors as F32. `source`
-    // outlives this. Throws Error for what is missing, does not fit, or cannot be said in GGUF.
+    // Matrices are stored as `weights`, or if that is unset in their own type; routers and vectors
+    // as F32. `source` must outlive this. Throws Error for a tensor that is missing or does not
+    // fit, and for what GGUF cannot express.
     GgufExport(const ModelSource& source, std::optional<DType> weights);
 
     const GgufMetadata& metadata() const { return metadata_; }
     GgufMetadata& metadata() { return metadata_; }
     const std::vector<GgufTensor>& tensors() const { return tensors_; }
     GgufRows rows() const;
-    size_t data_bytes() const;  // of the tensors' data
-    // What other programs do not read of it: one line each.
+    size_t data_bytes() const;  // bytes of the data of all tensors
+    // One line for each property that other programs do not read.
     const std::vector<std::string>& warnings() const { return warnings_; }
 
   private:
-    // A tensor of the file: the matrices that it is stacked of, all of one shape.
+    // A tensor of the file: a stack of matrices of one shape.
     struct Stack {
         std::vector<TensorRows> parts;
         DType stored = DType::F32;
-        int rows = 0, cols = 0;  // of each
+        int rows = 0, cols = 0;  // size of each part
         bool is_rotary = false;
     };
     void add(const TensorShape& wanted, std::optional<DType> weights);
@@ -49,7 +50,7 @@ class GgufExport {
     GgufArchitecture architecture_;
     GgufMetadata metadata_;
     std::vector<GgufTensor> tensors_;
-    std::vector<Stack> stacks_;  // of each tensor; without parts: RoPE's factors
+    std::vector<Stack> stacks_;  // one per tensor; RoPE's factors are one without parts
     std::vector<std::string> warnings_;
 };
 

@@ -1,4 +1,4 @@
-// One place that knows the spellings.
+// The one place that knows how exporters spell tensor names.
 #include "model/heads.h"
 
 #include <vector>
@@ -13,8 +13,8 @@ namespace {
 struct Spelling {
     const char *theirs, *ours;
 };
-// Begins of names. SpecForge's exports for Hugging Face put "model." before all; speculators and
-// vLLM call the layer by its number.
+// Starts of names. SpecForge's exports for Hugging Face put "model." in front of all of them;
+// speculators and vLLM call the layer by its number.
 constexpr Spelling kEagle3Names[] = {{"model.", ""}, {"layers.0.", "midlayer."}};
 
 void rename_tensors(Checkpoint& tensors) {
@@ -31,7 +31,7 @@ void rename_tensors(Checkpoint& tensors) {
     }
 }
 
-// By its configuration alone, before its tensors are opened.
+// Looks at the configuration alone, before tensors are opened.
 bool is_eagle3_folder(const std::filesystem::path& path) {
     if (is_gguf(path)) return false;
     const std::optional<Json> config = read_json_in_folder(path, "config.json");

@@ -1,4 +1,4 @@
-// One allocation a layer; pages are numbers, and who holds them is counted on the host.
+// One allocation per layer. Pages are numbers, and the host counts how many sequences hold each.
 #include "model/kv_pool.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace aerie {
 
 size_t KvShape::size_bytes() const {
-    const size_t values = size_t(layers) * 2 * size_t(columns);  // of a row of all layers
+    const size_t values = size_t(layers) * 2 * size_t(columns);  // per row, in all layers
     size_t bytes = 0, table = 0;
     if (__builtin_mul_overflow(size_t(rows()), aerie::size_bytes(dtype, values), &bytes) ||
         __builtin_mul_overflow(size_t(sequences), aerie::size_bytes(DType::I32, size_t(pages())),
@@ -50,7 +50,7 @@ KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(
 KvPages KvPool::begin() {
     if (idle_.empty())
         throw Error("no room for another text beside " + std::to_string(page_table_.rows));
-    KvPages pages(*this, idle_.back());  // may find no memory
+    KvPages pages(*this, idle_.back());  // may throw bad_alloc
     idle_.pop_back();
     return pages;
 }
@@ -133,7 +133,7 @@ int KvPages::most_slots() const {
     return pool_->pages_of_sequence_ * kPageSize;
 }
 
-// Keys and values below `slots`, page by page.
+// Visits keys and values below `slots`, layer by layer and page by page.
 void KvPages::each_run(int slots, const std::function<void(Tensor)>& visit) const {
     for (int i = 0; i < pool_->layers(); ++i) {
         const KvLayer layer = pool_->layer(i);

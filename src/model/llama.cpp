@@ -66,7 +66,7 @@ class Llama final : public Target {
     void read_out(const TargetPass& pass, Tensor normed) {
         const int n = pass.logits.rows, m = normed.rows;
         assert(pass.logit_rows ? pass.logit_rows.cols == n : n == 1 || n == m);
-        // Nobody reads x any more.
+        // x is free now: nothing reads it any more.
         const Tensor chosen =
             pass.logit_rows ? scratch_.x.row_range(0, n) : normed.row_range(m - n, n);
         if (pass.logit_rows) be_.run(GatherRows{chosen, normed, pass.logit_rows}, "LM head rows");

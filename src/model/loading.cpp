@@ -1,4 +1,4 @@
-// Sums over the tensors that are there.
+// Sums over the wanted tensors that a checkpoint has.
 #include "model/loading.h"
 
 #include <algorithm>
@@ -7,10 +7,10 @@ namespace aerie {
 
 namespace {
 
-// What a checkpoint has of a tensor that is wanted.
+// The tensor of a checkpoint for one that is wanted.
 struct Found {
-    const NamedTensor* tensor = nullptr;  // or that of all experts
-    size_t parts = 1;                     // that it has of them
+    const NamedTensor* tensor = nullptr;  // or the stack of all experts
+    size_t parts = 1;                     // matrices in that stack
 
     size_t bytes() const { return tensor->data.size_bytes / parts; }
 

@@ -1,4 +1,4 @@
-// What loading the tensors of a model takes, before anything is loaded.
+// The memory that the tensors of a model take, known before anything is loaded.
 #pragma once
 
 #include "model/synthetic.h"
@@ -6,12 +6,12 @@
 
 namespace aerie {
 
-// Bytes that those matrices of the tensors which are there take on the device, stored as `as` or as
-// they are. What a file has besides is not loaded.
+// Device bytes of the matrices among `tensors` that the checkpoint has, by the type in which they
+// are stored: `as`, or their own. Other tensors of a file are not loaded.
 WeightTypes matrix_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors,
                          std::optional<DType> as);
 
-// The same of all others.
+// The same for all tensors that are no matrices.
 size_t vector_bytes(const Checkpoint& checkpoint, const std::vector<TensorShape>& tensors);
 
 size_t sum(const WeightTypes& types);

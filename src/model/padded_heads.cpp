@@ -1,4 +1,4 @@
-// By the ends of names, which are the same in targets and heads.
+// Tensors are recognised by the ends of their names, which targets and heads share.
 #include "model/padded_heads.h"
 
 #include <vector>

@@ -1,10 +1,10 @@
-// Attention heads of sizes that no op takes: they run as the next multiple of 16, with zeros in the
-// place of what is not there.
+// Attention heads of sizes that no op takes: they run as the next multiple of 16, padded with
+// zeros.
 //
-// Rows of q and k are spread half by half, so that element i still turns with the one half a head
-// behind it; those of v are followed by zeros. Zeros add nothing to a dot product, so what
-// attention gives begins with the elements of the true size, and o_proj reads those alone. Cosines
-// and sines take the ratio of the two scales 1 / sqrt(size); see make_rope_table.
+// In q and k each half of a head is padded by itself, so that element i still pairs with the one
+// half a head behind it; heads of v are padded at their end. Zeros add nothing to a dot product, so
+// the output of attention begins with the elements of the true size, and o_proj reads those alone.
+// The RoPE table takes up the ratio of the two scales 1 / sqrt(size); see make_rope_table.
 #pragma once
 
 #include "io/checkpoint.h"
@@ -12,9 +12,9 @@
 
 namespace aerie {
 
-// Has the tensors of q, k and v read as they run, where the configuration's heads are wider than
-// those of the files. To be called once the tensors have the names of config.json's architecture;
-// a second time changes nothing. Throws Error naming a tensor of other heads.
+// Makes `tensors` pad q, k and v when they are read, if the configuration's heads are wider than
+// those of the files. The tensors must already have the names of config.json's architecture; a
+// second call changes nothing. Throws Error naming a tensor with heads of another size.
 void pad_heads(Checkpoint& tensors, const ModelConfig& config);
 
 }  // namespace aerie

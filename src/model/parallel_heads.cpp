@@ -1,4 +1,4 @@
-// Names as Medusa's and Hydra's own programs save them.
+// Tensor names as the programs of Medusa and Hydra save them.
 #include "model/parallel_heads.h"
 
 #include <set>
@@ -11,10 +11,10 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostBlocks = 16;  // places that a head's blocks may stand at
+constexpr int kMostBlocks = 16;  // indices that a head's blocks may have
 constexpr const char* kPrefix = "prefix_embeding_layer.";
 
-// Alone, and as a part of a whole model.
+// Heads in files of their own, and as a part of a whole model.
 constexpr const char* kMedusaNames[] = {"", "medusa_head."};
 
 std::string medusa_name(const Checkpoint& tensors) {
@@ -23,7 +23,7 @@ std::string medusa_name(const Checkpoint& tensors) {
     return kMedusaNames[0];
 }
 
-// Begins of the names of a head's blocks: those places that have a linear.
+// Starts of the names of a head's blocks: the indices at which there is a linear.
 std::vector<std::string> blocks_at(const Checkpoint& tensors, const std::string& head) {
     std::vector<std::string> blocks;
     for (int place = 0; place < kMostBlocks; ++place) {

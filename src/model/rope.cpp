@@ -1,4 +1,4 @@
-// Scaled frequencies as transformers defines them.
+// Frequencies scaled as transformers defines it.
 #include "model/rope.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ double llama3_frequency(const Rope& rope, double frequency) {
     return (1 - kept) * frequency / rope.factor + kept * frequency;
 }
 
-// The pair, not a whole one, that turns so often within the trained context.
+// The pair, as a real number, that rotates `turns` times within the trained context.
 double pair_that_turns(const Rope& rope, double turns, int head_dim) {
     return head_dim * std::log(rope.trained_context / (turns * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
@@ -41,7 +41,7 @@ double yarn_frequency(const Rope& rope, double frequency, int pair, int head_dim
     return frequency / rope.factor * scaled + frequency * (1 - scaled);
 }
 
-// What YaRN multiplies attention by for a factor (section 3.4).
+// YaRN's attention factor (section 3.4), which scales cosines and sines.
 double yarn_attention(double factor, double scale) {
     return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
 }
@@ -52,7 +52,7 @@ double required(const Fields& fields, const char* key, double low, double high) 
     return *value;
 }
 
-// Members that say how much of each head turns, as a share of it.
+// Members that say which share of each head rotates.
 constexpr const char* kShares[] = {"partial_rotary_factor", "rotary_pct", "rotary_percent",
                                    "rope_percent"};
 
@@ -135,7 +135,7 @@ void parse_scaling(Rope& rope, const Fields& fields, int context) {
         if (fields.find("factor")) fields.fail("'factor' is set, but no type of scaling");
         return;
     }
-    // "dynamic" changes nothing up to the context that the model takes, and nobody goes beyond it.
+    // "dynamic" changes nothing within the model's context, and no sequence is longer.
     if (type == "dynamic") return;
     if (type == "linear") {
         rope.scaling = Rope::Scaling::linear;
@@ -176,8 +176,8 @@ double Rope::frequency(int pair, int head_dim) const {
     }
 }
 
-// Older configurations have the scaling in rope_scaling with the base beside it, those of
-// transformers 5 both in rope_parameters.
+// Older configurations have the scaling in rope_scaling and the base beside it; transformers 5
+// writes both into rope_parameters.
 Rope parse_rope(const Fields& fields, int context) {
     const FloatEnvironment environment;
     std::optional<Rope> found;
@@ -192,7 +192,7 @@ Rope parse_rope(const Fields& fields, int context) {
         }
         Rope rope;
         parse_scaling(rope, inner, context);
-        // One without a type says the base at most.
+        // An object without a type gives the base at most.
         if (!inner.find("rope_type") && !inner.find("type")) continue;
         if (found && *found != rope)
             inner.fail("says another scaling than 'rope_scaling'; only one of them can be right");
@@ -250,9 +250,9 @@ Rope with_factors(const Rope& rope, int head_dim) {
 
 namespace {
 
-// What q and k are multiplied by each, so that their products have the scale of the true size. The
-// norms of padded heads divide by the square root of a mean over more elements (SelfAttention gives
-// them an epsilon to match), so theirs are too large by the same ratio.
+// The factor for q and for k that gives their product the scale of the true size. The norms of
+// padded heads divide by the square root of a mean over more elements (SelfAttention adapts their
+// epsilon), so their outputs are too large by the same ratio.
 double padding_scale(const ModelConfig& config) {
     const double ratio = double(config.attention.head_dim) / config.size_of_head();
     return config.qk_norm ? std::pow(ratio, -0.25) : std::pow(ratio, 0.25);

@@ -1,4 +1,4 @@
-// The table of shapes. Scaled RoPE of Llama 3.1 and later is left out: it costs no time.
+// The table of shapes. The RoPE scaling of Llama 3.1 and later is left out: it costs no time.
 #include "model/shapes.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 struct NamedShape {
     const char* name;
     int hidden, intermediate, layers;
-    AttentionShape attention;  // heads, heads of keys and values, size of a head
+    AttentionShape attention;  // heads, KV heads, head size
     int vocab, context;
     double rope_theta;
     bool tied_embeddings;
@@ -78,7 +78,7 @@ ModelConfig config_of(const NamedShape& shape) {
     return config;
 }
 
-// A size of a head that is not given follows from the others, as in config.json.
+// A head size that is not given follows from the other sizes, as in config.json.
 void apply(const ShapeChanges& changes, ModelConfig& config) {
     config.hidden = changes.hidden.value_or(config.hidden);
     config.intermediate = changes.intermediate.value_or(config.intermediate);
@@ -92,7 +92,7 @@ void apply(const ShapeChanges& changes, ModelConfig& config) {
     if (changes.heads) attention.kv_heads = *changes.heads;
     attention.heads = changes.heads.value_or(attention.heads);
     attention.kv_heads = changes.kv_heads.value_or(attention.kv_heads);
-    // Padding is found when the configuration is read again.
+    // Padding is found when parse_model_config reads the configuration.
     attention.head_dim =
         changes.head_dim.value_or(follows ? config.hidden / attention.heads : attention.head_dim);
 }

@@ -1,4 +1,4 @@
-// Sizes of well-known models, by name: for models of random weights.
+// Sizes of well-known models by name, for models with random weights.
 #pragma once
 
 #include <optional>
@@ -11,25 +11,25 @@ namespace aerie {
 
 std::vector<std::string> shape_names();
 
-// Sizes given by hand; what is not set stays as it is.
+// Sizes that replace those of a shape; unset ones stay as they are.
 struct ShapeChanges {
     std::optional<int> hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, context;
 };
 
-// The shape of this name with the changes. A name that is not known and sizes that no model can
-// have are a UsageError.
+// The shape of this name with the changes. An unknown name, or sizes that no model can have, throw
+// UsageError.
 ModelConfig model_shape(const std::string& name, const ShapeChanges& changes = {});
 
-// The configuration of an EAGLE-1/2 head for this target: one of its layers.
+// The configuration of an EAGLE-1/2 head for this target: one layer like the target's.
 ModelConfig head_shape(const ModelConfig& target);
-// Of an EAGLE-3 head as they are trained: as wide, positions by a base of 10,000, and logits of the
-// 32,000 tokens that are most frequent.
+// The configuration of an EAGLE-3 head as they are commonly trained: as wide as the target, RoPE
+// base 10,000, and logits of the 32,000 most frequent tokens.
 ModelConfig eagle3_head_shape(const ModelConfig& target);
 
-// Its sizes, as reports name them.
+// The sizes, as reports name them.
 Json sizes_json(const ModelConfig& config);
 
-// As config.json says it.
+// The configuration as a config.json.
 Json config_json(const ModelConfig& config);
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// Counter-based noise through a table of normal quantiles: a few cycles a value.
+// Counter-based noise through a table of normal quantiles: a few cycles per value.
 #include "model/synthetic.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kDeviation = 0.02f;
 constexpr int kQuantileBits = 12;  // the table stays in the first-level cache
-constexpr int kPerWord = 4;        // values of one random word
+constexpr int kPerWord = 4;        // values made of one random word
 
 void add_dense(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
     tensors.push_back({prefix + "mlp.gate_proj.weight", {c.intermediate, c.hidden}});
@@ -54,7 +54,7 @@ void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
     tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
 }
 
-// Without what follows attention, whose input has so many columns.
+// Adds attention and the norm behind it, for an input of so many columns.
 void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix,
                int input) {
     const std::vector<TensorShape> layer = {
@@ -204,7 +204,7 @@ NamedTensor described(const std::string& name, DType type, const std::vector<int
     return {name, type, shape, {0, checked_bytes(shape, type, name)}};
 }
 
-// The target's id of one of the head's.
+// The target's id for a draft id.
 int64_t spread(const ModelConfig& head, int64_t id) {
     return id * head.vocab / head.eagle3->vocab;
 }
@@ -215,7 +215,7 @@ int64_t offset_of(const ModelConfig& head, int64_t id) {
 
 bool is_member(const ModelConfig& head, int64_t target_id) {
     const int64_t vocab = head.eagle3->vocab;
-    const int64_t id = (target_id * vocab + head.vocab - 1) / head.vocab;  // the first not below it
+    const int64_t id = (target_id * vocab + head.vocab - 1) / head.vocab;  // first candidate
     return id < vocab && spread(head, id) == target_id;
 }
 

@@ -1,4 +1,4 @@
-// Which architecture is which class; one line each.
+// The class for each architecture.
 #include "model/target.h"
 
 #include "core/error.h"

@@ -1,4 +1,4 @@
-// The target model: what every architecture offers to the engine and to drafters.
+// The target model: the interface of every architecture to the engine and to drafters.
 #pragma once
 
 #include <filesystem>
@@ -23,12 +23,12 @@ struct TargetPass {
     const KvPool* kv = nullptr;
     std::span<const int> taps;
     Tensor features;  // out: F32 [M, taps * hidden]; absent without taps
-    // out: F32 [n, vocab], n may be 0: of logit_rows; without them, of all rows or of the last one.
+    // out: F32 [n, vocab] of logit_rows; without them, of all rows, the last row or none (n = 0).
     Tensor logits;
     Tensor logit_rows = {};  // I32 [1, n]: rows of the pass, in any order
 };
 
-// Label of the op that makes what the LM head reads.
+// Label of the op that computes the state that the LM head reads.
 constexpr const char* kFinalNorm = "final norm";
 
 struct TargetLimits {
@@ -40,7 +40,7 @@ class Target {
   public:
     virtual ~Target() = default;
     virtual void forward(const TargetPass& pass) = 0;
-    // The LM head once more, in another type, for who drafts with it; or those of its rows.
+    // Loads the LM head again in another type, for drafting; with `rows`, only these rows of it.
     virtual std::unique_ptr<Weight> copy_lm_head(DType as,
                                                  std::span<const int32_t> rows = {}) const = 0;
 
@@ -61,7 +61,7 @@ std::unique_ptr<Target> make_target(Backend& be, const ModelConfig& config,
                                     const Checkpoint& checkpoint, std::optional<DType> weights,
                                     const TargetLimits& limits);
 
-// Activations and tables that make_target allocates besides the weights.
+// Bytes of activations and tables that make_target allocates besides the weights.
 size_t target_scratch_bytes(const ModelConfig& config, const TargetLimits& limits);
 
 std::unique_ptr<Target> make_llama(Backend& be, const ModelConfig& config,

@@ -1,4 +1,4 @@
-// Reads and checks at once, while the rows are in the cache.
+// Rows are checked right after they are read, while they are in the cache.
 #include "model/tensor_rows.h"
 
 #include "core/error.h"

@@ -1,4 +1,4 @@
-// A matrix in a tensor of a checkpoint, read as its rows are wanted.
+// A matrix in a tensor of a checkpoint, with rows that are read on demand.
 #pragma once
 
 #include "backend/weight.h"
@@ -6,27 +6,26 @@
 
 namespace aerie {
 
-// `data` is some of the tensor as `type`; it will be stored as `as`. Throws Error naming file and
-// tensor if one of its numbers is none: packing would hide it.
+// `data` is a part of the tensor as `type`, and will be stored as `as`. Throws Error naming file
+// and tensor if it has NaN or infinity, also after storing: packing would hide it.
 void check_finite(const Checkpoint& checkpoint, const NamedTensor& tensor,
                   std::span<const std::byte> data, DType type, DType as);
 
-// Where a matrix lies in a tensor, in elements.
+// Where a matrix lies in a tensor. `first`: its first element.
 struct MatrixPlace {
     size_t first;
     int cols;
-    std::span<const int32_t> rows =
-        {};  // it has these of the tensor's rows; empty: all that follow
+    std::span<const int32_t> rows = {};  // the tensor's rows that it has; empty: all that follow
 };
 
-// Checkpoint and tensor outlive it.
+// The checkpoint and the tensor must outlive it.
 class TensorRows final : public RowSource {
   public:
     TensorRows(const Checkpoint& checkpoint, const NamedTensor& tensor, DType stored,
                MatrixPlace place);
 
-    // What rows are read as: their own type, or if a quantised one is to become another Q8_0 or
-    // f32.
+    // The type in which rows are read: the tensor's own, or Q8_0 or F32 if a quantised tensor is to
+    // be stored as another type.
     DType type() const { return type_; }
     void read(int first, int count, std::byte* out) const override;
 

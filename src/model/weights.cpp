@@ -1,4 +1,4 @@
-// Uploading of checkpoint tensors: matrices as they are, vectors as f32.
+// Uploads tensors of a checkpoint: matrices in the stored type, vectors as f32.
 #include "model/weights.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ std::string to_string(const WeightTypes& types) {
 
 std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int cols,
                                              WeightUse use) const {
-    // All is looked for before anything is read.
+    // Everything is looked up before anything is read.
     std::vector<const NamedTensor*> tensors;
     for (const Part& part : parts) {
         tensors.push_back(

@@ -8,7 +8,8 @@ namespace aerie {
 
 namespace {
 
-// Of the device: bits are those of every processor, but of one GPU with its driver.
+// Results on a CPU have the same bits on every processor; results on a GPU belong to its model and
+// driver.
 std::string device_name(const Capabilities& device) {
     return device.kind == DeviceKind::cpu && device.threads > 0 ? "cpu" : device.description;
 }

@@ -1,4 +1,4 @@
-// What saved work depends on: by these names it is known whether it can be used.
+// Names for everything that saved work depends on. They decide whether it can be used.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 namespace aerie {
 
 struct Identity {
-    std::string model;       // the target, whatever files hold it
-    std::string arithmetic;  // what computes with it, and in which types
-    std::string draft;       // what drafts, and how
+    std::string model;       // the target, whichever files contain it
+    std::string arithmetic;  // the device and the types that it computes with
+    std::string draft;       // the drafter and its options
 };
 
-// Reads the tensors of the files, unless the cache knows them: see talk/weights_hash.h. Throws
+// Reads the tensors of the files unless the cache knows their hash; see talk/weights_hash.h. Throws
 // Error.
 Identity identity_of(const ModelFiles& files, const LoadOptions& options,
                      const Capabilities& device);

@@ -15,8 +15,9 @@ namespace aerie {
 
 namespace {
 
-// Beside the program, beside the library that this is part of, and where they were installed to;
-// then `models` of the current folder, which may be anybody's.
+// Folders with models: beside the program, beside the library that contains this code, and the
+// places where both install them. Last comes `models` in the current folder, which anybody may have
+// put there.
 std::vector<fs::path> model_roots(std::span<const fs::path> first) {
     std::vector<fs::path> roots(first.begin(), first.end());
     if (const fs::path program = platform::program(); !program.empty()) {
@@ -32,7 +33,7 @@ std::vector<fs::path> model_roots(std::span<const fs::path> first) {
     return roots;
 }
 
-// The model of that name in one of the folders; empty: there is none.
+// The model of this name in one of the folders; empty if there is none.
 fs::path bundled_model(const fs::path& name, std::span<const fs::path> folders) {
     fs::path file = name;
     file += ".gguf";
@@ -44,8 +45,8 @@ fs::path bundled_model(const fs::path& name, std::span<const fs::path> folders) 
     return {};
 }
 
-// "MODEL-eagle" or its like beside the target, MODEL or MODEL.gguf, a folder or a .gguf file
-// itself, if it is there: the first that the method may be meant for.
+// Existing heads beside the target MODEL or MODEL.gguf: "MODEL-eagle" and similar names, as a
+// folder or a .gguf file. Names that suit the method come first.
 std::vector<fs::path> heads_beside(const fs::path& model,
                                    const std::optional<std::string>& method) {
     fs::path target_path = model.lexically_normal();
@@ -66,7 +67,7 @@ std::vector<fs::path> heads_beside(const fs::path& model,
     return heads;
 }
 
-// What there must be for it, and the flag that names it.
+// The error message for a missing head, with the kind of head that the method needs and the flag.
 std::string missing_for(const DraftMethod& method) {
     return "--draft " + method.name + " needs " +
            (method.needs == DraftNeeds::head ? method.wants + ": --head FOLDER"
@@ -75,8 +76,7 @@ std::string missing_for(const DraftMethod& method) {
 
 }  // namespace
 
-// A plain name is that of a bundled model before it is a path: who says ./NAME or a longer path
-// means what lies there.
+// A plain name means a bundled model before a path; ./NAME or a longer path always means a path.
 fs::path find_model(const std::string& name, std::span<const fs::path> folders) {
     if (name.empty()) throw UsageError("the model's name is empty");
     if (!is_utf8(name)) throw UsageError(in_quotes(name) + ": a model's name is UTF-8");
@@ -103,7 +103,7 @@ void locate(const WantedModel& wanted, LoadOptions& options) {
     else
         heads = heads_beside(options.model, wanted.draft);
     options.head = heads.empty() ? fs::path() : heads[0];
-    // What is wrong with a head that nobody asks for is not looked for.
+    // A head that is not needed is not opened, so its errors do not matter.
     const auto kind = [&] { return heads.empty() ? HeadKind::none : head_kind(options.head); };
     options.draft.method = wanted.draft ? *wanted.draft : default_draft_method(kind()).name;
     const DraftMethod& method = draft_method(options.draft.method);

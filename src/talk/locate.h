@@ -1,4 +1,4 @@
-// Where models are found: a path, a bundled model, the Hugging Face cache; and what drafts for one.
+// Finds models: by path, among the bundled models, in the Hugging Face cache; and a head for each.
 #pragma once
 
 #include <filesystem>
@@ -11,28 +11,27 @@
 
 namespace aerie {
 
-// A model by name. Names are UTF-8.
+// A model to find. Names are UTF-8.
 struct WantedModel {
     std::string model;
-    std::optional<std::string> head;   // unset: what lies beside the model
-    std::optional<std::string> draft;  // a row of draft/methods.h; unset: what suits the head
-    std::vector<std::filesystem::path> folders;  // of models, looked through before all others
+    std::optional<std::string> head;   // unset: one beside the model
+    std::optional<std::string> draft;  // a row of draft/methods.h; unset: the default for the head
+    std::vector<std::filesystem::path> folders;  // folders of models, searched first
 };
 
-// The bundled model that is taken where none is named.
+// The bundled model that is used if none is named.
 inline constexpr const char* kDefaultModel = "smollm2";
 
-// A folder or a file: by the name of a model in one of the folders or a bundled one (NAME is a folder
-// NAME or a file NAME.gguf), by its path, or by org/name in the Hugging Face cache, in this order.
-// Throws Error, UsageError.
+// Finds a folder or a file, in this order: the name of a model in one of the folders or of a
+// bundled model (NAME is a folder NAME or a file NAME.gguf), a path, or org/name in the Hugging
+// Face cache. Throws Error, UsageError.
 std::filesystem::path find_model(const std::string& name,
                                  std::span<const std::filesystem::path> folders);
 
-// Into the options: model, head and how to draft. Throws Error, UsageError.
+// Writes model, head and draft method into the options. Throws Error, UsageError.
 void locate(const WantedModel& wanted, LoadOptions& options);
 
-// Where measured costs and the like are kept for this user, where nothing else is asked for. Empty:
-// not known.
+// The user's default folder for measured costs and similar data. Empty: not known.
 std::filesystem::path default_cache();
 
 }  // namespace aerie

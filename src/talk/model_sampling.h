@@ -1,4 +1,4 @@
-// How a model's own files want its tokens to be chosen.
+// Sampling as recommended by a model's own files.
 #pragma once
 
 #include "engine/sampling.h"
@@ -6,7 +6,7 @@
 
 namespace aerie {
 
-// Its defaults, if it asks for sampling; else always the likeliest token. The seed is not set.
+// The model's defaults if it asks for sampling; else argmax. The seed is not set.
 inline Sampling model_sampling(const GenerationConfig& model) {
     Sampling sampling;
     if (!model.do_sample) return sampling;

@@ -4,7 +4,7 @@ namespace aerie {
 
 namespace {
 
-// What costs are measured with: the least that a pass of any tree needs.
+// Costs are measured with a small session: one sequence, and a context that any tree fits into.
 LearnedCosts learn_costs(Model& model, Drafter& drafter, BatchLimits limits) {
     limits.kept = 1;
     limits.context = std::min(limits.context, 2 * kMaxNodes);

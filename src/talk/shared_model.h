@@ -1,5 +1,5 @@
-// A loaded model that several talks share, from any number of threads: the device works for one of
-// them at a time, a step each.
+// A loaded model that several talks share, from any number of threads. The device works for one
+// talk at a time, one step each.
 #pragma once
 
 #include <memory>
@@ -17,34 +17,34 @@ namespace aerie {
 
 class SharedModel {
   public:
-    // Loads it, and learns what trees cost on the device where they are chosen by that. There is
-    // room for as many talks as LoadOptions::sequences says. Throws Error, UsageError.
+    // Loads the model, and measures the costs of trees on the device if the drafter chooses by
+    // them. There is room for LoadOptions::sequences talks. Throws Error, UsageError.
     explicit SharedModel(const LoadOptions& options);
     SharedModel(ModelFiles files, const LoadOptions& options);
-    // On this device, whatever the options name.
+    // Uses this device instead of the one that the options name.
     SharedModel(const LoadOptions& options, std::unique_ptr<Backend> backend);
-    SharedModel(const SharedModel&) = delete;  // its parts know each other
+    SharedModel(const SharedModel&) = delete;  // its parts refer to each other
     SharedModel& operator=(const SharedModel&) = delete;
 
-    // What does not change is for any thread, without waiting.
+    // These never change, so any thread may read them without waiting.
     const ModelFiles& files() const { return model_->files(); }
     const LoadOptions& options() const { return model_->options(); }
     const Capabilities& device() const { return device_; }
     const Tokenizer& tokenizer() const { return tokenizer_; }
     const std::vector<int>& eos_ids() const { return eos_ids_; }
     int context() const { return limits_.context; }
-    const Identity& identity() const;  // looked up when it is asked for first; throws Error
+    const Identity& identity() const;  // computed by the first call; throws Error
     bool can_draft() const { return options().draft.method != kNoDrafts; }
 
-    // All else is for who has the turn.
+    // Everything below may only be used while holding turns().
     FairMutex& turns() { return turns_; }
     Backend& backend() { return model_->backend(); }
-    Sequence make_text();  // throws Error if there are as many as there may be
+    Sequence make_text();  // throws Error if there are as many as allowed
     Batch& batch() { return batch_; }
     Drafter& drafter() { return *drafter_; }
     KvPool& kv() { return kv_; }
 
-    // After the work: whether what was learned of the device still holds.
+    // To be called after the work: checks whether the measured costs still hold.
     void review_costs() const { costs_.review(); }
 
   private:

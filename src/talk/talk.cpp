@@ -1,4 +1,4 @@
-// Whoever touches pages or the device has the turn.
+// Code that touches pages or the device holds the turn.
 #include "talk/talk.h"
 
 #include "core/error.h"
@@ -44,7 +44,8 @@ void Talk::begin(const Request& request) {
     Request own = request;
     const size_t begun = request.begun ? request.begun->ids.size() : 0;
     own.cancelled = [this, begun, asked = request.cancelled] {
-        // Asked between the passes of a prompt, among other times: a long one keeps nobody waiting.
+        // Called between the passes of a prompt, too, so that a long prompt does not keep others
+        // waiting.
         if (answer_->result().ids.size() == begun) model_->turns().give_way();
         return cancelled_ || (asked && asked());
     };
@@ -60,7 +61,7 @@ bool Talk::step() {
     try {
         if (answer_->step()) return true;
     } catch (...) {
-        text_->forget();  // what the device still has of it is not known
+        text_->forget();  // the state of its pages is unknown after an error
         end_answer();
         throw;
     }
@@ -80,7 +81,7 @@ const Generation& Talk::answer() const {
     return *answer_;
 }
 
-// The last cycle may have chosen tokens beyond the end.
+// Drops tokens that the last cycle chose beyond the end of the answer.
 void Talk::end_answer() {
     if (!std::exchange(is_answering_, false)) return;
     const int length = prompt_length_ + int(answer_->result().ids.size());

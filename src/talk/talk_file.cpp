@@ -1,6 +1,6 @@
-// Talks in files: a magic, a JSON line that says what the rest depends on, the ids, what was
-// computed for them, what the drafter knows of them, and a checksum of all that. Everything is
-// checked before it is used: a checksum says that a file is whole, not who wrote it.
+// Files of talks: a magic, a JSON line that says what the rest depends on, the ids, the KV cache
+// for them, the drafter's state, and a checksum of all this. Everything is checked before it is
+// used, since a checksum shows that a file is complete, but not who wrote it.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -76,7 +76,7 @@ class FileSource final : public SaveSource {
     size_t at_ = 0, end_ = 0;
 };
 
-// What the parts of a file depend on.
+// The JSON line: everything that the parts of the file depend on.
 Json header_of(SharedModel& model) {
     const Identity& own = model.identity();
     return Json::Object{{"model", own.model},

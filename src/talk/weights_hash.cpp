@@ -1,6 +1,6 @@
-// Whatever is read is compared with the file's stamp before and after: a file that is written to
-// meanwhile is an error, and one that was written to just now is not kept in the cache, since its
-// time might not tell it from what is written next.
+// The stamps of the files are compared before and after reading. It is an error if a file was
+// written to meanwhile. The hash of a file that was written to just now is not cached, because its
+// time might not change with the next write.
 #include "talk/weights_hash.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void check_unchanged(const ModelSource& source) {
                         ": has changed since it was loaded; load the model again");
 }
 
-// A tensor's bytes, whole rows at a time.
+// The hash of a tensor's bytes, read in whole rows.
 std::string tensor_hash(const Checkpoint& tensors, const NamedTensor& tensor) {
     constexpr size_t kPieceBytes = 1 << 20;
     const DType type = tensor.file_type.value_or(tensor.dtype);
@@ -55,7 +55,7 @@ std::string hash_of(const Checkpoint& tensors) {
     return hash.digest();
 }
 
-// What the cached hash depends on, in one line; empty: the tensors lie in no files.
+// One line with everything that the cached hash depends on; empty if the tensors are not in files.
 std::string cache_key(const ModelSource& source) {
     std::string key;
     for (const InputFile* file : source.tensors.files()) {
@@ -65,7 +65,7 @@ std::string cache_key(const ModelSource& source) {
              {stamp.size_bytes, uint64_t(stamp.modified), stamp.device, stamp.number})
             key += " " + std::to_string(part);
     }
-    // The types are those of the files, whatever a device stores.
+    // The types are those in the files, whatever a device stores.
     return key.empty() ? key : "aerie weights 1" + key;
 }
 
@@ -89,7 +89,7 @@ std::optional<std::string> cached_hash(const fs::path& file, const std::string& 
 
 bool is_settled(const ModelSource& source) {
     using namespace std::chrono;
-    constexpr int64_t kSettled = 2'000'000'000;  // nanoseconds; file systems count in less
+    constexpr int64_t kSettled = 2'000'000'000;  // nanoseconds; file systems have finer times
     const int64_t now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
     const std::vector<const InputFile*> files = source.tensors.files();
     return std::all_of(files.begin(), files.end(), [&](const InputFile* file) {
@@ -97,7 +97,7 @@ bool is_settled(const ModelSource& source) {
     });
 }
 
-// A cache that cannot be written costs time alone.
+// Without a cache only time is lost.
 void keep_hash(const fs::path& file, const std::string& text) {
     try {
         fs::create_directories(file.parent_path());

@@ -1,4 +1,4 @@
-// The weights of a model as one name: models of other weights have another one.
+// A name for the weights of a model: models with other weights have other names.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace aerie {
 
-// A hash of the names, types, shapes and all bytes of the tensors, whatever files hold them. They
-// are read once: after that the hash is found in the folder `cache` (empty: nothing is kept) as
-// long as the files have the size and the time that they had. Throws Error naming a file that has
-// changed since the source was opened.
+// A hash of names, types, shapes and all bytes of the tensors, whichever files contain them. The
+// bytes are read once. After that the hash is kept in the folder `cache` (empty: nothing is kept)
+// and used as long as sizes and times of the files are the same. Throws Error naming a file that
+// has changed since the source was opened.
 std::string weights_hash(const ModelSource& source, const std::filesystem::path& cache);
 
 }  // namespace aerie

@@ -1,4 +1,5 @@
-// Added tokens by a sorted table: the rows that begin as the text does are narrowed byte by byte.
+// Finds added tokens in a sorted table: the rows that begin as the text does are narrowed byte by
+// byte.
 #include "text/added_tokens.h"
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 namespace aerie {
 namespace {
 
-// Looking for one token at a place takes as many steps as it has bytes. Those of published
-// tokenizers need two for each byte of a text.
+// Looking for a token at one place takes as many steps as the token has bytes. The tokens of
+// published tokenizers need two steps for each byte of a text.
 constexpr size_t kMaxBytes = 256;
 constexpr size_t kFirstSteps = 1 << 20, kStepsPerByte = 16;
 constexpr size_t kMaxAllBytes = size_t(8) << 20;
@@ -65,7 +66,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
     std::unordered_set<int> ids;
     Regex::Room room;
     size_t all_bytes = 0;
-    for (const bool special : {true, false}) {  // of equal spellings special ones come first
+    for (const bool special : {true, false}) {  // special ones win over equal spellings
         for (size_t i = 0; i < tokens_.size(); ++i) {
             AddedToken& token = tokens_[i];
             if (token.special != special) continue;
@@ -134,7 +135,7 @@ std::vector<AddedTokens::Piece> AddedTokens::cut(std::string_view text, bool nor
     const Table& table = normalised ? normalised_ : raw_;
     std::vector<Piece> pieces;
     size_t done = 0, steps = 0;
-    Span space;  // the last white space that was looked through
+    Span space;  // the white space that was scanned last
     const bool none = recognition.by_byte.empty() && recognition.everywhere == Recognised::none;
     const bool looks = !none && !table.rows.empty();
     for (size_t at = 0; looks && at < text.size();) {

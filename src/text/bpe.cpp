@@ -1,5 +1,5 @@
-// Merging by a heap of candidates over a linked list; parts of words between which no token can
-// lie are encoded one by one, and short ones remembered.
+// Merging by a heap of candidates over a linked list. Words are cut where no token can span the
+// place; the parts are encoded one by one, and short ones are remembered.
 #include "text/bpe.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace aerie {
 namespace {
 
 constexpr size_t kRemembered = 1 << 14;
-constexpr uint32_t kNone = UINT32_MAX;  // in place of a node
+constexpr uint32_t kNone = UINT32_MAX;  // no node
 
 uint64_t hash_of(char32_t left, char32_t right) {
     const uint64_t mixed = (uint64_t(left) << 32 | right) * 0x9E3779B97F4A7C15u;
     return mixed ^ mixed >> 32;
 }
 
-// The heap's first is the lowest.
+// The front of the heap has the lowest order.
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.order > b.order; };
 
 }  // namespace
@@ -63,9 +63,9 @@ void Bpe::fill_byte_level() {
     }
 }
 
-// Cutting changes nothing where every character is a symbol of its own, known or as bytes, and
-// merges are of characters alone: then a token that reaches across has both beside each other.
-// What an unused token is joined from may depend on the whole word.
+// Cutting changes nothing if every character is a symbol of its own, known or as bytes, and all
+// merges are of characters: then a token that spans a border has its two characters side by side.
+// With unused tokens the result may depend on the whole word, so words are not cut.
 void Bpe::fill_borders() {
     if (std::find(unused_.begin(), unused_.end(), true) != unused_.end()) return;
     std::vector<bool> is_byte(size_t(vocabulary_.size()));
@@ -151,7 +151,7 @@ void Bpe::encode_part(std::string_view part, Room& room, std::vector<int>& ids) 
     }
 }
 
-// The tokens of "<0x0A>" kind for a character; false unless all are there.
+// Appends the "<0x0A>" tokens of a character; false unless all of them exist.
 bool Bpe::append_bytes(std::string_view character, std::vector<int>& symbols) const {
     for (const char byte : character) {
         if (byte_ids_[uint8_t(byte)] < 0) return false;
@@ -160,8 +160,8 @@ bool Bpe::append_bytes(std::string_view character, std::vector<int>& symbols) co
     return true;
 }
 
-// An unknown token waits until a known one follows: bytes in between come before it, as in the
-// tokenizers library.
+// An unknown token is held back until a known symbol follows: byte tokens in between come before
+// it, as in the tokenizers library.
 void Bpe::symbols_of(std::string_view part, std::vector<int>& symbols) const {
     bool waits = false;
     while (!part.empty()) {
@@ -199,7 +199,7 @@ void Bpe::list_symbols(const std::vector<int>& symbols, Room& room) const {
     }
 }
 
-// Puts at the heap's end what joining this node with the next would be; false: they do not join.
+// Appends the join of this node with the next to the heap; false: they do not join.
 bool Bpe::add_candidate(uint32_t at, Room& room) const {
     const Room::Node& left = room.nodes_[at];
     if (left.next == kNone) return false;
@@ -245,7 +245,7 @@ void Bpe::join(std::vector<int>& symbols, Room& room) const {
     }
 }
 
-// As SentencePiece, a token that no two others were joined to stands for itself.
+// As in SentencePiece, an unused token that was not joined from two others stays.
 void Bpe::append_used(int id, const Room& room, std::vector<int>& symbols) const {
     const auto found = is_unused(id) ? room.joined_from_.find(id) : room.joined_from_.end();
     if (found == room.joined_from_.end()) {

@@ -1,5 +1,5 @@
-// Byte pair encoding of one word: its characters or bytes are joined two by two, in the order that
-// the merges give. One engine for tokenizer.json (ranks) and SentencePiece (scores).
+// Byte pair encoding of one word: neighbouring characters or bytes are joined two by two, in the
+// order of the merges. One engine serves tokenizer.json (ranks) and SentencePiece (scores).
 #pragma once
 
 #include <array>
@@ -17,28 +17,28 @@ namespace aerie {
 struct BpeRules {
     bool byte_level = false;     // tokens are spelled in the byte alphabet; words are bytes
     bool byte_fallback = false;  // an unknown character becomes "<0x0A>" tokens, if all are there
-    bool ignore_merges = false;  // a word that is a token is that token
-    bool fuse_unknown = false;   // neighbouring unknown characters are one unknown token
+    bool ignore_merges = false;  // a word that is a token becomes that token at once
+    bool fuse_unknown = false;   // neighbouring unknown characters become one unknown token
     int unknown = -1;            // token of unknown characters; -1: they are left out
 };
 
 class Bpe {
   public:
-    // What one caller needs while it encodes; a Bpe may serve many callers at once, each with its
-    // own. Remembers short words.
+    // Working memory for one caller of encode. A Bpe may serve many callers at once, each with a
+    // Room of its own. It also remembers short words.
     class Room;
 
-    // `unused`: by id, tokens that only merges pass through (SentencePiece's UNUSED); where one is
-    // left at the end, what it was joined from stands instead. Throws Error, one line that names no
-    // file.
+    // `unused`: by id, tokens that are only intermediate results of merges (SentencePiece's
+    // UNUSED); one that is left at the end is replaced by the tokens that it was joined from.
+    // Throws Error, one line that names no file.
     Bpe(Vocabulary vocabulary, Merges merges, const BpeRules& rules, std::vector<bool> unused = {});
 
     const Vocabulary& vocabulary() const { return vocabulary_; }
     const Merges& merges() const { return merges_; }
     const BpeRules& rules() const { return rules_; }
 
-    // Appends the tokens of a word, which is well-formed UTF-8 of less than 4 GB. Time grows with
-    // n log n.
+    // Appends the tokens of a word, which is well-formed UTF-8 of less than 4 GB. Takes time
+    // proportional to n log n.
     void encode(std::string_view word, Room& room, std::vector<int>& ids) const;
 
   private:
@@ -57,12 +57,12 @@ class Bpe {
     Vocabulary vocabulary_;
     Merges merges_;
     BpeRules rules_;
-    std::vector<bool> unused_;          // by id; empty: none is
+    std::vector<bool> unused_;          // by id; empty: no token is
     Vocabulary words_;                  // byte-level: the tokens as bytes
     std::array<int, 256> byte_ids_{};   // byte-level or byte fallback; -1: none
-    std::array<int, 128> ascii_ids_{};  // of the characters below 128, if not byte-level
-    bool cuts_ = false;                 // words may be cut where no token reaches across
-    std::vector<uint64_t> joined_;      // bits: hashes of the neighbours inside merged tokens
+    std::array<int, 128> ascii_ids_{};  // tokens of the characters below 128; not if byte-level
+    bool cuts_ = false;                 // words may be cut where no token spans the place
+    std::vector<uint64_t> joined_;      // bits: hashes of neighbouring characters in merged tokens
 };
 
 class Bpe::Room {
@@ -73,16 +73,17 @@ class Bpe::Room {
     struct Node {
         int id = 0;
         uint32_t previous = 0, next = 0;
-        uint32_t symbols = 0;  // that have become one here; 0: none, joined to an earlier node
+        uint32_t symbols = 0;  // joined in this node; 0: the node was joined to an earlier one
     };
-    // A pair that joins, unless one of the two has changed: then their symbols are more.
+    // A pair that may join. It is outdated if one of the two has changed: they have more symbols
+    // then.
     struct Candidate {
         uint64_t order = 0;  // rank, then position
         int merged = 0;
         uint32_t symbols = 0;
     };
     struct Remembered {
-        uint8_t bytes = 0;  // 0: nothing
+        uint8_t bytes = 0;  // 0: a free entry
         uint8_t tokens = 0;
         std::array<char, 26> word;
         std::array<int, 9> ids;
@@ -91,8 +92,8 @@ class Bpe::Room {
     std::vector<int> symbols_;
     std::vector<Node> nodes_;
     std::vector<Candidate> heap_;
-    std::unordered_map<int, std::pair<int, int>> joined_from_;  // unused tokens of this word
-    std::vector<Remembered> remembered_;  // by hash; a word takes the place of another
+    std::unordered_map<int, std::pair<int, int>> joined_from_;  // for unused tokens of this word
+    std::vector<Remembered> remembered_;  // by hash; a new word replaces an old one
 };
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// The parts of a tokenizer put together.
+// Puts the parts of a tokenizer together.
 #include "text/bpe_tokenizer.h"
 
 #include <cassert>
@@ -10,7 +10,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t(64) << 20;
-// Of all tokens as text: a decoder may replace a little by much.
+// Limit for the decoded bytes of all tokens: a decoder may replace a short text by a long one.
 constexpr size_t kMaxTokenBytes = size_t(64) << 20;
 constexpr size_t kMaxDecoding = size_t(1) << 22;  // tokens times steps of the decoder
 
@@ -108,7 +108,7 @@ std::string_view BpeTokenizer::bytes(int id) const {
 
 struct BpeTokenizer::Work {
     std::vector<int> ids;
-    bool begins_text = true;  // nothing stands before what follows
+    bool begins_text = true;  // nothing precedes the text that follows
     Bpe::Room room;
     Regex::Room regex_room;
 };
@@ -142,7 +142,7 @@ std::vector<int> BpeTokenizer::encode(std::string_view text, const Recognition& 
     return std::move(work.ids);
 }
 
-// What lies between the tokens of raw text.
+// Encodes the text between two added tokens of raw text.
 void BpeTokenizer::encode_raw(std::string_view text, Recognition recognition, Work& work) const {
     std::string own(text);
     if (!parts_->normaliser.empty())

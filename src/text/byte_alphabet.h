@@ -1,4 +1,5 @@
-// How byte-level vocabularies write bytes: each as one printable character (GPT-2's table).
+// The ways in which byte-level vocabularies write bytes, each as one printable character (GPT-2's
+// table), and SentencePiece's byte tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,12 @@ namespace aerie {
 // U+0100 on in ascending order.
 char32_t character_of_byte(uint8_t byte);
 
-// The bytes that a token of such a vocabulary stands for; nothing if a character is not of the
-// table. `token` is well-formed UTF-8.
+// The bytes that a token of such a vocabulary stands for; nullopt if the table lacks a character.
+// `token` is well-formed UTF-8.
 std::optional<std::string> bytes_of_token(std::string_view token);
 
-// "<0x0A>" as SentencePiece writes the byte 10: two upper-case digits. -1: no such token.
+// The byte of a token such as "<0x0A>", SentencePiece's for byte 10 (two upper-case digits). -1: it
+// is no such token.
 int byte_of_token(std::string_view token);
 std::string byte_token(uint8_t byte);
 

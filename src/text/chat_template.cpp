@@ -1,4 +1,4 @@
-// Who wrote what is said by labels, which rendering keeps.
+// Labels say who wrote each part of a text, and rendering keeps them.
 #include "text/chat_template.h"
 
 #include "core/error.h"
@@ -16,7 +16,7 @@ constexpr Label label_of(Recognised recognised) {
 constexpr Label kTrusted = label_of(Recognised::all), kAnswer = label_of(Recognised::not_special),
                 kForeign = label_of(Recognised::none);
 
-// Its content is the model's own, if it is the assistant's.
+// The content of an assistant's message counts as the model's own.
 Variable message_variable(const Json& message) {
     if (!message.object()) return {message, kForeign};
     const Json* role = message.find("role");

@@ -6,7 +6,7 @@ namespace aerie {
 
 namespace {
 
-// A list of ids, byte by byte.
+// A list of ids that is read byte by byte.
 class Reader {
   public:
     Reader(const BpeTokenizer& tokenizer, std::span<const int> ids)
@@ -17,14 +17,14 @@ class Reader {
     size_t next() const { return next_; }
     int id() const { return ids_[next_]; }
     void skip() { ++next_; }
-    // The bytes of the next id from here on; false if it is one that is no text.
+    // Moves to the bytes of the next id; false if it has no text.
     bool open() {
         if (at_end() || tokenizer_.is_added(id())) return false;
         rest_ = tokenizer_.bytes(id());
         ++next_;
         return !rest_.empty();
     }
-    // Both go on by as many bytes as both have; false if these differ.
+    // Both move on by as many bytes as both have left; false if these differ.
     static bool agree(Reader& a, Reader& b) {
         const size_t count = std::min(a.rest_.size(), b.rest_.size());
         const bool equal = a.rest_.substr(0, count) == b.rest_.substr(0, count);
@@ -37,7 +37,7 @@ class Reader {
     const BpeTokenizer& tokenizer_;
     std::span<const int> ids_;
     size_t next_ = 0;
-    std::string_view rest_;  // of the id before
+    std::string_view rest_;  // unread bytes of the id before next_
 };
 
 }  // namespace

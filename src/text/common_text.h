@@ -1,4 +1,4 @@
-// How far two lists of ids say the same, whatever pieces they say it in.
+// How far two lists of ids have the same text, whatever tokens they write it with.
 #pragma once
 
 #include <span>
@@ -8,18 +8,17 @@
 
 namespace aerie {
 
-// Ids at the beginning of each.
+// Numbers of ids at the start of each list.
 struct CommonText {
     size_t first = 0, second = 0;
 };
 
-// The longest beginnings that say the same and end with a whole token in both. Added tokens
-// (control tokens among them) say only what they are: their spelling in plain text is another
-// text.
+// The longest beginnings with the same text that end with a whole token in both lists. An added
+// token (such as a control token) equals only itself: its spelling in plain text is another text.
 CommonText common_text(const BpeTokenizer& tokenizer, std::span<const int> first,
                        std::span<const int> second);
 
-// The second list, in the pieces of the first one as far as they say the same.
+// The second list, with the tokens of the first one as far as the text is the same.
 std::vector<int> joined_text(const BpeTokenizer& tokenizer, std::span<const int> first,
                              std::span<const int> second);
 

@@ -1,5 +1,5 @@
-// The names are those that llama.cpp's converters write, and what they stand for is what its reader
-// takes them for; where a published tokenizer.json cuts otherwise, that counts.
+// The names are those that llama.cpp's converters write, with the meaning that llama.cpp's reader
+// gives them. Where a published tokenizer.json cuts in another way, the tokenizer.json counts.
 #include "text/gguf_cuts.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr std::string_view kQwen2 =
 constexpr std::string_view kQwen35 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"
     R"(| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// Qwen 2's without English endings: those of Turkish begin with an apostrophe, too.
+// Qwen 2's without the English endings, because Turkish endings begin with an apostrophe, too.
 constexpr std::string_view kUfakzeka =
     R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kSeedCoder =
@@ -77,7 +77,7 @@ constexpr Splits kDeepseekCoder{R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kHa
 constexpr Splits kDefault{R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Split, R"(\p{N}+)", "[0-9][0-9][0-9]"};
 constexpr Splits kFalcon{R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Split, "[0-9][0-9][0-9]"};
 
-// Of several rows that say the same the first one is written.
+// If several rows have the same settings, files are written with the name of the first one.
 constexpr GgufCut kCuts[] = {
     {"gpt-2", {kGpt2Split}},
     {"llama-bpe", {kLlama3}, true, false, true},
@@ -146,10 +146,10 @@ constexpr GgufCut kCuts[] = {
     {"default", kDefault},
 };
 
-// Their matches leave nothing of a text between them.
+// Expressions with matches that leave no text in between.
 constexpr std::string_view kWhole[] = {kGpt2Split, kLlama3, kQwen2, kTekken, kO200k};
 
-// The same expression as the table spells it: files have line ends as themselves, and quotes with
+// The expression in the spelling of the table: files have line ends as characters, and quotes with
 // a backslash.
 std::string spelling(std::string_view pattern) {
     std::string out;
@@ -167,14 +167,14 @@ std::string spelling(std::string_view pattern) {
     return out;
 }
 
-// tiktoken's vocabularies are published with what is between the matches removed.
+// tiktoken's vocabularies are published with the text between the matches removed.
 bool is_cut_at_matches(const PreTokens::Split& split, std::string_view pattern) {
     if (split.delimiter == Delimiter::isolated) return !split.inverted;
     return split.delimiter == Delimiter::removed && split.inverted &&
            std::find(std::begin(kWhole), std::end(kWhole), pattern) != std::end(kWhole);
 }
 
-// The expressions that cut a text one after the other; nothing: it is cut in another way, too.
+// The expressions that cut a text one after the other; empty: something else cuts it, too.
 std::vector<std::string> splits_of(const PreTokens& pre_tokens) {
     std::vector<std::string> splits;
     for (const PreTokens::Step& step : pre_tokens.steps()) {

@@ -1,4 +1,5 @@
-// How byte-level vocabularies of GGUF files cut a text, by the name that the files have for it.
+// The pre-tokenizers of byte-level vocabularies in GGUF files, by the names that the files have for
+// them.
 #pragma once
 
 #include <array>
@@ -9,18 +10,18 @@
 
 namespace aerie {
 
-// A value of tokenizer.ggml.pre, and what tokenizer.json of the models that it is named after has
-// there.
+// A value of tokenizer.ggml.pre, and the settings in the tokenizer.json of the models that it is
+// named after.
 struct GgufCut {
-    // Each cuts what those before it have left; empty: none. One has all that it matches, and what
-    // lies between, for words.
+    // Each expression cuts what the ones before it have left; empty: none. Its matches are words,
+    // and so is the text between them.
     using Splits = std::array<std::string_view, 6>;
 
     std::string_view name;
     Splits splits;
     bool ignore_merges = false;
     bool nfc = false;
-    bool adds_bos = false;  // in front of a text, where tokenizer.ggml.add_bos_token is missing
+    bool adds_bos = false;  // the default if tokenizer.ggml.add_bos_token is missing
 
     PreTokens pre_tokens() const;
     Normaliser normaliser() const;
@@ -30,7 +31,7 @@ struct GgufCut {
 const GgufCut* find_gguf_cut(std::string_view name);
 // The first one that cuts texts as `parts` does; nullptr: there is none.
 const GgufCut* find_gguf_cut(const BpeTokenizer::Parts& parts);
-// All names, for the error of an unknown one: "gpt-2, llama-bpe".
+// All names, for the error about an unknown one: "gpt-2, llama-bpe".
 std::string gguf_cut_names();
 
 }  // namespace aerie

@@ -1,4 +1,5 @@
-// Byte-level vocabularies by the name of how they cut a text, scored ones as SentencePiece's.
+// Byte-level vocabularies are read by the name of their pre-tokenizer, scored ones as
+// SentencePiece's.
 #include "text/gguf_tokenizer.h"
 
 #include <unordered_set>
@@ -38,7 +39,7 @@ class Reader {
 
   private:
     PieceType written_type(size_t id) const;
-    // A control token by its text is one.
+    // A token with the text of a control token is one, whatever its type in the file.
     PieceType type(size_t id) const {
         const PieceType written = written_type(id);
         return written != PieceType::unknown && signs_.contains(id) ? PieceType::control : written;
@@ -84,7 +85,7 @@ BpeTokenizer Reader::scored() const {
     const int unknown = token("tokenizer.ggml.unknown_token_id");
     for (size_t id = 0; id < texts_.size(); ++id) {
         ScoredPiece piece{texts_.string(id), float(scores.number(id)), type(id)};
-        // Files say that it is a control token, too.
+        // Files give it the type of a control token, too.
         if (int(id) == unknown) piece.type = PieceType::unknown;
         pieces.byte_fallback = pieces.byte_fallback || piece.type == PieceType::byte;
         pieces.pieces.push_back(piece);
@@ -98,8 +99,8 @@ const GgufCut& Reader::cut() const {
     fail("'tokenizer.ggml.pre' is " + in_quotes(name) + "; known are " + gguf_cut_names());
 }
 
-// Files that have a control token for a normal one may have merges that make it. Text must not
-// become one by these.
+// Files that declare a control token as a normal one may have merges that produce it. These are
+// left out, for text must not become a control token.
 Merges Reader::merges(const Vocabulary& vocabulary) const {
     const GgufValue& list = metadata_.strings("tokenizer.ggml.merges");
     std::unordered_set<std::string_view> signs;

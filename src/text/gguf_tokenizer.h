@@ -12,9 +12,9 @@ struct GgufTokenizer {
     std::string chat_template;  // empty: none
 };
 
-// tokenizer.ggml.model "llama" (pieces with scores) or "gpt2" (byte-level, with merges); how that
-// cuts a text is in a table (text/gguf_cuts.h), by tokenizer.ggml.pre. Throws Error naming the
-// file, also for what is not in the table.
+// Reads a tokenizer.ggml.model "llama" (pieces with scores) or "gpt2" (byte-level, with merges);
+// the latter cuts a text by the row of text/gguf_cuts.h that tokenizer.ggml.pre names. Throws Error
+// naming the file, also for an unknown name.
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata);
 
 }  // namespace aerie

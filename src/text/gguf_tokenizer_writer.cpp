@@ -1,4 +1,4 @@
-// Byte-level vocabularies with their merges, all others with scores.
+// Byte-level vocabularies are written with their merges, all others with scores.
 #include "text/gguf_tokenizer_writer.h"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ std::vector<PieceType> Description::types() const {
     return types;
 }
 
-// Ids without a token get one that nothing becomes, as llama.cpp's converter has it.
+// Ids without a token get one that no text becomes, as in llama.cpp's converter.
 void Description::tokens(const std::vector<PieceType>& types) {
     std::vector<std::string> made(vocab_);
     std::vector<std::string_view> texts;
@@ -89,7 +89,7 @@ void Description::tokens(const std::vector<PieceType>& types) {
     set_list("token_type", std::span<const int32_t>(numbers));
 }
 
-// The scores of a tokenizer.model, or of merges the order that they are done in.
+// Writes the scores of a tokenizer.model, or scores made of the order of the merges.
 void Description::scored(const ScoredPieces* pieces) {
     set("model", std::string_view("llama"));
     set("pre", std::string_view("default"));
@@ -118,7 +118,7 @@ void Description::scored(const ScoredPieces* pieces) {
     if (unknown >= 0) set("unknown_token_id", uint32_t(unknown));
 }
 
-// tokenizer.ggml.pre.
+// The value of tokenizer.ggml.pre.
 std::string_view Description::cut() const {
     const GgufCut* cut = find_gguf_cut(bpe_.parts());
     if (!cut) fail("GGUF has no name that we know for how this tokenizer cuts a text");
@@ -145,7 +145,7 @@ void Description::byte_level() {
     set_list("merges", merges);
 }
 
-// BOS and EOS have their keys; what is put around a text is one of each at most.
+// Writes BOS and EOS under their keys; GGUF can put at most one of each around a text.
 void Description::ends(std::span<const int> ends) {
     const std::vector<int>&prefix = tokenizer_.prefix(), &suffix = tokenizer_.suffix();
     const auto named = [](int id, const std::vector<int>& around) {
@@ -174,7 +174,7 @@ bool Description::is_same(const GgufTokenizer& made, const std::string& text) co
            made.bpe.decode(ids, false) == bpe_.decode(ids, false);
 }
 
-// On lines of some tokens each, together all of the vocabulary.
+// Compares the tokenizers on lines of a few tokens, which together have the whole vocabulary.
 std::vector<std::string> Description::check() const {
     constexpr size_t kTokensOfLine = 4;
     const GgufTokenizer made = gguf_tokenizer(metadata_);

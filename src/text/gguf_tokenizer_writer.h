@@ -1,4 +1,4 @@
-// The other way round of text/gguf_tokenizer.h: a tokenizer as the metadata of a GGUF file.
+// The reverse of text/gguf_tokenizer.h: a tokenizer as the metadata of a GGUF file.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace aerie {
 
-// Adds all of tokenizer.*; that of a GGUF file is copied. `tokenizer` is what `source` was read as,
-// `vocab` the rows of the model's embedding table: ids without a token get one that no text
-// becomes. `ends`: ids that end a text, the first counts most. What was made is read back and must
-// give the same ids. Returns what GGUF does not say of it, one line each. Throws Error if it cannot
-// be said at all.
+// Adds all keys of tokenizer.*; those of a GGUF file are copied. `tokenizer` was read from
+// `source`, `vocab` is the number of rows of the model's embedding table: ids without a token get
+// one that no text becomes. `ends`: ids that end a text, the most important first. The result is
+// read back and must give the same ids. Returns one line for each property that GGUF cannot
+// express. Throws Error if it cannot express the tokenizer at all.
 std::vector<std::string> describe_tokenizer(const TokenizerSource& source,
                                             const Tokenizer& tokenizer, int vocab,
                                             std::span<const int> ends, GgufMetadata& metadata);

@@ -1,4 +1,4 @@
-// Parsing a template once, rendering it, and errors that say where.
+// Parses a template once, renders it, and adds the place to errors.
 #include "text/jinja.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace aerie::jinja {
 namespace {
 
 constexpr size_t kMaxTemplateBytes = 1 << 20;
-constexpr size_t kLongVariables = 1 << 20;  // bytes: of more it is they that use the bounds up
+constexpr size_t kLongVariables = 1 << 20;  // bytes: longer ones get the blame for a limit
 
 // A message may quote a text of any length.
 std::string_view shortened(std::string_view text) {
@@ -47,7 +47,7 @@ Template Template::parse(std::string_view text, const std::string& file) {
 
 Rendered Template::render(const Variable::Object& variables, const std::tm& now) const {
     size_t line = 1;
-    size_t given_bytes = SIZE_MAX;  // for them alone a bound was hit, until all are read
+    size_t given_bytes = SIZE_MAX;  // until all variables are read, a limit is their fault
     const auto place = [&] { return impl_->file + ":" + std::to_string(line); };
     try {
         Evaluator evaluator(variables, now);

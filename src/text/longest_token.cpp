@@ -1,4 +1,4 @@
-// The longest spelling, times what normalisers take away.
+// The longest spelling, times the factor by which normalisers may shrink a text.
 #include "text/longest_token.h"
 
 #include <algorithm>
@@ -10,11 +10,12 @@ namespace aerie {
 namespace {
 
 constexpr size_t kNone = 0;                // no bound
-constexpr size_t kMost = size_t(1) << 20;  // what is longer bounds no text that is taken
+constexpr size_t kMost = size_t(1) << 20;  // a larger bound excludes no text that is accepted
 
-// How many bytes may become one.
+// By which factor a step may shrink a text; kNone: by any.
 struct Shrinks {
-    // NFKC makes the 4 bytes of U+1D7CE a digit, NFC the 7 of U+1FBE U+0308 U+0301 the 2 of U+0390.
+    // NFKC turns the 4 bytes of U+1D7CE into a digit, NFC the 7 of U+1FBE U+0308 U+0301 into the 2
+    // of U+0390.
     size_t operator()(NormalForm) const { return 4; }
     size_t operator()(const Normaliser::Prepend&) const { return 1; }
     size_t operator()(const Normaliser::Strip&) const { return kNone; }
@@ -43,7 +44,7 @@ bool takes_away(const PreTokens& pre_tokens) {
     return false;
 }
 
-// Every character becomes tokens, whatever it is.
+// Whether every character becomes tokens.
 bool knows_all(const Bpe& bpe) {
     const BpeRules& rules = bpe.rules();
     if (!rules.byte_level && !rules.byte_fallback) return false;
@@ -77,7 +78,7 @@ size_t longest_spelling(const Bpe& bpe) {
 }  // namespace
 
 size_t longest_token_bytes(const BpeTokenizer::Parts& parts) {
-    constexpr size_t kCharacter = 4;  // the longest, which an unknown token stands for
+    constexpr size_t kCharacter = 4;  // the most bytes of a character that becomes an unknown token
     const BpeRules& rules = parts.bpe.rules();
     if (!knows_all(parts.bpe) && (rules.unknown < 0 || rules.fuse_unknown)) return kNone;
     if (takes_away(parts.pre_tokens)) return kNone;

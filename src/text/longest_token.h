@@ -1,4 +1,4 @@
-// How many bytes of a text one token may stand for.
+// The most bytes of a text that one token may stand for.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace aerie {
 
-// Bytes of the text as it comes, before it is normalised. 0: there is no such bound, for something
-// may take any part of a text away, or any length of it into one token.
+// Counted in the text as it comes, before it is normalised. 0: there is no such bound, because some
+// rule may remove any part of a text, or make any length of it one token.
 size_t longest_token_bytes(const BpeTokenizer::Parts& parts);
 
 }  // namespace aerie

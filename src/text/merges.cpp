@@ -12,11 +12,11 @@ namespace aerie {
 namespace {
 
 constexpr size_t kMaxProbes = 1024;
-// Every way to cut a piece is tried, and its halves are read each time.
+// Every way to cut a piece is tried, and each try reads both halves.
 constexpr size_t kMaxPieceBytes = 1024;
 constexpr size_t kMaxBytesRead = size_t(1) << 28;
 
-// Every bit of the pair moves every bit of it.
+// Every bit of the pair affects every bit of the hash.
 uint64_t hash_of(uint64_t pair) {
     pair = (pair ^ pair >> 32) * 0xD6E8FEB86659FD93u;
     pair = (pair ^ pair >> 32) * 0xD6E8FEB86659FD93u;

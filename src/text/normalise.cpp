@@ -16,8 +16,8 @@ char highest(std::string_view labels) {
     return labels.empty() ? char(0) : *std::max_element(labels.begin(), labels.end());
 }
 
-// Neighbours of one label apart; where the whole is not the parts, nobody knows which byte is
-// whose.
+// Neighbours of one label are normalised apart. If that differs from the whole, bytes cannot be
+// attributed to a label, and all of them get the highest one.
 void apply_form(std::string& text, std::string& labels, NormalForm form) {
     std::string whole = normal_form(text, form);
     std::string apart, labels_apart;
@@ -83,7 +83,7 @@ struct Apply {
     }
 
     void operator()(const Normaliser::Strip& step) const {
-        size_t begin = 0, end = 0, at = 0;  // of what is kept
+        size_t begin = 0, end = 0, at = 0;  // the range that is kept, and the place
         bool inside = false;
         for (std::string_view rest = text; !rest.empty();) {
             const bool is_space = is_white_space(take_char(rest));

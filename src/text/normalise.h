@@ -1,4 +1,4 @@
-// What a tokenizer does to text before anything is split.
+// The changes that a tokenizer makes to a text before it is split.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace aerie {
 
-// What is looked for: a text or an expression.
+// A text or an expression to look for.
 using Pattern = std::variant<std::string, Regex>;
 
-// Where `pattern` is in `text`, from left to right.
+// Finds the matches of `pattern` in `text`, from left to right.
 void find_all(const Pattern& pattern, std::string_view text, Regex::Room& room,
               std::vector<Span>& found);
 
@@ -36,11 +36,11 @@ class Normaliser {
     Normaliser() = default;
     explicit Normaliser(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
-    // What a text of so many bytes may become at most.
+    // The most bytes that a text of so many bytes may become.
     static size_t most_bytes(size_t bytes);
-    // `text` is well-formed UTF-8. There is a label for each byte, or none at all: what is made of
-    // several bytes has their highest. Throws Error, one line that names no file, also if the text
-    // becomes larger than `most`.
+    // `text` is well-formed UTF-8. `labels` has one for each byte, or is empty: bytes made of
+    // several get the highest of their labels. Throws Error, one line that names no file, also if
+    // the text becomes larger than `most`.
     std::string apply(std::string text, std::string& labels, Regex::Room& room, size_t most) const;
     // The same without labels.
     std::string apply(std::string text, Regex::Room& room, size_t most) const {

@@ -8,7 +8,7 @@
 namespace aerie {
 namespace {
 
-// What the words that steps write anew may take.
+// Limit for the bytes of the words that steps rewrite.
 constexpr size_t kMaxMore = 64 << 10, kMaxGrowth = 64;
 
 struct Word {
@@ -21,7 +21,7 @@ struct Part {
     bool is_match = false;
 };
 
-// The whole of a text as matches and what lies between them.
+// The whole text as matches and the parts between them.
 std::vector<Part> parts_of(std::string_view text, const std::vector<Span>& found, bool inverted) {
     std::vector<Part> parts;
     parts.reserve(2 * found.size() + 1);
@@ -35,7 +35,7 @@ std::vector<Part> parts_of(std::string_view text, const std::vector<Span>& found
     return parts;
 }
 
-// Joins parts that belong together by `joins(previous was a match, this is one)`.
+// Joins a part to the one before if `joins(that one is a match, this one is a match)`.
 template <typename Joins>
 void join(std::vector<Part>& parts, const Joins& joins) {
     std::vector<Part> joined;
@@ -82,7 +82,7 @@ struct Cut {
     std::vector<Span>& found;
     std::deque<std::string>& made;
     Regex::Room& room;
-    size_t& left;  // bytes for words that are made
+    size_t& left;  // bytes left for rewritten words
 
     std::string_view keep(std::string text) const {
         const size_t bytes = sizeof(text) + text.size();
@@ -115,7 +115,7 @@ struct Cut {
         words.push_back({keep(' ' + std::string(word.text)), word.begins_text});
     }
 
-    // The word with the replacement in place of spaces, and before it if `prepends`.
+    // The word with its spaces replaced, and with a replacement in front if `prepends`.
     std::string spelled(const PreTokens::Metaspace& step, bool prepends) const {
         std::string text = prepends ? step.replacement : "";
         for (const char byte : word.text) {

@@ -1,4 +1,4 @@
-// How a text is cut into the words that are encoded one by one.
+// Pre-tokenization: a text is cut into the words that are encoded one by one.
 #pragma once
 
 #include <deque>
@@ -12,11 +12,11 @@
 
 namespace aerie {
 
-// GPT-2's split, which ByteLevel of tokenizer.json brings along.
+// GPT-2's expression, which ByteLevel of tokenizer.json implies.
 constexpr std::string_view kGpt2Split =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// What becomes of the matches of a split.
+// How a split treats the matches of its pattern.
 enum class Delimiter { isolated, removed, merged_with_previous, merged_with_next, contiguous };
 
 class PreTokens {
@@ -24,11 +24,12 @@ class PreTokens {
     struct Split {
         Pattern pattern;
         Delimiter delimiter = Delimiter::isolated;
-        bool inverted = false;  // the matches are what is kept, and what lies between delimits
+        bool inverted = false;  // matches and the text between them swap roles
     };
     struct PrefixSpace {};  // a space in front of every word that does not begin with one
-    // Spaces become `replacement`; one more in front of every word (always) or of the one that
-    // begins the text (first) unless it begins so; then cut in front of each if `splits`.
+    // Spaces become `replacement`. One more is put in front of every word (always) or of the one
+    // that begins the text (first), unless the word begins with one. If `splits`, the text is then
+    // cut in front of each.
     struct Metaspace {
         enum class Prepend { always, first, never };
         std::string replacement;
@@ -42,7 +43,7 @@ class PreTokens {
 
     const std::vector<Step>& steps() const { return steps_; }
 
-    // The words of `text` in order; none is empty. `begins_text`: nothing stands before it. They
+    // The words of `text` in order; none is empty. `begins_text`: nothing precedes it. The views
     // point into `text` and `made`. Throws Error, one line that names no file.
     std::vector<std::string_view> cut(std::string_view text, bool begins_text,
                                       std::deque<std::string>& made, Regex::Room& room) const;

@@ -17,16 +17,16 @@
 namespace aerie {
 namespace {
 
-// Steps that one attempt may take: a start and so many for each byte. Splits of published models
-// need fewer than 8.
+// Steps that one attempt may take: a fixed number, and so many for each byte. Splits of published
+// models need fewer than 8 per byte.
 constexpr size_t kFirstSteps = 10'000, kStepsPerByte = 32;
 constexpr size_t kHeapKilobytes = 64 << 10;
 constexpr size_t kFirstStack = 32 << 10, kMaxStack = 16 << 20;
-// A pattern whose every attempt is cheap may still need one at each byte that looks at all that
-// follows. The steps of single-character loops are not counted, so time is the last resort: of the
-// processor, 20 times what splits of published models take.
+// A pattern may need an attempt at each byte that looks at the whole rest of the text, even if
+// every step is cheap. The steps of single-character loops are not counted, so time is the last
+// resort: processor time, 20 times what splits of published models take.
 constexpr double kFirstSeconds = 0.25, kSecondsPerByte = 0.4e-6;
-constexpr size_t kBytesPerSearch = 2;  // what a search is counted as, however short its text
+constexpr size_t kBytesPerSearch = 2;  // counted for each search beside its text
 // Between two looks at the clock, attempts times bytes are at most this.
 constexpr size_t kBytesBetweenLooks = size_t(1) << 26;
 constexpr size_t kMatchesBetweenLooks = 16;
@@ -43,7 +43,7 @@ using MatchContext = std::unique_ptr<pcre2_match_context, Freed<pcre2_match_cont
 using MatchData = std::unique_ptr<pcre2_match_data, Freed<pcre2_match_data_free>>;
 using JitStack = std::unique_ptr<pcre2_jit_stack, Freed<pcre2_jit_stack_free>>;
 
-// Of all threads of this program; where the system does not say, those of the clock.
+// Processor time of all threads of this program; wall-clock time where the system gives no other.
 double processor_seconds_now() {
     return double(std::clock()) / CLOCKS_PER_SEC;
 }
@@ -67,7 +67,7 @@ struct Regex::Room::State {
     MatchData data{pcre2_match_data_create(1, nullptr)};
     JitStack stack{pcre2_jit_stack_create(kFirstStack, kMaxStack, nullptr)};
 
-    // Of all searches that are over; of those that run, since the watch began.
+    // Totals of the searches that are over; the running ones count from the start of the watch.
     size_t bytes = 0;
     double seconds = 0, processor_seconds = 0;
     bool is_watched = false;
@@ -79,7 +79,8 @@ struct Regex::Room::State {
         pcre2_set_heap_limit(context.get(), kHeapKilobytes);
     }
 
-    // The clock is asked first, for that is quick; but other programs may have had the processor.
+    // The wall clock is read first, because that is quick; but other programs may have had the
+    // processor.
     bool is_too_slow() const {
         const double allowed = kFirstSeconds + kSecondsPerByte * double(bytes);
         return seconds + steady_seconds() - begun > allowed &&
@@ -137,7 +138,7 @@ const std::string& Regex::pattern() const {
     return code_->pattern;
 }
 
-// A walk through one text.
+// A walk through one text, match by match.
 class Regex::Search {
   public:
     Search(const Code& code, std::string_view text, Room::State& state)
@@ -147,7 +148,8 @@ class Regex::Search {
         state.bytes += kBytesPerSearch + text.size();
     }
 
-    // The first match that begins in the window from `at` on; if none does, `at` moves behind it.
+    // The first match that begins in the window from `at` on; if there is none, `at` moves behind
+    // it.
     std::optional<Span> next(size_t& at) {
         const size_t limit = std::min(at + window_, text_.size());
         pcre2_set_offset_limit(state_.context.get(), limit);
@@ -168,7 +170,7 @@ class Regex::Search {
         return Span{span[0], span[1]};
     }
 
-    // Where the character after the one at `at` begins.
+    // Where the character behind the one at `at` begins.
     size_t after(size_t at) const {
         do ++at;
         while (at < text_.size() && (uint8_t(text_[at]) & 0xC0) == 0x80);

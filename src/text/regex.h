@@ -1,5 +1,5 @@
-// Regular expressions over UTF-8, by PCRE2. A search that would take too long is an error, never
-// another result.
+// Regular expressions over UTF-8, by PCRE2. A search that would take too long is an error, never a
+// different result.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ struct Span {
 
 class Regex {
   public:
-    // What one caller needs while it searches; a Regex may serve many callers at once, each with
-    // its own. Counts the time of all its searches.
+    // Working memory for one caller. A Regex may serve many callers at once, each with a Room of
+    // its own. A Room counts the time of all its searches.
     class Room {
         struct State;
 
       public:
-        // Counts while it lives, also what is done between searches; saves looking at the clock in
-        // each of many.
+        // Counts time while it lives, also between searches. Around many searches it saves reading
+        // the clock in each of them.
         class Watch {
           public:
             explicit Watch(Room& room);
@@ -32,7 +32,7 @@ class Regex {
             Watch& operator=(const Watch&) = delete;
 
           private:
-            State* state_;  // null: another counts already
+            State* state_;  // nullptr: another one counts already
         };
 
         Room();
@@ -44,16 +44,17 @@ class Regex {
         friend class Regex;
         State& state();
 
-        std::unique_ptr<State> state_;  // null before the first search
+        std::unique_ptr<State> state_;  // nullptr before the first search
     };
 
     // `pattern` as in tokenizer.json. Throws Error, one line that names no file.
     explicit Regex(std::string_view pattern);
     const std::string& pattern() const;
 
-    // All matches from left to right that do not overlap; no empty one where another ends. `text`
-    // is well-formed UTF-8. Throws Error if the pattern is too slow for it: more steps than a
-    // number that grows with the text, or, with all searches in the same room, more time.
+    // All matches from left to right that do not overlap, without empty ones directly behind
+    // another match. `text` is well-formed UTF-8. Throws Error if the pattern is too slow for it:
+    // if it takes more steps than a number that grows with the text or, with all searches in the
+    // same room, more time.
     void find_all(std::string_view text, Room& room, std::vector<Span>& found) const;
 
   private:

@@ -1,5 +1,5 @@
-// A walk over the pattern that copies what both engines read alike, writes out what they do not,
-// and refuses the rest.
+// A walk over the pattern that copies what both engines read alike, rewrites what they read
+// differently, and refuses the rest.
 #include "text/regex_syntax.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxPatternBytes = 16 << 10;
 
-// Inner parts of classes.
+// Insides of character classes.
 constexpr std::string_view kSpace =
     R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view kNotSpace =
@@ -48,7 +48,7 @@ class Translator {
 
     std::string_view rest_;
     std::string out_;
-    bool is_nested_ = false;  // in a class that stands in another
+    bool is_nested_ = false;  // in a class inside another class
 };
 
 std::string Translator::run() {
@@ -84,7 +84,7 @@ void Translator::group() {
     out_ += "(?:";  // nothing refers to what it captures
 }
 
-// {n}, {n,}, {n,m}, {,m}; else a character of its own.
+// {n}, {n,}, {n,m}, {,m}; any other brace is a plain character.
 void Translator::braces() {
     constexpr std::string_view kNumbers = "0123456789,";
     const size_t end = rest_.find_first_not_of(kNumbers, 1);
@@ -100,7 +100,7 @@ void Translator::braces() {
     out_ += inside;
     out_ += '}';
     rest_.remove_prefix(end + 1);
-    if (rest_.starts_with('+')) refuse("}+");  // there repeated once more, here possessive
+    if (rest_.starts_with('+')) refuse("}+");  // possessive in PCRE2 only
 }
 
 std::string Translator::hex_escape(size_t digits) {
@@ -111,8 +111,8 @@ std::string Translator::hex_escape(size_t digits) {
     return out;
 }
 
-// Escapes that mean the same inside and outside of classes; the backslash is taken. False: nothing
-// was taken.
+// Copies an escape that means the same inside and outside of classes; the backslash is taken
+// already. False: nothing was taken.
 bool Translator::common_escape(std::string& out) {
     const char next = rest_.front();
     const bool is_punctuation = uint8_t(next) < 0x80 && uint8_t(next) > 0x20 &&
@@ -187,7 +187,7 @@ void Translator::escape_in_class(std::string& out) {
     }
 }
 
-// A class from its bracket on. Of set operations "[...&&[...]]" alone.
+// A class, from its bracket on. The only set operation is "[...&&[...]]".
 std::string Translator::char_class() {
     take("[");
     const bool negated = take("^");

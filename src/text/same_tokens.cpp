@@ -1,4 +1,4 @@
-// By the tokens' texts: which of them begin or end a text is a matter of who uses them.
+// Only texts are compared: the caller decides which tokens begin or end a text.
 #include "text/same_tokens.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whether two tokenizers call the same tokens by the same ids.
+// Whether two tokenizers have the same tokens under the same ids.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,9 @@ struct TokenDifference {
     std::string first, second;  // its texts, as the files spell them
 };
 
-// The first id below `ids` that is another token in each; ids that only one of them has (padding,
-// further control tokens) do not count. Whatever spellings their file formats have in common.
+// The first id below `ids` that is a different token in each. Tokens are compared by their
+// spellings in the files; ids that only one of the two has (padding, further control tokens) do not
+// count.
 std::optional<TokenDifference> first_difference(const Tokenizer& first, const Tokenizer& second,
                                                 int ids);
 

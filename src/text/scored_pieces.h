@@ -10,7 +10,7 @@
 
 namespace aerie {
 
-// By the numbers that stand in files.
+// Types of pieces, by their numbers in files.
 enum class PieceType { normal = 1, unknown, control, user_defined, unused, byte };
 
 struct ScoredPiece {
@@ -20,22 +20,22 @@ struct ScoredPiece {
 };
 
 struct ScoredPieces {
-    std::string file;                        // names them in errors
+    std::string file;                        // as errors name it
     std::vector<ScoredPiece> pieces;         // by id
     bool byte_fallback = false;              // with all 256 byte pieces
-    bool prepends_space = true;              // to every text
-    bool removes_spaces = false;             // at the ends of a text, and of several all but one
+    bool prepends_space = true;              // in front of every text
+    bool removes_spaces = false;             // at the ends of a text, and all but one of several
     bool escapes_spaces = true;              // as U+2581
     int bos = -1, eos = -1;                  // -1: none
-    bool adds_bos = true, adds_eos = false;  // around a text, where there are such tokens
+    bool adds_bos = true, adds_eos = false;  // around a text, if the tokens exist
 };
 
-// Control pieces and the unknown one are special tokens; user-defined ones are added tokens.
-// Throws Error naming the file: not one unknown piece, a piece that is no UTF-8, twice there, too
-// long or without a finite score, byte pieces that are none or not all there.
+// Control pieces and the unknown one become special tokens, user-defined ones added tokens. Throws
+// Error naming the file if there is not exactly one unknown piece, if a piece is not UTF-8, is
+// there twice, is too long or has no finite score, or if byte pieces are malformed or incomplete.
 BpeTokenizer tokenizer_of(const ScoredPieces& pieces);
 
-// What a SentencePiece model (tokenizer.model) has; the texts are in `model`. Throws Error naming
+// Reads a SentencePiece model (tokenizer.model); the texts point into `model`. Throws Error naming
 // `file` for malformed protobuf, unigram models, normalisation maps and spaces as suffixes.
 ScoredPieces read_sentencepiece(std::string_view model, const std::string& file);
 

@@ -97,13 +97,13 @@ class Reader {
     ScoredPiece read_piece(std::string_view bytes) const;
     void read_trainer(std::string_view bytes);
     void read_normalizer(std::string_view bytes);
-    void refuse_map(std::string_view bytes) const;  // of the denormaliser
+    void refuse_map(std::string_view bytes) const;  // in a (de)normaliser
     void check_ids() const;
     int id_of(std::string_view text) const;
 
     ScoredPieces pieces_;
-    std::string bos_ = "<s>", eos_ = "</s>";  // the library finds them by their texts
-    std::array<int64_t, 4> special_ids_ = {-1, -1, -1, -1};  // unk, bos, eos, pad, where given
+    std::string bos_ = "<s>", eos_ = "</s>";  // the library finds them by these texts
+    std::array<int64_t, 4> special_ids_ = {-1, -1, -1, -1};  // unk, bos, eos, pad; -1: not given
 };
 
 void Reader::expect(const Field& field, Wire wire, uint64_t& seen) const {

@@ -1,5 +1,5 @@
-// Streaming decode. Bytes pass through two gates: whole UTF-8 characters, then no stop string
-// begun.
+// Streaming decode. Bytes pass two gates: they are held back until they are whole UTF-8 characters,
+// and until they cannot begin a stop string.
 #include "text/stream.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace aerie {
 namespace {
 
-// How many bytes at the end of `text` may be the beginning of `stop`, short of all of it.
+// How many bytes at the end of `text` may be the start of `stop`, without being all of it.
 size_t begun_bytes(std::string_view text, std::string_view stop) {
     for (size_t count = std::min(text.size(), stop.size() - 1); count > 0; --count) {
         if (text.ends_with(stop.substr(0, count))) return count;
@@ -21,7 +21,7 @@ size_t begun_bytes(std::string_view text, std::string_view stop) {
 
 TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops)
     : tokenizer_(&tokenizer), stops_(std::move(stops)), started_(!tokenizer.drops_leading_space()) {
-    // What is no UTF-8 cannot be in the text; matched bytewise it could hit inside a character.
+    // Such a string cannot be in the text; compared by bytes, it could match inside a character.
     std::erase_if(stops_, [](const std::string& stop) { return stop.empty() || !is_utf8(stop); });
 }
 

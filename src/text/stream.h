@@ -1,4 +1,4 @@
-// Tokens to text as they come: UTF-8 is never split, stop strings are found across token borders.
+// Decodes tokens one by one: UTF-8 is never split, and stop strings are found across token borders.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@ namespace aerie {
 
 class TextStream {
   public:
-    // Stop strings that are empty or no UTF-8 are ignored. The tokenizer must outlive the stream.
+    // Stop strings that are empty or not UTF-8 are ignored. The tokenizer must outlive the stream.
     TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops);
 
-    // Text that became final with this token: whole UTF-8 characters that cannot be part of a stop
-    // string any more. Bytes that are no UTF-8 come out as U+FFFD.
+    // Text that became final with this token: whole UTF-8 characters that can no longer be part of
+    // a stop string. Bytes that are not UTF-8 come out as U+FFFD.
     std::string push(int id);
     // True once a stop string is complete; push (or finish) then returned the text before it, and
-    // no more is to be pushed. Of several the one that is complete first counts; if two end at the
-    // same byte, the longer.
+    // no more tokens may be pushed. If there are several, the first one that is complete counts; if
+    // two end at the same byte, the longer one counts.
     bool stopped() const { return stopped_; }
     // The rest, when the text ends without a stop string.
     std::string finish();
 
   private:
     std::string take(bool all);
-    size_t find_stop() const;  // where in held_ the stop string begins; npos: nowhere
+    size_t find_stop() const;  // where in held_ a stop string begins; npos: nowhere
 
     const Tokenizer* tokenizer_;
     std::vector<std::string> stops_;

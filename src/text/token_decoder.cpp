@@ -33,7 +33,7 @@ std::string joined(const std::vector<std::string>& tokens) {
 struct Decode {
     std::vector<std::string>& tokens;
     Regex::Room& room;
-    size_t most_bytes;  // of all tokens together
+    size_t most_bytes;  // limit for all tokens together
 
     void operator()(const TokenDecoder::ByteLevel&) const {
         std::string bytes, text;
@@ -123,7 +123,7 @@ std::string TokenDecoder::bytes(std::string_view token, Regex::Room& room) const
         } else if (std::holds_alternative<ByteFallback>(step)) {
             if (const int byte = byte_of_token(text); byte >= 0) return std::string(1, char(byte));
         } else if (std::holds_alternative<Fuse>(step)) {
-            break;  // what follows is about the ends of the text
+            break;  // the steps that follow concern the ends of the text
         } else if (const auto* metaspace = std::get_if<Metaspace>(&step)) {
             text = replaced(text, metaspace->replacement, " ");
         } else {

@@ -1,4 +1,4 @@
-// Which engine's rules a tokenizer follows, and what the files beside it add.
+// Chooses the rules by the tokenizer's format, and adds what the files beside it say.
 #include "text/tokenizer.h"
 
 #include "core/error.h"
@@ -24,7 +24,7 @@ const std::string* special_token(const NamedJson& config, const char* key) {
     return token->string();
 }
 
-// A string, or a list of {"name", "template"} of which "default" counts.
+// The template is a string, or the one named "default" in a list of {"name", "template"}.
 std::string template_of(const NamedJson& config) {
     const Json* known = config.json.find("chat_template");
     if (!known) return "";
@@ -38,8 +38,8 @@ std::string template_of(const NamedJson& config) {
     return "";
 }
 
-// A class of transformers 4 whose constructor sets what belongs around a text by add_bos_token and
-// add_eos_token, and what it takes for BOS and EOS where the configuration names none.
+// A class of transformers 4 with a constructor that sets the ids around a text by add_bos_token and
+// add_eos_token, and its BOS and EOS for a configuration that names none.
 struct FlaggedClass {
     const char *name, *bos, *eos;
 };
@@ -121,8 +121,8 @@ void Tokenizer::read_config(const NamedJson& config, Format format) {
     read_around(config, format);
 }
 
-// Whether BOS and EOS belong around a text. A tokenizer.json says so itself; but transformers'
-// classes for Llama's and like vocabularies put their own flags in its place.
+// Whether BOS and EOS belong around a text. A tokenizer.json says so itself, but transformers'
+// classes for Llama's and similar vocabularies replace that by flags of their own.
 void Tokenizer::read_around(const NamedJson& config, Format format) {
     const bool is_json = format == Format::tokenizer_json;
     const FlaggedClass* own = flagged_class(config.json);

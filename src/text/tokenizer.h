@@ -1,4 +1,4 @@
-// Text to token ids and back, whatever the model's files describe it with.
+// Text to token ids and back, from any of the supported tokenizer files.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace aerie {
 
 class Tokenizer {
   public:
-    // Of a tokenizer.json, a tokenizer.model or a GGUF file; with the names of special tokens and
-    // the chat template that lie beside it. Throws Error.
+    // Loads a tokenizer.json, a tokenizer.model or a GGUF file, with the names of special tokens
+    // and the chat template that lie beside it. Throws Error.
     static Tokenizer load(const TokenizerSource& source);
     static Tokenizer load(const std::filesystem::path& path) { return load(find_tokenizer(path)); }
     // A tokenizer.model alone; `file` names it in errors.
@@ -25,30 +25,30 @@ class Tokenizer {
     int bos() const { return bos_; }  // -1: none
     int eos() const { return eos_; }  // -1: none
     bool drops_leading_space() const { return bpe_.drops_leading_space(); }
-    // Special tokens by the names that chat templates have for them: "bos_token".
+    // Special tokens under the names that chat templates have for them: "bos_token".
     const std::vector<std::pair<std::string, std::string>>& named_tokens() const { return named_; }
     const NamedText& chat_template() const { return chat_template_; }  // without text: none
     const std::string& file() const { return file_; }
     // The most bytes of a text that become one token; 0: there is no such bound. A text of more
-    // than n times as many becomes more than n tokens, BOS not counted. Whoever has room for n can
-    // so refuse it at once, where encoding takes a second and 40 MB for each MB:
+    // than n times as many becomes more than n tokens, BOS not counted. A caller with room for n
+    // can refuse it at once, where encoding takes a second and 40 MB for each MB:
     //     longest_token_bytes() > 0 && text.size() / longest_token_bytes() > n
     // The same holds for the text of a chat, with its control tokens.
     size_t longest_token_bytes() const { return longest_token_bytes_; }
-    // The rules themselves.
+    // The tokenizer's own rules.
     const BpeTokenizer& bpe() const { return bpe_; }
 
-    // Ids of text inside of others. Throws UsageError if it is larger than 64 MB.
+    // Ids of a text that stands inside another. Throws UsageError if it is larger than 64 MB.
     std::vector<int> encode(std::string_view text, Recognised recognised = Recognised::none) const {
         return bpe_.encode(text, recognised);
     }
-    // What a prompt or a document begins as: with BOS in front where the model wants it.
+    // Ids of the beginning of a prompt or a document: with BOS in front if the model wants it.
     std::vector<int> encode_from_start(std::string_view text,
                                        Recognised recognised = Recognised::none) const;
-    // The same with what belongs behind a whole text, as EOS.
+    // The same with the ids that belong behind a whole text, such as EOS.
     std::vector<int> encode_whole(std::string_view text,
                                   Recognised recognised = Recognised::none) const;
-    const std::vector<int>& prefix() const { return prefix_; }  // of a whole text
+    const std::vector<int>& prefix() const { return prefix_; }  // around a whole text
     const std::vector<int>& suffix() const { return suffix_; }
     // Bytes of one token: a byte token gives its byte, a special token nothing. At the start of a
     // text one leading space is dropped by TextStream, not here. Other ids (models pad their

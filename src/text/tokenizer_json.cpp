@@ -1,4 +1,4 @@
-// A tokenizer.json read: vocabulary and merges as they come, the other parts from a small document.
+// Reads a tokenizer.json: vocabulary and merges as a stream, the other parts from a small document.
 #include "text/tokenizer_json.h"
 
 #include "core/error.h"
@@ -7,11 +7,11 @@
 namespace aerie {
 namespace {
 
-// Twice what the largest vocabularies in use take.
+// Twice the size of the largest vocabularies in use.
 constexpr size_t kMaxFileBytes = size_t(64) << 20;
 constexpr size_t kMaxMerges = size_t(1) << 21;
 constexpr size_t kMaxTokenBytes = size_t(64) << 10;
-constexpr size_t kMaxValues = 600'000;  // beside these lists: eight an added token
+constexpr size_t kMaxValues = 600'000;  // beside these lists: eight for each added token
 
 void check_token(std::string_view text) {
     if (text.size() > kMaxTokenBytes) {
@@ -20,8 +20,8 @@ void check_token(std::string_view text) {
     }
 }
 
-// "vocab": tokens and their ids. Another kind of value is remembered only: of which model it is may
-// follow.
+// "vocab": tokens and their ids. A value of another kind is only noted, because the type of the
+// model may follow it.
 class VocabularyPart : public JsonPart {
   public:
     VocabularyPart() : JsonPart("model", "vocab") {}
@@ -51,7 +51,7 @@ class VocabularyPart : public JsonPart {
     std::string key_;
 };
 
-// "merges": "a b" each, or ["a", "b"].
+// "merges": each is "a b" or ["a", "b"].
 class MergesPart : public JsonPart {
   public:
     MergesPart() : JsonPart("model", "merges") {}
@@ -95,7 +95,7 @@ class MergesPart : public JsonPart {
 
     int depth_ = 0, sides_ = 0;
     std::string texts_;            // left and right, one after the other
-    std::vector<uint32_t> sizes_;  // of them, in bytes
+    std::vector<uint32_t> sizes_;  // bytes of each side
 };
 
 Merges MergesPart::merges(const Vocabulary& vocabulary) const {
@@ -117,7 +117,7 @@ void refuse_unless_empty(const Json& model, const char* name) {
     throw Error(std::string(name) + " of the model is not supported");
 }
 
-// `part` is read.
+// `part` was filled while the document was parsed.
 Bpe model(const Json& root, VocabularyPart& part, const MergesPart& merges, bool byte_level) {
     const Json* model = root.find("model");
     if (!model || !model->object()) throw Error("no model");

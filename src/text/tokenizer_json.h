@@ -1,5 +1,5 @@
-// The parts of a tokenizer.json, each read by a function of its own. All throw Error, one line that
-// names no file, for what they do not know.
+// Reads the parts of a tokenizer.json, with one function each. All throw Error, one line that names
+// no file, for what is not supported.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ struct Cutting {
     bool byte_level = false;  // words are bytes, spelled in the byte alphabet
 };
 
-// What is put around a text.
+// The ids that are put around a text.
 struct Around {
     std::vector<int> prefix, suffix;
 };
 
-// A null or absent part is one that does nothing.
+// A part that is null or absent does nothing.
 std::vector<AddedToken> added_tokens(const Json* part);
 Normaliser normaliser(const Json* part);
 Cutting cutting(const Json* part);
 Around around(const Json* part);
 TokenDecoder decoder(const Json* part);
 
-// Of an object: its "type". `what` names the part in errors.
+// The "type" of an object. `what` names the part in errors.
 const std::string& type_of(const Json& part, const std::string& what);
-// Members of an object. Absent ones are `fallback`; without one they are an error.
+// Members of an object. An absent one is `fallback`; without a fallback it is an error.
 bool flag(const Json& part, const char* name, const bool* fallback = nullptr);
 const std::string& string(const Json& part, const char* name);
 const Json::Array& array(const Json& part, const char* name);

@@ -6,10 +6,10 @@
 namespace aerie::tokenizer_json {
 namespace {
 
-// Parts of published files have fewer than ten steps; each is a walk through every text.
+// Parts of published files have fewer than ten steps; each step is a walk through every text.
 constexpr size_t kMaxSteps = 32;
 constexpr size_t kMaxAdded = 65'536;
-constexpr size_t kMaxPatternBytes = 1024;  // of a plain one, looked for byte by byte
+constexpr size_t kMaxPatternBytes = 1024;  // for plain texts, which are searched byte by byte
 
 template <typename Steps>
 void check_count(const Steps& steps, const char* what) {
@@ -154,7 +154,7 @@ void add_around(const Json& part, Around& around) {
         outer.prefix.insert(outer.prefix.end(), around.prefix.begin(), around.prefix.end());
         around.prefix = std::move(outer.prefix);
         around.suffix.insert(around.suffix.end(), outer.suffix.begin(), outer.suffix.end());
-    } else if (type != "ByteLevel") {  // which moves offsets alone
+    } else if (type != "ByteLevel") {  // ByteLevel only moves offsets
         refuse("post_processor", type);
     }
 }

@@ -12,7 +12,7 @@
 namespace aerie {
 namespace {
 
-// Of So, the circled and squared letters are Alphabetic.
+// Circled and squared letters are of category So, but they are Alphabetic.
 bool is_letter_like_symbol(char32_t code) {
     return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
            (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
@@ -22,8 +22,8 @@ int combining_class(utf8proc_int32_t code) {
     return utf8proc_get_property(code)->combining_class;
 }
 
-// Marks in the order of their class, each run between characters of class 0. utf8proc's own sort
-// is quadratic in the length of a run.
+// Sorts marks by their class, in each run between characters of class 0. utf8proc's own sort is
+// quadratic in the length of a run.
 void order_marks(std::vector<utf8proc_int32_t>& codes) {
     const auto is_mark = [](utf8proc_int32_t code) { return combining_class(code) != 0; };
     for (auto at = codes.begin(); at != codes.end();) {

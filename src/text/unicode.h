@@ -1,4 +1,4 @@
-// What Unicode says of characters and of equal spellings.
+// Properties and normal forms of characters, as Unicode defines them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ bool is_white_space(char32_t code);     // the property White_Space
 bool is_word_character(char32_t code);  // letters, marks, digits, connectors: \w of UTS 18
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
-// `text` is well-formed UTF-8. Time grows with n log n. Throws Error.
+// `text` is well-formed UTF-8. Takes time proportional to n log n. Throws Error.
 std::string normal_form(std::string_view text, NormalForm form);
 
 }  // namespace aerie

@@ -9,7 +9,7 @@
 namespace aerie {
 namespace {
 
-// A file may be made so that its tokens share their hash; looking them up would take forever.
+// A file may be made so that its tokens share a hash, and looking them up would take forever.
 constexpr size_t kMaxProbes = 1024;
 constexpr size_t kMaxTextBytes = size_t(1) << 30;
 
@@ -47,7 +47,7 @@ int Vocabulary::id_of(std::string_view text) const {
     return slots_.empty() ? -1 : slots_[slot_of(text, hash_of(text))].id;
 }
 
-// Where the text is, or the free slot where it belongs.
+// The slot of the text, or the free slot where it belongs.
 size_t Vocabulary::slot_of(std::string_view text, uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
     size_t at = hash & mask;

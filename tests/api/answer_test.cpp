@@ -1,4 +1,4 @@
-// Answers through the C API: texts, and what is told of them.
+// Answers through the C API: their texts, and what is reported about them.
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -75,7 +75,7 @@ TEST_F(Answers, TokensSpellTheTextAndTellWhereTheyComeFrom) {
         EXPECT_GE(token.alternatives[1].logprob, token.alternatives[2].logprob);
     }
     EXPECT_EQ(streamed, session.answer().text);
-    // No special token is among them; a text does not begin with the space of its first token.
+    // No special token is among them, and a text lacks the space that its first token begins with.
     EXPECT_EQ(spelled, " " + streamed);
     const aerie_statistics statistics = session.statistics();
     EXPECT_EQ(statistics.cycle_tokens, 39);
@@ -142,7 +142,7 @@ TEST_F(Answers, LogitsCanBeEdited) {
         EXPECT_NE(session.token(i).id, forbidden.id);
 }
 
-// Forbids all tokens but one, and that one too once a text is so long.
+// Forbids all tokens but one, and that one as well once the text has `ends_at` tokens.
 struct Narrow {
     size_t ends_at = 0, longest = 0;
     bool with_nan = false;
@@ -185,8 +185,8 @@ TEST_F(Answers, AnEditThatForbidsEveryTokenIsAnError) {
                 }
 }
 
-// A drafted branch that the text does not take may forbid what it likes: the text is that of plain
-// decoding.
+// An edit may forbid every token on a drafted branch that the text does not take: the text is that
+// of plain decoding.
 TEST_F(Answers, AnEditMayForbidEverythingWhereTheTextDoesNotGo) {
     Session session(*model_);
     answer_to(session, small_request());

@@ -1,4 +1,4 @@
-// The bundled model as a program that embeds the library has it.
+// The bundled model as a program that embeds the library opens it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ inline std::string bundled_path() {
     return (models_dir() / "aerie-tiny").string();
 }
 
-// Strings of it live as long as the program.
+// The strings of these options live as long as the program.
 inline aerie_model_options small_options() {
     static const std::string path = bundled_path();
     aerie_model_options options = aerie_model_options_init();

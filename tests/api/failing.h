@@ -1,13 +1,13 @@
-// A device's memory that fails when a test says so: the one that open_device gives this program.
+// The device that open_device gives this program: its memory fails when a test says so.
 #pragma once
 
 #include <cstddef>
 
 namespace aerie::test {
 
-// The n-th request from now on fails, counted from 1, once; 0: none does.
+// The n-th request from now on, counted from 1, fails once; with 0 none fails.
 void fail_device(size_t n);
-// Requests since then.
+// Number of requests since fail_device().
 size_t device_requests();
 
 }  // namespace aerie::test

@@ -1,5 +1,5 @@
-// The registry of a program whose only device is a CPU that may refuse memory. It stands in the
-// place of backends/registry.cpp.
+// The registry of this program, which replaces backends/registry.cpp: the only device is a CPU that
+// may refuse memory.
 #include <atomic>
 
 #include "api/failing.h"

@@ -1,4 +1,4 @@
-// Memory that is refused once, at each place where it is asked for: a status, and the next call
+// A request for memory is refused once, at each place: the call gives a status, and the next call
 // works.
 #include <algorithm>
 #include <cstdio>
@@ -13,8 +13,8 @@
 namespace aerie::test {
 namespace {
 
-// Places to fail at, of so many: the first ones and the last, and between them as many as there is
-// time for. AERIE_TEST_FAULTS=all takes them all.
+// Requests to refuse, out of `count`: the first ones and the last, and between them as many as
+// there is time for. AERIE_TEST_FAULTS=all takes all of them.
 std::vector<size_t> places(size_t count, size_t most) {
     const char* all = std::getenv("AERIE_TEST_FAULTS");
     const size_t step = all ? 1 : std::max<size_t>(1, count / most);
@@ -53,13 +53,13 @@ class Memory : public testing::Test {
     aerie_status open(aerie_model** model) {
         return aerie_model_open(context.handle(), &options, model);
     }
-    // Opens with the n-th request refused, and once more.
+    // Opens the model with the n-th request refused.
     void expect_open_survives(void (*fail)(size_t), size_t n, aerie_status refused) {
         aerie_model* model = nullptr;
         fail(n);
         const aerie_status status = open(&model);
         fail(0);
-        // Where memory is a matter of speed alone, nothing fails.
+        // Some memory is only for speed: if it is refused, nothing fails.
         if (status == AERIE_OK) return aerie_model_free(model);
         ++refusals;
         EXPECT_EQ(status, refused) << n << ": " << aerie_context_message(context.handle());
@@ -101,8 +101,8 @@ TEST_F(Memory, OfTheDeviceWhileAModelIsOpened) {
     aerie_model_free(model);
 }
 
-// All of a conversation; its text until the next one, or "" if a call failed with this status. It
-// asks for no memory itself.
+// Runs a whole conversation. Returns its text, valid until the next call, or "" if a call failed
+// with `status`. It asks for no memory itself.
 const char* converse(aerie_model* model, aerie_status& status) {
     static char text[1000];
     text[0] = 0;
@@ -144,7 +144,7 @@ TEST_F(Memory, OfTheHostInAConversation) {
     EXPECT_GT(refusals, chosen.size() / 2);
 }
 
-// An answer that failed in the middle leaves a session that answers as if it had not.
+// An answer that failed halfway leaves a session that answers as if nothing had happened.
 TEST_F(Memory, ASessionSurvivesItsOwnFailures) {
     const Model model(context, options);
     Session session(model), fresh(model);
@@ -175,8 +175,8 @@ TEST_F(Memory, ADeviceIsAskedForNothingInAConversation) {
     EXPECT_EQ(device_requests(), 0u);
 }
 
-// A call with each request of its own refused in turn: all of them are survived, and the call works
-// when nothing is refused.
+// A call in which each of its own requests is refused in turn: it survives every refusal, and it
+// works when nothing is refused.
 class RefusedCall : public Memory {
   protected:
     void expect_survived(const char* name, const std::function<aerie_status()>& call) {
@@ -190,7 +190,7 @@ class RefusedCall : public Memory {
                 EXPECT_EQ(status, AERIE_OK) << name;
                 break;
             }
-            // Some memory is a matter of speed alone.
+            // Some memory is only for speed.
             EXPECT_TRUE(status == AERIE_OK || status == AERIE_OUT_OF_MEMORY) << name << " " << n;
             refused += status == AERIE_OUT_OF_MEMORY;
         }
@@ -230,7 +230,7 @@ TEST_F(RefusedCall, BeginsWithMessages) {
     });
 }
 
-// In a folder of many files, which is looked through for what killed programs left.
+// The folder has many files, and is searched for leftovers of killed programs.
 TEST_F(RefusedCall, SavesAndLoads) {
     const TestFolder folder;
     for (int i = 0; i < 30; ++i)
@@ -250,7 +250,7 @@ TEST_F(RefusedCall, SavesAndLoads) {
     });
 }
 
-// Threads that have been started are ended before the error is told.
+// Threads that were started are ended before the error is reported.
 TEST_F(Memory, OfTheHostWhileManyThreadsStart) {
     options.threads = 64;
     aerie_model* model = nullptr;
@@ -264,7 +264,7 @@ TEST_F(Memory, OfTheHostWhileManyThreadsStart) {
     EXPECT_GT(refusals, tried / 2);
 }
 
-// What is given to the caller, and what is only told.
+// Calls that give memory to the caller, and calls that do not.
 TEST_F(Memory, OfTheHostInSmallCalls) {
     const Model model(context, options);
     const aerie_chat_message message = {"user", "Hello there, a text that is long enough."};

@@ -40,7 +40,7 @@ def knows(file, folder):
         content = opened.read()
     if content.startswith(b"\x7fELF") and b"PATH)" in subprocess.check_output(["readelf", "-d", file]):
         return True
-    # The folder does not count where its name is part of a longer one, as in share/aerie.
+    # The folder's name does not count if it is part of a longer one, as in share/aerie.
     return re.search(rb"(?<![\w.-])" + re.escape(folder.encode()) + rb"(?![\w.-])", content) is not None
 
 
@@ -61,7 +61,7 @@ def check_stage(source, build, folder):
         sys.exit("the test itself is wrong: a folder in a file is not found")
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
         if "CMAKE_BUILD_TYPE:STRING=Release\n" not in cache.read():
-            return  # asserts name their files
+            return  # asserts contain the names of their files
     knowing = [file for file in files if knows(file, source)]
     if knowing:
         sys.exit(f"these know where they were built, {source}: {', '.join(knowing)}")

@@ -1,5 +1,5 @@
-// A Vulkan device that is lost or out of memory at any call, as a program that embeds the library
-// sees it: a status and one line, nothing left behind, and the next call works.
+// A Vulkan device is lost or out of memory at any call. A program that embeds the library gets a
+// status and one line, nothing is left behind, and the next call works.
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -13,7 +13,7 @@
 #include "vulkan/vulkan_backend.h"
 #include "vulkan_name.h"
 
-// The registry of this program, in the place of backends/registry.cpp: devices with faults.
+// The registry of this program, which replaces backends/registry.cpp: devices with faults.
 namespace aerie {
 
 std::string best_device(std::span<const Capabilities>) {
@@ -30,7 +30,7 @@ std::unique_ptr<Backend> open_device(const std::string& name, const DeviceOption
     if (name == "cpu") return open_cpu(options.threads);
     vulkan::DeviceChoices choices;
     choices.patch = vulkan::patch_with_faults;
-    // The same calls in every run, however long they take.
+    // Every run makes the same calls, however long they take.
     choices.quiet_seconds = 1e9;
     choices.submission_work = 2e8;
     return open_vulkan(name, choices);
@@ -42,13 +42,13 @@ namespace {
 using vulkan::Fault;
 using vulkan::fault_record;
 
-// Calls of each function that fail, spread over all; 0: every one.
+// How many calls of each function fail, spread over all of its calls; 0: every call.
 long most_calls() {
     const char* count = std::getenv("AERIE_TEST_FAULTS");
     return count ? std::atol(count) : 2;
 }
 
-// Where a fault is no failure: there is another way, or nothing depends on it.
+// Functions in which a fault is no failure: there is another way, or nothing depends on them.
 const std::set<std::string> kHarmless = {"vkAllocateDescriptorSets", "vkGetPipelineCacheData",
                                          "vkDeviceWaitIdle"};
 
@@ -101,7 +101,7 @@ class LostDevice : public testing::Test {
         return answer.text;
     }
 
-    // A session whose device is gone still has its ids, and says again that the device is gone.
+    // A session that lost its device still has its ids, and reports again that the device is gone.
     static void expect_usable(aerie_session* session) {
         const int32_t* ids = nullptr;
         size_t count = 0;
@@ -134,7 +134,7 @@ class LostDevice : public testing::Test {
     Context context_;
     const std::string device_ = vulkan_name();
     aerie_model_options options_ = small_options();
-    bool struck_ = false;  // before the newest answer had ended, and not while all was freed
+    bool struck_ = false;  // before the newest answer had ended, and not while everything was freed
 };
 
 TEST_F(LostDevice, AtEveryFunction) {
@@ -159,7 +159,7 @@ TEST_F(LostDevice, AtEveryFunction) {
     std::printf("%d faults at %zu functions\n", faults, calls.size());
 }
 
-// While a lost device is still held, another one goes on to work.
+// While a lost device is still held, another device can take over.
 TEST_F(LostDevice, TheCpuTakesOver) {
     std::string message;
     const std::string whole = answer_with({}, message);

@@ -1,4 +1,4 @@
-// What is asked for wrongly gives a status and one line, and the next call works.
+// Wrong calls give a status and one line, and the next call works.
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -22,7 +22,7 @@ void expect_line(const char* message, const std::string& part) {
 
 class Misuse : public testing::Test {
   protected:
-    // Fails to open, as the message says; then the context still opens.
+    // Opening and a forecast fail with this status; the message has `part` in it.
     void refuse(const aerie_model_options& options, aerie_status status, const std::string& part) {
         int nothing = 0;
         auto* model = reinterpret_cast<aerie_model*>(&nothing);
@@ -124,13 +124,13 @@ TEST_F(Misuse, SizesOfStructs) {
         char later[16] = {};
     } newer{options};
     newer.known.size = sizeof(newer);
-    Model(context, newer.known);  // all zero: the defaults
+    Model(context, newer.known);  // the later members are zero: the defaults
     newer.later[15] = 1;
     refuse(newer.known, AERIE_USAGE, "does not know");
 }
 
-// A struct as this version has it is filled, a shorter one is as before: the first release had all
-// of it.
+// A struct of this version's size is filled. A shorter one is refused and left as it was, since the
+// first release had all members.
 template <class Struct, class Fill>
 void expect_filled_from_whole_size_on(const char* init_name, const Struct& init, const Fill& fill,
                                       const std::function<std::string()>& message) {
@@ -194,7 +194,7 @@ TEST_F(Misuse, EveryStructIsAsLongAsInTheFirstRelease) {
         message);
 }
 
-// A program that was built when structs are longer.
+// The caller was built against a later version with longer structs.
 TEST_F(Misuse, NewerStructsAreFilledAsFarAsTheyAreKnown) {
     const Model model(context, small_options());
     struct {
@@ -357,8 +357,8 @@ TEST_F(Misuse, AForecastSaysWhatAModelTakes) {
     EXPECT_EQ(context.forecast(options).draft_weights, 0u);
 }
 
-// Sizes whose number of rows is no int: the forecast counts them, and opening is refused before
-// anything is taken.
+// At these sizes the number of rows exceeds int: the forecast counts them, and opening is refused
+// before anything is allocated.
 TEST_F(Misuse, AbsurdSizesAreCountedAndRefused) {
     const TestFolder folder;
     const std::filesystem::path model = folder.path() / "aerie-tiny";

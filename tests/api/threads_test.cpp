@@ -1,5 +1,5 @@
-// Sessions of one model in eight threads, with cancels, forks and frees among them. Meant for
-// ThreadSanitizer too.
+// Sessions of one model in eight threads, with cancels, forks and frees among them. The tests are
+// meant to run under ThreadSanitizer, too.
 #include <atomic>
 #include <mutex>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 8, kRounds = 6;
 
-// Sessions that may be cancelled at any time by a thread that has nothing else to do with them.
+// Sessions that an unrelated thread may cancel at any time.
 class Cancelled {
   public:
     Cancelled() : thread_([this] { run(); }) {}
@@ -39,10 +39,10 @@ class Cancelled {
     std::mutex mutex_;
     Session* sessions_[kThreads] = {};
     std::atomic<bool> ends_ = false;
-    std::thread thread_;  // the last: it uses all else
+    std::thread thread_;  // last, because it uses all other members
 };
 
-// Odd threads are cancelled; what the others say must not depend on it.
+// Odd threads are cancelled; the answers of the others must not depend on it.
 void converse(const Model& model, int thread, const std::string& whole, Cancelled& cancelled) {
     for (int round = 0; round < kRounds; ++round) {
         Session session(model);
@@ -62,7 +62,7 @@ void converse(const Model& model, int thread, const std::string& whole, Cancelle
     }
 }
 
-// A model's own functions beside it, and each thread's own failures.
+// Calls the model's own functions beside its sessions; each thread has its own failures.
 void ask(const Model& model, int thread) {
     const std::string text = "thread " + std::to_string(thread);
     for (int round = 0; round < 50 * kRounds; ++round) {
@@ -93,7 +93,7 @@ TEST(Threads, SessionsOfOneModel) {
     for (std::thread& thread : threads) thread.join();
 }
 
-// The last session frees the model, in whatever thread.
+// The last session frees the model, in whatever thread that is.
 TEST(Threads, TheModelGoesWithItsLastSession) {
     const Context context;
     aerie_model_options options = small_options();

@@ -10,7 +10,7 @@
 namespace aerie {
 namespace {
 
-// The largest relative error of f over random x whose logarithm is uniform in [low, high].
+// The largest relative error of f over random x, with log(x) uniform in [log(low), log(high)].
 template <class F, class Exact>
 double worst(F f, Exact exact, double low, double high) {
     std::mt19937 random(1);

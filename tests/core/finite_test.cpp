@@ -16,7 +16,7 @@ bool finite(const std::vector<Bits>& bits, DType type, DType as) {
     return all_finite(std::as_bytes(std::span(bits)), type, as);
 }
 
-// A truth by conversion: what a number of this type is as `as`.
+// The truth by conversion: whether a value is still finite as `as`.
 bool stays_finite(float value, DType as) {
     if (as == DType::F16) value = f16_to_f32(f32_to_f16(value));
     if (as == DType::BF16) value = bf16_to_f32(f32_to_bf16(value));

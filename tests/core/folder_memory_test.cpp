@@ -1,5 +1,5 @@
-// Folders that are looked through, and files that are put into them, while memory runs out: an
-// exception, whichever request is refused, and no file that is half written.
+// Folders are searched and files are put into them while memory runs out: there is an exception,
+// whichever request is refused, and no half-written file.
 #include <new>
 
 #include "core/partial.h"
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names that are long enough for the heap, and what killed programs left.
+// Names that are long enough for the heap, and leftovers of killed programs.
 void fill(const TestFolder& folder) {
     for (int i = 0; i < 20; ++i)
         folder.write("a file with quite a long name, number " + std::to_string(i), "x");

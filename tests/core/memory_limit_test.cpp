@@ -1,4 +1,4 @@
-// Limits of control groups, on pretended machines.
+// Memory limits of control groups, on simulated machines.
 #include "core/memory_limit.h"
 
 #include <cstdint>

@@ -39,7 +39,7 @@ std::vector<float> normal_values(size_t count, float mean, float deviation) {
     return values;
 }
 
-// A bit less a value doubles the error, about; the least values help where the mean is not zero.
+// One bit less per value roughly doubles the error; mins help where the mean is not zero.
 TEST(PackBlocks, ErrorsFallWithTheBits) {
     const std::vector<float> values = normal_values(1 << 14, 0, 0.02f);
     double last = 1;
@@ -60,7 +60,7 @@ TEST(PackBlocks, ErrorsFallWithTheBits) {
               relative_error(there_and_back(shifted, DType::Q4_0), shifted) / 1.3);
 }
 
-// What a block says already is what it says again, but for the last bit of its scales.
+// Values that a block holds stay as they are, but for the last bit of its scales.
 TEST(PackBlocks, ValuesOfABlockStay) {
     for (DType type : {DType::Q8_0, DType::Q4_0, DType::Q5_0, DType::Q5_1, DType::Q4_K, DType::Q5_K,
                        DType::Q6_K}) {
@@ -94,7 +94,7 @@ TEST(PackBlocks, OneTypeTakesThePlaceOfAnother) {
     EXPECT_EQ(type_for(DType::Q4_K, 704), DType::Q5_0);
     EXPECT_EQ(type_for(DType::Q5_K, 96), DType::Q5_1);
     EXPECT_EQ(type_for(DType::Q6_K, 96), DType::Q8_0);
-    EXPECT_EQ(type_for(DType::Q8_0, 33), DType::Q8_0);  // is refused where it is loaded
+    EXPECT_EQ(type_for(DType::Q8_0, 33), DType::Q8_0);  // refused when it is loaded
     for (DType type : kWeightTypes) EXPECT_TRUE(can_pack(type)) << name(type);
     EXPECT_FALSE(can_pack(DType::Q3_K));
     float value = 0;

@@ -1,4 +1,4 @@
-// What is being written: gone unless finished, and gone after its maker.
+// Files that are being written: they are gone unless finished, and gone after their writer.
 #include "core/partial.h"
 
 #include "io/damage.h"

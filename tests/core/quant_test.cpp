@@ -1,4 +1,4 @@
-// The scalar truth of the quantised types: layouts, rounding, and values that fit badly.
+// The scalar definition of the quantised types: layouts, rounding, and values that fit badly.
 #include "core/quant.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ template <class Block>
 void expect_close(const Group& group, Block (*pack)(const float*), float steps_to_largest) {
     Group back;
     unpack(back.values, pack(group.values));
-    // Half a step, and what f16 makes of the step.
+    // Half a quantisation step, and the rounding of the scale to f16.
     const float bound = largest(group) * (0.5f / steps_to_largest + 1.1f / 2048);
     for (int i = 0; i < kGroup; ++i)
         ASSERT_LE(std::fabs(back.values[i] - group.values[i]), bound) << i;
@@ -52,11 +52,11 @@ TEST(Quant, RoundsToTheNearestStep) {
         expect_close(group, pack_q8_0, 127);
         expect_close(group, pack_i8g32, 127);
         expect_close(group, pack_q4_0,
-                     8 / 2.0f);  // the far side from the extreme ends a step early
+                     8 / 2.0f);  // the side opposite to the extreme ends a step early
     }
 }
 
-// A tensor that llama.cpp stored, as gguf-py reads it.
+// A tensor that llama.cpp stored, compared with the values that gguf-py reads.
 TEST(Quant, Q6KIsGgufs) {
     const auto path = test::test_data_dir() / "q6_k.json";
     const Json want = Json::parse(read_text(path, 1 << 16), path.string());

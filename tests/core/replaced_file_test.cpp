@@ -46,7 +46,7 @@ fs::perms mode_of(const fs::path& path) {
     return fs::status(path).permissions();
 }
 
-// The umask's bits of a new file, whatever it is here.
+// The mode that a new file gets under this process's umask.
 fs::perms usual_mode(const TestFolder& folder) {
     return mode_of(folder.write("usual", ""));
 }
@@ -83,7 +83,7 @@ TEST(ReplacedFile, TheModeOfAReplacedFileIsKept) {
     EXPECT_EQ(read_text(path, 100), "new");
 }
 
-// Only root and members of several groups can tell.
+// Only root and members of several groups can check this.
 TEST(ReplacedFile, TheGroupOfAReplacedFileIsKept) {
     const TestFolder folder;
     const fs::path path = folder.write("file", "old");
@@ -99,7 +99,7 @@ TEST(ReplacedFile, TheGroupOfAReplacedFileIsKept) {
     }
 }
 
-// What was somebody else's may have been put there to be read.
+// Another user may have put the file there in order to read what replaces it.
 TEST(ReplacedFile, PrivateOnesTakeNothingOfAnotherUsersFile) {
     const TestFolder folder;
     const fs::path path = folder.write("file", "old");

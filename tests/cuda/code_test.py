@@ -24,11 +24,11 @@ from pathlib import Path
 import compiled
 import sass
 
-SKIPPED = 77  # as CTest is told
+SKIPPED = 77  # CTest reads this status as a skip
 BUDGETS = Path(__file__).with_name("code_budgets.txt")
 COLUMNS = ["sm_90", "most", "shared", "trips", "step"]
-RINGS = {"matmul.cu", "matmul_quant.cu", "expert_matmul.cu"}  # whose kernels have one
-COPY_CLOCKS = 1000  # of a copy from memory under load
+RINGS = {"matmul.cu", "matmul_quant.cu", "expert_matmul.cu"}  # the files with kernels that have a ring
+COPY_CLOCKS = 1000  # what a copy from memory takes under load
 
 
 def trips(loop):

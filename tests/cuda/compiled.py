@@ -34,7 +34,7 @@ def kernel_name(mangled):
             name = mangled[digits.end() : end]
             if re.fullmatch(r"[a-z][a-z0-9_]*_kernel", name):
                 found.append(name + template_arguments(mangled[end:]))
-    return min(found, key=len)  # or a piece of the hash is taken along
+    return min(found, key=len)  # a longer one takes along a piece of the hash
 
 
 def template_arguments(rest):

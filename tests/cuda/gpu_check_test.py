@@ -21,7 +21,8 @@ import sections
 import vulkan
 
 HANGS = 86399  # seconds, a number that no other process has
-# Stands in for a program of GoogleTest's with five tests; FAILING fails unless launches are waited for, LOST takes the rest along.
+# Stands in for a program of GoogleTest's with five tests on two devices. Devices/B.Two/cuda aborts, and takes the tests
+# behind it along; with CUDA_LAUNCH_BLOCKING it fails and names the kernel.
 TESTS = """#!/usr/bin/env python3
 import os, re, sys
 names = [f"Devices/{s}.{t}/{d}" for s, t in (("A", "One"), ("A", "Two"), ("B", "One"), ("B", "Two"), ("B", "Three")) for d in ("cuda", "vulkan")]

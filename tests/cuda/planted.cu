@@ -1,4 +1,4 @@
-// Loops whose trips to memory are known, for sass_test.py. Each turn of
+// Loops with known trips to memory, for sass_test.py. Each turn of
 //   chased_kernel    waits for three loads, one behind the other
 //   batched_kernel   asks for eight, then waits once
 //   ahead_kernel     uses what the turn before has asked for

@@ -26,9 +26,9 @@ class Instruction:
     predicate: int
     stall: int
     sets: int  # a scoreboard; 7: none
-    waits: int  # for these, a bit each
-    target: int | None  # of a branch
-    bytes: int  # of a load, a lane
+    waits: int  # the scoreboards that it waits for, a bit each
+    target: int | None  # where a branch goes
+    bytes: int  # of a load, per lane
     pending: int  # of DEPBAR: groups of copies that it does not wait for
 
     def runs(self):
@@ -55,7 +55,7 @@ def decode(place, low, high, architecture):
 
 def kernels_of(cubin):
     """{mangled name: its instructions}, of the bytes of an ELF file."""
-    architecture = cubin[0x31]  # of the ELF header's flags
+    architecture = cubin[0x31]  # from the flags of the ELF header
     if not 80 <= architecture <= 90:
         raise ValueError(f"code for sm_{architecture}, which is not known here")
     offset, = struct.unpack_from("<Q", cubin, 0x28)

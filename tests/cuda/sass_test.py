@@ -11,7 +11,8 @@ import code_test
 import compiled
 import sass
 
-# Loads that a turn waits for, and of a wait for copies the share that it does not hide.
+# By kernel: the loads that a turn waits for one behind the other, and the share of a wait for copies that it does not
+# hide.
 WANT = {"chased_kernel": (3, 0), "batched_kernel": (1, 0), "ahead_kernel": (1, 0), "ring_kernel": (0, 0), "late_kernel": (0, 1)}
 
 

@@ -14,10 +14,10 @@ import tempfile
 
 SKIPPED = 77
 QUESTIONS = ["Tell me about the sea.", "And what lives in it?", "Natalia has 3 apples and buys 5 more. How many?"]
-# Big enough that its steps take longer than the window is told of them.
+# A model so large that one step takes longer than the interval at which the worker updates the window.
 SLOW = ["--like", "aerie-tiny", "--hidden", "1024", "--intermediate", "4096", "--heads", "16", "--kv-heads", "4",
         "--layers", "8"]
-SITTINGS = [  # one start of the program each: what is done in it, the model that it is started with ("": none)
+SITTINGS = [  # each row is one start of the program: the slots of the driver, the model to start with ("": none)
     ("devices bad_model load_tiny talk_drafted goes_on talk_plain outgrow_context close", [""]),
     ("loaded_at_start load_slow stop stop_reading cancel_loading close_loading", ["aerie-tiny"]),
     ("load_slow close_answering", [""]),

@@ -1,4 +1,4 @@
-// What was said before: the automaton against a plain search, and the guesses made of it.
+// Repetitions of a text: the suffix automaton against a plain search, and the drafts made from it.
 #include "draft/continuations.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace aerie::test {
 namespace {
 
-// Places where the last `length` tokens of the text stand, their ends.
+// The ends of all places where the last `length` tokens of the text occur.
 std::vector<int> places(const std::vector<int>& text, int length) {
     std::vector<int> ends;
     for (int end = length; end <= int(text.size()); ++end)
@@ -37,7 +37,7 @@ TEST(SuffixAutomaton, KnowsTheLongestEndThatWasThereBefore) {
             if (longest == 0) continue;
             const std::vector<int> ends = places(text, longest);
             EXPECT_EQ(state.newest, int(text.size()));
-            // What followed it before, and nothing else.
+            // Exactly the tokens that followed it before.
             for (int token = 0; token < tokens; ++token) {
                 bool followed = false;
                 for (int end : ends)
@@ -60,21 +60,21 @@ TEST(SuffixAutomaton, CountsPlacesOfStrings) {
     EXPECT_EQ(automaton.after(SuffixAutomaton::kStart, 8), SuffixAutomaton::kNone);
 }
 
-// Amortised constant time a token: few states and edges are made, and a late token takes no longer
-// than an early one, but for caches that miss. Work that grew with the text would take 100 times as
-// long.
+// Amortised constant time per token: few states and edges are made, and a late token takes no
+// longer than an early one, but for cache misses. Work that grew with the text would take 100 times
+// as long.
 TEST(SuffixAutomaton, IsLinearInTheText) {
     constexpr int kLength = 200'000, kPart = 2'000;
     std::mt19937 random(2);
     for (int tokens : {1, 2, 50'000}) {
         SuffixAutomaton automaton(kLength);
-        const auto seconds_of_a_part = [&] {  // of this program alone
+        const auto seconds_of_a_part = [&] {  // processor time of this program alone
             const std::clock_t start = std::clock();
             for (int i = 0; i < kPart; ++i) automaton.add(int(random() % unsigned(tokens)));
             return double(std::clock() - start) / CLOCKS_PER_SEC;
         };
         const double early = seconds_of_a_part();
-        double late = HUGE_VAL;  // the least of some parts
+        double late = HUGE_VAL;  // the least of the last ten parts
         for (int i = 1; i < kLength / kPart; ++i) {
             const double part = seconds_of_a_part();
             if (i >= kLength / kPart - 10) late = std::min(late, part);
@@ -99,7 +99,7 @@ TEST(Continuations, AreATreeOfAllThatFollowed) {
     const ContinuationList list =
         after({1, 2, 3, 4, 9, 1, 2, 3, 5, 9, 1, 2, 3, 4, 8, 1, 2, 3}, 63, 1);
     ASSERT_GE(list.size(), 2u);
-    EXPECT_EQ(list[0].token, 4);  // twice there, 5 once
+    EXPECT_EQ(list[0].token, 4);  // it followed twice, 5 once
     EXPECT_EQ(list[1].token, 5);
     EXPECT_EQ(list[1].parent, -1);
     EXPECT_GT(list[0].probability, list[1].probability);

@@ -1,4 +1,4 @@
-// Cost curves by themselves: lines between the points, what a timing moves, what frozen keeps.
+// Cost curves by themselves: lines between the points, the effect of a timing, frozen costs.
 #include "draft/cycle_costs.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ TEST(CostCurve, LinesBetweenThePointsAndBeyond) {
     EXPECT_DOUBLE_EQ(curve.at(1), 2);
     EXPECT_DOUBLE_EQ(curve.at(3), 4);
     EXPECT_DOUBLE_EQ(curve.at(6), 6);
-    EXPECT_DOUBLE_EQ(curve.at(12), 9);  // the last line goes on
+    EXPECT_DOUBLE_EQ(curve.at(12), 9);  // the last line is extended
     EXPECT_DOUBLE_EQ(curve.at(2 * kMaxNodes), 2 * curve.at(kMaxNodes));
     EXPECT_DOUBLE_EQ(curve.at(0), curve.at(1));
 }
@@ -42,7 +42,8 @@ TEST(CycleCosts, AreInPlainCycles) {
     EXPECT_DOUBLE_EQ(costs.root(1), 0.2);
 }
 
-// A machine that became slower is slower in all parts: the relations stay. One part alone moves.
+// A machine that became slower is slower in all parts, so the ratios stay; timings of one part
+// alone move that part.
 TEST(CycleCosts, TimingsMoveTheirOwnPart) {
     CycleCosts costs(kMeasured);
     for (int i = 0; i < 1000; ++i) {
@@ -78,7 +79,7 @@ TEST(CycleCosts, FrozenOnesNeverMove) {
     }
 }
 
-// Without measurements the guesses hold until the first timing gives them a unit.
+// Without complete measurements the built-in guesses hold until the first timing gives them a unit.
 TEST(CycleCosts, HalfAMeasurementIsNone) {
     const CycleCosts none, half(MeasuredCosts{{{1, 5.0}}, {}});
     for (int rows : {1, 8, 64}) EXPECT_EQ(half.verify(rows), none.verify(rows));

@@ -1,4 +1,4 @@
-// What the host makes of logits, against the reference.
+// Distributions that the host computes from logits, against the reference.
 #include "draft/distribution.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(Distribution, FiltersAreTheReferences) {
             }
 }
 
-// A path's tokens count like those that were put out.
+// Tokens of a drafted path count like those that were put out.
 TEST(Distribution, PenaltiesAreTheReferences) {
     std::mt19937 random(4);
     const Penalties penalties{1.4f, 0.3f, -0.2f};
@@ -77,7 +77,7 @@ TEST(Distribution, PenaltiesAreTheReferences) {
     for (size_t i = 0; i < 100; ++i) ASSERT_NEAR(got[i], want[i], 1e-12) << i;
 }
 
-// A head's own ids lead to the target's, in any order; penalties are of the target's.
+// A head's own ids lead to the target's ids, in any order; penalties are given by target ids.
 TEST(Distribution, MappedIds) {
     const std::vector<float> logits = {1, 2, 3, 4};
     const std::vector<int32_t> target_ids = {6, 1, 5, 2};

@@ -46,14 +46,15 @@ TEST(TreeOf, HasNothingThatCannotBeChosenAndKnowsItsEntries) {
     EXPECT_EQ(entries, (std::vector<int>{-1, 0, 2}));
 }
 
-// A parent's value is never below its child's and its index is lower, so the best nodes are closed.
+// A parent's value is never below its child's and its index is lower, so the best nodes are closed
+// under parents.
 TEST(TreeOf, BestNodesAreClosedUnderParents) {
     std::mt19937 random(3);
     for (int round = 0; round < 200; ++round) {
         std::vector<Candidate> table;
         for (int i = 0; i < 200; ++i) {
             Candidate candidate{i, i < 8 ? -1 : int(random() % unsigned(i)), 0, 0};
-            // Coarse steps make many ties, children as good as their parents among them.
+            // Coarse steps make many ties; some children are as good as their parents.
             const float above = candidate.parent < 0 ? 0 : table[size_t(candidate.parent)].value;
             candidate.value = above - float(random() % 3);
             table.push_back(candidate);
@@ -65,7 +66,7 @@ TEST(TreeOf, BestNodesAreClosedUnderParents) {
 }
 
 TEST(Expansion, LevelsOfTheReference) {
-    // total_token 60, depth 5, top_k 10: k + D k^2 candidates (eagle.md section 3).
+    // total_token 60, depth 5, top_k 10: k + D k^2 candidates (drafting.md section 3).
     const Expansion expansion = dynamic_expansion({60, 6, 10}, true);
     EXPECT_EQ(expansion.levels.size(), 5u);
     EXPECT_EQ(level_offsets(expansion).back(), 10 + 5 * 100);

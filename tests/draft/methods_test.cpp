@@ -1,4 +1,4 @@
-// What the table of drafters says of each, and what a plan keeps.
+// The table of draft methods, and the values that a plan keeps.
 #include "draft/methods.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace aerie {
 namespace {
 
-// Weights are shared by name, so a name stands for one way to load them.
+// Weights are shared by name, so a name must stand for one way to load them.
 TEST(DraftMethods, WeightsHaveNames) {
     std::map<std::string, std::string> needs;
     for (const DraftMethod& method : draft_methods()) {
@@ -22,7 +22,7 @@ TEST(DraftMethods, WeightsHaveNames) {
     EXPECT_NE(draft_method("auto").weights, draft_method("eagle2").weights);
 }
 
-// A plan is made of temporary values, and outlives them.
+// A plan is made from temporary values, and outlives them.
 TEST(DraftMethods, PlansKeepTheirValues) {
     const DraftPlan plan = [] {
         DraftOptions options;
@@ -67,11 +67,11 @@ TEST(DraftMethods, TellWhatTheyTakeOfTheHost) {
     EXPECT_FALSE(draft_method("eagle2").host_bytes);
 }
 
-// A text of which every suffix comes again has as many states and edges as there can be.
+// The bound of memory holds for texts with the most states and edges for their length.
 TEST(SuffixAutomaton, IsNoLargerThanItSays) {
     for (const int tokens : {1, 10, 1000, 20000}) {
         SuffixAutomaton automaton(tokens);
-        // "abbb...bc" and its like: the most states and edges for its length.
+        // "abbb...bc" has the most states and edges for its length.
         for (int i = 0; i < tokens; ++i) automaton.add(i == 0 ? 1 : i + 1 == tokens ? 3 : 2);
         EXPECT_LE(size_t(automaton.states()) * sizeof(SuffixAutomaton::State) +
                       size_t(automaton.edges()) * (sizeof(SuffixAutomaton::Edge) + 2 * sizeof(int)),

@@ -1,4 +1,4 @@
-// Noise of a cycle's positions: the scalar definition's bits, each row made once.
+// Noise rows of a cycle's positions: they have the scalar definition's bits, and each is made once.
 #include "draft/noise_rows.h"
 
 #include <gtest/gtest.h>

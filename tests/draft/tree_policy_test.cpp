@@ -1,5 +1,5 @@
-// The policy that chooses trees, against recorded acceptance and made-up costs: what it reaches,
-// what it loses where drafting cannot pay, and how it comes back.
+// The policy that chooses trees, against recorded acceptance and made-up costs: the speed that it
+// reaches, what it loses where drafting cannot pay, and how it recovers.
 #include "draft/tree_policy.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Device {
 struct Total {
     double tokens = 0, seconds = 0, nodes = 0, cycles = 0, plain = 0;
 
-    // Against plain decoding on this device.
+    // Speedup over plain decoding on this device.
     double speedup(const Device& device) const { return tokens * device.verify(1) / seconds; }
 };
 
@@ -55,7 +55,7 @@ class Simulation {
         return total;
     }
 
-    // All texts, from the first on.
+    // Runs all texts, from the first on.
     Total run_texts() {
         Total total;
         forced_.restart();
@@ -119,7 +119,7 @@ class Simulation {
     int backlog_ = 1;
 };
 
-// Speedup over plain decoding of a fixed shape on the same device and record.
+// Speedup of a fixed shape over plain decoding, on the same device and record.
 double fixed_speedup(const Device& device, const TreeShape& shape) {
     ForcedAcceptance forced = recorded();
     const double seconds =
@@ -143,7 +143,7 @@ TEST(TreePolicy, IsAtLeastAsGoodAsTheBestFixedShape) {
             "%.0f%% plain\n",
             device.slope, device.level, total.speedup(device), best, total.nodes / total.cycles,
             100 * total.plain / total.cycles);
-        // Where little is to be gained, a bad start may take long to make up for.
+        // Where little can be gained, a bad start may take long to make up for.
         EXPECT_GT(total.speedup(device), best > 1.5 ? best : 0.97);
     }
 }

@@ -13,8 +13,8 @@ namespace aerie {
 namespace {
 
 TEST(StaticTree, TheDefaultIsEagles) {
-    // 25 drafted nodes, 4 + 8 + 8 + 3 + 2 by depth, of which 4, 4, 1 and 1 are expanded: with the
-    // root five head passes' worth of levels.
+    // 25 drafted nodes, 4 + 8 + 8 + 3 + 2 by depth. The head expands 4, 4, 1 and 1 of them and the
+    // root, which takes five passes.
     std::vector<int> by_depth(6);
     for (const auto& path : default_static_tree()) ++by_depth[path.size()];
     EXPECT_EQ(by_depth, (std::vector<int>{0, 4, 8, 8, 3, 2}));
@@ -32,7 +32,7 @@ TEST(StaticTree, FromAFile) {
         return read_tree_file(file);
     };
     EXPECT_EQ(read("[[0],[1],[0,3]]"), (TreePaths{{0}, {1}, {0, 3}}));
-    EXPECT_EQ(read("[[0,3],[0]]").size(), 2u);  // any order
+    EXPECT_EQ(read("[[0,3],[0]]").size(), 2u);  // in any order
     for (const char* bad : {"[]", "{}", "[0]", "[[]]", "[[0,1]]", "[[0],[0]]", "[[32]]", "[[-1]]",
                             "[[0.5]]", "[[\"0\"]]", "nothing"})
         EXPECT_THROW(read(bad), Error) << bad;

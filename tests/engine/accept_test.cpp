@@ -1,4 +1,4 @@
-// Acceptance and the derived views of a tree.
+// The rule of acceptance, and the rows that are derived from a tree.
 #include "engine/accept.h"
 
 #include <gtest/gtest.h>

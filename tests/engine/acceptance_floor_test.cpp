@@ -1,6 +1,6 @@
-// Drafts are accepted on $AERIE_TEST_DEVICE as on the CPU. Texts cannot show a head that reads
-// stale or wrong data: they stay equal, only slower. The CPU's own floor is the golden tau
-// (golden_test).
+// Drafts are accepted on $AERIE_TEST_DEVICE as often as on the CPU. Texts cannot show a head that
+// reads stale or wrong data: they stay equal and only become slower. The CPU itself is held to the
+// golden tau (golden_test).
 #include <gtest/gtest.h>
 
 #include "engine/checks.h"

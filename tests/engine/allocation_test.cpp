@@ -9,10 +9,11 @@ namespace {
 
 constexpr int kWarmUp = 3, kCycles = 12;
 
-// Costs at which a tree sized by them has nodes: measured ones may say that none pays here.
+// Costs at which a tree sized by measurement has nodes; measured costs may say that no draft pays
+// here.
 const MeasuredCosts kCheapDrafts{{{1, 3e-4}, {64, 3.1e-4}}, {{1, 1e-7}, {10, 2e-7}}, true};
 
-// The cycles' nodes.
+// Runs `count` cycles and returns the number of their nodes.
 int run_cycles(Session& session, int count) {
     int nodes = 0;
     for (int i = 0; i < count; ++i) {

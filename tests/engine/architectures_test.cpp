@@ -1,5 +1,5 @@
-// Every architecture, of random weights: a row's logits are the same bits whatever rows stand
-// beside it, or go to its experts, and speculation changes no text.
+// Every architecture with random weights: a row's logits have the same bits whatever rows stand
+// beside it or go to the same experts, and speculation changes no text.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kShapes[] = {"llama-3.1-8b", "llama-3.2-1b", "mistral-7b",   "qwen2.5-7b",
                                    "qwen3-8b",     "mixtral-8x7b", "qwen3-30b-a3b"};
 
-// What these architectures are published with, for a text of some hundred tokens.
+// Adds the windows and RoPE scaling that these architectures are published with, scaled down to
+// texts of some hundred tokens.
 void add_reach(ModelConfig& config) {
     constexpr int kTrained = 64, kWindow = 24;
     Rope& rope = config.rope;
@@ -32,7 +33,8 @@ void add_reach(ModelConfig& config) {
     if (config.architecture == "qwen2") config.windows = {0, kWindow, kWindow};
 }
 
-// Small, with as many experts as the named one, and dense layers among them where it may have some.
+// A small configuration with as many experts as the named one, and with dense layers among them
+// where the architecture may have some.
 ModelConfig small_config(const std::string& shape) {
     ShapeChanges changes;
     changes.hidden = 64;
@@ -80,12 +82,12 @@ class Architectures : public testing::TestWithParam<std::tuple<const char*, DTyp
         options_, open_device(options_.device, {options_.threads})};
 };
 
-// Trees with a text hidden in them, of which a part is accepted, again and again.
+// Trees that hide the text's continuation; a part of it is accepted in each cycle.
 TEST_P(Architectures, RowsOfTreesAreThoseOfPlainDecoding) {
     constexpr int kFirst = 20, kCount = 70;
     const std::vector<int> text = random_tokens(kFirst + kCount, 1);
     const std::span<const int> prompt = std::span(text).first(kFirst);
-    std::vector<Logits> want;  // after each token from kFirst on
+    std::vector<Logits> want;  // logits after each token from kFirst on
     const auto plain = model_.with(draft_options("none"));
     plain.session->begin({});
     plain.session->prefill(prompt);
@@ -161,9 +163,10 @@ TEST_P(Architectures, DraftsChangeNoText) {
 
 class ExpertModels : public Architectures {};
 
-// The same tensors, but those of all experts in one.
+// The same tensors, with those of all experts stacked into one.
 Checkpoint stacked(const ModelConfig& config, DType type) {
-    std::map<std::string, std::vector<TensorShape>> tensors;  // that lie in one
+    // Parts of each stored tensor, by its name.
+    std::map<std::string, std::vector<TensorShape>> tensors;
     for (const TensorShape& tensor : target_tensors(config))
         tensors[tensor.stack.empty() ? tensor.name : tensor.stack].push_back(tensor);
     std::vector<NamedTensor> named;
@@ -189,7 +192,7 @@ Checkpoint stacked(const ModelConfig& config, DType type) {
         });
 }
 
-// As GGUF files have them.
+// GGUF files store experts like this.
 TEST_P(ExpertModels, ExpertsMayLieInOneTensor) {
     const ModelConfig& config = model_.target().config();
     const DType type = is_float(*options_.weights) ? *options_.weights : DType::F16;

@@ -1,5 +1,5 @@
-// Where a pass costs what it does in larger models, --draft auto is never far from the best of what
-// it picks among. Time is what recorded costs say, so that all of it is alike on every run.
+// With recorded costs of larger models, --draft auto is never far from the best of what it picks
+// among. Time is what the recorded costs say, so every run gives the same result.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ int answer_tokens() {
     return most_tokens(256);
 }
 
-// Seconds of each prompt's answer, drafted in this way, by the device's own clock.
+// Seconds of each prompt's answer with one draft method, by the device's own clock.
 struct Timed {
     std::vector<double> seconds, first_half;
     double total = 0, wall = 0, tau = 0;
@@ -45,7 +45,7 @@ class RecordedCosts : public testing::TestWithParam<float> {
                                             sampling_at(GetParam(), 100 + i));
             request.eos_ids.clear();
             Generation generation(*drafting.session, model.tokenizer(), request);
-            generation.step();  // the prompt is read alike by all
+            generation.step();  // prefill, the same for all methods
             const double before = device.seconds();
             double half = 0;
             while (generation.step())
@@ -64,7 +64,7 @@ class RecordedCosts : public testing::TestWithParam<float> {
         return timed;
     }
 
-    std::vector<std::vector<int>> texts_;  // of plain decoding, which runs first
+    std::vector<std::vector<int>> texts_;  // from plain decoding, which runs first
 
   private:
     static MeasuredCosts recorded(Session& session, CostAware& drafter) {
@@ -88,8 +88,9 @@ class RecordedCosts : public testing::TestWithParam<float> {
     }
 };
 
-// A prompt's best is partly luck. Who knew each one's time of an answer's other half and kept to
-// the best of it: how far from the best of this half, at worst, and on how many prompts beyond 1.1.
+// A prompt's best method is partly luck. This prints how far off a choice would be that knows each
+// method's time on one half of an answer and keeps to the best of them on the other half: its time
+// over the best of that half, at worst, and on how many prompts it exceeds 1.1.
 void print_luck(const std::vector<std::pair<std::string, Timed>>& singles) {
     for (const bool first : {false, true}) {
         double worst = 0;
@@ -116,14 +117,14 @@ void print_luck(const std::vector<std::pair<std::string, Timed>>& singles) {
 
 using Singles = std::vector<std::pair<std::string, Timed>>;
 
-// Of a prompt.
+// The method that took the least time on this prompt.
 const std::pair<std::string, Timed>& best_of(const Singles& singles, size_t prompt) {
     return *std::min_element(singles.begin(), singles.end(), [=](const auto& a, const auto& b) {
         return a.second.seconds[prompt] < b.second.seconds[prompt];
     });
 }
 
-// The most times that a prompt took as long as its best.
+// The largest ratio of a prompt's time to that of its best method.
 double worst_of(const Singles& singles, const Timed& timed) {
     double worst = 0;
     for (size_t i = 0; i < timed.seconds.size(); ++i)
@@ -166,7 +167,7 @@ TEST_P(RecordedCosts, AutoIsNearTheBestOfAll) {
                 automatic.total / best, worst_plain);
     print_luck(singles);
     EXPECT_LE(automatic.total, 1.05 * best);
-    // Where tokens are drawn, more of a prompt's best is luck: see print_luck.
+    // Where tokens are sampled, more of a prompt's best time is luck: see print_luck.
     EXPECT_LE(worst_of(singles, automatic), GetParam() > 0 ? 1.15 : 1.10);
     EXPECT_LE(worst_plain, 1 + 1.0 / 64);
 }

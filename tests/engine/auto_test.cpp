@@ -1,4 +1,4 @@
-// Grafted trees and --draft auto change no text, and follow texts that are cut.
+// Grafted trees and --draft auto change no text, and follow texts that are cut or forked.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ int prompt_count(int otherwise) {
     return std::min(count ? std::atoi(count) : otherwise, 40);
 }
 
-// Costs that make drafts pay, which no clock moves.
+// Costs at which drafts pay; no clock changes them.
 const MeasuredCosts kCheap{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-5}, {10, 2e-5}}, true};
 
 class AutoTexts : public testing::TestWithParam<std::tuple<DType, float>> {
@@ -38,7 +38,7 @@ class AutoTexts : public testing::TestWithParam<std::tuple<DType, float>> {
         }
         std::printf("%s of %zu heads, %s T %.1f: tau %.2f\n", method.c_str(), heads.size(),
                     name(type), double(temperature), tokens / cycles);
-        // Lookup alone guesses little in a few tokens.
+        // Prompt lookup alone drafts little within a few tokens.
         const bool is_short = most_tokens(96) < 96;
         EXPECT_GT(tokens / cycles, heads.empty() && is_short ? 0.9 : 1.2);
     }
@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(All, AutoTexts,
                                     (std::get<1>(test.param) > 0 ? "_sampled" : "_greedy");
                          });
 
-// A text that is cut, goes on otherwise and is forked, with every part of auto at another place.
+// A text that is cut, continued differently and forked, while each drafter that auto picks among
+// has read another number of its tokens.
 TEST(Auto, FollowsTextsThatAreCut) {
     Bundled model(options_with(kHeads, DType::F16, "auto"));
     BatchLimits limits = model.limits();

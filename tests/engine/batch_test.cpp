@@ -1,5 +1,5 @@
-// Several texts: in one pass, with weights that are loaded once, forked and cut; and a run that is
-// repeated by the clock that it was given.
+// Several texts: in one pass, with weights that are loaded once, forked and cut; and a run that
+// repeats when its clock repeats.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -38,7 +38,7 @@ TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
         Together both(model, method, draft);
         const auto alone = model.drafting(draft);
         std::vector<std::vector<int>> want;
-        std::vector<std::vector<Logits>> logits(2);  // of the first cycle's rows
+        std::vector<std::vector<Logits>> logits(2);  // by text: the rows of the first cycle
         for (int i = 0; i < 2; ++i) {
             Session& session = *alone.session;
             session.begin(cold_and_hot(i));
@@ -108,7 +108,8 @@ TEST(Batch, AHeadIsLoadedOnceForTenSessions) {
     for (auto& drafting : sessions) EXPECT_EQ(decode(*drafting.session, prompt, 12), want);
 }
 
-// A text that was cut or forked goes on as one that was never longer, and shares what it can.
+// A text that was cut or forked goes on like one that was never longer, and shares the pages that
+// it can.
 TEST(Sequence, ForksAndCuts) {
     Bundled model(bundled_options(DType::F16));
     for (const std::string method : {"none", "lookup", "chain", "eagle2", "auto"}) {
@@ -137,13 +138,13 @@ TEST(Sequence, ForksAndCuts) {
                 extend(*both.batch, other, length);
                 EXPECT_EQ(first_tokens(other, length), whole) << method << ", fork at " << cut;
             }
-            // The first one may be cut where the other still reads.
+            // The first text may be cut where the fork still reads the shared pages.
             text.truncate(int(cut));
             both.batch->prefill(text);
             extend(*both.batch, text, length);
             EXPECT_EQ(first_tokens(text, length), whole) << method << ", cut at " << cut;
         }
-        // A text that goes on otherwise is what it would be from the start.
+        // A text that continues differently equals one that was decoded so from the start.
         const std::vector<int> more = {17, 300, 41};
         std::vector<int> other_prompt(whole.begin(), whole.begin() + ptrdiff_t(begin));
         other_prompt.insert(other_prompt.end(), more.begin(), more.end());
@@ -160,7 +161,7 @@ TEST(Sequence, ForksAndCuts) {
     }
 }
 
-// Trees chosen by measurement are the same again where the clock says the same again.
+// Trees chosen by measurement repeat when the clock repeats.
 TEST(Clock, OfAutoCanBeGivenAndARunRepeated) {
     Bundled model(bundled_options(DType::F16));
     const auto run = [&](double step) {

@@ -1,5 +1,4 @@
-// The bundled model in the hands of a test: one target, any number of drafters and sessions over
-// it.
+// The bundled model for tests: one target, any number of drafters and sessions over it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,14 +28,14 @@ inline std::string test_device() {
     return std::string(device) == "vulkan:0" ? vulkan_name() : device;
 }
 
-// At most so many tokens of each text; slow devices take few.
+// Tokens of each text: $AERIE_TEST_TOKENS if it is set (slow devices take few), else `otherwise`.
 inline int most_tokens(int otherwise) {
     const char* count = std::getenv("AERIE_TEST_TOKENS");
     return count ? std::atoi(count) : otherwise;
 }
 
-// Why there is no such device; empty where there is. One that is listed as usable counts as there:
-// that it cannot be opened is then an error.
+// Why the device of the tests is missing; empty if it is there. A device that is listed as usable
+// counts as there: if it cannot be opened, that is an error.
 inline std::string missing_test_device() {
     if (test_device() == "cpu") return {};
     for (const Capabilities& device : list_devices())
@@ -60,7 +59,7 @@ class NeedsTestDevice : public testing::Environment {
 inline testing::Environment* const needs_test_device =
     testing::AddGlobalTestEnvironment(new NeedsTestDevice);
 
-// For SetUp of a test.
+// Skips the test if the device does not store `type`. To be called in SetUp.
 inline void skip_unless_stored(DType type) {
     if (!open_device(test_device())->stores(type))
         GTEST_SKIP() << "SKIPPED: " << test_device() << " does not store " << name(type);
@@ -82,7 +81,7 @@ inline LoadOptions bundled_options(DType type = DType::F32) {
     return bundled_options(type, type);
 }
 
-// A model with its tokenizer, and sessions with whatever drafter a test wants.
+// A model with its tokenizer, and sessions with any drafter that a test wants.
 class Bundled {
   public:
     explicit Bundled(const LoadOptions& options = bundled_options())
@@ -129,7 +128,7 @@ class Bundled {
     Model model_;
 };
 
-// Where the tree grows, the paper's.
+// Methods that grow a tree grow the paper's.
 inline DraftOptions draft_options(const std::string& method) {
     DraftOptions options;
     options.method = method;
@@ -137,7 +136,7 @@ inline DraftOptions draft_options(const std::string& method) {
     return options;
 }
 
-// Accepted with p / q.
+// Acceptance by p / q.
 inline DraftOptions drawn_options(const std::string& method) {
     DraftOptions options;
     options.method = method;
@@ -170,7 +169,7 @@ inline std::vector<int> ints(const Json& array) {
     return values;
 }
 
-// The 40 golden prompts, then 20 of our own, one a line in prompts.txt ("\n" written as \n).
+// The 40 golden prompts, then 20 of our own, one per line of prompts.txt ("\n" written as \n).
 inline std::vector<std::string> sixty_prompts() {
     std::vector<std::string> prompts;
     const Json greedy = read_data("greedy.json");

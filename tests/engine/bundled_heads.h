@@ -1,4 +1,4 @@
-// All that drafts for the bundled model.
+// Everything that can draft for the bundled model.
 #pragma once
 
 #include "engine/bundled.h"
@@ -10,7 +10,7 @@ inline std::filesystem::path head_path(const std::string& end) {
 }
 inline const std::vector<std::string> kHeads = {"eagle", "eagle3", "medusa", "hydra", "draft"};
 
-// The bundled model with some of them.
+// Options for the bundled model with these heads.
 inline LoadOptions options_with(const std::vector<std::string>& heads, DType type,
                                 const std::string& method) {
     LoadOptions options = bundled_options(type);
@@ -24,7 +24,7 @@ inline LoadOptions options_with(const std::vector<std::string>& heads, DType typ
     return options;
 }
 
-// With trees that are chosen by measurement.
+// The method with trees that are chosen by measurement.
 inline DraftOptions chosen(const std::string& method) {
     DraftOptions options;
     options.method = method;

@@ -1,6 +1,6 @@
-// What the quick suites ask of a device: the CPU's bits, the CPU's acceptance, the golden texts and
-// tau. Apart from them, so that planted faults are put to the very same questions. A finding is a
-// line for people; it is empty where all is well.
+// The checks that the quick suites make of a device: the CPU's bits, the CPU's acceptance, the
+// golden texts and tau. They are separate from the suites so that planted faults meet the very same
+// checks. A finding is a line for people; it is empty if all is well.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline bool same_bits(const Logits& a, const Logits& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Golden prompts and texts behind each other.
+// Golden prompts and texts, concatenated.
 inline std::vector<int> long_text(size_t texts = 3) {
     const Json greedy = read_data("greedy.json");
     std::vector<int> tokens;
@@ -49,7 +49,7 @@ inline BitsRun run_for_bits(Bundled& model) {
     auto drafting = model.drafting(draft);
     Session& session = *drafting.session;
     BitsRun run;
-    // A page and a half, so that the page table has a say.
+    // A page and a half, so that the page table matters.
     std::vector<int> prompt = long_text(1);
     prompt.resize(3 * kPageSize / 2);
     session.begin({});
@@ -104,10 +104,11 @@ inline AcceptanceRun run_for_acceptance(Bundled& model, const DraftOptions& draf
     return run;
 }
 
-constexpr double kTauTolerance = 0.02;  // where the bits of two devices need not agree
+constexpr double kTauTolerance = 0.02;  // if the bits of two devices need not agree
 
-// Of the same model on the CPU and elsewhere. Where bits agree, each cycle accepts the same; else
-// the cycles for the same number of tokens are counted, and a single one more is no finding.
+// Compares the same model on the CPU and on another device. If the bits agree, each cycle accepts
+// the same; otherwise the cycles for the same number of tokens are compared, and one more cycle is
+// no finding.
 inline std::string acceptance_finding(const AcceptanceRun& want, const AcceptanceRun& got,
                                       bool bits_agree) {
     if (bits_agree && (got.by_depth != want.by_depth || got.cycles != want.cycles))
@@ -124,16 +125,16 @@ struct Tau {
     double value() const { return tokens / cycles; }
 };
 
-// Golden prompts, decoded greedily: ids must agree up to `safe`; tau of a group against the
-// reference's passes over the texts that agree entirely.
+// Result of decoding golden prompts greedily. The ids must agree up to `safe`; a group's tau is
+// compared with the reference's passes over the texts that agree entirely.
 struct GoldenRun {
-    std::map<std::string, Tau> ours, theirs;  // by group; of texts that agree entirely
-    std::map<std::string, Tau> all;           // ours, of all texts
+    std::map<std::string, Tau> ours, theirs;  // by group, over texts that agree entirely
+    std::map<std::string, Tau> all;           // ours, over all texts
     int texts = 0, agree = 0, unsafe = 0;     // unsafe: left the golden ids before `safe`
     int wrong_strings = 0;
 };
 
-// Every step-th of the prompts.
+// Decodes every step-th golden prompt.
 inline GoldenRun run_golden(Bundled& model, const char* method, Session& session, size_t step = 1) {
     GoldenRun run;
     const Json greedy = read_data("greedy.json");

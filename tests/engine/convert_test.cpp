@@ -1,4 +1,4 @@
-// Models that become GGUF files compute what they did: the bits of their logits.
+// Models that are converted to GGUF files compute the same logits, bit by bit.
 #include <gtest/gtest.h>
 
 #include "core/partial.h"
@@ -48,13 +48,15 @@ class Converted : public testing::TestWithParam<const char*> {
                                       80, 81,  82, 83,  84,  85, 86, 87, 88,  89,  91, 92};
 };
 
-// Past the window of the one that has windows, and the context that YaRN was trained for is 64.
+// The prompt is longer than the window of 24 of the model that has one; llama-yarn was trained for
+// 64 positions.
 TEST_P(Converted, HasTheLogitsOfItsModel) {
     for (const std::optional<DType> type : {std::optional<DType>(), std::optional(DType::F32)}) {
         write(type);
         const std::vector<float> got = logits_of(file_, std::nullopt),
                                  want = logits_of(model_, type);
-        // llama3's scaling becomes factors, which are rounded to f32.
+        // llama3's scaling becomes factors, which are rounded to f32, so its logits may differ a
+        // little.
         const double most = std::string(GetParam()).starts_with("llama3") ? 1e-4 : 0;
         ASSERT_EQ(got.size(), want.size());
         for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], most) << i;
@@ -88,8 +90,8 @@ INSTANTIATE_TEST_SUITE_P(Real, Converted,
                              return name;
                          });
 
-// What the real models leave out, and others have: windows in some layers, experts whose weights
-// are not normalised, dense layers by step, biases.
+// Fields that the real models lack and other models have: windows in some layers, experts with
+// weights that are not normalised, dense layers by step.
 TEST(GgufExport, SaysWhatIsRare) {
     const TestFolder folder;
     ModelConfig config = target_config(open_model(test_data_dir() / "real" / "qwen3-moe"));

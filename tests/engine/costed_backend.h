@@ -1,6 +1,6 @@
 // A device on which time is what recorded costs say: its clock moves with the bytes of weights that
-// its matmuls read, and with their rows; nothing else takes time. So whatever decides by timings
-// does so alike on every run.
+// its matmuls read and with their rows; nothing else takes time. So whatever is decided by timings
+// is decided the same on every run.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace aerie::test {
 
-// Of TinyLlama-1.1B's shape in q8_0 on two cores, over its pass of one row (bench/RESULTS.md).
+// Cost of a pass by its rows, relative to one row: TinyLlama-1.1B's shape in q8_0 on two cores
+// (bench/RESULTS.md).
 inline const CostPoint kRecordedRows[] = {{1, 1.0},  {2, 1.05}, {4, 1.2}, {8, 1.6},
                                           {16, 1.9}, {32, 3.2}, {64, 5.8}};
 
@@ -21,7 +22,7 @@ class CostedBackend final : public OverridesOps<CostedBackend, Backend, Ops> {
   public:
     explicit CostedBackend(std::unique_ptr<Backend> inner)
         : inner_(std::move(inner)), capabilities_(inner_->capabilities()) {}
-    // One that records.
+    // A device that says that it records passes, with its own costs by rows.
     CostedBackend(std::unique_ptr<Backend> inner, std::span<const CostPoint> rows)
         : CostedBackend(std::move(inner)) {
         rows_ = CostCurve(rows);
@@ -29,7 +30,8 @@ class CostedBackend final : public OverridesOps<CostedBackend, Backend, Ops> {
     }
 
     double seconds() const { return seconds_; }
-    // What came more than once, and would be a recording elsewhere.
+    // The number of keys that were replayed more than once; another device would have a recording
+    // of each.
     long recordings() const {
         return std::count_if(replays_.begin(), replays_.end(),
                              [](const auto& replay) { return replay.second > 1; });
@@ -77,7 +79,7 @@ class CostedBackend final : public OverridesOps<CostedBackend, Backend, Ops> {
     Capabilities capabilities_;
     CostCurve rows_{kRecordedRows};
     double seconds_ = 0;
-    std::map<uint64_t, long> replays_;  // by key
+    std::map<uint64_t, long> replays_;  // number of replays by key
 };
 
 }  // namespace aerie::test

@@ -1,5 +1,5 @@
-// Coupled proposals beside plain ones at some temperatures: the same texts, fewer cycles; and what
-// is learned of their confidence (eagle.md section 10).
+// Coupled proposals beside plain ones at several temperatures: the same texts in fewer cycles; and
+// the learned softness of their confidence (drafting.md section 10).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ struct Texts {
     double tau() const { return tokens / cycles; }
 };
 
-// The drafter's own learning, done again beside it: equal drafts teach equal things.
+// Repeats the drafter's learning beside it: equal drafts teach the same.
 class Learner {
   public:
     void watch(DraftOptions& draft) {
@@ -55,7 +55,7 @@ class Coupled : public testing::TestWithParam<std::tuple<const char*, float>> {
         return std::min<size_t>(count ? size_t(std::atoi(count)) : 6, 40);
     }
 
-    // Sixty tokens of each text.
+    // Sixty tokens of each text, or $AERIE_TEST_TOKENS.
     Texts run(Bundled& model, DraftOptions draft, float temperature) {
         Learner learner;
         if (draft.method != "none") learner.watch(draft);
@@ -103,7 +103,7 @@ TEST_P(Coupled, SaysTheSameInFewerCycles) {
         method, double(temperature), coupled.tau(), plain.tau(), coupled.tau() / plain.tau(),
         losses.learned / losses.candidates, losses.first / losses.candidates);
     EXPECT_GT(coupled.tau(), (temperature < 1 ? 1 : 1.5) * plain.tau());
-    // Of few texts chance has a share.
+    // Over few texts chance plays a part.
     EXPECT_LE(losses.learned, (prompts() < 40 ? 1.02 : 1) * losses.first);
 }
 

@@ -1,8 +1,8 @@
-// Three tokens, drafted by each drafter on a toy model, against the truth by enumeration
-// (reliability.md R8). G-tests of the joint, of neighbouring pairs and of each token alone: a bias
-// of one token drowns in the joint's 1,728 cells and stands out in twelve. $AERIE_TEST_RUNS texts:
-// the 400,000 of the long suite see a bias of 2 %, the 20,000 of the short one of 8 %;
-// PowerOfTheTest plants both.
+// The first three tokens, drafted by each drafter on a toy model, against the true distribution by
+// enumeration. G-tests of the joint, of neighbouring pairs and of each token alone: a bias of one
+// token drowns in the joint's 1,728 cells and stands out in twelve. $AERIE_TEST_RUNS is the number
+// of texts: the 400,000 of the long suite see a bias of 2 %, the 20,000 of the short one a bias of
+// 8 %; PowerOfTheTest plants both.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -110,7 +110,7 @@ int cell(int a, int b, int c) {
     return (a * kVocab + b) * kVocab + c;
 }
 
-// A sum of the joint's cells into fewer: of the tokens [first, first + count) of a text.
+// A marginal of the joint: the distribution of the tokens [first, first + count) of a text.
 struct View {
     const char* name;
     int first, count;
@@ -129,7 +129,7 @@ constexpr View kViews[] = {{"first token", 0, 1}, {"second", 1, 1},      {"third
 // The least p-value that is no finding. Seeds are fixed, so a build that passes goes on passing.
 constexpr double kLeastP = 1e-5;
 
-// The views that give a finding; empty: none.
+// Names of the views that give a finding; empty if there is none.
 std::string biased_views(const std::vector<int>& counts, const std::vector<double>& truth,
                          int runs) {
     std::string found;
@@ -200,8 +200,8 @@ TEST(Distribution, JointOfThreeTokensByEveryDrafter) {
     }
 }
 
-// Draws from the truth in which every second token at `position` is likelier by `bias` and the
-// others less so, as much in all.
+// Draws from the truth, but every second token at `position` is likelier by `bias`, and the others
+// are less likely by the same total.
 std::vector<int> draw_biased(const std::vector<double>& truth, int position, double bias, int runs,
                              std::mt19937_64& random) {
     const std::vector<double> tokens = View{"", position, 1}.of(truth);
@@ -217,8 +217,8 @@ std::vector<int> draw_biased(const std::vector<double>& truth, int position, dou
     return counts;
 }
 
-// The test must be able to fail, and must not fail without a reason: draws of the truth itself give
-// no finding, draws of a small bias always one.
+// The test must be able to fail, and must not fail without a reason: draws from the truth itself
+// give no finding, draws with a small bias always give one.
 TEST(Distribution, PowerOfTheTest) {
     Toy toy;
     std::mt19937_64 random(3);

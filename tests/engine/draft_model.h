@@ -14,7 +14,7 @@ inline LoadOptions options_of(DType type, DType draft_type) {
     return options;
 }
 
-// Two layers with the bundled model's tokens, and some ids more or less.
+// A shape of two layers and `vocab` tokens; the bundled model has 4,096.
 inline ModelConfig small_shape(int vocab, const char* like = "aerie-tiny") {
     ShapeChanges small;
     small.hidden = small.intermediate = 64;
@@ -27,7 +27,7 @@ inline ModelConfig small_shape(int vocab, const char* like = "aerie-tiny") {
     return config;
 }
 
-// The bundled target beside a model of random weights; without a shape, beside itself.
+// The bundled target beside a draft model of random weights; without a shape it drafts for itself.
 inline ModelFiles files_with(const LoadOptions& options, const ModelConfig* drafts) {
     ModelFiles files = ModelFiles::open(options);
     if (!drafts) return files;
@@ -50,7 +50,7 @@ inline DraftOptions tree_of_shape(std::optional<TreeShape> shape) {
 inline const DraftOptions kTrees[] = {tree_of_shape(TreeShape{6, 5, 1}),
                                       tree_of_shape(TreeShape{16, 4, 3}), tree_of_shape({})};
 
-// Ids at both ends of the vocabulary come first, then words.
+// The prompt begins with ids at both ends of the vocabulary, then has words.
 inline std::vector<int> prompt_of(Bundled& model, size_t i) {
     std::vector<int> ids = {1, 4095, 4001};
     const std::vector<int> words = model.encode(sixty_prompts()[i]);

@@ -1,4 +1,5 @@
-// What a draft model keeps: the memory that was planned, what it has read of each text, its costs.
+// State of a draft model: the memory that was planned, the tokens of each text that it has read,
+// its costs.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,7 +14,7 @@
 namespace aerie::test {
 namespace {
 
-// As what was planned says; what a drafter takes is told apart from the weights.
+// The drafter takes exactly the planned memory; the plan counts it apart from the weights.
 TEST(DraftModel, TakesTheMemoryThatIsPlanned) {
     const ModelConfig same = small_shape(4096), wide = small_shape(4200),
                       narrow = small_shape(4000), mixtral = small_shape(4096, "mixtral-8x7b");
@@ -40,7 +41,7 @@ TEST(DraftModel, TakesTheMemoryThatIsPlanned) {
         }
 }
 
-// Where drafting was too dear for a while, the text is read when it pays again.
+// A text that was not read while drafting was too expensive is read when drafting pays again.
 TEST(DraftModel, ReadsWhatItMissed) {
     Bundled model = model_with(options_of(DType::F16, DType::F16), nullptr);
     const auto drafting = model.drafting(tree_of_shape({}));
@@ -84,7 +85,7 @@ TEST(DraftModel, ItsCostsAreMeasured) {
     EXPECT_LT(costs.level.front().seconds, costs.verify.front().seconds);
 }
 
-// Two texts in one batch, and what each of them must become.
+// Two texts in one batch, and the tokens that each must become.
 class TextsApart : public testing::TestWithParam<int> {
   protected:
     explicit TextsApart()
@@ -110,7 +111,7 @@ class TextsApart : public testing::TestWithParam<int> {
         EXPECT_EQ(first_tokens(text, count),
                   std::vector<int>(want_[i].begin(), want_[i].begin() + ptrdiff_t(count)));
     }
-    // The text goes on from here to its end.
+    // Continues the text from here to its end.
     void expect_finishes(Batch& batch, Sequence& text, const char* what) {
         batch.prefill(text);
         extend(batch, text, want_[1].size());

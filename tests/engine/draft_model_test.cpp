@@ -1,5 +1,5 @@
 // A smaller language model that drafts: texts stay those of plain decoding whatever its shape, its
-// vocabulary and its types; other tokens are refused.
+// vocabulary and its types; a model with other tokens is refused.
 #include <gtest/gtest.h>
 
 #include "engine/draft_model.h"
@@ -14,10 +14,10 @@ size_t prompt_count(size_t otherwise) {
     return std::min<size_t>(count ? size_t(std::atoi(count)) : otherwise, 40);
 }
 
-// Cycles and tokens of these texts, which must be those of plain decoding.
+// Cycles and tokens of texts that must equal those of plain decoding.
 struct Decoded {
     int cycles = 0, tokens = 0;
-    int fewest = 0;  // cycles in which all drafts are accepted
+    int fewest = 0;  // cycles if all drafts were accepted
 
     double tau() const { return double(tokens) / cycles; }
 };
@@ -25,7 +25,7 @@ struct Decoded {
 Decoded run_texts(Bundled& model, const DraftOptions& draft, float temperature, size_t prompts) {
     const auto plain = model.drafting(draft_options("none"));
     const auto drafting = model.drafting(draft);
-    const int most = drafting.drafter->reach().depth + 1;  // tokens of a cycle
+    const int most = drafting.drafter->reach().depth + 1;  // tokens that a cycle can put out
     Decoded decoded;
     for (size_t i = 0; i < prompts; ++i) {
         Request request =
@@ -42,7 +42,7 @@ Decoded run_texts(Bundled& model, const DraftOptions& draft, float temperature, 
 
 class DraftModelTexts : public testing::TestWithParam<std::tuple<DType, float>> {
   protected:
-    // The bundled model with more ids, which are as likely as its first ones, or fewer.
+    // The bundled model with fewer ids, or with more ids that are as likely as its first ones.
     std::filesystem::path copy_with(int vocab) const {
         const std::string name = std::to_string(vocab);
         const std::filesystem::path copy =
@@ -67,8 +67,8 @@ class DraftModelTexts : public testing::TestWithParam<std::tuple<DType, float>> 
     const TestFolder folder_;
 };
 
-// By the target itself, by one whose numbers are coarse, and by others whose vocabularies are
-// padded.
+// The drafters are the target itself, a copy with coarser weights, and copies with more or fewer
+// ids.
 TEST_P(DraftModelTexts, AreThoseOfPlainDecoding) {
     const auto [type, temperature] = GetParam();
     const struct {
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Types, DraftModelTexts,
                                     (std::get<1>(info.param) > 0 ? "_sampled" : "_greedy");
                          });
 
-// Windows, experts, biases, a context that ends long before the target's text.
+// Windows, experts, biases, and a context that ends long before the target's text.
 TEST(DraftModel, MayHaveAnyArchitecture) {
     std::vector<ModelConfig> shapes;
     for (const char* like :
@@ -124,7 +124,7 @@ TEST(DraftModel, MayHaveAnyArchitecture) {
     }
 }
 
-// A chain needs no tree.
+// A draft model also drafts chains.
 TEST(DraftModel, DraftsChainsToo) {
     Bundled model = model_with(options_of(DType::F16, DType::F16), nullptr);
     DraftOptions chain = draft_options("chain");
@@ -133,7 +133,7 @@ TEST(DraftModel, DraftsChainsToo) {
     EXPECT_EQ(decoded.cycles, decoded.fewest);
 }
 
-// A copy of the bundled model, whose tokenizer a test changes.
+// A copy of the bundled model with a tokenizer that a test changes.
 class OtherTokens : public testing::Test {
   protected:
     void SetUp() override {
@@ -176,7 +176,8 @@ TEST_F(OtherTokens, UnknownWithoutATokenizer) {
     EXPECT_NE(error().find("other: no tokenizer.json"), std::string::npos) << error();
 }
 
-// What is quantised already stays so; floats become what a head's do.
+// Weights that a file stores quantised stay so; floats become the type that a head's weights would:
+// q4_0 beside a target of four bits, else q8_0.
 TEST(DraftModel, IsLoadedAsSmallAsAHead) {
     LoadOptions options = options_of(DType::F16, DType::F16);
     options.draft_weights.reset();

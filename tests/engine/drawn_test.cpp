@@ -1,5 +1,5 @@
-// Drafts that are drawn, on the bundled models: what is accepted, what is put out, and what it
-// depends on.
+// Drafts that are drawn (--accept p/q) on the bundled models: how many are accepted, what is put
+// out, and what the text depends on.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -76,7 +76,7 @@ TEST(Drawn, AtTemperatureZeroTheTextIsPlain) {
     }
 }
 
-// Where fewer tokens can be drawn than the tree has ranks for, it has fewer nodes.
+// If fewer tokens can be drawn than the tree has ranks, the tree has fewer nodes.
 TEST(Drawn, TreesHaveOnlyWhatCanBeDrawn) {
     Bundled model(options_of(kDrawings[1]));
     auto drafting = model.drafting(drawn_options("eagle1"));
@@ -102,7 +102,8 @@ TEST(Drawn, TreesHaveOnlyWhatCanBeDrawn) {
     }
 }
 
-// A tree that was not proposed was not drawn: its choices are those of plain decoding.
+// A tree that was not proposed was not drawn either, so the choices after it are those of plain
+// decoding.
 TEST(Drawn, AnotherTreeIsNoDraw) {
     Bundled model(options_of(kDrawings[0]));
     auto drafting = model.drafting(drawn_options("chain"));
@@ -118,7 +119,7 @@ TEST(Drawn, AnotherTreeIsNoDraw) {
     EXPECT_EQ(next[0], next[1]);
 }
 
-// Frequencies of each of the first tokens against those of plain decoding.
+// Frequencies of each of the first tokens, compared with those of plain decoding.
 TEST(Drawn, TokensAreAsFrequentAsInPlainTexts) {
     constexpr int kRuns = 200, kTokens = 4;
     Bundled model(options_of(kDrawings[1]));
@@ -128,7 +129,7 @@ TEST(Drawn, TokensAreAsFrequentAsInPlainTexts) {
     for (size_t which = 0; which < 2; ++which) {
         auto drafting = model.drafting(drafts[which]);
         for (int run = 0; run < kRuns; ++run) {
-            const uint64_t seed = uint64_t(run) * 2 + which;  // other texts
+            const uint64_t seed = uint64_t(run) * 2 + which;  // different texts in each half
             Request request = model.request(prompt, kTokens, sampling_at(0.8f, seed));
             request.eos_ids.clear();
             const std::vector<int> ids = model.run(*drafting.session, request).ids;
@@ -136,7 +137,7 @@ TEST(Drawn, TokensAreAsFrequentAsInPlainTexts) {
         }
     }
     for (size_t i = 0; i < kTokens; ++i) {
-        // A G-test of two samples; rare tokens together.
+        // A G-test of two samples; rare tokens share a cell.
         double statistic = 0, cells = 0;
         std::array<int, 2> rare = {};
         const auto add = [&](const std::array<int, 2>& cell) {

@@ -1,5 +1,5 @@
 // DeepSpec's EAGLE-3 (five taps, query and key norms, the whole vocabulary) against an independent
-// program in f64: candidates of each level, accepted guesses of each cycle, tau.
+// program in f64: candidates of each level, accepted tokens of each cycle, tau.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -18,8 +18,8 @@ struct Draft {
     std::vector<std::vector<Candidate>> levels;
 };
 
-// Has the likeliest child of the chain's end run alone: the tree is a chain, and each of its
-// levels says its likeliest tokens.
+// Lets only the likeliest child of the chain's end run: the tree is a chain, and `drafts` receives
+// the likeliest tokens of each of its levels.
 LevelHook chain_only(std::vector<Draft>& drafts) {
     return [&](std::span<Candidate> table, int first, int last) {
         if (first == 0) drafts.emplace_back();
@@ -47,7 +47,8 @@ DraftOptions chain_of(std::vector<Draft>& drafts) {
     return options;
 }
 
-// The recorded candidates of a cycle; those closer than the tolerance may change places.
+// Compares a cycle's candidates with the recorded ones; candidates that are closer than the
+// tolerance may change places.
 void expect_candidates(const Draft& got, const Json& cycle, double& worst) {
     const Json::Array& positions = *cycle.find("positions")->array();
     ASSERT_EQ(got.levels.size(), positions.size());
@@ -69,7 +70,8 @@ void expect_candidates(const Draft& got, const Json& cycle, double& worst) {
     }
 }
 
-// Guesses of the draft that the text goes on with; its last token is the target's in any case.
+// Number of drafted tokens that the text continues with; the text's last token is the target's in
+// any case.
 int accepted(const Draft& draft, const std::vector<int>& text, size_t pending) {
     int count = 0;
     for (const auto& level : draft.levels) {
@@ -115,7 +117,8 @@ TEST(Eagle3DeepSpec, CandidatesAndAcceptedAreTheGoldenOnes) {
     EXPECT_NEAR(tokens / cycles / record.find("tau")->number(), 1, 0.015);
 }
 
-// The files as published: embedding and LM head of the head's own, here copies of the target's.
+// Files as published, in which the head has its own embedding and LM head, here copies of the
+// target's.
 TEST(Eagle3DeepSpec, OwnEmbeddingAndLmHeadAreRead) {
     const TestFolder folder;
     std::vector<Stored> tensors = Stored::all_of(kFolder);

@@ -1,4 +1,4 @@
-// Forms of EAGLE-3 heads for the bundled target, of random weights: as files, and in doubles.
+// Forms of EAGLE-3 heads for the bundled target, with random weights: as files, and in doubles.
 #pragma once
 
 #include <cmath>
@@ -21,9 +21,9 @@ constexpr int kTargetHidden = 256, kTargetVocab = 4096;
 
 struct Form {
     int hidden = kTargetHidden, intermediate = 160, heads = 4, kv_heads = 2;
-    int head_dim = 0;  // 0: not said
+    int head_dim = 0;  // 0: the configuration does not say
     std::vector<int> taps = {2, 3, 5};
-    int vocab = 320;  // of its logits
+    int vocab = 320;  // number of logits
     bool norms_taps = false, norms_features = false, norms_residual = false, feeds_normed = false;
     bool qk_norm = false;
     bool own_embedding = false, own_lm_head = true;
@@ -68,7 +68,7 @@ inline Json config_of(const Form& form) {
     return config;
 }
 
-// By the names of the files; vectors have one row.
+// Tensors by their names in the files; vectors have one row.
 using Tensors = std::map<std::string, Matrix>;
 
 inline void add_layer(Tensors& tensors, const Form& form,
@@ -97,7 +97,7 @@ inline void add_layer(Tensors& tensors, const Form& form,
     tensors[mlp + "down_proj.bias"] = vector(hidden, 0);
 }
 
-// All but d2t and t2d.
+// All tensors but d2t and t2d.
 inline Tensors random_tensors(const Form& form) {
     unsigned seed = 1;
     const auto matrix = [&](int rows, int columns) {
@@ -121,7 +121,7 @@ inline Tensors random_tensors(const Form& form) {
     return tensors;
 }
 
-// The target's id of one of the head's.
+// The target's id of the head's token `id`.
 inline int target_id(const Form& form, int id) {
     return form.vocab == kTargetVocab ? id : id * 11 + id % 7;
 }

@@ -1,4 +1,4 @@
-// What an EAGLE-3 head is held against itself in doubles with: text, and two levels of a tree.
+// Rows on which an EAGLE-3 head is compared with itself in doubles: text, and two levels of a tree.
 #pragma once
 
 #include "engine/eagle3_forms.h"
@@ -7,10 +7,10 @@ namespace aerie::test {
 
 using reference::Eagle3Run;
 
-// What is run: text in two passes, the children of its last row, and theirs.
+// The rows that are run: text in two passes, the children of its last row, and their children.
 constexpr int kFirstPass = 40, kText = 70;
 constexpr int kChildren = 3;
-constexpr int kParents[] = {2, 0, 2, 1};  // of the second level: numbers of children
+constexpr int kParents[] = {2, 0, 2, 1};  // parents of the second level, as indices of children
 
 inline int token_of(int number) {
     return (number * number * 37 + number * 811 + 5) % kTargetVocab;
@@ -18,8 +18,8 @@ inline int token_of(int number) {
 
 struct Pass {
     std::vector<Row> rows;
-    std::vector<Eagle3Run::Row> plain;  // the same
-    std::vector<int> parents;           // rows of the pass before; empty: text
+    std::vector<Eagle3Run::Row> plain;  // the same rows for the reference
+    std::vector<int> parents;           // rows of the pass before; empty for text
 };
 
 inline std::vector<Pass> passes(int sequence) {
@@ -71,7 +71,7 @@ inline std::vector<int> text_rows(int first, int count) {
     return rows;
 }
 
-// What becomes of a state on its way to the next level's pass.
+// Changes the states that the next level's pass reads.
 using Feed = std::function<Exact(const Exact& state)>;
 
 inline Computed<Exact> in_doubles(const Eagle3& head, const Form& form,

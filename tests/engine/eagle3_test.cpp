@@ -1,5 +1,4 @@
-// EAGLE-3 heads: the bundled one against its golden trees and tau, and in every spelling that is
-// published.
+// EAGLE-3 heads: the bundled one against its golden trees and tau, and in every published spelling.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -52,7 +51,7 @@ TEST(Eagle3, Tau) {
     EXPECT_NEAR(tau / want, 1, kTauTolerance);
 }
 
-// A copy of the bundled head, changed.
+// Changed copies of the bundled head.
 class Copies : public testing::Test {
   protected:
     using Rename = std::function<std::string(const std::string&)>;
@@ -100,8 +99,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
     return at == text.npos ? text : text.replace(at, from.size(), to);
 }
 
-// SpecForge's export for Hugging Face, speculators' layer names and nested configuration, taps
-// inside of eagle_config, and the same taps as inputs.
+// SpecForge's export for Hugging Face, speculators' layer names and nested configuration, and taps
+// inside eagle_config; the last two name the same taps by the layers' inputs.
 TEST_F(Copies, EverySpellingGivesTheSameTrees) {
     const std::string want = trees(kHead);
     ASSERT_FALSE(want.empty());
@@ -126,8 +125,8 @@ TEST_F(Copies, EverySpellingGivesTheSameTrees) {
     EXPECT_EQ(trees(copy("inner", inner)), want);
 }
 
-// The same head in a file of llama.cpp's, in both types, also of its tools where one is named:
-// heads of the same type draft the same.
+// The same head in a GGUF file of llama.cpp, in both types, and in a file that llama.cpp's
+// converter wrote if $AERIE_TEST_GGUF_HEAD names one: all draft the same trees.
 TEST_F(Copies, GgufFilesGiveTheSameTrees) {
     const std::string want = trees(kHead);
     for (const DType type : {DType::F32, DType::F16}) {
@@ -141,7 +140,7 @@ TEST_F(Copies, GgufFilesGiveTheSameTrees) {
     }
 }
 
-// EAGLE-3.1, and a norm of all taps: with weights of one they change what is drafted.
+// EAGLE-3.1's norms, and a norm of all taps: even with weights of one they change what is drafted.
 TEST_F(Copies, NormsAreApplied) {
     const std::string want = trees(kHead);
     std::set<std::string> seen = {want};
@@ -155,7 +154,7 @@ TEST_F(Copies, NormsAreApplied) {
     folder_.write("features/config.json", config().dump());
     folder_.write("features/model.safetensors", safetensors_of(with_norm));
     EXPECT_TRUE(seen.insert(trees(folder_.path() / "features")).second);
-    // The same in a GGUF file.
+    // The same norm in a GGUF file gives the same trees.
     const auto file =
         folder_.write("features.gguf", gguf_head(config(), with_norm, DType::F16).file());
     EXPECT_FALSE(seen.insert(trees(file)).second);
@@ -169,7 +168,7 @@ TEST_F(Copies, NormsAreApplied) {
     EXPECT_TRUE(seen.insert(trees(folder_.path() / "features")).second);
 }
 
-// What a reader may get wrong can be seen.
+// Mistakes that a reader may make give other trees.
 TEST_F(Copies, MistakesGiveOtherTrees) {
     const std::string want = trees(kHead);
     EXPECT_NE(trees(kHead, {.taps = {1, 2, 4}}), want);

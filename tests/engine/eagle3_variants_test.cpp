@@ -1,5 +1,5 @@
-// Every form of EAGLE-3 heads that is published, of random weights, against the head in doubles:
-// states and logits of text rows and of two levels of a tree.
+// Every published form of EAGLE-3 heads, with random weights, against the head in doubles: states
+// and logits of text rows and of two levels of a tree.
 #include <gtest/gtest.h>
 
 #include "draft/head.h"
@@ -9,7 +9,7 @@
 namespace aerie::test {
 namespace {
 
-// Rows of a device.
+// A matrix in device memory.
 class OnDevice {
   public:
     OnDevice(Backend& be, DType type, int rows, int columns)
@@ -36,7 +36,7 @@ class OnDevice {
 
 class Eagle3Variants : public testing::Test {
   protected:
-    // Of the head as it drafts, read from files.
+    // States and logits of the head as it drafts, read from files.
     Computed<Matrix> drafted(const Form& form, const Tensors& tensors) {
         folder_.write("head/config.json", config_of(form).dump());
         folder_.write("head/model.safetensors", safetensors_of(stored(form, tensors)));
@@ -56,7 +56,8 @@ class Eagle3Variants : public testing::Test {
         expect_ids(model.backend(), *levels, form);
         return run(model.backend(), *levels, form);
     }
-    // The greatest difference of any element, over the largest element of its pass.
+    // The largest difference of an element, over the largest element of its pass; the worst of all
+    // passes.
     static double worst(const std::vector<Matrix>& got, const std::vector<Exact>& want) {
         EXPECT_EQ(got.size(), want.size());
         double worst = 0;
@@ -65,7 +66,7 @@ class Eagle3Variants : public testing::Test {
             EXPECT_EQ(got[pass].data.size(), want[pass].data.size());
             for (size_t i = 0; i < want[pass].data.size(); ++i) {
                 const double apart = std::abs(double(got[pass].data[i]) - want[pass].data[i]);
-                if (!(apart <= difference)) difference = apart;  // NaN stays
+                if (!(apart <= difference)) difference = apart;  // a NaN stays
                 largest = std::max(largest, std::abs(want[pass].data[i]));
             }
             if (!(difference / largest <= worst)) worst = difference / largest;
@@ -197,7 +198,7 @@ TEST_F(Eagle3Variants, AllAtOnce) {
     expect_alike("all", with_everything());
 }
 
-// What a reader may get wrong is far beyond the bar, in either form.
+// Mistakes that a reader may make differ by far more than the tolerance, in either form.
 class Eagle3Mistakes : public Eagle3Variants {
   protected:
     void begin(const Form& form) {

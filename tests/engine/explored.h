@@ -1,4 +1,4 @@
-// Chances that take every way there is, one after the other.
+// Sources of chance that take every possible way, one after the other.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 
 namespace aerie::test {
 
-// The decisions of a run, by number. After a run next_way() moves to another one.
+// The decisions of a run, by number. After a run next_way() moves on to another way.
 class Ways {
   public:
-    // One of `count` outcomes.
+    // Picks one of `count` outcomes.
     size_t decide(size_t count) {
         if (at_ == ways_.size()) ways_.push_back({0, count});
         return ways_[at_++].taken;
@@ -58,7 +58,7 @@ class ExploredChance final : public Chance {
     double weight_ = 1;
 };
 
-// The real one over the numbers 0, 1/N, ..., (N - 1)/N.
+// The real rule over the numbers 0, 1/N, ..., (N - 1)/N.
 class GridChance : public UniformChance {
   public:
     explicit GridChance(int steps) : steps_(steps) {}

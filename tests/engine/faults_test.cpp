@@ -1,5 +1,5 @@
-// What goes wrong while a model runs: no memory, NaN, a caller with a floating-point mode of its
-// own; and who owns what.
+// Faults while a model runs: no memory, NaN, a caller with its own floating-point mode; and who
+// owns what.
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -41,7 +41,7 @@ TEST(Faults, ASessionNeedsNoMemoryThatItHasNotGot) {
     EXPECT_EQ(penalised, decode(*plain.session, kPrompt, 24, with_penalties()));
 }
 
-// A single allocation of a device is limited, and a cache may be half of all memory.
+// A device limits a single allocation, and a cache may be half of all memory.
 TEST(Faults, TheCacheIsAllocatedLayerByLayer) {
     WatchedBackend device("cpu");
     const KvShape shape{5, 48, DType::F16, 130};
@@ -59,7 +59,7 @@ TEST(Faults, TheCacheIsAllocatedLayerByLayer) {
     }
 }
 
-// Logits of which some are NaN have no log-probabilities, wherever the NaN stands.
+// Logits have no log-probabilities if some are NaN, wherever the NaN stands.
 TEST(Faults, LogprobsOfNanAreAnError) {
     for (int place : {0, 1, 4095}) {
         auto device = std::make_unique<WatchedBackend>("cpu");
@@ -83,7 +83,7 @@ TEST(Faults, LogprobsOfNanAreAnError) {
     }
 }
 
-// As an audio host may set it: denormals are flushed, sums rounded up.
+// Sets the mode that an audio host may set: denormals are flushed, sums are rounded up.
 class OddEnvironment {
   public:
     OddEnvironment() {
@@ -152,7 +152,7 @@ TEST(Faults, TheCallersFloatingPointModeChangesNoTable) {
     EXPECT_EQ(table(), calm);
 }
 
-// What devices that repack on the host make of their weights.
+// Rows of weights as they are packed for devices that repack on the host.
 TEST(Faults, TheCallersFloatingPointModeChangesNoPackedRow) {
     reference::Matrix values = reference::random_matrix(3, 64, 1, 1e-3f);
     for (int i = 0; i < 64; ++i) values[1][i] *= 1e-37f;  // denormals

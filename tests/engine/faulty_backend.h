@@ -1,5 +1,5 @@
-// A device with one fault: every op goes to a good backend, some with wrong arguments. The faults
-// are those that the quick suites must find on any device.
+// A device with one fault: every op goes to a good backend, some with wrong arguments. The quick
+// suites must find each of these faults on any device.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@ namespace aerie::test {
 struct Fault {
     // These rows keep the keys and values that their slots held before.
     std::function<bool(const KvLayer&, const Row&)> stale = {};
-    // Rotation at this position is that of the next one; -1: none.
+    // The position that is rotated like the next one; -1: none.
     int rope_position = -1;
-    // Attention looks for a position's page one too early, but for the first page's.
+    // Attention reads each position from the page before the right one, except on the first page.
     bool page_before = false;
-    // Two ids of a reduced vocabulary are swapped; unset: none.
+    // The id of a reduced vocabulary that is swapped with the next one; -1: none.
     int swapped_id = -1;
 };
 
@@ -105,7 +105,7 @@ class FaultyBackend final : public ObservedBackend {
         });
     }
 
-    // A changed copy of a tensor that stays as it is, made once.
+    // A changed copy of a tensor that never changes itself; it is made once.
     template <class T>
     Tensor changed(Tensor tensor, const std::function<void(std::vector<T>&)>& change) {
         Copy& copy = copies_[{tensor.memory, tensor.offset_bytes}];

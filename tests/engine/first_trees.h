@@ -1,4 +1,5 @@
-// The golden first trees of prompts, made by an independent program, against those of a session.
+// Compares the first trees of golden prompts, made by an independent program, with those of a
+// session.
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,7 @@
 
 namespace aerie::test {
 
-// The first tree as paths of tokens -> value.
+// A tree as a map from each node's path of tokens to its value.
 inline std::map<std::vector<int>, double> paths_of(const std::vector<int>& tokens,
                                                    const std::vector<int>& parents,
                                                    const std::vector<double>& values) {
@@ -22,7 +23,7 @@ inline std::map<std::vector<int>, double> paths_of(const std::vector<int>& token
     return result;
 }
 
-// Of a table of candidates, by path of tokens.
+// Values of a table of candidates, by path of tokens.
 inline std::map<std::vector<int>, double> values_of(std::span<const Candidate> table) {
     std::vector<int> tokens, parents;
     std::vector<double> values;
@@ -34,11 +35,12 @@ inline std::map<std::vector<int>, double> values_of(std::span<const Candidate> t
     return paths_of(tokens, parents, values);
 }
 
-constexpr double kValueTolerance = 1e-4;  // of a sum of up to six log-probabilities
+constexpr double kValueTolerance = 1e-4;  // for a sum of up to six log-probabilities
 constexpr int kMostNearCut = 2;           // paths that change places at the cut, in all trees
 
-// Proposes the first tree of each golden prompt of this method, 14 in all. `table`: all candidates
-// of the newest one, as a hook has seen them. A finding is a line; empty: they agree.
+// Proposes the first tree of each golden prompt of this method, 14 in all. `table` holds all
+// candidates of the newest tree, as a hook has seen them. The finding is a line; it is empty if the
+// trees agree.
 inline std::string first_trees_finding(Session& session, const std::string& method,
                                        const std::vector<Candidate>& table) {
     int trees = 0, missing = 0, near_cut = 0;

@@ -1,4 +1,4 @@
-// Whether counts are draws of a distribution.
+// Tests whether counts are draws from a distribution.
 #pragma once
 
 #include <gtest/gtest.h>

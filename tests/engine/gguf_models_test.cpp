@@ -1,6 +1,6 @@
-// Models in GGUF files against transformers on the dequantised weights: ids in f32, logits with the
-// weights as stored, where activations are rounded to 8 bits. Run on the files of a folder, which
-// AERIE_TEST_GGUF names.
+// Models in GGUF files against transformers on the dequantised weights: ids in f32, and logits with
+// the weights as stored, for which activations are rounded to 8 bits. AERIE_TEST_GGUF may name
+// another folder of files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Loaded {
     Model::Drafting plain;
 };
 
-// The files of the folder that there are golden ids for.
+// The files of the folder that have golden ids.
 std::vector<std::pair<std::string, Json>> files() {
     std::vector<std::pair<std::string, Json>> found;
     const Json all = golden();

@@ -1,5 +1,4 @@
-// Truth from an independent PyTorch program (tests/data, see its README): ids, logits, first trees,
-// tau.
+// Results of an independent PyTorch program (tests/data/README.md): ids, logits, first trees, tau.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +62,8 @@ TEST(Golden, FirstTrees) {
     EXPECT_EQ(first_trees_finding(*drafting.session, "eagle2", table), "");
 }
 
-// Runs every golden prompt. Besides the reference's passes text by text, its tau of all of them.
+// Runs every golden prompt. The finding compares the reference's passes text by text; here its tau
+// over all texts is compared, too.
 void check_greedy(const char* method, const DraftOptions& options) {
     const GoldenRun run = run_golden(bundled(), method, options);
     std::printf("%s: %d of %d prompts agree entirely\n", method, run.agree, run.texts);
@@ -91,7 +91,7 @@ TEST(Golden, GreedyEagle2) {
     check_greedy("eagle2", draft_options("eagle2"));
 }
 
-// tau over all golden prompts with EAGLE-2, the head in a type of its own.
+// tau over all golden prompts with EAGLE-2, with a head of its own weight type.
 double tau_of_head(DType draft_type) {
     Bundled model(bundled_options(DType::F32, draft_type));
     auto drafting = model.drafting(draft_options("eagle2"));
@@ -116,8 +116,8 @@ TEST(Golden, QuantisedHeadsKeepTau) {
     }
 }
 
-// The reference's tau at temperature 1, of ten prompts with a seed each. Its noise is not ours, and
-// its softness was 0.5 and 1 where ours is 0.7: a statistical tolerance.
+// The reference's tau at temperature 1, over ten prompts with a seed each. Its noise is not ours,
+// and its softness was 0.5 and 1 where ours is 0.7, so the tolerance is statistical.
 TEST(Golden, SamplingTau) {
     const Json golden = read_data("sampling.json");
     const double plain = golden.find("eagle2/plain")->number();

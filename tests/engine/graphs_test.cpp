@@ -1,5 +1,5 @@
-// How many recordings a conversation makes on a device that records passes, as GPUs do: few, and
-// no new ones once all kinds of cycles have come.
+// The number of recordings that a conversation makes on a device that records passes, as GPUs do:
+// few, and no new ones once every kind of cycle has occurred.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -9,7 +9,7 @@
 namespace aerie::test {
 namespace {
 
-// As a GPU's are: rows cost little.
+// Costs like a GPU's: more rows cost little.
 constexpr CostPoint kGpuRows[] = {{1, 1.0}, {8, 1.02}, {16, 1.1}, {32, 1.2}, {64, 1.4}};
 
 class Graphs : public testing::TestWithParam<const char*> {};

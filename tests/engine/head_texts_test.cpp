@@ -1,5 +1,5 @@
 // Heads of other kinds than lossless_test's change no text either: EAGLE-3, parts of a vocabulary,
-// and heads that know nothing, are always wrong or always right.
+// random heads, and heads that are always wrong or always right.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ DraftOptions chosen(const std::string& method) {
     return options;
 }
 
-// What a head says in the place of what it computes.
+// Candidates that the head drafts: its own, wrong ones, or the right ones.
 enum class Says { own, wrong, right };
 
 class HeadTexts : public testing::TestWithParam<std::tuple<DType, float>> {
@@ -37,7 +37,7 @@ class HeadTexts : public testing::TestWithParam<std::tuple<DType, float>> {
         LoadOptions options = bundled_options(std::get<0>(GetParam()));
         options.head = head;
         options.head_options = std::move(choices);
-        options.draft.method = "chain";  // of any kind of head
+        options.draft.method = "chain";  // a method that any kind of head has
         return options;
     }
 
@@ -56,18 +56,18 @@ class HeadTexts : public testing::TestWithParam<std::tuple<DType, float>> {
         return texts;
     }
 
-    // Returns tau.
+    // Expects the texts of plain decoding; returns tau.
     double expect_plain(const std::string& what, Bundled& model, DraftOptions draft,
                         const Texts& want, Says says = Says::own) const {
         Session* session = nullptr;
-        std::vector<int> truth;  // of the whole text
+        std::vector<int> truth;  // the whole text
         if (says == Says::wrong)
             draft.on_level = [](std::span<Candidate> table, int first, int last) {
                 for (int i = first; i < last; ++i) table[size_t(i)].token = 7 + i % 10;
             };
         if (says == Says::right)
             draft.on_level = [&](std::span<Candidate> table, int first, int) {
-                // The first child of the first node of each level.
+                // The first child of the first node of each level becomes the true token.
                 size_t at = session->text().tokens().size();
                 for (int entry = first; (entry = table[size_t(entry)].parent) >= 0;) ++at;
                 Candidate& one = table[size_t(first)];

@@ -1,4 +1,4 @@
-// Plain decoding of a text, and draft trees that have its continuation somewhere in them.
+// Plain decoding of a text, and draft trees that contain its continuation.
 #pragma once
 
 #include <random>
@@ -13,11 +13,11 @@ inline DraftOptions widest() {
     return draft;
 }
 
-// The tokens of a text, and the logits after each from `first` on by plain decoding.
+// The tokens of a text, and the logits after each from `first` on, by plain decoding.
 struct Plain {
     std::vector<int> tokens;
     int first = 0;
-    std::vector<Logits> logits;  // [i]: of position first + i
+    std::vector<Logits> logits;  // [i] belongs to position first + i
 
     std::vector<int> prompt() const { return {tokens.begin(), tokens.begin() + first}; }
 };
@@ -37,7 +37,7 @@ inline Plain decode_plainly(Model& model, const std::vector<int>& tokens, int fi
     return plain;
 }
 
-// A random tree of `nodes` nodes with the true continuation in it: as deep as it gets, at random
+// A random tree of `nodes` nodes that contains the true continuation, as deep as it gets, at random
 // places. path[d] is the node that holds the true token of depth d.
 struct Hidden {
     TokenTree tree;

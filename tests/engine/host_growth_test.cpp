@@ -1,5 +1,5 @@
-// Growth that the host decides level by level: the same trees as the device's own, and what a hook
-// writes into a level is what is drafted.
+// Growth that the host decides level by level: it gives the same trees as the device, and
+// candidates that a hook changes are drafted as changed.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -7,7 +7,7 @@
 namespace aerie::test {
 namespace {
 
-// The trees of some cycles.
+// The trees of four cycles.
 std::vector<TokenTree> trees_of(Bundled& model, const DraftOptions& draft, float temperature) {
     auto drafting = model.drafting(draft);
     Session& session = *drafting.session;

@@ -1,6 +1,6 @@
-// Generated hostile models: every integer that a stranger's file holds at its extremes, and shapes
-// that a target would not expect of its head. Each is refused by an Error of one line, or gives the
-// same text drafted and plain. Made to run under AddressSanitizer too.
+// Generated hostile models: every integer of an untrusted file at its extremes, and shapes that a
+// target would not expect of its head. Each is refused by an Error of one line, or gives the same
+// text drafted and plain. The tests are meant to run under AddressSanitizer, too.
 #include <gtest/gtest.h>
 
 #include <climits>
@@ -57,10 +57,10 @@ class HostileFiles : public testing::Test {
     fs::path target() const { return folder_.path() / "target"; }
     fs::path head() const { return folder_.path() / "target-eagle"; }
 
-    // Loads the model and writes a few tokens; what is wrong with that, as a user would see it.
+    // Loads the model and writes a few tokens; prints what goes wrong as a user would see it.
     void attempt(const std::string& name, LoadOptions options = {}) {
         std::printf("%zu %s: ", ++cases_, name.c_str());
-        std::fflush(stdout);  // the last line names the case, should it end the program
+        std::fflush(stdout);  // if the program crashes, the last line names the case
         try {
             options.device = "cpu";
             options.threads = 2;
@@ -83,7 +83,7 @@ class HostileFiles : public testing::Test {
         }
     }
 
-    // The same with one file replaced, which then is as before.
+    // The same with one file replaced and restored afterwards.
     void attempt_with(const std::string& name, const fs::path& file, const std::string& text) {
         const std::string good = read_text(file, 64 << 20);
         write(file, text);
@@ -100,7 +100,7 @@ class HostileFiles : public testing::Test {
                     file, with_member(read_text(file, 1 << 20), key, hostile));
     }
 
-    // One integer of tokenizer.model's trainer: types, sizes, switches, special ids.
+    // Sets one integer of tokenizer.model's trainer: types, sizes, switches, special ids.
     void attempt_tokenizers(uint64_t value) {
         for (const int field : {3, 4, 24, 35, 40, 41, 42, 43}) {
             ModelWriter model;
@@ -114,7 +114,7 @@ class HostileFiles : public testing::Test {
         }
     }
 
-    // One number of a tensor's entry in the header of model.safetensors.
+    // Changes one number of a tensor's entry in the header of model.safetensors.
     void attempt_headers(const char* tensor, const char* list, size_t place) {
         const fs::path file = target() / "model.safetensors";
         const std::string good = read_text(file, 1 << 20);
@@ -209,7 +209,8 @@ TEST_F(HostileFiles, TokenizersWithoutBosAndThoseToldToAddIt) {
     EXPECT_GE(runs_, 18u);
 }
 
-// The files agree with each other; only the shapes are odd: what no check of shapes can refuse.
+// The files agree with each other and only the shapes are odd, so no check of shapes can refuse
+// them.
 TEST_F(HostileFiles, HeadsOfOtherShapesThanTheirTarget) {
     std::vector<ModelConfig> shapes;
     const ModelConfig good = small_shape();
@@ -265,7 +266,7 @@ TEST_F(HostileFiles, TargetsOfOddShapes) {
     EXPECT_GE(runs_, 8u);
 }
 
-// What the file has besides the model's tensors takes no memory, and no part of the plan.
+// Tensors of the file that the model does not use take no memory, and the plan leaves them out.
 TEST_F(HostileFiles, APlanLeavesOutWhatIsNotLoaded) {
     LoadOptions options;
     options.model = target();
@@ -282,7 +283,7 @@ TEST_F(HostileFiles, APlanLeavesOutWhatIsNotLoaded) {
                                  {"shape", Json::Array{int64_t(unused / 2048), 1024}},
                                  {"data_offsets", Json::Array{data, data + unused}}});
     write(file, safetensors_file(header, good.substr(begin)));
-    fs::resize_file(file, 8 + header.size() + data + unused);  // sparse
+    fs::resize_file(file, 8 + header.size() + data + unused);  // a sparse file
     EXPECT_EQ(ModelFiles::open(options).plan(options, *backend).total(), plain);
     attempt("unused tensor");
     EXPECT_EQ(runs_, 1u);
@@ -304,7 +305,7 @@ TEST_F(HostileFiles, AFileCutShortWhileItsModelRuns) {
     const std::vector<int> before = ids();
     fs::resize_file(target() / "model.safetensors", 0);
     EXPECT_EQ(ids(), before);
-    // And while it loads, what is missing is an error.
+    // A file that is too short when a model loads is an error.
     EXPECT_NE(error_of([&] { const Model again(ModelFiles::open(options), options); }), "");
 }
 

@@ -1,4 +1,4 @@
-// The same of heads in GGUF files.
+// Hostile EAGLE-3 heads in GGUF files.
 #include <gtest/gtest.h>
 
 #include "engine/hostile_heads.h"
@@ -7,7 +7,7 @@
 namespace aerie::test {
 namespace {
 
-// What llama.cpp's converter writes.
+// A head as llama.cpp's converter writes it.
 class HostileGgufHeads : public HostileHeads {
   protected:
     fs::path file() const { return folder_.path() / "the-head.gguf"; }

@@ -1,4 +1,4 @@
-// A good EAGLE-3 head in parts, to be spoilt, and a target to try it on.
+// A good EAGLE-3 head in parts that a test can spoil, and a target to try it on.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ inline Json head_fields() {
     return json;
 }
 
-// A head in the making: fields and tensors by name, each to be spoilt.
+// A head before it is written: fields and tensors by name, which a test can spoil.
 struct Parts {
     Json config = head_fields();
     std::map<std::string, Stored> tensors = good_tensors();
@@ -62,7 +62,7 @@ struct Parts {
         std::vector<int64_t> offsets;
         std::string members(kVocab, 0);
         for (int i = 0; i < kDraftVocab; ++i) {
-            offsets.push_back(2 * i);  // every third token
+            offsets.push_back(2 * i);  // target ids 0, 3, 6, ...: every third token
             members[size_t(3 * i)] = 1;
         }
         all["d2t"] = numbers("d2t", DType::I64, offsets);
@@ -109,7 +109,8 @@ class HostileHeads : public testing::Test {
     fs::path target() const { return folder_.path() / "target"; }
     fs::path head() const { return folder_.path() / "the-head"; }
 
-    // What is said of a head; empty: it drafts, and the text is that of plain decoding.
+    // The error that a spoilt head gives; empty if it drafts and the text is that of plain
+    // decoding.
     std::string said(const Spoil& spoil) const {
         Parts parts;
         spoil(parts);
@@ -132,7 +133,7 @@ class HostileHeads : public testing::Test {
     void expect_runs(const std::string& name, const Spoil& spoil) const {
         EXPECT_EQ(said(spoil), "") << name;
     }
-    // A field at a value.
+    // The same for one field that is set to `value`.
     void expect_refused(const char* key, const Json& value, const std::string& why) const {
         expect_refused(
             std::string(key) + " = " + value.dump(), [&](Parts& parts) { parts.set(key, value); },

@@ -1,6 +1,6 @@
 // Generated hostile EAGLE-3 heads: each is refused by an Error of one line that names its files and
-// says what does not fit, or gives the same text drafted and plain. Made to run under
-// AddressSanitizer too.
+// says what does not fit, or gives the same text drafted and plain. The tests are meant to run
+// under AddressSanitizer, too.
 #include <gtest/gtest.h>
 
 #include <climits>
@@ -87,7 +87,7 @@ TEST_F(HostileHeads, MembersThatDisagree) {
             parts.tensor("t2d") = Parts::numbers("t2d", DType::I64, std::vector<int64_t>(kVocab));
         },
         "expected bool [288]");
-    // Where the vocabularies are the same, too.
+    // The same holds if the two vocabularies are equal.
     expect_refused(
         "whole vocabulary",
         [](Parts& parts) {
@@ -224,7 +224,7 @@ TEST_F(HostileHeads, ConfigurationsThatAreNone) {
     }
 }
 
-// Seen while they are loaded, or else they may draft what they like.
+// Such weights are found while they are loaded; if not, the head may draft anything.
 TEST_F(HostileHeads, WeightsThatAreNoNumbers) {
     for (const auto& [name, good] : Parts::good_tensors()) {
         if (good.dtype != DType::F32) continue;

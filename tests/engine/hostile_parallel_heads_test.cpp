@@ -1,5 +1,6 @@
-// Hostile Medusa and Hydra heads: an error of one line that names the file and what is wrong with
-// it, and nothing of a pickle is ever run. Made to run under AddressSanitizer too.
+// Hostile Medusa and Hydra heads: each gives an error of one line that names the file and what is
+// wrong with it, and no code of a pickle is ever run. The tests are meant to run under
+// AddressSanitizer, too.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +42,7 @@ class HostileParallelHeads : public testing::Test {
         });
     }
 
-    static constexpr int kHidden = 256, kVocab = 4096;  // the bundled model's
+    static constexpr int kHidden = 256, kVocab = 4096;  // as of the bundled model
     const TestFolder folder_;
 };
 
@@ -93,7 +94,7 @@ TEST_F(HostileParallelHeads, PicklesAreReadAndNeverRun) {
         refused_file(form, good.substr(0, size_t(double(good.size()) * part)), "");
 }
 
-// Any damage of a small file: an error of one line, or heads of some shape.
+// Any damage to a small file gives an error of one line, or heads of some shape.
 TEST_F(HostileParallelHeads, SurviveDamage) {
     for (const HeadForm& form : {HeadForm{.heads = 2}, HeadForm{.hydra = true, .heads = 1}}) {
         const fs::path folder = folder_.path() / "the-head";
@@ -101,7 +102,7 @@ TEST_F(HostileParallelHeads, SurviveDamage) {
         folder_.write("the-head/config.json", head_json(form));
         const std::string file = torch_of(list_of(random_parts(form, 2, 4, 0, 0)));
         expect_survives_damage(file, [&](const std::string& damaged) {
-            fs::remove(folder / form.file());  // file systems take their time to write one anew
+            fs::remove(folder / form.file());  // some file systems are slow to overwrite a file
             folder_.write("the-head/" + form.file(), damaged);
             head_config(open_head(folder));
         });

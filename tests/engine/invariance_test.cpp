@@ -1,6 +1,6 @@
-// The invariance contract on the whole target (architecture.md section 2): a row's logits are the
-// same bits at every M, in any slot and tree, under every cutting of the prompt, on every
-// instruction set and thread count, whatever floating-point mode the caller is in.
+// The invariance contract on the whole target (architecture.md, "The invariance contract"): a row's
+// logits have the same bits at every M, in any slot and tree, with every cutting of the prompt, on
+// every instruction set and thread count, whatever floating-point mode the caller is in.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -26,7 +26,7 @@ Bundled open_bundled(DType type, Reach reach) {
     return {std::move(files), options, open_device(options.device)};
 }
 
-// A type, what the rows reach, and the tokens before the tree.
+// A weight type, what the rows reach back to, and the number of tokens before the tree.
 using TreeCase = std::tuple<DType, Reach, int>;
 class Trees : public testing::TestWithParam<TreeCase> {
     void SetUp() override { skip_unless_stored(std::get<DType>(GetParam())); }
@@ -62,7 +62,7 @@ std::string name_of(const testing::TestParamInfo<TreeCase>& info) {
            "_after_" + std::to_string(first);
 }
 
-// 120: the tree straddles a chunk border of attention.
+// After 120 tokens the tree straddles a chunk border of attention.
 INSTANTIATE_TEST_SUITE_P(Types, Trees,
                          testing::Combine(testing::ValuesIn(kTypes), testing::Values(Reach::whole),
                                           testing::Values(5, 40, 120)),
@@ -78,7 +78,7 @@ class Invariance : public testing::TestWithParam<DType> {
 };
 
 TEST_P(Invariance, KvAfterAcceptanceIsPlains) {
-    // Accept hidden paths of random length again and again; the logits stay plain decoding's.
+    // Hidden paths of random length are accepted again and again; the logits stay plain decoding's.
     Bundled model(bundled_options(GetParam()));
     const int first = 30, count = 150;
     const Plain plain = decode_plainly(model.model(), long_text(), first, count);
@@ -124,7 +124,7 @@ TEST_P(Invariance, EveryCuttingOfThePrompt) {
 INSTANTIATE_TEST_SUITE_P(Types, Invariance, testing::ValuesIn(kTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// Logits and a sampled EAGLE-2 text of one machine configuration.
+// Logits and a sampled EAGLE-2 text on one machine configuration.
 struct Outcome {
     Logits logits;
     std::vector<int> ids;
@@ -150,7 +150,7 @@ void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
     EXPECT_EQ(a.ids, b.ids) << what;
 }
 
-// Of the CPU alone: on another device these would say nothing.
+// Tests of the CPU alone: thread counts and floating-point modes mean nothing to another device.
 class Machine : public testing::Test {
   protected:
     void SetUp() override {
@@ -176,7 +176,7 @@ TEST_P(InstructionSet, HasTheBitsOfTheOthers) {
     for (DType type : kTypes) expect_same(run(2, type, device), run(2, type), name(type));
 }
 
-// Logits of chosen rows, in any order, are those of the same rows among all.
+// Logits of chosen rows, in any order, equal those of the same rows when all are computed.
 TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
     const std::vector<int32_t> chosen = {4, 0, 6, 4};
     for (DType type : {DType::F32, DType::Q8_0}) {

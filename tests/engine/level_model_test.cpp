@@ -1,4 +1,5 @@
-// A language model behind the seam that trees are grown through: the target drafting for itself.
+// A language model behind the interface that trees are grown through (LevelModel): the target
+// drafts for itself.
 #include <gtest/gtest.h>
 
 #include "engine/checks.h"
@@ -6,7 +7,7 @@
 namespace aerie::test {
 namespace {
 
-// In a chain every token that the target drafts for itself is accepted, in a tree the first one.
+// In a chain every token that the target drafts for itself is accepted, in a tree the first one is.
 TEST(LanguageModel, DraftsForItself) {
     LoadOptions options = bundled_options();
     options.head = options.model;
@@ -23,7 +24,7 @@ TEST(LanguageModel, DraftsForItself) {
             EXPECT_EQ(drafted.ids, model.run(*plain.session, request).ids);
             const std::vector<int>& accepted = drafted.stats.accepted_by_depth;
             ASSERT_EQ(int(accepted.size()), shape.levels);
-            const int whole = drafted.stats.cycles - 1;  // the last one may be cut short
+            const int whole = drafted.stats.cycles - 1;  // the last cycle may be cut short
             EXPECT_GE(shape.top_k == 1 ? accepted.back() : accepted.front(), whole);
         }
     }

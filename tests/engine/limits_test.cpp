@@ -1,4 +1,4 @@
-// What a device takes and what models ask of it: heads of any shape beside a target, devices with
+// Limits of devices and the demands of models: heads of any shape beside a target, devices with
 // small limits, too little memory, ids that no model has.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ ModelFiles files_with_head(const LoadOptions& options, const HeadShape& shape) {
     return files;
 }
 
-// Some shapes are wider than all of the target, in one way each.
+// Each of some shapes is wider in one way than anything in the target.
 const HeadShape kHeadShapes[] = {
     {.intermediate = 65536},     {.intermediate = 8192},     {.intermediate = 32},
     {.attention = {64, 64, 64}}, {.attention = {64, 1, 64}}, {.attention = {1, 1, 256}},
@@ -55,7 +55,7 @@ TEST(Limits, AHeadOfAnyShapeDraftsForATarget) {
         }
 }
 
-// Nobody has to remember to reserve: making a model and a session does.
+// No caller has to remember to reserve: making a model and a session does it.
 TEST(Limits, WhoeverMakesAModelReserves) {
     const LoadOptions options = bundled_options(DType::Q8_0);
     const ModelFiles files = files_with_head(options, {.intermediate = 4096});
@@ -138,7 +138,7 @@ TEST(Limits, MoreThanTheHostsMemoryIsRefusedAtOnce) {
     files.reserve(options, watched);
 }
 
-// A tensor that no layer has takes no memory.
+// A tensor that no layer uses takes no memory.
 TEST(Limits, APlanCountsWhatIsUsed) {
     const LoadOptions options = bundled_options();
     ModelFiles files = ModelFiles::open(options);

@@ -1,5 +1,5 @@
-// Far into a text, where windows hide most of it and YaRN has scaled all of it: rows have the bits
-// of plain decoding, however the text came there.
+// Far into a text, where windows hide most of it and YaRN has scaled all of it, rows have the bits
+// of plain decoding, however the text was passed before.
 #include <gtest/gtest.h>
 
 #include <numeric>

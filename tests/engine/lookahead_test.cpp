@@ -1,4 +1,5 @@
-// What Lookahead proposes: its window as a tree, n-grams of it as guesses, and nothing twice.
+// Lookahead's proposals: its window as a tree, n-grams of its pool as drafts, and no equal
+// siblings.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -66,8 +67,8 @@ TEST_F(LookaheadTree, HasNoEqualSiblingsAndStaysWithinItsShape) {
     }
 }
 
-// The window is a Jacobi iteration: row after row is what the model chooses below the one before.
-// A single column is the text's own continuation, so its n-grams are the model's own.
+// The window is a Jacobi iteration: each row is what the model chooses after the row before. Its
+// n-grams are therefore likely to appear in the text.
 TEST_F(LookaheadTree, FindsNGramsThatTheTextThenHas) {
     const auto drafting = model_.drafting(lookahead(7, 5, 7)),
                plain = model_.drafting(draft_options("none"));
@@ -83,7 +84,7 @@ TEST_F(LookaheadTree, FindsNGramsThatTheTextThenHas) {
     EXPECT_GT(tokens / cycles, 1.3);
 }
 
-// A text that says the same again finds its n-grams in the pool.
+// A text that repeats itself finds its n-grams in the pool.
 TEST_F(LookaheadTree, BeginsWithThePromptsNGrams) {
     const auto drafting = model_.drafting(lookahead(2, 4, 3));
     const auto state = drafting.drafter->begin();

@@ -1,4 +1,4 @@
-// What prompt lookup proposes.
+// Proposals of prompt lookup.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -15,7 +15,7 @@ class LookupTest : public testing::Test {
         EXPECT_EQ(tree.tokens[0], text.back());
         return tree;
     }
-    // Along the first children.
+    // The tokens along the first children.
     std::vector<int> proposed(const std::vector<int>& text) {
         const TokenTree tree = tree_after(text);
         std::vector<int> path;
@@ -39,7 +39,7 @@ class LookupTest : public testing::Test {
 
 TEST_F(LookupTest, GoesOnAsAfterTheSameWordsBefore) {
     EXPECT_EQ(proposed({1, 2, 3, 4, 5, 6, 7, 8, 2, 3}), (std::vector<int>{4, 5, 6, 7, 8}));
-    // The longest match counts, of equal ones the newest.
+    // The longest match counts; of equally long ones the newest counts.
     EXPECT_EQ(proposed({1, 2, 30, 31, 32, 33, 34, 9, 2, 40, 41, 42, 43, 44, 1, 2}),
               (std::vector<int>{30, 31, 32, 33, 34}));
     EXPECT_EQ(proposed({2, 30, 31, 32, 33, 34, 9, 2, 40, 41, 42, 43, 44, 8, 2}),

@@ -1,5 +1,5 @@
 // Speculation changes nothing: every drafter's ids equal plain decoding's, for every type and
-// temperature, under random trees, with penalties, and up to the very end of the context.
+// temperature, with random trees, with penalties, and up to the very end of the context.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -52,7 +52,7 @@ class Lossless : public testing::TestWithParam<Case> {
         for (size_t i = 0; i < prompts_.size(); ++i) {
             sampling.seed = 1000 + i;
             Request request = model_->request(model_->encode(prompts_[i]), tokens, sampling);
-            request.eos_ids.clear();  // all the way, whatever the text
+            request.eos_ids.clear();  // every text has its full length
             const GenerationResult result = model_->run(*drafting.session, request);
             EXPECT_EQ(result.ids.size(), size_t(tokens));
             emitted += result.stats.cycle_tokens;
@@ -102,8 +102,8 @@ TEST_P(Lossless, RandomTreeEachCycle) {
     expect_equal_to_plain({draft}, sampling_at(GetParam().temperature, 0), 64);
 }
 
-// Costs that make drafting pay, then drafts that are never right, then right ones again: trees of
-// all sizes and none, in one session.
+// Costs at which drafting pays, then drafts that are never right, then right ones again: trees of
+// all sizes and bare roots, in one session.
 TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
     prompts_.resize(std::min<size_t>(prompts_.size(), prompt_count() >= 60 ? 8 : 2));
     bool ruin = false;
@@ -111,7 +111,7 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
     draft.on_level = [&](std::span<Candidate> table, int first, int last) {
         for (int i = first; ruin && i < last; ++i) table[size_t(i)].token = 7 + i % 10;
     };
-    // Frozen: what the clock of a busy machine says decides nothing here.
+    // The costs are frozen: the clock of a busy machine decides nothing here.
     const MeasuredCosts cheap{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-5}, {10, 2e-5}}, true};
     const MeasuredCosts dear{{{1, 3e-4}, {64, 6e-4}}, {{1, 1e-4}, {10, 2e-4}}, true};
     auto none = model_->drafting(draft_options("none")), chosen = model_->drafting(draft);
@@ -134,7 +134,7 @@ TEST_P(Lossless, AutoTreeThatFallsBackAndResumes) {
         }
 }
 
-// With frozen costs no clock has a say: the default mode gives the same trees on every run.
+// With frozen costs the clock has no effect: the default mode gives the same trees on every run.
 TEST_P(Lossless, AutoTreeIsReproducible) {
     const MeasuredCosts costs{{{1, 3e-4}, {8, 5e-4}, {64, 2e-3}}, {{1, 3e-5}, {10, 6e-5}}, true};
     const Request request =
@@ -225,7 +225,7 @@ std::vector<Case> k_cases() {
 INSTANTIATE_TEST_SUITE_P(Types, LosslessKTypes, testing::ValuesIn(k_cases()),
                          [](const auto& info) { return name_of(info.param); });
 
-// The same through windows and with scaled positions.
+// The same with windows and with scaled positions.
 class LosslessReaches : public Lossless {};
 
 TEST_P(LosslessReaches, EveryDrafter) {
@@ -248,7 +248,7 @@ std::vector<Case> reach_cases() {
 INSTANTIATE_TEST_SUITE_P(Types, LosslessReaches, testing::ValuesIn(reach_cases()),
                          [](const auto& info) { return name_of(info.param); });
 
-// Every type of the head beside every type of the target, drafted by two threads against plain
+// Every type of the head beside every type of the target, drafted by two threads, against plain
 // decoding by one.
 TEST(Mixes, OfTypesAndThreads) {
     const std::vector<std::string> prompts = sixty_prompts();
@@ -277,7 +277,7 @@ TEST(Mixes, OfTypesAndThreads) {
     }
 }
 
-// Texts that end at position 700, eleven pages on; slow devices read most of it as the prompt.
+// Texts that end at position 700, eleven pages on; on slow devices most of it is the prompt.
 TEST(LongTexts, EqualPlainAtPosition700) {
     constexpr int kEnd = 700;
     const int tokens = std::min(most_tokens(600), 600);
@@ -298,7 +298,7 @@ TEST(LongTexts, EqualPlainAtPosition700) {
     }
 }
 
-// Coupled proposals raise tau at T = 1 and change no id (eagle.md section 10).
+// Coupled proposals raise tau at T = 1 and change no id (drafting.md section 10).
 TEST(Coupled, RaisesTauAtTemperatureOne) {
     Bundled model(bundled_options(DType::F32));
     const std::vector<std::string> prompts = sixty_prompts();

@@ -1,4 +1,4 @@
-// Prompts whose answers repeat much of what they say, and chats.
+// Prompts that are answered mostly with their own words, and chats.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace aerie::test {
 
-// The model is too small to edit or to sum up: an answer begins as one would, with words of the
-// prompt.
+// The model is too small to edit or to summarise, so each prompt already begins the answer with its
+// own words.
 struct RepeatingPrompts {
     std::vector<std::string> edits, summaries;
 };
@@ -32,7 +32,7 @@ inline RepeatingPrompts repeating_prompts() {
     return prompts;
 }
 
-// Forty: a chat, an edit of code and a summary in turn.
+// Forty prompts: a chat, an edit of code and a summary in turn.
 inline std::vector<std::string> mixed_prompts() {
     const std::vector<std::string> chats = sixty_prompts();
     const auto [edits, summaries] = repeating_prompts();

@@ -1,5 +1,4 @@
-// Medusa and Hydra heads in parts, in all layouts that are published, and what they compute in
-// doubles.
+// Medusa and Hydra heads in parts, in all published layouts, and their logits in doubles.
 #pragma once
 
 #include <cmath>
@@ -11,15 +10,15 @@
 
 namespace aerie::test {
 
-// What a file of such heads has.
+// The layout of a file of such heads.
 struct HeadForm {
     bool hydra = false, prefix = false;
     bool own_lm_head = false, lm_head_bias = false;
     int heads = 3, blocks = 1;
-    std::string begin = {};  // of Medusa's names
+    std::string begin = {};  // prefix of Medusa's tensor names
 
     int inputs(int head) const { return hydra ? head + 2 : 1; }
-    // Blocks of Hydra++ stand between dropouts.
+    // Index of a block in its tensor's name: in Hydra++ the blocks stand between dropouts.
     int place(int block) const { return prefix ? 2 * block + 1 : block; }
     std::string block_name(int head, int block) const {
         return (hydra ? "hydra_mlp." : begin) + std::to_string(head) + "." +
@@ -42,7 +41,7 @@ inline LoadOptions options_of(const std::filesystem::path& head, DType type,
 
 using HeadParts = std::map<std::string, Stored>;
 
-// Values of a random sign and size, as floats hold them.
+// Values of random sign and size that floats hold exactly.
 inline Stored random_part(const std::string& name, std::vector<int64_t> shape, double size) {
     Stored part{name, shape, DType::F32, {}};
     uint64_t state = std::hash<std::string>{}(name) | 1;
@@ -82,7 +81,7 @@ inline HeadParts random_parts(const HeadForm& form, int hidden, int vocab, int k
         if (form.lm_head_bias) add(form.lm_head_name(i) + "bias", {vocab}, 0.1);
     }
     if (!form.prefix) return parts;
-    // A layer that adds nothing: what it gives is the norm of what it gets.
+    // A layer that adds nothing: its output is the norm of its input.
     const std::string prefix = "prefix_embeding_layer.", layer = prefix + "layers.0.";
     const auto kv = int64_t(kv_columns);
     add(layer + "self_attn.q_proj.weight", {hidden, hidden}, 0.05);
@@ -95,7 +94,7 @@ inline HeadParts random_parts(const HeadForm& form, int hidden, int vocab, int k
     for (const char* norm : {"input_layernorm", "post_attention_layernorm"})
         add(layer + norm + ".weight", {hidden}, 1);
     add(prefix + "norm.weight", {hidden}, 1);
-    add(prefix + "embed_tokens.weight", {4, hidden}, 1);  // a copy that nobody reads
+    add(prefix + "embed_tokens.weight", {4, hidden}, 1);  // a copy that is never read
     add("input_embed_fn.weight", {4, hidden}, 1);
     return parts;
 }
@@ -106,7 +105,7 @@ inline std::vector<Stored> list_of(const HeadParts& parts) {
     return list;
 }
 
-// As published: their configuration tells no shape.
+// The configuration as published, which gives no shape.
 inline std::string head_json(const HeadForm& form) {
     const std::string name = form.hydra ? "hydra" : "medusa";
     return "{\"" + name + "_num_heads\": 2, \"" + name +
@@ -125,7 +124,7 @@ inline Doubles times(const Stored& matrix, const Doubles& x, const Stored* bias)
     return out;
 }
 
-// Logits of head i over inputs beside each other.
+// Logits of head i; `x` is its concatenated inputs.
 inline Doubles logits_of(const HeadForm& form, const HeadParts& parts, int i, Doubles x,
                          const Stored* target_lm_head) {
     const auto find = [&](const std::string& name) {

@@ -1,5 +1,5 @@
-// Medusa and Hydra heads: their logits against doubles in every published layout, and the bundled
-// ones' texts against plain decoding.
+// Medusa and Hydra heads: their logits against doubles in every published layout, and the texts of
+// the bundled heads against plain decoding.
 #include "engine/parallel_heads.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ int prompt_count() {
     return std::min(count ? std::atoi(count) : 2, 40);
 }
 
-// Heads of a form on the bundled target: their logits on the device, and in doubles. A text of some
-// rows comes first, then children of its last one along a path.
+// Logits of heads of one form on the bundled target, on the device and in doubles. A text of some
+// rows comes first, then a path of children of its last row.
 class HeadLogits {
   public:
     HeadLogits(const HeadForm& form, const HeadParts& parts, const LoadOptions& options)
@@ -34,7 +34,7 @@ class HeadLogits {
         read_text();
     }
 
-    // Over all heads in turn: the greatest difference of a logit, over the largest one.
+    // The largest difference of a logit, over the largest logit; the worst of all heads.
     double apart() {
         double worst = 0;
         for (int level = 0; level < form_.heads; ++level) {
@@ -43,7 +43,7 @@ class HeadLogits {
             std::vector<float> got(size_t(target_.vocab));
             model_.backend().read(logits_, got.data());
             const double one = apart(got, logits_of(form_, parts_, level, inputs_, &lm_head_));
-            if (!(one <= worst)) worst = one;  // NaN stays
+            if (!(one <= worst)) worst = one;  // a NaN stays
         }
         return worst;
     }
@@ -74,7 +74,7 @@ class HeadLogits {
         pages_.hold(kRows + 8);
     }
 
-    // The newest row's state is the first one then.
+    // Afterwards states_[0] is the state of the newest row.
     void read_text() {
         Backend& be = model_.backend();
         const Stored features = random_part("features", {kRows, target_.hidden}, 2);
@@ -134,8 +134,8 @@ class HeadLogits {
     Buffer memory_;
     Tensor features_, states_, child_, logits_;
     Rows rows_, child_rows_;
-    Row row_;         // of the newest node
-    Doubles inputs_;  // of the next head: the newest feature, and what Hydra sees beside it
+    Row row_;         // the newest node
+    Doubles inputs_;  // for the next head: newest feature, and for Hydra the embeddings after it
 };
 
 class ParallelHeads : public testing::Test {
@@ -186,7 +186,7 @@ TEST_F(ParallelHeads, SayWhatDoublesSay) {
     }
 }
 
-// With a layer that does something, Hydra++ still changes no text.
+// With a layer that adds something, Hydra++ still changes no text.
 TEST_F(ParallelHeads, OfHydraPlusPlusChangeNoText) {
     const HeadForm form{.hydra = true, .prefix = true, .heads = 3};
     HeadParts parts = parts_of(form);
@@ -204,7 +204,7 @@ TEST_F(ParallelHeads, OfHydraPlusPlusChangeNoText) {
     }
 }
 
-// Every tree of the bundled heads, and the files that they come from.
+// Every tree of the bundled heads, in the files that they are published in.
 class BundledHeads : public testing::TestWithParam<std::tuple<DType, float, std::string>> {};
 
 TEST_P(BundledHeads, ChangeNoText) {
@@ -255,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(All, BundledHeads,
                                     (std::get<1>(test.param) > 0 ? "_sampled" : "_greedy");
                          });
 
-// The layout with LM heads of their own, each a copy of the target's, drafts the same trees.
+// Heads with their own LM heads, each a copy of the target's, draft the same trees.
 TEST_F(ParallelHeads, WithLmHeadsOfTheirOwnDraftTheSame) {
     Stored lm_head;
     for (const Stored& tensor : Stored::all_of(models_dir() / "aerie-tiny"))

@@ -1,5 +1,5 @@
-// LLaMA in doubles over tests/reference, reading like the paper: what the engine's models are held
-// against. No cache, no passes: every position is computed from the tokens.
+// LLaMA in doubles over tests/reference, written like the paper: the engine's models are compared
+// with it. It has no cache and no passes: every position is computed from the tokens.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace aerie::test {
 
-// Random f32 tensors, of a size at which every bias and every position has a say.
+// Random f32 tensors that are large enough for every bias and every position to matter.
 inline Checkpoint lively_checkpoint(const std::vector<TensorShape>& tensors, uint64_t seed) {
     std::vector<NamedTensor> named;
     for (const TensorShape& tensor : tensors)
@@ -37,7 +37,7 @@ class PlainModel {
     PlainModel(const ModelConfig& config, const Checkpoint& checkpoint)
         : config_(config), checkpoint_(checkpoint) {}
 
-    // After each token.
+    // Logits after each token.
     reference::Exact logits(const std::vector<int>& tokens) const {
         reference::Matrix x = embed(tokens);
         for (int i = 0; i < config_.layers; ++i)
@@ -63,7 +63,7 @@ class PlainModel {
         std::memcpy(m.data.data(), checkpoint_.read(found).get(), m.data.size() * 4);
         return m;
     }
-    // x W^T, and the bias beside W if this model has it.
+    // x W^T, plus the bias beside W if this model has one.
     Exact product(const Matrix& x, const std::string& name, bool has_bias) const {
         Exact out = reference::matmul(x, tensor(name + ".weight"));
         if (!has_bias) return out;
@@ -126,7 +126,7 @@ class PlainModel {
         }
         return out;
     }
-    // Each head of q and of k by itself.
+    // Normalises each head of q and of k by itself.
     void norm_heads(Matrix& qkv, const std::string& prefix) const {
         const AttentionShape heads = shape();
         const Matrix weights[] = {tensor(prefix + "q_norm.weight"),
@@ -140,7 +140,7 @@ class PlainModel {
                 std::copy_n(normed[0], heads.head_dim, qkv[r] + h * heads.head_dim);
             }
     }
-    // Heads as the files have them.
+    // Heads of the size that the files have, without padding.
     AttentionShape shape() const {
         return {config_.attention.heads, config_.attention.kv_heads, config_.size_of_head()};
     }

@@ -1,4 +1,4 @@
-// Models with every bias, with windows by layer, with scaled positions: against doubles.
+// Models with every bias, with windows by layer, and with scaled positions, against doubles.
 #include "engine/plain_model.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Checkpoint tensors_of(const ModelConfig& config) {
     return lively_checkpoint(target_tensors(config), 5);
 }
 
-// With the tensors of another one.
+// A model of this configuration with the tensors of another one.
 Model open_model(const ModelConfig& config, const ModelConfig& stored, DType type = DType::F32) {
     LoadOptions options;
     options.weights = type;
@@ -61,7 +61,7 @@ reference::Exact last_of(const reference::Exact& all) {
     return last;
 }
 
-// How far a model is from another one in doubles.
+// The error of a model against another one in doubles.
 double distance(const ModelConfig& config, const ModelConfig& other, int count) {
     const Checkpoint stored = tensors_of(config);
     Model model = open_model(config, config);
@@ -123,7 +123,7 @@ TEST(PlainModel, YarnScalesPositions) {
     EXPECT_GE(distance(config, plain, 150), kOther);
 }
 
-// Heads of sizes that are no multiple of 16, as open_llama_3b's 100 and 24 of a small MoE.
+// Heads with sizes that are no multiple of 16, such as 100 in open_llama_3b and 24 in a small MoE.
 ModelConfig with_heads_of(int size) {
     ModelConfig config = small_config();
     config.attention.head_dim = (size + 15) / 16 * 16;
@@ -150,7 +150,7 @@ TEST(PlainModel, HeadsOfAnySizeHaveTheirOwnNumbers) {
     }
 }
 
-// The scale, the pairs that turn and the norms are those of the true size.
+// The scale, the rotated pairs and the norms are those of the true size.
 TEST(PlainModel, HeadsOfAnotherSizeCanBeTold) {
     const ModelConfig config = with_heads_of(24);
     const Checkpoint stored = tensors_of(config);
@@ -180,7 +180,7 @@ TEST(PlainModel, PaddedHeadsKeepEachRowsBits) {
 }
 
 TEST(PlainModel, PaddedHeadsOfQuantisedWeights) {
-    // Columns of o_proj in whole groups of 32: 4 heads of 24.
+    // 4 heads of 24 give o_proj columns in whole groups of 32.
     const ModelConfig config = with_heads_of(24);
     const Checkpoint stored = tensors_of(config);
     const std::vector<int> tokens = some_tokens(40);
@@ -191,7 +191,7 @@ TEST(PlainModel, PaddedHeadsOfQuantisedWeights) {
     }
 }
 
-// What activations in eight bits leave of it.
+// The tolerance of q8_0 is what rounding activations to eight bits costs.
 TEST(PlainModel, BiasesAreAddedToQuantisedProducts) {
     const ModelConfig config = with_all_biases();
     const Checkpoint stored = tensors_of(config);
@@ -219,7 +219,7 @@ TEST(PlainModel, BiasesThatNobodyAskedForAreRefused) {
               std::string::npos);
 }
 
-// A bias that is asked for and not there has a name as well.
+// A bias that the configuration asks for and the file lacks is named, too.
 TEST(PlainModel, MissingBiasesAreNamed) {
     ModelConfig config = small_config();
     const ModelConfig stored = config;

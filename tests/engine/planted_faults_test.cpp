@@ -1,7 +1,7 @@
-// The quick suites find what they are for: each fault is planted in $AERIE_TEST_DEVICE, and the
-// suites' own questions (engine/checks.h, ops/mapped_ids.h) must give a finding. A barrier that is
-// missing cannot be planted here: tests/vulkan/validation_canary.cpp leaves one out under the
-// validation layer, tests/simt/model_test.cpp in a kernel.
+// The quick suites find the faults that they are for: each fault is planted in $AERIE_TEST_DEVICE,
+// and the suites' own checks (engine/checks.h, ops/mapped_ids.h) must give a finding. A missing
+// barrier cannot be planted here: tests/vulkan/validation_canary.cpp leaves one out under the
+// validation layer, and tests/simt/model_test.cpp leaves one out in a kernel.
 #include <gtest/gtest.h>
 
 #include "engine/checks.h"
@@ -15,7 +15,8 @@ bool on_cpu() {
     return test_device() == "cpu";
 }
 
-// A quantised model elsewhere, which has the CPU's bits; on the CPU f32, which has golden values.
+// On another device a quantised model, which has the CPU's bits; on the CPU f32, which has golden
+// values.
 struct Planted {
     explicit Planted(const Fault& fault) {
         const LoadOptions options = bundled_options(on_cpu() ? DType::F32 : DType::Q8_0);
@@ -34,7 +35,7 @@ DraftOptions small_tree() {
     return draft;
 }
 
-// What same_bits_test asks; on the CPU the texts of golden_test, every eighth.
+// The check of same_bits_test; on the CPU that of golden_test, on every eighth text.
 std::string output_finding(Bundled& model) {
     if (on_cpu()) return golden_finding(run_golden(model, "none", draft_options("none"), 8));
     static const BitsRun want = [] {
@@ -51,7 +52,7 @@ struct Accepted {
     bool texts_differ = false;
 };
 
-// What acceptance_floor_test asks; on the CPU the tau of golden_test, of every eighth prompt.
+// The check of acceptance_floor_test; on the CPU the tau of golden_test, on every eighth prompt.
 Accepted accepted(Bundled& model) {
     if (on_cpu()) {
         const GoldenRun run = run_golden(model, "eagle2", draft_options("eagle2"), 8);
@@ -79,10 +80,11 @@ TEST(PlantedFaults, NoneIsNoFinding) {
     EXPECT_EQ(mapped_ids_finding(planted.model->backend()), "");
 }
 
-// The head's committed positions keep what drafts left in their slots. No text shows it.
+// The head's committed positions keep what drafts left in their slots. No text shows this fault.
 TEST(PlantedFaults, StaleDraftKv) {
     Planted planted({});
-    // Each cache has one page table. The target rotates first; whatever else rotates is the head.
+    // Each cache has one page table. The target rotates first; anything else that rotates is the
+    // head.
     Memory* target = nullptr;
     planted.faulty->fault().stale = [&](const KvLayer& kv, const Row& row) {
         if (!target) target = kv.page_table.memory;

@@ -1,5 +1,5 @@
-// The ratio rule of acceptance keeps the distribution: every way through a cycle by enumeration, a
-// million texts with the real numbers, and five faults that the same questions find.
+// Acceptance by p / q keeps the distribution: every way through a cycle by enumeration, a million
+// texts with the real random numbers, and five faults that the same checks find.
 #include "engine/ratio.h"
 
 #include <gtest/gtest.h>
@@ -15,16 +15,16 @@
 namespace aerie::test {
 namespace {
 
-const Tokens kStart = {0, 1, 2};  // the prompt, and the root
+const Tokens kStart = {0, 1, 2};  // the prompt, then the root
 
-// Probabilities of all texts of `length` tokens after kStart, the last token's fastest.
+// Probabilities of all texts of `length` tokens after kStart; the last token's index runs fastest.
 class Joint {
   public:
     Joint(TinyTexts& texts, size_t length) : texts_(texts), length_(length) {
         cells.resize(size_t(std::pow(texts.vocab(), length)));
     }
 
-    // A text that begins so and goes on plainly.
+    // Adds a text that begins with `tokens` and continues as plain decoding does.
     void add(const Tokens& tokens, double weight) {
         if (weight == 0) return;
         if (tokens.size() >= length_) {
@@ -54,7 +54,7 @@ class Joint {
     size_t length_;
 };
 
-// Empty: the joint is plain decoding's.
+// Compares a joint with plain decoding's; empty if they are equal.
 std::string joint_finding(const std::vector<double>& got, const std::vector<double>& want,
                           double& worst) {
     double sum = 0;
@@ -124,7 +124,7 @@ TEST(Ratio, EveryWayThroughACycleByEnumeration) {
     std::printf("largest difference: %.2g\n", worst);
 }
 
-// Trees as the engine walks them: drawn to the end before the target is asked.
+// Trees as the engine uses them: they are drawn completely before the target is asked.
 TEST(Ratio, WholeTreesByEnumeration) {
     double worst = 0;
     for (const Shape& shape : {Shape{3, {2, 2}}, {4, {1, 1, 1}}, {3, {3, 1}}, {3, {2, 1, 1}}})
@@ -138,7 +138,8 @@ TEST(Ratio, WholeTreesByEnumeration) {
     std::printf("largest difference: %.2g\n", worst);
 }
 
-// p-value of the joint of three tokens, put out in cycles with the numbers of so many seeds.
+// p-value of the joint of three tokens that are put out in cycles, with the numbers of `runs`
+// seeds.
 double keyed_p(const Sampling& sampling, int runs, Purpose of_drafts) {
     TinyTexts texts(5, 4, sampling);
     Joint want(texts, 3);
@@ -158,7 +159,7 @@ double keyed_p(const Sampling& sampling, int runs, Purpose of_drafts) {
     return g_test(counts, want.cells, runs);
 }
 
-constexpr double kLeastP = 1e-4;  // of seeds that are fixed
+constexpr double kLeastP = 1e-4;  // the seeds are fixed
 
 TEST(Ratio, AMillionTextsWithKeyedNumbers) {
     const double p = keyed_p(kSamplings[0], 1000000, Purpose::draft);

@@ -1,5 +1,5 @@
-// What a model's rows reach back to: everything, windows of several sizes, positions scaled by
-// YaRN.
+// How far a model's rows reach back: to everything, through windows of several sizes, or with
+// positions scaled by YaRN.
 #pragma once
 
 #include "engine/model_files.h"
@@ -12,7 +12,8 @@ inline const char* name(Reach reach) {
     return reach == Reach::windows ? "windows" : reach == Reach::yarn ? "yarn" : "whole";
 }
 
-// Windows within a chunk, of chunks and across them, beside layers without one; the head's, too.
+// Windows smaller than a chunk, of one chunk and across chunks, beside layers without a window; the
+// head gets one, too.
 inline void change(ModelFiles& files, Reach reach) {
     ModelConfig& config = files.config;
     if (reach == Reach::windows) {

@@ -58,7 +58,7 @@ TEST_P(RealModels, HaveTheirLogits) {
     EXPECT_LE(worst, 2e-3);
 }
 
-// Slow devices take few texts.
+// Number of texts; slow devices take few.
 int most_texts() {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
     return count ? std::atoi(count) : 100;

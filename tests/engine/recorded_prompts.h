@@ -5,7 +5,7 @@
 
 namespace aerie::test {
 
-// In an order that mixes their kinds, so that a short replay meets all of them.
+// The order mixes the kinds of prompts, so that a short replay meets all of them.
 inline std::vector<std::string> recorded_prompts() {
     const auto prompts = sixty_prompts();
     constexpr size_t kStep = 23;  // visits each of the sixty once

@@ -1,5 +1,5 @@
-// A device records shapes and nothing else: of $AERIE_TEST_DEVICE, after the first text of each
-// kind nothing is recorded again.
+// A recording depends on shapes alone: on $AERIE_TEST_DEVICE nothing is recorded again after the
+// first text of each kind.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -39,7 +39,7 @@ TEST_P(Recordings, DoNotDependOnWhatIsAskedFor) {
         EXPECT_EQ(recordings_after(i, sampling), first) << "prompt " << i;
     }
     EXPECT_GT(longest, shortest + 10);
-    // Without penalties, greedy: other steps, which are recorded once.
+    // Without penalties, and then greedily, other ops run, which are recorded once.
     for (const float temperature : {0.9f, 0.0f}) {
         const long then = recordings_after(0, sampling_at(temperature, 5));
         for (size_t i = 1; i < 3; ++i)

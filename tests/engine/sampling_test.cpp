@@ -1,4 +1,4 @@
-// What penalties know of a text, and values that sampling refuses.
+// The tokens that penalties have seen, and values that sampling refuses.
 #include "engine/sampling.h"
 
 #include <gtest/gtest.h>

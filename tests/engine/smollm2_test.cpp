@@ -1,6 +1,6 @@
 // SmolLM2, the bundled model that answers: every drafter that needs no head puts out the tokens of
 // plain decoding. $AERIE_TEST_QUESTIONS names a folder of question files (JSON lines with "turns"),
-// of which each gives $AERIE_TEST_PROMPTS questions; without it three questions of our own are
+// each of which gives $AERIE_TEST_PROMPTS questions; without it three questions of our own are
 // asked.
 #include <gtest/gtest.h>
 
@@ -50,11 +50,11 @@ LoadOptions smollm2_options() {
     return options;
 }
 
-// One load for all tests.
+// The model is loaded once for all tests.
 struct Asked {
     Bundled model{smollm2_options()};
     std::vector<std::string> questions = read_questions();
-    // By temperature and question.
+    // Plain tokens by temperature and question.
     std::map<std::pair<float, size_t>, std::vector<int>> plain_ids;
 
     Request request(size_t question, float temperature) {
@@ -83,7 +83,8 @@ Asked& asked() {
     return asked;
 }
 
-// What the passes of this model cost on two AVX2 cores, in tokens: equal trees on every machine.
+// Costs of this model's passes on two AVX2 cores, in units of one token: trees are equal on every
+// machine.
 const MeasuredCosts kRecorded{{{1, 1}, {4, 1.1}, {8, 1.7}, {16, 2.9}, {64, 11}}, {{1, 1e-3}}, true};
 
 class SmolLm2 : public testing::TestWithParam<std::tuple<std::string, float>> {};

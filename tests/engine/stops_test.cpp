@@ -1,5 +1,5 @@
-// Everything that ends a text, at every offset inside an accepted run: the drafted result is the
-// plain one, token for token and byte for byte.
+// Everything that ends a text, at every offset inside an accepted run: the drafted result equals
+// the plain one, token for token and byte for byte.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -76,7 +76,7 @@ TEST_F(Stops, EveryLimit) {
 }
 
 TEST_F(Stops, StopStringsAcrossTokenBorders) {
-    // Every substring of 1, 3 and 9 bytes of the text that ends before it occurs again.
+    // Substrings of 1, 3 and 9 bytes at every fifth byte of the text.
     int cases = 0;
     for (size_t length : {1, 3, 9})
         for (size_t at = 0; at + length <= full_.text.size(); at += 5) {

@@ -1,5 +1,5 @@
-// Texts of a few tokens whose target and draft are random functions of the prefix, and the ratio
-// rule run over them: all of it the product's but the models.
+// Texts of a few tokens with random functions of the prefix as target and draft, and acceptance by
+// p / q on them: everything but the models is the product's code.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace aerie::test {
 
 using Tokens = std::vector<int>;
 
-// What may be wrong with a cycle.
+// Faults that can be planted in a cycle.
 struct TinyFault {
-    bool raw_q = false;        // the ratio knows q without filters, drafts are drawn with them
-    bool raw_bonus = false;    // after a leaf the target's filters are forgotten
+    bool raw_q = false;        // the ratio uses q without filters, drafts are drawn with them
+    bool raw_bonus = false;    // after a leaf the target's filters are left out
     bool keeps_tried = false;  // q still has the siblings that were tried
 };
 
@@ -47,7 +47,7 @@ class TinyTexts {
     }
 
     // The tokens that a cycle puts out after `text`. `ranks`: siblings at each depth; they are
-    // drawn when they are needed, which changes no chance.
+    // drawn only when they are needed, which changes no probability.
     Tokens cycle(const Tokens& text, const Tokens& ranks, Chance& drafts, Chance& accepts,
                  const TinyFault& fault = {}) {
         const auto seen = words(text);
@@ -68,7 +68,7 @@ class TinyTexts {
         return path;
     }
 
-    // The same by a whole tree, drawn before.
+    // The same with a whole tree that is drawn first.
     Tokens tree_cycle(const Tokens& text, const Tokens& ranks, Chance& drafts, Chance& accepts) {
         const auto seen = words(text);
         TokenTree tree(text.back());
@@ -101,7 +101,7 @@ class TinyTexts {
     static inline const Tokens kPrompt = {0, 1};
 
   private:
-    // Coarse steps, so that there are ties, and what cannot be chosen.
+    // Coarse values, so that there are ties, and -infinity for tokens that cannot be chosen.
     std::vector<float> logits(const Tokens& text, bool is_draft) const {
         uint64_t state = seed_ * 2 + is_draft;
         const auto next = [&state](uint64_t word) {

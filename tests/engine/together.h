@@ -1,4 +1,4 @@
-// Two texts of a bundled model through the same passes.
+// Two texts of a bundled model in the same passes.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ struct Together {
     std::vector<Cycle> cycles;
 };
 
-// Puts out tokens until the text has this length.
+// Runs cycles until the text has at least this length.
 inline void extend(Batch& batch, Sequence& text, size_t length) {
     Cycle cycle;
     cycle.text = &text;

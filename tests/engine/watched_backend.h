@@ -1,5 +1,5 @@
-// A device that says of itself what a test wants, counts what it is asked for, and may be out of
-// memory.
+// A device with capabilities that a test sets, which counts uploads and allocations, and which may
+// be out of memory.
 #pragma once
 
 #include <vector>
@@ -35,7 +35,7 @@ class WatchedBackend : public ObservedBackend {
     int uploads = 0;
 };
 
-// The first `count` tokens or more that a session puts out.
+// The first `count` tokens that a session puts out.
 inline std::vector<int> decode(Session& session, const std::vector<int>& prompt, int count,
                                const Sampling& sampling = {}) {
     session.begin(sampling);

@@ -1,4 +1,5 @@
-// What every fuzz target shares: an Error of one line is fine, anything else is a find.
+// Shared by all fuzz targets: an Error with a message of one line is correct, anything else is a
+// bug.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ int run(Action action) {
     return 0;
 }
 
-// Reads every byte of every tensor: a range that is wrong ends the program.
+// Reads every byte of every tensor: a wrong range ends the program.
 inline void touch(std::string_view file, const std::vector<NamedTensor>& tensors) {
     for (const NamedTensor& tensor : tensors) {
         if (tensor.data.size_bytes != checked_bytes(tensor.shape, tensor.dtype, tensor.name)) {

@@ -1,4 +1,4 @@
-// Fuzzes the GGUF reader, and the decoding of what it finds.
+// Fuzzes the GGUF reader and the decoding of the tensors that it returns.
 #include "io/gguf_file.h"
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-// Fuzzes what a client sends on a connection: the reader of requests takes the same ones from the
-// same bytes whatever pieces they come in, and the gate lets in what it should.
+// Fuzzes the bytes that a client sends on a connection. The request reader must return the same
+// requests however the bytes are split, and the gate must admit only requests that are allowed.
 #include <algorithm>
 #include <memory>
 
@@ -25,7 +25,7 @@ void demand(bool holds) {
     if (!holds) std::abort();
 }
 
-// A field of a reply that a client has put into it could hold the end of a line.
+// If a client could put text into a field of the reply, that text might hold the end of a line.
 void check_fields(const Gate& gate, const HttpHead& head) {
     const std::string_view page = gate.page_that_asks(head);
     demand(page.empty() || page == kPage);
@@ -41,7 +41,7 @@ void parse_body(Endpoint endpoint, std::string_view body) {
     if (endpoint == Endpoint::tokenize) parse_tokenize_request(body);
 }
 
-// What becomes of a request: a status. Throws Problem.
+// Handles a request as the server does, without the engine. Throws Problem if it is refused.
 void answer(const Gate& gate, RequestReader& reader) {
     const HttpHead& head = reader.head();
     demand(reader.body().size() <= kMaxBodyBytes);
@@ -65,19 +65,20 @@ std::string told(const RequestReader& reader) {
     return text;
 }
 
-// All requests of a connection, and how it ends: a status, or empty.
+// All requests of a connection, and how it ends: a status, or empty if it was not refused.
 struct Talk {
     std::string requests, end = {};
-    bool is_unfinished = false;  // the rest of a request does not come
+    // The rest of a request does not come.
+    bool is_unfinished = false;
 
-    // A fault in what is unfinished may be seen or not.
+    // An error in an unfinished request may be found or not.
     bool agrees(const Talk& other) const {
         return requests == other.requests &&
                (end == other.end || is_unfinished || other.is_unfinished);
     }
 };
 
-// The bytes come in pieces of `piece`.
+// The bytes come in pieces of `piece` bytes.
 Talk talk_of(std::string_view bytes, size_t piece) {
     static const Gate admits = gate();
     Talk talk;
@@ -97,7 +98,7 @@ Talk talk_of(std::string_view bytes, size_t piece) {
         demand(taken <= unread.size());
         unread.erase(0, taken);
         if (!reader->has_head() || !reader->is_whole()) {
-            if (more == 0 && taken == 0) break;  // the rest does not come
+            if (more == 0 && taken == 0) break;  // the rest of the request does not come
             continue;
         }
         talk.requests += told(*reader) + "\n\n" + reader->body();

@@ -1,5 +1,5 @@
-// Fuzzes chat templates: parsed, and rendered with a conversation that has calls and tools. What
-// comes out is UTF-8, all of it of known origin.
+// Fuzzes chat templates: parses them, and renders them with a conversation that has tool calls and
+// tools. The output must be UTF-8, and the origin of every byte must be known.
 #include "text/jinja.h"
 
 #include "core/utf8.h"

@@ -1,4 +1,4 @@
-// Fuzzes JSON (what is read must be written and read again as the same) and the model
+// Fuzzes JSON, which must stay the same when it is written and read again, and the model
 // configurations.
 #include "fuzz.h"
 #include "io/json.h"

@@ -1,5 +1,5 @@
-// Fuzzes the JSON that clients send, by what turns a body into a request, for each endpoint that
-// takes one; and the name of a conversation that it may hold.
+// Fuzzes the JSON bodies of requests: the parser of each endpoint that takes one, and the name of a
+// conversation that the body may hold.
 #include "fuzz.h"
 #include "serve/requests/conversation_name.h"
 #include "serve/requests/problem.h"
@@ -13,7 +13,7 @@ void expect(bool holds) {
     if (!holds) std::abort();
 }
 
-// Whatever is refused is refused as the client's fault, in JSON.
+// Every refusal must be the client's error, with a description in JSON.
 template <typename Action>
 void read(Action action) {
     fuzz::run([&] {

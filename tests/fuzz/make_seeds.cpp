@@ -1,4 +1,4 @@
-// Writes the seeds of the fuzz targets: fuzz_seeds FOLDER makes FOLDER/<target>/<number>.
+// Writes the seeds of the fuzz targets: fuzz_seeds FOLDER writes FOLDER/<target>/<number>.
 #include <filesystem>
 #include <fstream>
 
@@ -34,7 +34,7 @@ const std::vector<TorchTensor> kTensors = {
     {.name = "w", .shape = {2, 2}, .data = "0123456789abcdef"},
     {.name = "b", .storage_class = "HalfStorage", .element_bytes = 2, .shape = {0}, .data = ""}};
 
-// Every kind of value; a tensor of each type.
+// Every kind of metadata value, and a tensor of each type.
 std::vector<std::string> gguf_seeds() {
     GgufWriter values;
     values.u32("general.alignment", 32).string("s", "text").strings("words", {"a", "", "bc"});
@@ -98,7 +98,7 @@ std::vector<std::string> tokenizer_json_seeds() {
     return {small_byte_level_json(), small_sentencepiece_json()};
 }
 
-// The first byte says which file it is.
+// The first byte chooses the file that the rest stands for.
 std::vector<std::string> small_file_seeds() {
     return {
         std::string(1, '\0') + R"({"weight_map":{"w":"a.safetensors"}})",

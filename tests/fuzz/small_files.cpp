@@ -1,5 +1,5 @@
-// Fuzzes the small JSON files of a model: the first byte chooses which. They are read from a
-// folder, as they are in the program.
+// Fuzzes the small JSON files of a model; the first byte chooses the file. They are read from a
+// folder, as in the program.
 #include <unistd.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ void write(const fs::path& file, std::string_view text) {
     std::ofstream(file, std::ios::binary) << text;
 }
 
-// With what the fuzzed files refer to.
+// Holds the files that the fuzzed files refer to.
 const fs::path& folder() {
     static const struct Folder {
         fs::path path = fs::temp_directory_path() / ("aerie_fuzz_" + std::to_string(::getpid()));

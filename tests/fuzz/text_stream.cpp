@@ -1,5 +1,5 @@
-// Fuzzes the streaming decode: the first half of the bytes are tokens, the others stop strings.
-// What comes out is UTF-8, and the beginning of what all tokens decode to.
+// Fuzzes the streaming decoder: the first half of the bytes are tokens, the second half are stop
+// strings. The output must be UTF-8 and a prefix of the text that all tokens decode to.
 #include "text/stream.h"
 
 #include "core/utf8.h"

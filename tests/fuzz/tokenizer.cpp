@@ -1,4 +1,5 @@
-// Fuzzes the reader of SentencePiece models, and the tokenizer of what it lets through.
+// Fuzzes the reader of SentencePiece models, and encodes and decodes with the models that it
+// accepts.
 #include "text/tokenizer.h"
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-// Fuzzes the reader of tokenizer.json, and encoding and decoding with what it lets through.
+// Fuzzes the reader of tokenizer.json, and encodes and decodes with the files that it accepts.
 #include "fuzz.h"
 #include "text/bpe_tokenizer.h"
 

@@ -1,4 +1,4 @@
-// Fuzzes the pickle reader alone, with two storages to refer to.
+// Fuzzes the pickle reader alone, with two storages that the pickle can refer to.
 #include "fuzz.h"
 #include "io/torch_bin.h"
 

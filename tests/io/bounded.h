@@ -1,4 +1,4 @@
-// What a hostile file may cost: counted per case. Programs that use it link host_memory.cpp.
+// Limits on what a hostile file may cost, for each case. Programs that use it link host_memory.cpp.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ constexpr double kMostSeconds = 20;
 constexpr double kMostSeconds = 2;  // a desktop needs half of it
 #endif
 
-// Runs cases one after another, each within kMostSeconds of the processor and so many bytes of
-// memory, and knows how many there were, and what they cost at most.
+// Runs cases one after another, each within kMostSeconds of processor time and most_bytes of
+// memory, and prints how many there were and the most that one of them cost.
 class Bounded {
   public:
     explicit Bounded(size_t most_bytes) : most_bytes_(most_bytes) {}

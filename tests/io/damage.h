@@ -1,4 +1,4 @@
-// What every reader of untrusted bytes must survive: any truncation, any damaged byte.
+// Damage that every reader of untrusted bytes must survive: any truncation, any changed byte.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class TestFolder {
     TestFolder() {
         const auto* test = testing::UnitTest::GetInstance()->current_test_info();
         std::string name = "aerie_" + std::to_string(::getpid()) + "_" + test->name();
-        std::replace(name.begin(), name.end(), '/', '_');  // of parameterised tests
+        std::replace(name.begin(), name.end(), '/', '_');  // in names of parameterised tests
         path_ = std::filesystem::temp_directory_path() / name;
         std::filesystem::remove_all(path_);
         std::filesystem::create_directories(path_);

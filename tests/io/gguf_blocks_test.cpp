@@ -1,4 +1,4 @@
-// Blocks of GGUF: every type against values by gguf-py, and what does not fit.
+// Blocks of GGUF: every type against values by gguf-py, and sizes that do not fit.
 #include "io/gguf_blocks.h"
 
 #include <bit>
@@ -49,7 +49,7 @@ TEST(GgufBlocks, Bf16IsTheUpperHalfOfF32) {
     EXPECT_EQ(out, values);
 }
 
-// A part of IQ4_XS is a block of IQ4_NL whose scale is the block's times the part's.
+// A part of IQ4_XS is a block of IQ4_NL; its scale is the block's scale times the part's.
 TEST(GgufBlocks, PartsOfIq4XsAreBlocksOfIq4Nl) {
     std::mt19937 random(1);
     std::string nibbles(128, '\0');
@@ -80,7 +80,7 @@ TEST(GgufBlocks, AnyBytesDecode) {
         std::vector<float> out(row.block_elements * 64);
         for (int round = 0; round < 50; ++round) {
             for (std::byte& byte : blocks) byte = std::byte(round == 0 ? 0xFF : random());
-            const auto odd = std::span(blocks).subspan(1);  // at no address in particular
+            const auto odd = std::span(blocks).subspan(1);  // unaligned
             decode(type, odd, out, "any");
             const std::vector<float> first = out;
             decode(type, odd, out, "any");

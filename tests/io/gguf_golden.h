@@ -1,4 +1,4 @@
-// What independent programs say about GGUF files: tests/data/gguf.
+// Values of GGUF files according to independent programs (tests/data/gguf).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ inline std::vector<float> values_of(const Gguf& model, const GgufTensor& tensor)
     return values;
 }
 
-// Holds values against sum, sum of squares and some values of the other program.
+// Compares values with the sum, the sum of squares and some values of the other program.
 inline void expect_values(const std::vector<float>& values, const Json& expected) {
     double sum = 0, sum2 = 0;
     for (const float value : values) {

@@ -1,5 +1,5 @@
-// An EAGLE-3 head as llama.cpp's converter writes it: names, keys, order and layout as seen in a
-// file that it made of the bundled head.
+// An EAGLE-3 head as llama.cpp's converter writes it: names, keys, order and layout are those of a
+// file that it made from the bundled head.
 #pragma once
 
 #include <bit>
@@ -37,7 +37,7 @@ inline std::string gguf_head_name(const std::string& name) {
     throw Error("a GGUF head has no " + name);
 }
 
-// Rows of each head with those of its halves taking turns.
+// Rows of each head in llama.cpp's order: the rows of its two halves take turns.
 inline std::string rows_in_pairs(const Stored& tensor, size_t head_dim) {
     const size_t rows = size_t(tensor.shape[0]), bytes = tensor.data.size() / rows;
     std::string data;
@@ -72,7 +72,7 @@ inline GgufTensorText gguf_head_ids(const Stored& offsets) {
     return text;
 }
 
-// Without the target's tokenizer, which such files have as well.
+// The file lacks the target's tokenizer, which such files usually have.
 inline GgufWriter gguf_head(const Json& config, const std::vector<Stored>& tensors, DType type) {
     constexpr uint32_t kBool = 7, kI32 = 5, kFloat = 6;
     const auto number = [&](const char* key) { return uint32_t(config.find(key)->number()); };

@@ -1,4 +1,5 @@
-// GGUF headers that lie: one line, under a second, no more memory than the file's size justifies.
+// GGUF headers that lie: each gives one line, soon, in no more memory than the file's size
+// justifies.
 #include "io/bounded.h"
 #include "io/gguf_file.h"
 #include "io/memory_source.h"
@@ -12,8 +13,8 @@ using test::GgufWriter;
 using test::little_endian;
 using test::NumberPlace;
 
-// Reads the data that the header tells of, which must lie in the file: the source ends the program
-// otherwise.
+// Reads the data that the header describes, which must lie in the file: otherwise the source ends
+// the program.
 void read_data(const test::MemorySource& source, const std::vector<GgufTensor>& tensors) {
     for (const GgufTensor& tensor : tensors) {
         std::vector<std::byte> data(tensor.data.size_bytes);
@@ -30,8 +31,8 @@ void read(const std::string& file) {
 
 size_t all_cases = 0;
 
-// What is wrong with it, found within a second and in the memory that a header of its size may
-// take.
+// The error of a file, or "". It must be found within kMostSeconds and within the memory that a
+// header of its size may take.
 std::string problem(const std::string& file) {
     const test::MemorySource source(file);
     std::vector<GgufTensor> tensors;
@@ -71,8 +72,8 @@ TEST(GgufHostile, SurvivesDamage) {
     test::expect_survives_damage(seed().file(), read);
 }
 
-// Every number of the header, one after another. A few changes leave a good file: a version 2, a
-// value, another type of the same size.
+// Every number of the header is changed, one after another. A few changes leave a good file:
+// version 2, a value, another type of the same size.
 TEST(GgufHostile, NoNumberIsTakenOnTrust) {
     const test::MarkedText header = seed().header();
     const std::string file = seed().file();
@@ -223,7 +224,7 @@ TEST(GgufHostile, LargeHeaders) {
     EXPECT_EQ(message, "m.gguf: header of more than 100000000 bytes");
 }
 
-// As a tokenizer of a large model has them.
+// Vocabularies as large as those of large models.
 TEST(GgufHostile, VocabulariesAreReadAtOnce) {
     std::vector<std::string> tokens, merges;
     for (int i = 0; i < 280'000; ++i) tokens.push_back("token" + std::to_string(i));
@@ -237,7 +238,7 @@ TEST(GgufHostile, VocabulariesAreReadAtOnce) {
     EXPECT_EQ(metadata.strings("merges").string(123'456), "left right123456");
 }
 
-// Control characters of a file do not get into errors, nor its length.
+// Errors do not repeat control characters of a file, nor long names.
 TEST(GgufHostile, NamesInErrors) {
     const std::string name = "\x1B[2J\n" + std::string(5000, 'x');
     const std::string message =
@@ -246,7 +247,7 @@ TEST(GgufHostile, NamesInErrors) {
     EXPECT_LT(message.size(), 300u);
 }
 
-// Truncations and damage beyond these are counted nowhere.
+// The cases of SurvivesDamage are not counted.
 TEST(GgufHostile, ThereAreManyCases) {
     EXPECT_GE(all_cases, 500u);
     std::printf("%zu cases\n", all_cases);

@@ -1,4 +1,5 @@
-// Names of tensors and the order of rotary rows: a GGUF file and the same model of Hugging Face.
+// Names of tensors and the order of rotary rows: a GGUF file against the same model of Hugging
+// Face.
 #include "io/gguf_names.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using test::error_of;
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-// The tensors of a file as Hugging Face has them: names and shapes. Fails for an unknown name.
+// The tensors of a file by Hugging Face's names, with their shapes. Fails for an unknown name.
 Shapes mapped(const Json& file) {
     const auto architecture = find_architecture(
         *file.find("metadata")->find("general.architecture")->find("value")->string());
@@ -42,7 +43,8 @@ Shapes mapped(const Json& file) {
 TEST(GgufNames, EveryTensorOfRealFilesHasOne) {
     const Json heads = test::gguf_json("heads.json");
     for (const auto& [file, expected] : *heads.object()) {
-        if (!expected.find("metadata")->find("general.architecture")) continue;  // a later piece
+        // Later pieces of a model have no architecture.
+        if (!expected.find("metadata")->find("general.architecture")) continue;
         SCOPED_TRACE(file);
         EXPECT_GE(mapped(expected).size(), 8u);
     }
@@ -79,7 +81,7 @@ std::vector<std::byte> in_halves(const std::vector<std::byte>& pairs, size_t hea
     return halves;
 }
 
-// The twin is f16 too, so its bytes must be the same once the rows are in order.
+// The twin is f16, too, so its bytes must be the same once the rows are in order.
 TEST(GgufNames, RotaryRowsAreThoseOfTheTwin) {
     constexpr size_t kHeadDim = 16;
     const Json twin = test::gguf_json("mixtral_twin.json");
@@ -111,7 +113,7 @@ TEST(GgufNames, ExpertsAreThoseOfTheTwin) {
 }
 
 TEST(GgufRotary, PairsBecomeHalvesAndBack) {
-    const std::string pairs = "aAbBcCdDeEfF";  // heads of 6 rows of a byte: a pairs with A
+    const std::string pairs = "aAbBcCdDeEfF";  // heads of 6 one-byte rows: a pairs with A
     std::string halves;
     for (size_t row = 0; row < pairs.size(); ++row) halves += pairs[row_in_pairs(row, 6)];
     EXPECT_EQ(halves, "abcABCdefDEF");

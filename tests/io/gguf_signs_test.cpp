@@ -1,4 +1,4 @@
-// Tokens of GGUF files that end a turn by their texts.
+// Tokens of GGUF files that end a turn, recognised by their texts.
 #include "io/gguf_signs.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::set<int64_t> ends(const std::vector<std::string_view>& texts) {
 
 using Ids = std::set<int64_t>;
 
-// No types are written here: they do not count.
+// The files have no token types, which do not matter here.
 TEST(GgufSigns, EndTurnsByTheirTexts) {
     for (const char* text : {"<|eot_id|>",
                              "<|im_end|>",

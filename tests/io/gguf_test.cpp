@@ -21,7 +21,7 @@ using test::error_of;
 using test::GgufWriter;
 using test::TestFolder;
 
-// The head of a file, and zeros up to its length; counts what is read.
+// The head of a file, then zeros up to its length; counts the bytes that are read.
 class HeadSource final : public ByteSource {
   public:
     HeadSource(std::string head, size_t size_bytes)
@@ -196,7 +196,7 @@ TEST(Gguf, SaysThatAFileHasBecomeShorter) {
     EXPECT_NE(message.find("has become shorter"), std::string::npos) << message;
 }
 
-// Which layers have the window: all of them, or those that the file says.
+// Either all layers have the window, or the layers that the file lists.
 TEST(GgufConfig, WindowsMayBeOfSomeLayers) {
     const auto config = [](const char* type, size_t count) {
         const TestFolder folder;
@@ -221,7 +221,7 @@ TEST(GgufConfig, WindowsMayBeOfSomeLayers) {
     EXPECT_NE(error_of([&] { config("u8", 2); }).find("no array of booleans"), std::string::npos);
 }
 
-// A llama of two layers with heads of 16; `change` may say more, or say it first.
+// A llama of two layers with heads of 16; `change` adds keys, or replaces those in `left_out`.
 Json llama_config(const std::function<void(GgufWriter&)>& change,
                   const std::set<std::string>& left_out = {}) {
     const TestFolder folder;
@@ -244,7 +244,7 @@ std::string numbers_of(const std::vector<uint32_t>& values) {
     return bytes;
 }
 
-// Files may say for each layer what all of them have.
+// Files may give a value that all layers share as one entry per layer.
 TEST(GgufConfig, ReadsUniformArrays) {
     constexpr uint32_t kU32 = 4;
     const std::pair<const char*, const char*> keys[] = {
@@ -280,7 +280,7 @@ TEST(GgufConfig, AWindowOfZeroIsNone) {
     EXPECT_EQ(*with(24).find("model_type")->string(), "mistral");
 }
 
-// With and without the size of a head, which then follows from others.
+// With and without the size of a head, which otherwise follows from other keys.
 TEST(GgufConfig, RefusesRotationOfAPartOfEachHead) {
     const auto with = [](bool has_size, const char* key, uint32_t size) {
         llama_config([&](GgufWriter& file) {

@@ -67,7 +67,7 @@ TEST(InputFile, NamesWhatGitLfsLeftInItsPlace) {
     EXPECT_EQ(
         error_of([&] { const InputFile file(path); }),
         path.string() + ": a git-lfs pointer, not the file itself; fetch it with 'git lfs pull'");
-    // A text that only speaks of it, and a file too large to be one.
+    // A text that only mentions a pointer, and a file that is too large to be one.
     for (const std::string& text : {"The " + pointer, pointer + std::string(1024, 'x')})
         EXPECT_EQ(text_of(InputFile(folder.write("a", text))), text);
 }

@@ -88,7 +88,7 @@ TEST(Json, RefusesStringsOfMoreThan16MB) {
     EXPECT_EQ(problem("[\"" + most + "x\"]"), over + "2");
     EXPECT_EQ(problem("[\"" + most + "x"), over + "2");
     EXPECT_EQ(problem("{\"a\":0,\"" + most + "x\":1}"), over + "8");
-    // Quotes with a backslash before them end no string, those with two do.
+    // A quote after one backslash ends no string; a quote after two backslashes does.
     std::string quotes, strings = "\"\"";
     for (size_t i = 0; i < most.size() / 8; ++i) {
         quotes += "\\\\\\\"xxxx";
@@ -172,7 +172,7 @@ TEST(Json, TakesALimitOnItsValues) {
     EXPECT_EQ(error_of([] { Json::parse("[1,2,3]", "a", 3); }), "a: more than 3 values");
 }
 
-// Writes down what it is told.
+// Writes down the events that it is given.
 class Noted : public JsonPart {
   public:
     Noted(std::string outer, std::string inner) : JsonPart(std::move(outer), std::move(inner)) {}
@@ -216,7 +216,7 @@ TEST(JsonPart, ItsErrorsNameTheFile) {
     EXPECT_EQ(problem(R"([{"m":{"x":1}}])"), "");
 }
 
-// The document's own checks hold in a part too.
+// The document's own checks hold in a part, too.
 TEST(JsonPart, IsReadAsStrictly) {
     const auto problem = [](const std::string& value) {
         Noted part("m", "x");

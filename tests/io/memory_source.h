@@ -1,4 +1,4 @@
-// A file that lies in memory: for readers under test.
+// A file in memory, for readers under test.
 #pragma once
 
 #include <cstdlib>
@@ -12,10 +12,10 @@ namespace aerie::test {
 
 class MemorySource final : public ByteSource {
   public:
-    explicit MemorySource(std::string_view text) : text_(text) {}  // which must outlive it
+    explicit MemorySource(std::string_view text) : text_(text) {}  // text must outlive it
     size_t size_bytes() const override { return text_.size(); }
     void read(size_t at, std::span<std::byte> out) const override {
-        // What lies outside must never be asked for: no Error, which a reader may throw.
+        // Bytes outside must never be asked for. This is no Error, since readers may throw those.
         if (at > text_.size() || out.size() > text_.size() - at) std::abort();
         if (!out.empty()) std::memcpy(out.data(), text_.data() + at, out.size());
     }
@@ -24,7 +24,7 @@ class MemorySource final : public ByteSource {
     std::string_view text_;
 };
 
-// The data of a tensor of this file, its checksum compared.
+// The data of a tensor of this file, after its checksum was compared.
 inline std::string data_of(std::string_view file, const NamedTensor& tensor) {
     std::string data(tensor.data.size_bytes, '\0');
     const MemorySource source(file);

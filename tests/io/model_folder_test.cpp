@@ -26,7 +26,7 @@ class Variable {
     std::string old_;
 };
 
-// A cache with org/name at commit abc: refs, snapshot with a link, blob.
+// A cache that has org/name at commit abc: refs, a snapshot with a link, a blob.
 struct Cache {
     Cache() {
         folder.write("hub/models--org--name/refs/main", "abc");
@@ -93,12 +93,12 @@ TEST(ModelFolder, FilesLieInTheFolderOrTheCachesBlobs) {
     EXPECT_EQ(file_in_folder(cache.snapshot, "tokenizer.model").filename(), "0123");
     cache.folder.write("plain/file", "x");
     EXPECT_EQ(file_in_folder(cache.folder.path() / "plain", "file").filename(), "file");
-    // The same link, but not from a snapshot of the same model.
+    // The same link, but not in a snapshot of the same model.
     const fs::path blob = cache.hub / "models--org--name" / "blobs" / "0123";
     fs::create_symlink(blob, cache.folder.path() / "plain" / "link");
     EXPECT_NE(error_of([&] { file_in_folder(cache.folder.path() / "plain", "link"); }), "");
     const fs::path other = cache.hub / "models--org--other" / "snapshots" / "abc";
-    // On Windows that would be a drive, or a second stream of a file.
+    // On Windows this name would be a drive, or a second stream of a file.
     cache.folder.write("plain/c:file", "x");
     EXPECT_NE(error_of([&] { file_in_folder(cache.folder.path() / "plain", "c:file"); }), "");
     fs::create_directories(other);
@@ -107,7 +107,7 @@ TEST(ModelFolder, FilesLieInTheFolderOrTheCachesBlobs) {
     EXPECT_NE(error_of([&] { file_in_folder(other, "missing"); }), "");
 }
 
-// Python's json module writes numbers that are none, which JSON does not have.
+// Python's json module writes NaN and infinities, which JSON does not have.
 TEST(ModelFolder, NumbersThatAreNoneAreOnlyWrongWhereTheyAreRead) {
     const TestFolder folder;
     folder.write("a.json",

@@ -1,4 +1,4 @@
-// Safetensors: round trip, and every way in which a header can lie.
+// Safetensors: a round trip, and every way in which a header can lie.
 #include "io/safetensors.h"
 
 #include "io/damage.h"

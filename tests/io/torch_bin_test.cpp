@@ -1,4 +1,4 @@
-// The zip around a torch checkpoint: plain entries only, each where the directory says.
+// The zip around a torch checkpoint may have plain entries only, each where the directory says.
 #include "io/torch_bin.h"
 
 #include "io/crc32.h"
@@ -96,7 +96,7 @@ TEST(TorchBin, RefusesEntriesThatOverlapOrLeaveTheFile) {
               "m.bin: zip entry 'model/x' is not where the directory says");
 }
 
-// Other readers go by the local header.
+// Other readers trust the local header.
 TEST(TorchBin, RefusesLocalHeadersThatSaySomethingElse) {
     const auto patched = [](size_t at, uint64_t value, size_t bytes) {
         return ZipFile{.name = "model/x",
@@ -115,7 +115,7 @@ TEST(TorchBin, RefusesLocalHeadersThatSaySomethingElse) {
     for (const size_t field : {kCrc, kStored, kPlain})
         for (const uint64_t value : {uint64_t(0), uint64_t(2), uint64_t(0xFFFFFFFE)})
             EXPECT_EQ(problem_with(patched(field, value, 4)), other) << field << " " << value;
-    // Saturated without a zip64 field, and with one that says something else.
+    // A saturated size without a zip64 field, and with a field that differs.
     EXPECT_EQ(problem_with(patched(kPlain, 0xFFFFFFFF, 4)), other);
     for (const size_t at : {size_t(30 + 7 + 4), size_t(30 + 7 + 12)}) {
         ZipWriter zip;
@@ -128,7 +128,7 @@ TEST(TorchBin, RefusesLocalHeadersThatSaySomethingElse) {
     }
 }
 
-// As torch writes them: the local header has zeros, what it would have said follows the data.
+// torch writes zeros into the local header, and the sizes and checksum after the data.
 TEST(TorchBin, ReadsSizesBehindTheData) {
     for (const bool zip64 : {false, true})
         for (const bool checksum : {false, true}) {

@@ -1,4 +1,4 @@
-// The restricted pickle reader: what torch writes is read, everything else is refused.
+// The restricted pickle reader reads what torch writes and refuses everything else.
 #include "io/damage.h"
 #include "io/torch_bin.h"
 #include "io/write_files.h"
@@ -20,7 +20,7 @@ std::vector<NamedTensor> read(const std::string& pickle) {
 std::string problem(const std::string& pickle) {
     return error_of([&] { read(pickle); });
 }
-// The error for opcodes that stand where a value of the dict should.
+// The error for opcodes in the place of a value of the dict.
 std::string problem_of_value(const PickleWriter& value) {
     const std::string text = value.text();
     return problem(
@@ -79,7 +79,7 @@ TEST(TorchPickle, StridesOfSingleAndEmptyDimensionsDoNotMatter) {
 }
 
 TEST(TorchPickle, EmptyTensorsOfAnyShapeAreContiguous) {
-    // The product of the other dimensions overflows: undefined behaviour if it were made.
+    // The product of the other dimensions overflows: computing it would be undefined behaviour.
     TorchTensor one = tensor({0, int64_t(1) << 40, int64_t(1) << 20});
     EXPECT_EQ(problem_of_tensor(one), "");
     one = tensor({int64_t(1) << 40, int64_t(1) << 20, 0});
@@ -175,7 +175,7 @@ TEST(TorchPickle, RefusesEveryOtherOpcode) {
     }
 }
 
-// The holes of the past: SETITEM on what is no dict, BUILD on any object (CVE-2025-32434,
+// Past vulnerabilities: SETITEM on something that is no dict, BUILD on any object (CVE-2025-32434,
 // CVE-2026-24747).
 TEST(TorchPickle, RefusesItemsAndStateOfAnythingButDicts) {
     EXPECT_NE(problem_of_value(PickleWriter().raw(")NNs")), "");

@@ -1,5 +1,5 @@
-// Values that are one of several, copied while memory runs out: an exception, whichever request for
-// memory is refused, and nothing is destroyed that was never made.
+// Values of Variant are copied while memory runs out: there is an exception, whichever request for
+// memory is refused, and nothing is destroyed that was never constructed.
 #include <gtest/gtest.h>
 
 #include <new>

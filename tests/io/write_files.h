@@ -20,7 +20,7 @@ inline std::string little_endian(uint64_t value, size_t bytes) {
     return out;
 }
 
-// A safetensors file of any header text and any data.
+// A safetensors file with any header text and any data.
 inline std::string safetensors_file(std::string_view header, std::string_view data) {
     return little_endian(header.size(), 8) + std::string(header) + std::string(data);
 }
@@ -45,7 +45,7 @@ inline std::string safetensors_header(const std::vector<std::string>& entries) {
     return header + "}";
 }
 
-// A safetensors file of tensors one after another.
+// A safetensors file with tensors one after another.
 class SafetensorsWriter {
   public:
     // `shape` as JSON, "[2, 3]".
@@ -69,17 +69,17 @@ struct ZipFile {
     uint16_t method = 0;  // stored
     uint16_t flags = 0;
     bool zip64 = false;                          // sizes and offset in a zip64 extra field
-    std::optional<uint64_t> claimed_size = {};   // in place of the data's
-    std::optional<uint64_t> claimed_place = {};  // of the local header
-    bool checksum = false;                       // else 0, as torch writes it if told so
-    // Bytes [at, at + size) of the local header, from its signature on, written otherwise.
+    std::optional<uint64_t> claimed_size = {};   // instead of the data's size
+    std::optional<uint64_t> claimed_place = {};  // instead of the local header's
+    bool checksum = false;                       // else 0, which torch can write, too
+    // Bytes [at, at + size) of the local header, counted from its signature, that are replaced.
     struct Patch {
         size_t at = 0;
         std::string bytes = {};
     };
     std::optional<Patch> local = {};
-    bool later = false;           // sizes and checksum stand behind the data, as torch has them
-    std::string descriptor = {};  // in place of what stands there then
+    bool later = false;           // sizes and checksum follow the data, as torch writes them
+    std::string descriptor = {};  // instead of the sizes and checksum then
 };
 
 // CRC-32, bit by bit.
@@ -111,7 +111,7 @@ class ZipWriter {
                                    little_endian(shown_size, 4) + little_endian(shown_size, 4) +
                                    little_endian(entry.name.size(), 2);
         std::string local = "PK\x03\x04" + little_endian(45, 2) + common + little_endian(0, 2);
-        // A local zip64 field of both sizes, as the directory's has them first.
+        // The local zip64 field has both sizes, which come first in the directory's field, too.
         const std::string local_extra =
             entry.zip64 && !entry.later
                 ? little_endian(1, 2) + little_endian(16, 2) + extra.substr(4, 16)
@@ -163,8 +163,8 @@ struct TorchTensor {
     std::string storage_class = "FloatStorage";
     int element_bytes = 4;
     std::vector<int64_t> shape = {};
-    std::string data = {};  // of the storage
-    // In place of what follows from the above:
+    std::string data = {};  // data of the storage
+    // These replace what follows from the members above:
     std::optional<std::string> key = {};
     std::optional<int64_t> elements = {}, offset = {};
     std::optional<std::vector<int64_t>> strides = {};
@@ -220,8 +220,8 @@ class PickleWriter {
     std::string text_;
 };
 
-// A dict of tensors as torch.save writes it; the i-th storage has the key "i" unless said
-// otherwise.
+// A dict of tensors as torch.save writes it; the i-th storage has the key "i" unless its tensor has
+// another.
 inline std::string torch_pickle(const std::vector<TorchTensor>& tensors) {
     PickleWriter pickle;
     pickle.raw("}(");

@@ -11,13 +11,13 @@
 
 namespace aerie::test {
 
-// Where a number lies in a file.
+// The place of a number in a file.
 struct NumberPlace {
     std::string what;
     size_t at = 0, bytes = 0;
 };
 
-// Bytes, and where the numbers among them lie.
+// Bytes, and the places of the numbers among them.
 struct MarkedText {
     std::string text;
     std::vector<NumberPlace> numbers;
@@ -42,16 +42,16 @@ struct GgufTensorText {
     uint32_t type = 0;                // F32
     std::vector<uint64_t> dims = {};  // as in the file: the elements of a row first
     std::string data = {};
-    std::optional<uint64_t> offset = {};  // in place of the next free one
+    std::optional<uint64_t> offset = {};  // instead of the next free one
 };
 
 class GgufWriter {
   public:
     uint32_t version = 3;
-    size_t alignment = 32;  // of the data; the key general.alignment is another matter
+    size_t alignment = 32;  // for the data; the key general.alignment is written separately
     std::optional<uint64_t> tensor_count = {}, key_count = {};
 
-    // A value as its bytes; those of an array begin with element type and count.
+    // A value as its bytes; an array's bytes begin with element type and count.
     GgufWriter& value(const std::string& key, uint32_t type, std::string_view bytes) {
         begin_value(key, type);
         keys_.text += bytes;
@@ -84,7 +84,7 @@ class GgufWriter {
         return *this;
     }
 
-    // All but the data and the padding in front of it.
+    // The file without its data and the padding before it.
     MarkedText header() const {
         MarkedText out;
         out.text = "GGUF";

@@ -1,5 +1,5 @@
 // `compare` on devices that are equal, that sum in another order, and that have a planted error:
-// what is wrong is found, and named.
+// errors are found and named.
 #include "measure/compare.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kOpsOfLayer = 9;
 
-// What a device does to the output of an op, whose number counts from the pass's embedding.
+// Changes the output of an op; `op` counts from the pass's embedding.
 using Plant = std::function<void(Backend& be, int op, std::string_view name, Tensor out)>;
 
 std::unique_ptr<Backend> device(const Plant& plant = {}) {
@@ -30,7 +30,7 @@ std::unique_ptr<Backend> device(const Plant& plant = {}) {
     return backend;
 }
 
-// Rewrites an output of floats.
+// Rewrites an output as floats.
 void rewrite(Backend& be, Tensor out, const std::function<void(std::vector<float>&)>& change) {
     OpValues values;
     values.read(be, out);
@@ -43,7 +43,7 @@ void rewrite(Backend& be, Tensor out, const std::function<void(std::vector<float
     values.write(be, out);
 }
 
-// Changes one op of one layer.
+// Changes the output of one op of one layer.
 Plant plant_in(int layer, int op_of_layer, std::function<void(std::vector<float>&)> change) {
     return [=](Backend& be, int op, std::string_view, Tensor out) {
         if (op == 1 + layer * kOpsOfLayer + op_of_layer) rewrite(be, out, change);
@@ -56,8 +56,8 @@ std::function<void(std::vector<float>&)> scale(float by) {
     };
 }
 
-// Noise of the size that another order of summation leaves, in every op that sums. That of a value
-// depends on itself and its column, as the invariance contract wants it.
+// Noise as large as another order of summation leaves, in every op that sums. The noise of a value
+// depends only on the value and its column, as the invariance contract requires.
 Plant noise_of(float size) {
     return [size](Backend& be, int, std::string_view op, Tensor out) {
         if (op != "matmul" && op != "rms_norm" && op != "attention") return;
@@ -130,7 +130,7 @@ std::vector<std::string> with_cpu(std::vector<std::string> names) {
     return names;
 }
 
-// The i-th of `count` entries that are spread over all.
+// The i-th of `count` entries that are spread over all golden entries.
 const Json& golden_entry(const Json& golden, size_t i, size_t count) {
     return golden.array()->at(i * golden.array()->size() / count);
 }
@@ -189,7 +189,7 @@ TEST(Compare, AnotherOrderOfSummationPasses) {
 }
 
 TEST(Compare, NamesTheOpThatIsWrong) {
-    // Small enough for the text to stay: only what looks at ops can see it.
+    // The error is so small that the text stays: only a comparison of ops can see it.
     const Judged judged = compared({{}, plant_in(3, 7, scale(1.0001f))});
     EXPECT_FALSE(judged.check("ops").passed);
     EXPECT_NE(judged.check("ops").finding.find("in layer 3, swiglu, the only op beyond"),
@@ -225,7 +225,7 @@ TEST(Compare, NamesEveryOpAndLayer) {
     }
 }
 
-// Each op of a pass has a name and a layer of its own, which the model gives where it calls it.
+// Each op of a pass has its own name and layer, which the model gives where it calls the op.
 TEST(Compare, EveryOpHasItsPlace) {
     LoadOptions options = bundled_options(DType::Q8_0);
     options.draft = draft_options("none");
@@ -275,8 +275,7 @@ TEST(Compare, FindsSwappedLogits) {
     EXPECT_EQ(text.fork->margin, text.positions[judged.comparison.prompts[0].size() - 1].margin);
 }
 
-// Decoding that goes astray at one place, as a race would make it, where a pass over the whole text
-// is right.
+// Decoding goes wrong at one place, as with a race, while a pass over the whole text is right.
 TEST(Compare, FindsATextThatForks) {
     constexpr int kToken = 7;
     const Plant astray = [passes = 0](Backend& be, int, std::string_view op, Tensor out) mutable {
@@ -296,7 +295,7 @@ TEST(Compare, FindsATextThatForks) {
         << judged.check("text").finding;
 }
 
-// An error that only passes over several rows have: drafting changes the text.
+// An error in passes over several rows only: drafting changes the text.
 TEST(Compare, FindsDraftingThatIsNotLossless) {
     const Plant wide = [](Backend& be, int, std::string_view op, Tensor out) {
         if (op == "matmul" && out.cols == 4096 && out.rows == 60)
@@ -342,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, CompareInstructionSet,
                          testing::Values("portable", "avx2", "avxvnni", "avx512", "amx"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Every other device of this machine against the CPU; where there is none, the CPU's plainest code.
+// Every other device of this machine against the CPU; if there is none, the CPU's portable code.
 TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
     std::vector<std::string> names;
     for (const Capabilities& device : list_devices())
@@ -359,7 +358,7 @@ TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
         models.push_back(std::make_unique<ComparedModel>(ModelFiles::open(options), options,
                                                          open_device(name, {2})));
     CompareTask task;
-    // Spread over arithmetic, code and text.
+    // The prompts are spread over arithmetic, code and text.
     for (size_t i = 0; i < prompts; ++i)
         task.prompts.push_back(ints(*golden_entry(greedy, i, prompts).find("prompt_ids")));
     task.max_tokens = 128;
@@ -379,7 +378,8 @@ TEST(Compare, GoldenTextsAreTheSameOnEveryDevice) {
         }
 }
 
-// Devices without a common op, and texts without a position: nothing was found, so nothing passes.
+// Devices without a common op, and texts without a position: nothing was compared, so nothing
+// passes.
 TEST(Verdict, NothingToCompareIsAFailure) {
     Judged judged;
     judged.comparison.devices.resize(2);
@@ -400,7 +400,7 @@ TEST(Verdict, NothingToCompareIsAFailure) {
     EXPECT_FALSE(judged.check("final state").passed);
 }
 
-// A reference's values can be given to a device that wants them in another type.
+// A reference's values can be written to a device that wants another type.
 TEST(OpValues, ChangeTheirType) {
     const auto be = open_device("cpu", {1});
     const Buffer memory = be->allocate(1024);

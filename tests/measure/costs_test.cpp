@@ -47,8 +47,8 @@ TEST(Measure, GivesPointsInOrderWithinItsBudget) {
     EXPECT_EQ(least.level.size(), 1u);
 }
 
-// A drafter whose levels take far longer than the passes of the bundled model: on a busy machine two
-// of three take three times as long.
+// A drafter with levels that take far longer than passes of the bundled model; on a busy machine
+// two of three levels take three times as long.
 class ScriptedLevels final : public CostAware {
   public:
     explicit ScriptedLevels(bool is_busy) : is_busy_(is_busy) {}
@@ -161,7 +161,7 @@ TEST(CostCache, ADamagedFileIsNoneAndIsReplaced) {
     EXPECT_TRUE(read_costs(folder.path(), kKey));
 }
 
-// A pass of 8 rows met a busy moment: 32.7 ms where two passes of 4 take 0.84.
+// A pass of 8 rows met a busy moment: it took 32.7 ms, although two passes of 4 take 0.84.
 TEST(Measure, TimingsAreNeverTooShort) {
     const std::vector<CostPoint> points =
         plausible({{1, 0.4}, {2, 0.3}, {4, 0.42}, {8, 32.7}, {16, 1.1}, {64, 90}});

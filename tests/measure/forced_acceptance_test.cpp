@@ -1,5 +1,5 @@
-// The recorded acceptance: what it holds is what is replayed, any tree can be, and a damaged record
-// is refused.
+// Recorded acceptance: a replay gives what the record holds, any tree can be replayed, and a
+// damaged record is refused.
 #include "measure/forced_acceptance.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ std::string of_draft(const std::string& line) {
     return after_schema("tau 2\ntexts 1\ntext 1\n" + line + "\n");
 }
 
-// A draft of this many nodes below each other.
+// A draft that is a chain of this many nodes.
 std::string deep(size_t nodes) {
     std::string line;
     for (size_t i = 1; i < nodes; ++i) line += i == 1 ? "!0" : " !0";
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(RecordedDrafts, RefusesAFileThatIsTooLarge) {
     const fs::path file = fs::temp_directory_path() / ("aerie_large_" + std::to_string(::getpid()));
     std::ofstream(file).close();
-    fs::resize_file(file, size_t(1) << 40);  // takes no space
+    fs::resize_file(file, size_t(1) << 40);  // a sparse file
     EXPECT_THROW(read_recorded_drafts(file), Error);
     fs::remove(file);
 }

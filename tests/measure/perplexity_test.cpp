@@ -1,4 +1,4 @@
-// Perplexity against the independent program's, and how a text is divided.
+// Perplexity against that of an independent program, and how a text is divided.
 #include "measure/perplexity.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A replay of the recorded drafts puts out what decoding the same texts does, with any tree.
+// A replay of the recorded drafts puts out as much as decoding the same texts does, with any tree.
 #include <gtest/gtest.h>
 
 #include "measure/forced_acceptance.h"
@@ -13,7 +13,7 @@ const RecordedDrafts& recorded() {
     return record;
 }
 
-// Some of the prompts, of all kinds: 6, or $AERIE_TEST_PROMPTS.
+// Indices of prompts of all kinds: 6 of them, or $AERIE_TEST_PROMPTS.
 std::vector<size_t> chosen_prompts() {
     const char* count = std::getenv("AERIE_TEST_PROMPTS");
     const size_t all = recorded().texts.size();
@@ -76,7 +76,7 @@ class Replay : public testing::Test {
         return generated(drafting);
     }
 
-    // Through a real drafter; what head and target compute does not matter.
+    // Replays through a real drafter; the results of head and target do not matter.
     Count replayed_auto(const MeasuredCosts& costs) {
         ForcedAcceptance forced(record_);
         DraftOptions draft = auto_options();
@@ -106,7 +106,7 @@ class Replay : public testing::Test {
     RecordedDrafts record_ = recorded();
 };
 
-// Without a model.
+// Replays without a model.
 Count replayed(const RecordedDrafts& record, const TreeShape& shape) {
     ForcedAcceptance forced(record);
     Count count;
@@ -132,7 +132,7 @@ TEST_F(Replay, GivesTheTauOfGenerationWithFixedTrees) {
     expect_alike("chain", generated(draft_options("chain")), replayed(record_, {6, 5, 1}));
 }
 
-// Values as the record has them.
+// Rounds values as the record does.
 void round_values(std::span<Candidate> table, int first, int last) {
     for (int i = first; i < last; ++i) {
         Candidate& candidate = table[size_t(i)];
@@ -141,10 +141,10 @@ void round_values(std::span<Candidate> table, int first, int last) {
     }
 }
 
-// Costs of two devices: a 1.1B model in q8_0 on two cores, and one where rows cost little. The
-// policy makes much of little: on all texts a level dearer by 0.2 % moves the tau of generation
-// itself by 2 %. So values are rounded as the record's are; with those of the head a tau may be as
-// far off as that.
+// Costs of two devices: a 1.1B model in q8_0 on two cores, and a device on which rows cost little.
+// The policy amplifies small differences: over all texts, a level that costs 0.2 % more moves the
+// tau of generation itself by 2 %. So values are rounded as in the record; with the head's own
+// values tau may differ as much.
 TEST_F(Replay, GivesTheTauOfGenerationWithAutoTrees) {
     const MeasuredCosts cores{
         {{1, .047}, {2, .055}, {4, .07}, {8, .103}, {16, .194}, {32, .38}, {64, .75}},

@@ -1,4 +1,4 @@
-// Medians and their like.
+// Median, mean and extremes of timings.
 #include "measure/timings.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Model configurations: what is read from them beyond what the hostile ones are refused for.
+// Model configurations: the values that are read from them, and odd ones that are refused.
 #include "model/config.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ using test::error_of;
 
 using Members = std::vector<std::pair<const char*, const char*>>;
 
-// config.json of a small model with these further members.
+// config.json of a small model, with these members added or replaced.
 Json config_with(const Members& members, const std::string& type, int layers = 1) {
     ModelConfig shape;
     shape.hidden = 32;
@@ -64,7 +64,7 @@ TEST(Config, ReadsScaledRope) {
     EXPECT_EQ(llama3.trained_context, 64);
     EXPECT_EQ(llama3.frequency(0, 16), 1) << "fast";
     EXPECT_DOUBLE_EQ(llama3.frequency(7, 16), std::pow(500000, -14.0 / 16) / 8) << "slow";
-    // Of 128 positions, 32 of them trained.
+    // The model has 128 positions, 32 of which were trained.
     const Rope yarn = with_member("rope_scaling", R"({"rope_type":"yarn","factor":4.0,
                                       "original_max_position_embeddings":32})")
                           .rope;
@@ -147,7 +147,7 @@ TEST(Config, RefusesRotationOfAPartOfEachHead) {
         }
 }
 
-// Some files say for each layer what all of them have.
+// Some files give a value that all layers share as a list with one entry per layer.
 TEST(Config, ReadsUniformLists) {
     const auto layers = [](const char* key, const char* list) {
         return parse_model_config(config_with({{key, list}}, "llama", 3), "config.json");
@@ -183,7 +183,7 @@ TEST(Config, SaysThatAContextIsAssumed) {
     EXPECT_EQ(config.context, 2048);
 }
 
-// Of a model of four layers.
+// The windows of a model with four layers.
 std::vector<int> windows_of(const std::string& type, const Members& members) {
     return parse_model_config(config_with(members, type, 4), "config.json").windows;
 }
@@ -230,7 +230,7 @@ TEST(Config, ReadsWindowsByLayer) {
             << type;
 }
 
-// A head has windows only where its own file says so.
+// A head has windows only if its own file says so.
 TEST(Config, ReadsWindowsAndBiasesOfHeads) {
     const auto head = [](const char* name, const char* value) {
         return parse_head_config(config_with({{name, value}}, "mistral"), "config.json");
@@ -252,14 +252,14 @@ TEST(Config, ReadsBiases) {
         EXPECT_TRUE(attention.qkv_bias && attention.attention_output_bias) << type;
         EXPECT_FALSE(attention.mlp_bias) << type;
     }
-    // Qwen 2's are always there, but for the output's.
+    // Qwen 2 always has biases, but none of the attention output.
     const ModelConfig qwen2 = with_member("attention_bias", "true", "qwen2");
     EXPECT_TRUE(qwen2.qkv_bias && !qwen2.attention_output_bias);
     const ModelConfig mlp = with_member("mlp_bias", "true");
     EXPECT_TRUE(mlp.mlp_bias && !mlp.qkv_bias && !mlp.attention_output_bias);
 }
 
-// A small model of experts; members in place of its own, or null where one is to be missing.
+// A small model with experts; `members` replace its own, or remove them if they are null.
 ModelConfig with_experts(const std::string& type, const Json::Object& members = {}) {
     ModelConfig shape;
     shape.hidden = 32;

@@ -1,4 +1,4 @@
-// Which tokens a head may say, and files of token counts.
+// The tokens that a head may draft, and files of token counts.
 #include <gtest/gtest.h>
 
 #include "io/damage.h"

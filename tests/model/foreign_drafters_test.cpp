@@ -1,5 +1,5 @@
-// Files of drafters that are not run are told by name, whoever wrote them; those of EAGLE-3 are
-// seen in every spelling.
+// Drafters that aerie does not run are refused by name, whatever program wrote their files; files
+// of EAGLE-3 are recognised in every spelling.
 #include "io/foreign_drafters.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ bool has(const std::string& text, const std::string& part) {
 
 class ForeignDrafters : public testing::Test {
   protected:
-    // What is said of a folder with this configuration and a file of a few tensors.
+    // The error for a folder with this configuration and a file of these tensors.
     std::string refusal(const std::string& config, const std::vector<std::string>& tensors = {}) {
         std::string header;
         for (const std::string& name : tensors)
@@ -33,7 +33,7 @@ class ForeignDrafters : public testing::Test {
         folder_.write("head/model.safetensors", little_endian(header.size(), 8) + header);
         return refusal_of(folder_.path() / "head");
     }
-    // Opening it says the same as looking for its kind.
+    // Opening the head and looking for its kind must give the same error.
     static std::string refusal_of(const std::filesystem::path& path) {
         const std::string error = error_of([&] { open_head(path); });
         EXPECT_EQ(error_of([&] { head_kind(path); }), error);
@@ -64,7 +64,7 @@ TEST_F(ForeignDrafters, AreNamedByTheirConfigurations) {
              {"mtp-speculators", "an MTP drafter,"}}) {
         const std::string error = refusal(config_of(name));
         EXPECT_TRUE(has(error, "head: " + kind + " which aerie does not run")) << name << error;
-        // Without weights, too: the configuration alone says it.
+        // The configuration alone suffices, without weights.
         folder_.write("bare/config.json", config_of(name));
         EXPECT_TRUE(has(refusal_of(folder_.path() / "bare"), ": " + kind)) << name;
         const Json config = Json::parse(config_of(name), name);
@@ -72,7 +72,7 @@ TEST_F(ForeignDrafters, AreNamedByTheirConfigurations) {
     }
 }
 
-// Keys and classes that other engines take for theirs.
+// Keys and classes by which other engines recognise their drafters.
 TEST_F(ForeignDrafters, AreNamedInSpellingsOfOtherEngines) {
     for (
         const auto& [config, kind] : std::vector<std::pair<const char*, const char*>>{
@@ -113,7 +113,7 @@ TEST_F(ForeignDrafters, AreNamedByTheirTensors) {
     EXPECT_TRUE(has(refusal(config_of("mtp"), {"mtp.fc.weight"}), "a model with MTP layers"));
 }
 
-// As llama.cpp's converter writes them: one architecture for three kinds.
+// Files as llama.cpp's converter writes them: one architecture stands for three kinds.
 TEST_F(ForeignDrafters, AreNamedInGgufFiles) {
     const auto file = [&](const char* architecture, const char* key, const char* tensor) {
         GgufWriter writer;
@@ -152,7 +152,7 @@ TEST_F(ForeignDrafters, Eagle3IsSeenInEverySpelling) {
     }
 }
 
-// What is wrong with a head is said as it is, and not that it is an EAGLE head.
+// The error is the head's own fault, and not that it is no EAGLE head.
 TEST_F(ForeignDrafters, TheTrueCauseIsSaid) {
     folder_.write("broken/config.json", "{\"model_type\":");
     EXPECT_TRUE(has(refusal_of(folder_.path() / "broken"), "config.json: not JSON at byte"));

@@ -1,5 +1,5 @@
-// Checkpoints of other programs' quantisation are told by the method's name, and errors about GGUF
-// files by the names of their keys.
+// Checkpoints that other programs quantised are refused by the method's name, and errors about GGUF
+// files name the files' keys.
 #include "io/foreign_weights.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(ForeignWeights, AreNamedByTheFilesBesideThem) {
     }
 }
 
-// A llama with heads of 16 whose keys are `numbers`, in place of the usual ones.
+// The error of a llama with heads of 16 and these keys; UINT32_MAX leaves a key out.
 std::string gguf_refusal(const std::map<std::string, uint32_t>& numbers) {
     const TestFolder folder;
     std::map<std::string, uint32_t> keys = {

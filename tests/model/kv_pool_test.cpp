@@ -1,4 +1,5 @@
-// The KV cache by itself: how many pages, which memory, and what a compaction moves.
+// The KV cache by itself: the number of its pages, its memory, and the rows that a compaction
+// moves.
 #include "model/kv_pool.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +28,7 @@ TEST(KvShape, PagesHoldAllSlots) {
     EXPECT_EQ(kShape.size_bytes(), size_t(3 * 2 * 3 * kPageSize * 32 * 4 + 3 * 4));
 }
 
-// Sizes at which the number of rows is no int any more.
+// Sizes at which the number of rows exceeds an int.
 TEST(KvShape, CountsRowsBeyondAnInt) {
     constexpr int kContext = 1 << 24;
     const KvShape large{4, 64, DType::F16, kContext + 63, 256};
@@ -41,7 +42,7 @@ TEST(KvShape, CountsRowsBeyondAnInt) {
     EXPECT_NO_THROW(most.check_rows());
 }
 
-// The pool itself refuses them, before it asks for memory.
+// The pool itself refuses such sizes before it asks for memory.
 TEST(KvPool, RefusesMoreRowsThanAnIntCounts) {
     const auto be = open_device("cpu", {1});
     for (const KvShape& shape :
@@ -124,7 +125,7 @@ TEST(KvPool, SequencesShareWholePages) {
         second.hold(2 * kPageSize);
         EXPECT_EQ(pool.free_pages(), 9 - 3);
         EXPECT_EQ(table_row(*be, pool, second.sequence()), (std::vector<int32_t>{0, 2, 0}));
-        // What is shared may not be written: who cuts his text within it loses the page's rest.
+        // Shared pages must not be written: a sequence that is cut inside one loses the rest of it.
         EXPECT_EQ(first.truncate(5), 0);
         EXPECT_EQ(pool.free_pages(), 9 - 2);
         first.hold(5);

@@ -1,4 +1,4 @@
-// Random weights: the same from any cut, of the right size and spread.
+// Random weights: the same from any offset, and of the right size and spread.
 #include "model/synthetic.h"
 
 #include <algorithm>
@@ -129,7 +129,7 @@ TEST(Shapes, AreChangedByHand) {
     EXPECT_NE(error_of([] { model_shape("llama-4"); }).find("tinyllama-1.1b"), std::string::npos);
 }
 
-// With what EAGLE-3 adds, through config.json and back.
+// EAGLE-3's further fields go through config.json and back.
 TEST(Shapes, OfHeadsAreReadAsTheyWereWritten) {
     ModelConfig head = eagle3_head_shape(model_shape("qwen3-8b"));
     EXPECT_EQ(head.eagle3->vocab, 32000);
@@ -154,7 +154,7 @@ TEST(Shapes, OfHeadsAreReadAsTheyWereWritten) {
     }
 }
 
-// d2t leads up the target's vocabulary, from its first id to near its end, and t2d says the same.
+// d2t ascends through the target's vocabulary, from its first id to near its end, and t2d agrees.
 TEST(RandomHead, HasIdsSpreadOverTheVocabulary) {
     for (const auto& [vocab, of_head] :
          {std::pair(128256, 32000), {1000, 999}, {1000, 3}, {1001, 500}}) {

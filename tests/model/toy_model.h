@@ -66,7 +66,7 @@ inline std::string config_json(const ModelConfig& c) {
         .dump();
 }
 
-// model.safetensors of random values, written as it is made: memory stays small at any size. Norm
+// Writes model.safetensors with random values, row by row: memory stays small at any size. Norm
 // weights are near 1, all others have the given standard deviation.
 inline void write_random_safetensors(const std::filesystem::path& file,
                                      const std::vector<ToyTensor>& tensors, DType dtype,
@@ -116,7 +116,8 @@ inline void write_text(const std::filesystem::path& file, const std::string& tex
     if (!out.flush()) throw Error(file.string() + ": could not be written");
 }
 
-// folder/config.json and folder/model.safetensors of a target; folder-eagle/ likewise of its head.
+// Writes config.json and model.safetensors of a target to `folder`, and of its head to
+// folder-eagle.
 inline void write_toy_model(const std::filesystem::path& folder, const ModelConfig& config,
                             DType dtype, float deviation, unsigned seed) {
     const std::filesystem::path head = folder.string() + "-eagle";

@@ -1,6 +1,6 @@
-// The official client of OpenAI's API against `aerie serve`:
+// Uses `aerie serve` through the official client of OpenAI's API:
 //   openai_test.mjs PROGRAM REPOSITORY
-// Wants `npm ci` in this folder; exits 77 (skipped) without it.
+// Needs `npm ci` in this folder; without it the test is skipped (exit status 77).
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import path from "node:path";
@@ -93,7 +93,7 @@ async function streams({ ask }) {
   assert.equal(all.text[0], whole.choices[0].message.content);
   assert.equal(all.usage.total_tokens, whole.usage.total_tokens);
   assert.ok(all.parts > 4);
-  // The client's own gathering of parts.
+  // The client's own helper that joins the parts of a stream.
   const run = ask.beta.chat.completions.stream({ ...chat, stream_options: { include_usage: true } });
   let said = "";
   run.on("content", (delta) => { said += delta; });
@@ -162,7 +162,7 @@ async function aborts({ ask, client }) {
   for (let parts = 1; parts <= 5; ++parts) {
     const stream = await ask.completions.create(long);
     let seen = 0;
-    for await (const part of stream) if (part && ++seen === parts) break;  // which aborts it
+    for await (const part of stream) if (part && ++seen === parts) break;  // leaving the loop aborts the request
     assert.equal(seen, parts);
   }
   const controller = new AbortController();

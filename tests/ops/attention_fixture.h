@@ -1,4 +1,4 @@
-// A cache, a text that fills it and draft trees below it: what tests of attention stand on.
+// A cache, a text that fills it, and draft trees below it, for the tests of attention.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ class AttentionTest : public DeviceTest {
              {std::pair(&cache.k, &cache.layer.k), {&cache.v, &cache.layer.v}}) {
             *memory = backend_->allocate(dense_bytes(type, rows, cols));
             *tensor = dense(memory->get(), type, rows, cols);
-            // What no row has written is NaN: reading it would show.
+            // Rows that were never written hold NaN: reading one would show.
             const Matrix poison(rows, cols, std::numeric_limits<float>::quiet_NaN());
             if (type == DType::F32)
                 backend_->write(*tensor, poison.data.data());
@@ -102,7 +102,7 @@ class AttentionTest : public DeviceTest {
         return rows;
     }
 
-    // The whole text, `step` rows at a time.
+    // Runs the whole text, `step` rows at a time.
     Matrix prefill(const Matrix& qkv, int step, const Cache& cache) {
         Matrix out(qkv.rows, shape_.heads * shape_.head_dim);
         for (int first = 0; first < qkv.rows; first += step) {
@@ -138,7 +138,7 @@ class AttentionTest : public DeviceTest {
 
     AttentionShape shape_;
     int window_ = 0;
-    bool quantised_ = false;  // what a pass puts out
+    bool quantised_ = false;  // a pass puts out I8G32
     Matrix table_;
     Array rope_;
 };

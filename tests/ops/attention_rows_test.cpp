@@ -1,4 +1,4 @@
-// Attention of many rows at once, in floats and quantised: each has the bits that it has alone.
+// Attention of many rows at once, in floats and quantised: each row has the bits that it has alone.
 #include <random>
 
 #include "ops/attention_fixture.h"
@@ -11,7 +11,7 @@ namespace {
 
 class AttentionRowsTest : public AttentionTest {
   protected:
-    // Runs a test with floats, and with groups where a row's columns are whole ones.
+    // Runs a test with float output, and with quantised output if a row has whole groups.
     template <class Test>
     void with_both(const AttentionShape& shape, const Test& test) {
         use(shape);
@@ -25,7 +25,7 @@ class AttentionRowsTest : public AttentionTest {
     }
     Cache f16_cache() { return make_cache(shape_, DType::F16, plain_pages()); }
 
-    // What a row has at the end of a text.
+    // The output of these rows behind the text, as its last row.
     Matrix last_of(Matrix text, const Matrix& more, const std::vector<int>& rows) {
         for (int r : rows) text.data.insert(text.data.end(), more[r], more[r] + more.cols);
         text.rows += int(rows.size());
@@ -39,7 +39,7 @@ class AttentionRowsTest : public AttentionTest {
     }
 };
 
-// So many nodes in slots of any order; the first ones make a way through it that is so deep.
+// A random tree with slots in random order; its first `depth` nodes form a chain.
 struct RandomTree {
     std::vector<int> parents;
     std::vector<Row> rows;
@@ -73,7 +73,7 @@ struct RandomTree {
     }
 };
 
-// Tails of 1 to 20 positions, which cross a chunk, begin one, or lie in one.
+// Paths of 1 to 20 positions, which cross a chunk border, begin at one, or lie inside a chunk.
 TEST_P(AttentionRowsTest, OfATree) {
     struct Case {
         AttentionShape shape;
@@ -95,7 +95,8 @@ TEST_P(AttentionRowsTest, OfATree) {
         });
 }
 
-// A value beyond f16 is infinite, and times 0 no number: rows that do not see it have none of it.
+// A value beyond f16's range is infinite, and times 0 it is NaN: rows that do not attend to it must
+// not be affected.
 TEST_P(AttentionRowsTest, KeepTheirInfinities) {
     for (const AttentionShape& shape : {AttentionShape{2, 2, 128}, {4, 2, 32}})
         with_both(shape, [&] {
@@ -116,7 +117,7 @@ TEST_P(AttentionRowsTest, KeepTheirInfinities) {
                 const Matrix alone = last_of(text, qkv, tree.path(node));
                 ASSERT_TRUE(same_bits(of_tree[node], alone[0], alone.cols)) << "node " << node;
             }
-            // And of a prompt.
+            // The same in a prompt.
             Matrix prompt = random_qkv(40, 7);
             const Matrix want = prefill(prompt, 40, f16_cache());
             overflow(prompt, 29);

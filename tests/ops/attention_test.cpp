@@ -22,7 +22,7 @@ TEST_P(AttentionTest, MatchesDoubles) {
         }
 }
 
-// More query heads for one kv head than a task of the CPU's takes.
+// More query heads per kv head than one task of the CPU takes.
 TEST_P(AttentionTest, TakesAnyNumberOfQueryHeads) {
     use({300, 1, 16});
     backend_->reserve({.heads = 300, .queries = 300});
@@ -77,7 +77,7 @@ TEST_P(AttentionTest, PagesDoNotMatter) {
     }
 }
 
-// Behind so many positions, so that it crosses a chunk, begins one, or lies in one.
+// Trees behind `committed` positions cross a chunk border, begin at one, or lie inside a chunk.
 TEST_P(AttentionTest, TreesEqualChains) {
     struct Tree {
         AttentionShape shape;
@@ -110,7 +110,8 @@ TEST_P(AttentionTest, TreesEqualChains) {
     }
 }
 
-// Of one row it may leave the mix in another form, for the matmul behind it: the bits are the same.
+// With one row, attention may leave its output in another form for the matmul that reads it
+// (Readers in ops.h): the bits are the same.
 TEST_P(AttentionTest, LeavesARowToItsReader) {
     constexpr int kOutputs = 40;
     for (const AttentionShape& shape :

@@ -19,7 +19,7 @@ class BeamTest : public DeviceTest {
         std::vector<Row> next;
     };
 
-    // Numbers of a step without its tensors, which run() makes.
+    // The numbers of a step without its tensors, which run() makes.
     static Beam step(int table_offset, int next_slot = 0) {
         Beam out;
         out.table_offset = table_offset;

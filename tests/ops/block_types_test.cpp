@@ -1,5 +1,5 @@
-// Quantised weights as files hold them, in every type that a device stores: the bits of their
-// definition (core/quant.h).
+// Quantised weights as files hold them, in every type that a device stores: products have the bits
+// of their definition (core/quant.h).
 #include <cstring>
 
 #include "core/pack_blocks.h"
@@ -18,7 +18,7 @@ constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0,   DType::Q4_1, DType::Q5_0
 
 class BlockTypesTest : public DeviceTest {
   protected:
-    // body(type) for those that the device stores.
+    // Calls body(type) for each type that the device stores.
     template <class Body>
     void for_types(const Body& body) {
         for (DType type : kTypes) {
@@ -75,7 +75,7 @@ TEST_P(BlockTypesTest, RowsDoNotDependOnTheirNeighbours) {
     });
 }
 
-// The largest numbers of both sides: nothing overflows on its way.
+// The largest values of both sides: nothing overflows on the way.
 TEST_P(BlockTypesTest, ExtremesAreExact) {
     for_types([&](DType type) {
         for (bool ones : {false, true})
@@ -98,7 +98,7 @@ TEST_P(BlockTypesTest, RowsAreFound) {
     });
 }
 
-// Floats are packed as core/pack_blocks.h does, wherever that is done.
+// Floats are packed as core/pack_blocks.h defines, on the host or on the device.
 TEST_P(BlockTypesTest, FloatsBecomeTheSameBlocks) {
     for_types([&](DType type) {
         if (!can_pack(type)) return;
@@ -112,7 +112,8 @@ TEST_P(BlockTypesTest, FloatsBecomeTheSameBlocks) {
     });
 }
 
-// Gate and up may lie as a backend likes, and a norm may leave its result in another form.
+// A backend may store gate and up in its own layout, and a norm may leave its result in another
+// form.
 TEST_P(BlockTypesTest, GateAndUpHaveTheBitsOfTheirProducts) {
     constexpr int kOutputs = 64, kCols = 512;
     const Array norm = upload(random_matrix(1, kCols, 10));

@@ -1,4 +1,4 @@
-// Ops check their shapes in every test program, whatever its build: a backend may rely on them.
+// Ops check their shapes in every test program, in every build, so a backend may rely on them.
 #include "ops/device_test.h"
 
 namespace aerie {
@@ -8,7 +8,7 @@ class Checks : public DeviceTest {
   protected:
     void SetUp() override {
         DeviceTest::SetUp();
-        testing::GTEST_FLAG(death_test_style) = "fast";  // it dies before anything runs
+        testing::GTEST_FLAG(death_test_style) = "fast";  // the program dies before anything runs
     }
 };
 

@@ -1,5 +1,4 @@
-// Random rows of logits with everything that may be done to them, on a device and as the reference
-// sees them.
+// Random rows of logits with everything that may apply to them, on a device and for the reference.
 #pragma once
 
 #include <cmath>
@@ -25,14 +24,14 @@ struct Chooser {
     float softness = 1;
 };
 
-// Random rows with everything that may be done to them.
+// Random rows of logits with filters, penalties, masks and trees.
 struct Case {
     Matrix logits;
     std::vector<Chooser> rules = {};              // one for all rows, or one for each
     std::vector<std::vector<Seen>> seen = {};     // [texts]; empty: no penalties
     std::vector<std::vector<bool>> allowed = {};  // [rows], empty: no mask
     std::vector<int> parents = {},
-                     tokens = {};  // [rows] of a tree whose root is row 0; empty: no tree
+                     tokens = {};  // [rows] of a tree that has its root in row 0; empty: no tree
 
     const Chooser& rule(int row) const { return rules[rules.size() == 1 ? 0 : size_t(row)]; }
     // Rows of its path, the root first.
@@ -43,7 +42,8 @@ struct Case {
         return path;
     }
     int depth(int row) const { return int(path(row).size()) - 1; }
-    // As what chooses after a drafted row sees them, or what knows of no tree.
+    // Logits after penalties and mask. in_tree: drafted ancestors count as put out, as they do for
+    // the choice after a drafted row.
     std::vector<float> edited(int row, bool in_tree = false) const {
         std::vector<Seen> known;
         if (!seen.empty()) {
@@ -78,7 +78,7 @@ inline std::vector<Seen> random_seen(std::mt19937& generator, int vocab) {
     return seen;
 }
 
-constexpr int kTexts = 2, kNoiseRows = 4;  // rows of noise of each text
+constexpr int kTexts = 2, kNoiseRows = 4;  // rows of noise for each text
 
 inline Case random_case(unsigned seed) {
     std::mt19937 generator(seed);
@@ -164,7 +164,8 @@ class ChoiceTest : public DeviceTest {
         return download(out);
     }
 
-    // A row takes the noise row of its depth and its rule's text; of no noise the best.
+    // A row takes the noise row of its depth and of its rule's text; without noise the best token
+    // is taken.
     std::vector<int32_t> run_sample(const Case& c, const Matrix* noise_rows) {
         constexpr int kPrefix = 100;
         const OnDevice d = place(c);
@@ -201,12 +202,12 @@ class ChoiceTest : public DeviceTest {
         return {download_indices(ids), download(log_probs)};
     }
 
-    // Of one row, with the ids of its candidates; `what` for messages.
+    // Checks the log-probabilities of row r; `what` is for messages.
     void expect_noisy_best(const Best& got, int r, const std::vector<float>& edited,
                            const Chooser& rule, const std::vector<float>& noise,
                            const std::string& what) {
         const std::vector<double> p = reference::probs(edited, rule.filters);
-        if (!std::isfinite(edited[size_t(reference::argmax(p))])) return;  // nothing to weigh
+        if (!std::isfinite(edited[size_t(reference::argmax(p))])) return;  // no logit is finite
         const auto want = reference::top_k_noisy(p, noise, rule.softness, got.ids.cols);
         for (int i = 0; i < got.ids.cols; ++i) {
             const double log_prob = size_t(i) < want.size() ? want[size_t(i)].log_prob : -HUGE_VAL;

@@ -44,7 +44,7 @@ TEST_P(ChoiceTest, SampleTakesTheArgmaxOfPerturbedProbabilities) {
                 z[i] = p[i] == 0 ? -HUGE_VAL : std::log(p[i]) + double(noise[i]);
             const bool none = reference::argmax({edited.begin(), edited.end()}) < 0;
             const int want = none ? -1 : reference::argmax(z);
-            // Where the two best are as close as float arithmetic, either may win.
+            // If the two best values differ by no more than float arithmetic does, either may win.
             if (want != got[size_t(r)] && want >= 0 && got[size_t(r)] >= 0 &&
                 c.rule(r).filters.temperature > 0) {
                 EXPECT_NEAR(z[size_t(want)], z[size_t(got[size_t(r)])], 1e-5) << seed;
@@ -94,8 +94,8 @@ TEST_P(ChoiceTest, TopKWithNoiseMatchesEnumeration) {
     }
 }
 
-// The choices of a draft vocabulary are those of a row that has no other tokens: what is said of
-// tokens is said of the target's.
+// With a draft vocabulary the choices equal those over a row that has no other tokens; noise,
+// penalties and masks are given by target ids.
 TEST_P(ChoiceTest, ReducedVocabulariesMeetNoisePenaltiesAndMaskByTargetId) {
     for (unsigned seed = 70000; seed < 71000; seed += GetParam().step) {
         const Case all = random_case(seed);
@@ -174,7 +174,7 @@ TEST_P(ChoiceTest, ExtremesOfOneRow) {
     EXPECT_EQ(one(ties, 1), 7000);
 }
 
-// Rows that a GPU cuts into slices.
+// Rows so long that a GPU cuts them into slices.
 TEST_P(ChoiceTest, LongRowsMatchEnumeration) {
     for (unsigned seed = 0; seed < 6; ++seed) {
         Case c{random_matrix(2, 20000, seed, 2), {{{.temperature = 0.9f}}}};
@@ -198,7 +198,8 @@ TEST_P(ChoiceTest, LongRowsMatchEnumeration) {
     }
 }
 
-// A changed logit beside the value that it must have: the lower id wins only if both are equal.
+// Each pair of tokens has a logit that penalties change and the value that it must become: the
+// lower id wins only if both are equal.
 TEST_P(ChoiceTest, PenaltiesRoundLikeTheCpu) {
     constexpr int kCases = 1000, kRows = 200;
     std::mt19937 generator(7);
@@ -225,7 +226,7 @@ TEST_P(ChoiceTest, PenaltiesRoundLikeTheCpu) {
     }
 }
 
-// Of one rule, and of texts with rules of their own that are chosen for together.
+// Rows under one rule, and rows of several texts with their own rules in the same op.
 TEST_P(ChoiceTest, RowsDoNotDependOnTheirNeighbours) {
     constexpr int kVocab = 4096;
     const Chooser choosers[] = {{{.temperature = 0.8f, .top_k = 200, .top_p = 0.9f}},

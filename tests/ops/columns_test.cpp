@@ -1,5 +1,5 @@
-// matmul: a token and a row of the weight are by themselves. At every place, beside whatever else,
-// they have the same product: on tensor cores this says that elements of a tile do not meet.
+// matmul: a token and a row of the weight stand alone. At every place, beside anything else, they
+// have the same product: on tensor cores this shows that elements of a tile do not mix.
 #include <limits>
 
 #include "ops/device_test.h"
@@ -15,13 +15,15 @@ constexpr int kPlaces = 64;
 constexpr DType kTypes[] = {DType::F32,  DType::F16,  DType::BF16, DType::Q8_0,
                             DType::Q4_0, DType::Q4_K, DType::Q6_K};
 
-// More than a part of the sum (core/quant.h), or than a share of it (cuda/split.h).
+// More columns than one part of the sum (core/quant.h), or than one range of split-K
+// (backends/cuda/split.h).
 int inner_of(DType type) {
     return is_float(type) ? 544 : 1280;
 }
 
-// `place` has the row, every other place what spoils all that it meets: NaN, or of a quantised
-// type, which has none, numbers whose scale is infinite. A negative place: all have the row.
+// Rows in which `place` holds `row` and every other place holds a value that spoils any sum it
+// enters: NaN, or for quantised types, which have no NaN, values with an infinite scale. With a
+// negative place all rows hold `row`.
 Matrix at_place(int places, int place, const Matrix& row, float spoils) {
     Matrix all(places, row.cols, spoils);
     for (int i = 0; i < places; ++i)
@@ -46,7 +48,7 @@ class ColumnsTest : public DeviceTest {
         return alone[0][0];
     }
 
-    // All places on a GPU; where a CPU plays one some, of each column of eight.
+    // All places on a GPU; on a CPU driver every seventh, which visits each column of eight.
     int step() const {
         const bool is_played = backend_->capabilities().kind == DeviceKind::cpu;
         return is_played && GetParam().step > 1 ? 7 : 1;

@@ -1,5 +1,5 @@
-// CPU: every op gives the same bits on each instruction set, with any number of threads, and
-// whatever floating-point environment the caller is in.
+// CPU: every op gives the same bits on each instruction set, with any number of threads, and in any
+// floating-point environment of the caller.
 #include <cfenv>
 #include <cstring>
 #include <numeric>
@@ -46,7 +46,7 @@ class Fingerprint : OpInputs {
     }
 
     void rows_ops() {
-        // Denormal inputs too: a flushed one would show.
+        // Denormal inputs, too: a flushed one would show.
         for (float deviation : {1.0f, 1e-41f, 1e20f}) {
             const Tensor x = random(90, 1100, 1, deviation), out = tensor(DType::F32, 90, 1100);
             be_.run(RmsNorm{out, x, random(1, 1100, 2), 1e-12f});

@@ -30,7 +30,7 @@ TEST(CpuDevice, IsListedAndOpens) {
     EXPECT_EQ(cpu.name, "cpu");
     EXPECT_NE(cpu.description.find("thread"), std::string::npos);
     EXPECT_GT(cpu.memory_bytes, size_t(1) << 28);
-    // A GPU if there is one; never a Vulkan device that is a CPU.
+    // The default is a GPU if there is one, and never a Vulkan device that is a CPU.
     EXPECT_EQ(open_device("")->capabilities().name, best_device(devices));
     EXPECT_NE(open_device("cpu", {.threads = 3})->capabilities().description.find("3 threads"),
               std::string::npos);
@@ -108,8 +108,8 @@ TEST(CpuDevice, GapsBetweenTensorsBelongToNobody) {
 #endif
 }
 
-// What a worker throws arrives at the caller, and not before all threads are done with what the
-// caller has made.
+// An exception of a worker reaches the caller, and not before all threads have finished with the
+// caller's data.
 TEST(Pool, CarriesExceptionsToTheCaller) {
     cpu::Pool pool(3);
     for (int failing : {0, 7, 63}) {
@@ -130,7 +130,7 @@ TEST(Pool, CarriesExceptionsToTheCaller) {
     EXPECT_THROW(
         pool.run(64, 1e6, [](int, int, int) { throw std::runtime_error("every part fails"); }),
         std::runtime_error);
-    std::atomic<int> sum{0};  // and the pool still works
+    std::atomic<int> sum{0};  // the pool still works
     pool.run(64, 1e6, [&](int first, int last, int) { sum += last - first; });
     EXPECT_EQ(sum, 64);
 }

@@ -1,4 +1,4 @@
-// The CPU with an instruction set by name.
+// Opens the CPU with an instruction set by name.
 #include <cstdlib>
 
 #include "cpu/cpu_backend.h"

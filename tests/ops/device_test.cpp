@@ -1,4 +1,4 @@
-// Moving matrices to a device under test and back.
+// Moves matrices to a device under test and back.
 #include "ops/device_test.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ using reference::Matrix;
 
 namespace {
 
-constexpr int kGap = 6;  // elements between the rows of an Array: whole words, as GPUs want them
+constexpr int kGap = 6;  // elements between the rows of an Array: whole words, as GPUs require
 constexpr int32_t kPoison = -12345;
 
 Array strided(Backend& be, DType type, int rows, int cols) {

@@ -1,4 +1,4 @@
-// Base of every op test: runs on each device, and moves host matrices there and back.
+// Base of every op test: it runs on each device, and moves host matrices there and back.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,21 +18,21 @@ namespace aerie {
 
 struct Device {
     std::string name;
-    std::function<std::unique_ptr<Backend>()> open;  // null where the machine lacks it
-    unsigned step = 1;  // takes every step-th of thousands of random cases: it is slow in tests
+    std::function<std::unique_ptr<Backend>()> open;  // null if the machine lacks it
+    unsigned step = 1;  // the device takes every step-th random case: it is slow in tests
 };
 
-// Those of the test program: the CPU with every instruction set and the GPUs, or the CUDA kernels
-// under the execution model (tests/simt).
+// The devices of the test program: the CPU with every instruction set and the GPUs, or the CUDA
+// kernels under the execution model (tests/simt).
 std::vector<Device> devices();
 
-// Vulkan's first device in several settings; none in a build without Vulkan.
+// Vulkan's first device with several settings; none in a build without Vulkan.
 std::vector<Device> vulkan_devices();
 
-// The CPU with an instruction set by its $AERIE_CPU_ISA name; null where it lacks that.
+// The CPU with an instruction set by its $AERIE_CPU_ISA name; null if the CPU lacks it.
 std::unique_ptr<Backend> open_cpu_isa(const std::string& isa, int threads);
 
-// A tensor with memory of its own. Between its rows lies a gap that nobody may write to.
+// A tensor with its own memory. Between its rows lies a gap that must not be written.
 struct Array {
     Buffer memory;
     Tensor tensor;
@@ -46,7 +46,7 @@ class DeviceTest : public testing::TestWithParam<Device> {
 
     Array upload(const reference::Matrix& values, DType type = DType::F32);
     Array upload(const reference::Indices& values);
-    // Kept until the test ends.
+    // The device memory is kept until the test ends.
     Tensor upload(const std::vector<RowChoice>& rules);
     Rows upload(const std::vector<Row>& rows);
     Tensor upload(const std::vector<KvMove>& moves);
@@ -61,13 +61,13 @@ class DeviceTest : public testing::TestWithParam<Device> {
 
     std::unique_ptr<Backend> backend_;
     std::vector<Buffer> kept_;
-    std::deque<reference::Matrix> kept_values_;  // that weights may point into
+    std::deque<reference::Matrix> kept_values_;  // weights may point into them
 };
 
-// What storing as `type` makes of the values.
+// The values after they were stored as `type`.
 reference::Matrix rounded(const reference::Matrix& values, DType type);
 std::vector<uint16_t> packed16(const reference::Matrix& values, DType type);
-// Groups of rows in a quantised type, dense.
+// The values of all rows, quantised, without gaps.
 template <class Block>
 std::vector<Block> packed_groups(const reference::Matrix& values, Block (*pack)(const float*)) {
     std::vector<Block> blocks;
@@ -79,17 +79,18 @@ std::vector<Block> packed_groups(const reference::Matrix& values, Block (*pack)(
 bool same_bits(const reference::Matrix& a, const reference::Matrix& b);
 bool same_bits(const float* a, const float* b, int count);
 
-// The most nmse of a product with float weights, a sum of so many columns. A tensor core aligns
-// what it adds to the largest of it and drops what is below: errors of one sign, so that the nmse
-// of a sum grows with the square of its length (models of A100 and H100, arXiv 2512.07004: 1.1e-10
-// and 6e-11 of bf16 at 2,048 columns in one sum, 3e-9 and 1.6e-9 at 11,008). Short sums, where only
+// The largest nmse that a product with float weights, a sum over `inner` columns, may have. A
+// tensor core aligns the addends to the largest one and drops the bits below: the errors have one
+// sign, so the nmse of a sum grows with the square of its length (models of A100 and H100, arXiv
+// 2512.07004: for bf16 1.1e-10 and 6e-11 at 2,048 columns in one sum, 3e-9 and 1.6e-9 at 11,008).
+// Short sums, in which only rounding is left, have the limit of 2,048 columns.
 // rounding is left, have the limit of 2,048 columns.
 inline double float_product_limit(int inner) {
     const double length = std::max(inner, 2048) / 2048.0;
     return 1e-10 * length * length;
 }
 
-// Rows of multiply(x) for 64 rows x: at every number of rows each has the bits that it has alone.
+// Runs multiply() on 1 to 64 rows of x: each row always has the bits that it has alone.
 template <class Multiply>
 void expect_rows_to_stand_alone(const reference::Matrix& x, int outputs, const std::string& what,
                                 const Multiply& multiply) {

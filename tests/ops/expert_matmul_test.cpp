@@ -1,5 +1,5 @@
 // expert_matmul: each place has the bits that a matmul with its expert's own weight gives the row,
-// whoever else goes to that expert.
+// whatever other rows go to that expert.
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +19,7 @@ constexpr Shape kShapes[] = {{64, 48, 8, 2},  {96, 5, 3, 3},    {160, 33, 16, 4}
                              {100, 17, 8, 1}, {1056, 40, 6, 2}, {32, 16, 128, 8}, {256, 65, 4, 3}};
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
 
-// Experts' matrices in stacks of a type each, and each of them as a plain weight of its own.
+// Experts' matrices in one weight, in stacks of one type each, and each matrix as a plain weight.
 struct ExpertWeights {
     ExpertWeights(Backend& be, const Shape& shape, const std::vector<DType>& types, unsigned seed)
         : values(random_matrix(int(types.size()) * shape.experts * shape.outputs, shape.inner, seed,
@@ -54,7 +54,7 @@ class ExpertMatmulTest : public RoutingTest {
         backend_->run(ExpertMatmul{out, activations(x, *weights.all), *weights.all, routing});
         return download(out);
     }
-    // x: of each row, or of each place.
+    // x has a row for each routed row, or a row for each place.
     void expect_products(const ExpertWeights& weights, const Matrix& x, const RoutedRows& routed) {
         const int n = weights.all->matrix_rows, k = routed.routing().chosen();
         const int stacks = weights.all->rows / (experts_ * n);
@@ -62,7 +62,7 @@ class ExpertMatmulTest : public RoutingTest {
         const Matrix got = multiply(weights, x, routed, stacks);
         std::vector<Matrix> want(weights.alone.size());
         for (size_t i = 0; i < want.size(); ++i) {
-            // Of many experts few are chosen.
+            // Experts that no row chose are skipped.
             if (std::ranges::find(ids.data, int(i) % experts_) == ids.data.end()) continue;
             const Weight& weight = *weights.alone[i];
             const Array out = poisoned(x.rows, n);
@@ -93,7 +93,8 @@ TEST_P(ExpertMatmulTest, HasTheBitsOfTheExpertsAlone) {
             const ExpertWeights weights(*backend_, shape, {type, type}, 1);
             for (int rows : {1, 2, 9, 40, 130}) {
                 if (rows > 40 && shape.experts > 8) continue;
-                // Each expert alone takes its time: of very many the fewest rows and the most.
+                // Each expert's own matmul takes time, so very many experts are tried with the
+                // fewest rows and the most only.
                 if (shape.experts > 16 && rows > 1 && rows < 40) continue;
                 SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(shape.inner) + " -> " +
                              std::to_string(shape.outputs) + ", " + std::to_string(rows) + " rows");
@@ -104,7 +105,8 @@ TEST_P(ExpertMatmulTest, HasTheBitsOfTheExpertsAlone) {
         }
 }
 
-// As the products of gate and up are: a row of each place. Of each way that rows are read.
+// x has a row for each place, as the products of gate and up have. The types cover each way to read
+// rows.
 TEST_P(ExpertMatmulTest, TakesARowOfEachPlace) {
     for (DType type : {DType::F32, DType::F16, DType::Q8_0})
         for (const Shape& shape : {kShapes[0], kShapes[2], kShapes[6]}) {
@@ -165,7 +167,7 @@ TEST_P(ExpertMatmulTest, BlocksOfAFile) {
     }
 }
 
-// Alone, among others in any order: a row's products are the same.
+// A row's products are the same alone and among others in any order.
 TEST_P(ExpertMatmulTest, RowsDoNotDependOnTheirNeighbours) {
     const Shape shape{96, 33, 8, 3};
     const Matrix x = random_matrix(64, shape.inner, 12);
@@ -195,7 +197,7 @@ TEST_P(ExpertMatmulTest, RowsDoNotDependOnTheirNeighbours) {
     }
 }
 
-// What was recorded goes to other experts the next time.
+// A recording routes rows by their new logits the next time.
 TEST_P(ExpertMatmulTest, ReplaysChooseAnew) {
     const Shape shape{64, 40, 16, 4};
     const ExpertWeights weights(*backend_, shape, {DType::Q8_0, DType::F16}, 16);
@@ -205,7 +207,7 @@ TEST_P(ExpertMatmulTest, ReplaysChooseAnew) {
     const RoutedRows places = poisoned_routing(21, shape.k, shape.experts);
     for (unsigned seed = 20; seed < 25; ++seed) {
         Matrix values = random_matrix(21, shape.experts, seed);
-        if (seed == 22)  // all rows to one expert, and some others
+        if (seed == 22)  // all rows to one expert, and to some others
             for (int r = 0; r < 21; ++r) values[r][5] = 9;
         backend_->write(logits.tensor, values.data.data());
         backend_->replay(7, [&] {

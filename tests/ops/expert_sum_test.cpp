@@ -1,4 +1,5 @@
-// expert_sum: weight times product, choice by choice, then all of it to what is there.
+// expert_sum: a row's weighted products are added in the order of the choices, then their sum is
+// added to `out`.
 #include "ops/device_test.h"
 
 namespace aerie {

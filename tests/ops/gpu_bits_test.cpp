@@ -1,6 +1,6 @@
-// GPUs: the bits of the CPU, in every op whose arithmetic is canonical (architecture.md section 2).
-// Those are all but products with float weights, on CUDA what these read of attention, and
-// probabilities themselves.
+// GPUs have the bits of the CPU in every op with canonical arithmetic (architecture.md, "The
+// invariance contract"): all but products with float weights, on CUDA the attention that these
+// read, and probabilities themselves.
 #include <array>
 #include <cstring>
 #include <map>
@@ -14,7 +14,7 @@ using namespace reference;
 namespace {
 
 constexpr AttentionShape kShape{6, 2, 32};
-constexpr int kVocab = 9000;  // of three slices of a Vulkan row
+constexpr int kVocab = 9000;  // three slices of a row on Vulkan
 
 // The results of ops on fixed random inputs, as words by name.
 class OpResults : OpInputs {
@@ -31,7 +31,7 @@ class OpResults : OpInputs {
 
     using Words = std::vector<uint32_t>;
 
-    // `quantised`: types of weights.
+    // `quantised`: the quantised weight types to try.
     std::map<std::string, Words> take(const std::vector<DType>& quantised) {
         for (DType type : {DType::F32, DType::F16, DType::BF16}) embeds(type);
         for (DType type : quantised) embeds(type);
@@ -128,7 +128,7 @@ class OpResults : OpInputs {
         record("kv_compact, " + what, kv.k);
     }
 
-    // 40 rows, more than a GPU takes at once; ties, penalties, a mask.
+    // 40 rows, more than a GPU takes at once, with ties, penalties and a mask.
     void choices() {
         Matrix values = random_matrix(40, kVocab, 10, 3);
         for (int r = 0; r < 40; r += 5)
@@ -182,7 +182,7 @@ class OpResults : OpInputs {
         }
     }
 
-    // Values of few digits: ties.
+    // Values of few digits give ties.
     void beams(int rows, int k, int width, bool sums) {
         const int offset = 70;
         Beam step;

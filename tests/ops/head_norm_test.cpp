@@ -1,4 +1,4 @@
-// head_norm: each head of q and k as rms_norm has it alone, and v untouched.
+// head_norm: each head of q and k has the bits that rms_norm gives it alone, and v is untouched.
 #include "ops/device_test.h"
 #include "reference/layers.h"
 

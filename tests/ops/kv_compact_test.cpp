@@ -1,4 +1,5 @@
-// kv_compact: the rows of several sequences in all layers at once, as if one moved after another.
+// kv_compact: rows of several sequences move in all layers at once, as if they moved one after
+// another.
 #include <algorithm>
 #include <tuple>
 
@@ -10,8 +11,8 @@ using namespace reference;
 
 namespace {
 
-constexpr int kPages = 2;      // of a sequence
-constexpr int kSequences = 3;  // whose pages lie in each other's midst
+constexpr int kPages = 2;      // per sequence
+constexpr int kSequences = 3;  // their pages are interleaved
 constexpr int kRows = kSequences * kPages * kPageSize;
 
 int cache_row(int sequence, int slot) {
@@ -19,13 +20,13 @@ int cache_row(int sequence, int slot) {
     return page * kPageSize + slot % kPageSize;
 }
 
-// Slots that move onto each other, across the border of a page, to where they are, and far down.
+// Moves onto each other, across a page border, in place, and far down.
 std::vector<KvMove> all_moves() {
     return {{2, 10, 10}, {2, 12, 11}, {2, 13, 12}, {0, 62, 61},  {0, 63, 62},
             {0, 66, 63}, {0, 70, 64}, {1, 100, 0}, {1, 127, 127}};
 }
 
-// A model's cache on the device, and on the host what must become of it.
+// A model's cache on the device, and on the host the values that it must have afterwards.
 struct Layers {
     Array page_table;
     std::vector<Array> memory;  // keys and values in turn

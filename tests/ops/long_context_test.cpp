@@ -1,6 +1,6 @@
 // rope_append, attention and kv_compact at the end of long contexts: the bits of the portable CPU
-// kernels, which are checked against doubles. The cache is filled from the host, so that only few
-// rows are computed.
+// kernels, which are compared with doubles. The host fills the cache, so that only few rows are
+// computed.
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -15,13 +15,13 @@ using namespace reference;
 namespace {
 
 constexpr AttentionShape kShape{4, 2, 16};
-constexpr int kWidth = 2 * 16;              // of a row of the cache
-constexpr int kColumns = (4 + 2 * 2) * 16;  // of qkv
-constexpr int kRows = 7, kNodes = 4;        // the last ones: a draft tree below the third row
+constexpr int kWidth = 2 * 16;              // columns of a row of the cache
+constexpr int kColumns = (4 + 2 * 2) * 16;  // columns of qkv
+constexpr int kRows = 7, kNodes = 4;        // the last rows: a draft tree below the third one
 constexpr int kParents[kNodes] = {-1, 0, 0, 2};
 constexpr int kSlots[kNodes] = {0, 2, 1, 5};
 
-// What a pass over the end of a context of `length` positions gives.
+// The results of a pass over the end of a context of `length` positions.
 struct Results {
     Matrix attended, after_commit;
     std::vector<BlockI8G32> quantised;
@@ -50,7 +50,7 @@ class LongContextTest : public DeviceTest {
         return rows;
     }
 
-    // Pages in reverse, so that no page lies where it would without a table.
+    // Pages in reverse order, so that no page lies where it would without a page table.
     KvLayer make_cache(Backend& be, int length, DType type) {
         const int pages = (length + 64 + kPageSize - 1) / kPageSize;
         KvLayer layer;
@@ -129,7 +129,7 @@ class LongContextTest : public DeviceTest {
         return blocks;
     }
 
-    // Nodes 0, 2 and 3 are accepted: the next row sees them as committed positions.
+    // Nodes 0, 2 and 3 are accepted: the next row attends to them as committed positions.
     Matrix committed(Backend& be, int length, Tensor qkv, Tensor rope, const KvLayer& cache) {
         std::vector<KvMove> moves;
         for (int node : {0, 2, 3})
@@ -195,7 +195,7 @@ TEST_P(LongContextTest, HasTheBitsOfThePortableKernels) {
             const Results got = take(*backend_, length, type, window);
             const Results want = take(*portable, length, type, window);
             EXPECT_TRUE(same_bits(got.rotated, want.rotated));
-            // CUDA's kernels have an order of their own for what float weights read.
+            // CUDA's kernels sum in their own order in attention that float weights read.
             if (type == DType::F16 && GetParam().name.starts_with("cuda")) {
                 EXPECT_LE(nmse(got.attended, exactly(want.attended)), 1e-10);
                 EXPECT_LE(nmse(got.after_commit, exactly(want.after_commit)), 1e-10);

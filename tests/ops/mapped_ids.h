@@ -1,5 +1,5 @@
-// Whether top_k answers in target ids where the draft's vocabulary is a part of the target's. Apart
-// from its test, so that a planted fault is put to the same question.
+// Checks that top_k answers in target ids if the draft vocabulary is a part of the target's. The
+// check is separate from its test, so that a planted fault meets the same check.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace aerie::test {
 
-// Every draft id is the best candidate of one row. Empty, or what is wrong, for people.
+// Every draft id is the best candidate of one row. Returns an empty string, or what is wrong, for
+// people.
 inline std::string mapped_ids_finding(Backend& be) {
     constexpr int kDraftVocab = 50, kBest = 5;
     const auto target_id = [](int draft_id) { return 1000 + 3 * draft_id; };

@@ -1,5 +1,5 @@
-// Queries, keys and values at once: the bits of the matmul, the norm and the rotation that they
-// are made of.
+// matmul_rope: queries, keys and values have the bits of the matmul, the norm and the rotation that
+// it replaces.
 #include <array>
 
 #include "ops/attention_fixture.h"
@@ -23,7 +23,7 @@ class MatmulRopeTest : public AttentionTest {
         return bytes;
     }
 
-    // What attention reads: the queries and the caches.
+    // The tensors that attention reads: the queries and the caches.
     Results results(const Array& qkv, const Cache& cache) {
         const int columns = shape_.heads * shape_.head_dim;
         Results all = {Matrix(qkv.tensor.rows, columns), bytes_of(cache.layer.k),
@@ -33,7 +33,7 @@ class MatmulRopeTest : public AttentionTest {
         return all;
     }
 
-    // Rows of two sequences, some of them of none.
+    // Rows of two sequences; every fifth row is padding.
     static std::vector<Row> mixed_rows(int count) {
         std::vector<Row> rows(static_cast<size_t>(count));
         for (int i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ class MatmulRopeTest : public AttentionTest {
     void compare(DType type, DType cache_type, int inner, int count, bool has_norm, bool has_bias) {
         compare({type, type, type}, cache_type, inner, count, has_norm, has_bias);
     }
-    // Types of q, k and v.
+    // types: of q, k and v.
     void compare(const std::array<DType, 3>& types, DType cache_type, int inner, int count,
                  bool has_norm, bool has_bias) {
         const int columns = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim;
@@ -129,7 +129,7 @@ TEST_P(MatmulRopeTest, OfSeveralTypes) {
         }
 }
 
-// A row is normalised by whoever reads it, whatever it takes.
+// The matmul may normalise a single row itself, whatever the row's width.
 TEST_P(MatmulRopeTest, NormalisesOneRow) {
     backend_->reserve({.rows = 1, .widest = 8448});
     use({4, 2, 64});

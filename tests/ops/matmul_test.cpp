@@ -48,7 +48,8 @@ TEST_P(MatmulTest, RowsDoNotDependOnTheirNeighbours) {
         }
 }
 
-// Rows as large and as small as floats are, side by side; a row that holds no number has none.
+// Rows as large and as small as floats can be, side by side; a row with an infinity or NaN has no
+// finite product.
 TEST_P(MatmulTest, RowsOfAnyMagnitude) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     constexpr float kScales[] = {1, 1e30f, 1e-30f, 70000, 1e-8f};
@@ -93,8 +94,8 @@ TEST_P(MatmulTest, AddsBiasAndAccumulates) {
     }
 }
 
-// Gate and up, two blocks, lie as a backend likes: their products come in order, and gated at once
-// they have the bits of a matmul and a swiglu.
+// A backend may store gate and up, two blocks, in its own layout: their products come in order, and
+// gated in one op they have the bits of a matmul and a swiglu.
 TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
         for (const Shape& shape : {Shape{100, 5}, {33, 37}, {64, 32}, {416, 96}, {1056, 32}}) {
@@ -136,7 +137,7 @@ TEST_P(MatmulTest, GatesWithTheBitsOfItsParts) {
         }
 }
 
-// The bias is there before the gate is.
+// The bias is added before the gate is applied.
 TEST_P(MatmulTest, GatesWithABias) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
         for (const Shape& shape : {Shape{96, 37}, {416, 32}}) {
@@ -167,7 +168,8 @@ TEST_P(MatmulTest, GatesWithABias) {
         }
 }
 
-// A norm may leave its result in another form, for the next matmul alone: the bits are the same.
+// A norm may leave its result in another form for the next matmul alone (Readers in ops.h): the
+// bits are the same.
 TEST_P(MatmulTest, TakesWhatANormLeaves) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
         for (const Shape& shape : {Shape{33, 5}, {416, 32}, {1000, 9}, {7, 3}}) {
@@ -181,7 +183,8 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
             const Array scale = upload(random_matrix(1, shape.inner, 14));
             for (int rows : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 60, 64, 70})
                 for (float deviation : {1.0f, 1e-12f}) {
-                    // The scale of a row depends on no other: tiny ones alone, and among many.
+                    // A row's scale depends on no other row, so tiny values are tried alone and
+                    // among many.
                     if (deviation < 1 && rows != 1 && rows != 33) continue;
                     SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(shape.inner) +
                                  ", " + std::to_string(rows) + " rows");
@@ -209,7 +212,7 @@ TEST_P(MatmulTest, TakesWhatANormLeaves) {
         }
 }
 
-// So may the gated products of one row, for the matmul behind them.
+// The gated products of one row may be left in the same way, for the matmul that reads them.
 TEST_P(MatmulTest, TakesWhatAGateLeaves) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0})
         for (const Shape& shape : {Shape{64, 96}, {416, 1312}, {96, 4352}}) {
@@ -244,7 +247,7 @@ TEST_P(MatmulTest, TakesWhatAGateLeaves) {
         }
 }
 
-// One norm for several matmuls, in whatever order they come, of one type or of two.
+// One norm for several matmuls, in any order, with one weight type or two.
 TEST_P(MatmulTest, SeveralReadersOfANorm) {
     constexpr int kInner = 256;
     const Array scale = upload(random_matrix(1, kInner, 14));
@@ -275,7 +278,7 @@ TEST_P(MatmulTest, SeveralReadersOfANorm) {
             }
 }
 
-// q, k and v come as blocks of a file, which may begin at any byte.
+// q, k and v are blocks of a file, which may begin at any byte.
 TEST_P(MatmulTest, TakesSeveralUnalignedBlocks) {
     const Matrix weight = rounded(random_matrix(30, 50, 9), DType::F16);
     const std::vector<uint16_t> packed = packed16(weight, DType::F16);
@@ -298,7 +301,7 @@ TEST_P(MatmulTest, TakesSeveralUnalignedBlocks) {
 
 // A kernel that reads beyond the last element of a row must not use values of other rows.
 TEST_P(MatmulTest, RowsOfAWeightDoNotMeetTheirNeighbours) {
-    constexpr int kOutputs = 70, kBad = 32;  // the second strip of those that have them
+    constexpr int kOutputs = 70, kBad = 32;  // in the second strip, if the device has strips
     for (DType type : {DType::F32, DType::F16, DType::BF16})
         for (int inner : {3, 9, 50, 100, 132}) {
             SCOPED_TRACE(std::string(name(type)) + ", " + std::to_string(inner) + " columns");

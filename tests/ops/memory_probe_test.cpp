@@ -1,4 +1,4 @@
-// The yardstick of memory: it moves what it says, at a rate that memory can have.
+// The probe of memory bandwidth moves as many bytes as it says, at a rate that memory can have.
 
 #include "ops/device_test.h"
 
@@ -14,10 +14,10 @@ double least_seconds(const Action& action) {
     return least;
 }
 
-// Were the loops left out because nobody uses their result, they would be far quicker than this.
+// If the compiler removed the loops because their result is unused, they would be far quicker.
 TEST_P(MemoryProbeTest, ReadsAndCopiesAllOfIt) {
     constexpr size_t kSize = 96 << 20;
-    constexpr double kMostBytesPerSecond = 20e12;  // no device has that
+    constexpr double kMostBytesPerSecond = 20e12;  // more than any device has
     const auto probe = backend_->memory_probe(kSize);
     EXPECT_NEAR(double(probe->size_bytes()), double(kSize), kSize / 16);
     const double least = double(probe->size_bytes()) / kMostBytesPerSecond;

@@ -1,5 +1,5 @@
-// Sizes of real models: long rows of weights, long contexts, large vocabularies. Few rows and few
-// outputs, so that the slowest device takes seconds.
+// Sizes of real models: long rows of weights, long contexts, large vocabularies. The tests use few
+// rows and few outputs, so that the slowest device takes seconds.
 #include <numeric>
 
 #include "ops/device_test.h"
@@ -64,7 +64,8 @@ TEST_P(ModelShapesTest, LongRowsOfWeights) {
         }
 }
 
-// The cache's pages are fewer than the positions: some hold several parts of the history.
+// The cache has fewer pages than the positions need, so some pages hold several parts of the
+// history.
 struct LongHistory {
     static constexpr int kPages = 17;
     AttentionShape shape;
@@ -81,7 +82,7 @@ struct LongHistory {
     int row(int position) const {
         return pages[0][position / kPageSize] * kPageSize + position % kPageSize;
     }
-    // A row of queries at this position, by doubles.
+    // Attention of a row of queries at this position, in doubles.
     std::vector<double> attention(const float* q, int position) const {
         Matrix k(position + 1, keys.cols), v(position + 1, keys.cols);
         for (int p = 0; p <= position; ++p) {
@@ -92,8 +93,8 @@ struct LongHistory {
     }
 };
 
-// So many chunks that the CUDA backend has no room for the parts of all rows at once, and takes
-// some after the others; every row has the bits that it has alone.
+// There are so many chunks that the CUDA backend has no room for the partial results of all rows at
+// once and takes some rows after others; every row has the bits that it has alone.
 TEST_P(ModelShapesTest, LongContexts) {
     for (const AttentionShape& shape : {AttentionShape{32, 8, 128}, {32, 32, 128}, {32, 8, 64}}) {
         const LongHistory history(shape);
@@ -134,7 +135,7 @@ TEST_P(ModelShapesTest, LongContexts) {
 TEST_P(ModelShapesTest, LargeVocabularies) {
     constexpr int kTop = 10;
     Matrix logits = random_matrix(2, kVocab, 4);
-    logits[1][kVocab - 1] = logits[1][kVocab - 2] = 9;  // the lower of two, at the very end
+    logits[1][kVocab - 1] = logits[1][kVocab - 2] = 9;  // a tie at the very end: the lower id wins
     const Array device = upload(logits);
     Array ids = poisoned_indices(2, kTop), log_probs = poisoned(2, kTop);
     TopK step{};

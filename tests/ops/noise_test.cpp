@@ -1,4 +1,4 @@
-// noise: the bits of core/rng.h; and that definition: a standard Gumbel distribution.
+// noise has the bits of core/rng.h, and that definition is a standard Gumbel distribution.
 #include <cmath>
 
 #include "core/rng.h"

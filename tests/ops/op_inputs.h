@@ -1,5 +1,4 @@
-// Inputs of ops that a fingerprint of a device is taken of: fixed random tensors, with their
-// memory.
+// Fixed random inputs of ops, with their memory, for comparing the results of devices.
 #pragma once
 
 #include <cfenv>
@@ -9,7 +8,7 @@
 
 namespace aerie {
 
-// Made in the default floating-point environment, whatever the test has set.
+// The matrix is made in the default floating-point environment, whatever the test has set.
 inline reference::Matrix calm_random_matrix(int rows, int cols, unsigned seed, float deviation) {
     std::fenv_t before;
     std::fegetenv(&before);

@@ -1,5 +1,5 @@
 // Q8_0 and Q4_0 weights and I8G32 activations: against doubles on the values that they stand for,
-// and one order of operations for every number of rows.
+// and with one order of operations for every number of rows.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -28,7 +28,7 @@ class QuantisedTest : public DeviceTest {
         backend_->run(Matmul{out, upload(x, DType::I8G32), w});
         return download(out);
     }
-    // Blocks as a file has them.
+    // Uploads blocks as a file holds them.
     template <class Block>
     std::unique_ptr<Weight> upload_blocks(const std::vector<Block>& blocks, DType type, int cols,
                                           std::initializer_list<int> parts) {
@@ -70,7 +70,7 @@ TEST_P(QuantisedTest, MatmulRowsDoNotDependOnTheirNeighbours) {
         }
 }
 
-// One order of the sum for every device: its bits, not only about its value.
+// The sum has one order on every device: its bits agree, not only its value.
 TEST_P(QuantisedTest, MatmulAddsPartsUpAsDefined) {
     for (DType type : kTypes)
         for (int inner : {96, 1024, 1056, 2048, 2080, 3104}) {
@@ -97,11 +97,11 @@ TEST_P(QuantisedTest, MatmulAddsPartsUpAsDefined) {
         }
 }
 
-// The extremes of both sides at once: sums of products must not overflow on their way.
+// The extremes of both sides at once: sums of products must not overflow.
 TEST_P(QuantisedTest, MatmulOfExtremes) {
     for (DType type : kTypes)
         for (float sign : {1.0f, -1.0f}) {
-            Matrix weight(16, 512, -1.0f), x(5, 512, sign);  // Q4_0 has -8 steps but only +7
+            Matrix weight(16, 512, -1.0f), x(5, 512, sign);  // Q4_0 reaches -8 but only +7
             EXPECT_LE(nmse(multiply(x, *upload_weight(weight, type)),
                            reference::matmul(x, rounded(weight, type))),
                       1e-12);
@@ -136,7 +136,7 @@ TEST_P(QuantisedTest, WeightsComeAsBlocksToo) {
     EXPECT_TRUE(same_bits(multiply(x, *upload_blocks(q4, DType::Q4_0, 96, {20, 17})), want4));
 }
 
-// The device packs floats as the scalar definition does, whatever they are.
+// The device packs floats as the scalar definition does, whatever their values.
 TEST_P(QuantisedTest, OddWeightsArePackedByTheDefinition) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     for (float deviation : {1.0f, 1e-5f, 1e-7f, 1e-30f, 1e6f, 1e30f}) {
@@ -199,7 +199,7 @@ TEST_P(QuantisedTest, ActivationsThatAreNoNumbersStaySo) {
     }
 }
 
-// What an op writes as I8G32 is what it writes as f32, quantised.
+// An op's I8G32 output is its f32 output, quantised.
 TEST_P(QuantisedTest, OpsWriteActivations) {
     const auto check = [&](int rows, int cols, const auto& op) {
         Array floats = poisoned(rows, cols), groups = poisoned_activations(rows, cols);

@@ -1,5 +1,6 @@
-// What an op leaves for the matmuls that read its output (Readers in ops.h) is gone with its pass,
-// whether that ended as it should or not; and it is the output as an observer leaves it.
+// Results that an op leaves for the matmuls that read its output (Readers in ops.h) are gone when
+// the pass ends, normally or by an exception; and readers multiply the output as an observer left
+// it.
 #include "backend/observed.h"
 #include "core/error.h"
 #include "ops/attention_fixture.h"
@@ -14,8 +15,8 @@ namespace {
 constexpr int kInner = 416, kOutputs = 48, kMostRows = 8;
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0};
 
-// A weight and what is multiplied with it, all on one device. The activations are in one place,
-// whatever the rows, as they are in a session's buffers.
+// A weight and its activations on one device. The activations are in one place, whatever the number
+// of rows, as they are in a session's buffers.
 class ReadersTest : public AttentionTest {
   protected:
     struct Product {
@@ -49,7 +50,7 @@ class ReadersTest : public AttentionTest {
             backend_->write(to, values.data.data());
     }
 
-    // The norm of the rows that are in p.x.
+    // Normalises the rows in p.x.
     void norm(const Product& p, int rows, const Readers& readers) {
         backend_->run(RmsNorm{first_rows(p.activations, rows), first_rows(p.x, rows), p.scale,
                               1e-5f, readers});
@@ -63,12 +64,13 @@ class ReadersTest : public AttentionTest {
         return values;
     }
 
-    // Activations of a weight of this type, or what they are the norm of; and their product.
+    // The activations of a weight of this type, or the rows that they are the norm of; and the
+    // product.
     struct Case {
         DType type;
         Matrix x, want;
     };
-    // Made where nothing was ever left to anybody.
+    // The cases are computed on fresh tensors, for which nothing was left.
     std::vector<Case> make_cases(bool has_norm) {
         std::vector<Case> cases;
         for (DType type : kTypes)
@@ -83,8 +85,8 @@ class ReadersTest : public AttentionTest {
         return cases;
     }
 
-    // leave(p, rows, key) has so many rows left to p.weight, by a pass that then comes to its end.
-    // Other activations of the same weight, in the same place, are multiplied as they are.
+    // leave(p, rows, key) leaves this many rows to p.weight in a pass that then ends. Afterwards
+    // other activations of the same weight, in the same place, are multiplied as they are.
     template <class Leave>
     void expect_nothing_left(const Leave& leave) {
         uint64_t key = 0;
@@ -105,8 +107,8 @@ class ReadersTest : public AttentionTest {
     }
 };
 
-// The matmul of a norm never comes: the next norm and its matmul, of any number of rows, whether it
-// names its readers or not, have the bits that they have on a fresh device.
+// The matmul after a norm never runs: the next norm and its matmul, with any number of rows, with
+// or without readers, have the bits that they have on a fresh device.
 TEST_P(ReadersTest, NormsThatNobodyReadChangeNoLaterOne) {
     for (const Case& its : make_cases(true))
         for (int left : {1, kMostRows}) {
@@ -141,7 +143,7 @@ TEST_P(ReadersTest, APassThatThrowsLeavesNothing) {
     });
 }
 
-// A pass finds nothing of what was run before it.
+// A pass finds nothing that was left before it.
 TEST_P(ReadersTest, APassBeginsWithNothing) {
     uint64_t key = 0;
     for (const Case& its : make_cases(false)) {
@@ -155,7 +157,7 @@ TEST_P(ReadersTest, APassBeginsWithNothing) {
     }
 }
 
-// Scratch that is made anew holds nothing of the old one.
+// New scratch holds nothing of the old scratch.
 TEST_P(ReadersTest, NewScratchHoldsNothing) {
     for (const Case& its : make_cases(false)) {
         SCOPED_TRACE(std::string(name(its.type)) + ", " + std::to_string(its.x.rows) + " rows");
@@ -169,7 +171,7 @@ TEST_P(ReadersTest, NewScratchHoldsNothing) {
     }
 }
 
-// Of the gated products of one row a device may keep what the matmul behind them asks for.
+// With one row a device may keep the gated products in the form that the next matmul needs.
 TEST_P(ReadersTest, APassThatEndsLeavesNothingOfAGate) {
     for (DType type : {DType::F16, DType::BF16, DType::Q8_0}) {
         const auto down = [&] { return upload_weight(random_matrix(40, kOutputs * 2, 6), type); };
@@ -200,7 +202,7 @@ TEST_P(ReadersTest, APassThatEndsLeavesNothingOfAGate) {
     }
 }
 
-// Whoever watches may put something else in the place of an output: its readers multiply that.
+// An observer may replace an output; its readers multiply the replacement.
 class ObservedReadersTest : public ReadersTest {
   protected:
     void SetUp() override {

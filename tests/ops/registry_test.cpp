@@ -1,4 +1,4 @@
-// Which device is opened where none is named, of lists that no machine here has.
+// The device that is opened if none is named, from lists that no machine here has.
 #include "backend/registry.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(BestDevice, HasTheMostMemoryOfItsKind) {
               "vulkan:1");
 }
 
-// One card seen by two backends, which need not agree on its memory.
+// One card as two backends see it; they may report different amounts of memory.
 TEST(BestDevice, IsOfTheFirstBackend) {
     EXPECT_EQ(best({device("cuda:0", DeviceKind::discrete_gpu, 23),
                     device("vulkan:0", DeviceKind::discrete_gpu, 24)}),

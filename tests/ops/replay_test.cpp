@@ -1,4 +1,5 @@
-// replay: what was recorded runs again with new contents, and is recorded anew where memory went.
+// replay: a recording runs again with new contents, and is made anew if memory that it used is
+// gone.
 #include "ops/device_test.h"
 
 namespace aerie {

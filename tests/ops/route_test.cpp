@@ -57,7 +57,7 @@ TEST_P(RouteTest, ChoosesTheBest) {
             }
 }
 
-// Few different logits: which of the equal ones comes is no accident.
+// With few different logits most are equal, and the choice among equal ones is defined.
 TEST_P(RouteTest, TiesGoToTheLowestExpert) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     constexpr float kValues[] = {0.0f, -0.0f, 1.5f, -2.0f, -kInfinity, 1e-40f};
@@ -69,7 +69,7 @@ TEST_P(RouteTest, TiesGoToTheLowestExpert) {
     }
 }
 
-// What holds no number is chosen last, and no number comes of it.
+// Experts with NaN logits are chosen last, and weights are NaN where the reference's are.
 TEST_P(RouteTest, NaNIsNoNumber) {
     const float nan = std::nanf("");
     for (const Shape& shape : kShapes) {
@@ -81,7 +81,7 @@ TEST_P(RouteTest, NaNIsNoNumber) {
     }
 }
 
-// All rows go to the same experts, or each to others of its own.
+// All rows go to the same experts, or each row to its own.
 TEST_P(RouteTest, ExpertsOfAnyNumberOfRows) {
     for (int rows : {63, 64, 65, 128, 129, 130}) {
         Matrix same(rows, 8), apart(rows, 128);

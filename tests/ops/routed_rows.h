@@ -1,4 +1,4 @@
-// A routing on a device, made there of logits, and what a host sees of it.
+// A routing that a device makes from logits, and downloads of its parts.
 #pragma once
 
 #include "ops/device_test.h"

@@ -1,5 +1,5 @@
-// embed, rms_norm, swiglu, add, copy and gather_rows against doubles; rows alone equal rows
-// together.
+// embed, rms_norm, swiglu, add, copy and gather_rows against doubles; a row alone has the bits that
+// it has among others.
 #include <cstring>
 
 #include "core/pack_blocks.h"
@@ -132,7 +132,7 @@ TEST_P(RowsTest, EmbedPairHasTheBitsOfItsParts) {
         }
 }
 
-// Tables that stay where they are in a file may begin at any byte, in several blocks.
+// Tables that stay in their file may begin at any byte, in several blocks.
 TEST_P(RowsTest, EmbedFindsRowsOfSeveralBlocks) {
     const Matrix table = random_matrix(30, 20, 7);
     const std::vector<uint16_t> packed = packed16(table, DType::F16);

@@ -13,7 +13,7 @@ namespace {
 
 class SegmentsTest : public DeviceTest {};
 
-// Rows of a weight, in so many types, and each of them as a weight of its own.
+// A weight with rows of these types, and each part as a weight of its own.
 struct MixedWeight {
     static constexpr int kRows[] = {17, 33, 5};
 
@@ -121,7 +121,7 @@ TEST_P(SegmentsTest, MayBeGateAndUp) {
         }
 }
 
-// Rows as a file holds them, beside rows in another type.
+// Blocks as a file holds them, beside rows of another type.
 TEST_P(SegmentsTest, HoldBlocksOfAFileBesideAnotherType) {
     for (DType type : {DType::Q4_K, DType::Q6_K, DType::Q5_1}) {
         if (!backend_->stores(type)) GTEST_SKIP() << "SKIPPED: does not store " << name(type);

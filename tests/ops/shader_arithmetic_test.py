@@ -1,9 +1,9 @@
-# What the compiled shaders may hold, so that their bits depend on no driver: float arithmetic that is never
-# fused (NoContraction), no division and no function that need not be rounded alike, nothing that depends on
-# the width of a subgroup, and 32 KiB of shared memory at most. Nor may they hold what some drivers get wrong:
-# arithmetic on whole cooperative matrices, which RADV fuses in spite of NoContraction; arrays whose size a
-# specialisation constant decides, which Metal does not know; buffers through which a workgroup hands results to
-# another in the same dispatch. Reads SPIR-V as CMake embeds it.
+# Checks that no bits of the compiled shaders' results can depend on the driver: float arithmetic is never fused
+# (NoContraction), there is no division and no function that may be rounded differently, nothing depends on the width of
+# a subgroup, and shared memory is at most 32 KiB. Some things are forbidden because some drivers get them wrong:
+# arithmetic on whole cooperative matrices, which RADV fuses in spite of NoContraction; arrays sized by a
+# specialisation constant, which Metal does not have; buffers through which a workgroup passes results to another in the
+# same dispatch. The script reads SPIR-V as CMake embeds it.
 import re
 import sys
 
@@ -11,16 +11,17 @@ CONTRACTIBLE = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 142: "OpVectorTimes
                 144: "OpVectorTimesMatrix", 145: "OpMatrixTimesVector", 146: "OpMatrixTimesMatrix", 147: "OpOuterProduct",
                 148: "OpDot"}
 FORBIDDEN = {136: "OpFDiv", 140: "OpFRem", 141: "OpFMod"}
-# Of GLSL.std.450: absolute values, minima, maxima, clamps, and positions of bits; and f16 as f32, which lib/half.glsl
+# The allowed instructions of GLSL.std.450: absolute values, minima, maxima, clamps, and positions of bits; and f16 as
+# f32, which lib/half.glsl uses only on devices that were created to keep denormals.
 # has only for devices that were made to keep denormals.
 EXTENDED = {4, 5, 37, 38, 39, 40, 41, 42, 43, 44, 45, 62, 73, 74, 75}
 CAPABILITIES = {1, 6018, 6019}  # Shader, packed integer dot products
-FETCHING = {61, 64}  # subgroups, in variants for drivers of one width: words are passed on, nothing is added
+FETCHING = {61, 64}  # subgroups, in variants for drivers of one width: words are passed on, never added
 MATRICES = {6022, 5345, 61, 9, 39}  # cooperative matrices of f16 and int8, and the memory model that they need
 NO_CONTRACTION, WORKGROUP, SHARED_BYTES = 42, 4, 32 * 1024
 COHERENT, VOLATILE, BUFFER_SEMANTICS = 23, 21, 0x40
 MEMORY_BARRIER, CONTROL_BARRIER = 225, 224
-# All arithmetic, of integers too, that can have matrices as operands: negation to division, and times a scalar.
+# All arithmetic, also of integers, that can have matrices as operands: negation to division, and times a scalar.
 ARITHMETIC = set(range(126, 144))
 MATRIX_TYPE, SPECIAL = 4456, {50, 52}  # OpTypeCooperativeMatrixKHR; OpSpecConstant, OpSpecConstantOp
 
@@ -70,7 +71,7 @@ def hazards(listed, has_matrices):
     for opcode, args in listed:
         if opcode in ARITHMETIC and args[0] in matrices:
             yield f"arithmetic {opcode} on a matrix, %{args[1]}"
-        # Drivers with cooperative matrices know such arrays, and their shared memory is scarce.
+        # Drivers with cooperative matrices support such arrays, and their shared memory is scarce.
         if opcode == 28 and args[2] in special and not has_matrices:
             yield f"array %{args[0]} of a size that is specialised"
         if opcode in (71, 72) and {COHERENT, VOLATILE} & set(args[opcode - 70:opcode - 69]):

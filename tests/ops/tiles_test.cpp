@@ -1,4 +1,4 @@
-// The products by AMX on a model of its tiles: CI's machines need not have them.
+// Products by AMX on a model of its tiles: CI's machines may lack AMX.
 #include <gtest/gtest.h>
 
 #include <cstring>

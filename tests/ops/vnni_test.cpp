@@ -1,5 +1,5 @@
-// The dot products by VNNI (of AVX-512, and of AVX) on a model of their instructions: CI's machines
-// need not have them.
+// Dot products by VNNI (in AVX-512 and in AVX) on a model of their instructions: CI's machines may
+// lack them.
 #include <gtest/gtest.h>
 
 #include <numeric>

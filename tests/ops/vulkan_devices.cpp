@@ -1,4 +1,4 @@
-// The Vulkan device of the tests as it is, and as poorer or other devices would be.
+// The Vulkan device of the tests as it is, and as poorer or different devices would be.
 #include "ops/device_test.h"
 #include "vulkan/test_device.h"
 
@@ -15,7 +15,7 @@ Device vulkan_device(const std::string& name, const vulkan::DeviceChoices& choic
             step};
 }
 
-// Its tests are those of matmul: other ops do not change with it.
+// Only matmul's tests matter on it: other ops do not change with cooperative matrices.
 Device cooperative_device() {
     vulkan::DeviceChoices choices;
     choices.cooperative_matrices = true;
@@ -39,8 +39,8 @@ std::vector<Device> vulkan_devices() {
     split.split = 8;
     split.allow_integer_dot = false;
     discrete.allow_unified = false;
-    discrete.submission_work = 1e5;                  // nearly every op in pieces
-    discrete.pretend = [](vulkan::Traits& traits) {  // as phones and the drivers of some vendors
+    discrete.submission_work = 1e5;                  // nearly every op runs in pieces
+    discrete.pretend = [](vulkan::Traits& traits) {  // like phones and some vendors' drivers
         traits.storage_range = 128 << 20;
         traits.allocation_bytes = std::min(traits.allocation_bytes, size_t(64) << 20);
         traits.offset_alignment = 256;

@@ -1,5 +1,5 @@
-// Attention through a window: against doubles, and the same bits whatever runs beside a row and
-// whatever lies before what it sees.
+// Attention through a window: against doubles, and with the same bits whatever runs beside a row
+// and whatever lies before its window.
 #include "ops/attention_fixture.h"
 
 namespace aerie {
@@ -13,7 +13,7 @@ constexpr int kLength = 200;
 
 class WindowTest : public AttentionTest {
   protected:
-    // Rows of a text, in passes of `step`, over a cache that has what comes before them.
+    // Rows of a text, in passes of `step`, over a cache that holds the positions before them.
     Matrix rows_after(const Matrix& qkv, int first, int step, const Cache& cache) {
         Matrix out(qkv.rows - first, shape_.heads * shape_.head_dim);
         for (int at = first; at < qkv.rows; at += step) {
@@ -41,8 +41,8 @@ TEST_P(WindowTest, MatchesDoubles) {
         }
 }
 
-// Passes of 1 to 64 rows across chunks; in between, padding and other texts' rows do not matter
-// either (attention_test.cpp).
+// Passes of 1 to 64 rows across chunks. Padding and rows of other texts do not matter either
+// (attention_test.cpp).
 TEST_P(WindowTest, RowsStandAlone) {
     use({4, 2, 32});
     constexpr int kFirst = 120;
@@ -72,7 +72,7 @@ TEST_P(WindowTest, OfTheWholeHistoryIsNone) {
     }
 }
 
-// Whatever is there, even what is no number.
+// Anything may lie there, even infinity.
 TEST_P(WindowTest, WhatLiesBeforeItCountsForNothing) {
     use({4, 2, 64});
     const Matrix qkv = random_qkv(kLength, 4);
@@ -96,12 +96,12 @@ TEST_P(WindowTest, WhatLiesBeforeItCountsForNothing) {
             fill_before(last + 1 - window);
             EXPECT_TRUE(same_bits(want, pass(own, chain(last, 1), cache))) << "window " << window;
             if (window == 1) continue;
-            fill_before(last + 2 - window);  // one more, which it sees
+            fill_before(last + 2 - window);  // one more position, inside the window
             EXPECT_FALSE(same_bits(want, pass(own, chain(last, 1), cache))) << "window " << window;
         }
 }
 
-// Drafted ancestors count by their positions, wherever their slots are.
+// The window counts drafted ancestors by their positions, wherever their slots are.
 TEST_P(WindowTest, TreesEqualChains) {
     use({4, 2, 64});
     const Matrix nodes = random_qkv(kNodes, 6);

@@ -1,4 +1,4 @@
-// What a model may say, and a page must not do.
+// Text of a model that tries to run scripts and load resources. The page must show it as text.
 export const kHostile = `<script>window.hit = 1</script>
 
 <img src=x onerror="window.hit = 2"> <svg onload="window.hit = 3"></svg>
@@ -27,7 +27,7 @@ export const kHostile = `<script>window.hit = 1</script>
 <!-- <script>window.hit = 11</script> --> <![CDATA[ x ]]> &lt;script&gt;window.hit = 12&lt;/script&gt;
 `;
 
-// What is slow for a careless reader of Markdown: many marks that nothing closes, deep nests.
+// Text that takes a careless Markdown parser very long: many unclosed marks, and deep nesting.
 export const kTiring = ["*".repeat(6000), "`".repeat(3000), "[".repeat(6000), "![](".repeat(1500), "*a ".repeat(3000),
   "**a*".repeat(2000), ">".repeat(3000), "- ".repeat(2000), "_a_".repeat(2000), "|".repeat(4000),
   "|a".repeat(900) + "\n" + "|-".repeat(900), "#".repeat(4000), " ".repeat(5000) + "x", "<".repeat(5000),
@@ -61,7 +61,7 @@ print(f"{scattered(450):.1f}")
 > In short: the sky is blue because **blue turns corners**.
 `;
 
-// As tokens, most of them drafted.
+// The text as tokens, most of them drafted.
 export function pieces(text) {
   let depth = 0;
   return text.match(/\s*\S{1,5}|\s+$/g).map((word) => ({ text: word, depth: (depth = (depth * 7 + word.length) % 6) }));

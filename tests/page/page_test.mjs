@@ -1,6 +1,6 @@
 // The chat page in Chromium, with real servers.
 //   page_test.mjs PROGRAM REPOSITORY [FOLDER]
-// FOLDER: gets pictures of the page, for eyes. Exit status 77: Chromium or its driver is not here.
+// FOLDER gets screenshots for a person to look at. Exit status 77: Chromium or its driver is not installed.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { answered, browserOrSkip, open, say, serve, set, text } from "./surround
 
 const [program, repository, pictures] = process.argv.slice(2);
 const kLongestTask = 50;  // milliseconds
-// A fixed tree: one that is chosen by what it costs may be none at all on a busy machine.
+// A fixed tree: on a busy machine a tree that is sized by measured costs may be empty.
 const kTiny = ["-m", path.join(repository, "models", "aerie-tiny"), "--tree", "20,4,5"];
 const browser = await browserOrSkip();
 const folder = mkdtempSync(path.join(tmpdir(), "aerie_page_"));
@@ -34,7 +34,7 @@ async function chatOfApi(url, body) {
 
 const kQuestions = ["What is 3 times 14?", "How many apples are that?"];
 
-// Two turns by keyboard alone; retry, edit, a reload.
+// Two turns with the keyboard alone, then retry, edit and a reload.
 async function conversation({ url }) {
   const { page, faults, close } = await open(browser, url);
   await set(page, { "#seed": 7, "#temperature": 0.6, "#max-tokens": 60 });
@@ -72,7 +72,7 @@ async function conversation({ url }) {
   await close();
 }
 
-// Everything is reached with Tab in the order of the page, shows its focus, and works.
+// Tab reaches every control in the order of the page; each shows its focus and works.
 async function keyboard({ url }) {
   const { page, faults, close } = await open(browser, url);
   const seen = [];
@@ -136,7 +136,7 @@ async function race({ url }) {
   return "tokens/s, tokens, τ: " + numbers.join(" ");
 }
 
-// A conversation outgrows its context: the oldest turns go, and it goes on.
+// A conversation outgrows its context: the oldest turns are dropped and the conversation continues.
 async function full_context() {
   const server = await serve(program, [...kTiny, "-c", "256"]);
   const { page, faults, close } = await open(browser, server.url);
@@ -195,8 +195,8 @@ async function hostile({ url }) {
   await close();
 }
 
-// How long the longest task of an answer was. Where other programs take the processor from the page any task is long:
-// the best of three counts, and where more runs than there are processors, none.
+// Runs an answer and checks its longest task. Any task takes long while other programs use the processor, so the best
+// of three runs counts, and nothing is judged while more programs run than there are processors.
 async function longest(url, prepare) {
   const walls = [];
   while (walls.length < 3 && !(walls.at(-1) <= kLongestTask)) {
@@ -214,7 +214,7 @@ async function longest(url, prepare) {
     await close();
   }
   const told = "longest tasks: " + walls.map((wall) => (wall ? wall + " ms" : "below 50 ms")).join(", ");
-  const isBusy = loadavg()[0] > cpus().length + 2;  // two are the page and its server
+  const isBusy = loadavg()[0] > cpus().length + 2;  // the page and its server are two of them
   assert.ok(isBusy || Math.min(...walls) <= kLongestTask, told);
   return told + (isBusy ? " (not judged: the machine is busy)" : "");
 }
@@ -225,7 +225,7 @@ const ten_thousand = (server) =>
     await page.evaluate(() => (test.more = { ignore_eos: true }));
   });
 
-// The same where most tokens are drafted and all of Markdown occurs.
+// The same, with mostly drafted tokens and all of Markdown.
 const ten_thousand_drafted = (server) =>
   longest(server.url, (page) => page.evaluate((answer) => test.answers.push(answer), pieces(kPlain.repeat(52)).slice(0, 10000)));
 
@@ -246,7 +246,7 @@ async function stops(server) {
   await close();
 }
 
-// Nothing is wider than the window; pictures for eyes.
+// Nothing may be wider than the window. Takes screenshots for a person to look at.
 async function sizes({ url }) {
   for (const scheme of ["light", "dark"]) {
     for (const [width, height] of [[1280, 800], [390, 844]]) {

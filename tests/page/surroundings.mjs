@@ -17,11 +17,11 @@ export async function browserOrSkip() {
   if (!executablePath) skip("there is no Chromium here (scripts/setup.sh --web)");
   const puppeteer = await import("puppeteer-core").catch(() => skip("npm ci was not run in tests/page"));
   const args = ["--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb"];
-  if (process.getuid() === 0) args.push("--no-sandbox");  // root has none
+  if (process.getuid() === 0) args.push("--no-sandbox");  // Chromium has no sandbox for root
   return puppeteer.default.launch({ executablePath, args, headless: true, protocolTimeout: 600_000 });
 }
 
-// {url, stop()} of an `aerie serve`.
+// Starts `aerie serve`. Returns {url, stop()}.
 export async function serve(program, flags) {
   const variables = Object.entries(process.env).filter(([name]) => !/^(AERIE|HF)_/.test(name));
   const cache = path.join(tmpdir(), "aerie_test_cache");
@@ -39,8 +39,8 @@ export async function serve(program, flags) {
   return { url, stop: () => child.kill("SIGKILL") };
 }
 
-// Runs in the page before its own script. `test.more` is added to what is asked for completions;
-// `test.answers` are streams in the place of the server's, [{text, depth}, ...] each.
+// Runs in the page before its own script. `test.more` is added to each completion request. If `test.answers` is not
+// empty, its first element, [{text, depth}, ...], replaces the server's stream.
 function prepare() {
   const test = (window.test = { more: {}, answers: [], asked: [], longest: 0 });
   new PerformanceObserver((list) => {
@@ -76,7 +76,7 @@ function prepare() {
   };
 }
 
-// A page of that server. What must never happen is gathered in `faults`.
+// Opens a page of that server. `faults` collects events that must never happen.
 export async function open(browser, url, { width = 1280, height = 800, scheme = "light" } = {}) {
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
@@ -99,7 +99,7 @@ export async function open(browser, url, { width = 1280, height = 800, scheme = 
 
 export const text = (page, selector) => page.$eval(selector, (node) => node.textContent);
 
-// Until `count` answers are there and none is in the making.
+// Waits until `count` answers are complete and none is being written.
 export async function answered(page, count, timeout = 120_000) {
   await page.waitForFunction(
     (count) => document.querySelectorAll(".answer").length === count && !document.querySelector("[aria-busy]") &&
@@ -113,7 +113,7 @@ export async function say(page, words) {
   await page.keyboard.press("Enter");
 }
 
-// Sets fields of the settings, as a hand would.
+// Sets fields of the settings by typing, as a user does.
 export async function set(page, values) {
   await page.click("#settings");
   for (const [selector, value] of Object.entries(values)) {

@@ -22,8 +22,9 @@ import zipfile
 import tokens
 
 LAYERS = 2
-BLOCK = 65521  # values that are repeated: a prime, so that no two rows are alike
-# Of an EAGLE-3 head: how much larger the target's id of each of its tokens is, and which ids there are.
+BLOCK = 65521  # number of random values that are repeated: a prime, so that no two rows are equal
+# Tensors of an EAGLE-3 head that hold ids: for each draft token the target's id minus its own, and which target ids are
+# draft tokens.
 IDS = {"d2t": "i64", "t2d": "bool"}
 IDS_STORED = {"i64": ("I64", 8, "LongStorage"), "bool": ("BOOL", 1, "BoolStorage")}
 FLOATS = {"f32": ("F32", 4, "FloatStorage"), "f16": ("F16", 2, "HalfStorage"), "bf16": ("BF16", 2, "BFloat16Storage")}
@@ -80,7 +81,7 @@ class Noise:
     def __init__(self):
         self.blocks = {}
         self.draw = random.Random(2)
-        self.vocabularies = (0, 0)  # of the target and of its head
+        self.vocabularies = (0, 0)  # vocabulary sizes of the target and of its head
 
     def block(self, kind):
         if kind not in self.blocks:
@@ -121,7 +122,7 @@ class Noise:
             size -= out.write(block[:size])
 
 
-# Elements and bytes of a block, and where its scales are.
+# Elements and bytes of a block, and the offsets of its scales.
 QUANTS = {"Q4_0": (32, 18, [0]), "Q8_0": (32, 34, [0]), "Q4_K": (256, 144, [0, 2]), "Q6_K": (256, 210, [208])}
 GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14}
 
@@ -246,7 +247,7 @@ def gguf_type(name, dims, types_of):
         return "F32"
     pattern = re.sub(r"^blk\.\d+", "blk.#", name)
     kind = types_of.get(name) or types_of.get(pattern) or types_of["*"]
-    # As llama.cpp falls back where rows are no whole blocks.
+    # As in llama.cpp, if a row is not a whole number of blocks.
     return "Q8_0" if kind in QUANTS and dims[-1] % QUANTS[kind][0] else kind
 
 

@@ -33,7 +33,7 @@ int argmax(const std::vector<double>& values) {
 
 namespace {
 
-// Ids by value descending, then id ascending; NaN left out.
+// The ids sorted by descending value, then by ascending id, without those of NaN values.
 template <class T>
 std::vector<int> sorted_ids(const std::vector<T>& values) {
     std::vector<int> ids;

@@ -1,4 +1,4 @@
-// Row by row, in the order of the description.
+// Computes one row at a time, in the order of docs/drafting.md sections 1 and 2.
 #include "reference/eagle3.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void add(Vector& to, const Vector& from) {
     for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
-// Element i of a head turns together with the one half a head further on.
+// RoPE of all heads: element i of a head is rotated together with element i + head_dim / 2.
 void rotate(Vector& x, const Vector& frequencies, int position) {
     const size_t half = frequencies.size();
     for (size_t head = 0; head < x.size(); head += 2 * half)
@@ -49,15 +49,16 @@ void rotate(Vector& x, const Vector& frequencies, int position) {
         }
 }
 
-// Wavelengths beyond trained / low are stretched, those below trained / high are not; between them
-// the share of either is linear in their number within the trained context.
+// RoPE scaling of Llama 3.1: wavelengths above trained / low are stretched by the factor, those
+// below trained / high are kept. In between, both are mixed linearly in the number of waves within
+// the trained context.
 double stretched(double frequency, const RopeScaling& scaling) {
     const double waves = scaling.trained * frequency / (2 * std::numbers::pi);
     const double kept = std::clamp((waves - scaling.low) / (scaling.high - scaling.low), 0.0, 1.0);
     return kept * frequency + (1 - kept) * frequency / scaling.factor;
 }
 
-// Each head by itself, where there is such a norm.
+// Normalises each head separately, if the model has such a norm.
 void norm_heads(Vector& x, const Exact& weight, double epsilon) {
     for (size_t first = 0; weight.cols > 0 && first < x.size(); first += size_t(weight.cols)) {
         const auto head = x.begin() + long(first);

@@ -1,4 +1,5 @@
-// As transformers does it: softmax, the best, their share.
+// Routing as in transformers: softmax over all experts, then the best k, then their share of the
+// sum.
 #include "reference/experts.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Choosing among experts, in doubles.
+// Routing of tokens to experts, in doubles.
 #pragma once
 
 #include "backend/routing.h"
@@ -12,7 +12,7 @@ struct Chosen {
 };
 Chosen choose_experts(const Matrix& logits, int k, bool normalised);
 
-// What follows from the ids.
+// Results that follow from the chosen ids.
 Indices order_of(const Indices& ids, int experts);  // [1, rows * k]
 std::vector<ExpertTile> tiles_of(const Indices& ids, int experts);
 

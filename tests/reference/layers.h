@@ -12,12 +12,13 @@ Exact matmul(const Matrix& x, const Matrix& weight);  // x * weight^T
 Exact rms_norm(const Matrix& x, const Matrix& weight, double epsilon);
 Exact swiglu(const Matrix& gate_up);
 
-// Element i of every head pairs with i + head_dim / 2.
+// RoPE: element i of every head is rotated together with element i + head_dim / 2.
 Exact rope(const Matrix& qkv, const Matrix& table, const std::vector<int>& positions,
            const AttentionShape& shape);
 
-// One row q [heads * head_dim] over keys and values [positions, kv_heads * head_dim] in logical
-// order, the last of which is the row's own. With a window only that many of the last ones count.
+// Attention of one row q [heads * head_dim] over keys and values [positions, kv_heads * head_dim]
+// in logical order; the last position is the row's own. With a window, only that many of the last
+// positions count.
 std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& values,
                               const AttentionShape& shape, int window = 0);
 

@@ -1,4 +1,4 @@
-// Host matrices for tests: random inputs, double-precision results, and how far two are apart.
+// Host matrices for tests: random inputs, double-precision results, and the error between the two.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ using Matrix = MatrixOf<float>;
 using Exact = MatrixOf<double>;
 using Indices = MatrixOf<int32_t>;
 
-// Normal numbers, the same for the same seed.
+// Normally distributed numbers, equal for equal seeds.
 inline Matrix random_matrix(int rows, int cols, unsigned seed, float deviation = 1) {
     std::mt19937 generator(seed);
     std::normal_distribution<float> normal(0, deviation);
@@ -32,7 +32,8 @@ inline Matrix random_matrix(int rows, int cols, unsigned seed, float deviation =
     return m;
 }
 
-// Squared error over squared norm; NaN anywhere gives NaN, which no bound accepts.
+// Normalised mean squared error: squared error / squared norm. A NaN anywhere makes it NaN, which
+// no bound accepts.
 inline double nmse(const Matrix& got, const Exact& want) {
     double error = 0, norm = 1e-300;
     for (size_t i = 0; i < want.data.size(); ++i) {

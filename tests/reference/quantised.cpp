@@ -1,4 +1,4 @@
-// Groups as whole numbers and scales, then plain loops.
+// Unpacks groups into quantised values and scales, then uses plain loops.
 #include "reference/quantised.h"
 
 #include <cstring>
@@ -80,7 +80,7 @@ bool has_least(DType type) {
     });
 }
 
-// make(Block&) fills each.
+// Calls make(Block&) to fill each block.
 template <class Make>
 Blocks made_blocks(DType type, int rows, int cols, const Make& make) {
     Blocks blocks{type, rows, cols, {}};

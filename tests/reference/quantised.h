@@ -1,4 +1,5 @@
-// Products of quantised weights by their definition (core/quant.h): the bits that every device has.
+// Products with quantised weights by their definition (core/quant.h), which fixes their bits on
+// every device.
 #pragma once
 
 #include "core/quant.h"
@@ -6,7 +7,7 @@
 
 namespace aerie::reference {
 
-// Rows of a weight in blocks of a type, as files have them.
+// A quantised weight: its rows in blocks of one type, as files store them.
 struct Blocks {
     DType type;
     int rows, cols;
@@ -15,14 +16,14 @@ struct Blocks {
     size_t row_bytes() const { return size_bytes(type, size_t(cols)); }
     const std::byte* row(int index) const { return data.data() + size_t(index) * row_bytes(); }
 };
-// Values packed into Q8_0 or Q4_0.
+// Quantises `values` to Q8_0 or Q4_0.
 Blocks packed_blocks(const Matrix& values, DType type);
-// Any steps and whole scales, and scales that a model may have.
+// Blocks of random quantised values and integer scales, with float scales of a realistic size.
 Blocks random_blocks(DType type, int rows, int cols, unsigned seed);
-// Every bit of steps and whole scales the same.
+// Blocks that have all bits of the quantised values and integer scales set, or none.
 Blocks extreme_blocks(DType type, int rows, int cols, bool ones);
 
-// x * weight^T, x stored as I8G32; `part`: columns of a part of the sum.
+// x * weight^T with x quantised to I8G32. `part` is the number of columns in one partial sum.
 Matrix quantised_matmul(const Matrix& x, const Blocks& weight, int part = kSumPart);
 
 }  // namespace aerie::reference

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from running import Client, Server, repository  # noqa: E402
 
 EXAMPLE_PORTS = {"front": 8080, "a": 8081, "b": 8082}
-# Room for all 50 conversations in each, so that one server alone has it too.
+# Each replica can keep all 50 conversations, so that a single server can serve the whole load too.
 FLAGS = ("-c", "1024", "--parallel", "4", "--keep", "60", "--drain-seconds", "300")
 
 

@@ -13,12 +13,12 @@ TOPICS = ["rivers", "clocks", "bread", "maps", "wool", "glass", "bells", "salt",
 
 @dataclass
 class Outcome:
-    text: str | None  # None: it failed
+    text: str | None  # None: the request failed
     replica: str | None
     began: float
     ended: float
     status: int | None = None
-    error: dict | None = None  # of the reply; none where a stream was cut
+    error: dict | None = None  # the error of the reply; none if a stream was cut off
 
 
 def body_of(conversation, turn, earlier):
@@ -88,7 +88,7 @@ class Load:
                 try:
                     outcomes[conversation, turn] = ask(client, f"conversation-{conversation}",
                                                        self.body(conversation, turn))
-                except Exception as error:  # whatever it is, it is told
+                except Exception as error:  # any exception is reported by run()
                     wrong.append((conversation, turn, repr(error)))
                     return
                 self.learn(conversation, turn, outcomes[conversation, turn])

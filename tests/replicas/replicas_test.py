@@ -23,9 +23,9 @@ REPLICA_FAILED = {"message": "the replica failed while it answered", "type": "se
 LAST_CHUNK = b"0\r\n\r\n"
 
 load = Load()
-expected = {}  # what one server says: {(conversation, turn): text}
+expected = {}  # the texts of a single server: {(conversation, turn): text}
 hits_alone = 0
-both = None  # the Balancer
+both = None  # the Balancer, set below
 
 
 def hits_of(*servers):

@@ -1,4 +1,4 @@
-// Asynchronous copies wait here until their thread asks for them.
+// Asynchronous copies stay here until their thread waits for them.
 #include "simt/copies.h"
 
 #include <deque>
@@ -11,7 +11,7 @@ namespace simt {
 namespace {
 
 struct Pending {
-    uint32_t block = 0;  // what is left of another block is void
+    uint32_t block = 0;  // copies of any other block are void
     std::vector<Copy> open;
     std::deque<std::vector<Copy>> groups;
 };

@@ -10,8 +10,8 @@ struct Copy {
     void (*finish)(const Copy& copy);
 };
 
-void add_copy(const Copy& copy);   // of the running thread
-void commit_copies();              // those since the last call are a group
-void wait_for_copies(int groups);  // until at most so many groups are left
+void add_copy(const Copy& copy);   // by the running thread
+void commit_copies();              // makes a group of the copies since the last call
+void wait_for_copies(int groups);  // until at most so many are pending
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-// What a plain token asks of a GPU: a graph, and so many kernels a layer.
+// Counts the work of a plain token on a GPU: a graph, and a number of kernels per layer.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -8,7 +8,7 @@ namespace {
 
 class TokenCounts : public testing::TestWithParam<DType> {};
 
-// Norm; qkv and rotation; attention; its output; norm; gates and ups; down.
+// The kernels of a layer: norm; qkv and rotation; attention; its output; norm; gates and ups; down.
 TEST_P(TokenCounts, OfALayer) {
     Bundled model(bundled_options(GetParam()));
     const int layers = model.target().config().layers;
@@ -24,14 +24,14 @@ TEST_P(TokenCounts, OfALayer) {
         const CommandCounts after = model.backend().command_counts();
         last = after.dispatches - before.dispatches;
         recordings = after.recordings - before.recordings;
-        EXPECT_LE(last, 5 * layers + 6) << token;  // 6 of no layer
+        EXPECT_LE(last, 5 * layers + 6) << token;  // 6 outside of layers
         EXPECT_GT(last, 4 * layers) << token;
     }
     EXPECT_EQ(recordings, 0);
     std::printf("%s: %ld kernels a token of %d layers\n", name(GetParam()), last, layers);
 }
 
-// What the third cycle of a text has.
+// The counts of the third cycle of a text.
 CommandCounts counts_of_cycle(Bundled& model, int levels) {
     DraftOptions draft = draft_options("eagle2");
     draft.tree = TreeShape{60, levels, 10};
@@ -51,8 +51,8 @@ CommandCounts counts_of_cycle(Bundled& model, int levels) {
     return counts;
 }
 
-// What feeds the head, its layer (nine beyond eight rows, for rotation and merge are by themselves
-// there), its LM head and the choice of the next nodes.
+// The input of the head, its layer (nine kernels for more than eight rows, since rotation and
+// merging have kernels of their own then), its LM head, and the choice of the next nodes.
 TEST(LevelCounts, OfALevelOfDrafting) {
     Bundled model(bundled_options(DType::Q8_0));
     const long level = counts_of_cycle(model, 6).dispatches - counts_of_cycle(model, 5).dispatches;
@@ -60,8 +60,8 @@ TEST(LevelCounts, OfALevelOfDrafting) {
     EXPECT_LE(level, 15);
 }
 
-// A graph that drafts and one that verifies, each with a read; the choice; what compacts, gathers
-// and keeps what was accepted; the head's pass over it.
+// A graph that drafts and one that verifies, each with a read; the choice; the kernels that
+// compact, gather and keep the accepted rows; the head's pass over these.
 TEST(LevelCounts, BetweenDraftingAndVerifying) {
     Bundled model(bundled_options(DType::Q8_0));
     const long submissions = counts_of_cycle(model, 6).submissions;

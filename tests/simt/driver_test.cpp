@@ -1,5 +1,5 @@
-// The CUDA backend under drivers that are too old, broken or not there, and what it says of a
-// driver that has to compile its kernels.
+// The CUDA backend with drivers that are too old, broken or absent, and with a driver that has to
+// compile its kernels.
 #include <gtest/gtest.h>
 
 #include "cuda/code.h"
@@ -25,7 +25,7 @@ TEST(CudaCode, SaysWhatItsDriverHasToCompile) {
     EXPECT_TRUE(cuda::is_compiled_by_driver("75-real,80-real,90", 10, 0));
     EXPECT_FALSE(cuda::is_compiled_by_driver("90,100-real,120", 10, 3));
     EXPECT_TRUE(cuda::is_compiled_by_driver("90-virtual", 9, 0));
-    EXPECT_FALSE(cuda::is_compiled_by_driver("90-real", 10, 0));  // nobody can
+    EXPECT_FALSE(cuda::is_compiled_by_driver("90-real", 10, 0));  // no driver can
     EXPECT_FALSE(cuda::is_compiled_by_driver("native", 12, 0));
 }
 
@@ -39,7 +39,8 @@ TEST(CudaCode, SaysWhichDriverIsWanted) {
               std::string::npos);
 }
 
-// The GPUs of such a machine are not known, but that there is one, and what to do about it.
+// The GPUs of such a machine are not known. The list says that there is a problem, and what to do
+// about it.
 TEST_F(CudaDriver, OneThatIsTooOldIsAProblem) {
     simt::set_driver(12040, cudaErrorInsufficientDriver);
     const std::vector<Capabilities> devices = cuda_capabilities();
@@ -59,7 +60,7 @@ TEST_F(CudaDriver, OneThatFailsIsAProblem) {
     EXPECT_EQ(error_of([] { open_cuda("cuda:0"); }), "cuda:0: " + devices[0].problem);
 }
 
-// The runtime has one error for no driver and for an old one.
+// The runtime has the same error for no driver and for an old one.
 TEST_F(CudaDriver, NoDriverAndNoGpuAreNone) {
     simt::set_driver(0, cudaErrorInsufficientDriver);
     EXPECT_TRUE(cuda_capabilities().empty());
@@ -69,7 +70,7 @@ TEST_F(CudaDriver, NoDriverAndNoGpuAreNone) {
     EXPECT_TRUE(cuda_capabilities().empty());
 }
 
-// The model's build has "80-real,90".
+// The build for the execution model has "80-real,90".
 TEST_F(CudaDriver, OneThatCompilesIsTold) {
     simt::set_gpus({{9, 0}, {12, 0}});
     const std::vector<Capabilities> devices = cuda_capabilities();

@@ -1,4 +1,4 @@
-// Fibers of x86-64 (System V calling convention), known to AddressSanitizer.
+// Fibers for x86-64 (System V calling convention), announced to AddressSanitizer.
 #include "simt/fiber.h"
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves what a function must keep, changes the stack, and returns on the other side.
+// Saves the registers that a callee must keep, changes the stack, and returns on the other side.
 extern "C" void simt_switch(void** from, void* to);
 asm(R"(
 .text
@@ -73,11 +73,11 @@ void Fiber::start(void (*body)(void*), void* argument) {
     argument_ = argument;
     inside_fake_ = nullptr;
 #ifdef __SANITIZE_ADDRESS__
-    // A body that was given up after a fault leaves its frames' marks behind.
+    // A body that was given up after a fault leaves the marks of its frames behind.
     if (given_up_) __asan_unpoison_memory_region(stack_->bytes, Stack::kBytes);
 #endif
     given_up_ = true;
-    // What simt_switch pops: r15, r14, r13, r12, rbx, rbp, the address to return to.
+    // The words that simt_switch pops: r15, r14, r13, r12, rbx, rbp, the return address.
     void** top = reinterpret_cast<void**>(stack_->bytes + Stack::kBytes) - 9;
     top[3] = reinterpret_cast<void*>(&Fiber::run);
     top[4] = this;

@@ -15,7 +15,7 @@ class Fiber {
 
     // Makes the next enter() call body(argument), which must end by leave(true).
     void start(void (*body)(void*), void* argument);
-    void enter();               // until the fiber leaves
+    void enter();               // returns when the fiber leaves
     void leave(bool for_good);  // called by the fiber itself
 
   private:
@@ -25,7 +25,7 @@ class Fiber {
     std::unique_ptr<Stack> stack_;
     void (*body_)(void*) = nullptr;
     void* argument_ = nullptr;
-    bool given_up_ = false;   // unless the body ends
+    bool given_up_ = false;   // true until the body has ended
     void* inside_ = nullptr;  // stack pointers of the side that waits
     void* outside_ = nullptr;
     void* inside_fake_ = nullptr;  // AddressSanitizer's

@@ -157,7 +157,7 @@ const char* cudaGetErrorString(cudaError_t error) {
     return "no error";
 }
 
-// What a GPU was lost by stays; everything else is told once.
+// The error by which a GPU was lost stays; any other is reported once.
 cudaError_t cudaGetLastError() {
     const cudaError_t lost = state_of(current_index);
     const cudaError_t last = std::exchange(last_error, cudaSuccess);

@@ -1,5 +1,5 @@
-// The CUDA backend on machines that are not as one would like: several GPUs, several threads, one
-// without code or broken, kernels that do not start or fail, copies that take their time.
+// The CUDA backend on machines that are not as one would like: several GPUs, several threads, a GPU
+// without code or a broken one, kernels that do not start or fail, copies that take their time.
 #include "simt/machine.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(CudaCode, OfADriverRunsOnAllLaterDevices) {
     EXPECT_TRUE(cuda::runs_on("native", 9, 0));
 }
 
-// The model's build has "80-real,90".
+// The build for the execution model has "80-real,90".
 TEST_F(CudaMachine, ListsADeviceWithoutCodeAsAProblem) {
     simt::set_gpus({{7, 5}, {8, 6}, {9, 0}, {12, 0}});
     const std::vector<Capabilities> devices = cuda_capabilities();
@@ -94,7 +94,8 @@ TEST_F(CudaMachine, ListsADeviceWithoutCodeAsAProblem) {
     Sum ok("cuda:1");
 }
 
-// A list is right of most devices; the driver has the last word when one is opened.
+// The list of architectures is right for most devices; the driver has the last word when one is
+// opened.
 TEST_F(CudaMachine, TellsOfCodeThatTheDriverRefuses) {
     simt::set_gpus({{.has_code = false}});
     EXPECT_NE(error_of([] { open_cuda("cuda:0"); }).find("no kernel image"), std::string::npos);
@@ -205,7 +206,7 @@ TEST_F(CudaMachine, KernelsAreFirstLaunchedOutsideOfACapture) {
     EXPECT_EQ(sum.value(), 2);
 }
 
-// Whatever its size, what was written is what the host's memory held then.
+// A write of any size takes what the host's memory held when it was called.
 TEST_F(CudaMachine, WriteTakesTheHostsDataAtOnce) {
     const auto backend = open_cuda("cuda:0");
     for (int cols : {1, 64, 70000, 200000})

@@ -1,5 +1,5 @@
-// Memory of the stand-in GPUs. Pages of its own for every buffer: beyond its end is a segmentation
-// fault, and in buffers of usual size also wherever the host's code touches it.
+// Memory of the stand-in GPUs. Every buffer has pages of its own: an access beyond its end is a
+// segmentation fault and, if the buffer is of usual size, so is any access by the host's code.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -16,8 +16,8 @@ namespace simt {
 
 namespace {
 
-constexpr size_t kPage = 4096, kAlignment = 256;  // what cudaMalloc promises
-constexpr size_t kGuarded = 128 << 10;            // opening and closing more takes too long
+constexpr size_t kPage = 4096, kAlignment = 256;  // as cudaMalloc promises
+constexpr size_t kGuarded = 128 << 10;            // larger ones take too long to open and close
 
 struct Pages {
     std::byte* begin;
@@ -25,7 +25,7 @@ struct Pages {
     int gpu;
 };
 
-std::map<void*, Pages>& buffers() {  // by what cudaMalloc returned
+std::map<void*, Pages>& buffers() {  // by the address that cudaMalloc returned
     static std::map<void*, Pages> all;
     return all;
 }
@@ -44,7 +44,8 @@ size_t rounded_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-// What alignment leaves after the end. A page that goes leaves no mark on those that come.
+// Marks the bytes between a buffer's end and its aligned end for AddressSanitizer, or takes the
+// marks away, since other memory may come to the same pages.
 void mark([[maybe_unused]] std::byte* end, [[maybe_unused]] size_t bytes,
           [[maybe_unused]] bool forbidden) {
 #ifdef __SANITIZE_ADDRESS__
@@ -57,7 +58,7 @@ int nested = 0, open_gpu = 0;
 }  // namespace
 
 OnGpu::OnGpu(int gpu) : gpu_(gpu) {
-    if (gpu_ != open_gpu) stores::settle();  // its kernels have no producers on another one
+    if (gpu_ != open_gpu) stores::settle();  // a kernel has no producers on another GPU
     if (nested++ == 0) guard(gpu_, PROT_READ | PROT_WRITE);
     open_gpu = gpu_;
 }
@@ -70,7 +71,8 @@ OnGpu::~OnGpu() {
 
 using namespace simt;
 
-// Not zeroed, as on a GPU; its end lies as near as it can to a page that nobody may touch.
+// The memory is not zeroed, as on a GPU; its end is as near as possible to a page that nobody may
+// touch.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
     if (captures()) {
         forbid_in_capture();
@@ -97,7 +99,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
     return cudaSuccess;
 }
 
-// On another GPU it would work, but make that GPU ready for use: hundreds of megabytes.
+// A real cudaFree of another GPU's memory works, but makes that GPU ready for use, which takes
+// hundreds of megabytes.
 cudaError_t cudaFree(void* memory) {
     const auto found = buffers().find(memory);
     if (!memory) return cudaSuccess;
@@ -135,7 +138,7 @@ namespace simt {
 
 namespace {
 
-// That this is in, or null.
+// The pages that an address is in, or null.
 const Pages* pages_of(const void* memory) {
     auto after = buffers().upper_bound(const_cast<void*>(memory));
     if (after == buffers().begin()) return nullptr;

@@ -1,4 +1,4 @@
-// Fibers for the threads of a block, their barriers, and the watch over shared memory.
+// Fibers for the threads of a block, their barriers, and the checks of shared memory.
 #include "simt/model.h"
 
 #include <algorithm>
@@ -38,13 +38,13 @@ struct Warp {
 
 // The block that is running. There is one at a time.
 struct Block {
-    std::vector<std::unique_ptr<FiberThread>> threads;  // of the largest block so far
+    std::vector<std::unique_ptr<FiberThread>> threads;  // as many as the largest block so far had
     int count = 0;
     std::vector<Warp> warps;
     int at_barrier = 0;
     Site barrier_site;
     uint32_t barriers = 0;
-    uint32_t serial = 0;  // over all blocks that ever ran; 0: none
+    uint32_t serial = 0;  // counts all blocks that ever ran; 0: none
     FiberThread* running = nullptr;
     const std::function<void()>* body = nullptr;
     Site launched;
@@ -63,7 +63,7 @@ std::string text(const Site& site) {
            std::to_string(site.column());
 }
 
-// By the column too: a line may hold two.
+// Columns are compared too, since a line may hold two barriers.
 bool same_place(const Site& a, const Site& b) {
     return a.line() == b.line() && a.column() == b.column() &&
            std::string_view(a.file_name()) == b.file_name();
@@ -134,8 +134,8 @@ void release(State state, int first, int count) {
             block.threads[size_t(i)]->state = State::ready;
 }
 
-// 0 .. count - 1: forwards and backwards in turn, since an order that nobody promised shows then;
-// in any order where stores are late.
+// The numbers 0 .. count - 1, forwards and backwards in turn, so that a kernel that relies on one
+// order fails; shuffled if stores are late.
 std::vector<unsigned> order_of(size_t count, bool backwards) {
     std::vector<unsigned> places(count);
     std::iota(places.begin(), places.end(), 0u);
@@ -145,7 +145,7 @@ std::vector<unsigned> order_of(size_t count, bool backwards) {
     return places;
 }
 
-// If every thread that has not ended waits for producers.
+// Lets a block go on if every thread that has not ended waits for producers. False if it does not.
 bool goes_on_behind_producers() {
     int waiting = 0, others = 0;
     for (int i = 0; i < block.count; ++i) {

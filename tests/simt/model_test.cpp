@@ -16,7 +16,7 @@ namespace {
 
 using aerie::cuda::SharedArray;
 
-// What is wrong with a kernel, or "".
+// The fault of a kernel, or "".
 template <class... Parameters>
 std::string fault_of(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                      Parameters... arguments) {

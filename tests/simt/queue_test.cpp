@@ -41,7 +41,7 @@ struct Fixture {
     Buffer memory;
 };
 
-// Or the suites would not show what a kernel reads too early.
+// Otherwise the suites would not show that a kernel reads too early.
 TEST(CudaCode, KernelsBeginEarlyHere) {
     EXPECT_TRUE(cuda::kernels_may_begin_early());
 }
@@ -104,14 +104,14 @@ TEST(CudaQueue, TheFirstKernelOfARecordingBeginsBesideNone) {
     EXPECT_EQ(beside, (std::vector<bool>{true, true, true, false, true, true}));
 }
 
-// What is said of a kernel for all its launches is said once, whatever it runs beside.
+// Attributes for all launches of a kernel are set once, whatever it runs beside.
 TEST(CudaQueue, KnowsAKernelThatItMet) {
     cuda::Queue queue(0, false), other(0, false);
     const int kernels[2] = {};
     for (const int& kernel : kernels) {
         EXPECT_TRUE(queue.is_new(&kernel));
         EXPECT_FALSE(queue.is_new(&kernel));
-        EXPECT_TRUE(other.is_new(&kernel));  // which may be of another device
+        EXPECT_TRUE(other.is_new(&kernel));  // it may be of another device
     }
 }
 
@@ -136,7 +136,7 @@ TEST(CudaQueue, KeepsAGraphThatComesAgain) {
     EXPECT_EQ(f.first(), 1000);
 }
 
-// What comes only once is not worth a graph.
+// A pass that comes only once is not worth a graph.
 TEST(CudaQueue, MakesNoGraphOfWhatComesOnce) {
     Fixture f(false);
     for (uint64_t key = 0; key < 5; ++key) f.backend->replay(key, [&] { f.add_once(); });
@@ -170,7 +170,7 @@ TEST(CudaQueue, GivesUpARecordingThatFails) {
     EXPECT_EQ(simt::live().graphs, 0);
     f.backend->replay(1, [&] { f.add_once(); });
     f.add_once();
-    EXPECT_EQ(f.first(), 3);  // its first run was none of a recording
+    EXPECT_EQ(f.first(), 3);  // its first run was not recorded
 }
 
 TEST(CudaQueue, CountsKernelsInGraphsAndOutside) {
@@ -181,13 +181,13 @@ TEST(CudaQueue, CountsKernelsInGraphsAndOutside) {
     for (int i = 0; i < 3; ++i) f.backend->replay(1, [&] { f.add_once(), f.add_once(); });
     f.first();
     const CommandCounts after = f.backend->command_counts();
-    EXPECT_EQ(after.dispatches - before.dispatches, 1 + 3 * 2 + 1);  // with the read's
+    EXPECT_EQ(after.dispatches - before.dispatches, 1 + 3 * 2 + 1);  // the read's kernel included
     EXPECT_EQ(after.submissions - before.submissions, 1 + 3 + 1);
     EXPECT_EQ(after.bytes_read - before.bytes_read, sizeof(float));
 }
 
-// silu(gate) * up comes out of the matmul's kernel; before it at most one packs the columns, and
-// none where a norm has left them packed.
+// The matmul's kernel computes silu(gate) * up. Before it at most one kernel packs the columns, and
+// none does if a norm has left them packed.
 TEST(CudaQueue, GatesInTheMatmul) {
     constexpr int kInner = 64, kOuter = 32;
     struct Case {
@@ -240,7 +240,7 @@ TEST(CudaQueue, TimesEveryKernelOnce) {
         return found;
     };
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1500; ++i) f.add_once();  // more than are kept in mind
+    for (int i = 0; i < 1500; ++i) f.add_once();  // more than the timer holds
     for (int i = 0; i < 3; ++i) f.backend->replay(1, [&] { f.add_once(), f.add_once(); });
     const OpTime time = time_of("add");
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

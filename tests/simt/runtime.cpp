@@ -1,5 +1,5 @@
-// Streams, graphs and events of the stand-in runtime. What a stream is given happens as late as it
-// may: when somebody waits for it. So a copy that reads the host's memory too late is seen.
+// Streams, graphs and events of the stand-in runtime. A stream does its work as late as it may,
+// which is when somebody waits for it. So it shows if a copy reads the host's memory too late.
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -18,17 +18,17 @@ namespace simt {
 
 struct Graph {
     std::vector<std::function<void()>> works;
-    bool spoiled = false;  // by what a capture forbids
+    bool spoiled = false;  // something was called that a capture forbids
 };
 
 struct Stream {
     int gpu;
     std::deque<std::function<void()>> works;
     Graph* captured = nullptr;
-    std::exception_ptr fault;  // of a kernel; told by the next wait
+    std::exception_ptr fault;  // a kernel's; the next wait throws it
 };
 
-// When the stream came by; empty: not yet.
+// An event: when the stream reached it; empty: not yet.
 struct Event {
     std::optional<std::chrono::steady_clock::time_point> reached;
     Stream* stream = nullptr;
@@ -220,7 +220,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return cudaSuccess;
 }
 
-// An event that a capture takes without the flag is a mark for other streams only.
+// Without the flag, an event in a capture is only a mark for other streams.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
     if ((flags == cudaEventRecordExternal) != (stream->captured != nullptr))
         return failed(cudaErrorInvalidValue);

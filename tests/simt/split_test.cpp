@@ -1,5 +1,5 @@
-// Matmuls whose columns are shared out among blocks, and attention whose chunks are: when they are,
-// and what bits may depend on.
+// Split-K matmuls, and attention with chunks that are divided among blocks: when work is divided,
+// and what the bits may depend on.
 #include "cuda/split.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,8 @@ Rows rows_of(Backend& backend, const Tensor& result) {
     return rows;
 }
 
-// The products, plain, gated, and of what a norm leaves, each made twice in the same place.
+// The products of a plain matmul, of a gated one and of one behind a norm, each made twice in the
+// same place.
 std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
     const auto backend = open_cuda("cuda:0", false);
@@ -75,8 +76,9 @@ std::vector<Rows> products(int multiprocessors, DType type, int tokens) {
     return results;
 }
 
-// Products of a pass: added to rows for a norm, for another op, and as its last op, and queries,
-// keys and values that are rotated; what each leaves. And what its ops took: it is run three times.
+// The results of a pass that is run three times: a matmul that adds to rows, before a norm, before
+// another op and as the last op, and Q, K and V that are rotated. Also the times of its ops, if
+// they are wanted.
 std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
                        std::vector<OpTime>* times = nullptr) {
     simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
@@ -138,9 +140,8 @@ std::vector<Rows> sums(int multiprocessors, DType type, int tokens,
     return results;
 }
 
-// What rows of a text mix of a cache that has it all, as floats and quantised. A block has all
-// chunks of its rows where there are few multiprocessors, and blocks share them where there are
-// many.
+// The attention of rows of a text to a cache that has all of it, as floats and quantised. With few
+// multiprocessors a block has all chunks of its rows; with many, blocks divide them.
 std::vector<Rows> mixes(int multiprocessors, AttentionShape shape, int tokens) {
     simt::set_gpus({simt::Gpu{.multiprocessors = multiprocessors}});
     const auto backend = open_cuda("cuda:0", false);
@@ -187,7 +188,8 @@ class SplitTest : public testing::TestWithParam<DType> {
     void TearDown() override { simt::set_gpus({simt::Gpu{}}); }
 };
 
-// of(multiprocessors, type, tokens): what it has of the most tokens it has of fewer.
+// Expects that of(multiprocessors, tokens), for few tokens, has the bits that it has for the same
+// rows among many tokens.
 template <class Of>
 void expect_rows_alone(const Of& of) {
     for (int multiprocessors : {3, 132}) {
@@ -209,7 +211,7 @@ TEST_P(SplitTest, NoBitDependsOnTheNumberOfTokens) {
     });
 }
 
-// Parts of quantised weights are those of every backend.
+// The parts of quantised weights are those of every backend.
 TEST_P(SplitTest, NoBitOfQuantisedWeightsDependsOnIt) {
     if (!is_quantised(GetParam())) GTEST_SKIP() << "sums of floats are those of a device";
     for (int tokens : {1, 20, 64}) {
@@ -243,7 +245,7 @@ TEST_P(LeftSumsTest, NoBitDependsOnWhoAddsSums) {
         [](int multiprocessors, int tokens) { return sums(multiprocessors, GetParam(), tokens); });
 }
 
-// Of many tokens the norm does; where none comes next it takes a kernel.
+// With many tokens the norm adds up the partial sums; where no norm comes next, a kernel does.
 TEST(LeftSums, ANormAddsWhatSharesLeave) {
     for (const auto& [type, tokens, expected] :
          {std::tuple(DType::F16, 8, 0), {DType::F16, 20, 3 * 2}, {DType::BF16, 64, 3 * 2}}) {
@@ -260,7 +262,7 @@ TEST(LeftSums, ANormAddsWhatSharesLeave) {
 INSTANTIATE_TEST_SUITE_P(Types, LeftSumsTest, testing::Values(DType::F16, DType::BF16),
                          [](const auto& info) { return name(info.param); });
 
-// Of 132 multiprocessors, as an H100 and an H200 have: parts of blocks of 128 rows.
+// Splits for 132 multiprocessors, as an H100 and an H200 have them, in blocks of 128 rows.
 cuda::Split split_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
     const cuda::SplitPlan plan{.split = {}, .shares = shares, .multiprocessors = 132};
     return plan.of(cuda::tiles_of(rows, cuda::kBlockRows), cols, cuda::token_tiles(tokens));
@@ -274,15 +276,15 @@ TEST(SplitPlan, SharesOutWhatWouldLeaveMultiprocessorsIdle) {
     EXPECT_EQ(parts_of(4096, 4096), 4u);
     EXPECT_EQ(parts_of(4096, 11008), 11u);
     EXPECT_EQ(parts_of(12288, 4096), 4u);
-    EXPECT_EQ(parts_of(4096, 1024), 1u);   // has one
-    EXPECT_EQ(parts_of(32000, 4096), 1u);  // 250 blocks are two for nearly each
+    EXPECT_EQ(parts_of(4096, 1024), 1u);   // there is one part
+    EXPECT_EQ(parts_of(32000, 4096), 1u);  // with 250 blocks nearly each has two
     EXPECT_EQ(parts_of(128256, 4096), 1u);
 }
 
 TEST(SplitPlan, TheFirstBlockHasSeveralPartsOfManyTokens) {
-    EXPECT_EQ(split_of(4096, 4096).first_parts, 1);       // all run at once
-    EXPECT_EQ(split_of(12288, 4096).first_parts, 2);      // 384 parts of 264 blocks
-    EXPECT_EQ(split_of(22016, 4096, 64).first_parts, 3);  // and one is another block's
+    EXPECT_EQ(split_of(4096, 4096).first_parts, 1);       // all blocks run at once
+    EXPECT_EQ(split_of(12288, 4096).first_parts, 2);      // 384 parts for 264 blocks
+    EXPECT_EQ(split_of(22016, 4096, 64).first_parts, 3);  // the fourth is another block's
     EXPECT_EQ(split_of(12288, 4096, 16).first_parts, 1);
 }
 
@@ -301,17 +303,17 @@ cuda::EvenSplit evenly(int rows, int cols, int multiprocessors = 132) {
 TEST(EvenSplit, EachMultiprocessorHasAsMuchToDo) {
     EXPECT_EQ(evenly(128256, 4096).shares, 132u);
     EXPECT_EQ(evenly(4096, 4096, 28).shares, 28u);
-    EXPECT_EQ(evenly(1024, 512).shares, 8u);  // of eight steps
+    EXPECT_EQ(evenly(1024, 512).shares, 8u);  // shares of eight steps
     EXPECT_EQ(evenly(16, 32).shares, 1u);
     EXPECT_EQ(evenly(1 << 24, 1 << 15).shares, 60u);  // more than 63 would not fit into 32 bits
 }
 
 TEST(EvenSplit, AFewMayBeIdleSoThatFewerSumsAreLeft) {
-    EXPECT_EQ(evenly(4096, 4096).shares, 128u);  // eight have each of 16 blocks
+    EXPECT_EQ(evenly(4096, 4096).shares, 128u);  // eight shares for each of 16 blocks of rows
     EXPECT_EQ(evenly(4096, 11008).shares, 128u);
-    EXPECT_EQ(evenly(12288, 4096).shares, 128u);  // eight have three of 48
-    EXPECT_EQ(evenly(22016, 4096).shares, 129u);  // three have two of 86
-    EXPECT_EQ(evenly(32000, 4096).shares, 125u);  // each has one
+    EXPECT_EQ(evenly(12288, 4096).shares, 128u);  // eight shares for three of 48
+    EXPECT_EQ(evenly(22016, 4096).shares, 129u);  // three shares for two of 86
+    EXPECT_EQ(evenly(32000, 4096).shares, 125u);  // one share for each
 }
 
 TEST(EvenSplit, SharesFollowEachOther) {

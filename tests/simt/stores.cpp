@@ -21,13 +21,13 @@ namespace {
 constexpr size_t kPage = 4096;
 using Page = std::array<std::byte, kPage>;
 
-// Bytes one after the other that were stored.
+// Neighbouring bytes that were stored.
 struct Run {
     std::byte* at;
     std::vector<std::byte> values;
 };
 
-// Some of those of each page.
+// A set of bytes, by page.
 using Bytes = std::map<std::byte*, std::bitset<kPage>>;
 
 struct Count {
@@ -38,12 +38,13 @@ struct Count {
 struct Watch {
     bool active = false;
     bool beside = false, saw_producers = false, any_waited = false;
-    std::map<std::byte*, Page> stored;   // pages of the running block, as others see them
-    std::vector<std::vector<Run>> late;  // of each block that has ended
-    Bytes written;                       // by kernels that may not have ended for the next one
-    Bytes own;                           // by this kernel so far
-    std::map<std::byte*, Page>
-        hidden;  // pages of `written` that the block has looked at, as they are
+    // Pages to which the running block stored, as others see them.
+    std::map<std::byte*, Page> stored;
+    std::vector<std::vector<Run>> late;  // stores of each block that has ended
+    Bytes written;                       // bytes stored by kernels that may run beside the next one
+    Bytes own;                           // bytes stored by this kernel so far
+    // Pages of `written` that the block has looked at, with their true bytes.
+    std::map<std::byte*, Page> hidden;
     std::map<void*, Count> counts;
     struct sigaction before = {};
 };
@@ -62,7 +63,7 @@ void open_page(std::byte* page) {
     protect(page, kPage, PROT_READ | PROT_WRITE);
 }
 
-// Neighbours at once.
+// Protects neighbouring pages by one call.
 template <class Pages>
 void protect_pages(const Pages& pages, int protection) {
     for (auto first = pages.begin(); first != pages.end();) {
@@ -74,13 +75,13 @@ void protect_pages(const Pages& pages, int protection) {
     }
 }
 
-// Those of a block.
+// Closes the pages to which the block has stored.
 void close_pages() {
     protect_pages(watch.stored, PROT_READ);
     watch.stored.clear();
 }
 
-// What the block must not see yet is all ones for it, from its first look on.
+// Fills the bytes of a page that the block must not see yet with ones, at its first look.
 void hide(std::byte* page, const std::bitset<kPage>& bytes) {
     protect(page, kPage, PROT_READ | PROT_WRITE);
     std::memcpy(watch.hidden[page].data(), page, kPage);
@@ -89,8 +90,8 @@ void hide(std::byte* page, const std::bitset<kPage>& bytes) {
     protect(page, kPage, PROT_READ);
 }
 
-// The first look at a page that is hidden, the first store to one; any other fault is what it is
-// without us.
+// Handles the first look at a page that is hidden, and the first store to a page. Any other fault
+// is handled as without this handler.
 void on_fault(int number, siginfo_t* info, void*) {
     std::byte* page = page_of(info->si_addr);
     if (watch.active && is_open_memory(info->si_addr)) {
@@ -128,7 +129,7 @@ bool is_there(const Run& run) {
     return std::memcmp(run.at, run.values.data(), run.values.size()) == 0;
 }
 
-// What producers stored; the block has stored nothing meanwhile.
+// Hide and show what producers stored. The block stores nothing in between.
 void hide_written() {
     protect_pages(watch.written, PROT_NONE);
     watch.saw_producers = false;
@@ -160,7 +161,7 @@ void stop() {
     watch.counts.clear();
 }
 
-// AddressSanitizer has marks of its own on the pages.
+// Stores are never late with AddressSanitizer, which has marks of its own on the pages.
 Order order_of_environment() {
 #ifdef __SANITIZE_ADDRESS__
     return {};
@@ -169,7 +170,7 @@ Order order_of_environment() {
     return seed ? Order{true, unsigned(std::atoi(seed))} : Order{};
 }
 
-// What the next kernel must not see if it starts beside this one.
+// Remembers what the next kernel must not see if it starts beside this one.
 void remember_written() {
     if (!watch.beside) watch.written.clear();
     for (const auto& [page, bytes] : watch.own) watch.written[page] |= bytes;

@@ -32,7 +32,7 @@ class LateStores : public testing::Test {
         order() = before_;
     }
 
-    // What is wrong with a kernel, or "".
+    // The fault of a kernel, or "".
     template <class... Parameters>
     std::string fault_of(void (*kernel)(Parameters...), Start start, Parameters... arguments) {
         try {
@@ -66,8 +66,8 @@ bool has(const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
 }
 
-// Each block has a part of a sum; the last one to come adds them up: place 0. Parts follow from
-// place 100 on, 1000 ints from each other, the ticket is place 50.
+// Each block stores a part of a sum; the last one to come adds them up in place 0. Parts follow
+// from place 100 on, 400 ints from each other; the count of blocks is place 50.
 template <bool fenced, bool given_back>
 __global__ void sum_of_parts(int* memory) {
     __shared__ aerie::cuda::SharedArray<int, 1> last;
@@ -102,7 +102,7 @@ TEST_F(LateStores, FindsAMissingFence) {
     EXPECT_EQ(fault_of(sum_of_parts<false, true>, Start::when_done, ints()), "");
     EXPECT_NE(value(0), kBlocks * (kBlocks + 1) / 2);
     for (int i = 0; i < kBlocks; ++i) EXPECT_EQ(value(100 + size_t(i) * 400), 1 + i);
-    order().late_stores = false;  // which would not have shown it
+    order().late_stores = false;  // this would not have shown it
     EXPECT_EQ(fault_of(sum_of_parts<false, true>, Start::when_done, ints()), "");
     EXPECT_EQ(value(0), kBlocks * (kBlocks + 1) / 2);
 }
@@ -129,7 +129,8 @@ __global__ void takes_the_neighbours(int* memory) {
     memory[place] = next + 1;
 }
 
-// In place and across blocks: each has what was there before the kernel, whatever the order.
+// In place and across blocks: each block reads what was there before the kernel, whatever the
+// order.
 TEST_F(LateStores, OtherBlocksSeeNothingBeforeTheEnd) {
     for (unsigned seed = 0; seed < 4; ++seed) {
         for (size_t i = 0; i < kBlocks * 64; ++i) set(i, int(i));
@@ -165,7 +166,7 @@ __global__ void produce(int* memory) {
     if (threadIdx.x == 0) memory[int(blockIdx.x)] = 40 + int(blockIdx.x);
 }
 __global__ void consume(int* memory) {
-    const int weight = __ldg(memory + 2000);  // nobody stores those
+    const int weight = __ldg(memory + 2000);  // no kernel stores there
     wait_for_producers();
     if (threadIdx.x == 0) memory[1000 + int(blockIdx.x)] = memory[int(blockIdx.x)] + weight;
 }
@@ -217,7 +218,8 @@ TEST_F(LateStores, FindsWhatADependentReadsTooEarly) {
     EXPECT_NE(fault_of(one_waits_for_all, Start::beside, ints()), "");
 }
 
-// A kernel beside another that is beside a third one must not see the first one's either.
+// A kernel that starts beside another, which started beside a third one, must not see the stores of
+// the third one either.
 TEST_F(LateStores, FindsWhatIsReadTooEarlyTwoKernelsOn) {
     set(2000, 0);
     EXPECT_EQ(fault_of(produce, Start::when_done, ints()), "");
@@ -259,7 +261,7 @@ TEST_F(LateStores, FindsAddressesThatAreNotAligned) {
     EXPECT_TRUE(has(fault_of(copies_16_bytes, Start::when_done, from + 1), "loads 16 bytes"));
 }
 
-// By the compiler's checks, which all sources of the backend have.
+// Found by the compiler's checks, with which all sources of the backend are built.
 __global__ void dereferences_16_bytes(const unsigned* from, unsigned* to) {
     to[threadIdx.x] = reinterpret_cast<const uint4*>(from)->y;
 }
@@ -271,7 +273,8 @@ TEST_F(LateStores, FindsPlainLoadsThatAreNotAligned) {
     EXPECT_DEATH(fault_of(dereferences_16_bytes, Start::when_done, from + 2, to), "alignment");
 }
 
-// Every buffer is as big as it may be, and what nobody may touch ends the program as ever.
+// Late stores open nothing to the host, nor anything beyond a buffer's end: such an access still
+// ends the program.
 TEST_F(LateStores, HostsAreStillKeptOut) {
     EXPECT_DEATH(++ints()[0], "");
     EXPECT_EQ(fault_of(produce, Start::when_done, ints()), "");

@@ -1,4 +1,4 @@
-// Ids that say the same in other pieces.
+// Common prefixes of the same text in different tokens.
 #include "text/common_text.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 class CommonTextTest : public testing::Test {
   protected:
-    // One token a byte, as a model might say it.
+    // One token for each byte, as a model might generate the text.
     std::vector<int> spelled(const std::string& text) const {
         std::vector<int> ids;
         for (const unsigned char byte : text) {
@@ -47,7 +47,7 @@ TEST_F(CommonTextTest, FollowsOtherPieces) {
     EXPECT_EQ(common(bytes, ids), std::pair(bytes.size(), ids.size()));
 }
 
-// The last place where both have a border, before the first byte that differs.
+// The last position before the first difference where both texts have a token boundary.
 TEST_F(CommonTextTest, EndsAtABorderOfBoth) {
     std::vector<int> ids = cut("the quick brown");
     const std::vector<int> bytes = spelled(" the quick brawn");
@@ -60,7 +60,7 @@ TEST_F(CommonTextTest, EndsAtABorderOfBoth) {
     EXPECT_GE(text.size(), std::string(" the quick").size());
 }
 
-// What is spelled like a control token is no control token.
+// Ordinary tokens that spell a control token are not equal to the control token.
 TEST_F(CommonTextTest, KnowsAddedTokensFromTheirSpelling) {
     const int eos = tokenizer_.eos();
     std::vector<int> control = cut("so"), plain = control;

@@ -1,4 +1,4 @@
-// Talks in files: whole or refused.
+// Talks in files are read completely or refused.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -22,7 +22,7 @@ class TalkFile : public testing::Test {
         answer(talk_, request_of(ids_of(*model_, "Once upon a time there was a"), 40));
         talk_.save(file_);
     }
-    // The one line that it is refused with; empty: it was read.
+    // The error message of the refusal, one line; empty if the file was read.
     std::string refused() const {
         std::string note;
         try {
@@ -71,8 +71,8 @@ TEST_F(TalkFile, WithAFlippedByteIsRefused) {
     EXPECT_EQ(refused().find('\n'), std::string::npos);
 }
 
-// A checksum says nothing of who wrote a file: what it says of itself is checked, and what it holds
-// may be anything.
+// A checksum does not prove where a file comes from: lengths and counts in it are checked, and its
+// contents may be anything.
 TEST_F(TalkFile, WithAnyContentIsReadOrRefused) {
     const std::string whole = bytes_of(file_);
     const size_t end = whole.size() - sizeof(uint32_t);
@@ -100,7 +100,8 @@ std::string load_error(const LoadOptions& options, const std::filesystem::path& 
     return error_of([&] { Talk::load(std::make_shared<SharedModel>(options), file, note); });
 }
 
-// The same model but for one bit of one value: the last one, the first one, and many between.
+// The same model with one bit of one value changed: the last value, the first one, and several in
+// between.
 TEST_F(TalkFile, OfAnotherModelIsRefused) {
     LoadOptions options = talk_options(draft_options("none"));
     options.cache = folder_.path() / "cache";
@@ -136,7 +137,7 @@ TEST_F(TalkFile, OfAnEarlierVersionIsRefused) {
     EXPECT_NE(refused().find("an earlier version"), std::string::npos) << refused();
 }
 
-// Whatever is said in it is the user's alone.
+// A conversation is private to its user.
 TEST_F(TalkFile, IsReadableForItsOwnerAlone) {
     namespace fs = std::filesystem;
     EXPECT_EQ(fs::status(file_).permissions(), fs::perms(0600));
@@ -145,7 +146,7 @@ TEST_F(TalkFile, IsReadableForItsOwnerAlone) {
     EXPECT_EQ(fs::status(file_).permissions(), fs::perms(0640)) << "as the user has set it";
 }
 
-// Its ids are read anew: the text goes on as it would have.
+// The ids are read anew, so the text continues as it would have.
 TEST_F(TalkFile, OfOtherTypesOrDraftsIsReadAnew) {
     const Request more = request_of(copy_of(talk_.ids()), 30);
     for (const bool other_cache : {true, false}) {
@@ -179,7 +180,7 @@ TEST_F(TalkFile, TooLongForThisContextIsRefused) {
     EXPECT_THROW(Talk::load(std::make_shared<SharedModel>(options), file_, note), Error);
 }
 
-// The disk is full after so many bytes: the old file stays.
+// The disk is full after that many bytes: the old file stays.
 TEST_F(TalkFile, StaysWhereTheDiskIsFull) {
     const std::string old = bytes_of(file_);
     answer(talk_, request_of(copy_of(talk_.ids()), 40));

@@ -1,5 +1,5 @@
-// Random scripts of answers, rewinds, forks, saves and loads, with drafting and without: each
-// answer is that of a talk which reads the same ids anew.
+// Random scripts of answers, rewinds, forks, saves and loads, with and without drafting: each
+// answer must equal that of a talk that reads the same ids anew.
 #include <random>
 
 #include "io/damage.h"
@@ -41,7 +41,7 @@ class Script {
     int below(int count) { return int(random_() % unsigned(count)); }
     int length() const { return int(talk_->ids().size()); }
 
-    // What is there, and some more.
+    // A request: the ids of the talk or the beginning of them, and some more ids.
     Request next() {
         std::vector<int> prompt = copy_of(talk_->ids());
         if (prompt.size() > 300) prompt.resize(size_t(1 + below(100)));
@@ -56,10 +56,10 @@ class Script {
 
     void answer() {
         const Request request = next();
-        const auto fresh = talk_->fork(0);  // knows nothing but what drafting has learned
+        const auto fresh = talk_->fork(0);  // has only the state that drafting has learned
         const GenerationResult got = aerie::answer(*talk_, request);
         const GenerationResult anew = aerie::answer(*fresh, request);
-        // auto picks by what all texts have taught it, so its cycles are others each time.
+        // "auto" chooses a method by statistics that all answers update, so its cycles may differ.
         if (model_->options().draft.method == "auto")
             expect_same_text(got, anew);
         else

@@ -1,4 +1,4 @@
-// Talks beside each other, and what is told of answers.
+// Talks that run at the same time, and the data that is reported of answers.
 #include <cmath>
 #include <thread>
 
@@ -13,7 +13,7 @@ TEST(Talk, KeepsTheIdsOfItsAnswers) {
     const auto model = shared_model(draft_options("eagle2"));
     Talk talk(model);
     const GenerationResult first = answer(talk, request_of(ids_of(*model, kPrompt), 30));
-    // The same text as a user sends it back, cut into tokens anew.
+    // The same text as a user sends it back, tokenized anew.
     const std::string text = model->tokenizer().decode(copy_of(talk.ids()));
     const std::vector<int> prompt = talk.joined(ids_of(*model, text + " And then"));
     ASSERT_GT(prompt.size(), talk.ids().size());
@@ -73,7 +73,8 @@ TEST(Talk, GivesTheLikeliestTokens) {
     }
 }
 
-// A grammar of sorts: after each even id an odd one, and never one of the first thousand.
+// A simple grammar: odd ids follow even ones and even ids odd ones, and the ids below 1000 are
+// forbidden.
 TEST(Talk, LetsACallerForbidTokens) {
     const auto model = shared_model(draft_options("eagle2"));
     for (const float temperature : {0.0f, 0.8f}) {
@@ -95,7 +96,7 @@ TEST(Talk, LetsACallerForbidTokens) {
             EXPECT_GE(result.ids[i], 1000);
             EXPECT_NE(result.ids[i] % 2, last % 2);
             last = result.ids[i];
-            // Of the model's own distribution.
+            // The alternatives come from the distribution before edit_logits.
             unlikely += result.alternatives[i].id != result.ids[i];
         }
         EXPECT_GT(unlikely, 5);
@@ -123,8 +124,8 @@ TEST(Talk, AnswersAsItDoesAlone) {
     EXPECT_EQ(together, alone);
 }
 
-// An answer that moves from talk to talk is the one that stays: its text, its log-probabilities and
-// where a stop string ends it, whatever the talk held before.
+// An answer that moves between talks equals one that stays in one talk: its text, its
+// log-probabilities, and where a stop string ends it, whatever the talks held before.
 TEST(Talk, AnAnswerGoesOnInAnotherTalk) {
     for (const char* method : {"none", "eagle2"}) {
         const auto model = shared_model(draft_options(method));
@@ -198,7 +199,7 @@ TEST(Talk, EndsAtTheEndOfTheContext) {
     EXPECT_EQ(talk.ids().size(), 512u);
 }
 
-// From another thread, within one step.
+// From another thread; the answer ends after at most one more step.
 TEST(Talk, CanBeCancelled) {
     const auto model = shared_model(draft_options("eagle2"));
     Talk talk(model);
@@ -210,7 +211,7 @@ TEST(Talk, CanBeCancelled) {
     EXPECT_FALSE(talk.step());
     EXPECT_EQ(talk.answer().result().finish, FinishReason::cancelled);
     EXPECT_LE(talk.answer().result().ids.size(), before + 7);  // one cycle
-    // The next answer is none of its concern.
+    // The cancellation does not affect the next answer.
     EXPECT_EQ(answer(talk, request_of(copy_of(talk.ids()), 5)).ids.size(), 5u);
 }
 

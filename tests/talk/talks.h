@@ -28,8 +28,8 @@ inline Request request_of(std::vector<int> prompt, int max_tokens, float tempera
     return request;
 }
 
-// By its method, "model" drafted for by the target itself. "chosen" is eagle2 with trees that are
-// chosen by what they cost; no clock moves the costs.
+// A model for each drafting method. "model": the target drafts for itself. "chosen": eagle2 with
+// trees that are sized by cost; the costs are constants, so that no clock affects them.
 inline std::shared_ptr<SharedModel> shared_model_of(const std::string& method) {
     const bool is_chosen = method == "chosen" || method == "auto" || method == "grafted";
     LoadOptions options = talk_options(draft_options(method == "chosen" ? "eagle2" : method));
@@ -47,7 +47,7 @@ inline std::shared_ptr<SharedModel> shared_model_of(const std::string& method) {
     return model;
 }
 
-// A prompt as a user has it.
+// The ids of a prompt from its text, as a user gives it.
 inline std::vector<int> ids_of(const SharedModel& model, const std::string& text) {
     return model.tokenizer().encode_from_start(text);
 }
@@ -56,7 +56,7 @@ inline std::vector<int> copy_of(std::span<const int> ids) {
     return {ids.begin(), ids.end()};
 }
 
-// What must not depend on what a talk held before.
+// Fields that must not depend on the earlier contents of a talk.
 inline void expect_same_text(const GenerationResult& got, const GenerationResult& want) {
     EXPECT_EQ(got.ids, want.ids);
     EXPECT_EQ(got.text, want.text);

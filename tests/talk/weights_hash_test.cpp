@@ -1,4 +1,4 @@
-// Models are known by all their bytes, which are read once.
+// A model is identified by a hash of all its bytes, which are read once.
 #include "talk/weights_hash.h"
 
 #include <chrono>
@@ -23,7 +23,7 @@ class WeightsHash : public testing::Test {
     void age(std::chrono::seconds seconds) const {
         fs::last_write_time(weights_, fs::file_time_type::clock::now() - seconds);
     }
-    // One byte in the middle, in place, as long ago as before.
+    // Changes one byte in the middle of the file and keeps the file's time.
     void change_a_byte() {
         const auto time = fs::last_write_time(weights_);
         bytes_[bytes_.size() / 2] = char(bytes_[bytes_.size() / 2] ^ 1);
@@ -55,7 +55,8 @@ TEST_F(WeightsHash, IsOfAllBytesAndOfNothingElse) {
     EXPECT_FALSE(fs::exists(cache_));
 }
 
-// Bytes that change behind the file's time are not seen, which shows that they are not read.
+// A change that keeps the file's time is not noticed, which shows that the bytes are not read
+// again.
 TEST_F(WeightsHash, IsKeptByTheSizeAndTheTimeOfTheFile) {
     const std::string before = hash();
     change_a_byte();
@@ -67,7 +68,7 @@ TEST_F(WeightsHash, IsKeptByTheSizeAndTheTimeOfTheFile) {
     EXPECT_EQ(hash(), after);
 }
 
-// Its time might be that of the next change too.
+// A later change within the clock's resolution would leave the same file time.
 TEST_F(WeightsHash, OfAFileThatWasJustWrittenIsNotKept) {
     age(0s);
     hash();
@@ -92,7 +93,7 @@ TEST_F(WeightsHash, DamagedCachesAreNotRead) {
     EXPECT_EQ(hash(), before);
 }
 
-// What is in memory is then of another file than what would be read.
+// The weights in memory are then of a different file than a new read would find.
 TEST_F(WeightsHash, OfAFileThatHasChangedIsAnError) {
     const ModelSource source = open_model(folder_.path() / "model");
     const std::string before = weights_hash(source, cache_);
@@ -115,7 +116,7 @@ TEST_F(WeightsHash, OfGgufFilesIsKeptToo) {
     const std::string before = weights_hash(open_model(first), cache_);
     EXPECT_EQ(weights_hash(open_model(first), cache_), before);
     EXPECT_NE(weights_hash(open_model(folder_.path() / "qwen3-Q3_K_M.gguf"), cache_), before);
-    // A piece's own time counts.
+    // The times of all parts of a split model count.
     const fs::path last = folder_.path() / "qwen3-Q4_0-split-00003-of-00003.gguf";
     std::string bytes = read_text(last, 1 << 30);
     bytes.back() = char(bytes.back() ^ 1);

@@ -72,7 +72,7 @@ TEST_P(GoldenTokens, EncodesAndDecodesAsTheLibrary) {
     std::printf("%s: %zu strings, %zu lists of ids\n", GetParam(), strings, lists);
 }
 
-// What a stream of tokens says is what decode says, where the bytes are whole characters.
+// The bytes of a stream of tokens are the text of decode() if they are whole characters.
 TEST_P(GoldenTokens, BytesOfTokensAreTheText) {
     const BpeTokenizer& own = tokenizer(GetParam());
     size_t compared = 0;
@@ -94,7 +94,8 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenTokens, testing::ValuesIn(kNames), [](const 
     return name;
 });
 
-// The same engine with scores for merges: the pieces of a tokenizer.model, against SentencePiece.
+// The same engine with scores in place of merges: the pieces of a tokenizer.model, against
+// SentencePiece.
 TEST(BpeScores, EncodeAsSentencePiece) {
     const std::filesystem::path path = test::models_dir() / "aerie-tiny" / "tokenizer.model";
     sentencepiece::SentencePieceProcessor library;
@@ -117,7 +118,7 @@ TEST(BpeScores, EncodeAsSentencePiece) {
     for (const char* name : kNames) {
         for (const Json& entry : *golden().find(name)->find("strings")->array()) {
             const std::string& text = *entry.find("text")->string();
-            // SentencePiece's own marks are no characters to it, nor is NUL.
+            // SentencePiece takes neither its own marks nor NUL for characters.
             if (text.find("\xE2\x96\x85") != text.npos || text.find('\0') != text.npos) continue;
             std::vector<int> ids;
             ASSERT_TRUE(library.Encode(text, &ids).ok());
@@ -128,7 +129,7 @@ TEST(BpeScores, EncodeAsSentencePiece) {
     EXPECT_GE(compared, 500u);
 }
 
-// Pieces that are UNUSED are joined and then taken apart again.
+// UNUSED pieces are joined and then taken apart again.
 TEST(BpeScores, UnusedPiecesEncodeAsSentencePiece) {
     const std::vector<test::Piece> pieces = {{"\xE2\x96\x81", -90},
                                              {"a", -91},
@@ -177,7 +178,7 @@ TEST(BpeScores, UnusedPiecesEncodeAsSentencePiece) {
     EXPECT_GE(taken_apart, 10'000u);
 }
 
-// Of equal scores the leftmost pair joins, whatever the ids say.
+// With equal scores the leftmost pair joins, whatever the ids are.
 TEST(BpeScores, EqualScoresJoinFromTheLeft) {
     Vocabulary vocabulary;
     const char* const pieces[] = {"a", "b", "c", "bc", "ab"};
@@ -236,7 +237,8 @@ constexpr size_t kRun = 1 << 15;
 constexpr size_t kRun = 1 << 20;
 #endif
 
-// A megabyte of one kind of character, as one word or many, in a second of the processor.
+// A megabyte of one kind of character, as one word or many, takes at most a second of processor
+// time.
 TEST(BpeTokenizer, LongRunsTakeNoTime) {
     for (const char* name : kNames) {
         const BpeTokenizer& own = tokenizer(name);

@@ -1,4 +1,4 @@
-// Conversations by the template of the bundled model, and who may write special tokens.
+// Conversations by the bundled model's template, and whose text may become special tokens.
 #include "text/chat_template.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ TEST(ChatTemplate, WithoutOneSaysWhatToDo) {
                 }).starts_with(config.string() + ": chat_template:"));
 }
 
-// Every added token of every golden vocabulary, with each of its flags: as a user's message it is
-// text, as an assistant's what is not special may be read, as the template's all of them are.
+// Every added token of every golden vocabulary, with each of its flags: in a user's message all are
+// text, in an assistant's those that are not special may be read, in the template all are read.
 TEST(ChatTemplate, NobodyElseWritesSpecialTokens) {
     const std::string echo =
         "{% for m in messages %}{{ m.content }}{% endfor %}{{ eos_token }}{{ bos_token }}";
@@ -97,7 +97,8 @@ TEST(ChatTemplate, NobodyElseWritesSpecialTokens) {
         EXPECT_EQ(count(ids_of("system"), added), 1) << name;
         EXPECT_EQ(count(ids_of("assistant"), special), 1) << name;
         EXPECT_EQ(ids_of("user").back(), special[0]);
-        // As a whole that is the caller's own they are read; one is spelled with a space before.
+        // In a text that is wholly the caller's own they are read; one is spelled with a space
+        // before it.
         EXPECT_GE(count(tokenizer.encode(all, Recognised::all), added), std::ssize(added) - 1)
             << name;
         seen += added.size();
@@ -105,7 +106,7 @@ TEST(ChatTemplate, NobodyElseWritesSpecialTokens) {
     EXPECT_GE(seen, 30u);
 }
 
-// A token that is looked for in normalised text, between a template's words and a user's.
+// A token that is searched in normalised text, between a template's words and a user's.
 TEST(ChatTemplate, NormalisedTokensKnowWhoWroteThem) {
     const Normaliser::Replace spaces{" ", "_"};
     const Normaliser normaliser({NormalForm::nfc, spaces});
@@ -130,7 +131,8 @@ TEST(ChatTemplate, NormalisedTokensKnowWhoWroteThem) {
     EXPECT_EQ(encode("a< >a< >", labels("tttttuuu")), (std::vector<int>{0, 9, 0, 1, 3, 2}));
     EXPECT_EQ(encode("a< >a< >", labels("tuttttttt").substr(0, 8)),
               (std::vector<int>{0, 1, 3, 2, 0, 9}));
-    // The user's mark joins the template's letter: nothing of that stretch is read as a token.
+    // The user's combining mark joins the template's letter, so none of that stretch is read as a
+    // token.
     EXPECT_EQ(encode("< >e\xCC\x81", labels("ttttuu")), (std::vector<int>{1, 3, 2, 4}));
     EXPECT_EQ(encode("< >e\xCC\x81", labels("tttttt")), (std::vector<int>{9, 4}));
 }

@@ -35,7 +35,8 @@ class GgufCuts : public testing::Test {
     const std::vector<std::string_view> texts_ = strings(*golden_.find("texts"));
 };
 
-// Null where llama.cpp does not cut as the published tokenizer.json (see tests/data/README.md).
+// Ids are null where llama.cpp does not cut like the published tokenizer.json
+// (tests/data/README.md).
 TEST_F(GgufCuts, GiveTheIdsOfLlamaCpp) {
     std::set<std::string> seen;
     size_t compared = 0;
@@ -65,7 +66,7 @@ TEST_F(GgufCuts, GiveTheIdsOfLlamaCpp) {
     EXPECT_EQ(all, "") << "names without ids of llama.cpp";
 }
 
-// What is written for a way to cut is read as the same.
+// A tokenizer that was made for a way to cut is recognised as that way.
 TEST_F(GgufCuts, AreFoundByWhatTheyCut) {
     for (const Json& cut : *golden_.find("cuts")->array()) {
         for (const std::string_view name : strings(*cut.find("names"))) {

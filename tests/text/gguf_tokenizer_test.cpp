@@ -1,5 +1,5 @@
-// Tokenizers in GGUF files against Hugging Face's ids of the originals (tests/data/real), and what
-// is refused.
+// Tokenizers in GGUF files against Hugging Face's ids of the originals (tests/data/real), and files
+// that are refused.
 #include "text/gguf_tokenizer.h"
 
 #include <cmath>
@@ -50,7 +50,7 @@ TEST(GgufTokenizer, GivesTheOriginalsIds) {
     EXPECT_GE(strings, 700u);
 }
 
-// A small file's metadata, written as GGUF has it.
+// A small file's metadata, written as GGUF stores it.
 class Metadata {
   public:
     Metadata& text(const std::string& key, const std::string& value) {
@@ -114,7 +114,7 @@ Tokenizer loaded(const Metadata& metadata) {
     return Tokenizer::load(folder.write("m.gguf", metadata.file()));
 }
 
-// The merge of two digits is there, and nothing but a cut between them keeps it from being done.
+// There is a merge of the two digits, so only a cut between them keeps them apart.
 TEST(GgufTokenizer, CutsDigitsOneByOneForSmollm) {
     const auto ids = [](const char* pre) {
         Metadata metadata;
@@ -127,7 +127,7 @@ TEST(GgufTokenizer, CutsDigitsOneByOneForSmollm) {
     EXPECT_EQ(ids("smollm"), (std::vector<int>{0, 1, 3, 5, 4, 0, 1}));
 }
 
-// Files have control tokens for normal ones, with merges that make them, or for user-defined ones.
+// Some files mark control tokens as normal, with merges that make them, or as user-defined.
 TEST(GgufTokenizer, TakesControlTokensByTheirTexts) {
     for (const int32_t type : {1, 3, 4, 5}) {
         Metadata metadata;
@@ -159,7 +159,8 @@ TEST(GgufTokenizer, TakesControlPiecesByTheirTexts) {
     }
 }
 
-// Where the file does not say; and a word that is a token though no merges make it.
+// The cut's name decides if the file does not say; and a word that is a token is taken though no
+// merges make it.
 TEST(GgufTokenizer, TakesBosAndWholeWordsByTheNameOfTheCut) {
     const auto ids = [](const std::string& pre, const std::optional<bool>& adds_bos = {}) {
         Metadata metadata;

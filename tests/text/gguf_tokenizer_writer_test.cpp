@@ -1,4 +1,4 @@
-// Tokenizers that become GGUF metadata and are read back: the ids are those of before.
+// Tokenizers become GGUF metadata and are read back: they give the same ids.
 #include "text/gguf_tokenizer_writer.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ Described described(const TokenizerSource& source, const Tokenizer& tokenizer, i
     return made;
 }
 
-// Added tokens may take the space beside them or stand alone, which GGUF does not say.
+// Added tokens may take the space beside them or need to stand alone, which GGUF cannot say.
 bool has_added_token(const BpeTokenizer& bpe, const std::string& text) {
     for (const AddedToken& token : bpe.parts().added.tokens())
         if (text.find(token.text) != text.npos) return true;
@@ -91,7 +91,7 @@ TEST(DescribedTokenizer, IsRefusedWhereNothingCutsSo) {
               "small: GGUF has no name that we know for how this tokenizer cuts a text");
 }
 
-// Scores of a tokenizer.model stay what they were.
+// The scores of a tokenizer.model are kept.
 TEST(DescribedTokenizer, KeepsTheScoresOfPieces) {
     const TokenizerSource source = find_tokenizer(test::models_dir() / "aerie-tiny");
     const Tokenizer tokenizer = Tokenizer::load(source);

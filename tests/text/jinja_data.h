@@ -1,4 +1,4 @@
-// The golden templates and what they are rendered with.
+// The golden templates and the variables that they are rendered with.
 #pragma once
 
 #include <ctime>
@@ -42,7 +42,7 @@ inline std::tm jinja_now() {
     return now;
 }
 
-// All of the conversation is of label kData; the rest is the template's.
+// All of the conversation has the label kData; the rest is the template's.
 inline jinja::Variable::Object jinja_variables(const Json& conversation, bool prompt) {
     using jinja::kTemplate;
     jinja::Variable::Object all;
@@ -62,7 +62,7 @@ inline jinja::Variable::Object jinja_variables(const Json& conversation, bool pr
     return all;
 }
 
-// With these variables of label kData.
+// Renders a template with these variables, which have the label kData.
 inline jinja::Rendered render_jinja(const std::string& text, const Json& variables = {}) {
     jinja::Variable::Object all;
     if (variables.object()) {

@@ -1,4 +1,4 @@
-// Whole templates that are hostile, and what they are put together from.
+// Hostile templates, and the pieces that they are put together from.
 #pragma once
 
 #include <string>

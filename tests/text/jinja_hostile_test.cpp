@@ -1,5 +1,5 @@
-// Templates made to take all time, all memory or the stack: each ends in a line or a text, within a
-// second of the processor and 64 MB.
+// Templates made to take all time, all memory or the stack: each ends in an error of one line or a
+// text, within kMostSeconds of processor time and 64 MB.
 #include "io/bounded.h"
 #include "text/jinja_data.h"
 #include "text/jinja_hostile_templates.h"
@@ -11,7 +11,7 @@ using namespace test::jinja_hostile;
 
 constexpr size_t kFewestCases = 150;
 
-// Expressions that are cheap to write and costly to compute: they stand in a loop.
+// Expressions that are cheap to write and costly to compute, to be run in a loop.
 const char* const kExpressions[] = {"x.count('')",
                                     "x.count('a')",
                                     "x|safe",

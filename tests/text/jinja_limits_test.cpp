@@ -1,5 +1,5 @@
-// Every bound of the template language is met by one line, soon, and templates damaged in any way
-// end in a text or an error.
+// Every bound of the template language gives an error of one line, soon, and templates that are
+// damaged in any way end in a text or an error.
 #include <random>
 
 #include "text/jinja.h"
@@ -60,7 +60,7 @@ TEST(JinjaLimits, NestingOfTheText) {
     }
 }
 
-// What stands beside each other is no nesting.
+// Operations beside each other are no nesting.
 TEST(JinjaLimits, LongChainsAreFlat) {
     EXPECT_EQ(render_jinja("{{ 1" + repeated(" + 1", 5000) + " }}").text, "5001");
     EXPECT_EQ(render_jinja("{{ 'a'" + repeated(" ~ 'a'", 5000) + " }}").text.size(), 5001u);
@@ -82,7 +82,7 @@ TEST(JinjaLimits, CallsOfMacros) {
     EXPECT_EQ(problem("{% macro m() %}" + repeated("{% if 1 %}", 20) + "{{ [[[[[[m()]]]]]] }}" +
                       repeated("{% endif %}", 20) + "{% endmacro %}{{ m() }}"),
               "t:1: calls nested too deeply");
-    // Two calls inside each call: steps end it.
+    // Two calls inside each call: the limit of steps ends it.
     EXPECT_NE(problem("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}"
                       "{% endmacro %}{{ m(30) }}")
                   .find("more than 1000000 steps"),
@@ -160,7 +160,7 @@ TEST(JinjaLimits, StepsAndMemory) {
     }
 }
 
-// A namespace that holds itself is freed all the same (the leak checker looks), and printed.
+// A namespace that holds itself is freed (the leak checker looks), and can be printed.
 TEST(JinjaLimits, Cycles) {
     EXPECT_EQ(
         render_jinja("{% set n = namespace() %}{% set n.n = n %}{% set n.l = [n] %}{{ n.n.n }}")
@@ -187,7 +187,7 @@ Json text_of(size_t bytes) {
     return Json(Json::Object{{"x", Json(std::string(bytes, 'x'))}});
 }
 
-// A server answers each in its own way.
+// A server answers each kind of failure in its own way.
 TEST(JinjaLimits, FailuresTellTheirKind) {
     EXPECT_THROW(render_jinja("{{ raise_exception('a') }}"), jinja::Refusal);
     EXPECT_THROW(render_jinja("{{ none.a + 1 }}"), jinja::Failure);
@@ -231,7 +231,7 @@ TEST(JinjaLimits, LongConversationsAreTooLong) {
     }
 }
 
-// A template may quote what it was given: the line is short, and cut between characters.
+// A template may quote its input: the message is short, and cut between characters.
 TEST(JinjaLimits, MessagesAreShort) {
     const auto message_of = [](const std::string& text, const Json& variables) {
         try {
@@ -251,7 +251,7 @@ TEST(JinjaLimits, MessagesAreShort) {
     EXPECT_LE(message_of("{{ {}[x] + 1 }}", text_of(1 << 20)).size(), 1000u);
 }
 
-// A conversation of 2 MB passes, through what templates do with it.
+// A conversation of 2 MB passes through everything that templates do with it.
 TEST(JinjaLimits, LongConversation) {
     Json::Array messages;
     for (int i = 0; i < 400; ++i) {
@@ -279,7 +279,7 @@ const std::vector<std::string>& golden_names() {
     return names;
 }
 
-// Renders it with a conversation that has calls and tools.
+// Renders the template with a conversation that has calls and tools.
 void survive(const std::string& text) {
     static const jinja::Variable::Object variables =
         test::jinja_variables(*test::jinja_golden().find("conversations")->find("tools"), true);

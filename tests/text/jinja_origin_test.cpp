@@ -1,4 +1,4 @@
-// No template, however it turns the caller's text about, makes it look like its own.
+// No template can make the caller's text look like its own, however it rearranges the text.
 #include "text/jinja.h"
 
 #include "text/jinja_data.h"
@@ -13,9 +13,9 @@ using jinja::Run;
 using jinja::Variable;
 using test::kData;
 
-constexpr Label kAnswer = 2;  // another text of the caller's, trusted less
+constexpr Label kAnswer = 2;  // another text of the caller, trusted less
 
-// Letters of the caller's data are those from U to Z, small or capital; no template here has them.
+// The caller's data has only the letters U to Z, small or capital, and no template here has them.
 Rendered render(const std::string& text) {
     Variable::Object dict = {{"xuk", Variable(Json("ux vy"), kAnswer)},
                              {"n", Variable(Json(int64_t(77)), kData)}};
@@ -46,7 +46,7 @@ std::string marked(const Rendered& rendered) {
     return labels;
 }
 
-// Templates, what they give, and the labels of its bytes.
+// Templates, their results, and the labels of the results' bytes.
 const struct {
     std::string text, result, labels;
 } kLabelled[] = {
@@ -117,7 +117,7 @@ TEST(JinjaOrigin, EveryByteKeepsItsLabel) {
     }
 }
 
-// Where the data is taken from, what is done to it, and what to that.
+// Sources of the data, steps on the data, and further steps on the results.
 const char* const kSources[] = {"u",
                                 "a",
                                 "d",
@@ -204,7 +204,7 @@ const char* const kEnds[] = {"",
                              "|format(a)",
                              ".removeprefix(' ')"};
 
-// Whatever comes out: a letter of the data is never of the template's label.
+// Whatever the result is, a letter of the data never has the template's label.
 TEST(JinjaOrigin, NothingLaunders) {
     size_t rendered_count = 0;
     for (const std::string source : kSources) {
@@ -213,13 +213,13 @@ TEST(JinjaOrigin, NothingLaunders) {
                 const std::string text = "A{{ (" + source + step + ")" + end + " }}B";
                 Rendered rendered;
                 if (!test::error_of([&] { rendered = render(text); }).empty()) continue;
-                // Words that printing has of its own.
+                // Words that printing adds by itself.
                 if (rendered.text.find("Undefined") != std::string::npos ||
                     rendered.text.find("Markup(") != std::string::npos)
                     continue;
                 ++rendered_count;
                 for (size_t i = 0; i < rendered.text.size(); ++i) {
-                    // U+0075 and its like, as tojson and repr may have written them, do not occur.
+                    // Escapes like U+0075, which tojson and repr might have written, do not occur.
                     const char letter = char(rendered.text[i] | 0x20);
                     if (letter < 'u' || letter > 'z') continue;
                     ASSERT_NE(label_at(rendered, i), kTemplate) << text << "\n" << rendered.text;

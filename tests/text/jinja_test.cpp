@@ -1,4 +1,4 @@
-// Chat templates against what transformers' own function renders, and expressions against jinja2.
+// Chat templates against the results of transformers' own function, and expressions against jinja2.
 #include "text/jinja.h"
 
 #include "text/jinja_data.h"
@@ -10,7 +10,7 @@ using test::error_of;
 using test::jinja_golden;
 using test::render_jinja;
 
-// What happened: the text, or the message of raise_exception, or an error.
+// The outcome of rendering: the text, or the message of raise_exception, or an error.
 struct Outcome {
     std::string text, raised, error;
 };
@@ -68,7 +68,7 @@ TEST(Jinja, GoldenTemplates) {
     EXPECT_EQ(failed, 14u);
 }
 
-// Templates of a file, and what jinja2 makes of them.
+// Compares the templates of a file with jinja2's results; returns their number.
 size_t check_templates(const std::string& file) {
     const Json golden = Json::parse(test::jinja_file(file), file);
     size_t count = 0;
@@ -137,7 +137,8 @@ TEST(Jinja, ErrorsNameFileAndLine) {
     EXPECT_EQ(problem(std::string((1 << 20) + 1, 'x')), "t: template of more than 1 MB");
 }
 
-// A template is refused before it runs, wherever the name stands, but where it may ask for it.
+// A template with an unknown name is refused before it runs, wherever the name stands, except where
+// a condition may guard it.
 TEST(Jinja, UnknownNamesDoNotParse) {
     const auto problem = [](const std::string& text) {
         return error_of([&] { jinja::Template::parse(text, "t"); });

@@ -1,5 +1,5 @@
-// The bound on the bytes of a token holds for every text, and is none where something is without
-// bound.
+// The bound on the bytes of a token holds for every text; there is no bound if some step takes text
+// of any length.
 #include "text/longest_token.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::string times(int count, const std::string& text) {
     return all;
 }
 
-// Characters that normalisers make short, long words, runs of one character, broken UTF-8.
+// Characters that normalisers shorten, long words, runs of one character, broken UTF-8.
 std::vector<std::string> texts() {
     std::vector<std::string> all;
     for (const char* part :
@@ -44,7 +44,7 @@ TEST(LongestToken, BoundsTheBytesOfEveryText) {
     }
 }
 
-// A model that knows the bytes "a", "b" and "ab".
+// A model that knows "a", "b" and "ababab".
 BpeTokenizer::Parts parts(const BpeRules& rules) {
     Vocabulary vocabulary;
     vocabulary.add("a", 0);

@@ -36,7 +36,8 @@ TEST(Regex, WhiteSpaceIsUnicodes) {
         ahead("(?=\\s)");
     for (char32_t code = 1; code < 0x11000; ++code) {
         if (code >= 0xD800 && code < 0xE000) continue;
-        // A room has time for the texts of one call; instrumented code is too slow for all of these.
+        // A Room limits the time for the texts of one call; instrumented code is too slow for all
+        // of these.
         if (code % 1024 == 0) room = Regex::Room();
         const std::string text = utf8(code);
         for (const Regex* regex : {&space, &space_class, &ahead}) {
@@ -48,7 +49,7 @@ TEST(Regex, WhiteSpaceIsUnicodes) {
             ASSERT_EQ(found.empty(), is_white_space(code)) << uint32_t(code);
         }
     }
-    // PCRE2's own \s has it.
+    // PCRE2's own \s includes this character.
     EXPECT_FALSE(is_white_space(0x180E));
     EXPECT_EQ(matches("\\s+(?!\\S)|\\s+", "  \xE1\xA0\x8E"), (Texts{" ", " "}));
 }
@@ -57,7 +58,7 @@ TEST(Regex, WordCharactersAreUnicodes) {
     const Regex word("\\w"), word_class("[\\w]");
     Regex::Room room;
     std::vector<Span> found;
-    size_t differ = 0;  // tables of two libraries, of two versions
+    size_t differ = 0;  // the two libraries have tables of different versions
     for (char32_t code = 1; code < 0x3000; ++code) {
         word.find_all(utf8(code), room, found);
         const bool is_word = !found.empty();

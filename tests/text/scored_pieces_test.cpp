@@ -1,4 +1,4 @@
-// What is refused of SentencePiece models, and that what is let through has SentencePiece's ids.
+// SentencePiece models: bad ones are refused, and the others give SentencePiece's ids.
 #include <sentencepiece_processor.h>
 
 #include <limits>

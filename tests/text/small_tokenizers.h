@@ -1,4 +1,4 @@
-// Two small tokenizer.json that use every part that is read, for damage and for fuzzing.
+// Two small tokenizer.json files that use every part that is read, for damage and for fuzzing.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace aerie::test {
 
 // clang-format off
 
-// Byte-level, with a letter or two for tokens; its words are cut by a pattern.
+// Byte-level, with tokens of a letter or two; a pattern cuts its words.
 inline std::string small_byte_level_json() {
     return R"json({"version":"1.0","truncation":null,"padding":null,"added_tokens":[
 {"id":9,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},
@@ -27,7 +27,8 @@ inline std::string small_byte_level_json() {
 "merges":["a b","\u0120 a","\u00c3 \u00a9"]}})json";
 }
 
-// As SentencePiece: spaces as U+2581, bytes for what is unknown (two of them only).
+// Like SentencePiece: spaces become U+2581, unknown characters become bytes (only two of these
+// exist).
 inline std::string small_sentencepiece_json() {
     return R"json({"added_tokens":[{"id":0,"content":"<unk>","special":true,"normalized":false}],
 "normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"\u2581"},

@@ -1,4 +1,4 @@
-// Streaming decode against the naive answer over the whole text.
+// Streaming decode against a naive answer over the whole text.
 #include "text/stream.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::vector<int> bytes_as_ids(std::string_view bytes) {
 }
 
 struct Streamed {
-    std::vector<std::string> parts;  // of each token, then of finish() if no stop came
+    std::vector<std::string> parts;  // one for each token, then finish()'s if no stop came
     bool stopped = false;
     std::string text() const {
         std::string all;
@@ -61,7 +61,7 @@ Streamed stream(const std::vector<int>& ids, std::vector<std::string> stops) {
     return result;
 }
 
-// The whole text, cut before the stop string that ends first (of two, the longer).
+// The whole text, cut before the stop string that ends first (the longer one if two end there).
 std::pair<std::string, bool> naive(const std::vector<int>& ids,
                                    const std::vector<std::string>& stops) {
     const std::string text = tokenizer().decode(ids);
@@ -123,7 +123,7 @@ TEST(TextStream, NothingComesAfterAStop) {
     EXPECT_EQ(text.finish(), "");
 }
 
-// 20,000 random token rows, among them broken UTF-8, and random stops.
+// 20,000 random lists of tokens, some with broken UTF-8, and random stops.
 TEST(TextStream, EqualsTheNaiveAnswer) {
     std::mt19937 random(3);
     const std::string bytes = " ab\xC3\xA9\xE2\x82\xAC\xFF\n";

@@ -1,5 +1,5 @@
-// Files for tokenizers made to take all time or memory: each is a line or a tokenizer, within a
-// second of the processor and 256 MB, and so is what it does to a text.
+// Tokenizer files made to take all time or memory: each gives an error of one line or a tokenizer,
+// within kMostSeconds of processor time and 256 MB, and so does its use on a text.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ constexpr size_t kMany = 50'000;
 constexpr size_t kMany = 1'000'000;
 #endif
 
-// Numbered, so that they differ: `before` 0 `after`, `before` 1 `after`, ...
+// Numbered items, so that they differ: `before` 0 `after`, `before` 1 `after`, ...
 std::string numbered(size_t count, const std::string& before, const std::string& after) {
     std::string out;
     for (size_t i = 0; i < count; ++i) {
@@ -49,7 +49,7 @@ std::string steps(const std::string& name, const std::string& step, size_t count
     return R"({"type":"Sequence",")" + name + "\":[" + repeated(step, count, ",") + "]}";
 }
 
-std::string sum(size_t length) {  // "aaa...": 0, "aa": 1, ... with every merge of two of them
+std::string sum(size_t length) {  // tokens "a", "aa", ..., and every merge of two of them
     std::string vocab = "{", merges = "[";
     for (size_t i = 1; i <= length; ++i) {
         vocab += (i > 1 ? ",\"" : "\"") + std::string(i, 'a') + "\":" + std::to_string(i);
@@ -63,7 +63,7 @@ std::string sum(size_t length) {  // "aaa...": 0, "aa": 1, ... with every merge 
 
 class TokenizerHostile : public testing::Test {
   protected:
-    // What reading it, or encoding and decoding with it, says.
+    // The error of reading the file, or of encoding and decoding with it.
     std::string problem(const std::string& name, const std::string& file,
                         const std::string& text = "a ab b  ba\xC3\xA9 1 \n\n") {
         const std::string message = bounded_.error_of(name, [&] {
@@ -77,7 +77,7 @@ class TokenizerHostile : public testing::Test {
     }
     std::string problem(const Parts& parts, const std::string& text = "a ab b  ba\xC3\xA9 1 \n\n") {
         const Parts good;
-        std::string name;  // what is not as usual
+        std::string name;  // the parts that are not the usual ones
         for (const auto part : {&Parts::added, &Parts::normalizer, &Parts::pre, &Parts::post,
                                 &Parts::decoder, &Parts::vocab, &Parts::merges, &Parts::more}) {
             if (parts.*part != good.*part) name += (parts.*part).substr(0, 40) + " ";
@@ -235,7 +235,7 @@ TEST_F(TokenizerHostile, AddedTokens) {
     EXPECT_GE(bounded_.cases(), 28u);
 }
 
-// Patterns that take long: with a text that makes them so.
+// Patterns that take long, with a text on which they do.
 TEST_F(TokenizerHostile, Patterns) {
     const std::string letters(300'000, 'a');
     size_t refused = 0;
@@ -385,7 +385,7 @@ TEST_F(TokenizerHostile, PartsThatGrow) {
     EXPECT_GE(bounded_.cases(), 32u);
 }
 
-// Vocabularies with scores come from other files: pieces as long as they may be, odd scores.
+// Vocabularies with scores come from other files: pieces of the longest allowed length, odd scores.
 TEST_F(TokenizerHostile, Scores) {
     const auto merge = [&](const char* name, size_t count, size_t length, float score) {
         return bounded_.error_of(name, [&] {

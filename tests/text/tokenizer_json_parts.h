@@ -5,7 +5,7 @@
 
 namespace aerie::test {
 
-// A file with one part in place of a good one.
+// A good file, of which a test can replace single parts.
 struct TokenizerParts {
     std::string added = "[]", normalizer = "null", pre = "null", post = "null", decoder = "null";
     std::string vocab = R"({"a":0,"b":1,"ab":2})", merges = R"(["a b"])", more = "";

@@ -1,4 +1,4 @@
-// What a tokenizer.json may do wrong: each is one line, soon and in little memory.
+// Faults of tokenizer.json files: each gives one line, soon and in little memory.
 #include <ctime>
 
 #include "io/damage.h"
@@ -19,7 +19,7 @@ constexpr double kMaxSeconds = 20;
 constexpr double kMaxSeconds = 1;
 #endif
 
-// Seconds of the processor: other programs do not count.
+// Processor time in seconds: other programs do not count.
 template <typename Action>
 double cpu_seconds_of(const Action& action) {
     const std::clock_t start = std::clock();
@@ -167,7 +167,8 @@ TEST(TokenizerJson, RefusesBadVocabulariesAndMerges) {
 
 TEST(TokenizerJson, TakesGapsAndOddNames) {
     EXPECT_EQ(problem(Parts{.vocab = R"({"a":0,"b":90,"ab":1000000,"":7})"}.file()), "");
-    // No byte tokens: they are texts like others (llama.cpp#27226: "<0x-1>" became an index of -1).
+    // These are no byte tokens, but texts like others (llama.cpp#27226: "<0x-1>" became an index of
+    // -1).
     const BpeTokenizer own = BpeTokenizer::from_json(
         Parts{.decoder = R"({"type":"ByteFallback"})",
               .vocab = R"({"<0x-1>":0,"<0xGG>":1,"<0x0a>":2,"<0x100>":3,"<0x0A>":4})",
@@ -177,7 +178,7 @@ TEST(TokenizerJson, TakesGapsAndOddNames) {
         kFile);
     EXPECT_EQ(own.decode({0, 1, 2, 3, 4}, false), "<0x-1><0xGG><0x0a><0x100>\n");
     EXPECT_EQ(own.encode("a\n"), (std::vector<int>{4}));
-    // Unknown characters: one token each, or one for a run.
+    // Unknown characters become one token each, or one for a run.
     for (const bool fused : {false, true}) {
         const BpeTokenizer unknown =
             BpeTokenizer::from_json(Parts{.merges = "[]",

@@ -1,4 +1,4 @@
-// The tokenizer against the golden texts, odd texts, and its configuration.
+// The tokenizer against the golden texts and odd texts, and its configuration.
 #include "text/tokenizer.h"
 #include "paths.h"
 
@@ -113,7 +113,7 @@ TEST(Tokenizer, ModelsWithoutTheLeadingSpaceLoseNone) {
     EXPECT_EQ(tokenizer.decode(tokenizer.encode("a")), "a");
 }
 
-// A folder with a small model and this tokenizer_config.json.
+// The error for a folder with a small model and this tokenizer_config.json.
 std::string problem_with_config(const std::string& config) {
     const TestFolder folder;
     folder.write("tokenizer.model", ModelWriter{.pieces = {{"a"}}}.file());
@@ -169,8 +169,8 @@ TEST(Tokenizer, WithoutBosAddsNoneAndCannotBeToldTo) {
     EXPECT_EQ(Tokenizer::load(folder.path()).encode_from_start("a").front(), 1);
 }
 
-// Which ids stand around a text, of small_byte_level_json, whose post-processor puts "<s>" (9)
-// before it.
+// The ids around a text with the tokenizer of small_byte_level_json; its post-processor puts "<s>"
+// (9) before a text.
 std::vector<int> around(const std::string& config) {
     const TestFolder folder;
     folder.write("tokenizer.json", test::small_byte_level_json());

@@ -39,8 +39,8 @@ inline std::string piece_field(const Piece& piece) {
                               varint_field(3, uint64_t(piece.kind)));
 }
 
-// A BPE model: <unk>, <s>, </s>, with `byte_fallback` the 256 bytes, then `pieces`; identity
-// normaliser that keeps spaces. `extra` is appended to the model's message, `trainer` to its
+// A BPE model: <unk>, <s>, </s>, with `byte_fallback` the 256 bytes, then `pieces`; the normaliser
+// is the identity and keeps spaces. `extra` is appended to the model's message, `trainer` to its
 // trainer part.
 struct ModelWriter {
     std::vector<Piece> pieces = {};

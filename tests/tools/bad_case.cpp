@@ -1,4 +1,4 @@
-// Runs the program on each bad case and checks that it refuses it decently.
+// Runs the program on each bad case and checks that it refuses the input in one line.
 #include "paths.h"
 #include "tools/bad_case.h"
 
@@ -25,7 +25,7 @@ constexpr double kMaxSeconds = 2;
 constexpr size_t kMaxBytes = size_t(256) << 20;
 #endif
 
-// Written once, copied for each case.
+// The good models are written once and copied for each case.
 const fs::path& good_models() {
     static const struct Models {
         fs::path path = fs::temp_directory_path() / ("aerie_good_" + std::to_string(::getpid()));

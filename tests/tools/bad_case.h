@@ -1,4 +1,4 @@
-// Bad input as tables: what is wrong, and what the one line on stderr must say about it.
+// Bad input as tables: the damage, and what the one line on stderr must say about it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace aerie::test {
 
-// A good target and its head, in a folder of their own that is also the working folder: small
-// random models with the bundled tokenizer. A case damages them.
+// A good target and its head, small random models with the bundled tokenizer, in a folder that is
+// also the working folder. A case damages them.
 class ModelPair {
   public:
     ModelPair();
@@ -25,9 +25,9 @@ class ModelPair {
     void write(const std::string& file, const std::string& bytes) const;
     void remove(const std::string& file) const;
     void truncate(const std::string& file, size_t bytes) const;
-    // Replaces, or with an empty `json` removes, one field of a JSON object.
+    // Replaces one field of a JSON object, or removes it if `json` is empty.
     void set(const std::string& file, const std::string& key, const std::string& json) const;
-    // These bytes in place of the weights: model.safetensors goes if `file` is another.
+    // Replaces the weights by these bytes; model.safetensors is removed if `file` is another.
     void write_weights(const std::string& file, const std::string& bytes) const;
 
   private:
@@ -41,17 +41,17 @@ constexpr const char* kHeadWeights = "target-eagle/model.safetensors";
 
 struct BadCase {
     std::string name;
-    std::vector<std::string> says;  // each of them is in the error line
+    std::vector<std::string> says;  // each must be in the error line
     std::function<void(const ModelPair&)> damage = {};
     std::vector<std::string> flags = {};  // after the command
     std::vector<std::string> command = {"generate", "-m", "target", "-p", "x", "-n", "1", "-q"};
     std::vector<std::pair<std::string, std::string>> variables = {};
     std::string input = {};
     int exit_code = 1;
-    size_t most_bytes = 0;  // of memory that the program may ask for; 0: any
+    size_t most_bytes = 0;  // memory that the program may ask for; 0: any
 };
 
-inline void PrintTo(const BadCase& bad, std::ostream* out) {  // GoogleTest's name for it
+inline void PrintTo(const BadCase& bad, std::ostream* out) {  // GoogleTest prints this
     *out << bad.name;
 }
 

@@ -1,4 +1,4 @@
-// config.json, generation_config.json, the tokenizer's files, heads and tree files that are wrong.
+// Faults in config.json, generation_config.json and the tokenizer's files.
 #include <sys/stat.h>
 
 #include "io/input_file.h"
@@ -36,7 +36,7 @@ void break_template(const ModelPair& models) {
     models.set(kTokenizerConfig, "chat_template", R"("{% for m in messages %}{{ m }}")");
 }
 
-// A link to a file that is not there, or to itself.
+// A link to a file that is missing, or to itself.
 BadCase link(std::string name, const char* file, const char* to, const char* problem) {
     return {std::move(name), {file, problem}, [=](const ModelPair& models) {
                 models.remove(file);
@@ -44,7 +44,7 @@ BadCase link(std::string name, const char* file, const char* to, const char* pro
             }};
 }
 
-// Beside the program's own data.
+// Limits the program's memory, beyond 16 MB for its own data.
 BadCase within_mb(BadCase bad, size_t megabytes) {
     bad.most_bytes = (megabytes + 16) << 20;
     return bad;

@@ -1,4 +1,4 @@
-// Heads that do not fit their target, and tree files that are no trees.
+// Heads that do not fit their target, and files that are no trees.
 #include "io/input_file.h"
 #include "io/write_files.h"
 #include "paths.h"

@@ -1,4 +1,4 @@
-// Command lines and variables that are wrong, and prompts that do not fit.
+// Wrong command lines and variables, and prompts that do not fit.
 #include "tools/bad_case.h"
 
 namespace aerie::test {

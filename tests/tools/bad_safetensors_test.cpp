@@ -6,20 +6,20 @@ namespace aerie::test {
 
 namespace {
 
-// The file in place of the target's weights.
+// Replaces the target's weights by this file.
 BadCase weights(std::string name, std::string file, std::vector<std::string> says) {
     says.push_back(kWeights);
     return {std::move(name), std::move(says),
             [file = std::move(file)](const ModelPair& models) { models.write(kWeights, file); }};
 }
 
-// A file whose header has these members.
+// A file with these members in its header.
 BadCase header(std::string name, const std::string& members, std::vector<std::string> says,
                const std::string& data = "12345678") {
     return weights(std::move(name), safetensors_file("{" + members + "}", data), std::move(says));
 }
 
-// A file of one entry `w`, by its three fields.
+// A file with one entry `w`, which has these three fields.
 BadCase entry(std::string name, const std::string& dtype, const std::string& shape,
               const std::string& offsets, std::vector<std::string> says) {
     says.push_back("'w'");
@@ -35,7 +35,7 @@ BadCase truncated(std::string name, size_t bytes, std::vector<std::string> says)
             [=](const ModelPair& models) { models.truncate(kWeights, bytes); }};
 }
 
-// The good file with the first occurrence of a text in its header replaced by one as long.
+// The good file, with the first occurrence of a text in its header replaced by one of equal length.
 BadCase edited(std::string name, const std::string& from, const std::string& to,
                std::vector<std::string> says) {
     says.push_back(kWeights);
@@ -169,7 +169,7 @@ const std::vector<BadCase> kMisfits = {
             .damage =
                 [](const ModelPair& models) {
                     std::string file = models.read(kWeights);
-                    const size_t data = 8 + 4096;  // beyond the header; whole halves
+                    const size_t data = 8 + 4096;  // beyond the header, at a whole f16 value
                     std::fill(file.begin() + ptrdiff_t(data), file.end(), '\xFF');
                     models.write(kWeights, file);
                 }},

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kBin = "target-eagle/pytorch_model.bin";
 
-// The file in place of the head's weights.
+// Replaces the head's weights by this file.
 BadCase file(std::string name, std::string bytes, std::vector<std::string> says) {
     says.push_back(kBin);
     return {std::move(name), std::move(says), [bytes = std::move(bytes)](const ModelPair& models) {
@@ -29,13 +29,13 @@ BadCase pickle(std::string name, const PickleWriter& pickle, std::vector<std::st
     return file(std::move(name), torch_file(pickle.text(), {one_tensor()}), std::move(says));
 }
 
-// The program's own data, and 64 MB for what the file makes it build.
+// The file may cost 64 MB beside the program's own data.
 BadCase within_64_mb(BadCase bad) {
     bad.most_bytes = size_t(64 + 16) << 20;
     return bad;
 }
 
-// A pickle that calls a function as pickles do: it would leave a file behind.
+// A pickle that calls a function, as pickles can: if it ran, it would leave a file behind.
 BadCase call(std::string name, const std::string& module, const std::string& function) {
     PickleWriter calls;
     calls.raw("}").string("w").global(module, function).raw("(").string("touch pwned").raw("tRs");
@@ -161,7 +161,7 @@ const std::vector<BadCase> kZips = {
     file("PickleEmpty", torch_file("", {one_tensor()}), {"pickle"}),
 };
 
-// An index of one shard that holds one of two tensors.
+// An index with this map, beside two shards that both hold the tensor `w`.
 BadCase index(std::string name, const std::string& map, std::vector<std::string> says) {
     return {std::move(name), std::move(says), [=](const ModelPair& models) {
                 models.write_weights("target/model.safetensors.index.json",

@@ -1,4 +1,4 @@
-// `aerie bench`: its JSON object against bench/README.md, its page, and what it refuses.
+// `aerie bench`: its JSON object against bench/README.md, its page, and flags that it refuses.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ void expect_spread(const Json& samples, int least_runs) {
     EXPECT_GE(number(samples, "runs"), least_runs);
 }
 
-// Schema aerie-bench-1, whatever was measured.
+// Checks the schema aerie-bench-1, whatever was measured.
 void expect_schema(const Json& json) {
     EXPECT_EQ(field(json, "schema"), "\"aerie-bench-1\"");
     EXPECT_EQ(field(json, "device"), "\"cpu\"");
@@ -76,7 +76,8 @@ void expect_cycle(const Json& json, const Json& cycle) {
                 1e-9);
     EXPECT_GE(number(cycle, "plain_share"), 0);
     EXPECT_LE(number(cycle, "plain_share"), 1);
-    // A round's speedup is its own; twice: that round's tau may differ from the mean.
+    // A round has its own speedup; the factor 2 allows for a tau of that round that differs from
+    // the mean.
     const Json& plain = *json.find("plain");
     const double tau = number(cycle, "tau");
     EXPECT_GE(number(cycle, "speedup") * 2 * number(cycle, "max_seconds"),
@@ -129,7 +130,7 @@ TEST(Bench, MeasuresAShapeWithoutFiles) {
     EXPECT_EQ(field(paper, "tau_is_rescaled"), "true");
 }
 
-// A level of it reads a quarter of the LM head: its vocabulary is the smaller one.
+// A level of an EAGLE-3 head reads a quarter of the LM head, because its vocabulary is smaller.
 TEST(Bench, MeasuresEagle3WithoutFiles) {
     const std::vector<std::string> flags = {"--like",    "aerie-tiny", "--layers", "4",
                                             "--vocab",   "128000",     "--tree",   "60,6,10",
@@ -153,7 +154,7 @@ TEST(Bench, WithoutAHeadHasNoCycle) {
 }
 
 TEST(Bench, LoadsOneTensorAtATime) {
-    // 83 MB in q8_0, twice that in f16; a sixth of it in the largest tensor.
+    // 83 MB in q8_0, twice as much in f16; the largest tensor is a sixth of that.
     const Outcome outcome = run({"bench",    "--json",    "-q",        "--like", "tinyllama-1.1b",
                                  "--hidden", "512",       "--heads",   "8",      "--intermediate",
                                  "8192",     "--layers",  "5",         "--rows", "1",
@@ -225,7 +226,7 @@ TEST_F(Interrupt, LeavesNoPageOfABench) {
     }
 }
 
-// Another user of the folder guesses the name that the page has before it is whole.
+// Another user of the folder guesses the name that the page has before it is finished.
 TEST(BenchPage, IsNotWrittenThroughAPlantedLink) {
     const TestFolder folder;
     const std::filesystem::path victim = folder.write("victim", "precious");

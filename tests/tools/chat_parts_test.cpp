@@ -1,4 +1,4 @@
-// The parts of `aerie chat` that need neither model nor terminal.
+// The parts of `aerie chat` that need neither a model nor a terminal.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -16,7 +16,7 @@ namespace {
 using test::TestFolder;
 using Kind = ChatLine::Kind;
 
-// All lines as one text; fails the test if it is whole before the last of them.
+// All lines as one text; fails the test if the text is complete before the last of them.
 ChatInput::Text text_of(const std::vector<std::string>& lines) {
     ChatInput input;
     for (size_t i = 0; i < lines.size(); ++i)

@@ -1,4 +1,4 @@
-// `aerie chat` on a terminal, typed to.
+// `aerie chat` on a terminal, with typed input.
 #include <sys/stat.h>
 
 #include <csignal>
@@ -24,7 +24,7 @@ class ChatTerminal : public testing::Test {
         if (!Tmux::is_here()) GTEST_SKIP() << "SKIPPED: no tmux here, or no terminals for it";
     }
 
-    // The program with these flags, in a terminal; its state lies in the test's folder.
+    // The command line of the program with these flags; its state lies in the test's folder.
     std::string command(const std::vector<std::string>& flags, const std::string& before = "") {
         const std::string folder = quoted(folder_.path().string());
         std::string line = "cd " + folder + " && exec env AERIE_MODEL=aerie-tiny AERIE_DEVICE=cpu HOME=" + folder +
@@ -91,7 +91,7 @@ TEST_F(ChatTerminal, EditsLinesAndRemembersThem) {
     terminal.key("C-c");
     terminal.wait_for_prompt();
     EXPECT_FALSE(has(terminal.shown(), "aerie: /undo")) << terminal.shown();
-    terminal.type("s\xC3\xBC\xC3\x9F");  // and the two letters away again
+    terminal.type("s\xC3\xBC\xC3\x9F");  // then the two letters are deleted
     terminal.key("BSpace");
     terminal.key("BSpace");
     terminal.key("BSpace");
@@ -112,7 +112,7 @@ TEST_F(ChatTerminal, EditsLinesAndRemembersThem) {
     EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-// Of a model that says 2,000 tokens in tens of seconds.
+// The model takes tens of seconds for 2,000 tokens.
 TEST_F(ChatTerminal, StopsAnAnswerAndGoesOn) {
     const std::string model = (folder_.path() / "slow").string();
     ASSERT_EQ(run({"synth", "--like", "aerie-tiny", "--hidden", "768", "--heads", "12",

@@ -1,4 +1,4 @@
-// `aerie chat` through a pipe: a line a turn, answers alone on stdout.
+// `aerie chat` through a pipe: each line is a turn, and stdout has the answers alone.
 #include <unistd.h>
 
 #include <csignal>
@@ -30,7 +30,7 @@ Json::Array messages_of(const Lines& contents) {
     return messages;
 }
 
-// What `aerie generate` makes of a conversation: the user's and the assistant's, in turns.
+// The output of `aerie generate` for a conversation in which user and assistant take turns.
 Json generated_from(const Lines& contents, const Lines& flags = kShort) {
     return generated(with({"--messages", "-"}, flags),
                      {.input = Json(messages_of(contents)).dump()});
@@ -39,7 +39,7 @@ std::string generated_answer(const Lines& contents, const Lines& flags = kShort)
     return text_of(generated_from(contents, flags));
 }
 
-// The answers to some messages, each seeing those before it.
+// The answers to these messages; each answer follows all messages and answers before it.
 Lines generated_answers(const Lines& messages, const Lines& flags = kShort) {
     Lines contents, answers;
     for (const std::string& message : messages) {
@@ -75,7 +75,7 @@ TEST(Chat, AnswersAsGenerateDoes) {
     }
 }
 
-// Of a line of --stats.
+// The numbers in a line of --stats.
 struct Figures {
     int tokens = 0, read = 0, prompt = 0;
     double first_token = 0;
@@ -108,7 +108,7 @@ TEST(Chat, ReadsOnlyWhatIsNew) {
         EXPECT_EQ(figures[0].read, figures[0].prompt);
         EXPECT_GT(figures[0].prompt, 300);
         EXPECT_GT(figures[1].prompt, figures[0].prompt + figures[0].tokens);
-        // All but the answer's last token, which was never run.
+        // The answer's last token was never run, so it is read, too.
         EXPECT_EQ(figures[1].read, figures[1].prompt - figures[0].prompt - figures[0].tokens + 1);
         EXPECT_LT(figures[1].read, 24);
         const std::string answer = outcome.out.substr(0, outcome.out.find('\n'));

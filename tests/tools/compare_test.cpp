@@ -35,7 +35,7 @@ void expect_numbers(const Json& json, const std::vector<const char*>& keys) {
     for (const char* key : keys) EXPECT_TRUE(json.find(key) && json.find(key)->is_number()) << key;
 }
 
-// Schema aerie-compare-1 of two equal devices.
+// Checks the schema aerie-compare-1 for two equal devices.
 void expect_schema(const Json& json, size_t ops, size_t prompts) {
     EXPECT_EQ(field(json, "schema"), "\"aerie-compare-1\"");
     EXPECT_EQ(field(json, "passed"), "true");
@@ -139,7 +139,7 @@ TEST(CompareCommand, PrintsATableAndWritesAPage) {
         << "nothing but the page";
 }
 
-// One row of v in one layer is as large as f16 goes: what it gives is beyond the KV cache's f16.
+// One row of v in one layer has the largest f16 values, so its outputs exceed the KV cache's f16.
 TEST(CompareCommand, FailsAndNamesTheOp) {
     const TestFolder folder;
     const fs::path model = copy_without_weights("aerie-tiny", folder.path() / "model");

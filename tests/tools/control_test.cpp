@@ -1,4 +1,5 @@
-// Characters that a terminal or a page would obey: in generated text, names of files and pages.
+// Control characters that a terminal or a page would obey: in generated text, in names of files and
+// on pages.
 #include <cstring>
 
 #include "core/utf8.h"
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr int kFirstByteToken = 3;  // <0x00> in the bundled vocabulary
 constexpr const char* kShownInPlace = "\xEF\xBF\xBD";
 
-// The bundled model with an LM head that says nothing but ESC or BEL.
+// The bundled model with an LM head that chooses nothing but ESC or BEL.
 fs::path model_of_controls(const TestFolder& folder) {
     const fs::path model = copy_without_weights("aerie-tiny", folder.path() / "model");
     std::vector<Stored> tensors = Stored::all_of(models_dir() / "aerie-tiny");
@@ -35,7 +36,7 @@ fs::path model_of_controls(const TestFolder& folder) {
     return model;
 }
 
-// But for the line breaks and the program's own sequences on stderr.
+// Whether a text has control characters other than line breaks.
 bool has_controls(const std::string& text) {
     for (std::string_view rest = text; !rest.empty();)
         if (const char32_t code = take_char(rest); is_control(code) && code != '\n' && code != '\r')

@@ -1,4 +1,4 @@
-// `aerie convert`: a GGUF file that says what its model says, or none at all.
+// `aerie convert` writes a GGUF file that gives the same texts as its model, or no file at all.
 #include <filesystem>
 
 #include "io/damage.h"
@@ -15,7 +15,7 @@ class Convert : public testing::Test {
     Outcome convert(const std::vector<std::string>& flags) const {
         return run(with({"convert", "-o", "out.gguf"}, flags), here_);
     }
-    // Ids and text that a model says, greedy and sampled.
+    // Ids and text that a model generates, greedy and sampled.
     std::string said(const std::string& model, const std::vector<std::string>& flags) const {
         std::string all;
         for (const char* temperature : {"0", "0.8"}) {

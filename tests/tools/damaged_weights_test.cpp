@@ -1,4 +1,4 @@
-// Weights with a few NaN or infinities: the program ends decently, whatever it says.
+// Weights with a few NaN or infinities are refused in one line.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Packing to a quantised type has no NaN and would hide it.
+// Packing to a quantised type removes NaN and would hide it.
 TEST(DamagedWeights, AreRefusedByName) {
     const TestFolder folder;
     const fs::path model = copy_without_weights("aerie-tiny", folder.path() / "model");
@@ -40,7 +40,7 @@ TEST(DamagedWeights, AreRefusedByName) {
     }
 }
 
-// Finite, but more than f16 holds: as f16 it would be infinite.
+// The value is finite, but more than f16 holds: as f16 it would be infinite.
 TEST(DamagedWeights, AreWhatATypeCannotHold) {
     const TestFolder folder;
     const fs::path model = copy_without_weights("aerie-tiny", folder.path() / "model");
@@ -66,7 +66,7 @@ TEST(DamagedWeights, OfAHead) {
     std::vector<Stored> tensors = Stored::all_of(models_dir() / "aerie-tiny-eagle");
     const std::vector<std::string> flags = {"-p", "The", "-n", "24"};
     const std::string plain = field(generated(with(flags, {"--draft", "none"})), "ids");
-    // The largest numbers that there are change no text.
+    // The largest numbers that exist change no text.
     for (Stored& tensor : tensors)
         for (size_t i = 0; i < tensor.data.size(); ++i)
             tensor.data[i] = i % 2 == 0 ? '\xFF' : i % 4 == 1 ? '\x7B' : '\xFB';

@@ -1,4 +1,4 @@
-// Where models and heads are found, and whose defaults count.
+// The places where models and heads are found, and the defaults that count.
 #include <gtest/gtest.h>
 
 #include "io/damage.h"
@@ -20,7 +20,7 @@ std::string bundled_ids() {
     return ids;
 }
 
-// The folder of the model that `aerie info` with these variables finds.
+// The folder of the model that `aerie info` finds with these flags and variables.
 std::string found(const std::vector<std::string>& flags, const Surroundings& around) {
     const Outcome outcome = run(with({"info", "--json"}, flags), around);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -54,7 +54,7 @@ TEST(FindModel, ByFlagThenVariableThenDefault) {
     fs::copy(fs::path(kModels) / "aerie-tiny/model.safetensors", other);
     const Surroundings around{.folder = folder.path(), .variables = {{"AERIE_MODEL", other}}};
     EXPECT_EQ(found({}, around), other);
-    // Beside the program, where a link in the build folder leads to them.
+    // Bundled models are found beside the program, where a link in the build folder leads to them.
     const fs::path bundled = kModels + "/aerie-tiny";
     EXPECT_TRUE(fs::equivalent(found({"-m", "aerie-tiny"}, around), bundled));
     EXPECT_EQ(found({"other"}, around), "other");
@@ -64,7 +64,8 @@ TEST(FindModel, ByFlagThenVariableThenDefault) {
     EXPECT_EQ(found({"other"}, {.variables = {{"AERIE_MODELS", folder.path().string()}}}), other);
 }
 
-// A folder that somebody has unpacked holds what they like; who means it says so.
+// The current folder may hold anything that was unpacked there, so a bundled name never means it; a
+// path does.
 TEST(FindModel, BundledNamesAreNotThoseOfTheCurrentFolder) {
     const TestFolder folder;
     const auto put = [&](const std::string& name) {
@@ -82,7 +83,7 @@ TEST(FindModel, BundledNamesAreNotThoseOfTheCurrentFolder) {
     for (const std::string mine : {"./aerie-tiny", "models/aerie-tiny", "aerie-tiny/"})
         EXPECT_EQ(found({"-m", mine}, here), mine);
     EXPECT_EQ(found({"-m", "other"}, here), "models/other") << "which no other folder has";
-    // A folder that is named on purpose comes first.
+    // A folder of models that the user names comes first.
     EXPECT_EQ(found({"-m", "aerie-tiny"},
                     {.folder = folder.path(),
                      .variables = {{"AERIE_MODELS", (folder.path() / "models").string()}}}),
@@ -120,14 +121,14 @@ TEST(FindModel, HeadsInGgufFilesBesideTheModel) {
         EXPECT_EQ(field(drafted, "ids"), bundled_ids());
         EXPECT_LT(drafted.find("stats")->find("cycles")->number(), 11);
     }
-    // It is no model by itself.
+    // A head is no model by itself.
     const Outcome outcome = run({"info", "-m", lonely + "-eagle3.gguf"});
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_NE(outcome.err.find("lonely-eagle3.gguf: 'model_type' is 'eagle3'"), std::string::npos)
         << outcome.err;
 }
 
-// The target as its own draft model: all that a chain drafts is accepted.
+// The target is its own draft model, so everything that a chain drafts is accepted.
 TEST(FindModel, DraftModels) {
     const TestFolder folder;
     const auto copy = [&](const char* name) {

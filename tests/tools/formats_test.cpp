@@ -26,7 +26,7 @@ class Formats : public testing::Test {
         write_file(head_ / "model.safetensors", safetensors_of(bundled("aerie-tiny-eagle")));
     }
 
-    // Ids with drafting, which must be those without.
+    // Ids with drafting, which must equal those without.
     std::string ids(const std::vector<std::string>& more = {}) const {
         const auto flags = with(with({"-m", target_.string()}, kFlags), more);
         const Json drafted = generated(with(flags, {"--tree", "8,3,4"}));
@@ -85,7 +85,7 @@ TEST_F(Formats, TypesMayDifferInsideAModel) {
             if (tensor.name.find(part) != std::string::npos) tensor = tensor.as(DType::F32);
     write_file(target_ / "model.safetensors", safetensors_of(target));
     EXPECT_EQ(ids({"--weights", "f32"}), bundled_ids({"--weights", "f32"}));
-    // Every part keeps its type; on the CPU both have the same products of the same numbers.
+    // Each part keeps its type; on the CPU both types give the same products of the same numbers.
     EXPECT_EQ(ids({"--device", "cpu"}), bundled_ids({"--device", "cpu"}));
     const Json info = Json::parse(run({"info", "-m", target_.string(), "--json"}).out, "info");
     const Json& types = *info.find("matrix_bytes")->find("target");
@@ -113,7 +113,7 @@ TEST_F(Formats, TiedEmbeddings) {
     EXPECT_EQ(field(generated(flags), "ids"), untied);
 }
 
-// Random models of unusual shapes: they run, and drafting changes nothing.
+// Random models of unusual shapes run, and drafting does not change their texts.
 class Shapes : public testing::TestWithParam<ModelConfig> {};
 
 TEST_P(Shapes, RunWithAndWithoutDrafting) {

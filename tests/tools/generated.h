@@ -12,8 +12,8 @@
 
 namespace aerie::test {
 
-// The one object that `generate --json -q` and these flags print; null (and a failed test) if it
-// is not that.
+// The object that `generate --json -q` prints with these flags; null (and a failed test) if it
+// prints anything else.
 inline Json generated(const std::vector<std::string>& flags, const Surroundings& around = {}) {
     std::vector<std::string> arguments = {"generate", "--json", "-q"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
@@ -35,7 +35,7 @@ inline std::string text_of(const Json& json) {
     return text && text->string() ? *text->string() : "";
 }
 
-// The arguments with `more` behind them.
+// The arguments, followed by `more`.
 inline std::vector<std::string> with(std::vector<std::string> arguments,
                                      const std::vector<std::string>& more) {
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -1,4 +1,4 @@
-// What a start measures of this device is kept for the next one.
+// Costs that a start measures on this device are kept for the next start.
 #include <gtest/gtest.h>
 
 #include "io/damage.h"
@@ -12,8 +12,8 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kShort = {"-p", "USER: What is 3 times 14? ASSISTANT:", "-n", "24"};
 
-// The file of costs that starts leave in `cache`. Costs of a busy moment are not kept: then the
-// next start measures.
+// The file of costs that starts leave in `cache`. Costs of a busy moment are not kept, and the next
+// start measures again.
 fs::path kept_costs(const fs::path& cache, const Surroundings& around) {
     constexpr int kMostStarts = 20;
     for (int i = 0; i < kMostStarts; ++i) {
@@ -39,7 +39,7 @@ TEST(LearnedCosts, RemembersWhatItMeasured) {
     EXPECT_EQ(field(generated(kShort, here), "ids"), ids) << "damaged, so measured again";
     fs::remove(file);
     kept_costs(folder.path(), here);
-    // Neither a fixed tree nor a cache that cannot be written needs it.
+    // A cache that cannot be written is no error, and a fixed tree needs no costs.
     folder.write("file", "");
     const Surroundings closed{.variables = {{"XDG_CACHE_HOME", (folder.path() / "file").string()}}};
     EXPECT_EQ(field(generated(kShort, closed), "ids"), ids);
@@ -49,7 +49,7 @@ TEST(LearnedCosts, RemembersWhatItMeasured) {
     EXPECT_TRUE(fs::is_empty(other.path()));
 }
 
-// As if a busy moment had spoilt the measurement: what the cycles see of the levels is far from it.
+// The kept costs of levels are far from what the cycles see, as if a busy moment had spoilt them.
 TEST(LearnedCosts, ForgetsWhatItMeasuredFarOff) {
     const TestFolder folder;
     const Surroundings here{.variables = {{"XDG_CACHE_HOME", folder.path().string()}}};

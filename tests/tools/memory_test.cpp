@@ -1,4 +1,5 @@
-// Memory that `aerie info` predicts against what `aerie generate` takes, on a model of 300 MB.
+// Memory that `aerie info` predicts against memory that `aerie generate` takes, on a model of 300
+// MB.
 #include <sys/resource.h>
 
 #include "io/damage.h"
@@ -36,7 +37,7 @@ const std::string& large_model() {
     return model.target;
 }
 
-// Words to fill a context of 256 but for some positions.
+// Words that fill a context of 256, except for some positions.
 std::string long_prompt() {
     std::string prompt;
     for (int i = 0; i < 110; ++i) prompt += "the of ";

@@ -42,7 +42,7 @@ TEST(PerplexityCommand, RefusesTextWithoutTokens) {
     EXPECT_EQ(run({"perplexity"}).exit_code, 2);
 }
 
-// A norm that overflows: finite weights, logits that are not.
+// A norm overflows: its weights are finite, the logits are not.
 TEST(PerplexityCommand, OfNoNumberIsAnError) {
     const TestFolder folder;
     const std::filesystem::path model = copy_without_weights("aerie-tiny", folder.path() / "model");

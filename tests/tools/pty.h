@@ -1,4 +1,4 @@
-// A terminal for the program to write to: what it shows, read while the program runs.
+// A terminal that the program writes to; the test reads its text while the program runs.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ class Pty {
     Pty(const Pty&) = delete;
     Pty& operator=(const Pty&) = delete;
 
-    // In the child: this stream is the terminal.
+    // Called in the child: makes this stream the terminal.
     void serve(int stream) const { ::dup2(::open(name_.c_str(), O_RDWR | O_NOCTTY), stream); }
 
     // All that was written so far.
@@ -32,7 +32,7 @@ class Pty {
             text_.append(block, size_t(got));
         return text_;
     }
-    // Until it has been shown; fails the test if it never is.
+    // Waits until this was shown; fails the test if it never is.
     void wait_for(const std::string& part) {
         constexpr int kTries = 600, kMilliseconds = 100;
         for (int i = 0; i < kTries && text().find(part) == std::string::npos; ++i) {
@@ -48,7 +48,7 @@ class Pty {
     std::string name_, text_;
 };
 
-// A bare root may have no /dev/pts.
+// A minimal root may have no /dev/pts.
 class NeedsPty : public testing::Test {
   protected:
     void SetUp() override {

@@ -1,6 +1,6 @@
 // Random copies of published models and heads (tests/data/published.json) through the program: what
-// it says of them, a token out of them, the time and the memory that they take. With
-// AERIE_TRUE_SHAPES nothing but the number of layers is cut, else hidden sizes are, too.
+// it reports about them, some tokens, the time and the memory that they take. With
+// AERIE_TRUE_SHAPES only the number of layers is reduced, otherwise hidden sizes are, too.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -39,21 +39,21 @@ std::string text(const Json& json, const char* key) {
     return found && found->string() ? *found->string() : "";
 }
 
-// Its sizes: with speculators they lie within.
+// The sizes in a row's configuration; those of speculators lie one level deeper.
 Json sizes_of(const Json& row) {
     const Json& config = *row.find("config");
     const Json* layer = config.find("transformer_layer_config");
     return layer ? *layer : config;
 }
 
-// The least that a head of attention can be cut to is 16.
+// The divisor of sizes: an attention head can be cut to 16 elements at least.
 int cut_of(const Json& config) {
     const int64_t heads = number(config, "num_attention_heads");
     const int64_t size = number(config, "head_dim", number(config, "hidden_size") / heads);
     return true_shapes() ? 1 : int(size / 16);
 }
 
-// A target of the head's own sizes, for heads whose target is not in the table.
+// The head's target, or one with the head's own sizes if the table lacks it.
 Json target_of(const Json& head) {
     const std::string name = text(head, "target");
     for (const Json& row : *table().find("targets")->array())
@@ -72,13 +72,14 @@ Json target_of(const Json& head) {
     return row;
 }
 
-// Copies in a folder that is removed; the program that makes them says what they hold.
+// Copies in a folder that is removed at the end; the program that makes them reports their
+// contents.
 class Copies {
   public:
     Copies() { fs::create_directories(folder_); }
     ~Copies() { fs::remove_all(folder_); }
 
-    // A target or head as the table has it, or a target made of another row.
+    // Writes a target or head of the table, or a target made from another row.
     Json write(const Json& row, const std::string& as, const std::string& format) const {
         Json only = Json::Object{{"layouts", *table().find("layouts")},
                                  {"tokenizers", *table().find("tokenizers")},
@@ -107,10 +108,10 @@ class Copies {
 };
 
 const std::vector<std::string> kContext = {"-c", "128"};
-// `auto` sets logits aside for its largest tree, and touches them only where such trees are fast.
+// `auto` reserves logits for its largest tree, and touches them only where such trees are fast.
 const std::vector<std::string> kPlain = {"-c", "128", "--draft", "none"};
 
-// Whether the program knows the architecture; if not, why.
+// The error if the program does not know the architecture; empty if it does.
 std::string unknown_architecture(const std::string& model) {
     const Outcome outcome = run({"info", "--json", "-m", model});
     return outcome.exit_code != 0 && outcome.err.find("; implemented are ") != std::string::npos
@@ -138,8 +139,8 @@ void expect_sizes(const Json& said, const Json& row, const Json& made, int64_t l
     EXPECT_EQ(bytes, number(made, "bytes"));
 }
 
-// Tokens, and as much memory as was said, within a tenth: the context is filled, so that nothing is
-// set aside and never touched. Returns their ids.
+// Expects tokens, and as much memory as predicted, within a tenth: the context is filled, so that
+// all reserved memory is touched. Returns the tokens' ids.
 Json expect_tokens(const std::vector<std::string>& flags, const Json& info,
                    const std::string& what) {
     constexpr int kPrompt = 100, kTokens = 20;
@@ -225,7 +226,7 @@ TEST_P(Targets, OfGgufRun) {
     const Json info = info_of(flags);
     ASSERT_FALSE(info.is_null());
     const std::string type = text(*row.find("config"), "model_type");
-    // Such files do not tell the two apart.
+    // GGUF files do not distinguish the two.
     EXPECT_EQ(text(*info.find("target"), "architecture"), type == "mistral" ? "llama" : type);
     expect_sizes(*info.find("target"), row, made, kLayers);
     expect_tokens(flags, info, text(row, "name") + ".gguf");
@@ -255,7 +256,7 @@ TEST_P(Heads, DraftForTheirTargets) {
     EXPECT_EQ(drafted.dump(), expect_tokens(plain, info_of(plain), "its target alone").dump());
 }
 
-// What was published of their sizes: millions of parameters, the embedding apart.
+// The published sizes are millions of parameters, without the embedding.
 TEST_P(Heads, HaveThePublishedNumberOfParameters) {
     const Json& row = row_of("heads", GetParam());
     if (!row.find("millions")) GTEST_SKIP() << "no number in the table";

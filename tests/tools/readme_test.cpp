@@ -1,4 +1,4 @@
-// The commands that README.md shows: each of them works.
+// The commands that README.md shows work.
 #include <algorithm>
 #include <sstream>
 
@@ -37,7 +37,7 @@ std::vector<std::string> words(const std::string& line) {
     return words;
 }
 
-// Arguments of every line of a shell block that calls the program.
+// The arguments of every line that calls the program in a shell block.
 std::vector<std::vector<std::string>> readme_commands() {
     const std::string program = "build/aerie";
     std::istringstream readme(read_text(kRoot / "README.md", 1 << 20));
@@ -56,7 +56,7 @@ TEST(Readme, CommandsWork) {
     fs::create_symlink(kRoot / "README.md", folder.path() / "README.md");
     const auto commands = readme_commands();
     for (std::vector<std::string> command : commands) {
-        // The same on a shape that takes a moment.
+        // A smaller shape takes only a moment.
         std::replace(command.begin(), command.end(), std::string("tinyllama-1.1b"),
                      std::string("aerie-tiny"));
         std::string shown;

@@ -1,4 +1,4 @@
-// fork and exec, with temporary files in place of pipes: nothing blocks, whatever the child prints.
+// fork and exec with temporary files instead of pipes: nothing blocks, whatever the child prints.
 #include "tools/run_program.h"
 
 #include <sys/resource.h>
@@ -32,11 +32,11 @@ std::string contents(std::FILE* file) {
     for (const char* name :
          {"AERIE_MODEL", "AERIE_MODELS", "AERIE_HEAD", "AERIE_THREADS", "HF_HUB_CACHE", "HF_HOME"})
         ::unsetenv(name);
-    // Tests run the model that takes milliseconds.
+    // The default model of the tests takes milliseconds.
     ::setenv("AERIE_MODEL", "aerie-tiny", 1);
-    // Figures and texts are the CPU's, also where there is a GPU.
+    // Numbers and texts are the CPU's, even if there is a GPU.
     ::setenv("AERIE_DEVICE", "cpu", 1);
-    // What the program remembers of this device is not the user's.
+    // The program's caches and state are kept apart from the user's.
     ::setenv("XDG_CACHE_HOME",
              (std::filesystem::temp_directory_path() / "aerie_test_cache").c_str(), 1);
     ::setenv("XDG_STATE_HOME",
@@ -49,7 +49,7 @@ std::string contents(std::FILE* file) {
     for (const std::string& argument : arguments)
         argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    // What started the tests may ignore signals, as a shell does for what runs in the background.
+    // The process that started the tests may ignore signals, as a shell does for background jobs.
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
     if (surroundings.before) surroundings.before();
     ::alarm(kTimeLimitSeconds);

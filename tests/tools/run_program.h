@@ -1,4 +1,4 @@
-// The `aerie` program as a child process: what it prints, how it ends, what it takes.
+// The `aerie` program as a child process: its output, its end, the time and memory it takes.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 namespace aerie::test {
 
 struct Surroundings {
-    std::filesystem::path folder = {};  // to work in; empty: this one
+    std::filesystem::path folder = {};  // working folder; empty: the current one
     std::string input = {};             // stdin
     std::vector<std::pair<std::string, std::string>> variables = {};
     std::function<void()> before = {};  // called in the child: limits, other files for stdout
@@ -24,15 +24,15 @@ struct Outcome {
     int signal = 0;
     std::string out, err;
     double cpu_seconds = 0;
-    size_t peak_bytes = 0;  // resident; at least what this process had when it started the child
+    size_t peak_bytes = 0;  // resident; at least this process's own when it started the child
 };
 
 class Program {
   public:
-    // Starts it; AERIE_MODEL and its like count only where `surroundings` sets them. After a minute
-    // of wall time it is ended by SIGALRM. Throws Error.
+    // Starts the program; AERIE_MODEL and similar variables count only if `surroundings` sets them.
+    // After a minute of wall time SIGALRM ends it. Throws Error.
     Program(const std::vector<std::string>& arguments, const Surroundings& surroundings = {});
-    ~Program();  // ends it
+    ~Program();  // kills the program if it still runs
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
 

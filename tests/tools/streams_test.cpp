@@ -1,4 +1,4 @@
-// Signals, full disks, streams that are closed, gone readers, help texts.
+// Signals, full disks, closed streams, readers that are gone, help texts.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -55,7 +55,7 @@ TEST_F(Interrupt, StillGivesJson) {
     EXPECT_EQ(field(Json::parse(outcome.out, "stdout"), "finish_reason"), "\"cancelled\"");
 }
 
-// A model whose loading takes seconds: random weights of 1.1 billion parameters.
+// A model that takes seconds to load: random weights of 1.1 billion parameters.
 TEST_F(Interrupt, WhileLoadingEndsAtOnce) {
     Pty terminal;
     Program program({"bench", "--like", "tinyllama-1.1b", "--weights", "q8_0"},
@@ -75,7 +75,7 @@ TEST_F(Interrupt, WhileThePromptIsReadEndsAtOnce) {
                         ::dup2(ends[0], STDIN_FILENO);
                         ::close(ends[1]);
                     }});
-    // More than a pipe holds: when all is written, the program reads.
+    // More than a pipe holds: when all is written, the program is reading.
     const std::string much(300'000, 'a');
     ASSERT_EQ(::write(ends[1], much.data(), much.size()), ssize_t(much.size()));
     program.send(SIGINT);
@@ -141,8 +141,8 @@ TEST(Stdin, ThatCannotBeReadIsNoEmptyPrompt) {
         }
 }
 
-// Files of at most 100 bytes: the text fits, the measured costs do not. A busy machine's costs are not
-// written at all.
+// Files may have at most 100 bytes: the text fits, the measured costs do not. The costs of a busy
+// machine are not written at all.
 TEST(FileSizeLimit, OfACacheIsNoErrorAndLeavesNothing) {
     const TestFolder cache;
     const Outcome outcome =
@@ -173,7 +173,7 @@ TEST(Stdout, GoneReaderEndsTheProgram) {
 
 using Terminal = NeedsPty;
 
-// What a short run writes to a terminal as stderr.
+// The stderr of a short run, as written to a terminal.
 std::string on_terminal(std::vector<std::pair<std::string, std::string>> variables) {
     Pty terminal;
     const Outcome outcome =

@@ -1,4 +1,4 @@
-// `aerie synth`: folders that the other commands take, complete or not there at all.
+// `aerie synth` writes folders that the other commands take, complete or not at all.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -38,7 +38,7 @@ TEST(Synth, WritesAModelAndItsHead) {
               field(generated(with(flags, {"--draft", "none"}), here), "ids"));
 }
 
-// Of a vocabulary that the head has a part of.
+// The head's vocabulary is a part of the target's.
 TEST(Synth, WritesAnEagle3Head) {
     const TestFolder folder;
     const Surroundings here{.folder = folder.path()};
@@ -97,7 +97,7 @@ TEST(Synth, NeverOverwrites) {
 TEST(Synth, LeavesNothingBehindWhenItFails) {
     const TestFolder folder;
     const Surroundings small_disk{.folder = folder.path(), .before = [] {
-                                      const rlimit limit{6 << 20, 6 << 20};  // of one file
+                                      const rlimit limit{6 << 20, 6 << 20};  // for one file
                                       ::setrlimit(RLIMIT_FSIZE, &limit);
                                   }};
     const Outcome failed = run(kSmall, small_disk);
@@ -114,7 +114,7 @@ TEST(Synth, LeavesNothingBehindWhenItFails) {
     EXPECT_EQ(entries(folder), 0u);
 }
 
-// The model and its head have been begun.
+// Waits until the model and its head have been begun.
 void wait_for_both(const TestFolder& folder) {
     for (int tries = 0; entries(folder) < 2 && tries < 60'000; ++tries) ::usleep(1000);
 }

@@ -1,4 +1,4 @@
-// A program in a terminal of its own, driven by keys: tmux, with a server for each test.
+// A program in its own terminal, driven by keys: tmux, with a server for each test.
 #pragma once
 
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 
 namespace aerie::test {
 
-// As a word of a shell's command.
+// The text as one word of a shell command.
 inline std::string quoted(const std::string& text) {
     std::string word = "'";
     for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return word + "'";
 }
 
-// What a command prints; its errors too.
+// The output of a command, including its errors.
 inline std::string output_of(const std::string& command) {
     std::string text;
     std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
@@ -36,7 +36,7 @@ class Tmux {
   public:
     static bool is_here() { return output_of("tmux -V").starts_with("tmux ") && has_terminals(); }
 
-    // The server's socket lies in the folder. Pane of 160 columns and 50 lines.
+    // The server's socket lies in the folder. The pane has 160 columns and 50 lines.
     Tmux(const std::filesystem::path& folder, const std::string& command)
         : tmux_("env -u TMUX tmux -S " +
                 quoted((folder / ("tmux" + std::to_string(next_server()))).string()) +
@@ -61,11 +61,11 @@ class Tmux {
                   std::to_string(rows));
     }
 
-    // What it shows, lines joined that were wrapped; with its colours if asked.
+    // The text of the pane, with wrapped lines joined; with its colours if asked.
     std::string shown(bool with_colours = false) const {
         return output_of(tmux_ + "capture-pane -p -J -S - " + (with_colours ? "-e" : ""));
     }
-    // Without blanks at the end.
+    // The last line, without blanks at its end.
     std::string last_line() const {
         std::string text = shown();
         text.erase(text.find_last_not_of(" \n") + 1);
@@ -78,7 +78,7 @@ class Tmux {
         return std::atoi(output_of(tmux_ + "display-message -p '#{pane_dead_status}'").c_str());
     }
 
-    // Until it is so; fails the test after a minute.
+    // Waits until the condition holds; fails the test after a minute.
     template <typename Condition>
     void wait_until(const std::string& what, Condition condition) const {
         const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -91,19 +91,19 @@ class Tmux {
     void wait_for(const std::string& text) const {
         wait_until(text, [&] { return shown().find(text) != std::string::npos; });
     }
-    // The program waits for a line.
+    // Waits until the program waits for a line.
     void wait_for_prompt() const {
         wait_until("a prompt", [&] { return last_line() == ">"; });
     }
 
   private:
-    // Roots that people change into may have no /dev/pts.
+    // Some root file systems have no /dev/pts.
     static bool has_terminals() {
         const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
         if (terminal >= 0) ::close(terminal);
         return terminal >= 0;
     }
-    // One that is about to end may still be at its socket.
+    // Each server has its own number: a server that is about to end may still be at its socket.
     static int next_server() {
         static int number = 0;
         return ++number;

@@ -1,4 +1,4 @@
-// `aerie tokenize`: what its table shows, and that it reads a prompt as `generate` does.
+// `aerie tokenize`: its table, and that it reads a prompt as `generate` does.
 #include <gtest/gtest.h>
 
 #include "io/damage.h"
@@ -16,7 +16,7 @@ std::string tokenized(const std::vector<std::string>& flags, const Surroundings&
     return outcome.out;
 }
 
-// What stands in quotes on each line of the table.
+// The text in quotes on each line of the table.
 std::vector<std::string> shown(const std::string& text) {
     const std::string table = tokenized({"-m", "aerie-tiny", "-f", "-"}, {.input = text});
     std::vector<std::string> all;
@@ -47,7 +47,7 @@ TEST(Tokenize, ShowsControlCharactersAsEscapes) {
     EXPECT_EQ(joined("a\\b"), "<s> a\\\\b");
 }
 
-// A character that the vocabulary has as bytes alone is no text of one token.
+// A character that the vocabulary has only as bytes is no text of one token.
 TEST(Tokenize, ShowsBytesThatAreNoCharacterAsEscapes) {
     EXPECT_EQ(joined("\xF0\x9F\x8C\x8A"), "<s> \\xF0\\x9F\\x8C\\x8A");
     EXPECT_EQ(joined("\xE2\x80\xAE"), "<s> \\xE2\\x80\\xAE");
@@ -81,7 +81,7 @@ TEST(Tokenize, ReadsPromptFilesWithoutTheirByteOrderMark) {
     EXPECT_EQ(tokenized({"-m", "aerie-tiny", "-f", "-"}, {.input = "\xEF\xBB\xBFHello"}), plain);
     EXPECT_EQ(field(generated({"-m", "aerie-tiny", "-f", file, "-n", "1"}), "prompt_ids"),
               field(generated({"-m", "aerie-tiny", "-p", "Hello", "-n", "1"}), "prompt_ids"));
-    // Anywhere else it is a character.
+    // Anywhere else the byte order mark is a character.
     EXPECT_NE(tokenized({"-m", "aerie-tiny", "-p", "\xEF\xBB\xBFHello"}), plain);
 }
 

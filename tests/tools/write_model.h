@@ -1,4 +1,4 @@
-// The tensors of a model written again in other files and types.
+// Writes the tensors of a model into other files and types.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace aerie::test {
 
-// A copy of the tensors, free to be changed and stored in any way.
+// A copy of a tensor, which a test can change and store in any way.
 struct Stored {
     std::string name;
     std::vector<int64_t> shape;
@@ -22,11 +22,12 @@ struct Stored {
     Stored as(DType type) const;
 };
 
-// Whole files.
+// The bytes of whole files.
 std::string safetensors_of(const std::vector<Stored>& tensors);
 std::string torch_of(const std::vector<Stored>& tensors);
 
-// Two shards and their index, as `file` ("model.safetensors" or "pytorch_model.bin") names them.
+// Writes two shards and their index, as `file` ("model.safetensors" or "pytorch_model.bin") names
+// them.
 void write_shards(const std::filesystem::path& folder, const std::string& file,
                   const std::vector<Stored>& tensors,
                   std::string (*write)(const std::vector<Stored>&));

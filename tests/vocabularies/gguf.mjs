@@ -1,4 +1,4 @@
-// A tokenizer.json as the metadata of a GGUF file without tensors.
+// Writes a tokenizer.json as the metadata of a GGUF file without tensors.
 
 const number = (bytes, put) => {
   const out = Buffer.alloc(bytes);
@@ -19,13 +19,13 @@ const one = (kind, value) => Buffer.concat([u32(kinds[kind][0]), kinds[kind][1](
 
 const normal = 1, unknown = 2, control = 3, userDefined = 4, unused = 5, byte = 6;
 
-// Tokens by id with their types; ids that are left out get a token that nothing becomes.
+// Tokens by id, with their types. Missing ids get a token that no text is encoded to.
 function tokensOf({ model, added_tokens: added }) {
   const tokens = [];
   for (const [token, id] of Object.entries(model.vocab))
     tokens[id] = { token, type: model.byte_fallback && /^<0x[0-9A-F]{2}>$/.test(token) ? byte : normal };
   for (const { id, content, special } of added) {
-    // User-defined pieces are looked for in a text as it comes, where a space is none of U+2581.
+    // User-defined tokens are searched in the raw text, before spaces become U+2581.
     const token = model.byte_fallback && !special ? content.replaceAll("\u2581", " ") : content;
     tokens[id] = { token, type: special ? control : userDefined };
   }
@@ -36,7 +36,7 @@ function tokensOf({ model, added_tokens: added }) {
 
 const sides = (merge) => (typeof merge === "string" ? merge.split(" ") : merge);
 
-// Scores in the order of merges stand for the merges themselves.
+// Scores in the order of the merges, which replace the merges.
 function scoresOf(model, count) {
   const scores = new Array(count).fill(0);
   model.merges.forEach((merge, rank) => {
@@ -46,7 +46,7 @@ function scoresOf(model, count) {
   return scores;
 }
 
-// `pre`: the name of how a byte-level vocabulary cuts texts; null: pieces with scores.
+// `pre`: the name of the pre-tokenizer of a byte-level vocabulary; null: SentencePiece tokens with scores.
 export function gguf(json, pre, addsSpace) {
   const tokens = tokensOf(json);
   const entries = {

@@ -1,7 +1,8 @@
-// Eight published vocabularies: ids of 800 texts by `aerie tokenize`, from a folder and from GGUF files with each name
-// that their way to cut texts has, against Hugging Face's JavaScript library; and SmolLM2's against llama.cpp:
+// Eight published vocabularies: the ids of 800 texts by `aerie tokenize`, from a folder and from GGUF files with each
+// name of their pre-tokenizer, must equal those of Hugging Face's JavaScript library. Those of SmolLM2 must equal
+// llama.cpp's.
 //   vocabularies_test.mjs PROGRAM [NAME...]
-// Wants `npm ci` in this folder; exits 77 (skipped) without it.
+// Needs `npm ci` in this folder; without it the test is skipped (exit status 77).
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +22,7 @@ const folder = mkdtempSync(path.join(os.tmpdir(), "aerie_vocabularies_"));
 const strings = path.join(folder, "texts.json");
 writeFileSync(strings, JSON.stringify(texts));
 
-// `pre`: names of tokenizer.ggml.pre; none: a SentencePiece vocabulary.
+// `pre`: names of tokenizer.ggml.pre; without it: a SentencePiece vocabulary.
 const llama3 = ["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"];
 const o200k = ["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"];
 const vocabularies = [
@@ -35,7 +36,7 @@ const vocabularies = [
   { name: "gemma3", addsSpace: false },
 ];
 
-// `special`: with what belongs around a text.
+// `special`: with the special tokens around the text.
 function tokenized(model, special) {
   const out = execFileSync(program, ["tokenize", "-m", model, "--strings", strings, "--json"],
     { encoding: "utf8", maxBuffer: 1 << 28, env: { ...process.env, AERIE_DEVICE: "cpu" } });
@@ -49,7 +50,7 @@ function compare(what, found, expected) {
     `not ${JSON.stringify(expected[wrong])}`);
 }
 
-// As smollm2.json has it of llama.cpp.
+// The hash that smollm2.json holds of llama.cpp's ids.
 function hash(ids) {
   let value = 0x811c9dc5;
   for (const digit of Buffer.from(ids.join(","))) value = Math.imul(value ^ digit, 0x01000193) >>> 0;
@@ -77,7 +78,7 @@ try {
     const library = new Tokenizer(json, config);
     const expected = texts.map((text) => library.encode(text, { add_special_tokens: false }).ids);
     compare(name, tokenized(files, false), expected);
-    // Where the configuration puts BOS in front and the post-processor does not.
+    // In some models the configuration adds BOS and the post-processor does not.
     const bos = /^(Llama|Gemma)/.test(config.tokenizer_class) && config.add_bos_token
       ? library.token_to_id(config.bos_token?.content ?? config.bos_token) : undefined;
     if (bos !== undefined) compare(`${name} with BOS`, tokenized(files, true), expected.map((ids) => [bos, ...ids]));

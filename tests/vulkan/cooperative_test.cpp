@@ -1,5 +1,6 @@
-// Cooperative matrices, forced on a driver that runs on the CPU: which are chosen, that matmul uses
-// them for every number of rows that it must, and drafted text. The op tests run over them too.
+// Cooperative matrices, forced on a driver that runs on the CPU: which shapes are chosen, whether
+// matmul uses them for every number of rows that it must, and whether drafted text equals plain
+// text. The op tests run over them too.
 #include "vulkan/cooperative.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +88,7 @@ class Cooperative : public testing::TestWithParam<DType> {
         return model.run(*drafting.session, request).ids;
     }
 
-    // Kinds of matmul that the device has run.
+    // The kernels of matmul that the device has run.
     static std::set<std::string> kernels(Bundled& model) {
         std::set<std::string> names;
         for (const OpTime& time : model.backend().op_times())
@@ -110,7 +111,7 @@ TEST_P(Cooperative, DraftedTextEqualsPlain) {
         EXPECT_EQ(plain.size(), 24u);
         EXPECT_EQ(generate(*forced, eagle, request), plain) << prompts[prompt];
     }
-    // The order of float sums differs between kernels, so matrices have to do for every number of
+    // The order of float sums differs between kernels, so f16 must use matrices for every number of
     // rows.
     EXPECT_TRUE(kernels(*forced).count(name_of_kernel));
     if (GetParam() != DType::F16) return;
@@ -118,7 +119,7 @@ TEST_P(Cooperative, DraftedTextEqualsPlain) {
                                                        "matmul_f16_normed_row_cooperative"}));
 }
 
-// Of f16, too, a single row is normed and cut by the matmuls that read it, and finished there.
+// For f16, too, the matmuls that read a single row normalise and split it, and run the epilogue.
 class CooperativeHalves : public Cooperative {};
 
 TEST_P(CooperativeHalves, TakeSixDispatchesALayer) {
@@ -133,7 +134,7 @@ TEST_P(CooperativeHalves, TakeSixDispatchesALayer) {
         session.commit(tree, accept(tree, session.verify(tree)));
         const long layers = forced->target().config().layers;
         const long count = forced->backend().command_counts().dispatches - before;
-        EXPECT_LE(count, 6 * layers + 12) << cycle;  // 12 of no layer
+        EXPECT_LE(count, 6 * layers + 12) << cycle;  // 12 belong to no layer
         EXPECT_GT(count, 5 * layers) << cycle;
     }
 }
@@ -141,7 +142,7 @@ TEST_P(CooperativeHalves, TakeSixDispatchesALayer) {
 // Vulkan's functions have no closure.
 PFN_vkCreateComputePipelines real_create;
 std::mutex guard;
-std::multiset<uint32_t> asked;  // invocations of a subgroup that pipelines must have; 0: any
+std::multiset<uint32_t> asked;  // required subgroup size of each pipeline; 0: any
 
 VkResult create_noted(VkDevice device, VkPipelineCache cache, uint32_t count,
                       const VkComputePipelineCreateInfo* info, const VkAllocationCallbacks* with,
@@ -174,7 +175,7 @@ TEST_P(CooperativeHalves, HaveTheSubgroupsThatTheyAreCutFor) {
     generate(model, draft_options("none"), request);
     const uint32_t width = required_subgroup(traits);
     if (width == 0) GTEST_SKIP() << "SKIPPED: " << traits.name << " cannot be asked for a width";
-    EXPECT_GE(asked.count(width), 3u);  // a prompt's, a token's and its normed one
+    EXPECT_GE(asked.count(width), 3u);  // kernels for a prompt, for a token, and with its norm
     EXPECT_GE(asked.count(0), 1u);      // attention, and more
     EXPECT_EQ(asked.count(width) + asked.count(0), asked.size());
 }

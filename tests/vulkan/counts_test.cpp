@@ -1,5 +1,5 @@
-// What a cycle asks of a device with memory of its own: submissions, waits and copies. They are
-// what the host costs there, and a driver that runs on the CPU shows nothing of it in its times.
+// Counts the submissions, waits and copies of a cycle on a device with memory of its own. They are
+// the host's costs there; the times of a driver that runs on the CPU do not show them.
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
@@ -10,7 +10,7 @@
 namespace aerie::test {
 namespace {
 
-// What is not in CommandCounts, of all devices.
+// Counts that CommandCounts does not have, of all devices.
 struct Calls {
     long waits = 0, copies = 0, regions = 0;
 } calls;
@@ -67,7 +67,7 @@ class CycleCounts : public testing::Test {
                 after.dispatches - before.dispatches};
     }
 
-    // Each cycle of a short text.
+    // Calls see(cycle, counts) for each cycle of a short text.
     template <class See>
     void for_cycles(const DraftOptions& draft, const Sampling& sampling, const See& see) {
         auto drafting = model_->drafting(draft);
@@ -97,11 +97,12 @@ TEST_F(CycleCounts, OfAPlainToken) {
         });
 }
 
-// Norm, qkv and rotation; attention and its merge; its output; norm, gates and ups; down.
+// The dispatches of a layer: norm, qkv and rotation; attention; its merge; its output; norm, gates
+// and ups; down.
 TEST_F(CycleCounts, OfALayer) {
     const int layers = model_->target().config().layers;
     for_cycles(draft_options("none"), {}, [&](int cycle, const Counts& counts) {
-        EXPECT_LE(counts.dispatches, 6 * layers + 8) << cycle;  // 8 of no layer
+        EXPECT_LE(counts.dispatches, 6 * layers + 8) << cycle;  // 8 belong to no layer
         EXPECT_GT(counts.dispatches, 5 * layers) << cycle;
     });
 }
@@ -132,7 +133,8 @@ TEST_F(CycleCounts, OfATreeThatTheHostDecides) {
     EXPECT_GT(most, 1);
 }
 
-// The whole of a matrix is one region, a part of its columns one a row; either is one copy.
+// A whole matrix is copied as one region, a part of its columns as one region per row; either is
+// one copy.
 TEST_F(CycleCounts, OfARead) {
     Backend& be = model_->backend();
     const Buffer memory = be.allocate(40 * 64 * 4);

@@ -1,4 +1,4 @@
-// What is made of what devices report, by devices that no machine here has.
+// Decisions that are made by what devices report, for devices that no machine here has.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -97,7 +97,7 @@ TEST(Matrices, AreTrustedByDriverAndHardware) {
     EXPECT_FALSE(trusted(VK_DRIVER_ID_MESA_LLVMPIPE, VK_PHYSICAL_DEVICE_TYPE_CPU));
 }
 
-// Whoever has a driver that goes wrong with them needs no other build.
+// If a driver goes wrong with matrices, a variable turns them off; no other build is needed.
 TEST(Matrices, CanBeDoneWithout) {
     Traits traits = sufficient();
     traits.driver_id = VK_DRIVER_ID_NVIDIA_PROPRIETARY;
@@ -116,7 +116,7 @@ TEST(Matrices, CanBeDoneWithout) {
     ::unsetenv("AERIE_VULKAN_MATRICES");
 }
 
-// Kernels with matrices are cut for subgroups of a width, which drivers are asked for.
+// Kernels with matrices are made for subgroups of one size, which drivers are asked for.
 TEST(Matrices, AreThoseOfSubgroupsThatAreAskedFor) {
     Traits traits = sufficient();
     traits.subgroup_size = 32, traits.least_subgroup = 16, traits.most_subgroup = 32;
@@ -136,7 +136,7 @@ TEST(Matrices, AreThoseOfSubgroupsThatAreAskedFor) {
     EXPECT_EQ(
         with([](Traits& t) { t.subgroup_size = t.most_subgroup = 64, t.least_subgroup = 32; }),
         Widths(64, 64));
-    // Where the driver cannot be asked, the widest are expected.
+    // Where the driver cannot be asked, the widest subgroups are expected.
     EXPECT_EQ(with([](Traits& t) { t.subgroup_control = false; }), Widths(0, 32));
     EXPECT_EQ(with([](Traits& t) { t.full_subgroups = false; }), Widths(0, 32));
     EXPECT_EQ(with([](Traits& t) { t.requires_subgroups = false, t.subgroup_size = 16; }),
@@ -161,7 +161,7 @@ int type_of(std::initializer_list<VkMemoryPropertyFlags> types, Place place, boo
     return choose_memory_type(memory, allowed, place, unified);
 }
 
-// In the order in which RADV lists those of a processor's own GPU.
+// The types are in the order in which RADV lists those of an integrated GPU.
 TEST(MemoryType, OfSharedMemoryIsNotCachedUnlessToBeRead) {
     const auto types = {kLocal,
                         kLocal | kVisible,

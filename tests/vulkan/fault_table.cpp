@@ -1,4 +1,4 @@
-// The functions that stand in for those of the table.
+// The functions that replace those of the table.
 #include "vulkan/fault_table.h"
 
 #include <cstring>
@@ -36,7 +36,7 @@ void count(const char* kind, int change) {
     fault_record().alive[kind] += change;
 }
 
-// What a function that fails leaves in its result is not defined.
+// The result of a function that fails is not defined, so it is filled with a bad handle.
 template <class T>
 void spoil_handle(T** handle) {
     *handle = reinterpret_cast<T*>(~uintptr_t(0) / 3);
@@ -65,14 +65,14 @@ struct Hook<Member> {
     }
 };
 
-// Destroys a `makes`; null does nothing.
+// A function that destroys a handle of kind `makes`; null is not counted.
 template <class... Args, void (*VolkDeviceTable::*Member)(Args...)>
 struct Hook<Member> {
     static inline const char *name, *makes;
     static inline void (*real)(Args...);
 
     static void call(Args... args) {
-        constexpr size_t kHandle = sizeof...(Args) - 2;  // what stands before the allocator
+        constexpr size_t kHandle = sizeof...(Args) - 2;  // the argument before the allocator
         if (std::get<kHandle>(std::tuple<Args...>(args...))) count(makes, -1);
         real(args...);
     }
@@ -97,7 +97,8 @@ void hook_pair(VolkDeviceTable& vk, const char* create, const char* kind) {
 
 void patch_with_faults(VolkDeviceTable& vk) {
     using T = VolkDeviceTable;
-    // Nothing is ever done before it is waited for: else how often depends on how fast the device is.
+    // No fence is ever signalled before it is waited for: otherwise the number of calls would
+    // depend on how fast the device is.
     vk.vkGetFenceStatus = [](VkDevice, VkFence) { return VK_NOT_READY; };
     ++fault_record().alive["Device"];
     hook<&T::vkDestroyDevice>(vk, "", "Device");

@@ -1,5 +1,5 @@
-// Faults at the dispatch table of a device: each function that returns a VkResult can fail at its
-// k-th call, and all that is made is counted until it is destroyed.
+// Injects faults at the dispatch table of a device: each function that returns a VkResult can fail
+// at its k-th call. All handles are counted until they are destroyed.
 #pragma once
 
 #include <volk.h>
@@ -11,16 +11,17 @@ namespace aerie::vulkan {
 
 struct Fault {
     std::string function;                    // empty: none
-    long call = 0;                           // the first that fails
-    VkResult result = VK_ERROR_DEVICE_LOST;  // which stays: from then on every function fails
+    long call = 0;                           // number of the first call that fails
+    VkResult result = VK_ERROR_DEVICE_LOST;  // a lost device stays lost: all later calls fail
 };
 
-// What one device has done. There is one at a time, since Vulkan's functions have no closure.
+// The calls and handles of one device. There is one record at a time, since Vulkan's functions have
+// no closure.
 struct FaultRecord {
     Fault fault;
     bool struck = false;
-    std::map<std::string, long> calls;  // by function
-    std::map<std::string, long> alive;  // by kind of handle: "Fence", "Buffer", ...
+    std::map<std::string, long> calls;  // number by function
+    std::map<std::string, long> alive;  // number by kind of handle: "Fence", "Buffer", ...
 };
 FaultRecord& fault_record();
 

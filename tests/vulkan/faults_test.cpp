@@ -1,5 +1,5 @@
-// A device that is lost or out of memory at any call: an Error of one line that names it, nothing
-// left behind, and a device opened anew works.
+// A device that is lost or out of memory at any call: there is an Error of one line that names the
+// device, nothing is leaked, and a device that is opened anew works.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,13 +19,13 @@ using vulkan::fault_record;
 
 constexpr int kTokens = 8;
 
-// Calls of each function that fail, spread over all; 0: every one.
+// How many calls of each function fail, spread over all of its calls; 0: every one.
 long most_calls() {
     const char* count = std::getenv("AERIE_TEST_FAULTS");
     return count ? std::atol(count) : 2;
 }
 
-// Where a fault is no failure: there is another way, or nothing depends on it.
+// Functions that may fail without an Error: there is another way, or nothing depends on them.
 const std::set<std::string> kHarmless = {"vkAllocateDescriptorSets", "vkGetPipelineCacheData",
                                          "vkDeviceWaitIdle"};
 
@@ -38,13 +38,13 @@ class Faults : public testing::TestWithParam<bool> {
     }
     void TearDown() override { std::filesystem::remove_all(folder_); }
 
-    // Memory of phones, and of the drivers of some vendors.
+    // The limits of memory on phones, and of the drivers of some vendors.
     static void pretend_small(vulkan::Traits& traits) {
         traits.storage_range = 128 << 20;
         traits.allocation_bytes = std::min(traits.allocation_bytes, size_t(64) << 20);
     }
 
-    // A short text on a device of its own, with the fault.
+    // Generates a short text on a device of its own, with the fault.
     std::vector<int> generate_with(const Fault& fault) { return generate_on(open_with(fault)); }
 
     std::unique_ptr<Backend> open_with(const Fault& fault) {
@@ -55,7 +55,7 @@ class Faults : public testing::TestWithParam<bool> {
         choices.profile = GetParam();
         if (GetParam()) choices.pretend = pretend_small;
         choices.patch = vulkan::patch_with_faults;
-        // The same calls in every run, however long they take.
+        // Every run makes the same calls, however long they take.
         choices.quiet_seconds = 1e9;
         choices.submission_work = 2e8;
         return vulkan::open_test_device(choices);
@@ -109,13 +109,14 @@ TEST_P(Faults, AtEveryFunction) {
     const std::map<std::string, long> calls = fault_record().calls;
     constexpr VkResult kResults[] = {VK_ERROR_DEVICE_LOST, VK_ERROR_OUT_OF_DEVICE_MEMORY,
                                      VK_ERROR_OUT_OF_HOST_MEMORY};
-    constexpr int kFunctionsBetween = 6;  // in the short form: devices that work take longest
+    constexpr int kFunctionsBetween = 6;  // in the short form, since a device that works takes
+                                          // longest
     int faults = 0, functions = 0;
     for (const auto& [function, count] : calls) {
         const long tried = most_calls() > 0 ? std::min(most_calls(), count) : count;
         for (long i = 0; i < tried; ++i) {
             const long call = tried > 1 ? i * (count - 1) / (tried - 1) : 0;
-            // Every result where every call is tried, else one after another.
+            // If every call is tried, it fails with every result; else with one after another.
             for (int r = 0; r < (most_calls() > 0 ? 1 : 3); ++r, ++faults) {
                 const Fault fault{function, call, kResults[faults % 3]};
                 SCOPED_TRACE(function + ", call " + std::to_string(call) + " of " +

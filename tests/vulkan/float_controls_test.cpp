@@ -1,4 +1,4 @@
-// Execution modes put into SPIR-V: where they belong, and nothing else changed.
+// Execution modes that are added to SPIR-V: they are where they belong, and nothing else changes.
 #include "vulkan/float_controls.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(FloatControls, AreDeclaredForTheEntryPoint) {
                                                                .doubles_with_halves = true});
         uint32_t entry = 0;
         std::vector<uint32_t> capabilities;
-        std::vector<std::pair<uint32_t, uint32_t>> modes;  // and widths
+        std::vector<std::pair<uint32_t, uint32_t>> modes;  // modes and widths
         std::vector<Instruction> rest;
         for (const Instruction& one : instructions(words)) {
             if (opcode(one) == 15) entry = one[2];

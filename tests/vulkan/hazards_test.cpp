@@ -36,15 +36,15 @@ TEST(Overlap, OfColumns) {
     EXPECT_FALSE(overlaps_both_ways(left, right));
     EXPECT_TRUE(overlaps_both_ways(left, view(memory, 60, 8, 49, 64)));
     EXPECT_FALSE(overlaps_both_ways(left, view(memory, 64, 7, 48, 64)));
-    // The columns of the rows below: another offset by whole rows.
+    // Columns of rows further down: their offset differs by whole rows.
     EXPECT_FALSE(overlaps_both_ways(left, view(memory, 2 * 256 + 64, 3, 48, 64)));
     EXPECT_TRUE(overlaps_both_ways(left, view(memory, 2 * 256 + 60, 3, 2, 64)));
-    // Rows of the same bytes in another type.
+    // Rows of as many bytes, in another type.
     EXPECT_FALSE(overlaps_both_ways(left, view(memory, 64, 8, 96, 128, DType::F16)));
     EXPECT_TRUE(overlaps_both_ways(left, view(memory, 62, 8, 97, 128, DType::F16)));
 }
 
-// Wherever a row begins: its columns may lie on both sides of a multiple of the distance.
+// Rows may begin anywhere: their columns may lie on both sides of a multiple of the stride.
 TEST(Overlap, OfColumnsAnywhere) {
     Memory memory;
     for (size_t begin = 0; begin < 1024; begin += 4) {
@@ -55,7 +55,7 @@ TEST(Overlap, OfColumnsAnywhere) {
     }
 }
 
-// Where the distances of rows differ, whatever lies between the first byte and the last counts.
+// If strides differ, all bytes from the first to the last count.
 TEST(Overlap, OfOtherStrides) {
     Memory memory;
     const Tensor left = view(memory, 0, 8, 16, 64);
@@ -64,7 +64,7 @@ TEST(Overlap, OfOtherStrides) {
     EXPECT_FALSE(overlaps_both_ways(left, view(memory, 7 * 256 + 64, 8, 16, 32)));
 }
 
-// A view whose rows reach across the borders of the other's.
+// A view with rows that reach across the row boundaries of the other view.
 TEST(Overlap, OfRowsThatWrap) {
     Memory memory;
     const Tensor left = view(memory, 0, 8, 16, 64);
@@ -102,12 +102,12 @@ class Barriers : public testing::Test {
         backend_->sync();
     }
 
-    // 4 rows of 16, one tensor behind the other.
+    // Tensor i: 4 rows of 16. The tensors lie one behind the other.
     Tensor tensor(size_t i) { return view(*memory_, i * 256, 4, 16, 16); }
 
     CommandCounts counts() { return static_cast<VulkanBackend&>(*backend_).queue().counts(); }
 
-    // Barriers between the dispatches that `ops` records.
+    // The number of barriers between the dispatches that `ops` records.
     template <class Ops>
     long barriers_of(long dispatches, const Ops& ops) {
         backend_->sync();
@@ -175,7 +175,7 @@ TEST_F(Barriers, NoneBetweenColumnsOfTheSameRows) {
               0);
 }
 
-// Layers are memory of their own.
+// Each layer has memory of its own.
 TEST_F(Barriers, NoneBetweenTheLayersOfACompaction) {
     const Buffer cache = backend_->allocate(6 * kPageSize * 16 * sizeof(float));
     const Buffer indices = backend_->allocate(64 * sizeof(int32_t));
@@ -191,7 +191,7 @@ TEST_F(Barriers, NoneBetweenTheLayersOfACompaction) {
     EXPECT_EQ(barriers_of(3, [&] { backend_->run(KvCompact{layers, moves}); }), 0);
 }
 
-// What is replayed has the barriers that it was recorded with.
+// A replay has the barriers that were recorded.
 TEST_F(Barriers, OfAReplay) {
     for (int time = 0; time < 3; ++time)
         EXPECT_EQ(barriers_of(2,

@@ -7,9 +7,9 @@ MEMORY_LOAD = re.compile(r"^(buffer|global|flat)_load_")
 SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_")
 SHARED_LOAD = re.compile(r"^ds_(read|load)")
 MATRIX = re.compile(r"^v_s?wmma")
-# Waits and hints to the scheduler: they take no place of another instruction.
+# Waits and hints to the scheduler: they take no slot of another instruction.
 HINT = re.compile(r"^s_(delay_alu|clause|nop|waitcnt|wait_\w+)")
-# Rounds once what is written as two roundings. v_mad and v_mac of floats round twice.
+# Instructions that round once where the source has two roundings. v_mad and v_mac of floats round twice.
 FUSED = re.compile(r"^v_(pk_|dual_)?(fma(?!s)|fmac|fmaak|fmamk|dot2\w*_(f32|f16|bf16)_)|^v_div_fma")
 
 
@@ -20,7 +20,7 @@ class Instruction:
         text = line.split(";")[0].strip()
         if re.match(r"^[sv]\d+b?: ", text):
             text = text.split(" = ", 1)[-1]
-        # Two at once: "v_dual_mul_f32 v1, v2, v3 :: v_dual_add_f32 ..."
+        # A line may have two instructions: "v_dual_mul_f32 v1, v2, v3 :: v_dual_add_f32 ..."
         parts = [part.split(None, 1) for part in text.split(" :: ")]
         self.ops = [part[0] for part in parts if part]
         self.rest = text
@@ -87,7 +87,7 @@ def instructions_of(code):
 
 def name_bindings(instructions):
     """Which binding a load is from: descriptors of 16 bytes lie in one table, in the order of their bindings."""
-    held = {}  # by their first register
+    held = {}  # bindings by the first register of their descriptors
     for i in instructions:
         i.binding = None
         loaded = re.match(r"s_load_(?:b|dwordx)(\d+)\b.*?s\[(\d+)[:-](\d+)\].*?(0x[0-9a-f]+|\d+|null)$", i.rest)
@@ -114,7 +114,7 @@ class Loop:
         self.depth = 0
         self.instructions = sum(i.is_work() for i in own)
         self.loads = sum(i.is_load() for i in own)
-        self.load_bytes = {}  # of each lane, by binding
+        self.load_bytes = {}  # per lane, by binding
         for i in own:
             if i.is_load():
                 self.load_bytes[i.binding] = self.load_bytes.get(i.binding, 0) + i.bytes()

@@ -1,4 +1,4 @@
-// What a driver's compiler makes of every kernel that the product asks it for, without a device:
+// Compiles every kernel that the product asks for with a driver's compiler, without a device:
 // models of random weights run on a driver that compiles for a card that is not there (RADV's null
 // device), and nothing is submitted. Prints a line of JSON for the device, for each kernel (its
 // constants, the invocations of a workgroup, the driver's statistics, its machine code), and for
@@ -41,7 +41,7 @@ struct Module {
 };
 std::map<VkShaderModule, Module> modules;
 std::map<std::string, uintptr_t> kernels;  // "matmul_q4_0_dot 1 8": its number, from 1
-std::string commands;                      // of the pass that is being recorded
+std::string commands;                      // dispatches of the pass that is recorded
 bool after_barrier = false;
 
 std::string json_string(const std::string& text) {
@@ -56,7 +56,7 @@ std::string json_string(const std::string& text) {
     return out + '"';
 }
 
-// Asks every device for what its compiler tells.
+// Enables the statistics and the code of the compiler on every device.
 VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
                        const VkAllocationCallbacks* with, VkDevice* made) {
     auto telling = structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
@@ -88,13 +88,13 @@ VkResult create_module(VkDevice handle, const VkShaderModuleCreateInfo* info,
     return result;
 }
 
-// Invocations of a workgroup: the product of what is decorated as WorkgroupSize, where that is
-// specialised, else of the execution mode.
+// Invocations of a workgroup: the product of the constants decorated as WorkgroupSize if they are
+// specialised, else that of the execution mode.
 uint32_t invocations_of(std::span<const uint32_t> words, std::span<const uint32_t> constants) {
     constexpr size_t kHeader = 5;
     constexpr uint32_t kMode = 16, kConstant = 43, kSpecial = 50, kDecorate = 71, kLocalSize = 17,
                        kSpecId = 1, kBuiltIn = 11, kWorkgroupSize = 25;
-    std::map<uint32_t, uint32_t> values, numbers;  // of constants by id; SpecIds
+    std::map<uint32_t, uint32_t> values, numbers;  // values of constants; SpecIds; both by id
     uint32_t size_id = 0, size = 1;
     for (size_t i = kHeader; i < words.size(); i += words[i] >> 16) {
         const uint32_t op = words[i] & 0xffff;
@@ -184,7 +184,8 @@ void print_kernel(VkDevice handle, VkPipeline pipeline, const std::string& name,
     std::fputs(line.c_str(), stdout);
 }
 
-// Each kernel once, however many devices ask for it; pipelines are their numbers.
+// Compiles each kernel once, however many devices ask for it. A pipeline's handle is the kernel's
+// number.
 VkResult create_pipeline(VkDevice handle, VkPipelineCache, uint32_t,
                          const VkComputePipelineCreateInfo* info, const VkAllocationCallbacks* with,
                          VkPipeline* made) {
@@ -197,7 +198,8 @@ VkResult create_pipeline(VkDevice handle, VkPipelineCache, uint32_t,
         name = module.name;
         const VkSpecializationInfo& special = *info->stage.pSpecializationInfo;
         const uint32_t* constants = static_cast<const uint32_t*>(special.pData);
-        for (size_t i = 0; i < kMostConstants; ++i)  // behind them is what holds for all
+        for (size_t i = 0; i < kMostConstants; ++i)  // the last constant is the same for all
+                                                     // kernels
             name += ' ' + std::to_string(constants[i]);
         invocations = invocations_of(module.words, {constants, special.dataSize / 4});
         while (name.ends_with(" 0")) name.resize(name.size() - 2);
@@ -228,7 +230,7 @@ void note_dispatch(uint32_t x, uint32_t y, uint32_t z) {
     after_barrier = false;
 }
 
-// A card that is not there has no memory either: what is mapped is the host's.
+// A card that is not there has no memory either: mapped memory is the host's.
 struct HostMemory {
     size_t size;
     std::vector<std::byte> bytes;  // once it is mapped
@@ -270,7 +272,7 @@ VkResult map_memory(VkDevice, VkDeviceMemory memory, VkDeviceSize, VkDeviceSize,
     return VK_SUCCESS;
 }
 
-// What the host then reads: tokens 0, and of a table of candidates such that extend the root.
+// Fills in what the host then reads: tokens are 0, and the candidates of a table extend the root.
 VkResult submit(VkQueue, uint32_t, const VkSubmitInfo*, VkFence) {
     static const int32_t answer[] = {0, -1, 0, 0};
     for (size_t i = 0; mapped && i < mapped->bytes.size(); i += sizeof(answer))
@@ -414,7 +416,7 @@ class Passes {
           model_(ModelFiles::random(shape, model_shape(shape, changes), options_), options_,
                  open()) {}
 
-    // So many rows of a text.
+    // A prefill of so many rows.
     void read(int rows) {
         auto drafting = model_.with(plain());
         drafting.session->begin({});
@@ -422,7 +424,7 @@ class Passes {
         tell("read " + std::to_string(rows));
     }
 
-    // A cycle, as far as a device that answers nothing takes it.
+    // A cycle, as far as it goes on a device that computes nothing.
     void cycle(const std::string& method, AcceptRule accept, float temperature) {
         DraftOptions draft = plain();
         draft.method = method;
@@ -441,12 +443,12 @@ class Passes {
             const TokenTree tree = session.propose();
             tell("propose " + method);
             session.verify(tree);
-        } catch (const Error&) {  // an answer that no device gives
+        } catch (const Error&) {  // thrown for answers that no device gives
         }
         tell("verify " + method);
     }
 
-    // What depends on answers, and what only tests ask for.
+    // Runs ops that depend on answers, and ops that only tests ask for.
     void rest() {
         constexpr int kVocab = 1024;
         Backend& be = model_.backend();
@@ -498,7 +500,7 @@ class Passes {
     Model model_;
 };
 
-// Narrow, since no kernel depends on how wide a weight is.
+// The model is narrow, since no kernel depends on how wide a weight is.
 ShapeChanges narrow(int heads, int kv_heads, int head_dim) {
     ShapeChanges changes;
     changes.hidden = 512;
@@ -541,7 +543,7 @@ void print_all() {
     read(Passes{"mixtral-8x7b", narrow(8, 2, 128), DType::Q4_K, DType::F16});
 }
 
-// So many layers of a model as it is, its vocabulary apart, and its passes.
+// The passes of a model of this shape with so many layers.
 void print_shape(const std::string& shape, int layers, const std::string& type) {
     ShapeChanges changes;
     changes.layers = layers;

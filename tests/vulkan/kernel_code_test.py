@@ -28,8 +28,8 @@ import isa
 FAMILIES = ["navi31", "navi21", "gfx1201", "navi10", "vega10"]
 BUDGETS = Path(__file__).with_name("kernel_budgets.txt")
 COLUMNS = ["registers", "shared", "waits", "trips", "serial"]
-# Built for drivers that run on a CPU or for devices that are poorer than any of these; of those for experts one type
-# is compiled, since they differ from the others in what they write alone.
+# Shaders that are not compiled here: those for drivers that run on a CPU, or for devices that are poorer than any of
+# these. One type of the shaders for experts is compiled, since they differ from the others only in what they write.
 ELSEWHERE = re.compile(r"_fetch$|^expert_matmul|^matmul_(f16|[qi]\w*)(_normed)?$")
 
 

@@ -16,7 +16,7 @@ import model_gpu
 import reading
 
 MORE = 1e9  # "3+"
-# Milliseconds of a token of Llama-2-7B behind 100 positions, and 8, 16, 60 rows by it.
+# Milliseconds of a token of Llama-2-7B behind 100 positions, and the times of 8, 16 and 60 rows divided by it.
 READING = {
     ("RTX 4090", "q4_0"): (7, 1.2, 1.5, 2.1),
     ("RTX 4090", "q8_0"): (10.5, 1.1, 1.4, 1.6),

@@ -1,5 +1,5 @@
-// Files of compiled pipelines: damaged and foreign ones count as none and are replaced, and no file
-// that cannot be read or written is an error.
+// Files of compiled pipelines: damaged and foreign files count as absent and are replaced, and it
+// is no error if a file cannot be read or written.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -79,7 +79,7 @@ class PipelineCache : public PipelineFile {
         path_ = pipeline_file_path(folder_.string(), traits);
     }
 
-    // Opens the device, runs an op, closes it. Whether it found a cache.
+    // Opens the device, runs an op, closes it. Returns whether it found a cache.
     bool run() {
         DeviceChoices choices;
         choices.cache = folder_.string();
@@ -110,7 +110,7 @@ TEST_F(PipelineCache, IsUsedBySecondOpen) {
     EXPECT_TRUE(run());
 }
 
-// A process that is killed leaves it too.
+// A process that is killed leaves a cache too.
 TEST_F(PipelineCache, IsWrittenBeforeTheDeviceIsClosed) {
     DeviceChoices choices;
     choices.cache = folder_.string();
@@ -144,7 +144,7 @@ TEST_F(PipelineCache, IsRebuiltWhereDamaged) {
     expect_rebuilt("foreign");
 }
 
-// Soundly stored, but no data of this driver: it has to look itself.
+// The file is sound, but its data is not this driver's: the driver has to look itself.
 TEST_F(PipelineCache, OfAnotherDriverIsReplaced) {
     run();
     std::vector<char> data = read_pipeline_file(path_.string());

@@ -1,5 +1,5 @@
-// Pipelines are compiled side by side while a list is recorded, with a line that tells how far it
-// is.
+// Pipelines are compiled side by side while a list is recorded, and a line of progress says how
+// many are done.
 #include "vulkan/pipelines.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(Pipelines, AreCompiledSideBySide) {
     const std::vector<float> ones(64, 1.0f);
     backend->write(x, ones.data());
     backend->run(Add{sum, x, x});
-    backend->write(x, std::vector<float>(64, 7.0f).data());  // behind the sum
+    backend->write(x, std::vector<float>(64, 7.0f).data());  // ordered after the sum
     backend->run(Swiglu{gated, sum});
     backend->run(Copy{same, gated});
     backend->run(RmsNorm{normal, same, tensor(1, 32), 1e-9f});

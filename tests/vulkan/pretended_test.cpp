@@ -1,5 +1,5 @@
-// The device that is here, taken for a poorer one: small bindings, small allocations, memory that
-// the host reads slowly, no code for matrices asked of the driver.
+// The device that is here pretends to be a poorer one: small bindings, small allocations, memory
+// that the host reads slowly. Also tests which device is opened, and what is said of it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -40,7 +40,7 @@ TEST_F(Pretended, DeviceThatLacksSomethingIsNotOpened) {
         << message;
 }
 
-// Not "no memory is left": that would be untrue.
+// The message is not "no memory is left", which would be untrue.
 TEST_F(Pretended, LargeAllocationIsRefusedTruthfully) {
     const auto backend = open([](Traits& traits) { traits.allocation_bytes = 64 << 20; });
     const Buffer fits = backend->allocate(64 << 20);
@@ -83,7 +83,7 @@ void fill_seen(VkCommandBuffer commands, VkBuffer buffer, VkDeviceSize at, VkDev
     real_fill(commands, buffer, 0, VK_WHOLE_SIZE, data);
 }
 
-// More words than an int counts.
+// The allocation has more words than an int counts.
 TEST_F(Pretended, ManyGigabytesAreZeroed) {
     DeviceChoices choices;
     choices.allow_unified = false;
@@ -101,8 +101,7 @@ TEST_F(Pretended, ManyGigabytesAreZeroed) {
     EXPECT_EQ(filled_bytes, VK_WHOLE_SIZE);
 }
 
-// As on the integrated GPUs of most laptops: what the host reads goes through memory that it
-// caches.
+// As on the integrated GPUs of most laptops, the host reads through memory that it caches.
 TEST_F(Pretended, MemoryThatTheHostDoesNotCacheIsReadThroughSomeThatItDoes) {
     for (const bool cached : {true, false}) {
         const auto backend = open([&](Traits& traits) {
@@ -156,12 +155,12 @@ std::vector<float> product_in_parts(size_t most_bytes, long* barriers) {
 TEST_F(Pretended, PartsOfAWeightDoNotWaitForEachOther) {
     long of_whole = 0, of_parts = 0;
     const std::vector<float> whole = product_in_parts(kGigabyte, &of_whole);
-    // 32 rows of 4096 floats a part: four of them.
+    // Four parts: 32 rows of 4096 floats in each but the last.
     EXPECT_EQ(product_in_parts(600000, &of_parts), whole);
     EXPECT_EQ(of_parts, of_whole);
 }
 
-// $AERIE_TEST_VULKAN, until the end of a scope.
+// Sets $AERIE_TEST_VULKAN until the end of a scope.
 class Named {
   public:
     explicit Named(const std::string& name) {
@@ -196,7 +195,7 @@ TEST_F(Pretended, TestsOpenTheDeviceThatIsNamed) {
         << message;
 }
 
-// Whether same_bits may fail there by right.
+// The details of a device say whether same_bits may fail there by right.
 TEST_F(Pretended, DevicesTellWhoseBitsTheyGive) {
     const auto said = [](const FloatControls& controls) {
         return open([&](Traits& traits) { traits.float_controls = controls; })

@@ -1,4 +1,4 @@
-// How work is cut into submissions.
+// Tests how work is cut into submissions.
 #include "vulkan/queue.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class Submissions : public testing::Test {
         if (!has_test_device()) GTEST_SKIP() << "SKIPPED: no Vulkan device here";
     }
 
-    // Some products with at most so much work at once; counts what they took.
+    // Multiplies with at most so much work per submission; counts submissions and dispatches.
     std::vector<float> multiply(double submission_work, bool replayed) {
         DeviceChoices choices;
         choices.submission_work = submission_work;
@@ -59,10 +59,10 @@ TEST_F(Submissions, CutAnOpThatTakesLong) {
     EXPECT_EQ(dispatches_, 1);
     for (int pieces : {3, 11, 1000}) {
         EXPECT_EQ(multiply(kWork / pieces, false), whole) << pieces;
-        const int strips = kOutputs / 32;  // what one workgroup does is not cut
+        const int strips = kOutputs / 32;  // a workgroup is not cut
         EXPECT_GE(dispatches_, std::min(pieces, strips)) << pieces;
         EXPECT_LE(dispatches_, strips) << pieces;
-        // One is closed by the piece that goes beyond the limit.
+        // A submission is closed by the piece that goes beyond the limit.
         EXPECT_GE(submissions_, dispatches_ / 2) << pieces;
     }
 }
@@ -70,13 +70,13 @@ TEST_F(Submissions, CutAnOpThatTakesLong) {
 TEST_F(Submissions, CutARecordingThatTakesLong) {
     const std::vector<float> whole = multiply(2 * kWork, true);
     EXPECT_EQ(submissions_, 1);
-    EXPECT_EQ(multiply(kWork / 2, true), whole);  // as it was recorded
+    EXPECT_EQ(multiply(kWork / 2, true), whole);  // submitted as it was recorded
     EXPECT_EQ(dispatches_, 1);
     EXPECT_EQ(multiply(kWork / 7, true), whole);
     EXPECT_GE(dispatches_, 7);
 }
 
-// A device whose memory the host does not see, or hardly reads.
+// A device with memory that the host does not see, or hardly reads.
 class Transfers : public Submissions {
   protected:
     static std::unique_ptr<Backend> open(bool unified) {
@@ -90,7 +90,7 @@ class Transfers : public Submissions {
         return open_test_device(choices);
     }
 
-    // Written behind a command that is still to be done, and read.
+    // Writes values behind a command that is still to be done, and reads them.
     static std::vector<uint16_t> there_and_back(Backend& backend, const Tensor& view,
                                                 const std::vector<uint16_t>& values) {
         const Buffer other = backend.allocate(256);
@@ -109,7 +109,7 @@ std::vector<uint16_t> some_halves(size_t count) {
     return values;
 }
 
-// Longer than what the host copies at once.
+// Rows that are longer than what the host copies at once.
 TEST_F(Transfers, OfLongRows) {
     constexpr int kLong = (17 << 20) / 2 + 3, kGap = 5;
     const std::vector<uint16_t> values = some_halves(2 * size_t(kLong));
@@ -140,7 +140,7 @@ TEST_F(Transfers, OfRowsThatAreNoWholeWords) {
     }
 }
 
-// What the caller throws amid a pass is no failure of the device.
+// An exception of the caller amid a pass is no failure of the device.
 TEST_F(Submissions, GoOnBehindAPassThatThrew) {
     const auto backend = open_test_device({});
     const Buffer memory = backend->allocate(512);
@@ -162,7 +162,7 @@ TEST_F(Submissions, GoOnBehindAPassThatThrew) {
     EXPECT_EQ(got, std::vector<float>(64, 2.0f));
 }
 
-// A norm of one row whose matmul never came is none of what comes then.
+// A norm that was postponed for a matmul that never came has no effect on later matmuls.
 TEST_F(Submissions, EndWithWhatNormsLeft) {
     constexpr int kCols = 256, kOutputs = 64, kMost = 8;
     std::vector<float> values(size_t(kOutputs) * kCols), ones(kCols, 1.0f);
@@ -200,7 +200,8 @@ TEST(LearnedWork, GoesUpStepByStepAndComesDown) {
     EXPECT_DOUBLE_EQ(learned_work(1e9, 1e9, kTenth / 2), 1.5e9);
     EXPECT_DOUBLE_EQ(learned_work(1e9, 1e9, 5e-6), 2e9);  // measured badly
     EXPECT_DOUBLE_EQ(learned_work(1e9, 1e8, 5e-6), 1e9);  // too short to tell
-    // Far too high, so that no batch is long for it: one that takes a second tells all the same.
+    // The limit is far too high, so that every batch is short for it: one that takes a second
+    // counts all the same.
     double known = 1e14;
     for (int i = 0; i < 20; ++i) known = learned_work(known, 1e9, 1);
     EXPECT_LT(known, 2e8);
@@ -214,7 +215,7 @@ VkResult give_ticks(VkDevice device, VkQueryPool pool, uint32_t first, uint32_t 
                     void* data, VkDeviceSize stride, VkQueryResultFlags flags) {
     const VkResult result = real_results(device, pool, first, count, size, data, stride, flags);
     uint64_t* ticks = static_cast<uint64_t*>(data);
-    ticks[0] = ~uint64_t(0) - 1;  // they begin anew
+    ticks[0] = ~uint64_t(0) - 1;  // the counter wraps around
     ticks[1] = ticks[0] + ticks_of_batch;
     return result;
 }
@@ -231,7 +232,7 @@ class Learning : public Submissions {
     }
     double known() { return static_cast<VulkanBackend&>(*backend_).queue().submission_work(); }
 
-    // More than half of what is given at once at first.
+    // More than half of the limit at first.
     void multiply_much() {
         const Tensor x = dense(memory_.get(), DType::F32, kRows, kInner);
         Tensor product = dense(memory_.get(), DType::F32, kRows, kOutputs);

@@ -1,4 +1,5 @@
-// Accesses to shared memory that wait for no one, and barriers that make all of them visible.
+// After the rewrite, accesses to shared memory wait for nothing, and barriers make all of them
+// visible.
 #include "vulkan/shared_memory.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +11,8 @@
 namespace aerie::vulkan {
 namespace {
 
-// Of a module: accesses that make something available or visible, accesses that others may see, and
-// what barriers order.
+// Counts of a module: accesses that make something available or visible, accesses that others may
+// see, and barriers by what they order.
 struct Seen {
     int made = 0, shared = 0;
     std::map<uint32_t, int> barriers;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a test program that lacks its device: skipped_test.sh STATUS PROGRAM ARGUMENT... It fails nothing, says
-# SKIPPED, and ends with 77 where it tested nothing, else with 0.
+# Runs a test program that lacks its device: skipped_test.sh STATUS PROGRAM ARGUMENT... The program must fail nothing,
+# say SKIPPED, and end with STATUS: 77 if it tests nothing then, else 0.
 want=$1
 shift
 output=$("$@" 2>&1)

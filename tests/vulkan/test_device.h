@@ -10,18 +10,18 @@
 
 namespace aerie::vulkan {
 
-// False: tests that need one are skipped. One that is named is not there unless it can be opened,
-// which fails where it cannot.
+// If false, tests that need a device are skipped. A device that is named counts as present, so that
+// its tests fail if it cannot be opened.
 inline bool has_test_device() {
     return test::is_vulkan_named() || !vulkan_capabilities().empty();
 }
 
-// Its place in the loader's list. Throws Error.
+// The index of the tests' device in the loader's list. Throws Error.
 inline size_t test_device_index(const Instance& instance) {
     return find_device(instance, test::vulkan_name());
 }
 
-// The first test of a program that opens it says which it is.
+// Opens the tests' device; the first test of a program to do so prints its name.
 inline std::unique_ptr<Backend> open_test_device(const DeviceChoices& choices) {
     auto backend = open_vulkan(test::vulkan_name(), choices);
     static const bool said [[maybe_unused]] = [&] {

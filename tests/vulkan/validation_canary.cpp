@@ -13,7 +13,7 @@ namespace {
 
 PFN_vkCmdPipelineBarrier real_barrier;
 
-// A shader's access at a stage where no shader runs.
+// Waits for a shader's access at a stage where no shader runs.
 void misuse_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags,
                     VkDependencyFlags flags, uint32_t count, const VkMemoryBarrier* barriers,
                     uint32_t, const VkBufferMemoryBarrier*, uint32_t, const VkImageMemoryBarrier*) {

@@ -22,11 +22,11 @@ ENABLES = {
             "VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT",
     "gpu": "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT",
 }
-# What the canary's mistake is called.
+# The layer's name for the canary's mistake.
 CANARY = {"core": "VUID-vkCmdPipelineBarrier-dstAccessMask", "sync": "SYNC-HAZARD-", "gpu": "out of bounds"}
 MESSAGE = re.compile(r"^(.*msgNum: |Validation [A-Z]\w+: \[)", re.MULTILINE)  # starts each message
-# Of layers of 2025 and later: accesses of shaders and races in shared memory count too. What they say of
-# themselves does not: that settings cost time, and what their own shaders want of the device.
+# Settings for layers of 2025 and later, which also check accesses of shaders and races in shared memory. The layers'
+# messages about themselves are filtered out: that settings cost time, and what their own shaders want of the device.
 SETTINGS = {
     "core": "",
     "sync": "validate_sync = true\nsyncval_shader_accesses_heuristic = true\n",

@@ -1,6 +1,6 @@
-// What workgroups of the kernels of matmul ask a device for, by their SPIR-V and the constants that
-// are chosen for devices that no machine here has: shared memory, invocations, and the parts of a
-// sum.
+// Reads from their SPIR-V, with the constants that are chosen for devices that no machine here has,
+// what workgroups of the matmul kernels need: shared memory and invocations. Also checks that
+// split-K depends on no limit of a device.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kKiB = 1024;
 
-// Types, constants and variables of a module, whose constants are specialised by a kernel's.
+// Types, constants and variables of a module, with its constants specialised by those of a kernel.
 class Module {
   public:
     Module(std::span<const uint32_t> words, std::span<const uint32_t> special) : special_(special) {
@@ -23,7 +23,7 @@ class Module {
             read(words.subspan(i, words[i] >> 16));
     }
 
-    // Bytes of what is shared by a workgroup, each variable at an address of whole 16 bytes.
+    // Bytes of shared memory of a workgroup, each variable at an address of whole 16 bytes.
     uint32_t shared_bytes() const {
         uint32_t bytes = 0;
         for (const uint32_t type : shared_) bytes += (size_of(type) + 15) / 16 * 16;
@@ -39,7 +39,7 @@ class Module {
     struct Type {
         uint32_t bytes = 0;
         std::vector<uint32_t> members = {};
-        uint32_t length = 0;  // of an array: the id of the constant
+        uint32_t length = 0;  // for an array the id of its length
     };
 
     void read(std::span<const uint32_t> w) {
@@ -106,7 +106,7 @@ class Module {
     }
 
     uint32_t result_of(uint32_t operation, std::span<const uint32_t> operands) const {
-        if (operation == 81)  // of a composite: the element of this place
+        if (operation == 81)  // OpCompositeExtract
             return values_.at(composites_.at(operands[0])[operands[1]]);
         const auto value = [&](size_t i) {
             const auto found = i < operands.size() ? values_.find(operands[i]) : values_.end();
@@ -174,7 +174,7 @@ class Module {
     std::map<uint32_t, Type> types_;
     std::map<uint32_t, uint32_t> values_, numbers_;
     std::map<uint32_t, std::vector<uint32_t>> composites_;
-    std::vector<uint32_t> shared_;  // types
+    std::vector<uint32_t> shared_;  // types of shared variables
     uint32_t local_size_ = 1, size_id_ = 0;
 };
 
@@ -182,7 +182,7 @@ struct Wants {
     uint32_t shared_bytes, invocations;
 };
 
-// Kernels are few: most sizes of weights have the same.
+// The needs of a kernel. There are few kernels: most sizes of weights share them.
 const Wants& wants_of(const Kernel& kernel) {
     static std::map<Kernel, Wants> known;
     const auto found = known.find(kernel);
@@ -197,7 +197,7 @@ std::string text_of(const Kernel& kernel) {
     return text;
 }
 
-// As little as a device may have, but for what is told of it.
+// A device with as little as it may have, apart from shared memory.
 Traits poorest(uint32_t shared_bytes) {
     Traits traits;
     traits.api_version = VK_API_VERSION_1_3;
@@ -217,7 +217,8 @@ const std::vector<MatrixShape>& shapes() {
     return all;
 }
 
-// Calls body(device, its name) for GPUs with each room, shape of matrices and width of subgroups.
+// Calls body(device, its name) for GPUs of each size of shared memory, shape of matrices and size
+// of subgroups.
 template <class Body>
 void for_each_device(const Body& body) {
     for (const uint32_t kib : {32u, 48u, 64u})
@@ -284,7 +285,7 @@ TEST(Workgroups, HaveRoomOnEveryDevice) {
     EXPECT_GT(kernels.size(), has_matrix_shaders() ? 1000u : 300u);
 }
 
-// Every other shader, as it is without constants.
+// Every shader, with the default values of its constants.
 TEST(Workgroups, OfOtherShadersHaveRoomToo) {
     for (const Shader& shader : all_shaders()) {
         const Module module(shader.words, {});
@@ -293,7 +294,7 @@ TEST(Workgroups, OfOtherShadersHaveRoomToo) {
     }
 }
 
-// Drivers change what they report; a text that was saved must go on as it was.
+// Drivers change what they report, but a text that was saved must go on as before.
 TEST(PartsOfASum, DependOnNoLimit) {
     if (!has_matrix_shaders()) GTEST_SKIP() << "SKIPPED: this build has no cooperative matrices";
     for (const MatrixShape& shape : shapes()) {

@@ -1,12 +1,12 @@
-/* What differs on Windows: names of models and sessions in letters that no code page has together,
- * files that are replaced while others have them open. The folder that it runs in holds modèle-模型
- * and its head, modèle-模型-eagle. */
+/* Tests features that differ on Windows: names of models and sessions with letters that no single
+ * code page has, and replacing files that another program has open. The working folder holds the
+ * model modèle-模型 and its head, modèle-模型-eagle. */
 #include <aerie.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <windows.h>
 
-/* The same names as bytes and as Windows has them. */
+/* The same names in UTF-8 and in the wide characters of Windows. */
 #define FOLDER "mod\xC3\xA8le-\xE6\xA8\xA1\xE5\x9E\x8B"
 #define TALK    \
     "s\xC3\xA9" \
@@ -53,7 +53,8 @@ static aerie_model* open_model(aerie_context* context, const char* name) {
     return model;
 }
 
-/* The text of the answer, to be freed. It goes on where the session ends, if it has begun. */
+/* Returns the text of an answer, which the caller frees. The answer continues the session's text,
+ * or starts a new one if the session is empty. */
 static char* say(aerie_session* session, int tokens) {
     aerie_request request = aerie_request_init();
     aerie_answer answer = aerie_answer_init();
@@ -93,7 +94,7 @@ static void check_names(aerie_context* context, aerie_model* model) {
           aerie_context_message(context));
 }
 
-/* A session that goes to a file and back, over a file that is there. */
+/* Saves a session, also over an existing file, and loads it again. */
 static void check_sessions(aerie_model* model) {
     aerie_session *first = NULL, *second = NULL;
     char *said, *said_again;
@@ -115,7 +116,8 @@ static void check_sessions(aerie_model* model) {
     aerie_session_free(first), aerie_session_free(second);
 }
 
-/* What another program holds open alone stays as it is, and nothing is left beside it. */
+/* A file that another program holds open exclusively stays as it is, and no temporary file is left
+ * beside it. */
 static void check_held(aerie_model* model) {
     const long long before = bytes_of(wide_talk);
     aerie_session *session = NULL, *loaded = NULL;
@@ -144,7 +146,7 @@ static void check_held(aerie_model* model) {
     aerie_session_free(session);
 }
 
-/* Bytes of its middle are turned. */
+/* One bit in the middle of the file is changed. */
 static void check_damaged(aerie_model* model) {
     aerie_session* session = NULL;
     LARGE_INTEGER middle;

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "api"))
 from install_test import TOKENS, golden_prompts  # noqa: E402
 from symbols_test import declared  # noqa: E402
 
-# Of every Windows.
+# DLLs that every Windows has.
 SYSTEM = {"KERNEL32.dll", "ADVAPI32.dll", "msvcrt.dll", "api-ms-win-core-synch-l1-2-0.dll"}
 
 
@@ -60,7 +60,7 @@ class Wine:
 
     def run(self, program, *arguments, **variables):
         said = output("wine", f"{program}.exe", *arguments, cwd=self.folder, env=dict(self.around, **variables))
-        return said.replace(b"\r\n", b"\n")  # how the programs' C library ends lines
+        return said.replace(b"\r\n", b"\n")  # the programs' C library ends lines with CR LF
 
     def close(self):
         subprocess.run(["wineserver", "--kill"], env=self.around)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import textwrap
 
-COLUMN = 30  # where descriptions begin in a help
+COLUMN = 30  # where descriptions begin in CLI11's help
 
 
 class Help:
@@ -22,7 +22,7 @@ class Help:
 
     def __init__(self, text):
         about, rest = re.split(r"^Usage: ", text, maxsplit=1, flags=re.M)
-        # What belongs to a name too long for its column stands in the next line.
+        # The text of a name that is too long for its column is in the next line.
         rest = re.sub(rf"^(  \S.*)\n {{{COLUMN}}}(?=\S)", r"\1\t", rest, flags=re.M)
         self.about, self.groups, self.footer = " ".join(about.split()), [], ""
         self.usage, *lines = rest.split("\n")

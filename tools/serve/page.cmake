@@ -1,10 +1,10 @@
-# The chat page as one HTML text in a source file, with the hashes by which browsers know its style and script: they run
-# no others.
+# The chat page as one HTML text in a source file, with the hashes of its style and script: browsers run only what
+# matches them.
 set(PAGE_PARTS page.html page.css)
 set(PAGE_SCRIPTS source.js markdown_inline.js markdown_leaves.js markdown.js state.js server.js answer_view.js chat.js
   race.js main.js)
 
-# A hash as the header wants it: of hexadecimal digits, three make two of base64.
+# A hash in the form of the header: three hexadecimal digits become two of base64.
 function(base64_sha256 name text)
   set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
   string(SHA256 hex "${text}")
@@ -36,7 +36,7 @@ base64_sha256(STYLE_HASH "${STYLE}")
 base64_sha256(SCRIPT_HASH "${SCRIPT}")
 string(REPLACE "@PAGE_STYLE@" "${STYLE}" CHAT_PAGE "${CHAT_PAGE}")
 string(REPLACE "@PAGE_SCRIPT@" "${SCRIPT}" CHAT_PAGE "${CHAT_PAGE}")
-# A line each: a literal of the whole may be too long for a compiler.
+# One literal per line: some compilers refuse a literal as long as the whole page.
 string(REPLACE "\n" "\n)aerie-page\"\n    R\"aerie-page(" CHAT_PAGE "${CHAT_PAGE}")
 set(CHAT_PAGE "    R\"aerie-page(${CHAT_PAGE})aerie-page\"")
 configure_file(${CMAKE_CURRENT_LIST_DIR}/page.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/serve/page.cpp @ONLY)

@@ -1,4 +1,4 @@
-// The sum of two tensors, row by row.
+// Op Add: the sum of two tensors, row by row.
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 

@@ -1,4 +1,4 @@
-// Attention: blocks of rows and kv heads on all threads.
+// Op Attention: threads share blocks of rows times kv heads.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +10,8 @@ namespace aerie::cpu {
 
 namespace {
 
-// All rows of qkv for the query heads from `head` on that share a kv head, as many as a task takes;
-// histories and output are missing.
+// The task of all rows of qkv, for the query heads from `head` on that share a kv head, as many as
+// a task takes. Histories and output are still missing.
 AttentionTask attention_task(const Tensor& qkv, const AttentionShape& shape, const KvLayer& kv,
                              int head) {
     const int group = shape.heads / shape.kv_heads, kv_column = head / group * shape.head_dim;
@@ -38,10 +38,10 @@ void CpuBackend::execute(const Attention& op) {
     const Tensor &out = op.out, &qkv = op.qkv;
     const AttentionShape& shape = op.shape;
     constexpr int kQueries = 32,
-                  kMostBlock = 16;  // query heads, rows that share loads of the cache
+                  kMostBlock = 16;  // query heads and rows that share loads of the cache
     const int group = shape.heads / shape.kv_heads, columns = group * shape.head_dim;
     const bool quantised = out.dtype != DType::F32;
-    // kv heads of a part: its columns are whole groups where they are quantised.
+    // kv heads of a part. If its columns are quantised they must be whole groups.
     const int heads = quantised && columns % kGroup != 0 ? 2 : 1;
     int block = std::clamp(kQueries / group, 1, kMostBlock);
     if (quantised) block = std::min(block, reserved().widest / (heads * columns));

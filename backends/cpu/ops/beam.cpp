@@ -1,5 +1,5 @@
-// One level of EAGLE-2's expansion: table, next frontier and its rows. Plain code, a few hundred
-// candidates.
+// Op Beam: one level of EAGLE-2's expansion (docs/drafting.md section 3): the table, the next
+// frontier and its rows. Plain code, since there are only a few hundred candidates.
 #include <algorithm>
 #include <cassert>
 

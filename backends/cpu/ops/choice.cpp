@@ -1,4 +1,4 @@
-// Choices from rows of logits: sample, probs and top_k.
+// Ops Sample, Probs and TopK: choices from rows of logits.
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace aerie::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kChoiceWork = 8;  // of one logit, for Pool::run
+constexpr double kChoiceWork = 8;  // work per logit, for Pool::run
 
 }  // namespace
 
@@ -70,15 +70,15 @@ void CpuBackend::execute(const Probs& op) {
 
 namespace {
 
-constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-probabilities
+constexpr int kSoftmaxWidth = 10;  // candidates in the softmax of noisy values
 
 struct Best {
     int32_t ids[kMaxTopK];
     float values[kMaxTopK] = {};
-    int count = 0;  // of those above -inf
+    int count = 0;  // candidates above -inf
 };
 
-// Ids that are not above -inf follow, -inf before NaN, so that there are always k.
+// Appends ids that are not above -inf, -inf before NaN, so that there are always k.
 void complete(Best& best, int k, const float* x, int vocab) {
     int count = best.count;
     if (count >= k) return;
@@ -94,7 +94,7 @@ double log_sum_exp(const float* values, int count, double softness) {
     return double(values[0]) / softness + std::log(sum);
 }
 
-// What top_k says of one row: a candidate's log-probability is value / softness - total.
+// The result of top_k for one row: a candidate's log-probability is value / softness - total.
 struct Ranking {
     Best best;
     double softness = 1, total = 0;
@@ -112,7 +112,7 @@ Ranking rank_logits(const Kernels& kernels, const Choice& choice, int index, int
     return ranking;
 }
 
-// By draft id.
+// The noise of each draft id.
 const float* mapped_noise(const TopK& step, const Scratch& scratch) {
     const float* noise = row_f32(step.noise, 0);
     if (!step.choice.id_map) return noise;

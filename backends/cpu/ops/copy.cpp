@@ -1,4 +1,4 @@
-// Rows as they are, in the type of the output.
+// Op Copy: copies rows, in the type of the output.
 #include <cstring>
 
 #include "core/float_environment.h"

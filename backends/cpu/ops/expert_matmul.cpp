@@ -1,4 +1,5 @@
-// Expert by expert: its rows come together, and their products go where they belong.
+// Op ExpertMatmul, expert by expert: the rows of x that go to an expert are gathered, and the
+// products go to their places.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -11,8 +12,8 @@ namespace aerie::cpu {
 
 namespace {
 
-// The tiles of an expert follow each other; its weights are read once for all of them. From tile t
-// on, which then is the one behind them.
+// Joins the tiles of one expert, which follow each other, from tile t on, so that the expert's
+// weights are read once for all of them. Then t is the tile behind them.
 ExpertTile next_expert(const Tensor& tiles, int& t) {
     ExpertTile places = *row<ExpertTile>(tiles, t++);
     for (; t < tiles.rows && places.count > 0; ++t) {
@@ -31,14 +32,14 @@ int padded(int columns) {
 
 }  // namespace
 
-// An expert whose columns lie in scratch, from `column` on, packed for weights of this type.
+// An expert with its columns in scratch, from `column` on, packed for weights of one type.
 struct PackedExpert {
     ExpertTile places;
     int column;
-    DType packed_for = DType::F32;  // nothing
+    DType packed_for = DType::F32;  // not packed yet
 };
 
-// Experts that are multiplied together: so their threads meet once for all of them.
+// Experts that are multiplied together, so that threads meet once for all of them.
 struct ExpertGroup {
     static constexpr int kMost = kMostColumns / kPackedStep;
     std::array<PackedExpert, kMost> experts;
@@ -53,7 +54,7 @@ struct ExpertGroup {
 
 namespace {
 
-// Row `place` of the experts' places, among those of x.
+// The row of x for a place.
 int row_of_place(const ExpertMatmul& op, int place) {
     return op.x.rows == op.routing.rows() ? place / op.routing.chosen() : place;
 }
@@ -63,7 +64,7 @@ int stacks(const ExpertMatmul& op) {
 int experts(const ExpertMatmul& op) {
     return op.weight.rows / op.out.cols;
 }
-// Of a stack, from a row of its experts' matrices on.
+// The output of a stack, from row `row_in` of its experts' matrices on.
 MatmulOutput output_of(const ExpertMatmul& op, const ExpertTile& places, int stack, int row_in) {
     return {.bias = nullptr,
             .out = row_f32(op.out, 0) + stack * op.weight.matrix_rows + row_in,
@@ -103,7 +104,7 @@ void CpuBackend::execute(const ExpertMatmul& op) {
     if (group.count > 0) multiply_experts(op, group);
 }
 
-// The rows of x that go to an expert, one after the other from `column` on.
+// Gathers the rows of x that go to an expert, into scratch from row `column` on.
 Tensor CpuBackend::gather(const ExpertMatmul& op, const ExpertTile& places, int column) {
     const int32_t* order = row<int32_t>(op.routing.order, 0) + places.first;
     const size_t bytes = size_bytes(op.x.dtype, size_t(op.x.cols));

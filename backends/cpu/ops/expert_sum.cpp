@@ -1,4 +1,4 @@
-// What a row's experts put out, choice by choice: a row a time.
+// Op ExpertSum: adds the outputs of a row's experts, choice by choice, one row at a time.
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 

@@ -1,4 +1,4 @@
-// Chosen rows, one after another.
+// Op GatherRows: copies the rows that `index` names.
 #include <cassert>
 #include <cstring>
 

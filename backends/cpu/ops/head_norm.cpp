@@ -1,4 +1,4 @@
-// Heads over their root mean squares: a row a time.
+// Op HeadNorm: RMS norm of each head, one row at a time.
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 

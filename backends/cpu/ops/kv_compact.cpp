@@ -1,4 +1,4 @@
-// Accepted rows of the cache move down.
+// Op KvCompact: moves accepted rows of the cache down.
 #include <cstring>
 
 #include "cpu/backend.h"

@@ -1,4 +1,4 @@
-// Noise of each position, in blocks of tokens.
+// Op Noise: the noise of each position, in blocks of tokens.
 #include <algorithm>
 
 #include "core/float_environment.h"
@@ -6,7 +6,7 @@
 
 namespace aerie::cpu {
 
-constexpr double kNoiseWork = 40;  // of an element, for Pool::run
+constexpr double kNoiseWork = 40;  // work per element, for Pool::run
 
 template <>
 void CpuBackend::execute(const Noise& op) {

@@ -1,4 +1,4 @@
-// The norm of each row, on all threads.
+// Op RmsNorm: the norm of each row, on all threads.
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 

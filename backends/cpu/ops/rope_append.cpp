@@ -1,4 +1,4 @@
-// Rotation and cache writes: a row a time.
+// Op RopeAppend: rotation and cache writes, one row at a time.
 #include <cassert>
 
 #include "core/float_environment.h"

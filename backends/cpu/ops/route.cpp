@@ -1,4 +1,4 @@
-// The best experts of each row, and the places of all rows by expert.
+// Op Route: the best experts of each row, and the places of all rows by expert.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -11,7 +11,7 @@ namespace aerie::cpu {
 
 namespace {
 
-// Ascends as floats do; -0 is 0, NaN comes before -inf.
+// A key in the order of floats; -0 is 0, NaN comes before -inf.
 uint32_t key_of(float x) {
     constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u;
     const uint32_t word = std::bit_cast<uint32_t>(x), magnitude = word & ~kSign;
@@ -30,7 +30,7 @@ void choose(int32_t* ids, int k, const float* logits, int experts) {
     std::copy_n(all, k, ids);
 }
 
-// Of exp(logit - best) over all, in 16 lanes.
+// The sum of exp(logit - best) over all experts, in 16 lanes.
 float sum_of_exp(const float* logits, int experts, float best) {
     float lanes[16] = {};
     for (int e = 0; e < experts; ++e) lanes[e % 16] = lanes[e % 16] + exp_of(logits[e] - best);
@@ -65,7 +65,8 @@ void CpuBackend::execute(const Route& op) {
         choose(ids, k, row_f32(op.logits, r), experts);
         weigh(row_f32(to.weights, r), ids, op, row_f32(op.logits, r));
     }
-    int32_t ends[kMostExperts] = {};  // of each expert's places
+    // Per expert: the number of its places, later where its next place goes.
+    int32_t ends[kMostExperts] = {};
     for (int r = 0; r < to.rows(); ++r)
         for (int i = 0; i < k; ++i) ++ends[row<int32_t>(to.ids, r)[i]];
     int t = 0, first = 0;

@@ -1,10 +1,10 @@
-// The gated half of each row, on all threads.
+// Op Swiglu: silu(gate) * up of each row, on all threads.
 #include "core/float_environment.h"
 #include "cpu/backend.h"
 
 namespace aerie::cpu {
 
-constexpr double kExpWork = 8;  // of an element, for Pool::run
+constexpr double kExpWork = 8;  // work per element, for Pool::run
 
 template <>
 void CpuBackend::execute(const Swiglu& op) {

@@ -1,5 +1,5 @@
-// The arithmetic that every device shares, bit for bit: multiplies and adds in a fixed order (never
-// fused: see CMakeLists.txt), and integer operations on the bits of floats.
+// Arithmetic that all devices do bit for bit alike: multiplies and adds in a fixed order, never
+// fused (see CMakeLists.txt), and integer operations on the bits of floats.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -54,14 +54,14 @@ __device__ inline float silu(float x) {
     return x * reciprocal(1.0f + exp_of(0.0f - least));
 }
 
-// The fixed tree over 16 lanes that lie side by side in a warp: all of them get the sum.
+// The sum over 16 neighbouring lanes of a warp, by the fixed tree; all of them get it.
 __device__ inline float sum_of_lanes(float x) {
     for (int distance = kLanes / 2; distance > 0; distance /= 2)
         x = x + __shfl_xor_sync(kAllLanes, x, distance);
     return x;
 }
 
-// Bits that are in the order of magnitudes; those of a NaN are beyond infinity's.
+// The bits of |value|. Their order as integers is that of magnitudes; a NaN is above infinity.
 __device__ inline unsigned magnitude_of(float value) {
     return __float_as_uint(value) & 0x7fffffffu;
 }

@@ -18,6 +18,7 @@ struct CacheView {
           v_stride(size_t(kv.v.row_stride)),
           pages(kv.page_table) {}
 
+    // The row of the cache that holds a slot of a sequence (see KvLayer).
     __device__ size_t row(int sequence, int slot) const {
         return size_t(pages[sequence][slot / kPageSize]) * kPageSize + size_t(slot % kPageSize);
     }

@@ -1,29 +1,32 @@
 // A block of attention: which pairs of a row and a query head it has, which chunks of their
-// histories lie alike for all of them, and how keys and values come to shared memory. What is
-// computed of a chunk is for those who derive from it.
+// histories are shared, and how K and V come to shared memory. A chunk is shared (`alike`) if all
+// pairs have each of its positions in the slot of the same number. Derived classes compute the
+// chunks.
 #pragma once
 
 #include "cuda/device/chunk_space.cuh"
 
 namespace aerie::cuda {
 
-// 64 positions of the history, some of which some pairs see.
+// A chunk of 64 positions, and those of them that the block's pairs attend to.
 struct ChunkPlace {
-    int before;  // position before which it has none
-    Range all;   // positions of it that anybody sees
-    int page;    // of the cache, where it lies in slots of its numbers for all pairs
+    int before;  // the chunk's first position
+    Range all;   // positions, counted from `before`, that some pair attends to
+    int page;    // page of the KV cache, if the chunk is shared
 
-    // Of the cache, for a position. What nobody sees is a copy of what somebody does.
+    // Cache row of a position of a shared chunk. Instead of a position that no pair attends to, the
+    // nearest that some pair does attend to is loaded.
     __device__ unsigned row(int position) const {
         return unsigned(page * kChunk + min(max(position, all.begin), all.end - 1));
     }
 };
 
-// T is what the cache holds; one_slab: a head takes no more than a slab.
+// T: the element type of the KV cache. one_slab: a head is no longer than a slab.
 template <class T, bool one_slab>
 class ChunkBlock {
   protected:
-    // `adds`: it has all chunks of its pairs and adds them up; or it leaves them in Partials.
+    // `adds`: the block has all chunks of its pairs and merges them; else it stores each in
+    // Partials.
     __device__ ChunkBlock(ChunkSpace& space, const AttentionTask& task, bool adds)
         : space_(space),
           task_(task),
@@ -33,8 +36,8 @@ class ChunkBlock {
           kv_element_(int(blockIdx.x) * task.own_heads / (task.shape.heads / task.shape.kv_heads) *
                       dim_) {}
 
-    // The chunks that pairs see, from the first to the last, and the first that does not lie alike
-    // for all; from position `fork` on none does. `end`: where the longest history ends.
+    // The chunks that the block's pairs attend to. `alike` is the first that is not shared: from
+    // position `fork` on no position is. `end` is where the longest history ends.
     struct Chunks {
         Range all;
         int alike, fork, end;
@@ -55,29 +58,29 @@ class ChunkBlock {
 
     __device__ const Row& row(int r) const { return *reinterpret_cast<const Row*>(task_.rows[r]); }
 
-    // Of the pairs that are taken now.
+    // Pair j of those in `now`; beyond the last one it is the last.
     __device__ Pair pair_of(Range now, int j) const {
         return space_.pairs[min(now.begin + j, now.end - 1)];
     }
-    // Each lane of a warp has one of these; some have the same.
+    // A pair for each lane of a warp; lanes beyond the last pair have the last.
     __device__ Pair pair_of_lane(Range pairs) const { return pair_of(pairs, thread_ % 32); }
-    // Of the ranges of a warp's lanes, those aside that do not count: from the first begin to the
-    // last end.
+    // From the first begin to the last end of the ranges of a warp's lanes, over the lanes where
+    // `counts` is true.
     __device__ static Range hull(Range its, bool counts) {
         return {least_of_warp(counts ? its.begin : 1 << 30),
                 ~least_of_warp(counts ? ~its.end : ~0)};
     }
-    // Of the pairs, of chunk now_.
+    // The positions of chunk now_ that some of these pairs attend to.
     __device__ Range seen_of(Range pairs) const {
         const Range its = pair_of_lane(pairs).within(now_.before);
         return hull(its, !its.is_empty());
     }
 
-    // One that lies in slots of its numbers for all pairs; empty: there is none.
+    // A shared chunk; empty unless `is_one`.
     __device__ ChunkPlace alike_chunk(int chunk, bool is_one) const {
         ChunkPlace place{chunk * kChunk, {0, 0}, 0};
         if (!is_one) return place;
-        place.page = task_.cache.pages[sequence_][chunk];  // before it is needed
+        place.page = task_.cache.pages[sequence_][chunk];  // early, to hide its latency
         const Range its = pair_of_lane({0, pairs_}).within(place.before);
         place.all = hull(its, !its.is_empty());
         return place;
@@ -88,8 +91,9 @@ class ChunkBlock {
         return *(position < its.end - 1 ? &its_row.path[position - its.plain] : &its_row.slot);
     }
 
-    // Of rows row_of(0) .. row_of(63) of the cache: to a place for the quad `quad_` of row
-    // `copied_`; in rows of as many more it lies alike.
+    // Starts copies of a slab of K from cache rows row_of(0) .. row_of(63). `to` is the index in
+    // shared memory for quad `quad_` of row `copied_`; the same quad of the row kCopied further is
+    // kCopied * kSlabQuads words further.
     template <class RowOf>
     __device__ void copy_keys(int slab, int to, const RowOf& row_of) {
         copy(slab, to, task_.cache.k_data, task_.cache.k_stride, row_of);
@@ -98,12 +102,12 @@ class ChunkBlock {
     __device__ void copy_values(int slab, int to, const RowOf& row_of) {
         copy(slab, to, task_.cache.v_data, task_.cache.v_stride, row_of);
     }
-    // The rows that `cached` names from there on.
+    // A row_of() that reads the cache rows from space_.cached, from index `first` on.
     __device__ auto named(int first) {
         return [this, first](int i) { return unsigned(space_.cached[first + i]); };
     }
 
-    static constexpr int kCopied = kChunkThreads / kSlabQuads;  // rows at a time
+    static constexpr int kCopied = kChunkThreads / kSlabQuads;  // rows copied at a time
 
     ChunkSpace& space_;
     const AttentionTask& task_;
@@ -111,14 +115,14 @@ class ChunkBlock {
     const int thread_ = int(threadIdx.x);
     const int copied_ = thread_ / kSlabQuads, quad_ = thread_ % kSlabQuads;
     const int dim_, pairs_, kv_element_;
-    int sequence_ = 0;  // of all rows, where chunks lie alike for them
+    int sequence_ = 0;  // the sequence of all rows, if there are shared chunks
     ChunkPlace now_{};
 
   private:
     __device__ Pair pair(int i) const {
         const int r = int(blockIdx.y) * task_.own_rows + i / task_.own_heads;
         const int head = int(blockIdx.x) * task_.own_heads + i % task_.own_heads;
-        const int last = task_.rows.rows - 1;  // whose query is read beyond it, too
+        const int last = task_.rows.rows - 1;  // rows beyond the last one read its query
         const auto query = unsigned(size_t(min(r, last)) * task_.qkv.stride + size_t(head * dim_));
         if (r > last || row(r).slot < 0) return {0, 0, 0, 0, query, 0, r, head};
         const Row& its = row(r);
@@ -135,7 +139,7 @@ class ChunkBlock {
                 head};
     }
 
-    // A thread's share of a slab, the same quad of some positions.
+    // Copies a thread's part of a slab: the same quad of kEach positions.
     template <class RowOf>
     __device__ void copy(int slab, int to, const std::byte* data, size_t stride,
                          const RowOf& row_of) {
@@ -144,7 +148,7 @@ class ChunkBlock {
         if (element >= dim_) return;
         const std::byte* from = data + size_t(kv_element_ + element) * sizeof(T);
         const auto apart = unsigned(stride * sizeof(T));
-        unsigned rows[kEach];  // all of them before the first copy
+        unsigned rows[kEach];  // all are loaded before the first copy starts
 #pragma unroll
         for (int i = 0; i < kEach; ++i) rows[i] = row_of(copied_ + i * kCopied);
 #pragma unroll

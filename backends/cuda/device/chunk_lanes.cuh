@@ -1,6 +1,6 @@
-// A chunk of attention by virtual lanes, in the order that every device has: of some pairs of a row
-// and a query head the largest score, the sum of exponentials and the mix of values. Keys, then
-// values, come to shared memory by slabs; while one is used the next one is under way.
+// A chunk of attention by virtual lanes, in the order of operations that every device has: for some
+// pairs of a row and a query head the maximum of the scores S, the sum of P = exp(S - maximum) and
+// O = P V. Slabs of K, then of V, come to shared memory; while one is used the next is copied.
 #pragma once
 
 #include "cuda/device/chunk_block.cuh"
@@ -8,14 +8,14 @@
 namespace aerie::cuda {
 
 struct LanesSpace : ChunkSpace {
-    SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // of a slab's elements
-    SharedArray<float, kChunk * kOwn> scores;                         // exponentials, of each key
-    SharedArray<ChunkWeight, kOwn> weights;                           // of the last chunk
+    SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // Q: a slab's elements
+    SharedArray<float, kChunk * kOwn> scores;                         // S, then P, by key and pair
+    SharedArray<ChunkWeight, kOwn> weights;                           // by pair, newest chunk
 };
 
-// Quads of keys lie so that 4 keys of two quads each do not meet in a bank. Of values a warp reads
-// a row, wherever it lies.
-constexpr int kTurned = 4;  // positions, then they lie alike again
+// Quads of K are swizzled so that eight lanes, which load two quads of each of 4 keys at a time,
+// meet no bank conflict. V needs no swizzle, since a warp reads one row at a time.
+constexpr int kTurned = 4;  // positions after which the swizzle repeats
 __device__ inline int key_place(int slot, int position, int quad) {
     return slot * kSlabWords + position * kSlabQuads + (quad ^ position % kTurned * 2);
 }
@@ -23,7 +23,7 @@ __device__ inline int value_place(int slot, int position, int quad) {
     return slot * kSlabWords + position * kSlabQuads + quad;
 }
 
-// 8 elements from `8 * eighth` on.
+// Loads elements [8 * eighth, 8 * eighth + 8) of a key.
 template <class T>
 __device__ void take_half(float (&to)[kHalf], ChunkSpace& space, int slot, int position,
                           int eighth) {
@@ -50,8 +50,9 @@ __device__ inline float value_of(float value) {
     return value;
 }
 
-// The fixed tree over 16 lanes, of which two neighbours have 8 each: the first gets the sums of the
-// first half of `own`, the second those of the others; of one both get it.
+// Reduces 16 virtual lanes by the fixed tree. Two neighbouring threads have 8 lanes each, of `own`
+// pairs: the first thread gets the sums of the first half of the pairs, the second those of the
+// other half. Both get the sum of a single pair.
 template <int own, int mine>
 __device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[own][kHalf]) {
     const int half = int(threadIdx.x) % 2;
@@ -69,11 +70,11 @@ __device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[ow
     }
 }
 
-// Where a head takes one slab, queries come once for all chunks.
+// Attention of a block by virtual lanes. If a head takes one slab, Q is loaded once for all chunks.
 template <class T, bool one_slab>
 class ChunkLanes : ChunkBlock<T, one_slab> {
     template <int own>
-    static constexpr int kMine = (own + 1) / 2;  // pairs of a thread, when scores are softened
+    static constexpr int kMine = (own + 1) / 2;  // pairs of a thread in the softmax
     using Block = ChunkBlock<T, one_slab>;
     using Block::adds_, Block::copied_, Block::dim_, Block::now_, Block::pair_of, Block::pairs_;
     using Block::quad_, Block::space_, Block::task_, Block::thread_;
@@ -83,7 +84,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     __device__ ChunkLanes(LanesSpace& space, const AttentionTask& task, bool adds)
         : Block(space, task, adds), own_(space) {}
 
-    // Blocks along z share the chunks: those that lie alike for all rows, then each row's own.
+    // Blocks along z divide the work items among themselves: the shared chunks, then each row's
+    // own.
     __device__ void run() {
         const auto chunks = this->name_pairs();
         if (thread_ < pairs_) space_.sums[thread_] = make_float2(-infinity(), 0);
@@ -91,7 +93,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         if constexpr (one_slab) load_queries({0, pairs_}, 0);
         const int together = chunks.alike - chunks.all.begin;
         const int row_bits = 31 - __clz(task_.own_rows);
-        // What blocks that share the items have to do one after the other is what counts.
+        // The fork is taken as one item only where that shortens what the busiest block has to do.
         const int deep = int(gridDim.z);
         const int alone = together + ((chunks.all.end - chunks.alike) << row_bits);
         const int forked = together + pairs_ / kOwn;
@@ -119,8 +121,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     }
 
   private:
-    // Whether rows part within the last chunk, at `fork`, and what each has from there on, its tail,
-    // has room in a slab beside those of the others that are taken with it.
+    // Whether rows part within the last chunk, at `fork`, and the positions of each row from there
+    // on, its tail, fit into a slab beside the tails of the rows that are computed with it.
     __device__ bool has_tails(int fork, int end) const {
         return one_slab && pairs_ % kOwn == 0 && kOwn % task_.own_heads == 0 &&
                task_.own_heads < kOwn && fork % kChunk > 0 && fork < end &&
@@ -128,13 +130,14 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     }
     __device__ int tail_bits() const { return 31 - __clz(kChunk / kOwn * task_.own_heads); }
 
-    // A chunk of one row's pairs, or of all for whom it lies alike.
+    // Makes `chunk` the current one, for one row's pairs or, if it is shared, for all; lists its
+    // cache rows.
     __device__ void name_cached(int chunk, Range pairs, bool is_alike) {
         now_ = this->alike_chunk(chunk, is_alike);
         const Pair its = pair_of(pairs, 0);
         if (!is_alike) now_.all = its.within(now_.before);
         if (now_.all.is_empty()) return;
-        __syncthreads();  // of what the item before has read
+        __syncthreads();  // all have read the item before
         if (thread_ >= kChunk) return;
         const int position = now_.before + min(max(thread_, now_.all.begin), now_.all.end - 1);
         space_.cached[thread_] =
@@ -142,19 +145,22 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                      : unsigned(task_.cache.row(its.sequence, this->slot_of(its, position)));
     }
 
-    // The chunk in which rows have tails from position `fork` on, for the pairs from `first` on;
-    // what is before lies alike for all. The operations of a pair are those of attend.
+    // Computes the last chunk for kOwn pairs from `first` on. Its positions before `fork` are
+    // shared, the others are a tail of each row. A pair has the same operations as in attend().
     __device__ void attend_fork(int fork, int first) {
         const Range now{first, first + kOwn};
         const int span_bits = tail_bits();
         now_.before = fork / kChunk * kChunk;
         const int shared = fork - now_.before;
         const Range seen = this->seen_of(now);
-        __syncthreads();  // of what the item before has read
+        __syncthreads();  // all have read the item before
         {
+            // Threads below kChunk list the cache rows of the shared positions, the others those of
+            // tails.
             const int tail = thread_ - kChunk, of = tail >> span_bits;
             int slot = now_.before + min(thread_, shared - 1);
-            if (tail >= 0) {  // where a row has none: a copy of what all have
+            // Positions beyond a row's end are a copy of its last one, or of the last shared one.
+            if (tail >= 0) {
                 const Pair its = space_.pairs[first + of * task_.own_heads];
                 const int position = min(fork + tail - (of << span_bits), its.end - 1);
                 slot = position < fork ? fork - 1 : this->slot_of(its, position);
@@ -162,6 +168,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             space_.cached[thread_] = unsigned(task_.cache.row(this->sequence_, slot));
         }
         __syncthreads();
+        // 1. K of the shared positions and of the tails to shared memory.
         copy_keys(0, 0);
         copy_keys(0, 1, kChunk);
         commit_copies();
@@ -170,12 +177,14 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         Range sees[kOwn];
 #pragma unroll
         for (int j = 0; j < kOwn; ++j) sees[j] = pair_of(now, j).within(now_.before);
+        // 2. Sums of Q K^T; then V of both is copied to the place of K.
         add_fork_products(now, shared, span_bits);
         __syncthreads();
         copy_values(0, 1);
         copy_values(0, 0, kChunk);
         commit_copies();
-        commit_copies();  // none: see arrive
+        commit_copies();  // empty: arrive() leaves one group pending
+        // 3. P = exp(S - maximum).
         float scores[kMine<kOwn>];
 #pragma unroll
         for (int i = 0; i < kMine<kOwn>; ++i) {
@@ -185,6 +194,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                             : 0.0f;
         }
         soften<kOwn>(scores, now, sees);
+        // 4. O = P V: the shared positions, then the tail of each row.
         float mixed[kOwn] = {};
         if (thread_ < dim_) {
             now_.all = {seen.begin, min(seen.end, shared)};
@@ -207,11 +217,11 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                 }
             }
         }
-        if (adds_) __syncthreads();  // the weights are known
+        if (adds_) __syncthreads();  // the weights have been stored
         if (thread_ < dim_) keep<kOwn>(mixed, now, sees, thread_);
     }
 
-    // Products of what lies alike, for all pairs, and of tails, for those of their rows.
+    // S = Q K^T: of the shared positions for all pairs, of each tail for the pairs of its row.
     __device__ void add_fork_products(Range now, int shared, int span_bits) {
         {
             float lanes[kOwn][kHalf] = {}, sums[kMine<kOwn>];
@@ -231,7 +241,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         }
     }
 
-    // Keys and values of the chunk, for `own` of these pairs at a time.
+    // Computes the current chunk for these pairs, `own` at a time.
     template <int own>
     __device__ void attend(Range pairs) {
 #pragma unroll(one_slab ? 2 : 1)
@@ -239,9 +249,10 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 #pragma unroll 1
         for (int first = pairs.begin; first < pairs.end; first += own) {
             const Range now{first, min(first + own, pairs.end)};
-            Range sees[own];  // beyond the last pair: as that one, but nothing is kept
+            Range sees[own];  // pairs beyond the last repeat it, and are not stored
 #pragma unroll
             for (int j = 0; j < own; ++j) sees[j] = pair_of(now, j).within(now_.before);
+            // 1. S = Q K^T, slab by slab.
             float lanes[own][kHalf] = {};
 #pragma unroll 1
             for (int slab = 0; slab < slabs(); ++slab) {
@@ -251,17 +262,19 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                     add_products<own>(lanes, now, one_slab ? 0 : pairs.begin, slab, slab % 2);
                 leave(slab);
             }
+            // 2. P = exp(S - maximum).
             float scores[kMine<own>];
             sums_of_both(scores, lanes);
             soften<own>(scores, now, sees);
 #pragma unroll 1
             for (int slab = 0; slab < slabs(); ++slab) {
+                // 3. O = P V of the slab's elements.
                 if (slab > 0) arrive();
                 float mixed[own] = {};
                 const int element = slab * kSlabElements<T> + thread_;
                 const bool is_mine = thread_ < kSlabElements<T> && element < dim_;
                 if (is_mine) mix<own>(mixed, sees, slab);
-                if (adds_) __syncthreads();  // the weights are known
+                if (adds_) __syncthreads();  // the weights have been stored
                 if (is_mine) keep<own>(mixed, now, sees, element);
                 leave(slabs() + slab);
             }
@@ -270,27 +283,28 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 
     __device__ int slabs() const { return one_slab ? 1 : tiles_of(dim_, kSlabElements<T>); }
 
-    // Load number i: keys, then values.
+    // Starts load number i of the chunk: slabs of K, then slabs of V.
     __device__ void load(int i) {
         if (i < slabs())
             copy_keys(i, i % 2);
         else if (i < 2 * slabs())
             copy_values(i - slabs(), i % 2);
-        commit_copies();  // also where there is nothing: the count of groups must be right
+        commit_copies();  // also if nothing was copied: wait_for_copies counts groups
     }
-    // To a place for slabs, of the rows that `cached` names from there on.
+    // Starts copies to slab `slot` in shared memory, of the rows that space_.cached lists from
+    // index `cached` on.
     __device__ void copy_keys(int slab, int slot, int cached = 0) {
         Block::copy_keys(slab, key_place(slot, copied_, quad_), this->named(cached));
     }
     __device__ void copy_values(int slab, int slot, int cached = 0) {
         Block::copy_values(slab, value_place(slot, copied_, quad_), this->named(cached));
     }
-    // The older one of the loads under way is there, for all threads.
+    // Waits for the older of the two loads that are under way, for all threads.
     __device__ void arrive() {
         wait_for_copies<1>();
         __syncthreads();
     }
-    // Load number i has been used, and gives its place to the next but one.
+    // Load number i has been used: its slab in shared memory goes to load i + 2.
     __device__ void leave(int i) {
         if (one_slab) return commit_copies();
         if (i + 2 < 2 * slabs()) __syncthreads();
@@ -309,7 +323,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         }
     }
 
-    // Adds the products of a slab's elements with a thread's key there, lane by lane.
+    // Adds the products of a slab's elements of Q with this thread's key in slab `slot`, lane by
+    // lane.
     template <int own>
     __device__ void add_products(float (&lanes)[own][kHalf], Range now, int first, int slab,
                                  int slot) {
@@ -340,8 +355,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         for (; m < count; ++m) add(m);
     }
 
-    // Sums of products become scores, and these exp(score - maximum): the two threads of a key have
-    // half of the pairs each, or both the only one.
+    // Softmax: sums of products become scores, and these P = exp(score - maximum). The two threads
+    // of a key have half of the pairs each; if there is one pair, both have it.
     template <int own>
     __device__ void soften(float (&scores)[kMine<own>], Range now, const Range (&sees)[own]) {
         const int first = own == 1 ? 0 : half_ * kMine<own>, warp = thread_ / 32;
@@ -362,12 +377,12 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             const float weight = exp_of(scores[i] - space_.largest_of(first + i));
             if (own > 1 || half_ == 0) own_.scores[key_ * own + first + i] = weight;
         }
-        arrive();  // of values, too
+        arrive();  // V has arrived as well
         if (warp < own && keeps(now, pair_of(now, warp).within(now_.before), warp))
             keep_sum<own>(now, warp);
     }
 
-    // By a warp, both its halves the same.
+    // Sums P of a pair, by one warp (both halves compute the same), and merges or stores the sum.
     template <int own>
     __device__ void keep_sum(Range now, int j) {
         float sum = 0;
@@ -390,10 +405,10 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         }
     }
 
-    // Of a thread's element: sum_i p_i v_i in the order of positions.
+    // O of this thread's element: the sum of p_i v_i in ascending order of positions.
     template <int own>
     __device__ void mix(float (&mixed)[own], const Range (&sees)[own], int slab) {
-        constexpr int kTogether = kOwn / own;  // positions, whose weights come at once
+        constexpr int kTogether = kOwn / own;  // positions for which P is loaded at once
         const int slot = (slabs() + slab) % 2;
         Range all_see = now_.all;
 #pragma unroll
@@ -423,7 +438,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 #pragma unroll 1
         for (; i < now_.all.end; ++i) add_seen(i);
     }
-    // Of a thread's element.
+    // V of this thread's element.
     __device__ float value(int slot, int position) {
         return value_of(space_.slabs.template part<T>(
             value_place(slot, position, thread_ / kQuadElements<T>), thread_ % kQuadElements<T>));

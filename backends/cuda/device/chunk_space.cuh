@@ -1,5 +1,5 @@
-// What attention's kernels know of a chunk: what a pair of a row and a query head sees of it, where
-// keys and values lie in shared memory, and where what became of them goes.
+// Data structures of the attention kernels: what a pair of a row and a query head attends to, how K
+// and V lie in shared memory, and where the partial results of chunks go.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,14 +13,14 @@ namespace aerie::cuda {
 
 constexpr int kChunk = kPageSize, kChunkBits = 6;
 static_assert(kChunk == 1 << kChunkBits);
-constexpr int kChunkThreads = 2 * kChunk;  // two a key: each has 8 of the 16 virtual lanes
+constexpr int kChunkThreads = 2 * kChunk;  // two per key: each has 8 of the 16 virtual lanes
 constexpr int kChunkWarps = kChunkThreads / 32;
 constexpr int kHalf = kLanes / 2;
-constexpr int kMostPairs = 8, kOwn = 4;   // pairs of a block, and those it takes at a time
-constexpr int kChunksAlone = 2;           // of a row at most: where its draft ancestors lie
+constexpr int kMostPairs = 8, kOwn = 4;   // pairs of a block, and pairs computed at a time
+constexpr int kChunksAlone = 2;           // unshared chunks of a row, at most
 
-// Of keys or values, 256 bytes a position.
-constexpr int kSlabQuads = 16;  // of 16 bytes, a position
+// A slab is a tile of K or V in shared memory: 64 positions, 256 bytes each.
+constexpr int kSlabQuads = 16;  // words of 16 bytes per position
 constexpr int kSlabWords = kChunk * kSlabQuads;
 template <class T>
 constexpr int kQuadElements = int(sizeof(uint4) / sizeof(T));
@@ -29,17 +29,18 @@ constexpr int kSlabElements = kSlabQuads* kQuadElements<T>;
 constexpr int kMostSlabElements = kSlabElements<uint16_t>;
 constexpr int kMixGap = 4;
 
-// Pairs of a block: where a head takes several slabs they come but once.
+// Pairs of a block at most. If a head takes several slabs, all pairs are computed at a time, so
+// that each slab is loaded once.
 constexpr int most_pairs(int slab_elements, int head_dim) {
     return head_dim <= slab_elements ? kMostPairs : kOwn;
 }
 
-// What became of the chunks: of [rows, heads, chunks] the mixes of head_dim elements, then maxima,
-// then sums.
+// Partial results of chunks in scratch, each [rows, heads, chunks]: O of head_dim elements (`mix`),
+// then the maximum of the scores, then the sum of P.
 struct Partials {
     float *mix, *max, *sum;
     int chunks, heads, head_dim;
-    int window;  // as in Attention
+    int window;  // as Attention::window
 
     Partials(float* memory, int rows, int chunks, const AttentionShape& shape, int window)
         : mix(memory),
@@ -67,10 +68,11 @@ struct AttentionTask {
     CacheView cache;
     Partials partials;
     float scale;
-    int own_heads, own_rows;  // of a block; rows: a power of two
+    int own_heads, own_rows;  // heads and rows of a block; own_rows is a power of two
 };
 
-// How a chunk comes to those before it, in their order: sum = sum * keep + chunk * weight.
+// How a chunk is merged into those before it: sum = sum * keep + chunk * weight, with keep =
+// exp(maximum before - maximum now), weight = exp(the chunk's maximum - maximum now).
 struct alignas(8) ChunkWeight {
     float keep, weight;
 
@@ -84,21 +86,21 @@ struct Range {
     int begin, end;
     __device__ bool has(int i) const { return i >= begin && i < end; }
     __device__ bool is_empty() const { return begin >= end; }
-    // Of the chunk that begins at position `before`.
+    // The positions within the chunk that begins at `before`, counted from there.
     __device__ Range within(int before) const {
         return {max(begin - before, 0), min(end - before, kChunk)};
     }
 };
 
-// A row and a query head. The row sees positions [begin, end), none where it is padding; those
-// before `plain` lie in slots of their numbers.
+// A row and a query head. The row attends to positions [begin, end), to none if it is padding;
+// positions before `plain` lie in the slots of the same numbers.
 struct alignas(16) Pair {
     int begin, end, plain, sequence;
-    unsigned query;  // its first element in qkv
-    unsigned place;  // in Partials, if its chunks were counted from position 0
-    int row, head;   // of the output
+    unsigned query;  // index of its first element in qkv
+    unsigned place;  // index in Partials that a chunk at position 0 would have
+    int row, head;   // in the output
 
-    // Of the chunk that begins at position `before`.
+    // The positions within the chunk that begins at `before`, counted from there.
     __device__ Range within(int before) const { return Range{begin, end}.within(before); }
     __device__ unsigned place_of(int position) const { return place + unsigned(position / kChunk); }
     __device__ int chunks() const {
@@ -106,23 +108,23 @@ struct alignas(16) Pair {
     }
 };
 
-// Of a block, however it computes.
+// Shared memory of a block, in both ways to compute.
 struct ChunkSpace {
     SharedArray<uint4, 2 * kSlabWords> slabs;
-    SharedArray<unsigned, 2 * kChunk> cached;  // rows of the cache; then those of tails
+    SharedArray<unsigned, 2 * kChunk> cached;  // cache rows of a chunk; then those of tails
     SharedArray<Pair, kMostPairs> pairs;
-    SharedArray<float, kMostPairs * kChunkWarps> largest;  // of each pair those of warps
-    // Of the chunks so far, where a block has all of its pairs'.
+    SharedArray<float, kMostPairs * kChunkWarps> largest;  // maximum scores by pair and warp
+    // O of the chunks merged so far, if the block has all chunks of its pairs.
     SharedArray<float, kMostPairs*(kMostSlabElements + kMixGap)> mix;
-    SharedArray<float2, kMostPairs> sums;  // the largest score, and the sum
+    SharedArray<float2, kMostPairs> sums;  // maximum score, and sum of P
 
-    // Of a pair's scores.
+    // The maximum of a pair's scores over all warps.
     __device__ float largest_of(int pair) {
         const float4 its = largest.template joined<float4>(pair * kChunkWarps);
         return larger(its.w, larger(its.z, larger(its.y, larger(its.x, -infinity()))));
     }
-    // Where the mix of a pair's element is. The gap is for those who have an element of several
-    // pairs.
+    // Index in `mix`. The gap keeps the same element of several pairs in different banks, for warps
+    // with several pairs.
     __device__ static int mix_place(int pair, int element, int dim) {
         return pair * (dim + kMixGap) + element;
     }

@@ -1,11 +1,12 @@
-// A chunk of attention by matrix instructions, of keys and values in f16: keys times queries, then
-// turned values times exp(score - maximum), each for up to 8 pairs of a row and a query head, its
-// columns. Queries and exponentials are two f16 parts, as what a matmul reads is. The sum of
-// exponentials is the product with values that are all 1.
+// A chunk of attention by matrix instructions, of K and V in f16: scores S = K Q^T, then O = V^T P
+// with P = exp(S - maximum), each for up to 8 pairs of a row and a query head, which are the
+// columns of the tiles. Q and P are two f16 parts each, like the activations of a matmul
+// (columns.cuh). The sum of P is a product, too, with a V that is all ones.
 //
-// A pair's bits do not depend on the others: a column is by itself, a key is a row of a tile
-// wherever it lies, and the mix goes by 16 positions of their numbers. Where pairs see different
-// ones of these, or have them in different rows of the cache, each row multiplies its own.
+// A pair's bits do not depend on the other pairs: a column is computed by itself, a key is a row of
+// a tile wherever it lies, and O is summed over groups of 16 positions that begin at multiples of
+// 16. Where pairs attend to different positions of such a group, or have them in different rows of
+// the cache, each row multiplies its own.
 #pragma once
 
 #include "cuda/device/chunk_block.cuh"
@@ -19,28 +20,29 @@ constexpr int kSlabTiles = kMostSlabElements / kTileSide;
 static_assert(kChunkTiles == kChunkWarps && kMostPairs == kTokenTile);
 
 struct TilesSpace : ChunkSpace {
-    // As lanes take them: words of the first part and of the second, by twos.
+    // B fragments by lane: two words of the first part, then two of the second.
     SharedArray<unsigned, kSlabTiles * 32 * 4> queries;
-    SharedArray<uint16_t, kChunkTiles * 32 * 8> shares;  // the exponentials
-    SharedArray<float, kMostPairs> inverse_scales;       // of queries
+    SharedArray<uint16_t, kChunkTiles * 32 * 8> shares;  // P, in the same order
+    SharedArray<float, kMostPairs> inverse_scales;       // undo the scales of Q, by pair
 };
 
-// Where the first part of an element of a column lies, in halves of words. The second is two words
-// further.
+// Index of the first f16 part of an element of a column in such fragments, in 16-bit units. The
+// second part is two words further.
 __device__ inline int column_half(int element, int column) {
     const int word = element % kTileSide / 2;
     const int lane = column * 4 + word % 4;
     return ((element / kTileSide * 32 + lane) * 4 + word / 4) * 2 + element % 2;
 }
 
-// `adds`: a block has all chunks of its pairs, and adds them up.
+// Attention of a block by tiles. `adds`: the block has all chunks of its pairs and merges them in
+// registers.
 template <bool adds>
 class ChunkTiles : ChunkBlock<uint16_t, true> {
-    static constexpr int kOfWarp = kSlabTiles / kChunkWarps;  // tiles of 16 elements, of the mix
-    static constexpr int kElements = 2 * kOfWarp;             // of a lane
+    static constexpr int kOfWarp = kSlabTiles / kChunkWarps;  // O tiles of 16 elements per warp
+    static constexpr int kElements = 2 * kOfWarp;             // elements of O per lane and column
     static constexpr int kQueriesOfWarp = kMostPairs / kChunkWarps;
 
-    // Of 16 rows and 8 columns: a lane has two rows of two columns.
+    // Accumulators of 16 rows and 8 columns: a lane has two rows of two columns, for each f16 part.
     struct Tile {
         float parts[F16::kParts][4] = {};
 
@@ -50,26 +52,28 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         }
         __device__ float of(int i) const { return parts[0][i] + parts[1][i]; }
     };
-    // What a lane has of a pair: its two rows of the warp's tiles, and what became of them so far.
+    // One of a lane's two columns, which is a pair: the positions that it attends to, its row, and
+    // maximum, sum and O (the lane's rows of the warp's tiles) of the chunks so far.
     struct Column {
         Range sees = {0, 0};
         int row = 0;
         float largest = -infinity(), sum = 0, mix[kElements] = {};
     };
-    // What a lane's two columns see of the chunk: nothing, where they are not among those that are
-    // taken now. And what lies alike for all that see any of it, and all see.
+    // Positions of the chunk: those that each of a lane's two columns attends to, or none if it is
+    // not among the pairs that are computed now; and `all`: the shared positions that every pair
+    // attends to, not counting pairs that attend to none.
     struct Sees {
         Range of[2], all;
     };
-    // Some rows, and where in shared memory their positions of a chunk lie: `shared` of them alike
-    // for all, in one half of a slab, and then each row's own, its tail, side by side in the other
-    // half, 1 << span_bits a row.
+    // Some rows of the block, and where their positions of a chunk lie in shared memory: the
+    // `shared` first positions lie in one slab, once for all rows; each row's others, its tail, lie
+    // side by side in the other slab, 1 << span_bits places per row.
     struct Rows {
         Range pairs;
         int count, shared, span_bits;
 
-        // Whether a place among the tails is such a row's. Rows that are not among these have some,
-        // too: what they get is not kept.
+        // Whether a place among the tails belongs to this row. Rows outside of these may get true
+        // as well; their results are not stored.
         __device__ bool has(int row, int place) const {
             return (row & (count - 1)) == place >> span_bits && position(place) < kChunk;
         }
@@ -82,8 +86,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     __device__ ChunkTiles(TilesSpace& space, const AttentionTask& task)
         : ChunkBlock(space, task, adds), own_(space) {}
 
-    // Blocks along z share the chunks: those that lie alike for all rows, then those of as many
-    // rows as there is room for, each with a tail.
+    // Blocks along z divide the work items among themselves: the shared chunks, then the chunks
+    // with tails, for as many rows at a time as there is room for.
     __device__ void run() {
         const Chunks chunks = name_pairs();
         const int together = chunks.alike - chunks.all.begin, deep = int(gridDim.z);
@@ -99,7 +103,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         }
         const int row_bits = 31 - __clz(task_.own_rows);
         const int bits = min(tail_room_bits(chunks.end - chunks.fork), row_bits);
-        const int apart = row_bits - bits;  // times for a chunk
+        const int apart = row_bits - bits;  // log2 of the items per chunk
         const int items = together + ((chunks.all.end - chunks.alike) << apart);
         for (; item < items; item += deep) {
             const int single = item - together, chunk = single >> apart;
@@ -113,31 +117,35 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     static constexpr int kSumWarp = kChunkWarps - 1;
     static constexpr int kNone = -1;
 
-    // Chunk now_, for all pairs. Its keys have been asked for.
+    // Computes chunk now_, which is shared, for all pairs. Its K is being copied already.
     __device__ void attend() {
         if (now_.all.is_empty()) return;
         const Rows rows{{0, pairs_}, task_.own_rows, kChunk, 0};
-        __syncthreads();  // of what the chunk before has read
+        __syncthreads();  // all have read the chunk before
+        // 1. V to shared memory; K has been on its way since the chunk before.
         copy_values(0, place(kChunk + copied_, quad_), [&](int i) { return now_.row(i); });
         commit_copies();
         const Sees sees = sees_of(rows);
         wait_for_copies<1>();
         __syncthreads();
         float scores[4], largest[2];
+        // 2. S = K Q^T, and its maximum over the block.
         score(scores, sees.of);
         largest_of_lane(largest, scores);
         leave_largest(largest);
-        __syncthreads();  // keys have been used, too
+        __syncthreads();  // all have used K as well
+        // 3. P = exp(S - maximum), while K of the next chunk is copied.
         ask_for_next_keys();
         take_largest(largest);
         soften(scores, largest);
         put_shares(scores, [&](int i) { return position() + i / 2 * 8; });
+        // 4. O = V^T P.
         wait_for_copies<1>();
         mix(rows, sees, largest);
     }
 
-    // A chunk in which some positions lie alike, those before `fork`, for 1 << bits rows from
-    // `first` on.
+    // Computes a chunk with tails, for 1 << bits rows from `first` on: positions before `fork` are
+    // shared.
     __device__ void attend_tails(int chunk, int fork, int first, int bits) {
         const int before = chunk * kChunk, count = 1 << bits, pair = first * task_.own_heads;
         const Rows rows{{pair, pair + (task_.own_heads << bits)},
@@ -147,9 +155,10 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         now_ = {before, {0, 0}, 0};
         now_.all = seen_of(rows.pairs);
         if (now_.all.is_empty()) return;
-        __syncthreads();  // of what the chunk before has read
+        __syncthreads();  // all have read the chunk before
         name_cached(rows);
         __syncthreads();
+        // 1. K of the shared positions and of the tails to shared memory.
         copy_keys(0, place(copied_, quad_), named(0));
         copy_keys(0, place(kChunk + copied_, quad_), named(kChunk));
         commit_copies();
@@ -161,6 +170,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         wait_for_copies<0>();
         __syncthreads();
         float scores[4], tails[4], largest[2], of_tails[2];
+        // 2. S = K Q^T of both, and the maximum over the block.
         score(scores, seen_alike);
         multiply_keys(tails, kChunk);
 #pragma unroll
@@ -175,7 +185,9 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 #pragma unroll
         for (int c = 0; c < 2; ++c) largest[c] = larger(of_tails[c], largest[c]);
         leave_largest(largest);
-        __syncthreads();  // keys have been used, too
+        __syncthreads();  // all have used K as well
+        // 3. P = exp(S - maximum), while V takes the places of K: of the shared positions in the
+        // second slab, of the tails in the first.
         copy_values(0, place(kChunk + copied_, quad_), named(0));
         copy_values(0, place(copied_, quad_), named(kChunk));
         commit_copies();
@@ -191,15 +203,18 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             const int its = position() + i / 2 * 8;
             return rows.has(columns_[i % 2].row, its) ? rows.position(its) : kNone;
         });
+        // 4. O = V^T P.
         wait_for_copies<0>();
         mix(rows, sees, largest);
     }
 
-    // For how many rows there is room if the longest tail has so many positions.
+    // log2 of the number of rows that fit into a slab with their tails, if the longest has `length`
+    // positions.
     __device__ static int tail_room_bits(int length) {
         return length < 1 || length > kChunk ? 0 : kChunkBits - 32 + __clz(length - 1);
     }
-    // Of what lies alike, then of tails. What a row does not see is a copy of what it does.
+    // Lists the cache rows of the shared positions, then of the tails. Instead of a position that a
+    // row does not attend to, one that it does attend to is loaded.
     __device__ void name_cached(const Rows& rows) {
         const int place = thread_ % kChunk;
         size_t row = 0;
@@ -219,16 +234,16 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     __device__ void ask_for_next_keys() {
         if (!next_.all.is_empty())
             copy_keys(0, place(copied_, quad_), [&](int i) { return next_.row(i); });
-        commit_copies();  // also where there is nothing: the count of groups must be right
+        commit_copies();  // also if nothing was copied: wait_for_copies counts groups
     }
 
-    // Of a slab's rows, the second 64 of them behind the first. Quads lie so that those of 8 rows
-    // one after the other do not meet in a bank.
+    // Index of a quad of a row in the two slabs, of which the second has rows 64 .. 127. The
+    // swizzle keeps the same quad of 8 neighbouring rows in different banks.
     __device__ static int place(int row, int quad) {
         static_assert(kCopied % 8 == 0);
         return row * kSlabQuads + (quad ^ row % 8);
     }
-    // A lane has numbers i of a tile: columns 0 and 1 of a row, then of the row 8 further.
+    // A lane's number i of a tile is in column(i % 2) and in row position() + i / 2 * 8.
     __device__ int column(int c) const {
         return lane_ % 4 * 2 + c;
     }
@@ -236,7 +251,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         return warp_ * kTileSide + lane_ / 4;
     }
 
-    // A warp has two queries, a lane four elements of each.
+    // Stores the two f16 parts of Q as fragments. A warp has two queries, a lane four elements of
+    // each.
     __device__ void take_queries() {
         const int element = lane_ * 4;
         float values[kQueriesOfWarp][4] = {}, inverse[kQueriesOfWarp];
@@ -314,7 +330,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         return sees;
     }
 
-    // Of the warp's 16 keys of those from `first` on.
+    // S of the warp's 16 keys, among the rows of the slabs from `first` on.
     __device__ void multiply_keys(float (&scores)[4], int first) {
         Tile products;
         const int row = first + warp_ * kTileSide + lane_ % 16, half = lane_ / 16;
@@ -337,7 +353,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             scores[i] = products.of(i) * inverse * task_.scale;
         }
     }
-    // Of its 16 positions, where they lie alike.
+    // S of the warp's 16 shared positions; -inf where a column does not attend.
     __device__ void score(float (&scores)[4], const Range (&sees)[2]) {
         multiply_keys(scores, 0);
 #pragma unroll
@@ -350,7 +366,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         for (int c = 0; c < 2; ++c)
             largest[c] = larger(scores[2 + c], larger(scores[c], -infinity()));
     }
-    // Of the warp's positions.
+    // Reduces the maxima over the warp's positions, and stores them for the block.
     __device__ void leave_largest(float (&largest)[2]) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
@@ -369,7 +385,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 #pragma unroll
         for (int i = 0; i < 4; ++i) scores[i] = exp_of(scores[i] - largest[i % 2]);
     }
-    // position(i) is that of a share, or kNone.
+    // Stores the two f16 parts of P as fragments. position(i) is the position of number i, or
+    // kNone.
     template <class Position>
     __device__ void put_shares(const float (&shares)[4], const Position& position) {
         uint16_t parts[4][F16::kParts];
@@ -390,8 +407,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         }
     }
 
-    // Values of positions before `shared` lie in the second 64 rows of a slab; tails in the first.
-    // They have come, for this thread.
+    // O = V^T P and the sum of P. V of shared positions lies in rows 64 .. 127 of the slabs, V of
+    // tails in rows 0 .. 63; the copies of this thread have arrived.
     __device__ void mix(const Rows& rows, const Sees& sees, const float (&largest)[2]) {
         ChunkWeight weights[2];
         if constexpr (adds)
@@ -436,24 +453,25 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
                 leave(c, largest[c], mixed, sums);
         }
     }
-    // A lane names these for take_matrices: a row of 8 elements of a position.
+    // The position, among 16, of the matrix row that this lane addresses for take_matrices.
     __device__ int row_of_lane() const {
         return lane_ / 16 * 8 + lane_ % 8;
     }
 
-    // Of 16 positions, of which the lane names a row in shared memory.
+    // Adds V^T P of 16 positions; `row` is the row of the slabs that this lane addresses.
     __device__ void add_values(Tile (&mixed)[kOfWarp], uint4 shares, int row) {
 #pragma unroll
         for (int i = 0; i < kOfWarp; ++i) {
-            // Beyond the last one: that one again, which is not kept.
+            // Tiles beyond the head's last one repeat it, and are not stored.
             const int tile = min(warp_ + i * kChunkWarps, dim_ / kTileSide - 1);
             mixed[i].add(take_matrices<true>(space_.slabs, place(row, tile * 2 + lane_ / 8 % 2)),
                          shares);
         }
     }
-    // Of 16 positions, row by row; what a row does not see is a copy of what it does, times 0.
+    // Adds V^T P of 16 positions, row by row. A position that a row does not attend to is a copy of
+    // one that it does attend to, times P = 0.
     __device__ void add_of_rows(Tile (&mixed)[kOfWarp], uint4 shares, int tile, const Rows& rows) {
-        Tile before[kOfWarp];  // what a row adds is for its columns alone
+        Tile before[kOfWarp];  // each row adds to its own columns only
 #pragma unroll
         for (int i = 0; i < kOfWarp; ++i) before[i] = mixed[i];
 #pragma unroll 4
@@ -464,7 +482,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             const int position = min(max(first + row_of_lane(), sees.begin), sees.end - 1);
             const int row = position < rows.shared ? kChunk + position
                                                    : (r << rows.span_bits) + position - rows.shared;
-            // One that sees nothing of the chunk multiplies what there is, and none of it is kept.
+            // A row that attends to no position of the chunk multiplies any, and the result is
+            // dropped.
             Tile its[kOfWarp];
 #pragma unroll
             for (int i = 0; i < kOfWarp; ++i) its[i] = before[i];
@@ -482,7 +501,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         }
     }
 
-    // A lane's element number i.
+    // The head's element that a lane has as number i.
     __device__ int element(int i) const {
         return (warp_ + i / 2 * kChunkWarps) * kTileSide + i % 2 * 8 + lane_ / 4;
     }
@@ -490,10 +509,10 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         return warp_ == kSumWarp && lane_ < 4;
     }
 
-    // The chunk comes to those before it.
+    // Merges the chunk into those before it.
     __device__ static void add_up(Column& to, const ChunkWeight& weight, int c,
                                   const Tile (&mixed)[kOfWarp], const Tile& sums) {
-        to.sum = weight.add(to.sum, sums.of(c));  // of the warp that has them
+        to.sum = weight.add(to.sum, sums.of(c));  // valid only in the warp that has the sums
 #pragma unroll
         for (int i = 0; i < kElements; ++i)
             to.mix[i] = weight.add(to.mix[i], mixed[i / 2].of(i % 2 * 2 + c));
@@ -512,7 +531,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 
     TilesSpace& own_;
     Column columns_[2];
-    ChunkPlace next_{};  // the chunk that is next, if it lies alike for all; or empty
+    ChunkPlace next_{};  // the next chunk, if it is shared; else empty
     const int warp_ = thread_ / 32, lane_ = thread_ % 32;
 };
 

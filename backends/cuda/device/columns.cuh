@@ -1,5 +1,5 @@
-// How activations are packed for matmuls of float weights: as parts in the weight's own type, each
-// row brought to the middle of its range.
+// Packs activations for matmuls of float weights: each value becomes a sum of parts of the weight's
+// own type. For f16 each row is scaled to the middle of the type's range before.
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
@@ -18,7 +18,8 @@ struct F16 {
     static constexpr const char* kName = "matmul_f16";
     static constexpr int kParts = 2;
 
-    // The row's largest element is 2^13 or more: what the second part drops is 2^-38 of it.
+    // Takes a part off `value`. The row's amax is 2^13 or more: what remains after the second part
+    // is at most 2^-38 of it.
     __device__ static uint16_t part(float& value) {
         const uint16_t bits = to_f16(value);
         value = value - from_f16(bits);
@@ -39,7 +40,8 @@ struct BF16 {
     __device__ static void multiply(float (&c)[4], uint4 a, uint2 b) { mma_bf16(c, a, b); }
 };
 
-// The columns of a tile's 16 elements in scratch: for each part 8 bytes a lane.
+// The index of a tile of 8 tokens and 16 elements in scratch, in words of 8 bytes: a lane has one
+// for each part.
 template <class Format>
 __device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part) {
     return ((size_t(token_tile) * size_t(k_tiles) + size_t(k_tile)) * Format::kParts +
@@ -47,12 +49,12 @@ __device__ size_t column_place(int token_tile, int k_tile, int k_tiles, int part
            32;
 }
 
-// The power of two that brings a number of this magnitude to 2^13 .. 2^14; 1 where that is none.
+// The power of two that scales a number of this magnitude to 2^13 .. 2^14; 1 for infinity and NaN.
 __device__ inline float scale_of(unsigned largest) {
     const int exponent = int(largest >> 23);
     return exponent == 255 ? 1.0f : __uint_as_float(uint32_t(min(267 - exponent, 253)) << 23);
 }
-// That of a row's largest element; each thread of a block has the magnitude of some of them.
+// The same for the amax of a row, by a block; `largest` is the amax of the thread's elements.
 template <int threads>
 __device__ float scale_of(unsigned largest, SharedArray<unsigned, threads / 32>& space) {
     const int thread = int(threadIdx.x);
@@ -66,14 +68,14 @@ __device__ inline float inverse_of_power(float scale) {
     return __uint_as_float((254u << 23) - __float_as_uint(scale));
 }
 
-// Where the columns lie, and what their rows' sums are to be multiplied by.
+// Packed activations, and the factor of each token by which its sums have to be multiplied.
 struct PackedColumns {
     uint2* columns;
     float* inverse_scales;
 };
 
-// The row of a token (see KeptRow), by a block of so many threads. What the others of its tile have
-// is theirs: columns of a matrix instruction do not meet.
+// Packs the row of a token (see KeptRow), by a block of `threads`. Other tokens of its tile are
+// left alone: the columns of a matrix instruction do not depend on each other.
 template <class Format, int threads, class Row>
 __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row& row,
                          SharedArray<unsigned, threads / 32>& space) {
@@ -86,8 +88,8 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
     }
     if (threadIdx.x == 0)
         to.inverse_scales[token] = inverse_of_power(scale);
-    // A thread's elements have the same place in their tiles, so many of which are from one to the
-    // next; a tile has 32 words of 8 bytes for each part.
+    // A thread's elements have the same place in their tiles. From one to the next it is kApart
+    // 16-bit elements; a tile has 32 words of 8 bytes for each part.
     static_assert(threads % kFloatTileCols == 0);
     constexpr int kApart = threads / kFloatTileCols * Format::kParts * 32 * 4;
     row.for_some(count, [&](int first, const float(&some)[kTogether]) {
@@ -107,7 +109,7 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
     });
 }
 
-// A block a row.
+// One block per row.
 template <class Format>
 __global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
     __shared__ SharedArray<unsigned, kPackThreads / 32> space;
@@ -118,7 +120,7 @@ __global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
         space);
 }
 
-// The same of rows that are normalised before; before that comes what was left of them.
+// The same for rows that are normalised first; before that, `left` completes them.
 template <class Format, int each, class Left>
 __global__ void __launch_bounds__(kPackThreads, 1)
     norm_columns_kernel(PackedColumns to, NormedRows rows, Left left) {
@@ -133,8 +135,8 @@ __global__ void __launch_bounds__(kPackThreads, 1)
         [&](auto& values) { left.complete(values, token); });
 }
 
-// A warp leaves the largest magnitude of what its lanes put into the one row that its kernel makes,
-// for the matmul that reads it (see RowTask). A NaN is the largest.
+// Stores the amax of what the lanes of a warp have of the only row that a kernel makes, for the
+// matmul that reads it (see RowTask). A NaN is larger than any number.
 __device__ inline void leave_peak(float* to, unsigned magnitude) {
     magnitude = largest_of_warp(magnitude);
     if (threadIdx.x % 32 == 0) *to = __uint_as_float(magnitude);

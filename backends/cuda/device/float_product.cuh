@@ -1,5 +1,4 @@
-// What matmuls of float weights have in common, whether their rows follow each other or go to
-// experts: the products of a block.
+// The products of float weights, for matmul.cu and expert_matmul.cu.
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
@@ -17,10 +16,11 @@ struct FloatTask {
     int k_tiles, row_tiles;
     MatmulOutput output;
     EvenSplit split;
-    float* peaks = nullptr;  // of the row that this makes, for each tile of rows; or null
+    // Receives the amax of the only row, one value per tile of 16 outputs; or null.
+    float* peaks = nullptr;
 };
 
-// What a block takes at a time.
+// A stage of a block: weights, and packed activations (columns).
 template <class Format, int tiles, int row_tiles = kBlockTiles>
 struct FloatStep : WeightStep<row_tiles> {
     static constexpr int kColumnWords = tiles * kStepTiles * Format::kParts * 32;
@@ -32,8 +32,8 @@ template <class Format, int tiles, int row_tiles = kBlockTiles>
 using FloatRing = Ring<FloatStep<Format, tiles, row_tiles>,
                        row_tiles == kBlockTiles ? kRingBytes : kWideRingBytes>;
 
-// The 16 bytes of packed columns that a thread copies of each step, some of them; row_of(token)
-// names the columns.
+// Copies the packed columns of each step: a thread has kEach pieces of 16 bytes. row_of(token) is
+// the number of a token's column in scratch.
 template <class Format, int tiles, int row_tiles, class RowOf>
 struct FloatColumns {
     static constexpr int kTiles = tiles, kRowTiles = row_tiles;
@@ -45,7 +45,7 @@ struct FloatColumns {
     const float* inverse_scales;
     const RowOf& row_of;
     const uint4* from[kEach];
-    int steps, column = 0;  // the next one to be copied
+    int steps, column = 0;  // steps in all, and the next to be copied
 
     __device__ FloatColumns(const FloatTask& task, const RowOf& row_of)
         : inverse_scales(task.inverse_scales), row_of(row_of), steps(int(task.split.steps)) {
@@ -73,7 +73,7 @@ struct FloatColumns {
         }
         if (++column == steps) column = 0;
     }
-    // A lane's part of 8 tokens, of one of the tiles of a step.
+    // A lane's words of 8 tokens, for one of the K tiles of a step and one of the parts.
     __device__ uint2 get(Step& step, int, int token_tile, int k, int part) const {
         const int place = (token_tile * kStepTiles + k) * Format::kParts + part;
         return step.columns[place * 32 + int(threadIdx.x) % 32];
@@ -81,8 +81,8 @@ struct FloatColumns {
     __device__ float inverse_scale(int token) const { return inverse_scales[row_of(token)]; }
 };
 
-// The tiles that a warp has of those of a block: with many tokens two of them, and half of the
-// tokens, so that it reads less of both.
+// The tiles of a block that a warp has. With 64 tokens it has two row tiles and half of the tokens,
+// so that it reads less of both.
 template <int tiles>
 struct FloatShare {
     static constexpr int kRowTiles = tiles == 8 ? 2 : 1, kTokenTiles = tiles / kRowTiles;
@@ -90,8 +90,9 @@ struct FloatShare {
     int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
 };
 
-// A block's share of the products (EvenSplit): so many tiles of rows at a time, and kTiles times 8
-// tokens. A block of an expert has all columns of its rows, in the same sums one after the other.
+// The product of a block over its share of K steps (EvenSplit): kRowTiles tiles of rows at a time,
+// and kTiles times 8 tokens. A block of an expert has all of K, and sums it in the ranges that the
+// shares of a matmul of the same shape would have, so that the bits are the same.
 template <class Format, class Columns, bool of_expert>
 class FloatBlock {
     static constexpr int tiles = Columns::kTiles, kRowTiles = Columns::kRowTiles;
@@ -105,7 +106,7 @@ class FloatBlock {
         : task_(task), columns_(columns) {}
 
     __device__ void run() {
-        // What is copied next.
+        // The weights to be copied next.
         int column = share_.first - begin_;
         int tile = min(first_tile(rows()) + warp_, task_.row_tiles - 1);
         const uint4* weight = strip_of(tile);
@@ -144,15 +145,15 @@ class FloatBlock {
     }
 
   private:
-    __device__ int rows() const { return begin_ / steps_; }  // which block of them
-    // Of a block of rows.
+    __device__ int rows() const { return begin_ / steps_; }  // number of the current block of rows
+    // The first row tile that this block has in a block of rows.
     __device__ int first_tile(int rows) const { return (rows * kHalves + half_) * kRowTiles; }
-    // A lane's first words of a tile.
+    // A lane's first words of a row tile.
     __device__ const uint4* strip_of(int tile) const {
         return task_.weight + size_t(tile) * size_t(task_.k_tiles) * 32 + lane_;
     }
 
-    // The steps before `end`, of the same rows.
+    // Multiplies the steps before `end`, which all belong to the current rows.
     template <class Steps>
     __device__ void take_columns(Steps& stream, int end) {
         if constexpr (Columns::kMakesParts)
@@ -185,8 +186,9 @@ class FloatBlock {
         }
     }
 
-    // Whether this block goes on with the sums of its rows, and then all columns are in them. Of the
-    // first share that has some they are its last block of rows, of the others the first.
+    // Reduces the sums of the current rows. Returns whether this block has the final sums, and so
+    // has to run the epilogue. The workspace has two places per share: these rows are the last of
+    // the first share that has some of them, and the first of all others.
     __device__ bool has_sums() {
         const int first = split_.share_of(begin_), last = split_.share_of(begin_ + steps_ - 1);
         if (first == last) return true;
@@ -198,6 +200,7 @@ class FloatBlock {
                                       unsigned(last - first + 1), unsigned(number_ - first), place);
     }
 
+    // The epilogue: takes the scales of the activations out of the sums, then rotates or stores.
     __device__ void put(float (&sums)[tiles][4]) const {
         const int first = first_tile(rows());
 #pragma unroll
@@ -214,7 +217,8 @@ class FloatBlock {
             leave_peak(task_.peaks + first + its_.row_tile, most);
     }
 
-    // Token by token, the rows of a block side by side.
+    // Stores partial sums for the kernel that reads the output (left_sum): token by token, the rows
+    // of a block side by side.
     __device__ void leave() const {
         const int row = (half_ * kRowTiles + its_.row_tile) * kTileRows + lane_ / 4;
         float* const sums = reinterpret_cast<float*>(split_.sums);
@@ -240,7 +244,7 @@ class FloatBlock {
     const int steps_ = int(split_.steps);
     const Its its_;
     const Share share_ = share();
-    int begin_ = share_.first / steps_ * steps_;  // the first step of these rows
+    int begin_ = share_.first / steps_ * steps_;  // first step of the current rows
     bool has_rows_ = false;
     float part_[tiles][4] = {};
 };
@@ -249,15 +253,16 @@ template <class Format, bool of_expert = false, class Columns>
 __device__ inline void multiply_floats(const FloatTask& task, Columns& columns) {
     FloatBlock<Format, Columns, of_expert>(task, columns).run();
 }
-// Of the tokens that row_of(token) names, in scratch.
+// The same with packed columns in scratch, of which row_of(token) is a token's.
 template <class Format, int tiles, int row_tiles = kBlockTiles, bool of_expert = false, class RowOf>
 __device__ inline void multiply_packed(const FloatTask& task, const RowOf& row_of) {
     FloatColumns<Format, tiles, row_tiles, RowOf> columns(task, row_of);
     multiply_floats<Format, of_expert>(task, columns);
 }
 
-// One warp: a lane is an output row and takes the inner elements in ascending order. Of kF32Tokens
-// tokens from `first` on, whose rows of x row_of tells, also beyond the last one.
+// The product of F32 weights, by one warp: a lane has an output row and takes K in ascending order.
+// Tokens are kF32Tokens from `first` on; row_of(token) is a token's row of x, also beyond the last
+// token.
 template <class Row>
 __device__ inline void multiply_f32(const MatmulOutput& output, const View<const float>& x,
                                     const float* weight, int first, const Row& row_of) {
@@ -277,7 +282,7 @@ __device__ inline void multiply_f32(const MatmulOutput& output, const View<const
 #pragma unroll
     for (int c = 0; c < kF32Tokens; ++c) {
         float value = sums[c];
-        if (output.gated) {  // the other half's row is 8 lanes away
+        if (output.gated) {  // gate and up are 8 lanes apart
             value = silu(sums[c]) * __shfl_xor_sync(kAllLanes, sums[c], kTileRows / 2);
             if (place % kTileRows >= kTileRows / 2) continue;
         }

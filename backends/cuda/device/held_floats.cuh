@@ -1,4 +1,5 @@
-// A row that each block of a matmul of float weights makes ready for itself (see held_row.cuh).
+// The only row of a matmul of float weights, which each block makes ready for itself (see
+// held_row.cuh).
 #pragma once
 
 #include "cuda/device/columns.cuh"
@@ -7,23 +8,25 @@
 
 namespace aerie::cuda {
 
-// As FloatColumns has many rows.
+// Takes the place of FloatColumns.
 template <class Format>
 class HeldFloats {
-    static constexpr int kLanes = kFloatTileCols / 4;  // with a word of each part, of any 8 tokens
-    static constexpr int kPartTiles = kBlockThreads / kLanes;  // a thread makes a lane's words of one
-    static constexpr int kAtOnce = 16;  // elements of a thread, when it looks for the largest
+    // Lanes with different words: all tokens are the same.
+    static constexpr int kLanes = kFloatTileCols / 4;
+    // K tiles at a time: a thread packs a lane's words of one.
+    static constexpr int kPartTiles = kBlockThreads / kLanes;
+    static constexpr int kAtOnce = 16;  // elements that a thread loads at once for the amax
 
   public:
     static constexpr int kPartSteps = kPartTiles / kStepTiles;
     static constexpr int kTiles = 1, kRowTiles = kBlockTiles;
     static constexpr bool kMakesParts = true;
     using Step = WeightStep<kBlockTiles>;
-    // A part of the row takes its room of the ring, for Turing gives a block 64 KB in all.
+    // A part of the row takes its room from the ring, since Turing has 64 KB per block.
     static constexpr int kWords = kPartTiles * Format::kParts * kLanes;
     using Ring = cuda::Ring<Step, kRingBytes - kWords * sizeof(uint2)>;
     struct Space {
-        SharedArray<uint2, kWords> columns;  // of a part
+        SharedArray<uint2, kWords> columns;  // one part of the row
         NormedRows::Space norm;
         SharedArray<unsigned, kBlockTiles> largest;
     };
@@ -40,7 +43,7 @@ class HeldFloats {
     __device__ void begin_at(int) const {}
     __device__ void copy(Step&, int) const {}
     __device__ void make_part(int part) {
-        __syncthreads();  // nobody reads the part before
+        __syncthreads();  // all have read the part before
         make(part);
     }
     __device__ uint2 get(Step&, int step, int, int k, int part) const {
@@ -51,7 +54,7 @@ class HeldFloats {
     __device__ float inverse_scale(int) const { return inverse_of_power(scale_); }
 
   private:
-    // The largest magnitude of some elements, or of some of the peaks.
+    // The amax of this thread's elements, or of its part of `peaks`.
     __device__ unsigned own_peak() const {
         unsigned most = 0;
         const int count = row_.peaks ? row_.peak_count : row_.rows.x.cols;
@@ -70,7 +73,7 @@ class HeldFloats {
         return most;
     }
 
-    // Each thread a lane's words of a tile.
+    // Packs a part of the row; each thread packs a lane's words of a K tile.
     __device__ void make(int part) {
         const int lane = int(threadIdx.x) % kLanes, tile = int(threadIdx.x) / kLanes;
         const int first = (part * kPartTiles + tile) * kFloatTileCols + lane * 2;

@@ -1,4 +1,5 @@
-// A row that each block of a matmul of quantised weights makes ready for itself (see held_row.cuh).
+// The only row of a matmul of quantised weights, which each block makes ready for itself (see
+// held_row.cuh).
 #pragma once
 
 #include "cuda/device/held_row.cuh"
@@ -7,11 +8,11 @@
 
 namespace aerie::cuda {
 
-// As QuantColumns has many rows.
+// Takes the place of QuantColumns.
 template <class Format>
 class HeldGroups {
     static constexpr int kPartGroups = kSumPart / kGroup, kWords = kGroup / 4;
-    static constexpr int kEach = kPartGroups / kBlockTiles;  // of a warp
+    static constexpr int kEach = kPartGroups / kBlockTiles;  // groups of a warp
     static constexpr int kPartSteps = kPartGroups / kStepGroups;
 
   public:
@@ -19,8 +20,8 @@ class HeldGroups {
     static constexpr bool kMakesParts = true;
     using Step = WeightWords<Format>;
     struct Space {
-        SharedArray<unsigned, kPartGroups * kWords> steps;  // of a part
-        SharedArray<uint2, kPartGroups> heads;              // as of BlockI8G32
+        SharedArray<unsigned, kPartGroups * kWords> steps;  // quantised values of a part
+        SharedArray<uint2, kPartGroups> heads;              // scales and sums, as in BlockI8G32
         NormedRows::Space norm;
     };
 #ifdef __CUDACC__  // arrays of the execution model are larger
@@ -34,7 +35,7 @@ class HeldGroups {
     }
     __device__ void copy(Step&, int) const {}
     __device__ void make_part(int part) {
-        __syncthreads();  // nobody reads the part before
+        __syncthreads();  // all have read the part before
         make(part);
     }
     __device__ GroupColumns get(Step&, int step, int group, int) const {

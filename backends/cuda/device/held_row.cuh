@@ -1,7 +1,7 @@
-// The one row of a matmul, made ready by each of its blocks for itself, in shared memory:
-// normalised, then cut or quantised as the weight wants it. That spares a kernel before the matmul,
-// whose first weights are on their way meanwhile. It lies there a part at a time, so rows may
-// be of any length.
+// The only row of a matmul, which each of its blocks makes ready for itself in shared memory:
+// normalised, then cut into parts or quantised as the weight needs it. This saves a kernel before
+// the matmul, and the first weights are copied meanwhile. The block holds 1,024 columns at a time,
+// so rows may be of any length.
 #pragma once
 
 #include "cuda/device/norm.cuh"
@@ -10,13 +10,14 @@
 namespace aerie::cuda {
 
 struct RowTask {
-    NormedRows rows;     // the first of them; without a weight it is taken as it is
-    const float* peaks;  // and these are its largest magnitudes; null: its elements tell
+    NormedRows rows;     // row 0 of them; without a norm weight it is taken as it is
+    const float* peaks;  // amax values of a row that is not normalised, or null
     int peak_count;
 
     __device__ bool is_normed() const { return rows.weight.data != nullptr; }
-    // Its elements place(0), place(1) ..., all fetched before the first of them is made; 0 beyond
-    // the last one. Of a row that is not normalised the factor is 1.
+    // Loads elements place(0), place(1) ... and normalises them; all loads start before the first
+    // result is needed. Elements beyond the last are 0. For a row that is not normalised, `factor`
+    // is 1.
     template <int count, class Place>
     __device__ void take(float (&values)[count], float factor, const Place& place) const {
         const float *x = rows.x[0], *weight = is_normed() ? rows.weight[0] : x;

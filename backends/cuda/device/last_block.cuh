@@ -1,12 +1,12 @@
-// Blocks that leave something for the one that comes last.
+// Blocks that leave partial results to the last of them.
 #pragma once
 
 #include "cuda/device/shared.cuh"
 
 namespace aerie::cuda {
 
-// Whether this block is the last of `blocks` that come here; it sees what the others stored before.
-// `arrived` is 0 between launches.
+// Whether this block is the last of `blocks` to call this; if so, it sees what the others stored
+// before. `arrived` counts the calls and is 0 between launches.
 __device__ inline bool is_last_block(unsigned* arrived, unsigned blocks) {
     __shared__ SharedArray<int, 1> is_last;
     __threadfence();

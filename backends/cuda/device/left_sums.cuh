@@ -1,5 +1,6 @@
-// Sums that the shares of a matmul of many tokens leave (EvenSplit), for the kernel that reads its
-// output next: it adds them up where it reads, and no block of the matmul waits for the others.
+// Partial sums that a split-K matmul of many tokens (EvenSplit) leaves to the kernel that reads its
+// output next. This kernel adds them up where it reads, so no block of the matmul waits for the
+// others.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,24 +11,26 @@
 
 namespace aerie::cuda {
 
-// Of a block of rows: its first sums, and how many shares have left some.
+// A block of rows: the index of its first partial sums (see left_sum), and how many shares have
+// left some.
 struct SharedRows {
     uint16_t first, count;
 };
 
 struct LeftSums {
     View<float> out;
-    bool accumulate;                            // they are to be added to it
+    bool accumulate;                            // the sums are added to what `out` holds
     const float *bias, *inverse_scales, *sums;  // bias may be null
-    SharedRows blocks[kMostLeftBlocks];         // of rows; beyond the last one as that one
+    SharedRows blocks[kMostLeftBlocks];         // by block of rows; the last is repeated
 
-    // Those of a share, which is so many behind the first that has these rows.
+    // The partial sums of a token from share number `share` of those that have these rows.
     __device__ const float* sums_of(const SharedRows& its, int share, int token) const {
         return sums + left_sum(its.first + share, token);
     }
-    // As one block alone would begin (FloatBlock): what it has is not added to 0.
+    // Where the reduction begins. A single share's sum keeps its bits, as in FloatBlock, if it is
+    // added to -0.
     __device__ static float begin(const SharedRows& its) { return its.count == 1 ? -0.0f : 0.0f; }
-    // A row's bias is read before the sums are: 0, where there is none.
+    // A row's bias, or 0. It is loaded before the partial sums.
     __device__ float bias_of(int row) const { return bias && row < out.cols ? bias[row] : 0.0f; }
     __device__ float added(float before, float sum, float inverse_scale, float its_bias) const {
         sum = sum * inverse_scale;
@@ -35,10 +38,10 @@ struct LeftSums {
         return accumulate ? before + sum : sum;
     }
 
-    // Of a token's `row` and the next one, and of those `apart` behind them in the same block of rows;
-    // all of these are even.
+    // Computes a token's outputs `row` and row + 1 (`a`), and those `apart` behind them in the same
+    // block of rows (`b`). `row` and `apart` are even.
     __device__ void take(float (&a)[2], float (&b)[2], int token, int row, int apart) const {
-        constexpr int kAtOnce = 4;  // shares
+        constexpr int kAtOnce = 4;  // shares that are loaded at once
         const float inverse_scale = inverse_scales[token];
         const float biases[] = {bias_of(row), bias_of(row + 1), bias_of(row + apart),
                                 bias_of(row + apart + 1)};
@@ -70,7 +73,8 @@ struct LeftSums {
         }
     }
 
-    // A row of `out` in registers (KeptRow), with all that was left of it; it is stored, too.
+    // Completes a row of `out`, which the block has in registers (KeptRow), by its partial sums,
+    // and stores it.
     template <int each>
     __device__ void complete(float (&values)[each], int token) const {
         const int thread = int(threadIdx.x);
@@ -93,7 +97,7 @@ struct LeftSums {
     }
 
   private:
-    // Of rows `row`, and every kRowThreads further.
+    // Adds up the partial sums of output `row`, and of every kRowThreads further.
     __device__ void add_shares(float (&added_up)[kTogether], int row, int token) const {
         static_assert(kRowThreads % kShareRows == 0 && kMostKept <= kMostLeftBlocks * kShareRows);
         const auto its = [&](int j) {
@@ -106,7 +110,7 @@ struct LeftSums {
             least = min(least, int(its(j).count));
             most = max(most, int(its(j).count));
         }
-        constexpr int kAhead = 2;  // shares, whose sums are read before they are added
+        constexpr int kAhead = 2;  // shares that are loaded before they are added
         int share = 0;
 #pragma unroll 1
         for (; share + kAhead <= least; share += kAhead) {
@@ -122,7 +126,7 @@ struct LeftSums {
                 for (int j = 0; j < kTogether; ++j) added_up[j] = added_up[j] + read[i][j];
         }
 #pragma unroll 1
-        for (; share < most; ++share)  // that some blocks of rows have
+        for (; share < most; ++share)  // shares that only some blocks of rows have
 #pragma unroll
             for (int j = 0; j < kTogether; ++j)
                 if (share < its(j).count)
@@ -130,7 +134,7 @@ struct LeftSums {
     }
 };
 
-// Where nothing was.
+// Takes the place of LeftSums if no partial sums were left.
 struct NothingLeft {
     template <int each>
     __device__ void complete(float (&)[each], int) const {}

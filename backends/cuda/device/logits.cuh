@@ -1,7 +1,9 @@
-// A block of threads and one row of logits: its best, and what the filters keep of it.
+// The work of a block of threads on one row of logits: it finds the best token, and the tokens that
+// the filters keep.
 //
-// Every filter keeps a prefix of one order (logit descending, id ascending, NaN last), so what they
-// keep together is one cut of it. Masses are sums of integers: their order does not matter.
+// Every filter keeps the first tokens of one order (logit descending, id ascending, NaN last), so
+// all filters together are one cut of it. Masses are sums of integers, so their order does not
+// matter.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +16,7 @@ namespace aerie::cuda {
 
 constexpr int kChoiceThreads = 256;
 
-// Sums and maxima over the block; all threads get them.
+// Sums and maxima over the block; all threads get the result.
 class BlockReducer {
   public:
     using Space = SharedArray<uint64_t, kChoiceThreads + 2>;
@@ -49,9 +51,9 @@ class BlockReducer {
     int turn_ = 0;
 };
 
-// Descends with the logit and then ascends with the id; NaN is below every number.
+// A key by which descending order is logit descending, then id ascending; NaN is below all numbers.
 __device__ inline uint64_t order_key(float logit, int id) {
-    const uint32_t bits = __float_as_uint(logit + 0.0f);  // no -0
+    const uint32_t bits = __float_as_uint(logit + 0.0f);  // -0 becomes 0
     uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     if (logit != logit) ordered = 0;
     return uint64_t(ordered) << 32 | (0xffffffffu - uint32_t(id));
@@ -73,7 +75,7 @@ struct RulesView {
     View<const int32_t> block;  // one row for each, or one for all; none: argmax
     View<const int32_t> seen;
 
-    // Those of rows [first, first + count).
+    // The rules of rows [first, first + count).
     RulesView(const Rules& rules, int first, int count)
         : block(rules.block && rules.block.rows > 1 ? rules.block.row_range(first, count)
                                                     : rules.block),
@@ -88,7 +90,7 @@ struct LogitRow {
     const float* x;
     int vocab;
     float top;          // the best logit
-    int top_id;         // -1: no number at all
+    int top_id;         // -1: the row has no number
     float temperature;  // 0: only the best counts
     float scale;
     uint64_t cut;  // the smallest key that is kept
@@ -109,7 +111,7 @@ __device__ inline uint64_t mass_of(const LogitRow& row, int id, float scale) {
     return mass_of_logit(row, row.x[id], scale);
 }
 
-// Mass of what is kept.
+// The mass of all tokens that are kept.
 __device__ inline uint64_t total_mass(const LogitRow& row, float scale, BlockReducer& reducer) {
     uint64_t mass = 0;
     for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads)
@@ -117,7 +119,8 @@ __device__ inline uint64_t total_mass(const LogitRow& row, float scale, BlockRed
     return reducer.sum(mass);
 }
 
-// What the keys from some one on weigh together, the smallest of them, and the largest before it.
+// A row's numbers, split at a key: the total weight of the keys from there on, the smallest of
+// these, and the largest key before them.
 struct KeySplit {
     uint64_t weight, least, before;
 };
@@ -138,8 +141,8 @@ __device__ KeySplit split_keys(const LogitRow& row, uint64_t at, BlockReducer& r
     return {reducer.sum(mine.weight), ~reducer.largest(~mine.least), reducer.largest(mine.before)};
 }
 
-// The largest key such that weight(id) of the keys from there on come to `goal` at least; 0 where
-// all of them do not. Halves the keys between two that there are, so about as often as the
+// The largest key such that the weights of the keys from it on sum to at least `goal`; 0 if the
+// weights of all keys do not. Bisects between keys that exist, so the number of rounds is about the
 // logarithm of their number.
 template <class Weight>
 __device__ uint64_t find_key(const LogitRow& row, double goal, BlockReducer& reducer,
@@ -176,13 +179,13 @@ __device__ inline uint64_t find_cut(LogitRow row, const RowChoice& rule, BlockRe
     return row.cut;
 }
 
-// The row whose best key is known.
+// A LogitRow without filters, from the best key of the row.
 __device__ inline LogitRow row_of(const float* x, int vocab, const RowChoice& rule, uint64_t best) {
     LogitRow row{x, vocab, -infinity(), -1, 0, 0, 0};
     if (!is_number(best)) return row;
     row.top_id = id_of(best);
     row.top = x[row.top_id];
-    // Where the best is infinite there is nothing to weigh: it is simply taken.
+    // If the best logit is infinite there are no masses: that token is simply taken.
     if (fabsf(row.top) < infinity()) {
         row.temperature = rule.temperature;
         row.scale = rule.scale;
@@ -200,7 +203,7 @@ __device__ inline LogitRow find_top(const float* x, int vocab, const RowChoice& 
     return row_of(x, vocab, rule, reducer.largest(best));
 }
 
-// The row with its filters; temperature 0 keeps all, since only the best counts.
+// The row with its filters; temperature 0 keeps all tokens, since only the best counts.
 __device__ inline LogitRow processed_row(const float* x, int vocab, const RowChoice& rule,
                                          BlockReducer& reducer) {
     LogitRow row = find_top(x, vocab, rule, reducer);

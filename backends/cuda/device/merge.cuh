@@ -1,4 +1,4 @@
-// Attention's chunks of a row and a head come together, in their order: a thread has an element.
+// Merges the chunks of a row and a head in ascending order; a thread has an element of O.
 #pragma once
 
 #include "cuda/device/chunk_space.cuh"
@@ -7,16 +7,16 @@
 namespace aerie::cuda {
 
 constexpr int kMergeThreads = kChunkThreads;
-constexpr int kMostTogether = kOwn;  // pairs of a row and a head
+constexpr int kMostTogether = kOwn;  // pairs of a row and a head at a time
 
 struct MergeSpace {
     SharedArray<float, kMergeThreads> largest;
     SharedArray<ChunkWeight, kMergeThreads> weights;
     SharedArray<float, kMergeThreads> sums;
-    SharedArray<float, kMostTogether> before;  // the largest of all chunks so far
+    SharedArray<float, kMostTogether> before;  // maximum of all chunks so far, by pair
 };
 
-// Where a pair's chunks lie in Partials, and how many they are.
+// Index of a pair's first chunk in Partials, and the number of its chunks.
 struct ChunksOfPair {
     unsigned place;
     int count;
@@ -29,7 +29,8 @@ class Merge {
                      const ChunksOfPair (&its)[pairs])
         : space_(space), partials_(partials), its_(its) {}
 
-    // Of each pair the mix of an element; 0 where it has no chunks. All threads come here.
+    // Computes element `in_head` of O for each pair; 0 if it has no chunks. The whole block calls
+    // it.
     __device__ void run(float (&mixed)[pairs], int in_head) {
         const auto dim = unsigned(partials_.head_dim);
         float sums[pairs] = {};
@@ -55,7 +56,7 @@ class Merge {
                     for (int i = 0; i < kAhead; ++i) {
                         const int place = p * kAtOnce + chunk + i;
                         const ChunkWeight its = space_.weights[place];
-                        // Chosen and not jumped over, or the loads would come one by one.
+                        // A select, not a branch, or the loads would be issued one by one.
                         const bool here = first + chunk + i < its_[p].count;
                         const float sum = its.add(sums[p], space_.sums[place]);
                         const float more = its.add(mixed[p], ahead[p][i]);
@@ -71,10 +72,11 @@ class Merge {
     }
 
   private:
-    static constexpr int kAtOnce = kMergeThreads / pairs;  // chunks of a pair
-    static constexpr int kAhead = pairs == 1 ? 8 : 4;      // read before the first of them is added
+    static constexpr int kAtOnce = kMergeThreads / pairs;  // chunks per pair and round
+    // Chunks that are loaded before the first of them is merged.
+    static constexpr int kAhead = pairs == 1 ? 8 : 4;
 
-    // A thread a chunk of a pair: what is kept of those before it, and how much of it comes.
+    // Computes the weights of kAtOnce chunks of each pair, one thread per chunk.
     __device__ void weigh(int first) {
         const int thread = int(threadIdx.x), own = thread / kAtOnce, i = thread % kAtOnce;
         ChunksOfPair its = its_[0];

@@ -1,4 +1,4 @@
-// Rows over their root mean square, times a weight, by a block of threads a row.
+// RMS norm, by one block of threads per row: x / sqrt(mean(x^2) + epsilon) * weight.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,22 +11,23 @@
 
 namespace aerie::cuda {
 
-constexpr int kNormLanes = 128;   // virtual ones of the sum: element i belongs to lane i % 128
-constexpr int kRowThreads = 512;  // of a block that has a row
+constexpr int kNormLanes = 128;   // virtual lanes of the sum: element i is in lane i % 128
+constexpr int kRowThreads = 512;  // threads of a block that has a row
 
-constexpr int kMostKept = 16 * kRowThreads;  // elements that it keeps in registers
+constexpr int kMostKept = 16 * kRowThreads;  // elements that it can keep in registers
 
-constexpr int kTogether = 8;  // elements of a thread
-constexpr int kSquares = 32;  // that a virtual lane fetches before it adds the first of them
+constexpr int kTogether = 8;  // elements of a thread at a time
+constexpr int kSquares = 32;  // elements that a virtual lane loads before it adds the first square
 
-// A row by the threads of a block, each with every so many elements from its number on; 0 beyond
-// the last. Here in registers ...
+// A row by the threads of a block: thread t has elements t, t + kThreads ...; 0 beyond the last.
+// KeptRow has them in registers.
 template <int each>
 struct KeptRow {
     static constexpr int kThreads = kRowThreads;
     float values[each];
 
-    // take(k, elements k, k + kThreads ...) of the first `count`, and some that are beyond them.
+    // Calls take(k, elements k, k + kThreads ...) for kTogether elements at a time, until the first
+    // `count` have come; the last call may have some beyond them.
     template <class Take>
     __device__ void for_some(int count, const Take& take) const {
 #pragma unroll
@@ -40,7 +41,8 @@ struct KeptRow {
         }
     }
 };
-// ... and here made anew by value(k), each time: some before the first of them is taken.
+// The same for a row that value(k) computes anew each time; kTogether elements are computed before
+// the first of them is taken.
 template <int threads, class Value>
 struct MadeRow {
     static constexpr int kThreads = threads;
@@ -59,7 +61,7 @@ struct MadeRow {
         }
     }
 };
-// take(k, element k) of the first `count`.
+// Calls take(k, element k) for the first `count` elements.
 template <class Row, class Take>
 __device__ void for_each(const Row& row, int count, const Take& take) {
     row.for_some(count, [&](int k, const float(&some)[kTogether]) {
@@ -85,8 +87,8 @@ struct NormedRows {
     NormedRows(const Tensor& x, const Tensor& weight, float epsilon)
         : x(x), weight(weight), epsilon(epsilon), inverse_count(1.0f / float(x.cols)) {}
 
-    // 1 over the root mean square of a row; the whole block comes here, kNormLanes threads at
-    // least.
+    // 1 / sqrt(mean(x^2) + epsilon) of row r. The whole block calls it, with at least kNormLanes
+    // threads.
     __device__ float factor(int r, Space& space) const {
         const auto sum_of = [&](int lane) {
             float sum = 0;
@@ -109,8 +111,9 @@ struct NormedRows {
         return (x[r][i] * factor) * weight[0][i];
     }
 
-    // use(row) with row r once it is normalised, by kRowThreads: in registers where `each` elements
-    // a thread are all, then complete(them) comes first; 0: any number.
+    // Calls use(row) with row r, normalised by kRowThreads threads. If `each` is not 0, each thread
+    // keeps that many elements in registers, which must be all of the row, and complete(them) is
+    // called before they are normalised. If it is 0, the row may be of any length.
     template <int each, class Use, class Complete>
     __device__ void with_row(int r, Space& space, const Use& use, const Complete& complete) const {
         if constexpr (each == 0) {
@@ -128,7 +131,7 @@ struct NormedRows {
                     to[j] = k < x.cols ? from[k] : 0.0f;
                 }
             };
-            load(weights, weight[0]);  // no kernel writes those
+            load(weights, weight[0]);  // no kernel writes norm weights
             begin_beside();
             load(row.values, x[r]);
             complete(row.values);
@@ -154,13 +157,13 @@ struct NormedRows {
     }
 
   private:
-    // Of the squares of a virtual lane sum_of(it), in ascending order.
+    // The factor of a row; sum_of(lane) is the sum of a virtual lane's squares in ascending order.
     template <class SumOf>
     __device__ float factor_of(const SumOf& sum_of, Space& space) const {
         const int thread = int(threadIdx.x);
         if (thread < kNormLanes) space.lanes[thread] = sum_of(thread);
         __syncthreads();
-        if (thread < 32) {  // lanes 64 apart, then 32, 16, 8, 4, 2, 1
+        if (thread < 32) {  // the fixed tree: lanes 64 apart, then 32, 16, 8, 4, 2, 1
             float sum = (float(space.lanes[thread]) + float(space.lanes[thread + 64])) +
                         (float(space.lanes[thread + 32]) + float(space.lanes[thread + 96]));
             sum = sum + __shfl_xor_sync(kAllLanes, sum, kLanes);
@@ -172,7 +175,8 @@ struct NormedRows {
     }
 };
 
-// choose(each) with how many elements a thread keeps of rows of so many columns.
+// Calls choose(each) with the number of elements that a thread keeps of rows of `cols` columns, as
+// a constant; 0: rows are too long for registers.
 template <class Choose>
 auto with_kept(int cols, const Choose& choose) {
     return cols <= 8 * kRowThreads    ? choose(std::integral_constant<int, 8>())

@@ -1,10 +1,10 @@
-// Where the elements of a weight lie on the device: in the order in which the lanes of a warp take
-// them as the 16 x K tiles of a matrix instruction (see mma in ptx.cuh), so that every load is 16
-// bytes a lane, one lane after the other.
-//   F16, BF16   tiles of 16 rows x 16 columns, 512 bytes; as many as whole steps of a matmul want
+// How weights lie on the device: in the order in which the lanes of a warp take them as the 16 x K
+// tiles of a matrix instruction (see mma in ptx.cuh), so that a warp loads 16 bytes per lane, one
+// lane after the other.
+//   F16, BF16   tiles of 16 rows x 16 columns, 512 bytes; columns are padded to whole K steps
 //   quantised   blocks of 16 rows x 4 or 8 groups: see QuantLayout
-//   F32         strips of 32 rows: for each column those of all its rows
-// "Row" here is the place of a row among the stored ones: see RowOrder.
+//   F32         strips of 32 rows: for each column the elements of all 32 rows
+// A "row" here is the number of a row in the order of storage: see RowOrder.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,25 +17,25 @@
 namespace aerie::cuda {
 
 constexpr int kTileRows = 16;
-constexpr int kTokenTile = 8;  // columns of a matrix instruction
+constexpr int kTokenTile = 8;  // columns of a matrix instruction's output
 constexpr int kFloatTileCols = 16;
-constexpr int kStepTiles = 2;  // of so many columns, in a step of a matmul
+constexpr int kStepTiles = 2;  // tiles of kFloatTileCols columns in a K step of a matmul
 constexpr int kF32Rows = 32;
 
 constexpr int tiles_of(int count, int tile) {
     return (count + tile - 1) / tile;
 }
 
-// Tiles of so many columns, those included that only fill the last step.
+// The tiles of 16 columns side by side in a matrix, including those that only fill the last K step.
 constexpr int float_tiles(int cols) {
     return tiles_of(cols, kStepTiles * kFloatTileCols) * kStepTiles;
 }
 
-// Groups of 8 tokens that a matmul kernel is made for: 1, 2, 4 or 8.
+// The token tiles of the smallest kernel for so many tokens: there is one for 1, 2, 4 and 8.
 constexpr int token_tiles(int tokens) {
     return tokens <= 8 ? 1 : tokens <= 16 ? 2 : tokens <= 32 ? 4 : 8;
 }
-// choose(count) with what token_tiles gives as a constant.
+// Calls choose(count) with the result of token_tiles() as a constant.
 template <class Choose>
 auto with_token_tiles(int tiles, const Choose& choose) {
     return tiles == 1   ? choose(std::integral_constant<int, 1>())
@@ -44,8 +44,8 @@ auto with_token_tiles(int tiles, const Choose& choose) {
                         : choose(std::integral_constant<int, 8>());
 }
 
-// In which order of its own a matmul reads its activations, into which they are packed before;
-// none: as they are.
+// The order into which activations have to be packed before a matmul reads them; none: it reads
+// them as they are.
 enum class Packing { none, f16, bf16 };
 constexpr Packing packing_of(DType weight) {
     return weight == DType::F16    ? Packing::f16
@@ -53,26 +53,29 @@ constexpr Packing packing_of(DType weight) {
                                    : Packing::none;
 }
 
-// What is stored of the scales of a block, in words of 16 bytes.
+// How the scales of a block are stored, in words of 16 bytes.
 enum class Scales {
-    of_groups,         // an f16 a group: for rows g and g + 8 of group 0, then of group 1 ...
-    leasts_of_groups,  // the same, and then least values the same way
+    of_groups,         // an f16 per group: for rows g and g + 8 of group 0, then of group 1 ...
+    leasts_of_groups,  // the same, and then mins in the same way
     six_bits,          // for each row the first 16 bytes of its BlockQ4_K, or BlockQ5_K
-    of_halves,  // for each row the 16 whole scales of its BlockQ6_K, and then its f16: those of
-                // rows g and g + 8 side by side
+    // For each row the 16 integer scales of its BlockQ6_K, and then its f16 scale: those of rows g
+    // and g + 8 side by side.
+    of_halves,
 };
 
-constexpr int kStepGroups = 4;  // of a quantised weight, in a step of a matmul
+constexpr int kStepGroups = 4;  // groups of a quantised weight in a K step of a matmul
 
-// How a quantised type lies in its blocks: for each four groups codes and then their high bits,
-// and in the end the scales of all. Codes are in two's complement, but where there are least
-// values. A lane has of each group four words of a matrix instruction, each four codes:
-//   bytes: the four words
-//   nibbles: 8 bytes, of two groups side by side; the first and the third word in low halves, the
-//   others in high ones
-//   high bits: those of four codes in one place of four bytes, of the next word in the next place
+// How a quantised type lies in its blocks: for every four groups the low bits of the quantised
+// values, then their high bits; at the end the scales of all groups. Quantised values are in two's
+// complement, but in types with mins they are unsigned. For each group a lane has four words of a
+// matrix instruction, each of four values:
+//   8 bits: the four words
+//   4 bits: 8 bytes, of two groups side by side; words 0 and 2 in the low nibbles, 1 and 3 in the
+//   high ones
+//   high bits: those of a word's four values at one place of four bytes, those of the next word at
+//   the next place
 struct QuantLayout {
-    int groups = 0;  // of a block; 0: the type is not stored
+    int groups = 0;  // groups of a block; 0: the type is not stored
     int low_bits = 0, high_bits = 0;
     Scales scales = Scales::of_groups;
 
@@ -81,10 +84,10 @@ struct QuantLayout {
     }
     constexpr int bits() const { return low_bits + high_bits; }
 
-    // Of a lane and four groups.
+    // Sizes for a lane and four groups.
     constexpr int code_words() const { return kStepGroups * low_bits / 8; }
     constexpr int high_bytes() const { return kStepGroups * 2 * high_bits; }
-    // Of a tile.
+    // Offsets and sizes in bytes within a block of 16 rows.
     constexpr int high_at() const { return code_words() * 512; }
     constexpr int step_bytes() const { return high_at() + high_bytes() * 32; }
     constexpr int scales_at() const { return groups / kStepGroups * step_bytes(); }
@@ -125,9 +128,9 @@ constexpr size_t packed_bytes(DType type, int rows, int cols) {
     return row_tiles * size_t(tiles_of(cols, kGroup * layout.groups)) * size_t(layout.bytes());
 }
 
-// Which rows a tile of 16 holds: rows g and g + 8 of tile t are t * step + g and `distance`
-// further, where the former is below `end`. Of gate and up they are the same row of both: a lane
-// has what belongs together.
+// The rows that a tile of 16 holds: its rows g and g + 8 are rows t * step + g of the matrix and
+// `distance` further, for tile t, if the former is below `end`. In a paired weight these are the
+// same row of gate and of up, so that one lane has both.
 struct RowOrder {
     int step = kTileRows, distance = kTileRows / 2, end = 0;
 
@@ -136,12 +139,12 @@ struct RowOrder {
     bool is_paired() const { return step < kTileRows; }
 
     __host__ __device__ int first_row(int row) const { return row < end ? row : row - distance; }
-    // Where a row is stored.
+    // The number of a row in the order of storage.
     __device__ int place(int row) const {
         const int first = first_row(row);
         return first / step * kTileRows + first % step + (row < end ? 0 : kTileRows / 2);
     }
-    // The row that is stored there; -1: none.
+    // The row with this number in the order of storage; -1: none.
     __device__ int row(int place) const {
         const int first = place / kTileRows * step + place % (kTileRows / 2);
         if (first >= end) return -1;
@@ -154,7 +157,7 @@ __device__ inline size_t f32_place(int row, int col, int cols) {
            size_t(row % kF32Rows);
 }
 
-// In 16-bit elements.
+// The index of an F16 or BF16 element, in 16-bit elements.
 __device__ inline size_t float_place(int row, int col, int cols) {
     const int r = row % kTileRows, k = col % kFloatTileCols;
     const size_t tile =
@@ -163,7 +166,7 @@ __device__ inline size_t float_place(int row, int col, int cols) {
     return tile * 256 + size_t(lane * 8 + word * 2 + k % 2);
 }
 
-// The block of a group, in bytes.
+// The byte offset of the block that has a group.
 __device__ inline size_t quant_block_place(const QuantLayout& layout, int row, int group,
                                            int cols) {
     const size_t blocks = size_t(tiles_of(cols, kGroup * layout.groups));
@@ -171,12 +174,13 @@ __device__ inline size_t quant_block_place(const QuantLayout& layout, int row, i
            size_t(layout.bytes());
 }
 
-// Bits of a block.
+// The place of some bits in a block.
 struct BitsPlace {
     int byte, shift;
 };
-// The lane that takes a code of a group, and in which of its words: so that its two words of
-// activations lie side by side, but for those types whose halves of a group go by themselves.
+// The lane that takes a quantised value (code) of a group, and its word for it: chosen so that the
+// lane's two words of activations lie side by side, except in types (of_halves) in which the two
+// halves of a group are multiplied one by one.
 struct CodePlace {
     int lane, word;
 };
@@ -185,7 +189,7 @@ __device__ inline CodePlace code_place(const QuantLayout& layout, int row, int k
     if (layout.scales == Scales::of_halves) return {of_row + k % 16 / 4, of_word + k / 16 * 2};
     return {of_row + k / 8, of_word + k / 4 % 2 * 2};
 }
-// Those of a code, groups counted from the block's first.
+// The low bits of a quantised value; `group` counts from the first of the block.
 __device__ inline BitsPlace low_bits_at(const QuantLayout& layout, int row, int group, int k) {
     const auto [lane, word] = code_place(layout, row, k);
     const int step = group / kStepGroups * layout.step_bytes(), of_step = group % kStepGroups;
@@ -200,8 +204,8 @@ __device__ inline BitsPlace high_bits_at(const QuantLayout& layout, int row, int
     const int bytes = step + lane * layout.high_bytes() + place / places * 4;
     return {bytes + k % 4, place % places * layout.high_bits};
 }
-constexpr int kLeastBytes = kTileRows * 8;  // least values of groups lie behind their scales
-// The f16 scale of a group, or of the whole block.
+constexpr int kLeastBytes = kTileRows * 8;  // the mins of groups lie behind their scales
+// The byte offset of the f16 scale of a group, or of a row's whole block.
 __device__ inline int scale_place(const QuantLayout& layout, int row, int group) {
     const int pair = row % kTileRows / 8 * 2;
     switch (layout.scales) {
@@ -215,7 +219,7 @@ __device__ inline int scale_place(const QuantLayout& layout, int row, int group)
     }
     return 0;
 }
-// The 16 bytes of a row that has so many.
+// The byte offset of a row's 16 bytes, if the scales have 16 bytes per row.
 __device__ inline int row_scales_place(const QuantLayout& layout, int row) {
     return layout.scales_at() + row % kTileRows * 16;
 }

@@ -1,4 +1,5 @@
-// The few instructions that C++ has no name for. tests/simt has the same functions in C++.
+// Functions for the PTX instructions that CUDA's C++ does not have. tests/simt has the same
+// functions in plain C++.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +21,7 @@ __device__ inline uint16_t to_f16(float value) {
     return bits;
 }
 
-// Of all lanes of a warp.
+// The minimum over all lanes of a warp.
 __device__ inline int least_of_warp(int value) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_min_sync(~0u, value);
@@ -41,29 +42,29 @@ __device__ inline unsigned largest_of_warp(unsigned value) {
 #endif
 }
 
-// Programmatic dependent launch: a kernel of launch_beside begins while the one before it on the
-// stream still runs, and may read what no kernel writes until it has waited; nothing that kernels
-// before it wrote, and it stores nothing. All threads of a block wait; where the kernel was not
-// launched so, that takes no time.
+// Programmatic dependent launch: a kernel that is started by launch_beside begins while the kernel
+// before it on the stream still runs. Until it has waited here it may read only what no kernel
+// writes, and it stores nothing. All threads of a block call this; in a kernel that was launched
+// normally it takes no time.
 __device__ inline void wait_for_producers() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-// Once all blocks have said so, the next kernel may begin.
+// Once all blocks have called this, the next kernel may begin.
 __device__ inline void let_dependents_start() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Of a kernel that has nothing to do beforehand.
+// The beginning of a kernel that has nothing to do before it waits.
 __device__ inline void begin_beside() {
     let_dependents_start();
     wait_for_producers();
 }
 
-// Copies 8 or 16 bytes to shared memory past the registers, to the elements from `index` on; they
-// are there, for this thread, once it has waited for the group that they were committed in.
+// Starts a copy of 8 or 16 bytes to shared memory (cp.async), to the elements from `index` on. They
+// are there, for this thread, once it has waited for the group in which they were committed.
 template <class T, int count, class Piece>
 __device__ inline void copy_async(SharedArray<T, count>& to, int index, const Piece* from) {
 #if __CUDA_ARCH__ >= 800
@@ -79,7 +80,7 @@ __device__ inline void copy_async(SharedArray<T, count>& to, int index, const Pi
     reinterpret_cast<Piece&>(to[index]) = *from;
 #endif
 }
-// The same of what nobody reads a second time: the L2 cache drops it before anything else.
+// The same for data that is read only once: the L2 cache evicts it first.
 template <int count>
 __device__ inline void stream_async(SharedArray<uint4, count>& to, int index, const uint4* from) {
 #if __CUDA_ARCH__ >= 800
@@ -105,9 +106,9 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
-// Four 8 x 8 matrices of 2-byte elements; lane l names row l % 8 of matrix l / 8, 16 bytes. With
-// g = lane / 4 and t = lane % 4 a lane gets elements 2 t and 2 t + 1 of row g of each; or, turned,
-// of column g.
+// Loads four 8 x 8 matrices of 2-byte elements (ldmatrix): lane l addresses row l % 8 of matrix l /
+// 8, which is 16 bytes. With g = lane / 4 and t = lane % 4 a lane gets elements 2 t and 2 t + 1 of
+// row g of each matrix or, `turned`, of column g.
 template <bool turned, int count>
 __device__ inline uint4 take_matrices(SharedArray<uint4, count>& from, int index) {
     const unsigned address = unsigned(__cvta_generic_to_shared(&from[index]));
@@ -125,10 +126,12 @@ __device__ inline uint4 take_matrices(SharedArray<uint4, count>& from, int index
     return its;
 }
 
-// c [16, 8] += a [16, K] * b [K, 8] by a whole warp; K is 32 bytes. With g = lane / 4 and
-// t = lane % 4, a lane holds of a: words t of rows g and g + 8, then words t + 4 of both; of b:
-// words t and t + 4 of column g; of c: columns 2 t and 2 t + 1 of row g, then of row g + 8.
-// The first half of it, or with words t + 4 the second: K is 16 bytes.
+// Matrix instructions compute c [16, 8] += a [16, K] * b [K, 8] by a whole warp, where K is 32
+// bytes. With g = lane / 4 and t = lane % 4, a lane holds words t of rows g and g + 8 of a, then
+// words t + 4 of both; words t and t + 4 of column g of b; columns 2 t and 2 t + 1 of row g of c,
+// then of row g + 8.
+//
+// mma_s8_half takes one half of K, which is 16 bytes: words t, or words t + 4.
 __device__ inline void mma_s8_half(int (&c)[4], unsigned a_low, unsigned a_high, unsigned b) {
 #if __CUDA_ARCH__ >= 800
     asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
@@ -183,13 +186,14 @@ __device__ inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 #else
-    // No such tensor core: the words go round, and every lane adds up its own four elements.
+    // There is no tensor core for bf16: words are exchanged by shuffles, and every lane sums its
+    // own four elements.
     const int lane = int(threadIdx.x) % 32;
     const auto add = [&](float& sum, unsigned x, unsigned y) {
         sum = __fmaf_rn(__uint_as_float(x << 16), __uint_as_float(y << 16), sum);
         sum = __fmaf_rn(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), sum);
     };
-#pragma unroll 1  // or the words of many tiles would be in registers
+#pragma unroll 1  // unrolled, the words of many tiles would take registers
     for (int half = 0; half < 2; ++half)
         for (int t = 0; t < 4; ++t) {
             const unsigned low = __shfl_sync(~0u, half ? a.z : a.x, lane / 4 * 4 + t);

@@ -1,5 +1,5 @@
-// What a lane of a matmul finds of a block of quantised weights: steps as the matrix instruction
-// takes them, and scales. See QuantLayout.
+// How a lane of a matmul reads a block of quantised weights: quantised values as the matrix
+// instruction takes them, and scales. See QuantLayout.
 #pragma once
 
 #include <cassert>
@@ -12,7 +12,7 @@ namespace aerie::cuda {
 __device__ inline unsigned component(const uint4& word, int i) {
     return i == 0 ? word.x : i == 1 ? word.y : i == 2 ? word.z : word.w;
 }
-// Bits from one place to another; what comes along is to be masked.
+// Shifts bits from one place to another; the caller masks what comes along.
 __device__ inline unsigned moved(unsigned word, int from, int to) {
     return from < to ? word << (to - from) : word >> (from - to);
 }
@@ -20,23 +20,25 @@ __device__ inline float2 both_f16(unsigned pair) {
     return make_float2(from_f16(uint16_t(pair)), from_f16(uint16_t(pair >> 16)));
 }
 
-// Whole numbers that are small become floats by an addition: they are the last bits of a large one.
-// Over 2^shift: what is added to the bits of 1.5 * 2^23 over it, below 2^22 with either sign.
+// Small integers become floats by an addition, not by a slower conversion: kZeroBits are the bits
+// of 1.5 * 2^23 / 2^shift, and exact(kZeroBits + n) is n / 2^shift, for n below 2^22 with either
+// sign.
 template <int shift = 0>
 constexpr int kZeroBits = 0x4b400000 - (shift << 23);
 template <int shift = 0>
 __device__ inline float exact(int bits) {
     return __uint_as_float(unsigned(bits)) - 12582912.0f / (1 << shift);
 }
-// A byte over 2^shift.
+// Byte i of `bytes` as a float, over 2^shift.
 template <int shift>
 __device__ inline float exact_byte(unsigned bytes, int i) {
-    constexpr unsigned kAbove = 0x4b000000u - (shift << 23);  // of 2^23 over 2^shift
+    constexpr unsigned kAbove = 0x4b000000u - (shift << 23);  // high bits of 2^23 / 2^shift
     const unsigned bits = __byte_perm(bytes, kAbove, 0x7640 | unsigned(i));
     return __uint_as_float(bits) - 8388608.0f / (1 << shift);
 }
 
-// The whole scales and least values of a row of Q4_K or Q5_K, bytes, of groups 0 .. 3 or 4 .. 7.
+// The 6-bit scales and mins of a row of Q4_K or Q5_K, a byte each, of groups 0 .. 3 or, `second`,
+// of groups 4 .. 7.
 struct SixBits {
     unsigned scales, leasts;
 
@@ -48,21 +50,24 @@ struct SixBits {
     }
 };
 
-// Of a group of rows g (x) and g + 8 (y). Not all types have all of it: see QuantLayout.
+// Scales and mins of a group, for rows g (x) and g + 8 (y). Not all types have all of them: see
+// QuantLayout.
 struct GroupScales {
     float2 scale, least;
-    float2 whole[2], whole_least;  // those of both halves are whole[0] where they are the same
+    float2 whole[2], whole_least;  // integer scales of both halves, or whole[0] for both
 };
 
-// Four groups of a tile: what a lane reads of them, from the first of its block on or, `second`,
-// from the fifth. word(i) is the tile's i-th of 16 bytes.
+// Decodes a K step of a tile, which is four groups, for a lane. `second`: these are the last four
+// of a block of eight. word(i) is the i-th word of 16 bytes: first the quantised values of the
+// step, then the scales of the block.
 template <DType type>
 struct QuantFormat {
     static constexpr DType kType = type;
     static constexpr QuantLayout kLayout = layout_of(type);
     static constexpr int kStepWords = kLayout.step_bytes() / 16;
     static constexpr int kWords = kStepWords + kLayout.scale_bytes() / 16;
-    // Steps are unpacked as so many times two: the sign of fewer than 8 bits is that of a byte.
+    // Quantised values are unpacked with this shift: the sign of fewer than 8 bits becomes that of
+    // a byte.
     static constexpr int kShift = kLayout.has_least() ? 0 : 8 - kLayout.bits();
 
     template <class Word>
@@ -120,16 +125,17 @@ struct QuantFormat {
     }
 
   private:
-    // Those of one of the four words of a group, above its low ones.
+    // The high bits of one of the four words of a group, at their place above the low bits.
     __device__ static unsigned high_bits(const uint4& all, int group, int word) {
         constexpr int kBits = kLayout.high_bits, kPlaces = 8 / kBits, kTo = 4 + kShift;
         constexpr unsigned kMask = 0x01010101u * (((1u << kBits) - 1) << kTo);
         const int place = group * 4 + word, part = place / kPlaces;
-        const bool is_odd = kLayout.high_bytes() < 16 && threadIdx.x % 2 > 0;  // of two lanes
+        // Two lanes share 16 bytes.
+        const bool is_odd = kLayout.high_bytes() < 16 && threadIdx.x % 2 > 0;
         const unsigned bits = component(all, is_odd ? part + 2 : part);
         return moved(bits, place % kPlaces * kBits, kTo) & kMask;
     }
-    // Over the power of two that steps are unpacked with.
+    // Byte i as a signed number, over the power of two that quantised values are unpacked with.
     __device__ static float signed_byte(unsigned bytes, int i) {
         return exact_byte<kShift>(bytes ^ 0x80808080u, i) - 128.0f / (1 << kShift);
     }
@@ -164,7 +170,7 @@ struct Q6_K : QuantFormat<DType::Q6_K> {
                                 *kExperts = "expert_matmul_q6_k";
 };
 
-// body(format) of a quantised type that is stored.
+// Calls body(format) with the QuantFormat of a quantised type that the backend stores.
 template <class Body>
 auto with_format(DType type, const Body& body) {
     assert(layout_of(type).groups > 0);

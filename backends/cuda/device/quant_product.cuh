@@ -1,5 +1,5 @@
-// What matmuls of quantised weights have in common, whether their rows follow each other or go to
-// experts: dot products of 32 elements on the tensor cores, added in the order of core/quant.h.
+// The products of quantised weights, for matmul_quant.cu and expert_matmul.cu: dot products of 32
+// elements on the tensor cores, added in the order of core/quant.h.
 #pragma once
 
 #include "core/quant.h"
@@ -16,44 +16,44 @@ struct QuantTask {
     Split split;
 };
 
-// Blocks at a time that registers are left for: most tokens want more of them, unless codes and
-// scales are simple.
+// Blocks that a multiprocessor must have registers for. 64 tokens need more registers than two
+// blocks leave, unless the type has neither high bits nor mins.
 template <class Format, int tiles>
 constexpr int kBlocks = tiles == 8 && (Format::kLayout.high_bits > 0 || Format::kLayout.has_least())
                             ? 1
                             : 2;
 
-// The weights of a step of a block.
+// The weights in a stage of a block.
 template <class Format>
 struct WeightWords {
     static constexpr int kWeightWords = kBlockTiles * Format::kWords;
     static constexpr size_t kBytes = kWeightWords * sizeof(uint4);
     SharedArray<uint4, kWeightWords> weight;
 };
-// What a block takes at a time. Of the activations steps come first, then scales and sums.
+// A stage of a block. In the activations the quantised values come first, then scales and sums.
 template <class Format, int tiles>
 struct QuantStep : WeightWords<Format> {
     static constexpr int kTokens = tiles * kTokenTile;
-    static constexpr int kHeads = kStepGroups * kTokens * kGroup / 4;  // where scales begin
+    static constexpr int kHeads = kStepGroups * kTokens * kGroup / 4;  // index where scales begin
     static constexpr int kColumnWords = kHeads + kStepGroups * kTokens * 2;
     static constexpr size_t kBytes =
         WeightWords<Format>::kBytes + kColumnWords * sizeof(unsigned);
     SharedArray<unsigned, kColumnWords> columns;
 };
 
-// Of the word of BlockI8G32 that holds the sums of both halves.
+// The sum of a group's quantised values, from the word of BlockI8G32 with the sums of both halves.
 __device__ inline float sum_of_halves(unsigned sums) {
     return exact(__dp2a_lo(int(sums), 0x0101, kZeroBits<>));
 }
 
-// What a lane needs of a group of 8 tokens: its part of their steps, and the scales of its two
-// columns; with least values also the sums of their steps.
+// A group of activations as a lane needs it, for 8 tokens: its part of their quantised values, and
+// the scales of its two columns; for types with mins also the sums of the quantised values.
 struct GroupColumns {
     uint2 steps;
     float2 scales, sums;
 };
 
-// Of the 8 that begin at `first`.
+// Reads a group of 8 tokens, which begin at index `first` of a stage.
 template <class Format, int tiles>
 __device__ inline GroupColumns read_columns(QuantStep<Format, tiles>& from, int first) {
     const int lane = int(threadIdx.x) % 32, steps = (first + lane / 4) * (kGroup / 4);
@@ -70,8 +70,8 @@ __device__ inline GroupColumns read_columns(QuantStep<Format, tiles>& from, int 
     return columns;
 }
 
-// The 8 bytes of activations that a thread copies of each step, some of them. Beyond the last group
-// that one is copied: the weights there are 0, and add nothing whatever they meet.
+// Copies the activations of each step: a thread has kEach pieces of 8 bytes. Beyond the last group
+// that one is copied again: the weights there are 0, and add nothing whatever they meet.
 template <class Format, int tiles>
 struct QuantColumns {
     static constexpr int kTiles = tiles;
@@ -83,10 +83,10 @@ struct QuantColumns {
     static constexpr int kEach = tiles_of(kPieces, kBlockThreads);
     static constexpr bool kIsWhole = unit_elements(Format::kType) % (kStepGroups * kGroup) == 0;
     const std::byte* x;
-    unsigned from[kEach];  // in bytes
+    unsigned from[kEach];  // byte offsets in x
     int groups;
 
-    // Of the rows of x that row_of(token) names.
+    // row_of(token) is the row of x of a token.
     template <class RowOf>
     __device__ QuantColumns(const QuantTask& task, const RowOf& row_of)
         : x(task.x), groups(task.groups) {
@@ -114,13 +114,13 @@ struct QuantColumns {
             copy_async(to.columns, at, reinterpret_cast<const uint2*>(block));
         }
     }
-    // Of a group of the step, and 8 tokens.
+    // The activations of a group of the step, for 8 tokens.
     __device__ GroupColumns get(Step& from, int, int group, int token_tile) const {
         return read_columns<Format, tiles>(from, group * Step::kTokens + token_tile * kTokenTile);
     }
 };
 
-// Dot products of the four sums that a lane holds, times the whole scales.
+// The dot products of a group for a lane's four accumulators, times the integer scales.
 template <class Format>
 __device__ inline void multiply_group(float (&dots)[4], const uint4& steps, const uint2& columns,
                                       const GroupScales& scales) {
@@ -146,7 +146,7 @@ __device__ inline void multiply_group(float (&dots)[4], const uint4& steps, cons
     }
 }
 
-// Adds the products of one group and 8 tokens.
+// Adds the products of one group and 8 tokens to a lane's accumulators.
 template <class Format>
 __device__ inline void add_group(float (&total)[4], const uint4& steps, const GroupScales& scales,
                                  const GroupColumns& columns) {
@@ -167,7 +167,7 @@ __device__ inline void add_group(float (&total)[4], const uint4& steps, const Gr
     }
 }
 
-// Copies one step of a tile: its codes and, of their block, all scales.
+// Starts the copy of one step of a tile: its quantised values, and all scales of their block.
 template <class Format>
 __device__ inline void copy_weight(WeightWords<Format>& to, const uint4* weight, int step) {
     constexpr QuantLayout kLayout = Format::kLayout;
@@ -184,8 +184,8 @@ __device__ inline void copy_weight(WeightWords<Format>& to, const uint4* weight,
     }
 }
 
-// A block: 128 rows, a warp 16 of them, `tiles` times 8 tokens. Is it the one that goes on with the
-// sums (see Split)?
+// The product of a block: 128 rows, 16 per warp, and `tiles` times 8 tokens. Returns whether this
+// block has the final sums in `total`, and so has to run the epilogue (see Split).
 template <class Format, int tiles, class Columns>
 __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask& task,
                                        Columns& columns) {
@@ -201,7 +201,7 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
     float part[tiles][4] = {};
     const auto copy_weights = [&](Step& to, int step) { copy_weight<Format>(to, weight, step); };
     const auto take = [&](Step& from, int step) {
-        // Of many tokens a loop of parts would want more registers.
+        // With many tokens, a loop over parts around the loop over steps would need more registers.
         if (!Columns::kMakesParts && step % kPartSteps == 0) add_part(total, part);
         if (row_tile >= task.row_tiles) return;
         const bool second = step % (kLayout.groups / kStepGroups) > 0;
@@ -230,7 +230,7 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
     }
     return add_up(total, task.split);
 }
-// Of the tokens that row_of(token) names.
+// The same for activations in the rows row_of(token) of x.
 template <class Format, int tiles, class RowOf>
 __device__ inline bool multiply_rows(float (&total)[tiles][4], const QuantTask& task,
                                      const RowOf& row_of) {

@@ -1,4 +1,4 @@
-// Groups of 32 values as core/quant.cpp packs them, bit for bit.
+// Quantises groups of 32 values, bit for bit as core/quant.cpp does.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,23 +10,23 @@
 
 namespace aerie::cuda {
 
-// To the nearest of low .. high, ties to even; NaN becomes 0.
+// The nearest integer in low .. high, ties to even; NaN becomes 0.
 __device__ inline int nearest(float value, float low, float high) {
     if (!(value == value)) return 0;
     const float clamped = value < low ? low : value > high ? high : value;
-    return int((clamped + 12582912.0f) - 12582912.0f);  // leaves no bits behind the point
+    return int((clamped + 12582912.0f) - 12582912.0f);  // rounds the fraction away
 }
 
 __device__ inline bool is_sound(float value) {
     return (__float_as_uint(value) & 0x7fffffffu) < 0x7f800000u;
 }
 
-// Some groups, of each of which a lane has a value. They are taken abreast, so that none waits for
-// another one's exchanges between lanes.
+// Quantises some groups by a warp; a lane has one value of each. The groups go side by side, so
+// that none waits for the shuffles of another.
 template <int groups>
 struct QuantisedGroups {
-    float scales[groups];                // of all lanes
-    int steps[groups], sums[groups];     // the lane's own, and that of its kScaled lanes
+    float scales[groups];                // the same in all lanes
+    int steps[groups], sums[groups];     // the lane's quantised value; the sum of its half
 
     __device__ explicit QuantisedGroups(const float (&values)[groups]) {
         bool sound[groups];
@@ -40,7 +40,7 @@ struct QuantisedGroups {
 #pragma unroll
             for (int j = 0; j < groups; ++j)
                 largest[j] = larger(__shfl_xor_sync(kAllLanes, largest[j], distance), largest[j]);
-        // The inverse step must stay finite.
+        // The inverse of the scale must stay finite.
         const auto is_used = [&](int j) { return sound[j] && largest[j] >= 0x1p-100f; };
 #pragma unroll
         for (int j = 0; j < groups; ++j) {
@@ -53,24 +53,25 @@ struct QuantisedGroups {
             for (int j = 0; j < groups; ++j)
                 sums[j] += __shfl_xor_sync(kAllLanes, sums[j], distance);
     }
-    // The steps of the four lanes that lie together, and the sums of both halves.
+    // The quantised values of four neighbouring lanes.
     __device__ unsigned word(int j) const {
         unsigned word = unsigned(steps[j] & 0xff) << threadIdx.x % 4 * 8;
         word |= __shfl_xor_sync(kAllLanes, word, 1);
         return word | __shfl_xor_sync(kAllLanes, word, 2);
     }
+    // The sums of both halves of a group.
     __device__ unsigned word_of_sums(int j) const {
         const unsigned other = unsigned(__shfl_xor_sync(kAllLanes, sums[j], kScaled));
-        return (unsigned(sums[j]) & 0xffff) | other << 16;  // as the first lane has it
+        return (unsigned(sums[j]) & 0xffff) | other << 16;  // in this order only in lanes 0 .. 15
     }
 };
 
-// Where a group begins in an ActivationView; beyond its rows or columns there is none.
+// Where a group begins in an ActivationView; beyond its rows or columns nothing is stored.
 struct GroupPlace {
     int row, first;
 };
 
-// A warp writes groups of 32, each to place(j).
+// Stores groups of 32 by a warp, group j at place(j); quantises them if `out` is quantised.
 template <int groups, class Place>
 __device__ inline void put_groups(const ActivationView& out, const float (&values)[groups],
                                   const Place& place) {
@@ -95,7 +96,7 @@ __device__ inline void put_groups(const ActivationView& out, const float (&value
         if (lane == 0) to.scale = its.scales[j];
     }
 }
-// To columns first .. first + 31 of row r, and then every `apart` further.
+// Stores groups in columns first .. first + 31 of row r, and then every `apart` columns further.
 template <int groups>
 __device__ inline void put_activations(const ActivationView& out, int r, int first, int apart,
                                        const float (&values)[groups]) {
@@ -110,7 +111,7 @@ __device__ inline float clamped_to_f16(float step) {
     return step > 65504.0f ? 65504.0f : step < -65504.0f ? -65504.0f : step;
 }
 
-// The value that is largest without its sign; the first of several.
+// The value with the largest magnitude; the first of several.
 __device__ inline float extreme(const float (&values)[kGroup]) {
     float best = 0;
     for (float value : values)
@@ -118,7 +119,7 @@ __device__ inline float extreme(const float (&values)[kGroup]) {
     return best;
 }
 
-// One thread packs a group: its scale (f16) and its steps.
+// Quantises a group by one thread; returns its scale as f16.
 __device__ inline uint16_t pack_q8(int (&steps)[kGroup], const float (&values)[kGroup]) {
     const uint16_t scale = to_f16(clamped_to_f16(fabsf(extreme(values)) / 127));
     const float step = from_f16(scale), inverse = step > 0 ? 1 / step : 0;

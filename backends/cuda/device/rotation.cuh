@@ -1,5 +1,5 @@
-// Queries and keys rotated to their positions, keys and values rounded into the cache: pair by
-// pair, wherever they come from.
+// Rotates Q and K to their positions (RoPE), and rounds K and V into the cache, pair by pair, in
+// the epilogue of a matmul or in a kernel of its own.
 #pragma once
 
 #include "cuda/device/cache.cuh"
@@ -12,12 +12,12 @@ struct Rotation {
     View<float> qkv;
     View<const float> rope;
     View<const int32_t> rows;
-    AttentionShape shape;  // without heads: nothing is rotated
+    AttentionShape shape;  // no heads: nothing is rotated
     CacheView kv;
-    bool f16;  // what the cache holds
+    bool f16;  // the cache holds f16, else f32
 
     Rotation() = default;
-    // Of RopeAppend or MatmulRope; `block` is their rows, or some of them.
+    // From a RopeAppend or a MatmulRope; `block` has all of its rows, or some.
     template <class Op>
     Rotation(const Op& op, const Tensor& qkv, const Tensor& block)
         : qkv(qkv),
@@ -28,9 +28,9 @@ struct Rotation {
           f16(op.kv.k.dtype == DType::F16) {}
 
     __device__ const Row& row(int r) const { return *reinterpret_cast<const Row*>(rows[r]); }
-    // Elements from i on of a head of row r, which is not padding, and those head_dim / 2 behind them;
-    // heads are those of q, k and v, one after the other. Queries, and keys on their way, are left in
-    // qkv.
+    // Takes elements i, i + 1 ... of a head of row r (`a`), and those head_dim / 2 behind them
+    // (`b`). The row is not padding; heads are those of q, k and v, one after the other. Rotated q
+    // and k are stored in qkv, k and v in the cache.
     template <int pairs>
     __device__ void put(int r, int head, int i, float (&a)[pairs], float (&b)[pairs]) const {
         const Row& place = row(r);
@@ -54,7 +54,7 @@ struct Rotation {
         f16 ? store<uint16_t>(place, kv_head, i, a, b) : store<float>(place, kv_head, i, a, b);
     }
 
-    // One element, or two at once.
+    // Loads one element, or two at once.
     template <int count>
     __device__ static void take(float (&values)[count], const float* from) {
         static_assert(count <= 2);

@@ -1,5 +1,5 @@
-// Arrays in the shared memory of a block, and what a launch asks for of it; tests/simt has one
-// that watches its elements.
+// Arrays in shared memory, and the shared memory that a launch asks for. tests/simt has a
+// SharedArray that checks every access.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,7 +26,7 @@ class SharedArray {
     alignas(16) T data_[count];
 };
 
-// What lies in the shared memory that the launch asked for.
+// The shared memory that the launch asked for (Grid::shared_bytes).
 template <class T>
 __device__ inline T& launch_shared() {
     extern __shared__ uint4 memory[];

@@ -1,5 +1,5 @@
-// Blocks of a matmul that share rows: each has some of the columns, and the one that comes last adds
-// the sums of all in the order of the columns.
+// Split-K: the blocks of a matmul that share rows each have a range of K, and the last to arrive
+// adds the partial sums of all in ascending order of K.
 #pragma once
 
 #include "cuda/device/last_block.cuh"
@@ -7,19 +7,19 @@
 
 namespace aerie::cuda {
 
-// Steps of the columns that a block has.
+// The K steps of a block.
 struct Share {
     int first, after;
 };
 
-// Of so many steps, so many of which are a part.
+// The K steps of this block, of `steps` in all; a part of K (kSumPart columns) has `part_steps`.
 __device__ inline Share share_of(const Split& split, int steps, int part_steps) {
     if (split.blocks == 1) return {0, steps};
     const int others = int(blockIdx.y) + split.first_parts, first = blockIdx.y ? others - 1 : 0;
     return {first * part_steps, min(others * part_steps, steps)};
 }
 
-// Adds a part of the sum; the next one begins.
+// Adds the accumulators of a part of K to the total, and clears them for the next part.
 template <int tiles>
 __device__ inline void add_part(float (&total)[tiles][4], float (&part)[tiles][4]) {
 #pragma unroll
@@ -37,9 +37,10 @@ __device__ inline void clear(float (&sums)[tiles][4]) {
         for (float& sum : sums[n]) sum = 0;
 }
 
-// Whether this block, number `mine` of those that share its rows, is the one that goes on, and then
-// with the sums of all. Each leaves, of so many threads, a float4 of each of `tiles`: at
-// place(block), counted in what one leaves.
+// The reduction across blocks. Each of the `blocks` that share rows, number `mine` of them, stores
+// its accumulators in scratch, a float4 per thread and tile; place(block) is the block's index
+// there, counted in blocks. Returns true in the last block to arrive: `total` is then the sum over
+// all blocks in ascending order. The other blocks have nothing left to do.
 template <int threads, int tiles, class Place>
 __device__ inline bool add_up(float (&total)[tiles][4], float4* sums, unsigned* arrived,
                               unsigned blocks, unsigned mine, const Place& place) {
@@ -51,7 +52,7 @@ __device__ inline bool add_up(float (&total)[tiles][4], float4* sums, unsigned* 
     for (int n = 0; n < tiles; ++n)
         at(mine, n) = make_float4(total[n][0], total[n][1], total[n][2], total[n][3]);
     if (!is_last_block(arrived, blocks)) return false;
-    constexpr int kTogether = tiles < 4 ? tiles : 4;  // more would want too many registers
+    constexpr int kTogether = tiles < 4 ? tiles : 4;  // more would need too many registers
 #pragma unroll
     for (int first = 0; first < tiles; first += kTogether) {
         float own[kTogether][4];

@@ -1,7 +1,8 @@
-// What the tensor-core matmuls have in common. A block has 128 rows of the weight at a time, and up
-// to 64 tokens; weights and activations come through one ring in shared memory, many steps ahead.
-// The inner elements are taken in ascending order, in parts: those of split.h or, quantised, of
-// core/quant.h. The number of tokens changes no bit.
+// The parts that all tensor-core matmuls share: the epilogue, and the stream of weights and
+// activations through a ring of stages in shared memory. A block has 128 rows of the weight at a
+// time, and up to 64 tokens. K goes by steps, each of which fills a stage; it is summed in
+// ascending order, in the parts of split.h or, for quantised types, of core/quant.h. The number of
+// tokens changes no bit.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,18 +16,18 @@
 
 namespace aerie::cuda {
 
-// [rows] outputs of each token become out (+)= value + bias; or, gated, silu(gate) * up of the two
-// halves of a paired weight; or value + bias is rotated.
+// The epilogue of a matmul: out (+)= value + bias; or, gated, silu(gate) * up of the two halves of
+// a paired weight (RowOrder); or value + bias goes through `rotation`.
 struct MatmulOutput {
     View<float> out;
     RowOrder order;
     const float* bias;  // may be null
     bool accumulate, gated;
-    bool leaves_sums = false;  // for the kernel that reads `out` (left_sums.cuh)
-    // Row of `out` of each token, to which nothing is added; null: they follow each other.
+    bool leaves_sums = false;  // partial sums stay for the kernel that reads `out`
+    // Row of `out` for each token, never with `accumulate`; null: token t has row t.
     const int32_t* places = nullptr;
     Rotation rotation = {};
-    int first_head = 0;  // of rotated rows
+    int first_head = 0;  // head that the rows begin with, if they are rotated
 
     __device__ bool is_rotated() const { return rotation.shape.heads > 0; }
 
@@ -37,13 +38,13 @@ struct MatmulOutput {
         float& place = out[places ? places[token] : token][row];
         place = accumulate ? place + value : value;
     }
-    // The four sums that a lane holds of each of some tiles (see mma in ptx.cuh): of so many times 8
-    // tokens, then of the next 16 rows. What has to be read for sixteen of them is on its way before
-    // the first is put. Tells the largest magnitude.
+    // The epilogue of a lane's accumulators, four of each tile (see mma in ptx.cuh): first the
+    // tiles of `token_tiles` times 8 tokens, then those of the next 16 rows. The loads that sixteen
+    // of them need are started before the first is stored. Returns the amax of what it stored.
     template <int token_tiles, bool has_places = false, int tiles>
     __device__ unsigned put_tiles(float (&sums)[tiles][4], int token_tile, int row_tile) const {
         constexpr int kRowTiles = tiles / token_tiles;
-        constexpr int kAtOnce = tiles < 4 ? token_tiles : 4 / kRowTiles;  // token tiles
+        constexpr int kAtOnce = tiles < 4 ? token_tiles : 4 / kRowTiles;  // token tiles at a time
         const int lane = int(threadIdx.x) % 32;
         int rows[kRowTiles][2];
 #pragma unroll
@@ -59,7 +60,7 @@ struct MatmulOutput {
         unsigned most = 0;
 #pragma unroll
         for (int first = 0; first < token_tiles; first += kAtOnce) {
-            // use(sum, place for what is read, token, row)
+            // Calls use(accumulator, index in `read`, token, row) for each.
             const auto each = [&](const auto& use) {
 #pragma unroll
                 for (int n = 0; n < kAtOnce * 2; ++n) {
@@ -94,14 +95,14 @@ struct MatmulOutput {
     }
 };
 
-// Of a block's sums of 8 tokens, as a MatmulOutput that rotates wants them; a warp has the tile of
-// its number, counted from `first_tile`. Heads are whole in a block, so a pair's elements lie in its
-// warps' tiles.
+// The epilogue that rotates, of a block's accumulators of 8 tokens; the row tiles of its warps
+// follow each other from `first_tile` on. No head crosses two blocks, so both elements of a pair
+// are in the same block.
 __device__ inline void put_rotated(const MatmulOutput& output, int first_tile,
                                    const float (&sums)[4]) {
     constexpr int kTokens = kTokenTile / 2, kPairs = kBlockRows / 2;
     static_assert(kTokens * kPairs == kBlockThreads);
-    __shared__ SharedArray<float, kTokens * kBlockRows> values;  // of every other token
+    __shared__ SharedArray<float, kTokens * kBlockRows> values;  // outputs of every other token
     const int thread = int(threadIdx.x), lane = thread % 32;
     const int dim = output.rotation.shape.head_dim, half = dim / 2;
     const int token = thread / kPairs, pair = thread % kPairs, i = pair % half;
@@ -126,7 +127,7 @@ __device__ inline void put_rotated(const MatmulOutput& output, int first_tile,
     }
 }
 
-// The float weights of a step of a block.
+// The float weights in a stage of a block.
 template <int row_tiles>
 struct WeightStep {
     static constexpr int kThreads = row_tiles * 32;
@@ -135,11 +136,13 @@ struct WeightStep {
     SharedArray<uint4, kWeightWords> weight;
 };
 
-// Places in the shared memory of a block for steps, `Step` of kBytes, of weights and activations.
+// A block's ring of stages in shared memory. Each is a `Step` of weights and activations, of
+// Step::kBytes.
 constexpr size_t kRingBytes = size_t(60) << 10;
-constexpr size_t kWideRingBytes = size_t(120) << 10;  // of a block that is alone
-// Shared memory that a block has on every GPU: Turing's. And what it has beside its ring and the row
-// that it holds: outputs that it rotates or gates, and whether it is the last (code_test.py counts).
+constexpr size_t kWideRingBytes = size_t(120) << 10;  // if a block has a multiprocessor alone
+// kBlockBytes: the shared memory that a block has on every GPU, which is that of Turing.
+// kBesideRingBytes: what a matmul has beside its ring and the row that it holds, which is outputs
+// to be rotated or gated, and whether it is the last block (code_test.py checks it).
 constexpr size_t kBlockBytes = size_t(64) << 10, kBesideRingBytes = 2064;
 template <class Step, size_t bytes = kRingBytes>
 struct Ring {
@@ -150,10 +153,11 @@ struct Ring {
     Step steps[kSteps];
 };
 
-// The steps of a share on their way through a ring, all threads together: weights(to, step) and
-// columns.copy(to, step) copy the caller's part of one, many steps ahead and one after the other,
-// and take(from, step) finds all of it. Only the columns are made by the kernels before this one;
-// they begin with columns.begin().
+// The main loop of a matmul: the K steps of a share go through a ring, all threads together.
+// weights(to, step) and columns.copy(to, step) start the caller's part of the copies of a step, up
+// to kSteps - 1 steps ahead and in order; take(from, step) multiplies a step that is complete. Only
+// the columns (activations) are made by the kernels before this one, so weights are copied before
+// it waits for these; columns.begin() is called after the wait.
 template <class Ring, class Weights, class Columns, class Take>
 class Stream {
   public:
@@ -172,16 +176,17 @@ class Stream {
         columns.begin();
         for (int i = 0; i < kSteps - 1; ++i) {
             if (i < ahead) columns.copy(ring.steps[i], share.first + i);
-            commit_copies();  // also where there is nothing: the count of groups must be right
+            commit_copies();  // also if nothing was copied: wait_for_copies counts groups
         }
     }
 
-    __device__ int step() const { return step_; }  // the next one
+    __device__ int step() const { return step_; }  // the next step
     __device__ bool has_more() const { return step_ < after_; }
     __device__ void take_until(int end) {
         for (; step_ < end; ++step_) {
             wait_for_copies<kSteps - 2>();
-            __syncthreads();  // everybody's copies are there, and nobody reads the step before
+            // All copies of the step are there, and all threads have left the step before.
+            __syncthreads();
             const int next = step_ + kSteps - 1;
             if (next < after_) {
                 weights_(ring_.steps[free_], next);

@@ -1,4 +1,4 @@
-// What kernels take for a tensor: an address and how far its rows are apart.
+// Tensors as kernels take them: an address, the distance of rows, and the shape.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ struct View {
           rows(t.rows),
           cols(t.cols) {}
     template <class Other>
-    View(const View<Other>& other)  // the same, not to be written
+    View(const View<Other>& other)  // from View<T> to View<const T>
         : data(other.data), stride(other.stride), rows(other.rows), cols(other.cols) {}
     __device__ T* operator[](int r) const { return data + size_t(r) * stride; }
 };

@@ -1,4 +1,4 @@
-// An element an invocation.
+// Op Add: one element per invocation.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

@@ -1,4 +1,5 @@
-// Chunks of the history by themselves, then together; some rows at a time.
+// Op Attention, for some rows at a time: one dispatch computes the partial results of all chunks, a
+// second one merges the chunks.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,27 +12,27 @@ namespace aerie::vulkan {
 
 namespace {
 
-// About so many times fewer multiply-adds a second than matmul, which is what submissions are
-// measured by.
+// Attention does about so many times fewer multiply-adds a second than matmul. The limits of
+// submissions are in multiply-adds of matmul.
 constexpr double kAttentionWork = 20;
 
-// Workgroups that keep every device busy, and one that runs on a CPU.
+// Workgroups that keep every GPU busy, and a driver that runs on a CPU.
 constexpr uint32_t kWorkgroups = 1024, kCpuWorkgroups = 64;
 
-// What a workgroup has. Pairs are of a row and a query head; `group` is of 64 invocations, none
-// where invocations fetch together and have a pair each.
+// The work of a workgroup. A pair is a row and a query head, a group is 64 invocations. In
+// attention_fetch, where each invocation has a pair, there are no groups (pairs_of_group is 0).
 struct Form {
     uint32_t pairs, pairs_of_group;
-    uint32_t most_ahead;  // quads of the cache that an invocation fetches before it waits
-    uint32_t mixed;       // positions whose values it adds without a turn between
+    uint32_t most_ahead;  // quads of the cache that an invocation loads before it uses them
+    uint32_t mixed;       // positions of V in an iteration of its loop
 
     bool fetches_together() const { return pairs_of_group == 0; }
 };
 
-// A CPU's compiler unrolls what it is given, and waits for nothing.
+// On a CPU unrolled loops only take time to compile: there is no latency of memory to hide.
 constexpr Form kCpuForm = {4, 1, 1, 4}, kGpuForm = {16, 4, 16, 16};
 
-// Query heads of a kv head that a workgroup takes: as many as divide them.
+// Query heads of a kv head per workgroup: the largest divisor of `queries` up to form.pairs.
 uint32_t heads_together(uint32_t queries, const Form& form) {
     uint32_t heads = std::min(queries, form.pairs);
     while (queries % heads != 0) --heads;
@@ -44,7 +45,7 @@ Form form_of(const Device& device, int head_dim) {
         form.most_ahead = kCpuForm.most_ahead;
         form.mixed = kCpuForm.mixed;
     }
-    constexpr int kMostDim = 256;  // of attention_fetch.comp
+    constexpr int kMostDim = 256;  // kMostDim of attention_fetch.comp
     if (device.fetch_lanes() > 0 && head_dim <= kMostDim) form = {device.fetch_lanes(), 0, 0, 0};
     return form;
 }
@@ -54,7 +55,7 @@ Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
         return {"attention_fetch", {cache == DType::F16, uint32_t(head_dim), form.pairs}};
     const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
     const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
-    const uint32_t quads = cache == DType::F16 ? 8 : 16;  // of a position's 64 elements
+    const uint32_t quads = cache == DType::F16 ? 8 : 16;  // in 64 elements of a position
     return {
         "attention",
         {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
@@ -112,7 +113,7 @@ void VulkanBackend::execute(const Attention& op) {
                   reads(kv.k), reads(kv.v)},
                  {across, down, deep}, chunk_work, chunk_work * most_chunks);
         const double merge_work = kAttentionWork * double(count) * heads * head_dim;
-        const uint32_t lanes = device_->fetch_lanes();  // that have a group of outputs each
+        const uint32_t lanes = device_->fetch_lanes();  // invocations with a group of outputs each
         const Kernel merging = lanes > 0 ? Kernel{"attention_merge_fetch", {quantises(out), lanes}}
                                          : Kernel{"attention_merge", {quantises(out)}};
         const uint32_t merged =

@@ -1,4 +1,4 @@
-// One level of EAGLE-2's expansion: one workgroup.
+// Op Beam: one level of EAGLE-2's expansion (docs/drafting.md section 3), by one workgroup.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"
@@ -19,7 +19,8 @@ void VulkanBackend::execute(const Beam& step) {
                                .from_root = step.from_root,
                                .sum_values = step.sum_values,
                                .has_selection = selects};
-    // What is not used has some other tensor, since all that a shader names must be bound.
+    // Unused bindings get some other tensor, because every binding that a shader names must be
+    // bound.
     const Access unused = reads(step.ids);
     const Access frontier = width > 0 ? writes(step.frontier) : reads(step.frontier);
     dispatch({"beam"}, params,

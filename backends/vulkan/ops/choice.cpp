@@ -1,12 +1,12 @@
-// sample, probs and top_k: a few dispatches over blocks of rows each.
+// Ops Sample, Probs and TopK: each is a few dispatches per block of rows.
 #include "vulkan/choice_rows.h"
 
 namespace aerie::vulkan {
 
 namespace {
 
-constexpr int kSoftmaxWidth = 10;  // candidates under the softmax of noisy log-probabilities
-constexpr int kProbsGroup = 64;    // invocations of a workgroup of probs
+constexpr int kSoftmaxWidth = 10;  // candidates in the softmax of noisy values
+constexpr int kProbsGroup = 64;    // invocations of a workgroup of probs.comp
 
 }  // namespace
 

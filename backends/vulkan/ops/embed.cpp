@@ -1,4 +1,4 @@
-// Rows of a table, part by part.
+// Op Embed: one dispatch per part of the table.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

@@ -1,4 +1,4 @@
-// A workgroup a row and head.
+// Op HeadNorm: one workgroup per row and head.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

@@ -1,6 +1,6 @@
-// A dispatch a layer, each of which is memory of its own: none touches what another does, so that
-// no barrier comes between them. One dispatch for all would need buffer addresses, which Vulkan 1.2
-// does not promise.
+// Op KvCompact: one dispatch per layer. Each layer has memory of its own, so no barrier comes
+// between the dispatches. A single dispatch for all layers would need buffer addresses, which
+// Vulkan 1.2 does not guarantee.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

@@ -1,5 +1,6 @@
-// Products part by part: a part has rows of one type in one binding. What a kernel wants of x in
-// another form is made once, before the first part that does.
+// Ops Matmul, MatmulSwiglu, MatmulRope and ExpertMatmul, part by part: a part of a weight has rows
+// of one type in one binding. If kernels need x in another form, it is made once, before the first
+// part that needs it.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -23,7 +24,7 @@ void VulkanBackend::put_halves(const Tensor& x) {
              2.0 * x.rows * x.cols);
 }
 
-// What a norm has made already, or has left to be done.
+// The forms of x that a norm has already made for this weight, or the norm that it postponed.
 VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& reader) {
     OtherForms forms = {.halves = std::ranges::find(halves_for_, &reader) != halves_for_.end()};
     if (postponed_ && postponed_->readers.front() == &reader)
@@ -31,7 +32,7 @@ VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& reader) {
     return forms;
 }
 
-// x as a kernel for this type of weight reads it.
+// Returns x in the form that kernels for this type of weight read; makes it if it is not in `made`.
 VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, RowsOfX which,
                                              OtherForms& made) {
     if (made.norm) return {made.norm->x, stride_words(made.norm->x), &*made.norm};
@@ -50,13 +51,13 @@ VulkanBackend::Input VulkanBackend::input_of(const Tensor& x, DType weight, Rows
     return {scratch_.halves, padded_rows(x.rows)};
 }
 
-// Where there are rows of floats among them, quantised ones get a quantised copy of x.
+// If a weight has float rows, too, its quantised rows get a quantised copy of x.
 template <>
 void VulkanBackend::execute(const Matmul& op) {
     OtherForms made = forms_for(op.weight);
     for (const WeightPart& part : static_cast<const VulkanWeight&>(op.weight).parts()) {
         const WeightSegment& place = part.segment;
-        // Its own columns alone, so that parts need not wait for each other.
+        // Only the columns of this part, so that parts need not wait for each other.
         const Product product = {
             .out = op.out.col_range(place.first_row, place.rows),
             .accumulate = op.accumulate,
@@ -65,7 +66,8 @@ void VulkanBackend::execute(const Matmul& op) {
     }
 }
 
-// Where the weight is in one piece and a workgroup can have both halves of what belongs together.
+// Multiplies with the epilogue in the kernel. Returns false, and does nothing, unless the weight is
+// in one part and a workgroup can have both halves that the epilogue combines.
 bool VulkanBackend::finish(const Product& product, const Tensor& x, const Weight& weight) {
     const auto parts = static_cast<const VulkanWeight&>(weight).parts();
     const DType type = parts[0].segment.dtype;
@@ -118,7 +120,7 @@ void VulkanBackend::multiply(const Product& product, const Tensor& x, const Inpu
     params.accumulates = product.accumulate == Accumulate::yes;
     params.has_bias = bool(product.bias);
     params.apart = uint32_t(product.apart / kStripRows);
-    // What a kernel does not use is bound all the same.
+    // Bindings that the kernel does not use must be bound all the same.
     std::array<Access, kMostBindings> bindings;
     bindings.fill(reads(input.tensor));
     bindings[0] = bindings[7] = bindings[8] = writes(product.out);
@@ -160,14 +162,14 @@ void VulkanBackend::execute(const ExpertMatmul& op) {
     }
 }
 
-// The experts of a stack that a part holds, at least one; a workgroup has strips of one of them
-// and some places of a tile, if there are so many.
+// Multiplies by the experts of a stack that a part holds, at least one. A workgroup has strips of
+// one expert and some places of one of its tiles; surplus workgroups do nothing.
 void VulkanBackend::multiply_experts(const ExpertMatmul& op, const Input& input,
                                      const WeightPart& part, int stack) {
     const WeightSegment& segment = part.segment;
     const Routing& routing = op.routing;
     const int experts = op.weight.rows / op.out.cols, each = op.weight.matrix_rows;
-    const int most = std::min(routing.rows(), kExpertTileRows);  // places of a tile
+    const int most = std::min(routing.rows(), kExpertTileRows);  // most places of a tile
     const auto [kernel, columns, strips] =
         matmul_kernel(*device_, segment.dtype, RowsOfX::of_experts, most, {each, op.x.cols});
     const Tensor to = op.out.col_range(stack * each + segment.first_row % each, segment.rows);

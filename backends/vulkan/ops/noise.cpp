@@ -1,4 +1,4 @@
-// A counter an invocation.
+// Op Noise: one counter, the noise of four tokens, per invocation.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

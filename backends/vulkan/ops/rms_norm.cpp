@@ -1,4 +1,5 @@
-// A workgroup a row. For matmuls that take x in two f16 a number, in that form.
+// Op RmsNorm: one workgroup per row. If all readers take x as pairs of f16, the output has that
+// form.
 #include <algorithm>
 
 #include "params.h"
@@ -28,10 +29,10 @@ bool reads_halves(const Device& device, const Weight& weight) {
 
 }  // namespace
 
-// One row is normalised by each workgroup of the matmul that reads it, unless these are so many
-// that they read it more often than is worth a dispatch.
+// A single row is normalised by each workgroup of the matmul that reads it, unless there are so
+// many workgroups that this costs more than a dispatch.
 bool VulkanBackend::postpones(const RmsNorm& op) const {
-    constexpr int kMostRows = 1 << 15;  // of a weight
+    constexpr int kMostRows = 1 << 15;  // output rows of the reader
     if (op.x.rows != 1 || op.readers.size() != 1) return false;
     const auto& reader = static_cast<const VulkanWeight&>(*op.readers.front());
     return reader.rows <= kMostRows &&

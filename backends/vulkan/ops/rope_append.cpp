@@ -1,4 +1,4 @@
-// Four elements of a row an invocation.
+// Op RopeAppend: four elements of a row per invocation.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

@@ -1,4 +1,4 @@
-// A workgroup a row, then one an expert.
+// Op Route: one workgroup per row chooses its experts, then one per expert lists its places.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

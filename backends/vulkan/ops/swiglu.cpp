@@ -1,4 +1,4 @@
-// An output unit an invocation.
+// Op Swiglu: one unit of the output per invocation.
 #include "params.h"
 #include "vulkan/backend.h"
 #include "vulkan/glue.h"

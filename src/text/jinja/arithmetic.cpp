@@ -18,7 +18,7 @@ void in_range(bool overflows) {
     if (overflows) throw Fault("number of more than 64 bits");
 }
 
-// Rounded down, as Python divides.
+// The quotient, rounded down as in Python.
 int64_t floor_quotient(int64_t a, int64_t b) {
     if (b == 0) throw Fault("division by zero");
     in_range(a == INT64_MIN && b == -1);
@@ -32,7 +32,7 @@ int64_t floor_remainder(int64_t a, int64_t b) {
 
 int64_t power(int64_t base, int64_t exponent) {
     int64_t result = 1;
-    // Each round either ends, or squares a base that soon overflows.
+    // Each round either is the last one, or squares a base that soon overflows.
     for (; exponent > 0; exponent >>= 1) {
         int64_t product = result;
         if (exponent & 1) in_range(__builtin_mul_overflow(result, base, &product));
@@ -101,7 +101,7 @@ Value repeated(Workspace& workspace, const Value& value, const Value& times) {
     const int64_t count = std::max<int64_t>(times.whole(), 0);
     if (value.is(Kind::text)) {
         TextBuilder text(workspace);
-        // Nothing times anything is nothing, at once.
+        // An empty text needs no rounds.
         for (int64_t i = 0; i < count && value.text.size > 0; ++i) text.add(value.text);
         return make_text_like(value, text.text());
     }

@@ -37,7 +37,7 @@ class BraceFormat {
     const std::span<const Named> named_;
     const bool escapes_;
     size_t next_ = 0;
-    bool counts_ = false, numbers_ = false;  // fields without a number, and with one
+    bool counts_ = false, numbers_ = false;  // fields without numbers, with numbers
 };
 
 bool is_align(char c) {
@@ -74,7 +74,7 @@ Layout layout_of(const Text& pattern) {
     return layout;
 }
 
-// The place where the field ends that begins at `at`, after its brace.
+// The place of the brace that ends the field that begins at `at`.
 size_t end_of_field(std::string_view pattern, size_t at) {
     for (size_t open = 1; at < pattern.size(); ++at) {
         if (pattern[at] == '{') ++open;

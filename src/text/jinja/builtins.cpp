@@ -1,4 +1,4 @@
-// Looking built-ins up, and fitting arguments to their parameters.
+// Looks built-ins up by name, and binds arguments to their parameters.
 #include "text/jinja/builtins.h"
 
 #include <unordered_map>

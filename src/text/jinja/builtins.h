@@ -13,20 +13,21 @@ struct Call {
     Evaluator& evaluator;
     Workspace& workspace;
     std::string_view name;  // for errors
-    Value self;             // what is filtered or tested, or has the method
+    Value self;             // the value to filter or test, or the one that has the method
     const Arguments& arguments;
-    std::vector<const Value*> bound;  // one a parameter; nullptr: not given
+    std::vector<const Value*> bound;  // one per parameter; nullptr: not given
 
     const Value* given(size_t at) const { return bound[at]; }
-    // Of a parameter that must be given. These throw Fault if it is missing or no such value.
+    // The value of a parameter that must be given. These functions throw Fault if it is missing or
+    // of another type.
     const Value& needed(size_t at) const;
     int64_t whole(size_t at, int64_t otherwise) const;
     bool flag(size_t at, bool otherwise) const;
     Text text(size_t at, std::string_view otherwise) const;
     Text needed_text(size_t at) const;
-    std::optional<std::string_view> optional_text(size_t at) const;  // not given, or None
+    std::optional<std::string_view> optional_text(size_t at) const;  // nullopt: not given, or None
     std::optional<int64_t> optional_whole(size_t at) const;
-    // `self` as a string, whatever it is.
+    // `self` as a string, whatever its type.
     Text own_text() const;
     [[noreturn]] void fail(const std::string& why) const;
 };
@@ -35,10 +36,10 @@ struct Builtin {
     std::string_view name;
     Value (*run)(const Call&);
     std::vector<std::string_view> parameters = {};
-    bool takes_any = false;  // looks at the arguments itself
+    bool takes_any = false;  // run reads the arguments itself
 };
 
-// nullptr: there is none. A test's result is a boolean.
+// nullptr: there is none. The result of a test is a boolean.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_function(std::string_view name);
@@ -49,7 +50,7 @@ const Builtin* find_text_method(std::string_view name);
 Value run(const Builtin& builtin, Evaluator& evaluator, const Value& self,
           const Arguments& arguments);
 
-// Parts of the tables.
+// The parts of the tables, one per file.
 using Builtins = std::vector<Builtin>;
 const Builtins& text_filters();
 const Builtins& list_filters();

@@ -1,4 +1,4 @@
-// Characters by utf8proc's tables, and a search that no text makes slow.
+// Characters by the tables of utf8proc, and a search that is linear for every text.
 #include "text/jinja/characters.h"
 
 #include <utf8proc.h>
@@ -161,7 +161,7 @@ std::string folded(char32_t code) {
     return text;
 }
 
-// Knuth, Morris and Pratt, where trying every place could take long.
+// Uses Knuth, Morris and Pratt's algorithm where trying every place could take long.
 size_t find_text(Workspace& workspace, std::string_view text, std::string_view part, size_t from) {
     constexpr size_t kShort = 16;
     if (from > text.size()) return text.npos;
@@ -171,7 +171,7 @@ size_t find_text(Workspace& workspace, std::string_view text, std::string_view p
         return at;
     }
     workspace.touch(text.size() - from + part.size() * sizeof(uint32_t));
-    std::vector<uint32_t> border(part.size(), 0);  // longest proper border of each beginning
+    std::vector<uint32_t> border(part.size(), 0);  // longest proper border of each prefix
     for (size_t i = 1, length = 0; i < part.size(); ++i) {
         while (length > 0 && part[i] != part[length]) length = border[length - 1];
         if (part[i] == part[length]) ++length;

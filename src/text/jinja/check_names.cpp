@@ -1,5 +1,5 @@
-// Filters and tests that a template names must be known before it runs, as jinja2 has it when it
-// compiles a template: but for those in an `if`, which may ask first whether they are there.
+// The filters and tests that a template names must exist before it runs, as when jinja2 compiles a
+// template. A name in an `if` may be missing, because the template may ask first whether it exists.
 #include <algorithm>
 #include <array>
 
@@ -15,7 +15,7 @@ class NameCheck {
   public:
     explicit NameCheck(const std::string& file) : file_(file) {}
 
-    // `may_ask`: it stands in an `if`, and in no block inside that.
+    // `may_ask`: the body is that of an `if`, and no other block lies between.
     void body(const Body& body, bool may_ask) const {
         for (const Statement& statement : body) check(statement, may_ask);
     }
@@ -35,7 +35,7 @@ class NameCheck {
     const std::string& file_;
 };
 
-// Filters of jinja2 that are not here. A template that does not come to them works.
+// jinja2's filters that are not implemented. A template that never reaches them works.
 bool is_missing(std::string_view filter) {
     constexpr std::array<std::string_view, 6> kMissing = {"pprint", "random",   "urlencode",
                                                           "urlize", "wordwrap", "xmlattr"};
@@ -60,7 +60,7 @@ void NameCheck::expression(const Expression& expression, bool may_ask) const {
     for (const Step& one : expression.steps) step(one, inside);
 }
 
-// The target, the items and the condition.
+// The expressions of a loop are the target, the items and the condition.
 void NameCheck::loop(const Statement& statement, bool may_ask) const {
     expression(statement.expressions[1], may_ask);
     if (statement.expressions.size() > 2) expression(statement.expressions[2], false);

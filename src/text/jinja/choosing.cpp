@@ -1,4 +1,4 @@
-// Filters by what lies inside the items: map, select, reject, and sorting by members.
+// Filters that look inside the items: map, select, reject, and access to members.
 #include <algorithm>
 #include <charconv>
 
@@ -32,8 +32,8 @@ const Value* named(const Call& call, std::string_view name) {
     return nullptr;
 }
 
-// The generator of a false value ends before it looks at its arguments: nothing is gone through,
-// be the value iterable or not.
+// In jinja2 the generator for a false value ends before it looks at its arguments: nothing is
+// iterated, whether the value is iterable or not.
 Value nothing(const Call& call) {
     return call.workspace.list({}, ListKind::generator, label_of(call.self));
 }
@@ -57,10 +57,11 @@ Value map(const Call& call) {
     return call.workspace.list(results, ListKind::generator, label_of(call.self));
 }
 
-// Those items for which the test (or being true) is `wanted`; of a member, if `by_attribute`.
+// The items for which the test (or being true) is `wanted`. With `by_attribute`, a member of each
+// item is tested.
 Value chosen(const Call& call, bool wanted, bool by_attribute) {
     if (!is_true(call.self)) return nothing(call);
-    const size_t at = by_attribute ? 1 : 0;  // of the test's name
+    const size_t at = by_attribute ? 1 : 0;  // index of the test's name
     const bool by_test = call.arguments.positional.size() > at;
     const Arguments rest = by_test ? without_first(call.arguments, at + 1) : Arguments();
     call.workspace.touch(rest.positional.size() * sizeof(Value));

@@ -11,7 +11,8 @@
 namespace aerie::jinja {
 namespace {
 
-// A name and the hexadecimal codes that it stands for; with ! it may stand without a semicolon.
+// Names and the hexadecimal codes that they stand for. ! marks a name that may stand without a
+// semicolon.
 constexpr std::string_view kEntities =
     "AElig! C6 AMP! 26 Aacute! C1 Abreve 102 Acirc! C2 Acy 410 Afr 1D504 Agrave! C0 Alpha 391 "
     "Amacr 100 And 2A53 Aogon 104 Aopf 1D538 ApplyFunction 2061 Aring! C5 Ascr 1D49C Assign 2254 "
@@ -368,7 +369,7 @@ const Entities& entities() {
     return all;
 }
 
-// The numbers of control characters from 128 to 159 mean the letters of Windows-1252.
+// The numbers 128 to 159, which are control characters, mean the characters of Windows-1252.
 constexpr std::array<char32_t, 32> kOldNumbers = {
     0x20AC, 0x81,   0x201A, 0x192,  0x201E, 0x2026, 0x2020, 0x2021, 0x2C6,  0x2030, 0x160,
     0x2039, 0x152,  0x8D,   0x17D,  0x8F,   0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022,

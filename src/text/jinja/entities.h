@@ -7,11 +7,11 @@
 
 namespace aerie::jinja {
 
-// `name` stands after & and has its semicolon, if there is one: "amp;", "eacute". nullptr: it is
-// none.
+// `name` follows the & and includes its semicolon, if there is one: "amp;", "eacute". nullptr:
+// there is no such reference.
 const std::string* entity_text(std::string_view name);
 
-// The character of &#233; is that of 233. Empty where the standard has none.
+// The character that &#233; stands for, with the number 233. Empty if the standard has none.
 std::string numbered_character(uint32_t code);
 
 }  // namespace aerie::jinja

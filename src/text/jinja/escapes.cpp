@@ -8,7 +8,7 @@
 namespace aerie::jinja {
 namespace {
 
-// Reads up to `count` digits from the beginning of `rest`; at least `least`.
+// Reads at least `least` and at most `count` digits from the beginning of `rest`.
 char32_t take_code(std::string_view& rest, size_t count, size_t least, int base, const Token& token,
                    const std::string& file) {
     uint32_t code = 0;

@@ -1,4 +1,4 @@
-// Evaluating expressions.
+// Evaluates expressions.
 #include <algorithm>
 
 #include "core/utf8.h"
@@ -10,7 +10,7 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr size_t kMaxArguments = 255;  // calls inside each other hold theirs
+constexpr size_t kMaxArguments = 255;  // nested calls all hold theirs at once
 
 [[noreturn]] void fail_arguments() {
     throw Fault("more than " + std::to_string(kMaxArguments) + " arguments");
@@ -101,7 +101,7 @@ Value Evaluator::dict(const Expression& expression) {
     return workspace_.dict(entries, kTemplate);
 }
 
-// A sum of many strings is put together once.
+// A sum of many strings is built once.
 Value Evaluator::chain(const Expression& expression) {
     Value left = evaluate(expression.parts[0]);
     std::optional<TextBuilder> sum;
@@ -136,7 +136,7 @@ bool Evaluator::holds(std::string_view op, const Value& a, const Value& b) {
     return op == ">" ? order > 0 : order >= 0;
 }
 
-// Each operand is evaluated once, and none after one that does not hold.
+// Each operand is evaluated once, and none after the first comparison that does not hold.
 Value Evaluator::comparison(const Expression& expression) {
     Value left = evaluate(expression.parts[0]);
     Label label = label_of(left);
@@ -149,7 +149,7 @@ Value Evaluator::comparison(const Expression& expression) {
     return make_boolean(true, label);
 }
 
-// The first operand that decides.
+// The first operand that decides the result.
 Value Evaluator::logical(const Expression& expression) {
     const bool decides = expression.kind == ExpressionKind::logical_or;
     Value value;
@@ -250,7 +250,7 @@ Arguments Evaluator::arguments(const Step& step) {
     return all;
 }
 
-// *value and **value.
+// Arguments given as *value and **value.
 void Evaluator::spread(const Argument& argument, const Value& value, Arguments& all) {
     if (argument.spread == Spread::items) {
         if (value.is(Kind::undefined)) throw Fault(in_quotes(value.text.view()) + " is undefined");

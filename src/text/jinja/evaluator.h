@@ -1,4 +1,4 @@
-// Runs a parsed template. statements are in execute.cpp, expressions in evaluate.cpp, members and
+// Runs a parsed template. Statements are in execute.cpp, expressions in evaluate.cpp, members and
 // calls in members.cpp.
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace aerie::jinja {
 
-constexpr size_t kBytesPerName = 4;  // what comparing a name of a template is counted as
+constexpr size_t kBytesPerName = 4;  // the cost of comparing a name of a template
 
-// The names of a template, a loop, a macro or a block; what is not here is in `parent`.
+// The names of a template, a loop, a macro or a block; other names are looked up in `parent`.
 struct Frame {
     Frame* parent = nullptr;
     NamedValues names;
@@ -38,8 +38,8 @@ class Evaluator {
 
     // Throws Fault.
     Rendered run(const Body& body);
-    size_t line() const { return line_; }  // of what ran last
-    size_t given_bytes() const { return given_bytes_; }  // of the variables that were read
+    size_t line() const { return line_; }  // line of the statement or expression that ran last
+    size_t given_bytes() const { return given_bytes_; }  // bytes of the variables that were read
 
     // For the filters, tests, methods and functions.
     Workspace& workspace() { return workspace_; }
@@ -52,7 +52,7 @@ class Evaluator {
 
   private:
     enum class Flow : uint8_t { on, next, stop };
-    // One level of evaluation while it lives. Throws Fault beyond the limit.
+    // Lives as long as one level of evaluation. Throws Fault beyond the limit.
     class Level {
       public:
         explicit Level(Evaluator& evaluator);
@@ -84,7 +84,7 @@ class Evaluator {
         return frames_.emplace_back(Frame{parent, NamedValues(workspace_.memory())});
     }
     void set(Frame& frame, std::string_view name, const Value& value);
-    // The text that `print` prints, with this frame.
+    // The text that `print` writes, run in this frame.
     template <typename Print>
     Text captured(Frame& frame, Print print);
     Text captured(const Body& body, Frame& frame) {
@@ -114,7 +114,7 @@ class Evaluator {
     Value call(const Value& callee, const Arguments& arguments);
     Value call_macro(const Macro& macro, const Arguments& arguments);
     Value call_loop(const Loop& loop, const Arguments& arguments);
-    void enter_call();  // to be followed by --calls_
+    void enter_call();  // must be followed by --calls_
     void bind(const Macro& macro, const Arguments& arguments, Frame& frame);
     void bind_named(const Macro& macro, const Arguments& arguments, Frame& frame);
 
@@ -125,7 +125,7 @@ class Evaluator {
     Frame* scope_ = nullptr;
     TextBuilder* out_ = nullptr;
     size_t depth_ = 0;
-    size_t calls_ = 0;  // of macros and loops, inside each other
+    size_t calls_ = 0;  // depth of calls of macros and loops
     size_t line_ = 1;
     size_t given_bytes_ = 0;
 };

@@ -1,4 +1,4 @@
-// Running statements.
+// Runs statements.
 #include "core/utf8.h"
 #include "text/jinja/evaluator.h"
 #include "text/jinja/operators.h"
@@ -7,7 +7,7 @@
 namespace aerie::jinja {
 namespace {
 
-// Expressions and statements inside each other, calls included: bounds the machine's stack.
+// Nested expressions and statements, calls included. The limit bounds the machine's stack.
 constexpr size_t kMaxLevels = 400;
 
 }  // namespace
@@ -86,8 +86,8 @@ Evaluator::Flow Evaluator::execute(const Statement& statement) {
     return Flow::next;
 }
 
-// Those that the loop's condition lets through. They may be kept in a namespace, so they live as
-// long as the rendering.
+// The items that pass the loop's condition. They may be kept in a namespace, so they live as long
+// as the rendering.
 std::span<const Value> Evaluator::loop_items(const Statement& statement, const Value& whole,
                                              Frame& frame) {
     const std::span<const Value> all = items_of(workspace_, whole);
@@ -108,7 +108,7 @@ Evaluator::Flow Evaluator::for_loop(const Statement& statement) {
     return run_loop(statement, evaluate(statement.expressions[1]), 1);
 }
 
-// `depth`: 1, or more of a loop that called itself.
+// `depth`: 1, or more in a loop that called itself.
 Evaluator::Flow Evaluator::run_loop(const Statement& statement, const Value& whole, int64_t depth) {
     Frame& frame = new_frame(scope_);
     const std::span<const Value> items = loop_items(statement, whole, frame);
@@ -133,7 +133,7 @@ Evaluator::Flow Evaluator::run_loop(const Statement& statement, const Value& who
     return Flow::on;
 }
 
-// Calls the macro with one argument more: the block as the macro `caller`.
+// Calls the macro with one more argument: the block, as the macro `caller`.
 void Evaluator::call_block(const Statement& statement) {
     const Expression& expression = statement.expressions[0];
     const Step& last = expression.steps.back();
@@ -161,7 +161,7 @@ Evaluator::Flow Evaluator::branch(const Statement& statement) {
     return Flow::on;
 }
 
-// The values are those of names outside.
+// The values are evaluated in the outer scope.
 Evaluator::Flow Evaluator::with(const Statement& statement) {
     Frame& frame = new_frame(scope_);
     std::vector<Value> values;

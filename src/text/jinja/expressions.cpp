@@ -1,4 +1,4 @@
-// Parsing expressions, with the binding strengths that Jinja has.
+// Parses expressions, with the precedence of Jinja's operators.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -118,7 +118,7 @@ Expression Parser::operand() {
     return value;
 }
 
-// A sign binds less than .name and [item], and more than |filter.
+// A sign binds less tightly than .name and [item], and more tightly than |filter.
 Expression Parser::unary() {
     if (!peek().is_op("-") && !peek().is_op("+")) {
         Expression value = primary();
@@ -203,7 +203,7 @@ Expression Parser::real() {
     return value;
 }
 
-// A value, or a tuple where commas stand.
+// A value, or a tuple if there are commas.
 Expression Parser::tuple(Expression (Parser::*item)()) {
     const auto ends = [&] {
         return peek().is_op(")") || peek().is_op("]") || peek().is_op("=") ||

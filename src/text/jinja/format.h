@@ -1,4 +1,4 @@
-// Texts by a pattern: '%s' % x, '{}'.format(x), and times.
+// Texts made by a pattern: '%s' % x, '{}'.format(x), and times.
 #pragma once
 
 #include <ctime>
@@ -15,14 +15,15 @@ struct Named {
     Value value;
 };
 
-// Both escape what stands in a safe pattern for HTML, and the result is safe, too.
-// `arguments`: a tuple, a dict for %(name)s, or the only one.
+// If the pattern is a safe text, both escape the values that are put into it for HTML, and the
+// result is safe. `arguments`: a tuple, a dict for %(name)s, or the only argument.
 Value percent_format(Workspace& workspace, const Value& pattern, const Value& arguments);
-// Fields {}, {0}, {name}, {a.b[c]}, with a conversion !r and a layout such as :>8 or :.{places}f.
+// Replaces fields {}, {0}, {name}, {a.b[c]}, with a conversion !r and a layout such as :>8 or
+// :.{places}f.
 Value brace_format(Evaluator& evaluator, const Value& pattern, std::span<const Value> positional,
                    std::span<const Named> named);
-// The result is that of Python's strftime of a time without a zone, on Linux in the C locale.
-// Microseconds are 0.
+// The result of Python's strftime for a time without a zone, on Linux in the C locale. Microseconds
+// are 0.
 Text time_text(Workspace& workspace, const Text& pattern, const std::tm& time);
 
 }  // namespace aerie::jinja

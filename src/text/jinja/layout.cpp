@@ -1,4 +1,4 @@
-// Digits, signs and what fills a width.
+// Digits, signs and padding.
 #include "text/jinja/layout.h"
 
 #include <algorithm>
@@ -27,8 +27,7 @@ std::string digits_of(double value, std::chars_format format, int64_t precision)
             std::to_chars(buffer, buffer + sizeof(buffer), value, format, int(precision)).ptr};
 }
 
-// The digits are those of str(), but with so many of them at most, and one after the point at
-// least.
+// The digits of str(), but at most `precision` of them, and at least one after the point.
 std::string short_digits(double value, int64_t precision) {
     precision = std::max<int64_t>(precision, 1);
     const std::string exact = digits_of(value, std::chars_format::scientific, precision - 1);
@@ -78,7 +77,7 @@ std::string whole_digits(uint64_t size, const Layout& layout) {
     return std::string(least - std::min(least, digits.size()), '0') + digits;
 }
 
-// The digits of its size, without a sign.
+// The digits of the magnitude, without a sign.
 std::string digits_of(const Value& value, const Layout& layout) {
     const bool is_real = is_one_of(layout.type, "eEfFgG%") ||
                          (value.is(Kind::real) && is_one_of(layout.type, "n")) ||
@@ -116,7 +115,8 @@ std::string sign_of(const Value& value, const Layout& layout) {
     return sign;
 }
 
-// Fills the width up where `align` says; `begin` bytes of the text are its sign.
+// Pads up to the width on the side that `align` says; the first `begin` bytes of the text are its
+// sign.
 void add_filled(TextBuilder& out, Workspace& workspace, const Text& text, const Layout& layout,
                 char align, size_t begin) {
     const auto missing =

@@ -8,12 +8,12 @@
 namespace aerie::jinja {
 namespace {
 
-// Both ends are in it.
+// A range that includes both ends.
 struct Range {
     char32_t first, last;
 };
 
-// Unconditional mappings to more than one character, by code. 0: there is no further character.
+// Unconditional mappings to more than one character, sorted by code. 0: no further character.
 constexpr Expansion kExpansions[] = {
     {0xDF, {0x53, 0x53}, {0x53, 0x73}},
     {0x149, {0x2BC, 0x4E}, {0x2BC, 0x4E}},
@@ -140,7 +140,7 @@ constexpr Range kInsideWords[] = {
     {0xFE55, 0xFE55}, {0xFF07, 0xFF07}, {0xFF0E, 0xFF0E}, {0xFF1A, 0xFF1A},
 };
 
-// Numeric_Type Digit, but for decimal digits.
+// Numeric_Type Digit, except decimal digits.
 constexpr Range kOtherDigits[] = {
     {0xB2, 0xB3},       {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},
     {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},

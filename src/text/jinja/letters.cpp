@@ -1,4 +1,4 @@
-// Texts character by character: cases, padding, escapes.
+// Changes texts character by character: cases, padding, escapes.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace aerie::jinja {
 namespace {
 
-// Puts `change(character, its byte)` for every character, of its own label.
+// Replaces every character by `change(character, its byte)`, which keeps the character's label.
 Text mapped(Workspace& workspace, const Text& text, auto change) {
     TextBuilder result(workspace);
     for (size_t at = 0; at < text.size;) {
@@ -29,8 +29,8 @@ std::string same(char32_t code) {
     return text;
 }
 
-// The capital sigma at this byte ends a word: a cased letter stands before it and none after it,
-// whatever marks and apostrophes lie between. (Unicode, table 3-17, Final_Sigma.)
+// Whether the capital sigma at this byte ends a word: a cased letter precedes it and none follows
+// it, with any marks and apostrophes in between. (Unicode, table 3-17, Final_Sigma.)
 bool is_final_sigma(std::string_view text, size_t at) {
     std::string_view before = text.substr(0, at), after = text.substr(at + char_size(text[at]));
     char32_t code = 0;
@@ -62,7 +62,7 @@ std::string lower_at(const Text& text, char32_t code, size_t at) {
 }  // namespace
 
 Text change_case(Workspace& workspace, const Text& text, Case to) {
-    bool after_letter = false;  // of any case
+    bool after_letter = false;  // in any case
     bool first = true;
     return mapped(workspace, text, [&](char32_t code, size_t at) {
         const bool begins = to == Case::title ? !after_letter : first;

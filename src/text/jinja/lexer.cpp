@@ -1,4 +1,4 @@
-// Cutting a template into tokens, with trim_blocks and lstrip_blocks as transformers sets them.
+// Cuts a template into tokens, with trim_blocks and lstrip_blocks as transformers sets them.
 #include "text/jinja/lexer.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace aerie::jinja {
 namespace {
 
 constexpr size_t kMaxTokens = 100'000;
-constexpr size_t kMaxName = 200;  // comparing two is one step
+constexpr size_t kMaxName = 200;  // so that comparing two names is one step
 
 class Lexer {
   public:
@@ -40,10 +40,10 @@ class Lexer {
     std::string_view source_;
     const std::string& file_;
     std::vector<Token> tokens_;
-    std::string open_;  // brackets that are open in this tag
+    std::string open_;  // brackets that are open in the current tag
     size_t at_ = 0;
     uint32_t line_ = 1;
-    bool starts_line_ = true;  // nothing but what was cut lies between a line break and at_
+    bool starts_line_ = true;  // only removed text lies between a line break and at_
 };
 
 void Lexer::add(TokenKind kind, std::string_view text) {
@@ -71,7 +71,8 @@ void Lexer::skip_spaces() {
     move_to(at);
 }
 
-// The text before a tag of this kind and sign ('-', '+' or none), without what the tag cuts.
+// Adds the text before a tag of this kind and sign ('-', '+' or none), without what the tag cuts
+// off.
 void Lexer::data(size_t end, char kind, char sign) {
     size_t last = end;
     if (sign == '-') {
@@ -92,7 +93,8 @@ void Lexer::data(size_t end, char kind, char sign) {
     move_to(end);
 }
 
-// {% raw %} ... {% endraw %}, if that stands here. at_ is after the sign of the first tag.
+// Reads {% raw %} ... {% endraw %}, if it is at this place. at_ is behind the sign of the first
+// tag.
 bool Lexer::raw() {
     const size_t begin = at_;
     const uint32_t line = line_;

@@ -87,7 +87,7 @@ Value batch(const Call& call) {
     return list_of(call, all, ListKind::generator);
 }
 
-// So many parts of about the same size, the longer ones first.
+// `count` parts of about the same size, the longer ones first.
 Value slices(const Call& call) {
     call.needed(0);
     const int64_t count = call.whole(0, 0);

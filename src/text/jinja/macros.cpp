@@ -1,4 +1,4 @@
-// Parsing macros and call blocks.
+// Parses macros and call blocks.
 #include <algorithm>
 #include <utility>
 
@@ -31,7 +31,7 @@ void Parser::note_set(std::string_view name) {
     }
 }
 
-// The parameters of a macro, in parentheses.
+// Parses the parameters of a macro, in parentheses.
 void Parser::signature(Statement& macro) {
     expect_op("(");
     while (!peek().is_op(")")) {
@@ -59,7 +59,7 @@ void Parser::macro_body(Statement& macro, std::string_view end) {
         return size_t(std::find(macro.names.begin(), macro.names.end(), name) -
                       macro.names.begin());
     };
-    // A parameter of that name is one like all others.
+    // A parameter with a special name is a parameter like any other.
     const size_t count = macro.names.size();
     if (place("varargs") < count) macro.special.varargs = false;
     if (place("kwargs") < count) macro.special.kwargs = false;
@@ -77,7 +77,7 @@ Statement Parser::macro() {
     return made;
 }
 
-// {% call(parameters) macro(arguments) %}: what it holds is the macro `caller` of that call.
+// {% call(parameters) macro(arguments) %}: the block becomes the macro `caller` of that call.
 Statement Parser::call_block() {
     Statement made{.kind = StatementKind::call}, caller{.kind = StatementKind::macro};
     caller.line = peek().line;

@@ -1,4 +1,4 @@
-// What a value has inside, and calling it.
+// Members of values, and calls.
 #include <algorithm>
 
 #include "core/utf8.h"
@@ -14,7 +14,7 @@ namespace {
     throw Fault(in_quotes(value.text.view()) + " is undefined");
 }
 
-// Its names may be as long as any text.
+// Names of a namespace may be as long as any text, so comparing them is counted.
 const Value* in_namespace(Workspace& workspace, const Namespace& names, std::string_view name) {
     for (const auto& [known, value] : names.names) {
         workspace.touch(kBytesPerName + (known.size() == name.size() ? name.size() : 0));
@@ -59,7 +59,7 @@ Value joiner_attribute(const Value& joiner, std::string_view name) {
     return name == "used" ? make_boolean(joiner.turns->at > 0) : make_undefined(name);
 }
 
-// The separator, but for the first time.
+// The separator, except at the first call.
 Value next_separator(Turns& turns) {
     return turns.at++ == 0 ? make_text("") : turns.items[0];
 }
@@ -185,7 +185,7 @@ void Evaluator::enter_call() {
     ++calls_;
 }
 
-// loop(items) is the loop once more, with these items.
+// loop(items) runs the loop again, with these items.
 Value Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
     const Level level(*this);
     if (!loop.recursive) throw Fault("a loop that is not marked 'recursive' cannot be called");
@@ -209,7 +209,7 @@ Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
     return make_text(text);
 }
 
-// Gives those parameters their values that the call names, and collects the rest for `kwargs`.
+// Sets the parameters that the call names, and collects the other named arguments for `kwargs`.
 void Evaluator::bind_named(const Macro& macro, const Arguments& arguments, Frame& frame) {
     const Statement& statement = *macro.statement;
     const std::vector<std::string>& names = statement.names;
@@ -233,7 +233,7 @@ void Evaluator::bind_named(const Macro& macro, const Arguments& arguments, Frame
     if (statement.special.kwargs) set(frame, "kwargs", workspace_.unique_dict(others, kTemplate));
 }
 
-// Gives the macro's parameters their values: those of the call, then the defaults.
+// Sets the macro's parameters: to the values of the call, then to the defaults.
 void Evaluator::bind(const Macro& macro, const Arguments& arguments, Frame& frame) {
     const Statement& statement = *macro.statement;
     const std::vector<std::string>& names = statement.names;

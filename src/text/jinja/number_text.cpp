@@ -1,4 +1,4 @@
-// Where the numbers of a template end.
+// Finds where the numbers of a template end.
 #include <cctype>
 
 #include "text/jinja/lexer.h"
@@ -11,7 +11,7 @@ bool is_digit_of(char c, int base) {
                       : c >= '0' && c < '0' + base;
 }
 
-// How many bytes of digits stand there, with single underscores between them.
+// The number of bytes of digits at this place, with single underscores between them.
 size_t digits_at(std::string_view text, size_t at, int base) {
     size_t end = at;
     const auto is_digit = [&](size_t place) {
@@ -33,7 +33,7 @@ NumberText number_text(std::string_view text, bool is_member) {
     }
     NumberText number{digits_at(text, 0, 10), false};
     if (is_member) return number;
-    const auto take_if = [&](size_t skipped) {  // digits after so many characters
+    const auto take_if = [&](size_t skipped) {  // digits behind so many characters
         const size_t digits = digits_at(text, number.size + skipped, 10);
         if (digits == 0) return;
         number.size += skipped + digits;

@@ -1,4 +1,4 @@
-// Filters that make a number.
+// Filters that return a number.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,9 +11,9 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr size_t kBytesPerDigit = 4;  // what reading one is counted as
+constexpr size_t kBytesPerDigit = 4;  // the cost of reading a digit
 
-// Of a text as Python's float() reads it, but for underscores.
+// The value of a text as Python's float() reads it, except for underscores.
 std::optional<double> real_of(std::string_view digits) {
     if (digits.starts_with('+')) digits.remove_prefix(1);
     const bool has_sign = digits.starts_with('-');
@@ -33,7 +33,7 @@ std::optional<double> real_of(std::string_view digits) {
 std::optional<int64_t> whole_of(const Call& call, std::string_view digits, int64_t base) {
     if (base < 2 || base > 36) call.fail("base from 2 to 36");
     call.workspace.touch(kBytesPerDigit * digits.size());
-    std::string without;  // underscores between digits
+    std::string without;  // the digits without underscores between them
     for (size_t i = 0; i < digits.size(); ++i) {
         const bool is_between = i > 0 && i + 1 < digits.size() && digits[i - 1] != '_';
         if (digits[i] != '_' || !is_between) without += digits[i];
@@ -95,7 +95,7 @@ Value absolute(const Call& call) {
     return is_minus ? negative(call.self) : make_integer(call.self.whole(), call.self.label);
 }
 
-// To an even last digit if two are as near, of the exact binary value, as Python does.
+// Rounds the exact binary value, and a tie to an even last digit, as Python does.
 double rounded_to(double value, int places) {
     char buffer[512];
     char* const end =
@@ -118,7 +118,7 @@ Value round(const Call& call) {
     return make_real(rounded_to(value, int(places)), call.self.label);
 }
 
-// The number that Python's float() makes of it.
+// The number that Python's float() makes of the value.
 double needed_real(const Call& call) {
     if (call.self.is_number()) return call.self.number();
     if (!call.self.is(Kind::text)) call.fail("of " + std::string(type_name(call.self)));
@@ -149,7 +149,7 @@ Value file_size(const Call& call) {
     }
     double unit = base;
     size_t at = 0;
-    // The double next to 10^24 is below it, and Python compares with the whole number.
+    // The double nearest to 10^24 is below it, and Python compares with the whole number.
     const auto is_below = [&](double limit) {
         return limit == 1e24 ? bytes <= limit : bytes < limit;
     };

@@ -1,4 +1,4 @@
-// Comparing values, and what is inside them.
+// Compares values, and finds their items.
 #include "text/jinja/operators.h"
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr size_t kBytesPerLookup = 16;  // what comparing a key is counted as
+constexpr size_t kBytesPerLookup = 16;  // the cost of comparing a key
 
 int sign_of(auto a, auto b) {
     return a < b ? -1 : b < a ? 1 : 0;
 }
 
-// Exact, where a conversion to double would make different numbers equal.
+// An exact comparison: a conversion to double would make different numbers equal.
 int compare_whole_to_real(int64_t whole, double real) {
     constexpr double kLimit = 9223372036854775808.0;
     if (std::isnan(real) || real >= kLimit) return -1;
@@ -147,7 +147,7 @@ bool contains(Workspace& workspace, const Value& whole, const Value& part) {
     }
     if (whole.is(Kind::dict)) return find(workspace, *whole.dict, part) != nullptr;
     if (whole.is(Kind::list) && whole.list->kind == ListKind::generator) {
-        const List& list = *whole.list;  // read up to what was looked for
+        const List& list = *whole.list;  // read up to the item that is looked for
         while (list.generated < list.size) {
             if (equals(workspace, list.items[list.generated++], part)) return true;
         }

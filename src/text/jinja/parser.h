@@ -1,5 +1,5 @@
-// Recursive descent over the tokens of a template. expressions.cpp has the expressions,
-// statements.cpp the tags, macros.cpp those of macros.
+// Recursive descent over the tokens of a template. expressions.cpp parses expressions, steps.cpp
+// the steps behind a value, statements.cpp the tags, macros.cpp the tags of macros.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class Parser {
     Body parse_template();
 
   private:
-    // One level of nesting while it lives; fails beyond kMaxDepth.
+    // Lives as long as one level of nesting; fails beyond kMaxDepth.
     class Level {
       public:
         explicit Level(Parser& parser);
@@ -32,7 +32,7 @@ class Parser {
     };
 
     [[noreturn]] void fail(const std::string& why) const { fail_at(file_, peek().line, why); }
-    [[noreturn]] void fail_here() const;  // says what stands here
+    [[noreturn]] void fail_here() const;  // names the unexpected token
     const Token& peek(size_t ahead = 0) const;
     const Token& take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
     bool skip_op(std::string_view op);
@@ -42,7 +42,7 @@ class Parser {
     std::string take_name();
     Expression made(ExpressionKind kind) const;
 
-    // A macro that is open, and what it has said of the special names.
+    // A macro that is being parsed, and which special names it has read or set so far.
     struct OpenMacro {
         MacroNames read, set;
     };
@@ -51,7 +51,7 @@ class Parser {
 
     // expressions.cpp
     Expression expression();  // a if b else c
-    Expression condition();   // without that `if`
+    Expression condition();   // without the conditional `if`
     Expression tuple(Expression (Parser::*item)());
     Expression chained(ExpressionKind kind, std::string_view word, Expression (Parser::*item)());
     Expression conjunction();
@@ -99,17 +99,17 @@ class Parser {
     Statement with();
     Statement generation();
     Statement loop_control();
-    Body block(std::string_view end);  // from the end of the first tag to that of the last
+    Body block(std::string_view end);  // from the end of the first tag to the end of the last one
 
     std::vector<Token> tokens_;
     const std::string& file_;
     size_t at_ = 0;
     size_t depth_ = 0;
-    size_t loops_ = 0;  // around this place, inside the same macro
+    size_t loops_ = 0;  // loops around this place, inside the same macro
     std::vector<OpenMacro> open_macros_;
 };
 
-// "\n" and its like in a string as written. Throws Error for what is no character.
+// Replaces escapes such as "\n" in a string as written. Throws Error for one that is no character.
 std::string unescaped(const Token& token, const std::string& file);
 
 }  // namespace aerie::jinja

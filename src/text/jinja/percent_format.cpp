@@ -27,7 +27,7 @@ class PercentFormat {
     Workspace& workspace_;
     const Value& pattern_;
     const Value& arguments_;
-    const bool has_items_;  // as a dict or a list: it may stay unused
+    const bool has_items_;  // a dict or a list, which may stay unused
     std::span<const Value> all_;
     size_t used_ = 0;
     Cursor cursor_;
@@ -59,7 +59,7 @@ const Value& PercentFormat::named(std::string_view name) {
     return *value;
 }
 
-// Digits, or a star for the next argument.
+// A number in digits, or a star for the next argument.
 int64_t PercentFormat::number(int64_t limit, int64_t otherwise) {
     if (!cursor_.skip('*')) return cursor_.number(limit, otherwise);
     const Value& value = next();

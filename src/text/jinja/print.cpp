@@ -124,7 +124,7 @@ void print_macro(TextBuilder& out, Workspace& workspace, const Macro& macro) {
 
 }  // namespace
 
-// The shortest digits that give the number back, in Python's layout.
+// The shortest digits that read back as the same number, in Python's layout.
 std::string repr_of(double real) {
     if (!std::isfinite(real)) return std::isnan(real) ? "nan" : real < 0 ? "-inf" : "inf";
     char buffer[64];

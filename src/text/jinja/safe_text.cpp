@@ -11,7 +11,7 @@
 namespace aerie::jinja {
 namespace {
 
-// A method gives a text, or a list of texts: each is safe.
+// A method returns a text or a list of texts; all of them are safe.
 Value marked_safe(Workspace& workspace, Value value) {
     if (value.is(Kind::text)) {
         value.safe = true;
@@ -29,7 +29,7 @@ Value escaped(Workspace& workspace, const Value& value) {
     return make_text(html_of(workspace, value));
 }
 
-// The separator's items may be of any type.
+// The items to join may be of any type.
 void escape_items(Workspace& workspace, Value& iterable) {
     std::vector<Value> items;
     for (const Value& item : items_of(workspace, iterable)) {

@@ -1,4 +1,4 @@
-// Items with what they are sorted, grouped or told apart by.
+// Items with the keys by which they are sorted, grouped or compared.
 #pragma once
 
 #include <span>
@@ -10,19 +10,19 @@ namespace aerie::jinja {
 
 struct Keyed {
     Value key, value;
-    Value shown;  // the key as it was before its case was dropped
+    Value shown;  // the key before its case was dropped
 };
 
-// The member at a path such as "function.name" or 0.
-// `otherwise` stands for what is not there.
+// The member at a path such as "function.name" or 0. `otherwise` replaces members that do not
+// exist.
 Value member_at(const Call& call, const Value& value, const Value& path,
                 const Value* otherwise = nullptr);
 
-// `attribute`: path of the key inside an item, or nullptr or None for the item itself; `otherwise`:
-// the key where there is none.
+// `attribute`: path of the key inside an item; nullptr or None: the item is the key. `otherwise`:
+// the key of items that have none.
 std::vector<Keyed> keyed(const Call& call, std::span<const Value> items, bool case_sensitive,
                          const Value* attribute, const Value* otherwise = nullptr);
-// Equal ones stay in their order.
+// Items with equal keys stay in their order.
 void sort_by_key(Workspace& workspace, std::vector<Keyed>& items, bool reverse);
 
 }  // namespace aerie::jinja

@@ -1,4 +1,4 @@
-// Parsing the tags of a template.
+// Parses the tags of a template.
 #include <algorithm>
 
 #include "core/utf8.h"
@@ -69,7 +69,7 @@ Body Parser::parse_template() {
     return all;
 }
 
-// Up to a tag of one of these names, which is left, or the end.
+// Parses up to a tag with one of these names, of which `{%` is taken, or up to the end.
 Body Parser::body(std::initializer_list<std::string_view> ends) {
     const Level level(*this);
     Body all;

@@ -1,4 +1,5 @@
-// Parsing what follows a value: .name, [item], (arguments), |filter, is test. And targets of set.
+// Parses the steps behind a value: .name, [item], (arguments), |filter, is test. And targets of
+// set.
 #include <algorithm>
 
 #include "text/jinja/parser.h"
@@ -6,7 +7,7 @@
 namespace aerie::jinja {
 namespace {
 
-// Wraps the value unless it has steps already.
+// Adds a step to the value, which is wrapped first unless it has steps already.
 void add_step(Expression& value, Step step) {
     if (value.kind != ExpressionKind::steps) {
         Expression whole;
@@ -79,7 +80,7 @@ Step Parser::subscript() {
     return step;
 }
 
-// value, name=value, *values or **named; in that order, but for names after *values.
+// value, name=value, *values or **named, in this order, except that names may follow *values.
 Argument Parser::argument(const std::vector<Argument>& before) {
     Argument argument;
     const auto follows = [&](Spread spread) {

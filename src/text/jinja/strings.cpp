@@ -1,4 +1,4 @@
-// Cutting texts and putting them together.
+// Cuts texts and puts them together.
 #include "text/jinja/strings.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr size_t kBytesPerPlace = 8;  // what finding a place is counted as, however near
+constexpr size_t kBytesPerPlace = 8;  // the cost of finding a place, however near
 
 bool is_stripped(std::string_view character, const std::optional<std::string_view>& chars) {
     if (!chars) return is_space(first_char(character));
@@ -121,7 +121,7 @@ std::vector<Text> split_from_right(Workspace& workspace, const Text& text,
     while (limit < 0 || int64_t(parts.size()) < limit) {
         if (end < separator->size()) break;
         const std::string_view rest = text.view().substr(0, end);
-        // The library tries every place: long separators are paid for beforehand.
+        // rfind tries every place: the cost of a long separator is counted beforehand.
         if (separator->size() > 16) workspace.touch(end * separator->size() / 8);
         const size_t at = rest.rfind(*separator);
         workspace.touch(end - (at == rest.npos ? 0 : at));
@@ -158,7 +158,7 @@ Text replace(Workspace& workspace, const Text& text, std::string_view old, const
     TextBuilder result(workspace);
     size_t done = 0;  // bytes of `text`
     for (int64_t count = 0; limit < 0 || count < limit; ++count) {
-        // Nothing is found before every character, and at the end.
+        // An empty `old` is found before every character, and at the end.
         const bool between = old.empty() && count > 0;
         if (between && done == text.size) break;
         const size_t from = between ? done + char_size(text.data[done]) : done;
@@ -202,7 +202,7 @@ SliceRange slice_range(size_t size, std::optional<int64_t> start, std::optional<
     const int64_t end = bound(stop, step > 0 ? highest : lowest);
     const int64_t distance = step > 0 ? end - first : first - end;
     if (distance <= 0) return {};
-    // Of a step beyond the end there is one, and no other size that overflows.
+    // With a step beyond the end the count is 1, and nothing else here can overflow.
     const uint64_t by = step > 0 ? uint64_t(step) : 0 - uint64_t(step);
     return {first, size_t(uint64_t(distance - 1) / by) + 1, step};
 }
@@ -216,7 +216,7 @@ Text slice(Workspace& workspace, const Text& text, std::optional<int64_t> start,
         return characters(workspace, text, range.at(0), range.at(0) + range.count);
     }
     workspace.touch(size * sizeof(uint32_t));
-    std::pmr::vector<uint32_t> begins(workspace.memory());  // of the characters
+    std::pmr::vector<uint32_t> begins(workspace.memory());  // where each character begins
     begins.reserve(size);
     for (size_t at = 0; at < text.size; at += char_size(text.data[at])) {
         begins.push_back(uint32_t(at));

@@ -1,5 +1,5 @@
-// A parsed template: statements and expressions. Chains (a + b + c, x|f|g) lie flat, so that only
-// what is nested in the text is nested here.
+// A parsed template: statements and expressions. Chains (a + b + c, x|f|g) are flat, so only text
+// that is nested makes nested expressions.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@ namespace aerie::jinja {
 
 struct Expression;
 
-enum class Spread : uint8_t { no, items, entries };  // of *value and **value
+enum class Spread : uint8_t { no, items, entries };  // items: *value; entries: **value
 
 struct Argument {
     std::string name;               // empty: by position
-    std::vector<Expression> value;  // one
+    std::vector<Expression> value;  // exactly one
     Spread spread = Spread::no;
 };
 
 enum class StepKind : uint8_t { attribute, item, slice, call, filter, test, test_not };
 
-// What is done to a value: .name, [item], [start:stop:step], (arguments), |name, is name.
+// One operation on a value: .name, [item], [start:stop:step], (arguments), |name, is name.
 struct Step {
     StepKind kind = StepKind::attribute;
     uint32_t line = 0;
     std::string name;
-    // Of a slice three, with no value where none stands.
+    // A slice has three, with no value where none is written.
     std::vector<Argument> arguments;
 };
 
@@ -45,10 +45,10 @@ enum class ExpressionKind : uint8_t {
     logical_and,  // parts
     logical_or,   // parts
     chain,        // parts[0] ops[0] parts[1] ops[1] ...: arithmetic, from the left
-    comparison,   // the same, each with the next: == != < <= > >= in, not in
+    comparison,   // the same, comparing each with the next: == != < <= > >= in, not in
     concat,       // parts
     conditional,  // parts[0] if parts[1] else parts[2]; without else two
-    steps,        // parts[0] and what is done to it; in a filter block without parts[0]
+    steps,        // parts[0] and the steps on it; in a filter block without parts[0]
 };
 
 struct Expression {
@@ -69,20 +69,20 @@ enum class StatementKind : uint8_t {
     data,       // text
     print,      // expressions[0]
     for_loop,   // target, items[, condition]; bodies[0], else bodies[1]
-    branch,     // one body a condition, and one more for else
+    branch,     // one body per condition, and one more for else
     set,        // target, value
     set_block,  // target, filters (steps); bodies[0]
     macro,      // text (name), names (parameters), expressions (the last ones' defaults)
     call,       // expressions[0], which ends in a call; bodies[0] holds the macro `caller`
     filter,     // filters (steps); bodies[0]
     with,       // target, value, target, value, ...; bodies[0]
-    plain,      // bodies[0], as if it stood there: {% generation %}
+    plain,      // bodies[0] in place of the tag: {% generation %}
     stop,       // break
     next,       // continue
 };
 
-// The names that the body of a macro reads without having set them, which call for what no
-// parameter takes.
+// The special names that the body of a macro reads without having set them. They ask for arguments
+// that no parameter takes.
 struct MacroNames {
     bool varargs = false, kwargs = false, caller = false;
 };
@@ -90,17 +90,17 @@ struct MacroNames {
 struct Statement {
     StatementKind kind = StatementKind::data;
     uint32_t line = 0;
-    bool recursive = false;   // of a for_loop
-    MacroNames special = {};  // of a macro
+    bool recursive = false;   // for_loop
+    MacroNames special = {};  // macro
     std::string text = {};
     std::vector<std::string> names = {};
     std::vector<Expression> expressions = {};
     std::vector<Body> bodies = {};
 };
 
-// `source` is normalised; throws Error that names file and line.
+// `source` is normalised. Throws Error that names file and line.
 Body parse(std::string_view source, const std::string& file);
-// Throws such an Error for a filter or a test that there is not.
+// Throws such an Error for a filter or a test that does not exist.
 void check_names(const Body& body, const std::string& file);
 
 }  // namespace aerie::jinja

@@ -1,4 +1,4 @@
-// HTML to plain text: comments and tags taken out, references read.
+// Turns HTML into plain text: removes comments and tags, and reads references.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace aerie::jinja {
 namespace {
 
-// A text that bytes are added to and taken from at its end.
+// A text to which bytes are added, and from which they are removed, at its end.
 class Stack {
   public:
     Stack(Workspace& workspace, const Text& source)
@@ -41,12 +41,12 @@ class Stack {
     std::pmr::vector<Label> labels_;
 };
 
-// The rest after a comment may begin another one together with what stands before it.
+// The text behind a comment may begin another comment together with the text before the first one.
 Text without_comments(Workspace& workspace, const Text& text) {
     constexpr std::string_view kBegin = "<!--", kEnd = "-->";
     const std::string_view bytes = text.view();
     Stack kept(workspace, text);
-    bool may_end = true;  // a comment that begins
+    bool may_end = true;  // a later comment may still have an end
     for (size_t at = 0; at < bytes.size();) {
         kept.add(at++);
         if (!may_end || !kept.view().ends_with(kBegin)) continue;
@@ -79,7 +79,7 @@ Text without_brackets(Workspace& workspace, const Text& text) {
     return kept.text();
 }
 
-// The number of bytes of `rest` that are digits of this base, from `at`.
+// The number of digits of this base in `rest` from `at` on.
 size_t digits_at(std::string_view rest, size_t at, bool hexadecimal) {
     size_t end = at;
     const auto is_one = [&](char c) {
@@ -90,7 +90,7 @@ size_t digits_at(std::string_view rest, size_t at, bool hexadecimal) {
 }
 
 struct Reference {
-    size_t size = 0;  // bytes after &; 0: it is none
+    size_t size = 0;  // bytes after &; 0: there is no reference
     std::string text;
 };
 
@@ -109,7 +109,7 @@ Reference numbered(std::string_view rest) {
     return {size + (rest.substr(size).starts_with(';') ? 1 : 0), numbered_character(code)};
 }
 
-// The whole of what may be a name, or the longest beginning of it that is one.
+// Tries everything that may be a name first, then shorter prefixes of it.
 Reference named(std::string_view rest) {
     constexpr size_t kMaxChars = 32;
     constexpr std::string_view kEnds = "\t\n\f <&#;";
@@ -129,7 +129,7 @@ Reference named(std::string_view rest) {
 }  // namespace
 
 Text unescape_html(Workspace& workspace, const Text& text) {
-    constexpr size_t kCost = 128;  // of a reference, however short
+    constexpr size_t kCost = 128;  // for each reference, however short
     TextBuilder out(workspace);
     size_t done = 0;
     for (size_t at = 0; at < text.size; ++at) {

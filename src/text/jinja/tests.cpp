@@ -1,4 +1,4 @@
-// What can stand after `is`.
+// The tests that can stand after `is`.
 #include <unordered_map>
 
 #include "text/jinja/builtins.h"
@@ -27,7 +27,7 @@ Value is_iterable(const Call& call) {
                         kind == Kind::undefined || kind == Kind::loop);
 }
 
-// Has a length and items by number or key.
+// Whether the value has a length, and items by number or key.
 Value is_sequence(const Call& call) {
     const Kind kind = call.self.kind;
     const bool is_list = kind == Kind::list && call.self.list->kind < ListKind::view;
@@ -88,7 +88,7 @@ Value is_in(const Call& call) {
     return make_boolean(contains(call.workspace, call.needed(0), call.self));
 }
 
-// The same thing: numbers and strings are, if they are equal.
+// Whether both are the same object; for numbers and strings, whether they are equal.
 Value is_same(const Call& call) {
     const Value& other = call.needed(0);
     if (call.self.kind != other.kind || call.self.safe != other.safe) return make_boolean(false);

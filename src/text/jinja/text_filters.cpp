@@ -1,4 +1,4 @@
-// Filters that make a text.
+// Filters that return a text.
 #include <algorithm>
 
 #include "text/jinja/builtins.h"
@@ -57,7 +57,7 @@ Value escape(const Call& call) {
     return text;
 }
 
-// A safe text, too.
+// Escapes a safe text, too.
 Value force_escape(const Call& call) {
     Value text = make_text(escape_html(call.workspace, call.own_text()));
     text.safe = true;
@@ -73,12 +73,12 @@ Value center(const Call& call) {
     const int64_t width = std::clamp<int64_t>(call.whole(0, 80), 0, kMaxWidth + 1);
     const int64_t missing =
         std::max<int64_t>(width - int64_t(char_count(call.workspace, text.view())), 0);
-    // As Python: an odd one goes to the left if the width is odd too.
+    // As in Python, an odd place goes to the left if the width is odd, too.
     const int64_t left = missing / 2 + (missing & width & 1);
     return make_text_like(call.self, padded(call.workspace, text, left, missing - left, " "));
 }
 
-// None and numbers have no lines and no length.
+// None and numbers have no lines.
 void check_text(const Call& call) {
     if (!call.self.is(Kind::text)) call.fail("of " + std::string(type_name(call.self)));
 }
@@ -107,7 +107,7 @@ Value indent(const Call& call) {
 }
 
 Value truncate(const Call& call) {
-    length_of(call.workspace, call.self);  // throws Fault for what has none, such as a number
+    length_of(call.workspace, call.self);  // throws Fault for numbers, for example
     const Text text = call.own_text();
     const int64_t length = std::clamp<int64_t>(call.whole(0, 255), -1, kMaxWidth + 1);
     const int64_t leeway = call.whole(3, 5);
@@ -154,7 +154,7 @@ Text indent_of_json(const Call& call) {
     return padded(call.workspace, Text(), spaces, 0, " ");
 }
 
-// The arguments are those of transformers' filter, which has no escapes for HTML.
+// The arguments are those of transformers' filter, which does not escape for HTML.
 Value tojson(const Call& call) {
     JsonStyle style;
     style.ascii = call.flag(0, false);

@@ -1,4 +1,4 @@
-// Python's methods of strings.
+// Python's string methods.
 #include <algorithm>
 
 #include "text/jinja/builtins.h"
@@ -79,7 +79,7 @@ Value joined_items(const Call& call) {
     return make_text(joined(call.workspace, parts, call.self.text));
 }
 
-// The part of `self` from argument `at` to the next, as slices go.
+// The part of `self` between the bounds in arguments `at` and `at + 1`, as in slices.
 Text window(const Call& call, size_t at) {
     if (!call.given(at) && !call.given(at + 1)) return call.self.text;
     return slice(call.workspace, call.self.text, call.optional_whole(at),
@@ -111,7 +111,7 @@ Value without(const Call& call) {
     return make_text(text.part(kAtEnd ? 0 : part.size, text.size - part.size));
 }
 
-// Characters before the place; -1 if it is nowhere.
+// The number of characters before the place; -1 if the text is not found.
 int64_t place_of(const Call& call, bool last) {
     const Text text = window(call, 1);
     const std::string_view part = call.needed_text(0).view();
@@ -141,7 +141,7 @@ Value count(const Call& call) {
                         call.self.text.label);
 }
 
-// `left`: of ten places to fill, how many lie before the text.
+// `left`: how many tenths of the padding are before the text.
 Value filled(const Call& call, int left) {
     const Text text = call.self.text;
     call.needed(0);
@@ -192,7 +192,7 @@ Value formatted_by_dict(const Call& call) {
     return brace_format(call.evaluator, call.self, {}, named);
 }
 
-// A tabulator fills its column up to the next multiple of the size.
+// A tab fills its column up to the next multiple of the size.
 Value without_tabs(const Call& call) {
     const Text text = call.self.text;
     const int64_t size = std::clamp<int64_t>(call.whole(0, 8), 0, kMaxWidth);

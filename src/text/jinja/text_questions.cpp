@@ -1,4 +1,4 @@
-// Python's methods that say what kinds of characters a string has.
+// Python's methods that ask which kinds of characters a string has.
 #include "text/jinja/builtins.h"
 #include "text/jinja/characters.h"
 #include "text/jinja/strings.h"

@@ -1,4 +1,5 @@
-// strftime without the system's: everywhere as glibc's in the C locale, with its flags and widths.
+// An strftime that does not depend on the system: everywhere like glibc's in the C locale, with its
+// flags and widths.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -18,7 +19,7 @@ constexpr std::array<std::string_view, 12> kMonths = {
 
 // Flags, a width and a modifier may stand between % and the letter.
 struct Layout {
-    char pad = '\0';  // _ spaces, 0 zeros, - nothing; '\0': as is usual for the letter
+    char pad = '\0';  // _ spaces, 0 zeros, - nothing; '\0': default of the letter
     bool upper = false, other_case = false;  // ^ and #
     size_t width = 0;
     char modifier = '\0';  // E or O: alternatives that the C locale does not have
@@ -34,7 +35,7 @@ char lower(char c) {
     return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
 }
 
-// A text that is shorter than the width is filled up on its left.
+// Pads a text that is shorter than the width on its left.
 std::string widened(std::string text, const Layout& layout) {
     const size_t missing = layout.width - std::min(layout.width, text.size());
     return std::string(missing, layout.pad == '0' ? '0' : ' ') + text;
@@ -58,7 +59,7 @@ std::string words(std::string_view text, const Layout& layout, bool small = fals
     return widened(cased, layout);
 }
 
-// Names of days and months have no other case than capitals.
+// Names of days and months are capitalised, so # can only make them upper case.
 std::string day_or_month(std::string_view name, Layout layout) {
     layout.upper = layout.upper || layout.other_case;
     return words(name, layout);
@@ -68,7 +69,7 @@ std::string half_of_day(const std::tm& time, const Layout& layout, bool small) {
     return words(time.tm_hour < 12 ? "AM" : "PM", layout, small || layout.other_case);
 }
 
-// A week of ISO 8601 begins on a Monday, and the first one has the year's first Thursday.
+// A week of ISO 8601 begins on a Monday, and the first one contains the year's first Thursday.
 struct IsoWeek {
     int year = 0, week = 0;
 };
@@ -78,10 +79,10 @@ int days_of_year(int year) {
 }
 
 // Days from the Monday of the first week of a year to its day `day` (counted from 0), which is the
-// weekday `weekday` (Sunday is 0). They are below 0 if the day lies before that week.
+// weekday `weekday` (Sunday is 0). Negative if the day lies before that week.
 int days_into_weeks(int day, int weekday) {
     constexpr int kThursday = 4;
-    constexpr int kWeeks = 54 * 7;  // keeps the sum above 0
+    constexpr int kWeeks = 54 * 7;  // keeps the sum positive
     return day - (day - weekday + kThursday + kWeeks) % 7 + kThursday - 1;
 }
 
@@ -120,7 +121,7 @@ std::optional<std::string_view> pattern_of(char letter) {
     }
 }
 
-// The text of a letter that stands for a word or a sign.
+// The text of a letter that stands for a word or a character.
 std::optional<std::string> named(char letter, const Layout& layout, const std::tm& time) {
     const std::string_view day = kDays[size_t(time.tm_wday) % kDays.size()];
     const std::string_view month = kMonths[size_t(time.tm_mon) % kMonths.size()];
@@ -151,7 +152,7 @@ std::optional<std::string> named(char letter, const Layout& layout, const std::t
 std::optional<std::string> counted(char letter, const Layout& layout, const std::tm& time) {
     const int year = time.tm_year + 1900;
     const int hour = time.tm_hour % 12 == 0 ? 12 : time.tm_hour % 12;
-    const int monday = (time.tm_wday + 6) % 7;  // days since then
+    const int monday = (time.tm_wday + 6) % 7;  // days since Monday
     switch (letter) {
         case 'C':
             return number(year / 100 - (year % 100 < 0), 2, layout);
@@ -198,7 +199,7 @@ std::optional<std::string> counted(char letter, const Layout& layout, const std:
     }
 }
 
-// Seconds since 1970, the time being the system's local one.
+// Seconds since 1970, if the time is the system's local time.
 std::string seconds(std::tm time, const Layout& layout) {
     time.tm_isdst = -1;
     return words(std::to_string(int64_t(std::mktime(&time))), layout);
@@ -210,13 +211,13 @@ std::optional<std::string> conversion(char letter, const Layout& layout, const s
     if (layout.modifier == 'E' && with_e.find(letter) == with_e.npos) return std::nullopt;
     if (layout.modifier == 'O' && with_o.find(letter) == with_o.npos) return std::nullopt;
     if (letter == 's') return seconds(time, layout);
-    if (letter == 'z' || letter == 'Z') return "";  // the time knows no zone
+    if (letter == 'z' || letter == 'Z') return "";  // the time has no zone
     if (const auto pattern = pattern_of(letter)) return words(expanded(*pattern, time), layout);
     const auto name = named(letter, layout, time);
     return name ? name : counted(letter, layout, time);
 }
 
-// Reads what stands from `at`, after %, up to the letter.
+// Reads flags, width and modifier from `at`, behind %, up to the letter.
 Layout layout_at(std::string_view pattern, size_t& at) {
     Layout layout;
     const auto next = [&] { return at < pattern.size() ? pattern[at] : '\0'; };
@@ -247,7 +248,7 @@ std::string expanded(std::string_view pattern, const std::tm& time) {
             continue;
         }
         const size_t begin = at++;
-        // Python itself writes microseconds, and knows no flags of them.
+        // Python writes microseconds itself, without any flags.
         if (pattern.substr(at).starts_with('f')) {
             text += "000000";
             ++at;

@@ -1,4 +1,5 @@
-// JSON as Python's json.dumps writes it. What stands around a value is of the value's label.
+// JSON as Python's json.dumps writes it. Brackets and quotes around a value have the label of the
+// value.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,7 +34,7 @@ class Writer {
     size_t level_ = 0;
 };
 
-// Of a separator, which is less trusted than its own text where it stands in such data.
+// Adds a separator. It is trusted no more than the data in which it stands.
 void Writer::between(const Text& separator, Label label) {
     out_.add(separator.view(), std::max(separator.label, label));
 }
@@ -63,7 +64,7 @@ void Writer::escape(char32_t code, Label label) {
 
 void Writer::string(const Text& text) {
     out_.add("\"", text.label);
-    size_t plain = 0;  // where the bytes begin that need no escape
+    size_t plain = 0;  // start of the bytes that need no escape
     for (size_t at = 0; at < text.size;) {
         const size_t size = char_size(text.data[at]);
         const char32_t code = first_char(text.view().substr(at));

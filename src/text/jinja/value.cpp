@@ -1,4 +1,4 @@
-// Making values, and what can be said of one value alone.
+// Makes values, and answers questions about a single value.
 #include "text/jinja/value.h"
 
 namespace aerie::jinja {

@@ -1,5 +1,5 @@
-// What a template computes with: values, and texts that know who wrote each byte. All of them lie
-// in the workspace of one rendering, are never changed (but namespaces) and end with it.
+// The values of a template, and texts that know who wrote each byte. All of them are stored in the
+// workspace of one rendering, are never changed (except for namespaces) and end with it.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace aerie::jinja {
 
-// Well-formed UTF-8.
+// A text in well-formed UTF-8.
 struct Text {
     const char* data = "";
-    const Label* labels = nullptr;  // of each byte; nullptr: all are `label`
+    const Label* labels = nullptr;  // per byte; nullptr: all are `label`
     uint32_t size = 0;              // bytes
-    Label label = kTemplate;        // no byte has a higher one
+    Label label = kTemplate;        // the highest one of any byte
 
     std::string_view view() const { return {data, size}; }
     Label label_at(size_t at) const { return labels ? labels[at] : label; }
@@ -29,7 +29,7 @@ struct Text {
     }
 };
 
-// A text of the template, or of names that outlive the rendering.
+// A text of the template, or one of a name that outlives the rendering.
 inline Text text_of(std::string_view bytes, Label label = kTemplate) {
     return {bytes.data(), nullptr, uint32_t(bytes.size()), label};
 }
@@ -51,8 +51,8 @@ enum class Kind : uint8_t {
     joiner
 };
 
-// Python's kinds of sequence. Generators are true even if empty, and are read once; views are what
-// dict.items() and its like give.
+// Python's kinds of sequence. Generators are true even if empty, and can be read once; views are
+// the results of dict.items() and the like.
 enum class ListKind : uint8_t { list, tuple, range, view, generator };
 
 struct Value;
@@ -63,9 +63,9 @@ struct List {
     uint32_t size = 0;
     ListKind kind = ListKind::list;
     uint8_t depth = 1;                // levels of lists and dicts
-    Label label = kTemplate;          // of brackets and commas, and of its length
+    Label label = kTemplate;          // label of brackets, commas and the length
     mutable uint32_t generated = 0;   // items that a generator has already given
-    std::string_view view_name = "";  // of a view: how Python prints it
+    std::string_view view_name = "";  // for a view: how Python prints it
     std::span<const Value> span() const;
 };
 
@@ -88,8 +88,8 @@ struct Function;   // a function by its name, or a method with what it is bound 
 
 struct Value {
     Kind kind = Kind::undefined;
-    Label label = kTemplate;  // of what is printed of a number, a boolean or none
-    bool safe = false;        // a text that is HTML already, as Python's Markup
+    Label label = kTemplate;  // for the printed form of a number, a boolean or none
+    bool safe = false;        // a text that is HTML already, like Python's Markup
     union {
         bool boolean;
         int64_t integer = 0;
@@ -102,7 +102,7 @@ struct Value {
         const Function* function;
         Turns* turns;
     };
-    Text text;  // of Kind::text; of Kind::undefined: what was not found
+    Text text;  // Kind::text; for Kind::undefined the name that was not found
 
     bool is(Kind other) const { return kind == other; }
     bool is_number() const {
@@ -127,22 +127,22 @@ struct Namespace {
 struct Loop {
     std::span<const Value> items;
     size_t at = 0;
-    Label label = kTemplate;             // of its numbers
-    const List* last_changed = nullptr;  // arguments of loop.changed
-    const Statement* recursive = nullptr;  // what loop(items) runs again, if it may be called
-    Frame* scope = nullptr;                // around that
+    Label label = kTemplate;               // for its numbers
+    const List* last_changed = nullptr;    // arguments of loop.changed
+    const Statement* recursive = nullptr;  // loop(items) runs it again; nullptr: not callable
+    Frame* scope = nullptr;                // the frame around that loop
     int64_t depth = 1;
 };
 
-// A cycler's items, which it gives one after another, or a joiner's separator.
+// The items that a cycler returns one after another, or the separator of a joiner.
 struct Turns {
     std::span<const Value> items;
-    size_t at = 0;  // of the next one
+    size_t at = 0;  // index of the next item
 };
 
 struct Function {
     std::string_view name;
-    const Value* self = nullptr;  // of a method
+    const Value* self = nullptr;  // set for a method
 };
 
 inline std::span<const Value> List::span() const {
@@ -161,12 +161,12 @@ Value make_text(const Text& text);
 inline Value make_text(std::string_view bytes) {
     return make_text(text_of(bytes));
 }
-// The text is made of `origin`: it is safe if that is.
+// A text made from `origin`, which is safe if `origin` is.
 Value make_text_like(const Value& origin, const Text& text);
 
-// The least trusted label of what is printed of it.
+// The least trusted label in the printed form of the value.
 Label label_of(const Value& value);
-// Python's name of its type.
+// Python's name for the type of the value.
 std::string_view type_name(const Value& value);
 bool is_true(const Value& value);
 

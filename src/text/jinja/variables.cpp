@@ -1,4 +1,4 @@
-// The caller's variables as values. Their texts stay where they are.
+// Turns the caller's variables into values. Their texts are not copied.
 #include <algorithm>
 
 #include "core/utf8.h"
@@ -22,7 +22,7 @@ Evaluator::Evaluator(const Variable::Object& variables, const std::tm& now) : no
     }
 }
 
-// Repairs what is no UTF-8.
+// A text of the variables; bytes that are not UTF-8 are replaced.
 Text Evaluator::from_bytes(std::string_view bytes, Label label) {
     if (bytes.size() > kMaxTextBytes) throw LongText();
     given_bytes_ += sizeof(Value) + bytes.size();

@@ -1,4 +1,4 @@
-// Counting and allocating.
+// Counts steps and memory, and allocates.
 #include "text/jinja/workspace.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace aerie::jinja {
 namespace {
 
-constexpr size_t kBytesPerAddition = 8;  // what adding a text costs, however short
+constexpr size_t kBytesPerAddition = 8;  // the cost of adding a text, however short
 
 uint8_t depth_of(const Value& value) {
     return value.is(Kind::list) ? value.list->depth : value.is(Kind::dict) ? value.dict->depth : 0;
@@ -124,7 +124,7 @@ Value Workspace::dict(const std::vector<Entry>& entries, Label label) {
     return unique_dict(kept, label);
 }
 
-// Room for so many more: doubled, but no more than a text may have.
+// Reserves room for `more` bytes: the capacity is doubled, up to the largest size of a text.
 template <typename Bytes>
 static void make_room(Bytes& bytes, size_t more) {
     const size_t size = bytes.size() + more;
@@ -137,7 +137,7 @@ void TextBuilder::mark(const Text& text) {
     const bool is_mixed = text.labels || !labels_.empty() || text.label != highest_;
     if (is_mixed) {
         make_room(labels_, bytes_.size() - labels_.size() + text.size);
-        labels_.resize(bytes_.size(), highest_);  // nothing if they were kept already
+        labels_.resize(bytes_.size(), highest_);  // no change if labels were kept already
         for (size_t i = 0; i < text.size; ++i) labels_.push_back(text.label_at(i));
     }
     highest_ = std::max(highest_, text.label);

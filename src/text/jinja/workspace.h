@@ -1,4 +1,4 @@
-// The memory of one rendering and what it may use: every step and every byte is counted here.
+// The memory of one rendering and its limits: every step and every byte is counted here.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace aerie::jinja {
 constexpr size_t kMaxSteps = 1'000'000;
 constexpr size_t kBytesPerStep = 128;
 constexpr size_t kMaxTextBytes = 4 << 20;
-constexpr size_t kMaxItems = 200'000;    // of a list
-constexpr size_t kMaxMemory = 32 << 20;  // of all that lives at once
-constexpr size_t kMaxRuns = 1'000'000;   // of a result
-constexpr size_t kMaxDepth = 64;  // of lists and dicts, of calls of macros, of a template's text
+constexpr size_t kMaxItems = 200'000;    // in a list
+constexpr size_t kMaxMemory = 32 << 20;  // bytes that live at the same time
+constexpr size_t kMaxRuns = 1'000'000;   // in a result
+constexpr size_t kMaxDepth = 64;  // in lists and dicts, in calls of macros, in a template's text
 
-// What went wrong, without file and line; Template::render adds them. No other code sees it.
+// An error without file and line, which Template::render adds. No other code sees it.
 class Fault : public Error {
   public:
     using Error::Error;
@@ -32,7 +32,7 @@ class Raised : public Fault {
     using Fault::Fault;
 };
 
-// Steps, memory or a list's items are used up.
+// Steps, memory or the items of a list are used up.
 class UsedUp : public Fault {
   public:
     using Fault::Fault;
@@ -44,7 +44,7 @@ class LongText : public Fault {
     LongText() : Fault("text of more than 4 MB") {}
 };
 
-// Counts what is taken from it. Throws UsedUp beyond kMaxMemory.
+// Counts the memory that is allocated through it. Throws UsedUp beyond kMaxMemory.
 class CountedMemory final : public std::pmr::memory_resource {
     void* do_allocate(size_t bytes, size_t alignment) override;
     void do_deallocate(void* block, size_t bytes, size_t alignment) override;
@@ -61,10 +61,10 @@ class Workspace {
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
-    // For what ends before the rendering does, or grows.
+    // For memory that is freed before the rendering ends, or that grows.
     std::pmr::memory_resource* memory() { return &counted_; }
 
-    // Throw UsedUp when the steps are.
+    // These throw UsedUp if the steps are used up.
     void step() { touch(kBytesPerStep); }
     void touch(size_t bytes) {
         if (bytes > left_) run_out();
@@ -78,13 +78,14 @@ class Workspace {
         return new (allocate(sizeof(T))) T(value);
     }
 
-    // Before an item is added to a list in the making that has `count`. Throws UsedUp if that is
-    // too long.
+    // Called before an item is added to an unfinished list of `count` items. Throws UsedUp if the
+    // list is too long.
     void add_item(size_t count) {
         touch(sizeof(Value));
         if (count >= kMaxItems) too_long();
     }
-    // `label`: of brackets and commas. Throw Fault if that is deeper than kMaxDepth, UsedUp if too long.
+    // `label`: for brackets and commas. These throw Fault if the result is deeper than kMaxDepth,
+    // UsedUp if it is too long.
     Value list(const std::vector<Value>& items, ListKind kind, Label label);
     // A later entry of the same key replaces the value of the earlier one.
     Value dict(const std::vector<Entry>& entries, Label label);
@@ -99,10 +100,10 @@ class Workspace {
 
     size_t left_ = kMaxSteps * kBytesPerStep;
     CountedMemory counted_;
-    std::pmr::monotonic_buffer_resource kept_{&counted_};  // what lives as long as the rendering
+    std::pmr::monotonic_buffer_resource kept_{&counted_};  // lives as long as the rendering
 };
 
-// Puts a text together. Throws LongText if it grows past kMaxTextBytes.
+// Builds a text. Throws LongText if it grows past kMaxTextBytes.
 class TextBuilder {
   public:
     explicit TextBuilder(Workspace& workspace)
@@ -111,7 +112,7 @@ class TextBuilder {
     void add(const Text& text);
     void add(std::string_view bytes, Label label) { add(text_of(bytes, label)); }
     size_t size() const { return bytes_.size(); }
-    Text text();  // what was added
+    Text text();  // all that was added
     Rendered rendered() &&;
 
   private:
@@ -119,7 +120,7 @@ class TextBuilder {
 
     Workspace& workspace_;
     std::pmr::string bytes_;
-    std::pmr::vector<Label> labels_;  // of each byte; empty while all are highest_
+    std::pmr::vector<Label> labels_;  // per byte; empty while all are highest_
     Label highest_ = kTemplate;
 };
 

@@ -20,8 +20,8 @@ from torch import nn
 from torch.nn import functional as F
 
 BOS, EOS = 1, 2
-TEXTS, TEXT_LENGTH, ROUNDS = 256, 320, 8      # texts of a round are written side by side
-TEMPERATURES = (1.0, 0.8, 0.5, 0.2)            # of the texts in turn, after some tokens at 1
+TEXTS, TEXT_LENGTH, ROUNDS = 256, 320, 8      # the texts of a round are generated as one batch
+TEMPERATURES = (1.0, 0.8, 0.5, 0.2)            # cycled over the texts, after FREE_TOKENS tokens at 1
 FREE_TOKENS = 8
 MEDUSA_HEADS, HYDRA_HEADS = 4, 3
 DRAFT = {"hidden": 128, "ffn": 384, "layers": 2, "heads": 2, "kv_heads": 1}
@@ -93,7 +93,7 @@ class Llama:
                 keys, values = cache[layer]
                 keys[:, :, first:first + count], values[:, :, first:first + count] = k, v
                 k, v = keys[:, :, :first + count], values[:, :, :first + count]
-            q = q.reshape(texts, self.kv_heads, -1, HEAD_DIM)  # a group's queries side by side
+            q = q.reshape(texts, self.kv_heads, -1, HEAD_DIM)  # the queries of one KV head in one matrix
             scores = q @ k.transpose(2, 3) / HEAD_DIM ** 0.5
             if cache is None:
                 mask = torch.full((count, count), float("-inf")).triu(1)
@@ -154,7 +154,7 @@ class ResBlock(nn.Module):
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
         self.res_connection = nn.Linear(blocks * hidden, hidden) if blocks > 1 else None
-        if self.res_connection is not None:  # begins as its first input
+        if self.res_connection is not None:  # its initial output is its first input
             nn.init.zeros_(self.res_connection.weight)
             nn.init.zeros_(self.res_connection.bias)
             with torch.no_grad():
@@ -203,7 +203,7 @@ def train_heads(name, target, texts, blocks_of):
         with torch.no_grad():
             wanted = torch.softmax(F.linear(features, target.lm_head()), -1)
         loss, last = 0, HEAD_WINDOW - 1 - count
-        for i, head in enumerate(heads):  # of position p: what follows p + 1 + i
+        for i, head in enumerate(heads):  # at position p, head i predicts the token at p + 2 + i
             inputs = [features[:, :last]]
             inputs += [F.embedding(ids[:, j:j + last], table) for j in range(1, blocks_of(i))]
             logits = F.linear(head(torch.cat(inputs, -1)), target.lm_head())

@@ -5,10 +5,10 @@
 
 #include <atomic>
 
-// The next function of that name is the library's.
+// The library's function of that name, which the one in this file replaces.
 #define NEXT(function) reinterpret_cast<decltype(&function)>(dlsym(RTLD_NEXT, #function))
 
-// The library's list of devices, and one more that cannot be used.
+// The library's list of devices, with one more device that cannot be used.
 extern "C" aerie_status aerie_context_devices(aerie_context* context, size_t* count) {
     const aerie_status status = NEXT(aerie_context_devices)(context, count);
     ++*count;
@@ -28,7 +28,8 @@ extern "C" aerie_status aerie_context_device(aerie_context* context, size_t inde
 namespace {
 
 std::atomic<bool> is_cancelled = false;
-std::atomic<int> steps_since = 0;  // of the newest answer, that ended after it was cancelled
+// Steps of the newest answer that ended after it was cancelled.
+std::atomic<int> steps_since = 0;
 
 struct Watched {
     aerie_step_callback callback;

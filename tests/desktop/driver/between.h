@@ -1,6 +1,8 @@
-// What the driver sees, and changes, between the program and the library.
+// Functions between the program and the library: they replace some of the library's, call them, and
+// record what the driver checks.
 #pragma once
 
-// Of the newest answer.
+// Whether the newest answer was cancelled.
 bool was_cancelled();
-int steps_since_cancel();  // that ended after it
+// Steps of the newest answer that ended after it was cancelled.
+int steps_since_cancel();

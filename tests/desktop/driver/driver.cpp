@@ -1,5 +1,6 @@
-// Sits in the program (LD_PRELOAD), and types, clicks and looks as somebody before it would. Of the
-// program it knows the names of widgets. DRIVE names what is done, in this order.
+// Is loaded into the program with LD_PRELOAD and uses it as a person would: it types, clicks and
+// reads. It depends on the program only through the names of its widgets. The environment variable
+// DRIVE lists the slots to run, in order.
 #include <QtTest>
 #include <QtWidgets>
 
@@ -12,7 +13,8 @@ QString given(const char* name) {
     return qEnvironmentVariable(name);
 }
 
-// In the program's own loop, without sleeping in it.
+// Waits, while the program's event loop runs, until is_so() or until `limit` milliseconds have
+// passed. Returns is_so().
 template <class Condition>
 bool until(Condition is_so, int limit = 120'000) {
     QElapsedTimer clock;
@@ -49,7 +51,7 @@ class Driver : public QObject {
     QString last_line() const { return text().section('\n', -1); }
     bool is_idle() const { return find<QWidget>("send")->isVisible(); }
     int tokens() const { return find<QLabel>("figures")->text().section(' ', 0, 0).toInt(); }
-    // Of the last answer.
+    // Whether the last answer has no drafted token.
     bool says_none_drafted() const {
         return find<QLabel>("figures")->text().contains(";0 drafted");
     }
@@ -93,7 +95,7 @@ class Driver : public QObject {
         until([] { return false; }, 200);
         QVERIFY((shown ? shown : window_)->grab().save(given("SHOTS") + "/" + name + ".png"));
     }
-    // Stretches of text with a shade behind them.
+    // Pieces of text with a coloured background, which marks drafted tokens.
     int shaded() const {
         int count = 0;
         for (QTextBlock block = transcript()->document()->begin(); block.isValid();
@@ -122,14 +124,15 @@ class Driver : public QObject {
         }
         QCOMPARE(text(), "\n" + contents.join("\n"));
     }
-    // Until loading says how far it is.
+    // Returns while the model is still being loaded, after the first progress message.
     void load_some() {
         begin_load(given("SLOW"));
         QVERIFY(until(
             [this] { return !window_->findChild<QStatusBar*>()->currentMessage().isEmpty(); }));
         QVERIFY(!is_idle());
     }
-    // Until an answer is on its way. Of a slow model: the bundled one may have ended by then.
+    // Returns while the answer is still being written, after `least` tokens. For a slow model: the
+    // bundled one may have finished by then.
     void answer_some(int least) {
         begin_answer("Tell me about the sea.");
         QVERIFY(until([&] { return tokens() >= least || is_idle(); }));
@@ -147,7 +150,7 @@ class Driver : public QObject {
         }));
     }
 
-    // Named in the command line.
+    // The model was named on the command line.
     void loaded_at_start() {
         QVERIFY(until([this] { return find<QWidget>("input")->isEnabled() && is_idle(); }));
         QCOMPARE(window_->windowTitle(), "aerie-tiny – Aerie");
@@ -170,7 +173,7 @@ class Driver : public QObject {
         QVERIFY(!(last.flags() & Qt::ItemIsEnabled));
         QCOMPARE(last.data(Qt::ToolTipRole).toString(), "its driver is of another age");
         QVERIFY(box.currentIndex() != last.row());
-        // As one looks who looks for a reason: the list, open.
+        // A picture of the open list, in which a user looks for the reason.
         box.showPopup();
         shoot("devices", box.view()->window());
         box.hidePopup();
@@ -192,8 +195,8 @@ class Driver : public QObject {
         Pulse pulse;
         talk();
         told("answering", pulse);
-        // Of all answers together: whether one of them is drafted hangs on what this machine's time
-        // says.
+        // Checked over all answers together: whether one answer has drafted tokens depends on the
+        // times measured on this machine.
         QVERIFY(shaded() > 0);
         shoot("light");
         const QPalette light = qApp->palette();
@@ -202,7 +205,7 @@ class Driver : public QObject {
         qApp->setPalette(light);
     }
 
-    // After a bad model the one before it is there still, with its conversation.
+    // After a model that cannot be loaded, the previous one stays, with its conversation.
     void goes_on() {
         bad_model();
         begin_answer("And then?");
@@ -245,7 +248,7 @@ class Driver : public QObject {
         QVERIFY(tokens() > 0);
     }
 
-    // The step under way when the button is pressed may end.
+    // The step that runs while the button is pressed may end.
     void stop() {
         {
             Pulse pulse;
@@ -262,7 +265,8 @@ class Driver : public QObject {
         QCOMPARE(last_line(), "Stopped.");
     }
 
-    // Within a prompt too, of which there is no token yet; and there is nothing to take up again.
+    // An answer can also be stopped while its prompt is read, before the first token; then there is
+    // no partial answer to continue.
     void stop_reading() {
         begin_answer(QString("A long prompt, which takes long to read. ").repeated(150));
         until([] { return false; }, 300);
@@ -296,13 +300,13 @@ class Driver : public QObject {
 
 namespace {
 
-// The program ends by itself when its window is closed, unless something was wrong.
+// The program exits by itself when its window is closed, unless a check failed.
 void drive() {
     QTimer::singleShot(0, qApp, [] {
         Driver driver;
         const int failed = QTest::qExec(
             &driver, QStringList{"driver", "-nocrashhandler"} + given("DRIVE").split(' '));
-        if (failed) std::_Exit(1);  // the program itself may have ended well
+        if (failed) std::_Exit(1);  // the program itself may have exited with 0
     });
 }
 Q_COREAPP_STARTUP_FUNCTION(drive)

@@ -1,4 +1,4 @@
-// Whether a window lives.
+// Measures whether a window responds.
 #pragma once
 
 #include <QElapsedTimer>
@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-// The longest time for which the window did nothing; and a bare thread, which a busy machine lets
-// wait as well.
+// Measures the longest time for which the event loop did not run a timer and, for comparison, the
+// longest wait of a thread without a window: a busy machine delays that one too.
 class Pulse {
   public:
     Pulse() {

@@ -70,7 +70,7 @@ template <int size>
 Register<size> bits_of_either(const Register<size>& a, const Register<size>& b) {
     return each_byte(a, b, [](int x, int y) { return x | y; });
 }
-// sum + the dot products of four unsigned bytes of a and four signed ones of b.
+// sum plus the dot products of four unsigned bytes of a and four signed bytes of b.
 template <int size>
 Register<size> add_dots(Register<size> sum, const Register<size>& a, const Register<size>& b) {
     for (int i = 0; i < size; i += 4) {

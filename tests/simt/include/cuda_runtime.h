@@ -65,7 +65,7 @@ inline float __uint_as_float(unsigned bits) {
 inline unsigned __float_as_uint(float value) {
     return std::bit_cast<unsigned>(value);
 }
-// Four of the eight bytes of a and b, chosen by the digits of `which`.
+// Four of the eight bytes of a and b, chosen by the hexadecimal digits of `which`.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     const uint64_t bytes = uint64_t(b) << 32 | a;
     unsigned chosen = 0;
@@ -73,7 +73,7 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
         chosen |= unsigned(bytes >> (which >> (4 * i) & 7) * 8 & 0xff) << (8 * i);
     return chosen;
 }
-// c + two signed halves times the two signed lower bytes.
+// c plus the products of two signed halves with the two lower bytes, which are signed.
 inline int __dp2a_lo(int halves, int bytes, int c) {
     return c + int16_t(halves) * int8_t(bytes) + (halves >> 16) * int8_t(bytes >> 8);
 }
@@ -102,7 +102,7 @@ inline void __threadfence() {
 inline void __threadfence_system() {
     simt::fence();
 }
-// What was there before. Whole numbers only: a sum of floats would depend on who comes first.
+// Returns the old value. For integers only: a sum of floats would depend on the order of threads.
 template <class T, class Work>
 T change_atomically(T* at, const Work& work) {
     static_assert(std::is_integral_v<T>);
@@ -122,7 +122,7 @@ template <class T>
 T atomicExch(T* at, T value) {
     return change_atomically(at, [&](T) { return value; });
 }
-// One more, or 0 behind `last`.
+// Adds one; `last` is followed by 0.
 inline unsigned atomicInc(unsigned* at, unsigned last) {
     return change_atomically(at, [&](unsigned old) { return old >= last ? 0 : old + 1; });
 }
@@ -157,7 +157,7 @@ T exchange(unsigned mask, T value, int from, Site site) {
     return item.taken;
 }
 
-// A bit for every lane whose value is not 0.
+// A bit for every lane, set if its value is true.
 inline unsigned vote(unsigned mask, bool value, Site site) {
     if (mask != ~0u) fault("a vote of a part of the warp is not modelled");
     struct Item {
@@ -199,8 +199,8 @@ inline bool __any_sync(unsigned mask, bool value, simt::Site site = simt::Site::
     return simt::vote(mask, value, site) != 0;
 }
 
-// The runtime. Streams run what they are given when somebody waits for it, or keep it while a graph
-// is captured.
+// The runtime. Streams do their work when somebody waits for it, or keep it while a graph is
+// captured.
 enum cudaError_t {
     cudaSuccess,
     cudaErrorInvalidValue,
@@ -238,7 +238,7 @@ using cudaStream_t = simt::Stream*;
 namespace simt {
 // Keeps the work for the stream's next wait, or for the graph that it captures.
 void submit(cudaStream_t stream, std::function<void()> work);
-// The same for a kernel, which may fail: then and later.
+// The same for a kernel, which may fail at once or when it runs.
 cudaError_t launch(const void* kernel, dim3 grid, dim3 block, cudaStream_t stream,
                    std::function<void()> work);
 cudaError_t attributes_of(const void* kernel);
@@ -271,7 +271,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);  // all is done when somebody asks
+cudaError_t cudaStreamQuery(cudaStream_t stream);  // does all work, then answers
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,

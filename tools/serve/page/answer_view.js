@@ -1,7 +1,7 @@
-// An answer on the page: drawn by the frame, whatever the speed at which it comes.
+// An answer on the page. It is drawn once per frame, however fast its parts arrive.
 
-const kDrawing = 6;   // milliseconds a frame
-const kBetween = 28;  // milliseconds from one drawing to the next, at least
+const kDrawing = 6;   // milliseconds of drawing per frame
+const kBetween = 28;  // least milliseconds from one drawing to the next
 
 const frames = {
   views: new Set(),
@@ -24,12 +24,12 @@ const frames = {
   },
 };
 
-// The log is at its end until somebody scrolls up, by whatever means.
+// The log stays at its end until the user scrolls up, by whatever means.
 const scroll = {
   log: find("#log"),
   button: find("#newest"),
   isAtEnd: true,
-  touched: -Infinity,  // when
+  touched: -Infinity,  // time of the newest input that can scroll
   begin() {
     for (const kind of ["wheel", "touchmove", "pointerdown", "pointermove", "keydown"]) {
       const note = ({ type, buttons }) => (type !== "pointermove" || buttons) && (this.touched = performance.now());
@@ -39,12 +39,12 @@ const scroll = {
     this.button.addEventListener("click", () => this.toEnd());
     const sizes = new ResizeObserver(() => this.follow());
     sizes.observe(this.log);
-    sizes.observe(find("#turns"));  // blocks that come into sight get their real height
+    sizes.observe(find("#turns"));  // blocks that come into view get their real height
   },
   look() {
     const { scrollTop, scrollHeight, clientHeight } = this.log;
     const isNear = scrollHeight - scrollTop - clientHeight < 60;
-    // Blocks that get another height move the text, too: that is no reason to stay there.
+    // Blocks that change their height move the text, too; the log must follow then.
     if (isNear || performance.now() - this.touched < 700) this.isAtEnd = isNear;
     else this.follow();
     this.button.hidden = this.isAtEnd;
@@ -60,7 +60,7 @@ const scroll = {
   },
 };
 
-// What screen readers say: a block of an answer once it is whole, and what happens.
+// Text for screen readers: each block of an answer once it is complete, and events.
 function say(text) {
   const said = find("#said");
   said.append(make("p", { textContent: text }));
@@ -109,7 +109,7 @@ async function copyText(text, button) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Not allowed";  // such as where the page came by plain HTTP from afar
+    button.textContent = "Not allowed";  // such as for a page by plain HTTP
   }
   setTimeout(() => (button.textContent = label), 1500);
 }

@@ -13,7 +13,7 @@ const newButton = (label, onClick) => {
   return button;
 };
 
-// What the model reads: from the first turn that has room to this one.
+// The messages that the model reads: from the first turn that has room to this one.
 function messagesUntil(turn) {
   const messages = [];
   for (const each of conversation.turns.slice(conversation.first)) {
@@ -24,7 +24,7 @@ function messagesUntil(turn) {
   return withSystem(messages);
 }
 
-// A model without a chat template goes on with a text.
+// A model without a chat template continues a text.
 const textUntil = (turn) =>
   messagesUntil(turn).map((each) => each.content).join("");
 
@@ -35,8 +35,8 @@ async function tokensUntil(turn, signal) {
   return ask("/tokenize", body, signal);
 }
 
-// Drops the oldest turns where an answer would have no room. Half of the context is made free at
-// once, for all that is left is read anew.
+// Drops the oldest turns if an answer would have no room. Half of the context is freed at once,
+// because all that is left must be prefilled again.
 async function makeRoom(turn, signal) {
   const before = conversation.first, last = conversation.turns.indexOf(turn);
   let { count, max_model_len: context } = await tokensUntil(turn, signal);
@@ -75,7 +75,7 @@ function showTurn(turn) {
   refreshActions();
 }
 
-// The last question can be edited, the last answer made again.
+// The last question can be edited, and the last answer can be made again.
 function refreshActions() {
   for (const node of document.querySelectorAll(".last")) {
     if (node.contains(document.activeElement)) chat.prompt.focus();
@@ -122,7 +122,7 @@ function setRunning(controller) {
 
 const live = find("#figures");
 
-// Follows an answer part by part.
+// Handles the parts of an answer.
 function follow(turn, view) {
   turn.figures = null;
   return (part) => {
@@ -142,7 +142,7 @@ function follow(turn, view) {
   };
 }
 
-// Why an answer is shorter than the model would have it.
+// Notes about an answer that ended before the model ended it.
 function endNotes(turn, most) {
   if (turn.finish !== "length") return [];
   if (most && turn.figures?.completion >= most) return [`Ended after ${plural(most, "token")}, as the settings say.`];
@@ -180,7 +180,7 @@ async function complete(turn, view, signal) {
   const body = { ...sampling(), model: model.id };
   const onPart = follow(turn, view);
   if (hasTemplate()) {
-    // `join`: the tokens of this conversation's answers stay as they are, and are not read anew.
+    // With `join`, the tokens of this conversation's answers are kept and not prefilled again.
     const join = conversation.name || true;
     await stream("/v1/chat/completions", { ...body, join, messages: messagesUntil(turn) }, signal, onPart);
   } else {
@@ -241,7 +241,7 @@ function newChat() {
   chat.prompt.focus();
 }
 
-// After a reload. What is long is drawn by the frame, too.
+// Shows the conversation after a reload. Long answers are drawn frame by frame, too.
 function showKept() {
   for (const turn of conversation.turns) {
     showTurn(turn);
@@ -256,7 +256,7 @@ function showKept() {
   showDropped();
 }
 
-// As high as its text, up to a limit of the style's.
+// Makes the area as high as its text, up to a limit in the style.
 function fit(area) {
   area.style.height = "auto";
   area.style.height = area.scrollHeight + 2 + "px";

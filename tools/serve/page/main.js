@@ -44,7 +44,7 @@ function openSettings(reason) {
   find("#key").focus();
 }
 
-// What is not valid keeps what was there.
+// An invalid value leaves the setting as it was.
 function readSetting(name, field) {
   if (field.checkValidity() && !field.validity.badInput) settings[name] = field.value;
   field.setAttribute("aria-invalid", !field.checkValidity());
@@ -96,7 +96,7 @@ function beginSettings() {
   find("#settings").addEventListener("click", () => openSettings());
   find("#model").addEventListener("click", () => find("#model-dialog").showModal());
   for (const dialog of document.querySelectorAll("dialog")) {
-    // A click beside it closes it; Enter in a field does, too.
+    // A click beside the dialog closes it; Enter in a field does, too.
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   }
 }
@@ -111,7 +111,7 @@ function showView() {
   }
   const area = find(name === "race" ? "#race-prompt" : "#prompt");
   fit(area);
-  if (matchMedia("(hover: hover)").matches) area.focus();  // else a phone would show its keys
+  if (matchMedia("(hover: hover)").matches) area.focus();  // a phone would show its keyboard
 }
 
 function onKey(event) {
@@ -137,7 +137,7 @@ showView();
 addEventListener("hashchange", showView);
 addEventListener("keydown", onKey);
 addEventListener("pagehide", () => {
-  // An answer in the making is kept as far as it came.
+  // An unfinished answer is kept as far as it has come.
   const turn = conversation.turns.at(-1);
   if (chat.running && turn?.view) {
     const { source } = turn.view.markdown;

@@ -1,8 +1,8 @@
-// Markdown as it comes: a block is drawn anew while it grows, and left alone once the next has
-// begun. Blocks are kept small enough for that, so a long answer costs no more per token than a
-// short one.
+// Markdown that is drawn while it arrives: a block is drawn again while it grows, and left alone
+// once the next one has begun. Blocks are kept small enough for that, so a long answer costs no
+// more per token than a short one.
 
-// What holds blocks of its own.
+// A block that contains blocks of its own.
 class Holder extends Leaf {
   constructor(tag, level) {
     super(tag, kLongItem);
@@ -61,7 +61,7 @@ class Item extends Holder {
 }
 
 class Blocks {
-  // onClosed: is given each block's element once it stays as it is.
+  // onClosed is called with the element of each block that will not change any more.
   constructor(source, root, level = 0, onClosed = () => {}) {
     this.source = source;
     this.root = root;
@@ -69,7 +69,7 @@ class Blocks {
     this.onClosed = onClosed;
     this.open = null;
     this.list = null;
-    this.passing = null;  // a block that only the line in the making has begun
+    this.passing = null;  // a block that only the unfinished line has begun
   }
 
   line(from, to, isCut = false) {
@@ -113,7 +113,7 @@ class Blocks {
     this.list.node.append(block.node);
   }
 
-  // A row of names and one of dashes.
+  // A table begins with a row of names and one of dashes.
   becomesTable(line, from, to) {
     const open = this.open;
     if (!(open instanceof Paragraph) || open.lines.length !== 1 || !kDivider.test(line)) return false;
@@ -141,7 +141,7 @@ class Blocks {
     this.passing = null;
   }
 
-  // Shows the open block, and what is there of the line after it.
+  // Shows the open block, and what has arrived of the line after it.
   draw(from, to) {
     this.forget();
     const line = this.source.text.slice(from, to);
@@ -164,19 +164,19 @@ class Blocks {
   }
 }
 
-// A text that is drawn into an element while it comes.
+// A text that is drawn into an element while it arrives.
 class Markdown {
   constructor(root, onClosed) {
     this.source = new Source();
     this.blocks = new Blocks(this.source, root, 0, onClosed);
-    this.at = 0;  // where the line in the making begins
+    this.at = 0;  // where the unfinished line begins
   }
 
   add(text, depth) {
     this.source.add(text, depth);
   }
 
-  // For so many milliseconds at most. False: there is more to draw.
+  // Draws for at most so many milliseconds. False: there is more to draw.
   draw(milliseconds) {
     const until = performance.now() + milliseconds;
     while (this.takeLine()) if (performance.now() > until) return false;

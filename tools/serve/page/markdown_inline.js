@@ -1,4 +1,4 @@
-// What is within a line or a paragraph of Markdown.
+// The inline elements of a line or a paragraph of Markdown.
 
 const kMarks = /[\\`*_~[!<h]/g;
 const kEscapable = /[!-/:-@[-`{-~]/;
@@ -6,7 +6,7 @@ const kWord = /[\p{L}\p{N}_]/u;
 const kBareUrl = /https?:\/\/[^\s<>"'`|]+/y;
 const kMostLabel = 400, kMostUrl = 2000, kMostNesting = 8;
 
-// The address, if it is one that a click may open.
+// The address, or null if a click on it should open nothing.
 function openable(address) {
   try {
     const url = new URL(address);
@@ -16,14 +16,14 @@ function openable(address) {
   }
 }
 
-// Lines of a source, [from, to) each, which are one text for spans that go over several of them.
+// Lines of a source, each [from, to), as one text: spans may cross their ends.
 class Inline {
   constructor(source, lines, isOpen) {
     this.source = source;
     this.text = lines.map(([from, to]) => source.text.slice(from, to)).join("\n");
-    this.isOpen = isOpen;  // more is to come: what is not closed yet may be, later
+    this.isOpen = isOpen;  // more text will come, which may close open spans
     this.lacking = new Set();
-    this.places = new Uint32Array(this.text.length + 1);  // in the source
+    this.places = new Uint32Array(this.text.length + 1);  // places in the source
     let i = 0;
     for (const [from, to] of lines) for (let k = from; k <= to; ++k) this.places[i++] = k;
   }
@@ -58,7 +58,7 @@ class Inline {
     }
   }
 
-  // What begins at i: {node, end}; nothing, if it is a character like others.
+  // The span that begins at i: {node, end}; null if it is a plain character.
   span(i, to, nesting) {
     const text = this.text;
     switch (text[i]) {
@@ -87,7 +87,7 @@ class Inline {
     return end - i;
   }
 
-  // Where this closes, or -1. What is looked for in vain once is not looked for again.
+  // Where the span closes, or -1. A search that failed once is not repeated.
   closing(key, to, search) {
     key += to;
     if (this.lacking.has(key)) return -1;
@@ -153,7 +153,7 @@ class Inline {
     return -1;
   }
 
-  // [label](address "title"). Pictures are links too: nothing is loaded before somebody clicks.
+  // [label](address "title"). Pictures become links, too: nothing is loaded before the user clicks.
   link(i, to, nesting, isPicture) {
     for (const part of ["](", ")"]) if (this.closing(part, to, () => this.text.indexOf(part, i)) < 0) return null;
     let depth = 0, close = i;

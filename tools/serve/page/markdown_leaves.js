@@ -1,4 +1,4 @@
-// Blocks of Markdown that hold lines and no blocks, and how all kinds are told apart.
+// Blocks of Markdown that contain lines but no blocks, and the patterns that tell all kinds apart.
 
 const kLongLine = 1500, kLongParagraph = 2500, kLongItem = 8000, kChunkLines = 40, kChunkItems = 40, kMostLevels = 6;
 const kFence = /^ {0,3}(`{3,}|~{3,}) *([^`]*)$/;
@@ -7,7 +7,7 @@ const kRule = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const kItem = /^( {0,3})([-*+]|\d{1,9}[.)])(?:([ \t]{1,4})(?=\S)|[ \t]*$)/;
 const kQuote = /^ {0,3}> ?/;
 const kDivider = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
-// What could still become another kind of line: not shown before that is known.
+// A line that could still become one of another kind, and is not shown before that is known.
 const kUndecided = /^ {0,9}(?:`+|~+|#+|[-*+]+|>|\d+[.)]?|\|[ |:-]*)? ?$/;
 
 const isBlank = (line) => !/\S/.test(line);
@@ -45,7 +45,7 @@ class Paragraph extends Leaf {
 
 class Heading extends Leaf {
   constructor(line) {
-    super("h" + Math.min(6, kHeading.exec(line)[1].length + 2), 0);  // below those of the page
+    super("h" + Math.min(6, kHeading.exec(line)[1].length + 2), 0);  // below the page's headings
   }
   takes() {
     return false;
@@ -72,7 +72,7 @@ class Rule extends Leaf {
   draw() {}
 }
 
-// Only ever appended to.
+// A block of code. Text is only ever appended to it.
 class Fence {
   constructor(line) {
     const [, mark, language] = kFence.exec(line);
@@ -84,7 +84,7 @@ class Fence {
     copy.addEventListener("click", () => copyText(this.code.textContent, copy));
     this.isFull = false;
     this.count = 0;
-    this.drawn = -1;  // until where in the source
+    this.drawn = -1;  // the source is drawn up to here
     this.pending = [];
   }
   takes() {
@@ -95,7 +95,7 @@ class Fence {
     return found && !found[2] && found[1][0] === this.mark[0] && found[1].length >= this.mark.length;
   }
   add(line, from, to, isCut) {
-    if (this.drawn < 0) this.drawn = to;  // its first line is no code
+    if (this.drawn < 0) this.drawn = to;  // the opening line is no code
     else if (this.closes(line)) this.isFull = true;
     else this.pending.push([from, to, isCut ? "" : "\n"]);
   }
@@ -104,7 +104,7 @@ class Fence {
       this.append(source, from, to);
       this.chunk.append(end);
       ++this.count;
-      if (!end) this.chunk = null;  // a line that is too long goes on below
+      if (!end) this.chunk = null;  // the line was too long and continues below
     }
     this.pending = [];
     if (tail && !this.closes(source.text.slice(...tail))) this.append(source, ...tail);
@@ -121,7 +121,7 @@ class Fence {
   }
 }
 
-// Cells of a row: [from, to) in the source.
+// Cells of a row, each [from, to) in the source.
 function cellsOf(source, [from, to]) {
   const cells = [];
   let begin = from, isCode = false;
@@ -143,7 +143,7 @@ function cellsOf(source, [from, to]) {
   });
 }
 
-// Rows that are whole are drawn once.
+// A table. Complete rows are drawn only once.
 class Table {
   constructor(source, head, divider) {
     this.aligns = cellsOf(source, divider).map((cell) => {

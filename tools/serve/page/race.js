@@ -1,4 +1,4 @@
-// The same prompt and seed twice: plain, and with drafts.
+// The same prompt and seed twice: plain, and with drafting.
 
 class Lane {
   constructor(id) {
@@ -25,7 +25,7 @@ class Lane {
     frames.ask(this);
   }
 
-  // Only what is new; in chunks, so that the browser lays out no long text anew.
+  // Draws only new text, in chunks, so that the browser need not lay out a long text again.
   draw() {
     const end = Math.min(this.source.text.length, this.drawn + 4000);
     if (!this.chunk || this.chunk.textContent.length > 4000) this.text.append((this.chunk = make("div")));
@@ -35,7 +35,7 @@ class Lane {
     return end === this.source.text.length;
   }
 
-  // Asks, and shows what comes while it does.
+  // Sends the request, and shows the answer while it arrives.
   async run(body, tokens, signal) {
     this.node.classList.add("running");
     let first = 0;
@@ -72,12 +72,12 @@ class Lane {
 const race = { plain: new Lane("#lane-plain"), drafted: new Lane("#lane-drafted"), running: null };
 const raceLanes = [race.plain, race.drafted];
 
-// All that came is on the page.
+// Waits until all that arrived is on the page.
 async function drawn() {
   while (raceLanes.some((lane) => lane.drawn < lane.source.text.length)) await new Promise(requestAnimationFrame);
 }
 
-// The first byte at which they differ; -1: they are equal.
+// The first byte at which the texts differ; -1: they are equal.
 function firstDifference(a, b) {
   for (let i = 0; i < Math.max(a.length, b.length); ++i) if (a[i] !== b[i]) return i;
   return -1;
@@ -149,7 +149,7 @@ function startRace() {
   whileRacing(runRace);
 }
 
-// Both runs again, at the speed at which they came.
+// Shows both runs again, at the speed at which they came.
 async function replay(signal) {
   const runs = raceLanes.map(({ parts, result }) => ({ parts, result, next: 0 }));
   raceLanes.forEach((lane, i) => {

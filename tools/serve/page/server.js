@@ -1,4 +1,4 @@
-// What the page asks of the server it came from.
+// Requests of the page to the server that it came from.
 
 class ServerError extends Error {
   constructor(status, error) {
@@ -27,7 +27,7 @@ async function request(path, body, signal) {
 
 const ask = async (path, body, signal) => (await request(path, body, signal)).json();
 
-// Lets the browser do what waits.
+// Lets the browser handle events that wait.
 const breathe = () =>
   new Promise((done) => {
     const channel = new MessageChannel();

@@ -1,5 +1,5 @@
-// One script, put together of the files beside this one. Nothing here makes HTML of text: what a
-// model says becomes text nodes, and elements are made by name.
+// The page has one script, made of the files beside this one. Text never becomes HTML here: a
+// model's output becomes text nodes, and elements are created by name.
 
 const find = (selector, within = document) => within.querySelector(selector);
 
@@ -9,8 +9,8 @@ function make(tag, properties = {}, ...children) {
   return node;
 }
 
-// A growing text, and for each of its characters how deep in a draft it was: 0 for what the model
-// said by itself.
+// A growing text, with the depth in its draft tree for each of its characters; 0 for the target's
+// own tokens.
 class Source {
   constructor() {
     this.text = "";
@@ -28,7 +28,7 @@ class Source {
     this.depths.fill(Math.min(depth, 255), from, this.text.length);
   }
 
-  // Appends a part of the text as it is, drafted tokens in spans.
+  // Appends a part of the text, with drafted tokens in spans.
   emit(parent, from, to) {
     while (from < to) {
       const depth = this.depths[from];
@@ -39,7 +39,7 @@ class Source {
     }
   }
 
-  // [length, depth, length, depth, ...], as it is kept.
+  // [length, depth, length, depth, ...], the form in which the depths are kept.
   runs() {
     const runs = [];
     for (let i = 0; i < this.text.length; ++i) {
@@ -50,7 +50,7 @@ class Source {
   }
 }
 
-const kDeepest = 6;  // that is shaded in a way of its own
+const kDeepest = 6;  // deeper tokens get its shade
 
 function appendShaded(parent, text, depth) {
   if (!depth) return parent.append(text);

@@ -1,22 +1,22 @@
-// What a reload must not lose. It stays in this tab.
+// State that survives a reload. It stays in this tab.
 
 const kStateName = "aerie", kThemeName = "aerie-colours";
 
 const settings = { system: "", temperature: "", seed: "", max_tokens: "", draft: true, shade: true, key: "" };
-// `first`: of the turns that the model still reads; those before have no room in its context.
-// `name`: what the newest reply calls the conversation; its answers' tokens stay as they are by it.
+// `first`: index of the first turn that the model still reads; there is no room for those before.
+// `name`: the newest reply's name for the conversation, by which the tokens of its answers are kept.
 // A turn: {user, text, runs, figures, notes}; `text` is undefined until it is answered.
 const conversation = { turns: [], first: 0, name: "" };
 const raceState = { prompt: "", tokens: "200", seed: "" };
 
-// Storage may be forbidden or full: the page works on without.
+// Storage may be forbidden or full: the page works without it.
 function stored(storage, name, value) {
   try {
     if (value === undefined) return storage().getItem(name);
     if (value === "") storage().removeItem(name);
     else storage().setItem(name, value);
   } catch {
-    // There is nothing to be done, and nothing that the user must know now.
+    // Nothing can be done, and the user need not know now.
   }
   return null;
 }
@@ -34,11 +34,11 @@ function restore() {
     Object.assign(raceState, kept.raceState);
     if (Array.isArray(kept.conversation?.turns)) Object.assign(conversation, kept.conversation);
   } catch {
-    // Another version of this page wrote it.
+    // It was written by another version of this page.
   }
 }
 
-// Options of an answer, from the settings.
+// Options of an answer, by the settings.
 function sampling() {
   const options = { provenance: true, draft: settings.draft };
   if (settings.temperature !== "") options.temperature = Number(settings.temperature);

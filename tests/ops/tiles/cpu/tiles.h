@@ -1,5 +1,5 @@
-// The instructions of backends/cpu/tiles.h in plain C++, for machines that lack them. What they
-// leave undefined, or fault at, throws.
+// The instructions of backends/cpu/tiles.h in plain C++, for machines that lack them. Anything that
+// the instructions leave undefined or fault at throws here.
 #pragma once
 
 #include <cstddef>

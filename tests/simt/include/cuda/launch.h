@@ -1,4 +1,4 @@
-// Stands in for the launch of backends/cuda: the same call, run by the execution model.
+// Stands in for the launches of backends/cuda: the same calls, run by the execution model.
 #pragma once
 
 #include <cuda_runtime.h>

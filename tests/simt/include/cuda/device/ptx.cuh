@@ -1,4 +1,4 @@
-// Stands in for the PTX instructions of backends/cuda: what they do, in C++. How a tensor core
+// Stands in for the PTX instructions of backends/cuda: the same functions in C++. How a tensor core
 // rounds its sums inside one instruction is not known; here it is one addition after the other.
 #pragma once
 
@@ -97,7 +97,7 @@ uint4 take_matrices(SharedArray<uint4, count>& from, int index,
     return its;
 }
 
-// What the lanes of a warp hold of c [16, 8] += a [16, K] * b [K, 8]; K is 32 bytes.
+// The parts that a lane holds of c [16, 8] += a [16, K] * b [K, 8]; K is 32 bytes.
 template <class Sum>
 struct Fragments {
     Sum* c;  // [4]
@@ -105,7 +105,7 @@ struct Fragments {
     uint2 b;
 };
 
-// decode(out, word) gives the elements of a word: `count` of them.
+// decode(out, word) stores the `count` elements of a word.
 template <class Sum, int count, class Decode>
 void multiply_tile(void* const* items, const Decode& decode) {
     constexpr int kInner = 8 * count;

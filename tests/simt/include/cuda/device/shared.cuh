@@ -1,5 +1,5 @@
-// Stands in for the shared memory of backends/cuda: the same array, each of whose elements is
-// watched (see simt/model.h).
+// Stands in for the shared memory of backends/cuda: the same array, which checks every access to
+// its elements (see Cell in simt/model.h).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -57,7 +57,7 @@ class SharedArray {
         return value;
     }
 
-    // For copies whose end is known only later: nobody may read meanwhile.
+    // For asynchronous copies: nobody may read the element before the copy has ended.
     void spoil(int index) { (void)(*this)[index], cells_[index].spoil(); }
 
   private:
