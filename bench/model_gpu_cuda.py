@@ -342,7 +342,7 @@ class Model:
             return 0
         if self.code.is_fused:  # a row is in registers, without any loop
             shares = self.left_shares(HIDDEN, inner, rows) if inner else 0
-            name = f"norm_columns_kernel<F16, 8, {'LeftSums' if shares else 'NothingLeft'}>" if self.weight == "f16" else \
+            name = f"norm_columns_kernel<F16, 8, {'PartialSums' if shares else 'NothingLeft'}>" if self.weight == "f16" else \
                 "rms_norm_kernel<8>"
             turns = {2: [(0, 0), (HIDDEN // 128 // 8, 0)]}
             turns[4] = 2 * [(0, 0)] + turns[2]

@@ -1,5 +1,5 @@
 """What the code of a kernel does not say of itself: how often each of its loops turns, and what it reads. Loops are in
-the order of the code; those of c849204's kernels, which bear the same names, are told apart by what they load."""
+the order of the code; those of c849204's kernels, which bear the same names, are distinguished by what they load."""
 
 import math
 

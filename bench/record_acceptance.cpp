@@ -61,8 +61,8 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
         int first_child = -1;  // index in the table
     };
 
-    static GrownReach reach_of_recorder() {
-        GrownReach reach;
+    static GrownLimits reach_of_recorder() {
+        GrownLimits reach;
         reach.nodes = 2;
         reach.levels = kLevels;
         reach.draft_slots = (kLevels - 1) * kMostRows;

@@ -41,7 +41,7 @@ const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
 // of a slab. kApart: positions from one of these to the next.
 const uint kQuads = kHalfCache ? 8u : 16u, kFetches = kQuads / kGroups;
 const uint kApart = 64u * kGroups / kQuads;
-const uint kTold = 65u;  // quads of partial sums per pair
+const uint kLaneSums = 65u;  // quads of partial sums per pair
 
 shared vec4 slab[64u * kStride];
 // Per group: a slab of Q, later P. Both are in one place, and so are the two uses of `reduced`, so
@@ -192,14 +192,14 @@ void find_products(Pair pair, out float products[4]) {
         uint lane = (j * 4u + i) * 4u;
         precise float sum =
             (lanes[lane] + lanes[lane + 2u]) + (lanes[lane + 1u] + lanes[lane + 3u]);
-        slab[(group * kOwn + j) * kTold + t][i] = sum;
+        slab[(group * kOwn + j) * kLaneSums + t][i] = sum;
     }
     barrier();
-    uint told = (group * kOwn + own) * kTold + t / 4u * 4u;
+    uint sums_at = (group * kOwn + own) * kLaneSums + t / 4u * 4u;
     EACH(kOwn, i) {
         uint which = own_first % 4u + i;
-        precise float sum = (slab[told][which] + slab[told + 2u][which]) +
-                            (slab[told + 1u][which] + slab[told + 3u][which]);
+        precise float sum = (slab[sums_at][which] + slab[sums_at + 2u][which]) +
+                            (slab[sums_at + 1u][which] + slab[sums_at + 3u][which]);
         products[i] = sum;
     }
 }

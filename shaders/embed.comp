@@ -23,7 +23,7 @@ float value_of(uint strip, uint lane, uint k) {
                int(kOffset);
     PanelScales scales = panel_scales(panel, lane);
     ivec2 whole = whole_scales(scales, in_panel);
-    vec2 steps = steps_of(scales, lane);
+    vec2 steps = scale_and_min(scales, lane);
     precise float scale = steps.x * float(whole[kInHalves ? i / 16u : 0u]);
     precise float value = scale * float(code);
     if (kHasLeast) {

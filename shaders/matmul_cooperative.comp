@@ -114,7 +114,7 @@ void put_weights() {
 void put_row_scales(uint stage) {
     if (part >= kGroups) return;
     uint to = place * kStageRows + part * kStripRows + lane;
-    vec2 steps = steps_of(ahead_scales, lane);
+    vec2 steps = scale_and_min(ahead_scales, lane);
     ivec2 whole = whole_scales(ahead_scales, group_at(stage, part) % kPanelGroups);
     row_steps[to] = steps.x;
     if (kHasLeast) row_leasts[to] = steps.y;

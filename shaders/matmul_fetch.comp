@@ -60,7 +60,7 @@ void multiply_group(inout precise float sums[kMostSums], uint group, uint strip)
     }
     EACH(kOwn, r) {
         ivec2 whole = whole_scales(scales[r], in_panel);
-        vec2 steps = steps_of(scales[r], lane);
+        vec2 steps = scale_and_min(scales[r], lane);
         EACH(kColumns, c)
             sums[c * kOwn + r] = sums[c * kOwn + r] +
                                  term_of(steps, whole, dots[c * kOwn + r], word_of_x(c, 0u),

@@ -163,7 +163,7 @@ void main() {
                 }
                 PanelScales of_panel = own_scales[min(turn, kScales - 1u)];
                 ivec2 whole = whole_scales(of_panel, group_at(first, turn) % kPanelGroups);
-                vec2 steps = steps_of(of_panel, lane % 32u);
+                vec2 steps = scale_and_min(of_panel, lane % 32u);
                 EACH(kColumns, c) {
                     precise float more =
                         sums[c] + term_of(steps, whole, dots[c], word_of_x(first, turn, c, 0u),

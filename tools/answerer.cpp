@@ -67,7 +67,7 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
     const int dropped = drop_oldest(
         dialogue, context / 2, [&](const Dialogue& turns) { return int(joined(turns).size()); });
     if (dropped > 0) {
-        tell_note("(the context of " + std::to_string(context) + " tokens is full: the " +
+        print_note("(the context of " + std::to_string(context) + " tokens is full: the " +
                   (dropped == 1 ? "oldest turn is" : "oldest " + whole(dropped, "turn") + " are") +
                   " dropped)");
         prompt = joined(dialogue);
@@ -109,14 +109,14 @@ void Answerer::run(const Request& request, const AnswerSettings& settings) {
 // If -n ended the answer, only a user who sees it needs the reason.
 void Answerer::note_end(const Request& request, bool on_terminal) const {
     const GenerationResult& result = talk_->answer().result();
-    if (result.finish == FinishReason::cancelled) tell_note("(stopped)");
+    if (result.finish == FinishReason::cancelled) print_note("(stopped)");
     if (result.finish != FinishReason::length) return;
     const bool is_full = int(request.prompt.size() + result.ids.size()) >= model_->context();
     if (is_full)
-        tell_note("(ended: the context of " + std::to_string(model_->context()) +
+        print_note("(ended: the context of " + std::to_string(model_->context()) +
                   " tokens is full)");
     else if (on_terminal)
-        tell_note("(ended: " + whole(request.max_tokens, "token") + ", as -n says)");
+        print_note("(ended: " + whole(request.max_tokens, "token") + ", as -n says)");
 }
 
 void Answerer::show_stats(const Request& request) const {
@@ -131,7 +131,7 @@ void Answerer::show_stats(const Request& request) const {
     std::string seed;
     if (request.answer.sampling.filters.temperature > 0)
         seed = ", seed " + std::to_string(request.answer.sampling.seed);
-    tell_note(line + seed);
+    print_note(line + seed);
 }
 
 jinja::Rendered rendered(const NamedText& chat_template, const Tokenizer& tokenizer,
@@ -156,7 +156,7 @@ void check_system(const NamedText& chat_template, const Tokenizer& tokenizer,
     } catch (const jinja::Refusal& refusal) {
         why = refusal.message();
     }
-    throw UsageError("this model is told nothing first: " + why);
+    throw UsageError("this model takes no system message: " + why);
 }
 
 }  // namespace aerie

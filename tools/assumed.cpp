@@ -8,7 +8,7 @@ namespace aerie {
 
 void tell_assumed(const ModelFiles& files) {
     if (files.config.context_is_assumed)
-        tell_note("(" + files.target.path.string() +
+        print_note("(" + files.target.path.string() +
                   " does not say how long a context the model takes: " +
                   std::to_string(files.config.context) + " tokens are assumed)");
 }

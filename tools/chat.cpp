@@ -83,7 +83,7 @@ bool Chat::take(const ChatLine& line) {
             return shade(line), true;
         case Kind::stats:
             settings_.stats = line.on.value_or(!settings_.stats);
-            return tell_note(std::string("(figures ") + on_or_off(settings_.stats) + ")"), true;
+            return print_note(std::string("(figures ") + on_or_off(settings_.stats) + ")"), true;
         case Kind::help:
             return tell(chat_help()), true;
         case Kind::exit:
@@ -113,9 +113,9 @@ void Chat::retry() {
     if (dialogue_.turns.empty()) throw UsageError("/retry: there is no message yet");
     if (settings_.sampling.filters.temperature > 0) {
         ++settings_.sampling.seed;
-        tell_note("(again, with seed " + std::to_string(settings_.sampling.seed) + ")");
+        print_note("(again, with seed " + std::to_string(settings_.sampling.seed) + ")");
     } else {
-        tell_note("(greedy: the same text again; --temp T varies it)");
+        print_note("(greedy: the same text again; --temp T varies it)");
     }
     Dialogue asked = dialogue_;
     asked.turns.back().answer.reset();
@@ -124,18 +124,18 @@ void Chat::retry() {
 
 void Chat::undo() {
     if (dialogue_.turns.empty()) throw UsageError("/undo: there is no message yet");
-    tell_note("(taken away: " + in_quotes(dialogue_.turns.back().message) + ")");
+    print_note("(taken away: " + in_quotes(dialogue_.turns.back().message) + ")");
     dialogue_.turns.pop_back();
 }
 
 void Chat::tell_first(const std::string& system) {
     if (system.empty()) {
         dialogue_.system.reset();
-        return tell_note("(no system message)");
+        return print_note("(no system message)");
     }
     check_system(template_, model_->tokenizer(), system);
     dialogue_.system = system;
-    tell_note("(system message set)");
+    print_note("(system message set)");
 }
 
 void Chat::save(const fs::path& file) const {
@@ -143,7 +143,7 @@ void Chat::save(const fs::path& file) const {
     const ReplacedFile replaced(messages, FileAccess::owner);
     answerer_.save(file);
     replaced.commit(dialogue_.conversation().messages.dump() + "\n");
-    tell_note("(stored: " + file.string() + " and " + messages.string() + ")");
+    print_note("(stored: " + file.string() + " and " + messages.string() + ")");
 }
 
 // Messages without the computed state are enough: the state is computed again.
@@ -154,8 +154,8 @@ void Chat::load(const fs::path& file) {
     std::string note = file.string() + ": there is none; its text is read anew";
     if (fs::exists(file, ignored)) note = answerer_.load(file);
     dialogue_ = std::move(stored);
-    tell_note("(turns of " + messages + ": " + std::to_string(dialogue_.turns.size()) + ")");
-    if (!note.empty()) tell_note("(" + note + ")");
+    print_note("(turns of " + messages + ": " + std::to_string(dialogue_.turns.size()) + ")");
+    if (!note.empty()) print_note("(" + note + ")");
 }
 
 void Chat::draft(const ChatLine& line) {
@@ -163,14 +163,14 @@ void Chat::draft(const ChatLine& line) {
     if (on && !model_->can_draft())
         throw UsageError("/draft: there is nothing that drafts (see --head and --draft)");
     settings_.drafts = on;
-    tell_note(std::string("(drafting ") + on_or_off(on) + ")");
+    print_note(std::string("(drafting ") + on_or_off(on) + ")");
 }
 
 void Chat::shade(const ChatLine& line) {
     const bool on = line.on.value_or(!settings_.shade);
     if (on && !has_colors(stdout)) throw UsageError("/shade: no colours are shown here");
     settings_.shade = on;
-    tell_note(std::string("(shading ") + on_or_off(on) + ")");
+    print_note(std::string("(shading ") + on_or_off(on) + ")");
 }
 
 // Reads until a text is whole. False at the end of the input.
@@ -253,7 +253,7 @@ int run_chat(const ChatOptions& options) {
     progress.clear();
 
     if (is_terminal) {
-        tell_note(load_options.model.filename().string() + " on " + model->device().name +
+        print_note(load_options.model.filename().string() + " on " + model->device().name +
                   (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
                   "; /help tells of commands");
         note_interrupts();

@@ -27,7 +27,7 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"system", Kind::system, Takes::text,
-            "/system TEXT     what the model is told first; without TEXT nothing"},
+            "/system TEXT     the system message; without TEXT none"},
     Command{"retry", Kind::retry, Takes::nothing,
             "/retry           another answer to the last message (a new seed)"},
     Command{"undo", Kind::undo, Takes::nothing,

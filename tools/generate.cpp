@@ -64,12 +64,12 @@ void check_comparison(const GenerateOptions& options, const Sampling& sampling) 
         throw UsageError("--compare-plain is for equal texts: --accept p/q gives another one");
 }
 
-bool is_guessed(const Origin& origin) {
+bool is_drafted(const Origin& origin) {
     return origin.kind == Origin::Kind::from_draft;
 }
 
 int guessed_tokens(const GenerationResult& result) {
-    return int(std::count_if(result.origins.begin(), result.origins.end(), is_guessed));
+    return int(std::count_if(result.origins.begin(), result.origins.end(), is_drafted));
 }
 
 void print_statistics(const GenerationResult& result, const std::string& method,
@@ -136,7 +136,7 @@ GenerationResult generate_shown(Session& session, const Tokenizer& tokenizer, Re
     if (!options.json)
         request.on_text = [&](const std::string& text) {
             progress.clear();
-            const bool guessed = is_guessed(shown->result().origins.back());
+            const bool guessed = is_drafted(shown->result().origins.back());
             print_bytes(shading.put(shown_on(stdout, text), guessed));
         };
     Generation generation(session, tokenizer, request);

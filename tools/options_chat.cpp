@@ -6,7 +6,7 @@ namespace aerie {
 void add_chat(CLI::App& app, ChatOptions& options) {
     app.option_defaults()->group("Conversation");
     app.add_option("-m,--model", options.model.model, kModelHelp)->type_name("MODEL");
-    app.add_option("--system", options.system, "what the model is told first")->type_name("TEXT");
+    app.add_option("--system", options.system, "the system message")->type_name("TEXT");
     app.add_option("--template", options.chat_template,
                    "another chat template (Jinja) than the model's")
         ->type_name("FILE");

@@ -151,7 +151,7 @@ void tell(const std::string& text) {
     std::fputs(shown_on(stderr, text).c_str(), stderr);
 }
 
-void tell_note(const std::string& line) {
+void print_note(const std::string& line) {
     const bool dim = has_colors(stderr);
     std::fprintf(stderr, "%s%s%s\n", dim ? "\033[2m" : "", shown_on(stderr, line).c_str(),
                  dim ? "\033[0m" : "");

@@ -64,7 +64,7 @@ void print_bytes(const std::string& bytes);
 // Writes to stderr in the same way; it is no error if that fails.
 void tell(const std::string& text);
 // A line of secondary information, dim where there are colours.
-void tell_note(const std::string& line);
+void print_note(const std::string& line);
 // A line about an error. Messages quote files and arguments, so they are made safe.
 void tell_error(std::string message);
 

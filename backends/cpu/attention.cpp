@@ -106,7 +106,7 @@ struct Merge {
     float keep, weight;
 };
 
-Merge soften(Query& query, float* scores) {
+Merge softmax(Query& query, float* scores) {
     const float chunk_max = largest(scores);
     const float chunk_sum = exponentials(scores, chunk_max);
     const float new_max = chunk_max > query.max ? chunk_max : query.max;
@@ -144,7 +144,7 @@ void attend_together(Query* const* queries, const Chunk<T>& chunk, const Attenti
     float scores[C][kChunk];
     Merge merges[C];
     score<C>(scores, queries, chunk, task);
-    for (int c = 0; c < C; ++c) merges[c] = soften(*queries[c], scores[c]);
+    for (int c = 0; c < C; ++c) merges[c] = softmax(*queries[c], scores[c]);
     constexpr int N = C == 1 ? 4 : 2;
     int d = 0;
     for (; d + N * kLanes <= task.head_dim; d += N * kLanes)

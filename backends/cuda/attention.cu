@@ -38,7 +38,7 @@ struct AttentionTail {
     unsigned* arrived;
     ActivationView out;
     // Receives the amax of each warp for the matmul that reads the only row; or null.
-    float* peaks;
+    float* amax;
 };
 
 // Stores O of the block's pairs [first, first + together), of which mixed(values, element) computes
@@ -101,9 +101,9 @@ __device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task
             for (int p = 0; p < kOwn; ++p) {
                 const int at = min(first + p, pairs - 1);
                 const Pair pair = chunk.pairs[at];
-                const float mix = chunk.mix[ChunkSpace::mix_place(at, element, dim)];
+                const float o = chunk.o[ChunkSpace::o_place(at, element, dim)];
                 const float sum = chunk.sums.template part<float>(at, 1);
-                values[p] = pair.chunks() > 0 ? mix * reciprocal(sum) : 0.0f;
+                values[p] = pair.chunks() > 0 ? o * reciprocal(sum) : 0.0f;
             }
         };
         most = max(most, put_pairs<kOwn>(chunk, task, tail, first, sums));
@@ -125,8 +125,8 @@ __device__ inline void finish(ChunkSpace& space, const AttentionTask& task,
         most = merge_pairs<1>(merge, space, task, tail);
     else
         most = merge_pairs<kMostTogether>(merge, space, task, tail);
-    if (tail.peaks)
-        leave_peak(tail.peaks + int(blockIdx.x) * kChunkWarps + int(threadIdx.x) / 32, most);
+    if (tail.amax)
+        store_amax(tail.amax + int(blockIdx.x) * kChunkWarps + int(threadIdx.x) / 32, most);
 }
 
 template <class T, bool one_slab>
@@ -241,13 +241,13 @@ void CudaBackend::enqueue(const Attention& op) {
         const int high = tiles_of(count, own_rows);
         const int deep =
             std::clamp(slots / (wide * high), 1, chunks + kChunksAlone * own_rows);
-        float* const peaks = merges && qkv.rows == 1
-                                 ? leave_peaks(wide * kChunkWarps, op.readers)
+        float* const amax = merges && qkv.rows == 1
+                                 ? amax_for(wide * kChunkWarps, op.readers)
                                  : nullptr;
         launch_beside(chunk_kernel_of(op, merges && deep == 1),
                       {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                        *queue_, "attention"},
-                      task, AttentionTail{merges ? tickets_ : nullptr, to, peaks});
+                      task, AttentionTail{merges ? tickets_ : nullptr, to, amax});
         if (merges) continue;
         const int across = tiles_of(kPairedHeads * shape.head_dim, kMergeThreads);
         launch_beside(merge_kernel,

@@ -177,13 +177,13 @@ void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
     struct Pass {
         CudaBackend& its;
         explicit Pass(CudaBackend& backend) : its(backend) {
-            its.left_for_.clear();
+            its.pending_readers_.clear();
             its.is_in_pass_ = true;
         }
         ~Pass() {
             its.is_in_pass_ = false;
-            its.left_product_ = {};
-            its.left_for_.clear();
+            its.deferred_reduction_ = {};
+            its.pending_readers_.clear();
         }
     };
     const Pass pass(*this);
@@ -237,7 +237,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
 
 void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits, split_);
-    left_for_.clear();  // the old scratch goes, with everything that was left in it
+    pending_readers_.clear();  // the old scratch goes, with everything that was left in it
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
     std::byte* memory = static_cast<CudaMemory&>(*scratch_).data();

@@ -19,7 +19,7 @@ constexpr int kMostGrid = 65535;   // blocks of a grid along y and along z
 enum class Packing;
 struct CudaSegment;
 struct ExpertStack;
-struct LeftSums;
+struct PartialSums;
 struct MatmulOutput;
 struct NormedRows;
 struct QuantTask;
@@ -28,21 +28,21 @@ template <class T>
 struct View;
 
 // The form in which an op left its output for the matmuls that read it (Readers).
-struct LeftRows {
+struct DeferredInput {
     Packing packed = {};         // how the rows lie in scratch, if they are packed
     Tensor x = {}, weight = {};  // or: the only row is still to be normalised
     float epsilon = 0;
-    const float* peaks = nullptr;  // or: amax values of the only row, by part of it
-    int peak_count = 0;
+    const float* amax = nullptr;  // or: amax values of the only row, by part of it
+    int amax_count = 0;
 };
 
 // A matmul with partial sums that are still to be added up and stored in, or added to, `out`
-// (device/left_sums.cuh).
-struct LeftProduct {
+// (device/partial_sums.cuh).
+struct DeferredReduction {
     Tensor out;  // or absent
     bool accumulate = false;
     const float* bias = nullptr;
-    EvenSplit split;
+    FloatSplitK split;
 };
 
 // The activations of a matmul: at most kPassRows rows, and the forms in which they are there so
@@ -50,7 +50,7 @@ struct LeftProduct {
 struct MatmulColumns {
     Tensor x;
     Tensor quantised;  // x as I8G32; or absent
-    LeftRows left;
+    DeferredInput left;
 };
 
 class CudaBackend final : public DeviceBackend<CudaBackend> {
@@ -95,24 +95,24 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     void pack_normed(Packing packing, const RmsNorm& norm);
     // Where the kernel that makes a single row stores `count` amax values for the readers; null if
     // they need none.
-    float* leave_peaks(int count, const Readers& readers);
-    // `leaves_sums`: partial sums are not added up, but become left_product_.
-    void multiply_rows(const Matmul& op, bool leaves_sums);
+    float* amax_for(int count, const Readers& readers);
+    // `defers_reduction`: partial sums are not added up, but become deferred_reduction_.
+    void multiply_rows(const Matmul& op, bool defers_reduction);
     bool may_leave_sums(const Matmul& op) const;
-    // Whether the op's kernel adds up left_product_ itself.
+    // Whether the op's kernel adds up deferred_reduction_ itself.
     template <class Op>
     bool takes_left_sums(const Op&) const {
         return false;
     }
     bool takes_left_sums(const RmsNorm& norm) const;
     bool takes_left_sums(const RopeAppend& op) const;
-    // left_product_ for a kernel that adds it up; afterwards there is none.
-    LeftSums take_left_sums();
-    // Adds up left_product_ in a kernel of its own, if there is one.
+    // deferred_reduction_ for a kernel that adds it up; afterwards there is none.
+    PartialSums take_partial_sums();
+    // Adds up deferred_reduction_ in a kernel of its own, if there is one.
     void add_left_sums();
     // The form in which rows were left for this matmul. If they were not, scratch holds nothing of
     // use.
-    LeftRows left_for(const Weight& w);
+    DeferredInput deferred_input(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
     MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
     void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
@@ -131,15 +131,15 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     Buffer scratch_;
     // Pointers into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
-    LeftRows left_;
-    Readers left_for_;          // the readers of left_ that are still to run
-    bool other_peaks_ = false;  // the amax values alternate between two places
+    DeferredInput deferred_;
+    Readers pending_readers_;          // the readers of deferred_ that are still to run
+    bool other_amax_ = false;  // the amax values alternate between two places
     Tensor quantised_;          // I8G32 copy of x, if a weight has float rows too
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;
     SplitPlan split_;  // workspace of matmuls
-    LeftProduct left_product_;
+    DeferredReduction deferred_reduction_;
     bool is_in_pass_ = false;      // in a replay; left sums are added up before it ends
     unsigned* tickets_ = nullptr;  // kMostTickets counters, 0 between launches
     float* partials_ = nullptr;    // chunks of attention

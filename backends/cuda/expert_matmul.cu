@@ -147,7 +147,7 @@ void launch_quantised(const ExpertStack& stack, const Tensor& x) {
     const auto [kernel, shared_bytes] = quant_kernel_of<Format>(token_tiles(stack.most));
     const QuantTask task{
         nullptr,         row<const std::byte>(x, 0),      size_bytes(x.dtype, size_t(x.row_stride)),
-        x.cols / kGroup, tiles_of(stack.rows, kTileRows), Split{}};
+        x.cols / kGroup, tiles_of(stack.rows, kTileRows), QuantSplitK{}};
     launch(kernel,
            {stack.blocks(kBlockRows, stack.tiles), dim3(kBlockThreads), stack.queue,
             Format::kExperts, shared_bytes},

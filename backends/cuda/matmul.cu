@@ -6,7 +6,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/device/float_product.cuh"
-#include "cuda/device/held_floats.cuh"
+#include "cuda/device/prepared_floats.cuh"
 #include "cuda/launch.h"
 #include "cuda/scratch.h"
 #include "cuda/weight.h"
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(Float
 // For one token, which each block makes ready for itself.
 template <class Format>
 __global__ void __launch_bounds__(kBlockThreads, 2) multiply_row_kernel(FloatTask task, RowTask row) {
-    __shared__ typename HeldFloats<Format>::Space space;
-    HeldFloats<Format> columns(space, row);
+    __shared__ typename PreparedFloats<Format>::Space space;
+    PreparedFloats<Format> columns(space, row);
     multiply_floats<Format>(task, columns);
 }
 
@@ -98,14 +98,14 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
 
 template <class Format>
 void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegment& w,
-                  const SplitPlan& plan, float* peaks, Queue& queue) {
+                  const SplitPlan& plan, float* amax, Queue& queue) {
     const int row_tiles = tiles_of(w.place.rows, kTileRows);
-    const EvenSplit split = plan.evenly(w.place.rows, w.cols);
+    const FloatSplitK split = plan.evenly(w.place.rows, w.cols);
     launch_beside(multiply_row_kernel<Format>,
                   {dim3(split.shares * kShareBlocks), dim3(kBlockThreads), queue, Format::kName,
-                   HeldFloats<Format>::Ring::kBytes},
+                   PreparedFloats<Format>::Ring::kBytes},
                   FloatTask{reinterpret_cast<const uint4*>(w.data), nullptr, nullptr,
-                            float_tiles(w.cols), row_tiles, output, split, peaks},
+                            float_tiles(w.cols), row_tiles, output, split, amax},
                   row);
 }
 
@@ -121,9 +121,9 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
     const bool f16 = wanted == Packing::f16;
     if (wanted != Packing::none && x.rows == 1) {
         const RowTask row = row_task(columns);
-        float* const peaks = leave_peaks(tiles_of(w.place.rows, kTileRows), readers);
-        return f16 ? multiply_row<F16>(output, row, w, split_, peaks, *queue_)
-                   : multiply_row<BF16>(output, row, w, split_, peaks, *queue_);
+        float* const amax = amax_for(tiles_of(w.place.rows, kTileRows), readers);
+        return f16 ? multiply_row<F16>(output, row, w, split_, amax, *queue_)
+                   : multiply_row<BF16>(output, row, w, split_, amax, *queue_);
     }
     if (wanted != Packing::none) {
         if (columns.left.packed != wanted)
@@ -144,7 +144,7 @@ void CudaBackend::pack_normed(Packing packing, const RmsNorm& norm) {
         packing == Packing::f16 ? norm_columns<F16>(packed_, rows, left, *queue_)
                                 : norm_columns<BF16>(packed_, rows, left, *queue_);
     };
-    left_product_.out ? pack(take_left_sums()) : pack(NothingLeft());
+    deferred_reduction_.out ? pack(take_partial_sums()) : pack(NothingLeft());
 }
 
 }  // namespace aerie::cuda

@@ -1,7 +1,7 @@
 // Quantised weights times quantised activations on the tensor cores. Dot products of 32 elements
 // are exact integers, so only the sum over groups has an order, that of core/quant.h.
 #include "cuda/backend.h"
-#include "cuda/device/held_groups.cuh"
+#include "cuda/device/prepared_groups.cuh"
 #include "cuda/device/quant_product.cuh"
 #include "cuda/device/quantise.cuh"
 #include "cuda/launch.h"
@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
 template <class Format>
 __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, 1>))
     multiply_row_kernel(QuantTask task, MatmulOutput output, RowTask row) {
-    __shared__ typename HeldGroups<Format>::Space space;
-    HeldGroups<Format> columns(space, row);
+    __shared__ typename PreparedGroups<Format>::Space space;
+    PreparedGroups<Format> columns(space, row);
     float total[1][4] = {};
     if (multiply_groups<Format>(total, task, columns)) put(output, total);
 }
@@ -74,8 +74,8 @@ __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, tiles>))
 template <class Format>
 __global__ void __launch_bounds__(kBlockThreads, (kBlocks<Format, 1>))
     gated_row_kernel(QuantTask task, ActivationView out, RowTask row) {
-    __shared__ typename HeldGroups<Format>::Space space;
-    HeldGroups<Format> columns(space, row);
+    __shared__ typename PreparedGroups<Format>::Space space;
+    PreparedGroups<Format> columns(space, row);
     float total[1][4] = {};
     if (multiply_groups<Format>(total, task, columns)) put_gated(out, total);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/backend.h"
-#include "cuda/device/held_row.cuh"
+#include "cuda/device/prepared_row.cuh"
 #include "cuda/device/stream.cuh"
 #include "cuda/weight.h"
 
@@ -25,39 +25,39 @@ Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
 }
 
 // Each reader takes the rows once, and is then removed.
-LeftRows CudaBackend::left_for(const Weight& w) {
-    const auto reader = std::find(left_for_.begin(), left_for_.end(), &w);
-    if (reader == left_for_.end()) {
-        left_for_.clear();
+DeferredInput CudaBackend::deferred_input(const Weight& w) {
+    const auto reader = std::find(pending_readers_.begin(), pending_readers_.end(), &w);
+    if (reader == pending_readers_.end()) {
+        pending_readers_.clear();
         return {};
     }
-    *reader = left_for_.back();
-    left_for_.pop_back();
-    return left_;
+    *reader = pending_readers_.back();
+    pending_readers_.pop_back();
+    return deferred_;
 }
 
 // A kernel may read the amax values of its input while it stores those of its output, so there are
 // two places for them. There are at most a quarter as many values as elements.
-float* CudaBackend::leave_peaks(int count, const Readers& readers) {
+float* CudaBackend::amax_for(int count, const Readers& readers) {
     if (readers.empty()) return nullptr;
-    left_for_.clear();
+    pending_readers_.clear();
     if (packing_for(readers, 1) == Packing::none) return nullptr;
-    other_peaks_ = !other_peaks_;
-    float* const peaks = reinterpret_cast<float*>(packed_) + (other_peaks_ ? limits_.widest : 0);
-    left_for_ = readers;
-    left_ = {.peaks = peaks, .peak_count = count};
-    return peaks;
+    other_amax_ = !other_amax_;
+    float* const amax = reinterpret_cast<float*>(packed_) + (other_amax_ ? limits_.widest : 0);
+    pending_readers_ = readers;
+    deferred_ = {.amax = amax, .amax_count = count};
+    return amax;
 }
 
 RowTask CudaBackend::row_task(const MatmulColumns& columns) const {
-    const LeftRows& left = columns.left;
-    return {NormedRows(left.x ? left.x : columns.x, left.weight, left.epsilon), left.peaks,
-            left.peak_count};
+    const DeferredInput& left = columns.left;
+    return {NormedRows(left.x ? left.x : columns.x, left.weight, left.epsilon), left.amax,
+            left.amax_count};
 }
 
 MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
     const int count = std::min(kPassRows, x.rows - first);
-    return {x.row_range(first, count), {}, left_for(w)};
+    return {x.row_range(first, count), {}, deferred_input(w)};
 }
 
 // Only with many tokens, for which a block would take long to add up the partial sums of all.
@@ -69,7 +69,7 @@ bool CudaBackend::may_leave_sums(const Matmul& op) const {
            !part.order.is_paired() && split_.evenly(weight.rows, weight.cols).may_leave();
 }
 
-void CudaBackend::multiply_rows(const Matmul& op, bool leaves_sums) {
+void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
     const bool accumulate = op.accumulate == Accumulate::yes;
     for (int first = 0; first < op.x.rows; first += kPassRows) {
         MatmulColumns columns = columns_of(op.x, first, op.weight);
@@ -82,10 +82,10 @@ void CudaBackend::multiply_rows(const Matmul& op, bool leaves_sums) {
                 .bias = op.bias ? row<const float>(op.bias, 0) + place.first_row : nullptr,
                 .accumulate = accumulate,
                 .gated = false,
-                .leaves_sums = leaves_sums};
+                .defers_reduction = defers_reduction};
             multiply(output, columns, part);
-            if (leaves_sums)
-                left_product_ = {to, accumulate, output.bias, split_.evenly(place.rows, part.cols)};
+            if (defers_reduction)
+                deferred_reduction_ = {to, accumulate, output.bias, split_.evenly(place.rows, part.cols)};
         }
     }
 }
@@ -98,7 +98,7 @@ void CudaBackend::enqueue(const Matmul& op) {
 
 // A single row is left as it is, if the matmuls of all readers have kernels that normalise it.
 bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
-    left_for_.clear();
+    pending_readers_.clear();
     const auto takes_it = [](const Weight* reader) {
         return reader->matrix_rows == 0 &&
                std::all_of(reader->segments.begin(), reader->segments.end(),
@@ -107,12 +107,12 @@ bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
     const Readers& readers = norm.readers;
     if (readers.empty()) return false;
     if (norm.x.rows == 1 && std::all_of(readers.begin(), readers.end(), takes_it))
-        left_ = {.x = norm.x, .weight = norm.weight, .epsilon = norm.epsilon};
+        deferred_ = {.x = norm.x, .weight = norm.weight, .epsilon = norm.epsilon};
     else if (const Packing packing = packing_for(readers, norm.x.rows); packing != Packing::none)
-        left_ = {.packed = packing}, pack_normed(packing, norm);
+        deferred_ = {.packed = packing}, pack_normed(packing, norm);
     else
         return false;
-    left_for_ = readers;
+    pending_readers_ = readers;
     return true;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/backend.h"
-#include "cuda/device/left_sums.cuh"
+#include "cuda/device/partial_sums.cuh"
 #include "cuda/device/rotation.cuh"
 #include "cuda/launch.h"
 
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rota
     });
 }
 __global__ void __launch_bounds__(kMostThreads, 2)
-    rope_sums_kernel(Rotation rotation, int heads, LeftSums left) {
+    rope_sums_kernel(Rotation rotation, int heads, PartialSums left) {
     rotate(rotation, heads, [&](auto& a, auto& b, int r, int column, int apart) {
         left.take(a, b, r, column, apart);
     });
@@ -54,8 +54,8 @@ void CudaBackend::enqueue(const RopeAppend& op) {
     const dim3 blocks(unsigned(tiles_of(heads, together)), unsigned(op.qkv.rows));
     const Rotation rotation(op, op.qkv, op.rows.block);
     const Grid grid{blocks, dim3(unsigned(threads), unsigned(together)), *queue_, "rope_append"};
-    if (left_product_.out)
-        launch_beside(rope_sums_kernel, grid, rotation, heads, take_left_sums());
+    if (deferred_reduction_.out)
+        launch_beside(rope_sums_kernel, grid, rotation, heads, take_partial_sums());
     else
         launch_beside(rope_append_kernel, grid, rotation, heads);
 }

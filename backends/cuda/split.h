@@ -1,4 +1,4 @@
-// Split-K: how the products of a matmul are divided among blocks, and where these leave partial
+// QuantSplitK-K: how the products of a matmul are divided among blocks, and where these leave partial
 // sums.
 #pragma once
 
@@ -37,7 +37,7 @@ constexpr size_t kShareBytes = size_t(kBlockThreads) * sizeof(float4);  // a blo
 // tiles, or by two of half of them. Within a share, the steps of a block of rows make one partial
 // sum; where several shares have some, these are added in ascending order. So the bits depend on
 // the shape and on the number of multiprocessors, and on nothing else.
-struct EvenSplit {
+struct FloatSplitK {
     // Workspace: two partial sums per share, for the first and the last block of rows that it
     // touches.
     float4* sums = nullptr;
@@ -59,7 +59,7 @@ struct EvenSplit {
     }
 };
 // The index, in floats, of the partial sums of a token that a share leaves to the kernel that reads
-// the output (left_sums.cuh): [share + block of rows][token][row].
+// the output (partial_sums.cuh): [share + block of rows][token][row].
 __host__ __device__ constexpr int left_sum(int share_and_rows, int token) {
     return (share_and_rows * kPassRows + token) * kShareRows;
 }
@@ -68,7 +68,7 @@ constexpr unsigned kLeastShareSteps = 8;  // fewer are not worth the partial sum
 // Quantised weights. The parts of K (kSumPart columns) are added in the order that all backends
 // have. If several blocks share rows, they lie along y: the first has first_parts parts, the others
 // one each.
-struct Split {
+struct QuantSplitK {
     // Workspace: the partial sums of each thread, by block of rows, block along y, and 8 tokens.
     float4* sums = nullptr;
     unsigned* arrived = nullptr;  // counters, one per block of rows; 0 between launches
@@ -79,13 +79,13 @@ struct Split {
 // The workspace that a device reserves for split-K, and what else a split depends on. The bits are
 // the same however much is reserved.
 struct SplitPlan {
-    Split split;
+    QuantSplitK split;
     int shares = 0;  // partial sums in the workspace, of kBlockRows rows and 8 tokens each
     int multiprocessors = 1;
     size_t block_bytes = 0;  // shared memory that a block may have
 
-    EvenSplit evenly(int rows, int cols) const {
-        EvenSplit its{split.sums, split.arrived, unsigned(float_tiles(cols) / kStepTiles)};
+    FloatSplitK evenly(int rows, int cols) const {
+        FloatSplitK its{split.sums, split.arrived, unsigned(float_tiles(cols) / kStepTiles)};
         its.all = unsigned(tiles_of(rows, kShareRows)) * its.steps;
         its.shares = std::min({std::max(its.all / kLeastShareSteps, 1u), ~0u / its.all,
                                unsigned(std::min(multiprocessors, kMostEven))});
@@ -103,12 +103,12 @@ struct SplitPlan {
     // Divides the parts of quantised weights among blocks, if this saves a fifth of the time of the
     // busiest multiprocessor. With many tokens the first block has as many parts as each of the
     // blocks that run at once would have, so that fewer partial sums are left.
-    Split of(int row_blocks, int cols, int token_tiles) const {
+    QuantSplitK of(int row_blocks, int cols, int token_tiles) const {
         const int parts = tiles_of(cols, kSumPart), all = row_blocks * parts;
         const int undivided = tiles_of(row_blocks, multiprocessors) * parts;
         const int divided = tiles_of(all, multiprocessors);
         const bool fits = all <= kMostShares && all * token_tiles <= shares;
-        Split its = split;
+        QuantSplitK its = split;
         if (!fits || divided * 5 > undivided * 4) return its;
         if (token_tiles >= kManyTiles)
             its.first_parts = std::min(tiles_of(all, multiprocessors * 2), parts - 1);

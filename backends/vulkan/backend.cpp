@@ -45,7 +45,7 @@ std::string about_bits(const FloatControls& controls) {
     add("infinities", controls.infinities);
     add("rounding", controls.rounding);
     return "the CPU's bits in quantised types: " +
-           (lacks.empty() ? "yes" : "not promised: the driver cannot be told to keep " + lacks);
+           (lacks.empty() ? "yes" : "not promised: the driver has no control to keep " + lacks);
 }
 
 // Lines about a device for people. `open`: its matrices, if it is open.

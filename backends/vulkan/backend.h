@@ -95,7 +95,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
         Tensor out;
         Accumulate accumulate = Accumulate::no;
         Tensor bias = {};
-        Finish finish = Finish::none;
+        Epilogue epilogue = Epilogue::none;
         bool packed = false;
         int apart = 0;  // rows between the two halves that the epilogue combines
         const MatmulRope* rope = nullptr;

@@ -124,7 +124,7 @@ MatmulKernel halves_kernel(const Abilities& device, const MatmulShaders& shaders
     const std::string& shader = of_row ? row : shaders.cooperative;
     return {{shader.c_str(),
              {columns, shape.m, shape.n, shape.k, of_row ? uint32_t(size.inner) : 0, steps,
-              uint32_t(form.finish), form.packed, tiles, split},
+              uint32_t(form.epilogue), form.packed, tiles, split},
              required_subgroup(device.traits())},
             int(columns),
             kHalvesStrips};
@@ -134,10 +134,10 @@ MatmulKernel halves_kernel(const Abilities& device, const MatmulShaders& shaders
 // groups or units that are loaded at once.
 MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint32_t split,
                               uint32_t turns, int inner, const MatmulForm& form) {
-    const uint32_t strips = form.finish == Finish::none ? 1 : 2;
+    const uint32_t strips = form.epilogue == Epilogue::none ? 1 : 2;
     const uint32_t normed = form.normed ? uint32_t(inner) : 0;
     return {{shader.c_str(),
-             {columns, split, turns, strips * kStripRows, normed, 0, uint32_t(form.finish),
+             {columns, split, turns, strips * kStripRows, normed, 0, uint32_t(form.epilogue),
               form.packed}},
             int(columns),
             int(strips)};
@@ -146,7 +146,7 @@ MatmulKernel finishing_kernel(const std::string& shader, uint32_t columns, uint3
 // The kernel of matmul_floats: chooses how many units are loaded at once.
 MatmulKernel floats_kernel(const Abilities& device, const std::string& shader, uint32_t columns,
                            int inner, const MatmulForm& form) {
-    if (form.finish != Finish::none)
+    if (form.epilogue != Epilogue::none)
         columns = std::min(columns, 4u);  // two strips share the
                                           // memory
     const uint32_t turns = is_cpu(device) ? 1 : std::min(8u, 16 / columns);
@@ -158,7 +158,7 @@ MatmulKernel floats_kernel(const Abilities& device, const std::string& shader, u
 MatmulKernel parts_kernel(const Abilities& device, const std::string& shader, uint32_t columns,
                           int inner, const MatmulForm& form) {
     const unsigned parts = groups(inner, kSumPart);
-    const uint32_t most = form.finish != Finish::none && columns > 4 ? 2 : 4;  // parts that fit
+    const uint32_t most = form.epilogue != Epilogue::none && columns > 4 ? 2 : 4;  // parts that fit
     const uint32_t split = device.split() == 1 ? 1 : std::min(std::bit_floor(parts), most);
     const uint32_t most_turns = columns > 4 ? 4 : 8;
     const uint32_t turns =
@@ -177,10 +177,10 @@ bool takes_halves(const Abilities& device, DType weight) {
 }
 
 bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm& form) {
-    if (takes_halves(device, weight)) return form.finish != Finish::gated || !form.packed;
+    if (takes_halves(device, weight)) return form.epilogue != Epilogue::gated || !form.packed;
     const bool in_matrices = device.matrix_shape(weight) && rows > kMostColumns;
     // With float weights, two strips take twice the invocations.
-    const uint32_t strips = is_quantised(weight) || form.finish == Finish::none ? 1 : 2;
+    const uint32_t strips = is_quantised(weight) || form.epilogue == Epilogue::none ? 1 : 2;
     const bool has_room =
         strips * kStripRows * uint32_t(device.split()) <= device.traits().group_size;
     return !in_matrices && has_room && device.fetch_lanes() == 0;

@@ -22,9 +22,9 @@ constexpr bool is_row(RowsOfX which, int rows) {
 }
 
 // The epilogue of a matmul (shaders/lib/result.glsl).
-enum class Finish : uint32_t { none, gated, rotated };
+enum class Epilogue : uint32_t { none, gated, rotated };
 struct MatmulForm {
-    Finish finish = Finish::none;
+    Epilogue epilogue = Epilogue::none;
     bool packed = false;  // gated: the output is quantised; rotated: the cache is in f16
     bool normed = false;  // the kernel also normalises x (shaders/lib/norm_here.glsl)
 };

@@ -120,8 +120,8 @@ void Worker::run(bool with_drafts) {
     QList<Piece> pieces;
     Figures figures = {};
     QStringDecoder decode(QStringDecoder::Utf8);  // keeps incomplete characters
-    QElapsedTimer since_told;
-    since_told.start();
+    QElapsedTimer since_update;
+    since_update.start();
     session_->run([&](const aerie_step& step) {
         for (size_t i = 0; i < step.token_count; ++i) {
             const aerie_token token = session_->token(step.first_token + i);
@@ -134,12 +134,12 @@ void Worker::run(bool with_drafts) {
             ++figures.tokens;
             figures.drafted += is_drafted;
         }
-        if (step.more && since_told.elapsed() < kFrame) return true;
+        if (step.more && since_update.elapsed() < kFrame) return true;
         const aerie_statistics statistics = session_->statistics();
         figures.tokens_per_second = statistics.tokens_per_second;
         figures.tau = statistics.tau;
         emit answered(std::exchange(pieces, {}), figures);
-        since_told.start();
+        since_update.start();
         return true;
     });
     const int finish = session_->answer().finish;

@@ -49,28 +49,28 @@ def run_section(name, check):
 def main():
     its = arguments()
     clock = runs.Clock(its.seconds)
-    told = report.Report(its.out, its.device, clock)
+    written = report.Report(its.out, its.device, clock)
     try:
         where = suite.unpack(its.suite or os.path.join(its.root, "build", "gpu_suite"))
     except suite.Missing as error:
-        told.note(runs.Result("start", "suite", 0, runs.FAILED, str(error)))
-        told.write()
-        return told.end()
-    check = sections.Check(its, where, told, clock)
+        written.note(runs.Result("start", "suite", 0, runs.FAILED, str(error)))
+        written.write()
+        return written.end()
+    check = sections.Check(its, where, written, clock)
     wanted = sections.seconds_of(its.names)
     print(f"at most {its.seconds:.0f} s" + (f", though the sections may take {wanted}: name fewer" if wanted > its.seconds else ""))
-    told.note(runs.Result("start", "unpacked", time.monotonic() - clock.begin, runs.DONE, where))
+    written.note(runs.Result("start", "unpacked", time.monotonic() - clock.begin, runs.DONE, where))
     try:
         for name in ["start"] + its.names:
             here = run_section(name, check)
-            told.write()
+            written.write()
             if name == "start" and not here:
                 for other in its.names:
-                    told.note(runs.Result(other, "section", 0, runs.SKIPPED, f"{its.device} is not here"))
+                    written.note(runs.Result(other, "section", 0, runs.SKIPPED, f"{its.device} is not here"))
                 break
     finally:
         check.end()
-    return told.end()
+    return written.end()
 
 
 if __name__ == "__main__":

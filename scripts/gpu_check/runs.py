@@ -69,7 +69,7 @@ def tests_in(text, outcome):
 
 
 def judge(section, name, seconds, code, log, has_tests):
-    """Of a run that ended with `code`, or was stopped (None): what GoogleTest, if it is its, or a program told."""
+    """What GoogleTest or the program reported of a run that ended with `code`, or was stopped (None)."""
     text = text_of(log)
     passed, failed = len(tests_in(text, "OK")), sorted(set(tests_in(text, "FAILED")))
     begun = re.findall(r"^\[ RUN +\] (\S+)", text, re.M)

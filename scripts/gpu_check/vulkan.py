@@ -34,13 +34,13 @@ def find(check):
     """(variables, device) of the first that works, or of the one that AERIE_TEST_VULKAN names; ({}, "") where there is none."""
     wanted = os.environ.get("AERIE_TEST_VULKAN")
     libraries = check.libraries("lib", "vulkan") + "".join(f":{folder}" for folder in FOLDERS[:1])
-    told = []
+    attempts = []
     for path in ([None] if wanted else manifests(check)):
         more = {"LD_LIBRARY_PATH": libraries}
         if path:
             more.update(VK_DRIVER_FILES=path, VK_ICD_FILENAMES=path)
         listed = check.runner.output([check.program("aerie"), "devices"], 25, dict(more, VK_LOADER_DEBUG="error,warn"))
-        told.append(f"{path or 'as the machine has it'}:\n{listed.strip()[:3000]}")
+        attempts.append(f"{path or 'as the machine has it'}:\n{listed.strip()[:3000]}")
         name = re.escape(wanted) if wanted else "NVIDIA|GeForce|Tesla|Quadro|RTX"
         found = re.search(rf"^(vulkan:\d+) .*(?:{name})", listed, re.M | re.I)
         if not found and wanted and wanted.isdigit():
@@ -48,9 +48,9 @@ def find(check):
         if found:
             # The op tests open the device with the number in this variable.
             number = found.group(1).split(":")[1]
-            check.report.table("Vulkan's devices, and what the loader said", "\n".join(told))
+            check.report.table("Vulkan's devices, and what the loader said", "\n".join(attempts))
             return dict(more, AERIE_TEST_DEVICE=found.group(1), AERIE_TEST_VULKAN=number), found.group(1)
-    check.report.table("Vulkan's devices, and what the loader said", "\n".join(told) or "no library of NVIDIA's driver for Vulkan lies here")
+    check.report.table("Vulkan's devices, and what the loader said", "\n".join(attempts) or "no library of NVIDIA's driver for Vulkan lies here")
     return {}, ""
 
 

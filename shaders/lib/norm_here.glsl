@@ -78,7 +78,7 @@ void put_words(uint round) {
         float inverse = steps_of_one(largest);
         vec4 elements = normed_word(j);
         [[unroll]] for (uint i = 0u; i < 4u; ++i)
-            packed |= (uint(steps_of(elements[i], inverse)) & 0xffu) << (8u * i);
+            packed |= (uint(quant_of(elements[i], inverse)) & 0xffu) << (8u * i);
         if (own_word(round, j) < kWords && is_used(largest))
             groups_of_x[group + kStepWord + word % 8u] = packed;
     }

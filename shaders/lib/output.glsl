@@ -21,7 +21,7 @@ void write_group(uint to, uint row, uint group) {
     for (uint word = 0u; word < 8u; ++word) {
         uint packed = 0u;
         for (uint i = 0u; i < 4u; ++i) {
-            int steps = steps_of(values[word * 4u + i], inverse);
+            int steps = quant_of(values[word * 4u + i], inverse);
             packed |= (uint(steps) & 0xffu) << (8u * i);
             sums[word / 4u] += steps;
         }

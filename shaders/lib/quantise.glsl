@@ -21,7 +21,7 @@ float steps_of_one(uint largest) {
 }
 
 // The quantised value of an element. Adding 1.5 * 2^23 leaves the nearest integer in the low bits.
-int steps_of(float element, float inverse) {
+int quant_of(float element, float inverse) {
     precise float scaled = element * inverse;
     precise float rounded = clamp(scaled, -127.0, 127.0) + 12582912.0;
     return int(floatBitsToUint(rounded) << 24) >> 24;

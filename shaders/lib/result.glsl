@@ -71,7 +71,7 @@ void write_group(bool is_mine, uint c, uint i, float element, uint to) {
     barrier();
     uint largest = peaks[c];
     if (is_mine && is_used(largest)) {
-        uint steps = uint(steps_of(element, steps_of_one(largest))) & 0xffu;
+        uint steps = uint(quant_of(element, steps_of_one(largest))) & 0xffu;
         atomicOr(steps_in_words[c * 8u + i / 4u], steps << (8u * (i % 4u)));
     }
     barrier();

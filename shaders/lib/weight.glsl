@@ -106,7 +106,7 @@ PanelScales panel_scales(uint panel, uint lane) {
 }
 
 // The f16 scale, and the min if the type has mins.
-vec2 steps_of(PanelScales scales, uint lane) {
+vec2 scale_and_min(PanelScales scales, uint lane) {
     if (kHasLeast) return vec2(half_value(scales.halves & 0xffffu), half_value(scales.halves >> 16));
     return vec2(half_value(scales.halves >> (lane % 2u * 16u) & 0xffffu), 0.0);
 }

@@ -8,7 +8,7 @@
 
 #include "draft/methods.h"
 #include "draft/tree_policy.h"
-#include "draft/turns.h"
+#include "draft/drafter_choice.h"
 
 namespace aerie {
 
@@ -123,7 +123,7 @@ class Auto final : public Drafter, CostAware {
 
         const Auto& drafter;
         std::vector<std::unique_ptr<DraftState>> parts;
-        Turns turns;
+        DrafterChoice turns;
         Estimate trust;  // tokens that lookup brought, per expected token
         // The newest cycle, in which parts[asked] drafted.
         size_t asked = 0;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "draft/continuations.h"
-#include "draft/grown.h"
+#include "draft/grown_drafter.h"
 #include "draft/tree_policy.h"
 
 namespace aerie {

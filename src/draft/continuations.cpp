@@ -68,7 +68,7 @@ void Continuations::add_guesses(Place place, double left, Guesses& list) const {
     const double rest = followers.empty() ? 0 : total - followers[0].weight;
     for (size_t i = 0; i < followers.size() && list.size() < kMostGuesses; ++i) {
         const auto& edge = said_.edge(followers[i].edge);
-        const auto is_there = [&](const Guess& guess) { return guess.token == edge.token; };
+        const auto is_there = [&](const Proposal& guess) { return guess.token == edge.token; };
         if (std::any_of(list.begin(), list.end(), is_there)) continue;
         const double share = i == 0 ? first : others * followers[i].weight / rest;
         list.push_back({edge.token, {edge.state, place.matched + 1}, share});
@@ -100,7 +100,7 @@ void Continuations::learn(int token) {
     first_[kind].add(list[0].token == token, 1, kMemory);
     if (list.size() == 1) return;
     const bool is_other = std::any_of(list.begin() + 1, list.end(),
-                                      [=](const Guess& guess) { return guess.token == token; });
+                                      [=](const Proposal& guess) { return guess.token == token; });
     other_[kind].add(is_other, 1, kMemory);
 }
 
@@ -132,7 +132,7 @@ void Continuations::likeliest(int most, int deepest, int widest, double least,
     const auto expand = [&](Place place, int parent, double probability, int depth) {
         if (depth == deepest) return;
         int count = 0;
-        for (const Guess& guess : guesses(place)) {
+        for (const Proposal& guess : guesses(place)) {
             const float path = float(probability * guess.share);
             if (count++ == widest || !(path >= least) || open.size() == open.capacity()) continue;
             open.push_back({{guess.token, parent, path}, guess.place, depth + 1});

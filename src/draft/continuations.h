@@ -58,12 +58,12 @@ class Continuations {
         int matched = 0;
     };
     static constexpr int kMostGuesses = 8;
-    struct Guess {
+    struct Proposal {
         int token;
         Place place;
         double share;  // probability that this token follows
     };
-    using Guesses = FixedVector<Guess, kMostGuesses>;
+    using Guesses = FixedVector<Proposal, kMostGuesses>;
     // Kinds of matches, by their length.
     static constexpr int kKinds = 8;
     static int kind_of(int matched);

@@ -19,7 +19,7 @@ TargetLimits loaded_limits(const DraftPlan& plan) {
     return {std::max(plan.pass_rows, kMaxFrontier), plan.context + kMaxDepth + 2};
 }
 
-KvShape kv_of(const DraftPlan& plan, const GrownReach& reach) {
+KvShape kv_of(const DraftPlan& plan, const GrownLimits& reach) {
     const ModelConfig& model = *plan.head;
     return {model.layers, model.kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
 }
@@ -40,7 +40,7 @@ struct Loaded final : DraftWeights {
 };
 
 struct Scratch {
-    void add_to(TensorPlan& plan, const DraftPlan& drafts, const GrownReach& reach) {
+    void add_to(TensorPlan& plan, const DraftPlan& drafts, const GrownLimits& reach) {
         const ModelConfig& model = *drafts.head;
         const int ids = common_ids(drafts), width = reach.grow.width;
         plan.add(head_input, DType::F32, width, model.hidden);
@@ -55,7 +55,7 @@ struct Scratch {
 
 class Levels final : public LevelModel {
   public:
-    Levels(const DraftSource& source, const GrownReach& reach)
+    Levels(const DraftSource& source, const GrownLimits& reach)
         : be_(source.backend),
           loaded_(std::static_pointer_cast<const Loaded>(source.weights)),
           model_(*loaded_->model),
@@ -113,13 +113,13 @@ class Levels final : public LevelModel {
     Scratch scratch_;
 };
 
-Limits limits_of(const DraftPlan& plan, const GrownReach& reach) {
+Limits limits_of(const DraftPlan& plan, const GrownLimits& reach) {
     const TargetLimits loaded = loaded_limits(plan);
     return pass_limits(*plan.head, loaded.rows,
                        std::max(loaded.positions, reach.slots(plan.context)));
 }
 
-DraftBytes bytes_of(const DraftPlan& plan, const GrownReach& reach) {
+DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
     const ModelConfig& model = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
     const std::vector<TensorShape> shapes = target_tensors(model);
@@ -147,7 +147,7 @@ const DraftHead kDraftModel = {
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<Loaded>(source);
     },
-    .levels = [](const DraftSource& source, const GrownReach& reach)
+    .levels = [](const DraftSource& source, const GrownLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
 
 }  // namespace aerie

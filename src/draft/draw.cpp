@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "draft/grow.h"
+#include "draft/tree_grower.h"
 
 namespace aerie {
 

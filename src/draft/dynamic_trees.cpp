@@ -2,7 +2,7 @@
 // candidates (EAGLE-2 section 4). A chain is the narrowest such tree.
 #include <algorithm>
 
-#include "draft/grown.h"
+#include "draft/grown_drafter.h"
 
 namespace aerie {
 
@@ -55,9 +55,9 @@ class DynamicTrees final : public GrownDrafter {
 
 }  // namespace
 
-GrownReach dynamic_reach(const TreeShape& shape) {
+GrownLimits dynamic_reach(const TreeShape& shape) {
     check_tree_shape(shape);
-    GrownReach reach;
+    GrownLimits reach;
     reach.nodes = shape.nodes;
     reach.levels = shape.levels;
     reach.draft_slots = (shape.levels - 1) * shape.top_k;

@@ -35,7 +35,7 @@ int vocab_of(const DraftPlan& plan) {
     return plan.head_ids.empty() ? plan.head->vocab : int(plan.head_ids.size());
 }
 
-DraftBytes eagle_bytes(const DraftPlan& plan, const GrownReach& reach) {
+DraftBytes eagle_bytes(const DraftPlan& plan, const GrownLimits& reach) {
     const ModelConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
     const std::vector<TensorShape> shapes = head_tensors(head);
@@ -94,7 +94,7 @@ EagleWeights::EagleWeights(const DraftSource& source) {
     target_ids = TargetIds(source.backend, ids);
 }
 
-EagleLevels::EagleLevels(const DraftSource& source, const GrownReach& reach)
+EagleLevels::EagleLevels(const DraftSource& source, const GrownLimits& reach)
     : be_(source.backend),
       target_(source.target),
       config_(*source.plan.head),
@@ -127,14 +127,14 @@ const DraftHead kEagleHead = {
     .taps = taps_of,
     .check = check_fits,
     .limits =
-        [](const DraftPlan& plan, const GrownReach& reach) {
+        [](const DraftPlan& plan, const GrownLimits& reach) {
             return pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
         },
     .bytes = eagle_bytes,
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<EagleWeights>(source);
     },
-    .levels = [](const DraftSource& source, const GrownReach& reach)
+    .levels = [](const DraftSource& source, const GrownLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<EagleLevels>(source, reach); }};
 
 }  // namespace aerie

@@ -81,7 +81,7 @@ struct Scratch {
 
 class Levels final : public LevelModel {
   public:
-    Levels(const DraftSource& source, const GrownReach& reach)
+    Levels(const DraftSource& source, const GrownLimits& reach)
         : be_(source.backend),
           target_(source.target),
           config_(*source.plan.head),
@@ -179,13 +179,13 @@ void Levels::logits(Tensor out, Tensor state, int) {
     be_.run(Matmul{out, input, head}, "logits");
 }
 
-Limits limits_of(const DraftPlan& plan, const GrownReach& reach) {
+Limits limits_of(const DraftPlan& plan, const GrownLimits& reach) {
     Limits limits = pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
     limits.widest = std::max(limits.widest, eagle3_features(*plan.head));
     return limits;
 }
 
-DraftBytes bytes_of(const DraftPlan& plan, const GrownReach& reach) {
+DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
     const ModelConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
     const std::vector<TensorShape> shapes = head_tensors(head);
@@ -218,7 +218,7 @@ const DraftHead kEagle3Head = {
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<Weights>(source);
     },
-    .levels = [](const DraftSource& source, const GrownReach& reach)
+    .levels = [](const DraftSource& source, const GrownLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
 
 }  // namespace aerie

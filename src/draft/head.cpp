@@ -21,7 +21,7 @@ TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
     be.write(tensor_, ids.data());
 }
 
-KvShape head_kv(const DraftPlan& plan, const GrownReach& reach) {
+KvShape head_kv(const DraftPlan& plan, const GrownLimits& reach) {
     return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
 }
 
@@ -63,7 +63,7 @@ DraftMethod head_method(const char* name, const char* help, Growth (*grows)(cons
     method.wants = one_of(kinds);
     method.beside = std::move(beside);
     method.reach = [reach, growth](const DraftPlan& plan) {
-        const GrownReach most = reach(plan);
+        const GrownLimits most = reach(plan);
         const int depth = growth(plan).has_grafts ? kGraftDepth : 0;
         return DraftReach{most.nodes, std::max(most.levels, depth), head_of(plan).taps(plan)};
     };

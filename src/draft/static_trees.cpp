@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "draft/grown.h"
+#include "draft/grown_drafter.h"
 
 namespace aerie {
 
@@ -71,9 +71,9 @@ class StaticTrees final : public GrownDrafter {
 
 }  // namespace
 
-GrownReach static_reach(const TreePaths& paths) {
+GrownLimits static_reach(const TreePaths& paths) {
     const StaticPlan plan = plan_static(paths);
-    GrownReach reach;
+    GrownLimits reach;
     reach.nodes = int(paths.size()) + 1;
     reach.levels = int(plan.expansion.levels.size()) + 1;
     reach.grow = {plan.expansion.top_k, 1, level_offsets(plan.expansion).back()};

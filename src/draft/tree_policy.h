@@ -11,7 +11,7 @@
 #include "draft/account.h"
 #include "draft/cycle_costs.h"
 #include "draft/estimate.h"
-#include "draft/grow.h"
+#include "draft/tree_grower.h"
 
 namespace aerie {
 

@@ -41,7 +41,7 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     logits_.resize(size_t(t_.logits.cols));
 }
 
-Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
+CycleOutput Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
     const FloatEnvironment environment;
     const int length = int(text.tokens().size());
     while (true) {
@@ -66,15 +66,15 @@ Turn Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
     forbidden_.clear();
     edit_logits(text, text.tokens(), 0);
     if (is_forbidden(0)) throw Error(kAllForbidden);
-    Turn turn{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
+    CycleOutput output{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
     const int root = 0;
-    read_logprobs(text, {&root, 1}, 0, turn);
-    text.put_out(turn.tokens);
+    read_logprobs(text, {&root, 1}, 0, output);
+    text.put_out(output.tokens);
     observe(text, first, t_.features.row_range(0, count), true);
     text.commit(count);
     Stopwatch watch(limits_.clock, seconds_.draft);
     if (text.answer().drafts) drafter_.prepare({text.draft(), text.tokens()});
-    return turn;
+    return output;
 }
 
 void Batch::propose(std::span<Cycle> cycles) {
@@ -175,20 +175,20 @@ void Batch::compact(std::span<const Cycle> cycles) {
 void Batch::commit(Cycle& cycle, int first) {
     Sequence& text = *cycle.text;
     const std::span<const int> nodes = cycle.path.nodes;
-    Turn turn;
-    for (int node : nodes.subspan(1)) turn.tokens.push_back(cycle.tree.tokens[size_t(node)]);
-    turn.tokens.push_back(cycle.path.next);
-    read_logprobs(text, nodes, first, turn);
+    CycleOutput output;
+    for (int node : nodes.subspan(1)) output.tokens.push_back(cycle.tree.tokens[size_t(node)]);
+    output.tokens.push_back(cycle.path.next);
+    read_logprobs(text, nodes, first, output);
 
     const int position = text.committed();
-    text.put_out(turn.tokens);
+    text.put_out(output.tokens);
     observe(text, position, features_of(text, nodes, first), false);
     if (text.answer().drafts)
         drafter_.learn(
             {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
     text.commit(int(nodes.size()));
     cycle.drawn.clear();
-    cycle.turn = std::move(turn);
+    cycle.output = std::move(output);
 }
 
 // The features that the pass computed for these nodes, in one tensor.

@@ -36,7 +36,7 @@ struct BatchLimits {
 
 // The tokens that the target has just chosen; the last one is now pending. logprobs, which are
 // those of the unprocessed logits, are empty unless they were asked for.
-struct Turn {
+struct CycleOutput {
     DepthList<int> tokens;
     DepthList<float> logprobs;
     std::vector<TokenLogprob> alternatives;  // equally many for each token
@@ -49,7 +49,7 @@ struct Cycle {
     Drawn drawn;       // distributions that the tree was drawn from, if it was
     NodeList choices;  // the target's, after each node; in drawn trees only on the path
     Path path;
-    Turn turn;
+    CycleOutput output;
 };
 
 // Seconds spent in the parts of the cycles.
@@ -61,7 +61,7 @@ struct PhaseSeconds {
 
 // Device memory of a batch.
 struct BatchTensors {
-    struct OfText {
+    struct SequenceTensors {
         Tensor accepted_features;  // [depths, taps * hidden]
         Tensor rule;               // [1, kRowChoiceInts]
         Tensor noise_positions;    // [1, depths]
@@ -79,7 +79,7 @@ struct BatchTensors {
     Tensor noise;               // [texts * depths, vocab]
     Tensor noise_copy;          // [1, vocab]
     Tensor accepted;            // [1, texts * depths * (kKvMoveInts + 1)]; see Batch::compact
-    std::vector<OfText> texts;  // by sequence
+    std::vector<SequenceTensors> texts;  // by sequence
 };
 
 // Runs the cycles of sequences. All device memory is allocated in the constructor.
@@ -88,8 +88,8 @@ class Batch {
     Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const BatchLimits& limits);
 
     // Runs the target over the tokens of the sequence that are not in the cache, and chooses its
-    // pending token. `cancelled` is asked between passes; if it returns true, the turn is empty.
-    Turn prefill(Sequence& text, const std::function<bool()>& cancelled = {});
+    // pending token. `cancelled` is asked between passes; if it returns true, the output is empty.
+    CycleOutput prefill(Sequence& text, const std::function<bool()>& cancelled = {});
     // The steps of a cycle, each for all sequences at once.
     void propose(std::span<Cycle> cycles);
     void verify(std::span<Cycle> cycles);  // one target pass
@@ -102,7 +102,7 @@ class Batch {
     Tensor features() const { return t_.features; }
 
   private:
-    BatchTensors::OfText& tensors_of(Sequence& text) {
+    BatchTensors::SequenceTensors& tensors_of(Sequence& text) {
         return t_.texts[size_t(text.pages().sequence())];
     }
     void forward(int logit_rows);
@@ -123,7 +123,7 @@ class Batch {
     void commit(Cycle& cycle, int first);
     Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
     void observe(Sequence& text, int first, Tensor features, bool is_prompt);
-    void read_logprobs(const Sequence& text, std::span<const int> nodes, int first, Turn& turn);
+    void read_logprobs(const Sequence& text, std::span<const int> nodes, int first, CycleOutput& output);
 
     Backend& be_;
     Target& target_;

@@ -40,7 +40,7 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(noise_copy, DType::F32, 1, config.vocab);
     plan.add(accepted, DType::I32, 1, limits.texts * depths * (kKvMoveInts + 1));
     texts.resize(size_t(limits.sequences()));
-    for (OfText& text : texts) {
+    for (SequenceTensors& text : texts) {
         plan.add(text.accepted_features, DType::F32, depths, feature_columns);
         plan.add(text.rule, DType::I32, 1, kRowChoiceInts);
         plan.add(text.noise_positions, DType::I32, 1, depths);

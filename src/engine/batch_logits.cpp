@@ -10,16 +10,16 @@
 namespace aerie {
 
 // `first` is the row of logits that belongs to node 0.
-void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first, Turn& turn) {
+void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first, CycleOutput& output) {
     if (!text.answer().with_logprobs) return;
     for (size_t i = 0; i < nodes.size(); ++i) {
         const std::span<const float> logits = raw_logits(first + nodes[i]);
-        const double logprob = log_probability(logits, turn.tokens[i]);
+        const double logprob = log_probability(logits, output.tokens[i]);
         if (std::isnan(logprob))
             throw Error("the model computed NaN or infinity; its weights are damaged");
-        turn.logprobs.push_back(float(logprob));
+        output.logprobs.push_back(float(logprob));
         for (const TokenLogprob& other : likeliest(logits, text.answer().alternatives))
-            turn.alternatives.push_back(other);
+            output.alternatives.push_back(other);
     }
 }
 

@@ -49,8 +49,8 @@ bool Generation::step() {
     const double start = steady_seconds();
     if (!has_begun_) {
         has_begun_ = true;
-        cycle_.turn = batch_.prefill(*cycle_.text, request_.cancelled);
-        const bool more = take(cycle_.turn);
+        cycle_.output = batch_.prefill(*cycle_.text, request_.cancelled);
+        const bool more = take(cycle_.output);
         result_.stats.prefill_seconds += steady_seconds() - start;
         return more;
     }
@@ -60,32 +60,32 @@ bool Generation::step() {
     batch_.verify({&cycle_, 1});
     cycle_.path = accept(cycle_.tree, cycle_.choices);
     batch_.commit({&cycle_, 1});
-    const bool more = take(cycle_.turn);
+    const bool more = take(cycle_.output);
     count_cycle(int(result_.ids.size() - ids_before));
     count_time(start, before);
     return more;
 }
 
-// Returns false once the text has ended; the rest of the turn is then dropped.
-bool Generation::take(const Turn& turn) {
-    if (turn.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
-    for (size_t i = 0; i < turn.tokens.size(); ++i)
-        if (!push(turn, i)) return false;
+// Returns false once the text has ended; the rest of the output is then dropped.
+bool Generation::take(const CycleOutput& output) {
+    if (output.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
+    for (size_t i = 0; i < output.tokens.size(); ++i)
+        if (!push(output, i)) return false;
     if (request_.cancelled && request_.cancelled()) return end(FinishReason::cancelled);
     return true;
 }
 
-// Adds the turn's i-th token to the result.
-bool Generation::push(const Turn& turn, size_t i) {
-    const int token = turn.tokens[i];
-    const bool is_drafted = i + 1 < turn.tokens.size();
+// Adds the output's i-th token to the result.
+bool Generation::push(const CycleOutput& output, size_t i) {
+    const int token = output.tokens[i];
+    const bool is_drafted = i + 1 < output.tokens.size();
     result_.origins.push_back(result_.ids.empty() ? Origin{Origin::Kind::after_prompt}
                               : is_drafted        ? Origin{Origin::Kind::from_draft, int(i) + 1}
                                                   : Origin{Origin::Kind::from_target});
     result_.ids.push_back(token);
-    if (!turn.logprobs.empty()) result_.logprobs.push_back(turn.logprobs[i]);
-    const size_t others = turn.alternatives.size() / turn.tokens.size();
-    const auto first = turn.alternatives.begin() + ptrdiff_t(i * others);
+    if (!output.logprobs.empty()) result_.logprobs.push_back(output.logprobs[i]);
+    const size_t others = output.alternatives.size() / output.tokens.size();
+    const auto first = output.alternatives.begin() + ptrdiff_t(i * others);
     result_.alternatives.insert(result_.alternatives.end(), first, first + ptrdiff_t(others));
     if (std::count(request_.eos_ids.begin(), request_.eos_ids.end(), token))
         return end(FinishReason::stop);

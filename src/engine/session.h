@@ -22,7 +22,7 @@ class Session {
         batch_.reset_seconds();
     }
     // Appends tokens, runs the target over them and chooses the pending token; see Batch.
-    Turn prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
+    CycleOutput prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
         text_.append(tokens);
         return batch_.prefill(text_, cancelled);
     }
@@ -38,11 +38,11 @@ class Session {
         batch_.verify({&cycle_, 1});
         return cycle_.choices;
     }
-    const Turn& commit(const TokenTree& tree, const Path& path) {
+    const CycleOutput& commit(const TokenTree& tree, const Path& path) {
         cycle_.tree = tree;
         cycle_.path = path;
         batch_.commit({&cycle_, 1});
-        return cycle_.turn;
+        return cycle_.output;
     }
 
     int context() const { return batch_.limits().context; }

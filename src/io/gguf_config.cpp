@@ -10,7 +10,7 @@
 #include "io/foreign_drafters.h"
 #include "io/gguf_keys.h"
 #include "io/gguf_scaling.h"
-#include "io/gguf_signs.h"
+#include "io/gguf_control_tokens.h"
 
 namespace aerie {
 

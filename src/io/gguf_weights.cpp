@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/share.h"
+#include "core/parallel_for.h"
 #include "core/utf8.h"
 #include "io/gguf_config.h"
 #include "io/gguf_convert.h"
@@ -94,7 +94,7 @@ void GgufWeights::read(const std::string& name, DType as, size_t first,
     const size_t row_bytes = size_bytes(as, size_t(row_elements));
     const int64_t first_row = int64_t(first) / row_elements;
     const int64_t grain = std::max<int64_t>(kChunkElements / row_elements, 1);
-    share(int64_t(out.size() / row_bytes), grain, [&](int64_t begin, int64_t end) {
+    parallel_for(int64_t(out.size() / row_bytes), grain, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; row += grain) {
             const int64_t count = std::min(grain, end - row);
             read_rows(place, first_row + row, count, as,

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/share.h"
+#include "core/parallel_for.h"
 #include "io/gguf_bytes.h"
 
 namespace aerie {
@@ -50,7 +50,7 @@ void write_tensor(Partial& file, size_t index, const GgufTensor& tensor, const G
         const int64_t count = std::min(step, tensor.rows() - first);
         chunk.resize(size_t(count) * row_bytes);
         const std::span out = std::as_writable_bytes(std::span(chunk));
-        share(count, rows.together, [&](int64_t begin, int64_t end) {
+        parallel_for(count, rows.together, [&](int64_t begin, int64_t end) {
             rows.read(index, first + begin, end - begin,
                       out.subspan(size_t(begin) * row_bytes, size_t(end - begin) * row_bytes));
         });

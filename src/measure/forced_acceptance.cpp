@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "draft/grow.h"
+#include "draft/tree_grower.h"
 #include "engine/accept.h"
 
 namespace aerie {

@@ -71,7 +71,7 @@ namespace {
 // Which layers of an architecture have windows. Defaults of missing members are transformers'.
 enum class Windows {
     never,
-    if_told,     // in all layers where 'sliding_window' is set
+    if_set,     // in all layers where 'sliding_window' is set
     everywhere,  // the same, and also if the member is missing
     later,       // where 'use_sliding_window' is true, from layer 'max_window_layers' on
 };
@@ -81,7 +81,7 @@ int window_size(const Fields& fields, Windows rule) {
     constexpr int kUnsaid = 4096;
     if (rule == Windows::never) return 0;
     if (!fields.boolean("use_sliding_window", rule != Windows::later)) return 0;
-    if (!fields.json().find(kKey) && rule != Windows::if_told) return kUnsaid;
+    if (!fields.json().find(kKey) && rule != Windows::if_set) return kUnsaid;
     return fields.find(kKey) ? fields.integer(kKey, 1, 1 << 24) : 0;
 }
 
@@ -181,7 +181,7 @@ ModelConfig head_config(const Fields& all) {
     const int layers = is_eagle3(all) ? 1 : fields.integer("num_hidden_layers", 1, 1, 1);
     ModelConfig config = parse_shape(fields, layers);
     config.architecture = "eagle";
-    config.windows = parse_windows(fields, Windows::if_told, config.layers);
+    config.windows = parse_windows(fields, Windows::if_set, config.layers);
     config.qkv_bias = fields.boolean("qkv_bias", false);
     parse_biases(fields, config);
     if (is_eagle3(all)) {

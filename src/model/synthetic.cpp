@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/share.h"
+#include "core/parallel_for.h"
 
 namespace aerie {
 
@@ -184,7 +184,7 @@ void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64
     constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
     const T* table = quantiles.data();
     const int64_t last = first + int64_t(out.size() / sizeof(T)), first_word = first / kPerWord;
-    share((last + kPerWord - 1) / kPerWord - first_word, kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for((last + kPerWord - 1) / kPerWord - first_word, kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = first_word + begin; i < first_word + end; ++i) {
             const uint64_t word = mix(key + kGolden * uint64_t(i + 1));
             T values[kPerWord];

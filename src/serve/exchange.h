@@ -23,7 +23,7 @@ struct HttpRequest {
     double received = 0;  // steady_seconds() when all of it had arrived
 };
 
-// Learns about the client of an exchange. Called by the thread of the sockets, or within tell();
+// Learns about the client of an exchange. Called by the thread of the sockets, or within set_waiter();
 // must return soon.
 class Waiter {
   public:
@@ -50,7 +50,7 @@ class Exchange {
     virtual bool is_gone() const = 0;   // nobody reads the reply any more
     // Sets the waiter to call until the reply has ended; calls it at once if the client is gone
     // already.
-    virtual void tell(std::shared_ptr<Waiter> waiter) = 0;
+    virtual void set_waiter(std::shared_ptr<Waiter> waiter) = 0;
     // Closes the connection, whatever was sent before: for a reply that cannot be made, and for
     // which there is not even memory to say why.
     virtual void abandon() noexcept = 0;

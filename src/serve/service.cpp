@@ -60,7 +60,7 @@ class Counted : public Exchange {
     void end() override { to_->end(); }
     size_t unsent() const override { return to_->unsent(); }
     bool is_gone() const override { return to_->is_gone(); }
-    void tell(std::shared_ptr<Waiter> waiter) override { to_->tell(std::move(waiter)); }
+    void set_waiter(std::shared_ptr<Waiter> waiter) override { to_->set_waiter(std::move(waiter)); }
     void abandon() noexcept override { to_->abandon(); }
 
   private:
@@ -173,7 +173,7 @@ void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     if (is_draining_ && request.endpoint != Endpoint::tokenize)
         return exchange->reply({.status = kStopping.status, .body = kStopping.json()});
     const auto reading = std::make_shared<Reading>(*this, std::move(request), exchange);
-    exchange->tell(reading);
+    exchange->set_waiter(reading);
     if (!reading->wait_with_others())
         exchange->reply({.status = kTooMany.status, .body = kTooMany.json()});
 }
@@ -279,7 +279,7 @@ void Service::complete(const HttpRequest& request, const std::shared_ptr<Exchang
     asked.joined = {};
     const auto answering = std::make_shared<Answering>(context_, std::move(asked), std::move(first),
                                                        exchange, request.received);
-    exchange->tell(std::make_shared<ClientWatch>(schedule_, answering));
+    exchange->set_waiter(std::make_shared<ClientWatch>(schedule_, answering));
     if (!schedule_.add(answering)) throw kTooMany;
 }
 

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/gguf_signs.h"
-#include "text/gguf_cuts.h"
+#include "io/gguf_control_tokens.h"
+#include "text/gguf_pre_tokenizers.h"
 #include "text/scored_pieces.h"
 
 namespace aerie {
@@ -24,7 +24,7 @@ class Reader {
                      : nullptr) {
         if (types_ && types_->size() != texts_.size())
             fail("'tokenizer.ggml.token_type' has not one entry for each token");
-        for (const GgufSign& sign : gguf_signs(metadata)) signs_.insert(sign.id);
+        for (const GgufControlToken& sign : gguf_control_tokens(metadata)) signs_.insert(sign.id);
     }
 
     BpeTokenizer scored() const;
@@ -44,8 +44,8 @@ class Reader {
         const PieceType written = written_type(id);
         return written != PieceType::unknown && signs_.contains(id) ? PieceType::control : written;
     }
-    const GgufCut& cut() const;
-    BpeTokenizer::Parts byte_level_parts(const GgufCut& cut) const;
+    const GgufPreTokenizer& cut() const;
+    BpeTokenizer::Parts byte_level_parts(const GgufPreTokenizer& cut) const;
     Merges merges(const Vocabulary& vocabulary) const;
 
     const GgufMetadata& metadata_;
@@ -93,9 +93,9 @@ BpeTokenizer Reader::scored() const {
     return tokenizer_of(pieces);
 }
 
-const GgufCut& Reader::cut() const {
+const GgufPreTokenizer& Reader::cut() const {
     const std::string_view name = metadata_.string("tokenizer.ggml.pre");
-    if (const GgufCut* cut = find_gguf_cut(name)) return *cut;
+    if (const GgufPreTokenizer* cut = find_gguf_cut(name)) return *cut;
     fail("'tokenizer.ggml.pre' is " + in_quotes(name) + "; known are " + gguf_cut_names());
 }
 
@@ -118,7 +118,7 @@ Merges Reader::merges(const Vocabulary& vocabulary) const {
     return merges;
 }
 
-BpeTokenizer::Parts Reader::byte_level_parts(const GgufCut& cut) const {
+BpeTokenizer::Parts Reader::byte_level_parts(const GgufPreTokenizer& cut) const {
     Vocabulary vocabulary;
     std::vector<AddedToken> added;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -146,7 +146,7 @@ BpeTokenizer::Parts Reader::byte_level_parts(const GgufCut& cut) const {
 }
 
 BpeTokenizer Reader::byte_level() const {
-    const GgufCut& row = cut();
+    const GgufPreTokenizer& row = cut();
     const auto parts = [&] {
         try {
             return byte_level_parts(row);

@@ -7,7 +7,7 @@
 #include "core/utf8.h"
 #include "io/input_file.h"
 #include "text/byte_alphabet.h"
-#include "text/gguf_cuts.h"
+#include "text/gguf_pre_tokenizers.h"
 #include "text/gguf_tokenizer.h"
 #include "text/scored_pieces.h"
 
@@ -120,7 +120,7 @@ void Description::scored(const ScoredPieces* pieces) {
 
 // The value of tokenizer.ggml.pre.
 std::string_view Description::cut() const {
-    const GgufCut* cut = find_gguf_cut(bpe_.parts());
+    const GgufPreTokenizer* cut = find_gguf_cut(bpe_.parts());
     if (!cut) fail("GGUF has no name that we know for how this tokenizer cuts a text");
     return cut->name;
 }

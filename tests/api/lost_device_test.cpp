@@ -88,14 +88,14 @@ class LostDevice : public testing::Test {
         EXPECT_EQ(aerie_session_begin(made, &request), AERIE_OK);
         status = aerie_session_run(made, nullptr, nullptr);
         struck_ = fault_record().struck;
-        if (status == AERIE_OK) return told(made);
+        if (status == AERIE_OK) return answer_text(made);
         EXPECT_EQ(status, AERIE_ERROR);
         message = aerie_session_message(made);
         expect_usable(made);
         return "";
     }
 
-    static std::string told(aerie_session* session) {
+    static std::string answer_text(aerie_session* session) {
         aerie_answer answer = aerie_answer_init();
         EXPECT_EQ(aerie_session_answer(session, &answer), AERIE_OK);
         return answer.text;

@@ -1,5 +1,5 @@
 """scripts/gpu_check.sh with programs that stand in for the suite's, and gpu_suite.sh. Needs no GPU: what is tested is that a test
-that fails, a program that hangs, one that is missing and one that checks nothing are told, each by its name, and stop nothing.
+that fails, a program that hangs, one that is missing and one that checks nothing are reported, each by its name, and stop nothing.
 
 gpu_check_test.py ROOT"""
 
@@ -115,7 +115,7 @@ def test_what_goes_wrong(folder):
 
 
 def test_what_hangs(folder):
-    """A bench that hangs, and what it began, end with its time; what no time is left for is told."""
+    """A bench that hangs, and what it began, end with its time; what no time is left for is reported."""
     done, report = run(folder / "suite", folder / "hangs", "--only", "bench", "--seconds", "5")
     status, text = status_of(report, "cuda tinyllama-1.1b f16 --rows 1,2,4,8,16,32,60,64")
     expect(status == "stopped" and "too long" in text, text)
@@ -130,10 +130,10 @@ def test_benches(folder):
     (folder / "suite" / "bin" / "aerie").write_text(AERIE.replace("*tinyllama*", "nothing"))
     done, report = run(folder / "suite", folder / "bench", "--only", "bench,early")
     expect(status_of(report, "cuda llama-2-7b f16 --rows 1,2,4,8,16,32,60,64")[0] == "passed", "a bench")
-    told = " ".join(done.stdout.split())
+    reported = " ".join(done.stdout.split())
     for line in ("T(1), ms predicted 4.6 to 5.2 measured 5.00 as predicted", "T(60) / T(1) predicted 1.1 to 1.3 measured 1.80 OUTSIDE",
                  "host gap, us predicted 50 to 70 measured 60.00 as predicted"):
-        expect(line in told, f"not told: {line}\n{done.stdout}")
+        expect(line in reported, f"not reported: {line}\n{done.stdout}")
     status, text = status_of(report, "cuda llama-2-7b q8_0 --rows 1,2,4,8,16,32,60,64")
     expect(status == "FAILED" and "nothing to check" in text, text)
     status, text = status_of(report, "single matmuls")
@@ -167,13 +167,13 @@ def test_headless_vulkan(folder):
     vulkan.FOLDERS, vulkan.MANIFESTS = (str(driver),), ()
     os.environ.pop("AERIE_TEST_VULKAN", None)
     clock = runs.Clock(60)
-    told = report_module.Report(folder, "cuda:0", clock)
-    check = sections.Check(SimpleNamespace(root=str(ROOT), names=[], device="cuda:0"), str(folder / "suite"), told, clock)
+    reported = report_module.Report(folder, "cuda:0", clock)
+    check = sections.Check(SimpleNamespace(root=str(ROOT), names=[], device="cuda:0"), str(folder / "suite"), reported, clock)
     more, device = vulkan.find(check)
     expect(device == more.get("AERIE_TEST_DEVICE") == "vulkan:1" and more["AERIE_TEST_VULKAN"] == "1", f"{device}, {more}")
     named = json.loads(Path(more["VK_DRIVER_FILES"]).read_text())["ICD"]["library_path"]
     expect(named == str(driver / "libEGL_nvidia.so.0"), named)
-    expect("libX11.so.6: cannot open" in told.tables[-1][1], "what the loader said")
+    expect("libX11.so.6: cannot open" in reported.tables[-1][1], "what the loader said")
     check.end()
 
 
@@ -187,7 +187,7 @@ def test_time(_):
 
 
 def test_archive(folder):
-    """A suite as gpu_suite.sh packs it is unpacked, and one that is damaged is told."""
+    """A suite as gpu_suite.sh packs it is unpacked, and one that is damaged is reported."""
     packed = folder / "packed"
     done = subprocess.run(["bash", str(ROOT / "scripts" / "gpu_suite.sh"), str(packed), "/bin/true"], capture_output=True, text=True, check=False)
     expect(done.returncode == 0 and "MiB" in done.stdout, done.stdout + done.stderr)

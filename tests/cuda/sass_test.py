@@ -30,7 +30,7 @@ def faults_of_loops(kernels):
 
 
 def faults_of_budgets(found):
-    """Each planted fault must be told by its words."""
+    """Each planted fault must be reported in its words."""
     figures = code_test.figures_of(found)
     budgets = {key: [n or 0 for n in own] for key, own in figures.items()}
     key = next(key for key in figures if key[1] == "chased_kernel")
@@ -39,14 +39,14 @@ def faults_of_budgets(found):
              ({k: b for k, b in budgets.items() if k != key}, "has no budget"), ({**budgets, ("a", "b"): [1]}, "for no kernel")]
     for planted, words in cases:
         if not any(words in fault for fault in code_test.faults_of(found, figures, planted)):
-            yield f"not told: {words}"
+            yield f"not reported: {words}"
     full = {("matmul.cu", "multiply_kernel<F16, 1>"): [0, 0, 2065, 0, 0], ("matmul.cu", "gated_kernel<F16, 1>"): [0, 0, 2064, 0, 0]}
     if len(list(code_test.faults_of_rings(full, 2064))) != 1 or not list(code_test.faults_of_rings({}, 2064)):
-        yield "not told: no room for a ring, no ring"
+        yield "not reported: no room for a ring, no ring"
     matrix = next(k for k in found["90"].values() if k.name == "chased_kernel")
     matrix = dataclasses.replace(matrix, instructions=[dataclasses.replace(matrix.instructions[0], op="HMMA"), *matrix.instructions[1:]])
     if not list(code_test.faults_of_code(matrix)):
-        yield "not told: matrix instructions outside of loops"
+        yield "not reported: matrix instructions outside of loops"
     chased = found["90"][key]
     within = code_test.loading(chased)[-1].begin
     product = [dataclasses.replace(i, op="HMMA") if n == within else i for n, i in enumerate(chased.instructions)]
@@ -54,7 +54,7 @@ def faults_of_budgets(found):
     if figures[key][4] != 3:
         yield f"a product that waits for three trips: {figures[key]}"
     if len(list(code_test.faults_of_reading(found))) != 2 * len(found):
-        yield "not told: no loops of matmuls and attention"
+        yield "not reported: no loops of matmuls and attention"
 
 
 def main():

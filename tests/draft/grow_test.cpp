@@ -1,5 +1,5 @@
 // EAGLE-2's choice of nodes, as a function of the table of candidates.
-#include "draft/grow.h"
+#include "draft/tree_grower.h"
 
 #include <gtest/gtest.h>
 

@@ -66,7 +66,7 @@ class Coupled : public testing::TestWithParam<std::tuple<const char*, float>> {
             session.begin(sampling_at(temperature, 500 + i));
             learner.begin();
             std::vector<int> ids;
-            const auto take = [&](const Turn& turn) {
+            const auto take = [&](const CycleOutput& turn) {
                 ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
             };
             take(session.prefill(model.encode(sixty_prompts()[i])));

@@ -73,7 +73,7 @@ class Toy {
         std::vector<int> ids = {session.prefill(kPrompt).tokens.front()};
         while (ids.size() < 3) {
             const TokenTree tree = session.propose();
-            const Turn turn = session.commit(tree, accept(tree, session.verify(tree)));
+            const CycleOutput turn = session.commit(tree, accept(tree, session.verify(tree)));
             ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
             ++cycles;
         }

@@ -39,7 +39,7 @@ class WatchedBackend : public ObservedBackend {
 inline std::vector<int> decode(Session& session, const std::vector<int>& prompt, int count,
                                const Sampling& sampling = {}) {
     session.begin(sampling);
-    Turn turn = session.prefill(prompt);
+    CycleOutput turn = session.prefill(prompt);
     std::vector<int> ids(turn.tokens.begin(), turn.tokens.end());
     while (int(ids.size()) < count) {
         const TokenTree tree = session.propose();

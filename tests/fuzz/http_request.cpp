@@ -57,7 +57,7 @@ void answer(const Gate& gate, RequestReader& reader) {
     parse_body(endpoint, reader.body());
 }
 
-std::string told(const RequestReader& reader) {
+std::string description_of(const RequestReader& reader) {
     const HttpHead& head = reader.head();
     std::string text = head.method + ' ' + head.target + (head.is_http_1_1 ? " 1" : " 0") +
                        (reader.keeps_alive() ? "k" : "c") + (reader.is_head_request() ? "h" : "b");
@@ -101,7 +101,7 @@ Talk talk_of(std::string_view bytes, size_t piece) {
             if (more == 0 && taken == 0) break;  // the rest of the request does not come
             continue;
         }
-        talk.requests += told(*reader) + "\n\n" + reader->body();
+        talk.requests += description_of(*reader) + "\n\n" + reader->body();
         const bool keeps_alive = reader->keeps_alive();
         fuzz::run([&] { answer(admits, *reader); });
         if (!keeps_alive) return talk;

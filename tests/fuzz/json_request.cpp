@@ -21,8 +21,8 @@ void read(Action action) {
             action();
         } catch (const Problem& problem) {
             expect(problem.status == 400 && !problem.code.empty());
-            const Json told = Json::parse(problem.json(), "problem");
-            expect(told.find("error") && told.find("error")->find("message")->string());
+            const Json reported = Json::parse(problem.json(), "problem");
+            expect(reported.find("error") && reported.find("error")->find("message")->string());
             throw;
         }
     });

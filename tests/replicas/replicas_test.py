@@ -94,9 +94,9 @@ def test_the_examples_are_valid():
         unit = os.path.join(folder, "aerie@.service")
         with open(example("aerie@.service"), encoding="ascii") as file, open(unit, "w", encoding="ascii") as copy:
             copy.write(file.read().replace("/usr/bin/aerie", os.path.abspath(program())))
-        told = subprocess.run(["systemd-analyze", "verify", unit.replace("@", "@8081")], stdout=subprocess.PIPE,
+        answers = subprocess.run(["systemd-analyze", "verify", unit.replace("@", "@8081")], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False)
-        assert told.returncode == 0 and not told.stdout, told.stdout.decode()
+        assert answers.returncode == 0 and not answers.stdout, answers.stdout.decode()
     return None
 
 
@@ -161,18 +161,18 @@ def test_who_goes_away_is_noticed():
 def test_a_drained_replica():
     """SIGTERM to one under load: nobody notices, however large the request."""
     [name] = conversations_at("a", 1)
-    told = []
+    answers = []
 
     def drain():
         sock, got = begin_stream(both, name)
         both.a.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "ending" in both.a.said())
-        told.append(ask(both, name, {**SHORT, "metadata": {"padding": "x" * 300_000}}))
-        told.append(rest_of(sock, got))
+        answers.append(ask(both, name, {**SHORT, "metadata": {"padding": "x" * 300_000}}))
+        answers.append(rest_of(sock, got))
 
     outcomes = load.run(both, range(0, 3), 50, drain)
     assert not failed(outcomes), failed(outcomes)[:3]
-    large, story = told
+    large, story = answers
     assert (large.status, large.replica) == (200, "b"), large
     assert story.endswith(b"data: [DONE]\n\n\r\n" + LAST_CHUNK), story[-200:]
     assert both.a.process.wait(60) == 0
@@ -191,10 +191,10 @@ def test_a_replica_comes_back():
 
 
 def test_a_killed_replica():
-    """SIGKILL to the other one under load: its running requests fail, and are told; all later ones succeed. Until the
+    """SIGKILL to the other one under load: its running requests fail, and their clients learn of it; all later ones succeed. Until the
     process is gone its system still takes connections; who came then was running too, so a client can lose two."""
     names = conversations_at("b", 2)
-    told, times = [], []
+    answers, times = [], []
 
     def kill():
         whole = in_background(ask, both, names[0], {**LONG, "stream": False})
@@ -203,10 +203,10 @@ def test_a_killed_replica():
         both.b.process.kill()
         both.b.process.wait()
         times.append(time.monotonic())
-        told.extend([ask(both, names[0], SHORT), whole(), rest_of(sock, got)])
+        answers.extend([ask(both, names[0], SHORT), whole(), rest_of(sock, got)])
 
     outcomes = load.run(both, range(6, 10), 50, kill)
-    later, whole, story = told
+    later, whole, story = answers
     assert (later.status, later.replica) == (200, "a"), later
     assert whole.status == 502 and whole.error == REPLICA_FAILED, whole
     assert b"data: [DONE]" not in story and not story.endswith(LAST_CHUNK), "it looks whole"

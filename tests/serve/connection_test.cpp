@@ -129,7 +129,7 @@ TEST_F(ConnectionTest, TellsWhenASlowClientHasRoomAgain) {
     ASSERT_TRUE(until([&] { return owner.exchanges.size() == 1; }));
     Exchange& exchange = *owner.exchanges[0];
     const auto waiter = std::make_shared<CountingWaiter>();
-    exchange.tell(waiter);
+    exchange.set_waiter(waiter);
     exchange.begin_stream();
     const int rooms = waiter->rooms;
     exchange.say(std::string(1 << 20, 'x'));
@@ -149,13 +149,13 @@ TEST_F(ConnectionTest, TellsThatItsClientHasGone) {
     ASSERT_TRUE(until([&] { return owner.exchanges.size() == 1; }));
     const auto waiter = std::make_shared<CountingWaiter>(),
                late = std::make_shared<CountingWaiter>();
-    owner.exchanges[0]->tell(waiter);
+    owner.exchanges[0]->set_waiter(waiter);
     EXPECT_FALSE(owner.exchanges[0]->is_gone());
     client.close();
     ASSERT_TRUE(until([&] { return owner.closings == 1; }));
     EXPECT_TRUE(owner.exchanges[0]->is_gone());
     EXPECT_EQ(waiter->goings, 1);
-    owner.exchanges[0]->tell(late);
+    owner.exchanges[0]->set_waiter(late);
     EXPECT_EQ(late->goings, 1);
     owner.exchanges[0]->reply({.body = "{}"});
     EXPECT_EQ(owner.exchanges[0]->unsent(), 0u);

@@ -64,7 +64,7 @@ TEST_F(Faults, EachRequestGetsOneEnd) {
         const size_t count = host_requests();
         int refused = 0, dropped = 0;
         for (const size_t n : places(count)) {
-            const auto heard = std::make_shared<Heard>();
+            const auto heard = std::make_shared<RecordedExchange>();
             HttpRequest request{each.endpoint, "", each.body, 0};
             bool is_taken = true;
             fail_host(n);
@@ -99,7 +99,7 @@ TEST_F(Faults, EachRequestGetsOneEnd) {
 TEST_F(Faults, WordsThatFindNoMemoryAreSaidAgain) {
     for (const Case& each : cases()) {
         for (const int calls : {1, 2, 5}) {
-            const auto heard = std::make_shared<Heard>();
+            const auto heard = std::make_shared<RecordedExchange>();
             heard->refuse(calls);
             serving.service.handle({each.endpoint, "", each.body, 0}, heard);
             ASSERT_TRUE(heard->wait()) << each.name;
@@ -109,7 +109,7 @@ TEST_F(Faults, WordsThatFindNoMemoryAreSaidAgain) {
         }
     }
     for (const Case& each : cases()) {
-        const auto heard = std::make_shared<Heard>();
+        const auto heard = std::make_shared<RecordedExchange>();
         heard->refuse(1000);
         serving.service.handle({each.endpoint, "", each.body, 0}, heard);
         ASSERT_TRUE(heard->wait()) << each.name;
@@ -122,11 +122,11 @@ TEST_F(Faults, WordsThatFindNoMemoryAreSaidAgain) {
 
 // A stream that fails in the middle says why, once.
 TEST_F(Faults, AStreamThatFailsSaysWhy) {
-    class FailsLater : public Heard {
+    class FailsLater : public RecordedExchange {
       public:
         void say(std::string_view piece) override {
             if (++said == 4 || said == 5) throw std::bad_alloc();
-            Heard::say(piece);
+            RecordedExchange::say(piece);
         }
         int said = 0;
     };

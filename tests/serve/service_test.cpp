@@ -48,7 +48,7 @@ TEST(Service, SeedsBelowZeroAreSeeds) {
 // bytes.
 TEST(Service, RequestsThatNoWorkerHasReadWaitToo) {
     Serving serving(served_options(1));
-    std::vector<std::shared_ptr<Heard>> all;
+    std::vector<std::shared_ptr<RecordedExchange>> all;
     const std::string large =
         R"({"prompt":")" + std::string(7'900'000, ' ') + R"(","max_tokens":1})";
     for (int i = 0; i < 20; ++i) all.push_back(serving.send(Endpoint::completions, large));
@@ -73,7 +73,7 @@ TEST(Service, RequestsThatNoWorkerHasReadWaitToo) {
 TEST(Service, RequestsOfClientsThatHaveGoneAreDropped) {
     Serving serving(served_options(1));
     const std::string large = R"({"prompt":")" + repeated("a b ", 500'000) + R"("})";
-    std::vector<std::shared_ptr<Heard>> all;
+    std::vector<std::shared_ptr<RecordedExchange>> all;
     for (int round = 0; round < 10; ++round) {
         for (int i = 0; i < 10; ++i) all.push_back(serving.send(Endpoint::completions, large));
         for (const auto& heard : all) heard->go();
@@ -97,7 +97,7 @@ TEST(Service, WhoDoesNotReadKeepsNobodyWaiting) {
         R"("stop":["never said"]})";
     const std::string want = events_text(serving.ask(Endpoint::completions, slow));
     const std::string story = text_of(serving.complete(kStory));
-    std::vector<std::shared_ptr<Heard>> all;
+    std::vector<std::shared_ptr<RecordedExchange>> all;
     for (int i = 0; i < 6; ++i) all.push_back(serving.send(Endpoint::completions, slow, false));
     EXPECT_TRUE(serving.wait_until([&] {
         return std::all_of(all.begin(), all.end(),
@@ -175,18 +175,18 @@ TEST(Service, TheNextTurnFindsTheTalk) {
             const std::string first = R"({"prompt":"Conversation )" + std::to_string(i) + stream +
                                       R"( begins like this, and it is long enough to be kept",)" +
                                       R"("max_tokens":16,"temperature":0,"stream":)" + stream + "}";
-            // The client learns of the end by Heard::reply or by the last event.
-            class Impatient : public Heard {
+            // The client learns of the end by RecordedExchange::reply or by the last event.
+            class Impatient : public RecordedExchange {
               public:
                 explicit Impatient(Serving& serving) : serving_(serving) {}
                 void reply(HttpReply reply) override {
                     kept = serving_.metric("talks_kept");
-                    Heard::reply(std::move(reply));
+                    RecordedExchange::reply(std::move(reply));
                 }
                 void say(std::string_view piece) override {
                     if (kept < 0 && piece.find("\"finish_reason\":\"") != piece.npos)
                         kept = serving_.metric("talks_kept");
-                    Heard::say(piece);
+                    RecordedExchange::say(piece);
                 }
                 double kept = -1;
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/clock.h"
-#include "heard.h"
+#include "recorded_exchange.h"
 #include "io/json.h"
 #include "paths.h"
 #include "serve/service.h"
@@ -27,8 +27,8 @@ class Serving {
     explicit Serving(const LoadOptions& load, int parallel = 1)
         : model(std::make_shared<SharedModel>(load)), service(model, options(parallel)) {}
 
-    std::shared_ptr<Heard> send(Endpoint endpoint, const std::string& body, bool reads = true) {
-        auto heard = std::make_shared<Heard>(reads);
+    std::shared_ptr<RecordedExchange> send(Endpoint endpoint, const std::string& body, bool reads = true) {
+        auto heard = std::make_shared<RecordedExchange>(reads);
         service.handle({endpoint, "", body, steady_seconds()}, heard);
         return heard;
     }

@@ -46,8 +46,8 @@ TEST_F(CudaDriver, OneThatIsTooOldIsAProblem) {
     const std::vector<Capabilities> devices = cuda_capabilities();
     ASSERT_EQ(devices.size(), 1u);
     EXPECT_EQ(devices[0].name, "cuda:0");
-    for (const char* told : {"CUDA 12.4", "CUDA 13.0", "580"})
-        EXPECT_NE(devices[0].problem.find(told), std::string::npos) << devices[0].problem;
+    for (const char* named : {"CUDA 12.4", "CUDA 13.0", "580"})
+        EXPECT_NE(devices[0].problem.find(named), std::string::npos) << devices[0].problem;
     for (const std::string name : {"cuda:0", "cuda:1"})
         EXPECT_EQ(error_of([=] { open_cuda(name); }), name + ": " + devices[0].problem);
 }
@@ -77,10 +77,10 @@ TEST_F(CudaDriver, OneThatCompilesIsTold) {
     ASSERT_EQ(devices.size(), 2u);
     for (size_t i : {0, 1}) {
         EXPECT_EQ(devices[i].details.size(), i);
-        std::vector<std::string> told;
-        open_cuda(devices[i].name, false, [&](const std::string& what) { told.push_back(what); });
-        ASSERT_EQ(told.size(), i);
-        for (const std::string& what : told)
+        std::vector<std::string> notes;
+        open_cuda(devices[i].name, false, [&](const std::string& what) { notes.push_back(what); });
+        ASSERT_EQ(notes.size(), i);
+        for (const std::string& what : notes)
             EXPECT_NE(what.find("compute capability 12.0"), std::string::npos) << what;
     }
 }

@@ -1,4 +1,4 @@
-// Split-K matmuls, and attention with chunks that are divided among blocks: when work is divided,
+// QuantSplitK-K matmuls, and attention with chunks that are divided among blocks: when work is divided,
 // and what the bits may depend on.
 #include "cuda/split.h"
 
@@ -238,15 +238,15 @@ TEST(SplitChunks, NoBitDependsOnWhoAddsThem) {
     simt::set_gpus({simt::Gpu{}});
 }
 
-class LeftSumsTest : public SplitTest {};
+class PartialSumsTest : public SplitTest {};
 
-TEST_P(LeftSumsTest, NoBitDependsOnWhoAddsSums) {
+TEST_P(PartialSumsTest, NoBitDependsOnWhoAddsSums) {
     expect_rows_alone(
         [](int multiprocessors, int tokens) { return sums(multiprocessors, GetParam(), tokens); });
 }
 
 // With many tokens the norm adds up the partial sums; where no norm comes next, a kernel does.
-TEST(LeftSums, ANormAddsWhatSharesLeave) {
+TEST(PartialSums, ANormAddsWhatSharesLeave) {
     for (const auto& [type, tokens, expected] :
          {std::tuple(DType::F16, 8, 0), {DType::F16, 20, 3 * 2}, {DType::BF16, 64, 3 * 2}}) {
         std::vector<OpTime> times;
@@ -259,16 +259,16 @@ TEST(LeftSums, ANormAddsWhatSharesLeave) {
     simt::set_gpus({simt::Gpu{}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, LeftSumsTest, testing::Values(DType::F16, DType::BF16),
+INSTANTIATE_TEST_SUITE_P(Types, PartialSumsTest, testing::Values(DType::F16, DType::BF16),
                          [](const auto& info) { return name(info.param); });
 
 // Splits for 132 multiprocessors, as an H100 and an H200 have them, in blocks of 128 rows.
-cuda::Split split_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
+cuda::QuantSplitK split_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
     const cuda::SplitPlan plan{.split = {}, .shares = shares, .multiprocessors = 132};
     return plan.of(cuda::tiles_of(rows, cuda::kBlockRows), cols, cuda::token_tiles(tokens));
 }
 unsigned parts_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
-    const cuda::Split split = split_of(rows, cols, tokens, shares);
+    const cuda::QuantSplitK split = split_of(rows, cols, tokens, shares);
     return split.blocks + unsigned(split.first_parts) - 1;
 }
 
@@ -295,12 +295,12 @@ TEST(SplitPlan, HasRoom) {
     EXPECT_EQ(parts_of(1 << 20, 1 << 20), 1u);
 }
 
-cuda::EvenSplit evenly(int rows, int cols, int multiprocessors = 132) {
+cuda::FloatSplitK evenly(int rows, int cols, int multiprocessors = 132) {
     const cuda::SplitPlan plan{.split = {}, .shares = 0, .multiprocessors = multiprocessors};
     return plan.evenly(rows, cols);
 }
 
-TEST(EvenSplit, EachMultiprocessorHasAsMuchToDo) {
+TEST(FloatSplitK, EachMultiprocessorHasAsMuchToDo) {
     EXPECT_EQ(evenly(128256, 4096).shares, 132u);
     EXPECT_EQ(evenly(4096, 4096, 28).shares, 28u);
     EXPECT_EQ(evenly(1024, 512).shares, 8u);  // shares of eight steps
@@ -308,7 +308,7 @@ TEST(EvenSplit, EachMultiprocessorHasAsMuchToDo) {
     EXPECT_EQ(evenly(1 << 24, 1 << 15).shares, 60u);  // more than 63 would not fit into 32 bits
 }
 
-TEST(EvenSplit, AFewMayBeIdleSoThatFewerSumsAreLeft) {
+TEST(FloatSplitK, AFewMayBeIdleSoThatFewerSumsAreLeft) {
     EXPECT_EQ(evenly(4096, 4096).shares, 128u);  // eight shares for each of 16 blocks of rows
     EXPECT_EQ(evenly(4096, 11008).shares, 128u);
     EXPECT_EQ(evenly(12288, 4096).shares, 128u);  // eight shares for three of 48
@@ -316,7 +316,7 @@ TEST(EvenSplit, AFewMayBeIdleSoThatFewerSumsAreLeft) {
     EXPECT_EQ(evenly(32000, 4096).shares, 125u);  // one share for each
 }
 
-TEST(EvenSplit, SharesFollowEachOther) {
+TEST(FloatSplitK, SharesFollowEachOther) {
     for (const auto& [rows, cols] : {std::pair(4096, 4096),
                                      {12288, 4096},
                                      {4096, 11008},
@@ -325,7 +325,7 @@ TEST(EvenSplit, SharesFollowEachOther) {
                                      {16, 32},
                                      {1 << 24, 1 << 15}})
         for (int multiprocessors : {1, 2, 7, 132, 2000}) {
-            const cuda::EvenSplit split = evenly(rows, cols, multiprocessors);
+            const cuda::FloatSplitK split = evenly(rows, cols, multiprocessors);
             const int shares = int(split.shares), all = int(split.all);
             ASSERT_LE(shares, cuda::kMostEven);
             EXPECT_EQ(split.begin(0), 0);

@@ -28,25 +28,25 @@ TEST(Talk, TellsWhereTokensComeFrom) {
     const auto model = shared_model(draft_options("eagle2"));
     Talk talk(model);
     talk.begin(request_of(ids_of(*model, kPrompt), 60));
-    size_t told = 0;
+    size_t checked = 0;
     int drafted = 0;
     while (talk.step()) {
         const GenerationResult& result = talk.answer().result();
         const Cycle& cycle = talk.answer().cycle();
         ASSERT_EQ(result.origins.size(), result.ids.size());
-        if (told == 0) {
+        if (checked == 0) {
             EXPECT_EQ(result.origins[0].kind, Origin::Kind::after_prompt);
         } else {
             ASSERT_EQ(cycle.tree.values.size(), cycle.tree.tokens.size());
-            for (size_t i = told; i < result.ids.size(); ++i) {
+            for (size_t i = checked; i < result.ids.size(); ++i) {
                 const bool last = i + 1 == result.ids.size();
                 EXPECT_EQ(result.origins[i].kind,
                           last ? Origin::Kind::from_target : Origin::Kind::from_draft);
-                EXPECT_EQ(result.origins[i].depth, last ? 0 : int(i - told) + 1);
+                EXPECT_EQ(result.origins[i].depth, last ? 0 : int(i - checked) + 1);
                 drafted += !last;
             }
         }
-        told = result.ids.size();
+        checked = result.ids.size();
     }
     EXPECT_GT(drafted, 20);
 }
@@ -141,8 +141,8 @@ TEST(Talk, AnAnswerGoesOnInAnotherTalk) {
                 want = answer(whole, request);
                 ASSERT_EQ(want.finish, FinishReason::stop);
             }
-            std::string told;
-            request.on_text = [&](const std::string& text) { told += text; };
+            std::string heard;
+            request.on_text = [&](const std::string& text) { heard += text; };
             Talk other(model);
             answer(other, request_of(ids_of(*model, "Once upon a time"), 20));
             Talk first(model);
@@ -165,7 +165,7 @@ TEST(Talk, AnAnswerGoesOnInAnotherTalk) {
                 EXPECT_EQ(got.alternatives.size(), want.alternatives.size());
                 EXPECT_EQ(got.origins.size(), got.ids.size());
                 EXPECT_EQ(got.reused, 0);
-                EXPECT_EQ(told, want.text);
+                EXPECT_EQ(heard, want.text);
                 EXPECT_GT(turn, 5);
                 break;
             }

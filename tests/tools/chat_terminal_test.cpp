@@ -57,7 +57,7 @@ TEST_F(ChatTerminal, DoesAllThatItsCommandsSay) {
     enter("/retry", "(greedy: the same text again");
     enter("/undo", "(taken away: 'And then?')");
     enter("/draft", "(drafting on)");
-    enter("/system Be brief.", "aerie: this model is told nothing first");
+    enter("/system Be brief.", "aerie: this model takes no system message");
     enter("/save talk", "(stored: talk and talk.json)");
     const std::string stored = read_text(folder_.path() / "talk.json", 1 << 16);
     EXPECT_EQ(stored, Json(Json::Array{Json::Object{{"role", "user"}, {"content", kMessage}},

@@ -211,8 +211,8 @@ TEST(Chat, TellsTheModelSomethingFirst) {
     EXPECT_TRUE(has(refused.err, "its chat template leaves it out")) << refused.err;
 
     const Lines asked = with(with({"--chat", "-p", kMessages[0]}, kShort), kChatml),
-                told = with(asked, {"--system", "Hear."}), flags = with(kShort, kChatml);
-    const std::string answer = text_of(generated(told));
+                briefed = with(asked, {"--system", "Hear."}), flags = with(kShort, kChatml);
+    const std::string answer = text_of(generated(briefed));
     const Outcome outcome = chat({"/system Hear.", kMessages[0], "/system", "/retry"}, flags);
     EXPECT_EQ(outcome.out, lines({answer, text_of(generated(asked))}));
     EXPECT_EQ(chat({kMessages[0]}, with(flags, {"--system", "Hear."})).out, answer + "\n");
@@ -228,7 +228,7 @@ TEST(Chat, RefusesATemplateThatDoesNotDo) {
     const Surroundings here{.folder = folder.path()};
     const Outcome system =
         chat({"/system Hi", "x"}, with(kShort, {"--template", "refuses.jinja"}), here);
-    EXPECT_EQ(system.err, "aerie: this model is told nothing first: No system message.\n");
+    EXPECT_EQ(system.err, "aerie: this model takes no system message: No system message.\n");
     EXPECT_NE(system.out, "");
     EXPECT_EQ(chat({"x"}, {"--template", "refuses.jinja", "--system", "Hi"}, here).exit_code, 2);
     const Outcome broken = chat({"x"}, {"--template", "broken.jinja"}, here);

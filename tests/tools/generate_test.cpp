@@ -96,7 +96,7 @@ TEST(Generate, SameSeedSameText) {
               field(generated(with(flags, {"-s", "2"})), "ids"));
     const Json any = generated(flags);
     EXPECT_EQ(field(generated(with(flags, {"-s", field(any, "seed")})), "ids"), field(any, "ids"))
-        << "a random seed is told";
+        << "a random seed is shown";
 }
 
 TEST(Generate, ComparesWithPlainDecoding) {

@@ -63,8 +63,8 @@ TEST(Tokenize, SaysThePrefixThatGenerateReads) {
                      std::string(R"({"bos_token":"<s>","add_eos_token":true,"eos_token":"</s>",)") +
                          R"("add_bos_token":)" + bos + "}");
         const std::string model = folder.path().string();
-        const Json told = Json::parse(tokenized({"-m", model, "-p", "Hi", "--json"}), "stdout");
-        const Json& result = told.find("results")->array()->front();
+        const Json printed = Json::parse(tokenized({"-m", model, "-p", "Hi", "--json"}), "stdout");
+        const Json& result = printed.find("results")->array()->front();
         const Json read = generated({"-m", model, "-p", "Hi", "-n", "1"});
         std::string expected = field(read, "prompt_ids");
         expected.back() = ',';

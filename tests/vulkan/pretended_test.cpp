@@ -206,7 +206,7 @@ TEST_F(Pretended, DevicesTellWhoseBitsTheyGive) {
     const FloatControls some = {.denormals = false, .infinities = true, .rounding = false};
     EXPECT_EQ(said(all), "the CPU's bits in quantised types: yes");
     EXPECT_EQ(said(some),
-              "the CPU's bits in quantised types: not promised: the driver cannot be told to keep "
+              "the CPU's bits in quantised types: not promised: the driver has no control to keep "
               "denormals, rounding");
     for (const Capabilities& device : vulkan_capabilities())
         EXPECT_EQ(device.details.back().find("the CPU's bits in quantised types: "), 0u);

@@ -238,10 +238,10 @@ std::vector<MatmulForm> forms_of(const Abilities& device, DType type, RowsOfX wh
                                  int inner) {
     std::vector<MatmulForm> forms = {{}};
     if (which == RowsOfX::of_experts) return forms;
-    for (const Finish finish : {Finish::gated, Finish::rotated})
+    for (const Epilogue epilogue : {Epilogue::gated, Epilogue::rotated})
         for (const bool packed : {false, true}) forms.push_back({finish, packed});
     std::erase_if(forms, [&](const MatmulForm& form) {
-        return form.finish != Finish::none && !finishes(device, type, rows, form);
+        return form.epilogue != Epilogue::none && !finishes(device, type, rows, form);
     });
     if (rows == 1 && norms(device, type, inner))
         for (size_t i = forms.size(); i-- > 0;)

@@ -40,7 +40,7 @@ class ChunkBlock {
     // position `fork` on no position is. `end` is where the longest history ends.
     struct Chunks {
         Range all;
-        int alike, fork, end;
+        int shared_end, fork, end;
     };
     __device__ Chunks name_pairs() {
         if (thread_ < pairs_) space_.pairs[thread_] = pair(thread_);

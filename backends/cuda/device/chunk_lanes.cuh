@@ -82,20 +82,20 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 
   public:
     __device__ ChunkLanes(LanesSpace& space, const AttentionTask& task, bool adds)
-        : Block(space, task, adds), own_(space) {}
+        : Block(space, task, adds), shared_(space) {}
 
     // Blocks along z divide the work items among themselves: the shared chunks, then each row's
     // own.
     __device__ void run() {
         const auto chunks = this->name_pairs();
         if (thread_ < pairs_) space_.sums[thread_] = make_float2(-infinity(), 0);
-        for (int i = thread_; i < pairs_ * (dim_ + kMixGap); i += kChunkThreads) space_.mix[i] = 0;
+        for (int i = thread_; i < pairs_ * (dim_ + kOutputGap); i += kChunkThreads) space_.o[i] = 0;
         if constexpr (one_slab) load_queries({0, pairs_}, 0);
-        const int together = chunks.alike - chunks.all.begin;
+        const int together = chunks.shared_end - chunks.all.begin;
         const int row_bits = 31 - __clz(task_.own_rows);
         // The fork is taken as one item only where that shortens what the busiest block has to do.
         const int deep = int(gridDim.z);
-        const int alone = together + ((chunks.all.end - chunks.alike) << row_bits);
+        const int alone = together + ((chunks.all.end - chunks.shared_end) << row_bits);
         const int forked = together + pairs_ / kOwn;
         const bool forks =
             has_tails(chunks.fork, chunks.end) && tiles_of(forked, deep) < tiles_of(alone, deep);
@@ -112,7 +112,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                 const int first = (single - (of << row_bits)) * task_.own_heads;
                 pairs = {first, first + task_.own_heads};
             }
-            name_cached(single < 0 ? chunks.all.begin + item : chunks.alike + of, pairs,
+            name_cached(single < 0 ? chunks.all.begin + item : chunks.shared_end + of, pairs,
                         single < 0);
             if (now_.all.is_empty()) continue;
             __syncthreads();
@@ -190,10 +190,10 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         for (int i = 0; i < kMine<kOwn>; ++i) {
             const int j = half_ * kMine<kOwn> + i;
             scores[i] = pair_of(now, j).within(now_.before).has(key_)
-                            ? float(own_.scores[key_ * kOwn + j])
+                            ? float(shared_.scores[key_ * kOwn + j])
                             : 0.0f;
         }
-        soften<kOwn>(scores, now, sees);
+        softmax<kOwn>(scores, now, sees);
         // 4. O = P V: the shared positions, then the tail of each row.
         float mixed[kOwn] = {};
         if (thread_ < dim_) {
@@ -204,7 +204,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             mix<kOwn>(mixed, before, 0);
 #pragma unroll 1
             for (int i = max(shared, seen.begin); i < seen.end; ++i) {
-                const float4 four = own_.scores.template joined<float4>(i * kOwn);
+                const float4 four = shared_.scores.template joined<float4>(i * kOwn);
                 const float weights[] = {four.x, four.y, four.z, four.w};
                 float values[kOwn];
 #pragma unroll
@@ -229,7 +229,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             sums_of_both(sums, lanes);
 #pragma unroll
             for (int i = 0; i < kMine<kOwn>; ++i)
-                if (key_ < shared) own_.scores[key_ * kOwn + half_ * kMine<kOwn> + i] = sums[i];
+                if (key_ < shared) shared_.scores[key_ * kOwn + half_ * kMine<kOwn> + i] = sums[i];
         }
         const int first = (key_ >> span_bits) * task_.own_heads;
         const int position = shared + (key_ & ((1 << span_bits) - 1));
@@ -237,7 +237,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             float lanes[1][kHalf] = {}, sum[1];
             add_products<1>(lanes, {now.begin + j, now.begin + j + 1}, 0, 0, 1);
             sums_of_both(sum, lanes);
-            if (position < kChunk && half_ == 0) own_.scores[position * kOwn + j] = sum[0];
+            if (position < kChunk && half_ == 0) shared_.scores[position * kOwn + j] = sum[0];
         }
     }
 
@@ -265,7 +265,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             // 2. P = exp(S - maximum).
             float scores[kMine<own>];
             sums_of_both(scores, lanes);
-            soften<own>(scores, now, sees);
+            softmax<own>(scores, now, sees);
 #pragma unroll 1
             for (int slab = 0; slab < slabs(); ++slab) {
                 // 3. O = P V of the slab's elements.
@@ -318,7 +318,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         for (int i = thread_ / 32; i < pairs.end - pairs.begin; i += kChunkThreads / 32) {
             const Pair its = space_.pairs[pairs.begin + i];
             const float* query = task_.qkv.data + its.query + element + four * 4;
-            own_.queries[i * kQueryFours + four] =
+            shared_.queries[i * kQueryFours + four] =
                 make_float4(query[0], query[1], query[2], query[3]);
         }
     }
@@ -338,8 +338,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             take_half<T>(keys, space_, slot, key_, m * 2 + half_);
 #pragma unroll
             for (int j = 0; j < own; ++j) {
-                const float4 a = own_.queries[queries[j] + m * 4],
-                             b = own_.queries[queries[j] + m * 4 + 1];
+                const float4 a = shared_.queries[queries[j] + m * 4],
+                             b = shared_.queries[queries[j] + m * 4 + 1];
                 const float query[] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
 #pragma unroll
                 for (int i = 0; i < kHalf; ++i) lanes[j][i] = lanes[j][i] + query[i] * keys[i];
@@ -358,7 +358,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     // Softmax: sums of products become scores, and these P = exp(score - maximum). The two threads
     // of a key have half of the pairs each; if there is one pair, both have it.
     template <int own>
-    __device__ void soften(float (&scores)[kMine<own>], Range now, const Range (&sees)[own]) {
+    __device__ void softmax(float (&scores)[kMine<own>], Range now, const Range (&sees)[own]) {
         const int first = own == 1 ? 0 : half_ * kMine<own>, warp = thread_ / 32;
 #pragma unroll
         for (int i = 0; i < kMine<own>; ++i) {
@@ -375,7 +375,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 #pragma unroll
         for (int i = 0; i < kMine<own>; ++i) {
             const float weight = exp_of(scores[i] - space_.largest_of(first + i));
-            if (own > 1 || half_ == 0) own_.scores[key_ * own + first + i] = weight;
+            if (own > 1 || half_ == 0) shared_.scores[key_ * own + first + i] = weight;
         }
         arrive();  // V has arrived as well
         if (warp < own && keeps(now, pair_of(now, warp).within(now_.before), warp))
@@ -388,7 +388,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < kChunk; k += kLanes)
-            sum = sum + own_.scores[(k + thread_ % kLanes) * own + j];
+            sum = sum + shared_.scores[(k + thread_ % kLanes) * own + j];
         sum = sum_of_lanes(sum);
         if (thread_ % 32 != 0) return;
         const float largest = space_.largest_of(j);
@@ -397,7 +397,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             const float largest_now = larger(largest, before.x);
             const ChunkWeight its(before.x, largest, largest_now);
             space_.sums[now.begin + j] = make_float2(largest_now, its.add(before.y, sum));
-            own_.weights[j] = its;
+            shared_.weights[j] = its;
         } else {
             const unsigned place = pair_of(now, j).place_of(now_.before);
             task_.partials.max[place] = largest;
@@ -418,7 +418,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             const float its = value(slot, i);
 #pragma unroll
             for (int j = 0; j < own; ++j)
-                if (sees[j].has(i)) mixed[j] = mixed[j] + own_.scores[i * own + j] * its;
+                if (sees[j].has(i)) mixed[j] = mixed[j] + shared_.scores[i * own + j] * its;
         };
         int i = now_.all.begin;
 #pragma unroll 1
@@ -429,7 +429,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         for (; i + kAtOnce <= all_see.end; i += kAtOnce)
 #pragma unroll
             for (int more = 0; more < kAtOnce; more += kTogether) {
-                const float4 four = own_.scores.template joined<float4>((i + more) * own);
+                const float4 four = shared_.scores.template joined<float4>((i + more) * own);
                 const float weights[] = {four.x, four.y, four.z, four.w};
 #pragma unroll
                 for (int w = 0; w < kOwn; ++w)
@@ -450,12 +450,12 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         for (int j = 0; j < own; ++j) {
             if (!keeps(now, sees[j], j)) continue;
             if (adds_) {
-                const int place = ChunkSpace::mix_place(now.begin + j, element, dim_);
-                const ChunkWeight its = own_.weights[j];
-                space_.mix[place] = its.add(space_.mix[place], mixed[j]);
+                const int place = ChunkSpace::o_place(now.begin + j, element, dim_);
+                const ChunkWeight its = shared_.weights[j];
+                space_.o[place] = its.add(space_.o[place], mixed[j]);
             } else {
                 const unsigned place = pair_of(now, j).place_of(now_.before);
-                task_.partials.mix[size_t(place) * unsigned(dim_) + unsigned(element)] = mixed[j];
+                task_.partials.o[size_t(place) * unsigned(dim_) + unsigned(element)] = mixed[j];
             }
         }
     }
@@ -466,7 +466,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 
     static constexpr int kQueryFours = kMostSlabElements / 4;
 
-    LanesSpace& own_;
+    LanesSpace& shared_;
     const int key_ = thread_ / 2, half_ = thread_ % 2;
 };
 

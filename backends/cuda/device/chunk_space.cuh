@@ -27,7 +27,7 @@ constexpr int kQuadElements = int(sizeof(uint4) / sizeof(T));
 template <class T>
 constexpr int kSlabElements = kSlabQuads* kQuadElements<T>;
 constexpr int kMostSlabElements = kSlabElements<uint16_t>;
-constexpr int kMixGap = 4;
+constexpr int kOutputGap = 4;
 
 // Pairs of a block at most. If a head takes several slabs, all pairs are computed at a time, so
 // that each slab is loaded once.
@@ -38,18 +38,18 @@ constexpr int most_pairs(int slab_elements, int head_dim) {
 // Partial results of chunks in scratch, each [rows, heads, chunks]: O of head_dim elements (`mix`),
 // then the maximum of the scores, then the sum of P.
 struct Partials {
-    float *mix, *max, *sum;
+    float *o, *max, *sum;
     int chunks, heads, head_dim;
     int window;  // as Attention::window
 
     Partials(float* memory, int rows, int chunks, const AttentionShape& shape, int window)
-        : mix(memory),
+        : o(memory),
           chunks(chunks),
           heads(shape.heads),
           head_dim(shape.head_dim),
           window(window) {
         const size_t parts = size_t(rows) * size_t(heads) * size_t(chunks);
-        max = mix + parts * size_t(head_dim);
+        max = o + parts * size_t(head_dim);
         sum = max + parts;
     }
     __device__ size_t place(int r, int head, int chunk) const {
@@ -115,7 +115,7 @@ struct ChunkSpace {
     SharedArray<Pair, kMostPairs> pairs;
     SharedArray<float, kMostPairs * kChunkWarps> largest;  // maximum scores by pair and warp
     // O of the chunks merged so far, if the block has all chunks of its pairs.
-    SharedArray<float, kMostPairs*(kMostSlabElements + kMixGap)> mix;
+    SharedArray<float, kMostPairs*(kMostSlabElements + kOutputGap)> o;
     SharedArray<float2, kMostPairs> sums;  // maximum score, and sum of P
 
     // The maximum of a pair's scores over all warps.
@@ -125,8 +125,8 @@ struct ChunkSpace {
     }
     // Index in `mix`. The gap keeps the same element of several pairs in different banks, for warps
     // with several pairs.
-    __device__ static int mix_place(int pair, int element, int dim) {
-        return pair * (dim + kMixGap) + element;
+    __device__ static int o_place(int pair, int element, int dim) {
+        return pair * (dim + kOutputGap) + element;
     }
 };
 

@@ -57,7 +57,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     struct Column {
         Range sees = {0, 0};
         int row = 0;
-        float largest = -infinity(), sum = 0, mix[kElements] = {};
+        float largest = -infinity(), sum = 0, o[kElements] = {};
     };
     // Positions of the chunk: those that each of a lane's two columns attends to, or none if it is
     // not among the pairs that are computed now; and `all`: the shared positions that every pair
@@ -84,13 +84,13 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 
   public:
     __device__ ChunkTiles(TilesSpace& space, const AttentionTask& task)
-        : ChunkBlock(space, task, adds), own_(space) {}
+        : ChunkBlock(space, task, adds), shared_(space) {}
 
     // Blocks along z divide the work items among themselves: the shared chunks, then the chunks
     // with tails, for as many rows at a time as there is room for.
     __device__ void run() {
         const Chunks chunks = name_pairs();
-        const int together = chunks.alike - chunks.all.begin, deep = int(gridDim.z);
+        const int together = chunks.shared_end - chunks.all.begin, deep = int(gridDim.z);
         int item = int(blockIdx.z);
         next_ = alike_chunk(chunks.all.begin + item, item < together);
         ask_for_next_keys();
@@ -104,10 +104,10 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int row_bits = 31 - __clz(task_.own_rows);
         const int bits = min(tail_room_bits(chunks.end - chunks.fork), row_bits);
         const int apart = row_bits - bits;  // log2 of the items per chunk
-        const int items = together + ((chunks.all.end - chunks.alike) << apart);
+        const int items = together + ((chunks.all.end - chunks.shared_end) << apart);
         for (; item < items; item += deep) {
             const int single = item - together, chunk = single >> apart;
-            attend_tails(chunks.alike + chunk, chunks.fork, (single - (chunk << apart)) << bits,
+            attend_tails(chunks.shared_end + chunk, chunks.fork, (single - (chunk << apart)) << bits,
                          bits);
         }
         if (adds) put_columns();
@@ -137,7 +137,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         // 3. P = exp(S - maximum), while K of the next chunk is copied.
         ask_for_next_keys();
         take_largest(largest);
-        soften(scores, largest);
+        softmax(scores, largest);
         put_shares(scores, [&](int i) { return position() + i / 2 * 8; });
         // 4. O = V^T P.
         wait_for_copies<1>();
@@ -192,8 +192,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         copy_values(0, place(copied_, quad_), named(kChunk));
         commit_copies();
         take_largest(largest);
-        soften(scores, largest);
-        soften(tails, largest);
+        softmax(scores, largest);
+        softmax(tails, largest);
         const Range of_tail{rows.shared, rows.shared + (1 << rows.span_bits)};
         put_shares(scores, [&](int i) {
             const int its = position() + i / 2 * 8;
@@ -286,12 +286,12 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         for (int i = 0; i < kQueriesOfWarp; ++i) {
             const int pair = warp_ + i * kChunkWarps;
             if (pair >= pairs_ || element >= dim_) continue;
-            if (lane_ == 0) own_.inverse_scales[pair] = inverse[i];
+            if (lane_ == 0) shared_.inverse_scales[pair] = inverse[i];
 #pragma unroll
             for (int e = 0; e < 2; ++e)
 #pragma unroll
                 for (int part = 0; part < F16::kParts; ++part)
-                    own_.queries[column_half(element + e * 2, pair) / 2 + part * 2] =
+                    shared_.queries[column_half(element + e * 2, pair) / 2 + part * 2] =
                         words[i][e][part];
         }
     }
@@ -313,7 +313,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 #pragma unroll
             for (int i = 0; i < kElements; ++i)
                 if (element(i) < dim_)
-                    space_.mix[ChunkSpace::mix_place(pair, element(i), dim_)] = columns_[c].mix[i];
+                    space_.o[ChunkSpace::o_place(pair, element(i), dim_)] = columns_[c].o[i];
         }
     }
 
@@ -337,7 +337,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int query = (min(lane_ / 4, pairs_ - 1) * 4 + lane_ % 4) * 4;
         const auto add = [&](int tile) {
             products.add(take_matrices<false>(space_.slabs, place(row, tile * 2 + half)),
-                         own_.queries.template joined<uint4>(tile * 32 * 4 + query));
+                         shared_.queries.template joined<uint4>(tile * 32 * 4 + query));
         };
         const int count = dim_ / kTileSide;
         int tile = 0;
@@ -349,7 +349,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         for (; tile < count; ++tile) add(tile);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const float inverse = own_.inverse_scales[min(column(i % 2), pairs_ - 1)];
+            const float inverse = shared_.inverse_scales[min(column(i % 2), pairs_ - 1)];
             scores[i] = products.of(i) * inverse * task_.scale;
         }
     }
@@ -381,7 +381,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
 #pragma unroll
         for (int c = 0; c < 2; ++c) largest[c] = space_.largest_of(column(c));
     }
-    __device__ static void soften(float (&scores)[4], const float (&largest)[2]) {
+    __device__ static void softmax(float (&scores)[4], const float (&largest)[2]) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) scores[i] = exp_of(scores[i] - largest[i % 2]);
     }
@@ -403,7 +403,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             const int half = column_half(its, column(i % 2));
 #pragma unroll
             for (int part = 0; part < F16::kParts; ++part)
-                own_.shares[half + part * 4] = parts[i][part];
+                shared_.shares[half + part * 4] = parts[i][part];
         }
     }
 
@@ -424,7 +424,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int from = tiles_of(sees.all.begin, kTileSide), to = sees.all.end / kTileSide;
         Tile mixed[kOfWarp], sums;
         const auto shares_of = [&](int tile) {
-            return own_.shares.template joined<uint4>((tile * 32 + lane_) * 8);
+            return shared_.shares.template joined<uint4>((tile * 32 + lane_) * 8);
         };
         const auto add_sums = [&](uint4 shares) {
             constexpr unsigned kOnes = 0x3c003c00;
@@ -515,7 +515,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         to.sum = weight.add(to.sum, sums.of(c));  // valid only in the warp that has the sums
 #pragma unroll
         for (int i = 0; i < kElements; ++i)
-            to.mix[i] = weight.add(to.mix[i], mixed[i / 2].of(i % 2 * 2 + c));
+            to.o[i] = weight.add(to.o[i], mixed[i / 2].of(i % 2 * 2 + c));
     }
     __device__ void leave(int c, float largest, const Tile (&mixed)[kOfWarp], const Tile& sums) {
         const unsigned at = Pair(space_.pairs[column(c)]).place_of(now_.before);
@@ -523,13 +523,13 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
             task_.partials.max[at] = largest;
             task_.partials.sum[at] = sums.of(c);
         }
-        float* const to = task_.partials.mix + size_t(at) * unsigned(dim_);
+        float* const to = task_.partials.o + size_t(at) * unsigned(dim_);
 #pragma unroll
         for (int i = 0; i < kElements; ++i)
             if (element(i) < dim_) to[element(i)] = mixed[i / 2].of(i % 2 * 2 + c);
     }
 
-    TilesSpace& own_;
+    TilesSpace& shared_;
     Column columns_[2];
     ChunkPlace next_{};  // the next chunk, if it is shared; else empty
     const int warp_ = thread_ / 32, lane_ = thread_ % 32;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
-#include "cuda/device/left_sums.cuh"
+#include "cuda/device/partial_sums.cuh"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kPackThreads, 1)
 
 // Stores the amax of what the lanes of a warp have of the only row that a kernel makes, for the
 // matmul that reads it (see RowTask). A NaN is larger than any number.
-__device__ inline void leave_peak(float* to, unsigned magnitude) {
+__device__ inline void store_amax(float* to, unsigned magnitude) {
     magnitude = largest_of_warp(magnitude);
     if (threadIdx.x % 32 == 0) *to = __uint_as_float(magnitude);
 }

@@ -15,9 +15,9 @@ struct FloatTask {
     const float* inverse_scales;
     int k_tiles, row_tiles;
     MatmulOutput output;
-    EvenSplit split;
+    FloatSplitK split;
     // Receives the amax of the only row, one value per tile of 16 outputs; or null.
-    float* peaks = nullptr;
+    float* amax = nullptr;
 };
 
 // A stage of a block: weights, and packed activations (columns).
@@ -90,7 +90,7 @@ struct FloatShare {
     int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
 };
 
-// The product of a block over its share of K steps (EvenSplit): kRowTiles tiles of rows at a time,
+// The product of a block over its share of K steps (FloatSplitK): kRowTiles tiles of rows at a time,
 // and kTiles times 8 tokens. A block of an expert has all of K, and sums it in the ranges that the
 // shares of a matmul of the same shape would have, so that the bits are the same.
 template <class Format, class Columns, bool of_expert>
@@ -134,7 +134,7 @@ class FloatBlock {
                 add_part(total, part_);
                 continue;
             }
-            if (kLeaves && task_.output.leaves_sums)
+            if (kLeaves && task_.output.defers_reduction)
                 leave();
             else if (has_sums())
                 put(part_);
@@ -213,8 +213,8 @@ class FloatBlock {
             if (task_.output.is_rotated()) return put_rotated(task_.output, first, sums[0]);
         const unsigned most = task_.output.template put_tiles<Its::kTokenTiles, of_expert>(
             sums, its_.token_tile, first + its_.row_tile);
-        if (tiles == 1 && task_.peaks && has_rows_)
-            leave_peak(task_.peaks + first + its_.row_tile, most);
+        if (tiles == 1 && task_.amax && has_rows_)
+            store_amax(task_.amax + first + its_.row_tile, most);
     }
 
     // Stores partial sums for the kernel that reads the output (left_sum): token by token, the rows
@@ -238,7 +238,7 @@ class FloatBlock {
 
     const FloatTask& task_;
     Columns& columns_;
-    const EvenSplit& split_ = task_.split;
+    const FloatSplitK& split_ = task_.split;
     const int lane_ = int(threadIdx.x) % 32, warp_ = int(threadIdx.x) / 32;
     const int number_ = int(blockIdx.x) / kHalves, half_ = int(blockIdx.x) % kHalves;
     const int steps_ = int(split_.steps);

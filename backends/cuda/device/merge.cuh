@@ -48,7 +48,7 @@ class Merge {
                     for (int i = 0; i < kAhead; ++i) {
                         const int at = max(min(first + chunk + i, its_[p].count - 1), 0);
                         ahead[p][i] =
-                            partials_.mix[size_t(its_[p].place + unsigned(at)) * dim + unsigned(in_head)];
+                            partials_.o[size_t(its_[p].place + unsigned(at)) * dim + unsigned(in_head)];
                     }
 #pragma unroll
                 for (int p = 0; p < pairs; ++p)

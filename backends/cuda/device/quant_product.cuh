@@ -13,7 +13,7 @@ struct QuantTask {
     const std::byte* x;  // rows of I8G32
     size_t x_stride;     // bytes
     int groups, row_tiles;
-    Split split;
+    QuantSplitK split;
 };
 
 // Blocks that a multiprocessor must have registers for. 64 tokens need more registers than two
@@ -185,7 +185,7 @@ __device__ inline void copy_weight(WeightWords<Format>& to, const uint4* weight,
 }
 
 // The product of a block: 128 rows, 16 per warp, and `tiles` times 8 tokens. Returns whether this
-// block has the final sums in `total`, and so has to run the epilogue (see Split).
+// block has the final sums in `total`, and so has to run the epilogue (see QuantSplitK).
 template <class Format, int tiles, class Columns>
 __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask& task,
                                        Columns& columns) {

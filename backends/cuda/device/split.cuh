@@ -1,4 +1,4 @@
-// Split-K: the blocks of a matmul that share rows each have a range of K, and the last to arrive
+// QuantSplitK-K: the blocks of a matmul that share rows each have a range of K, and the last to arrive
 // adds the partial sums of all in ascending order of K.
 #pragma once
 
@@ -13,7 +13,7 @@ struct Share {
 };
 
 // The K steps of this block, of `steps` in all; a part of K (kSumPart columns) has `part_steps`.
-__device__ inline Share share_of(const Split& split, int steps, int part_steps) {
+__device__ inline Share share_of(const QuantSplitK& split, int steps, int part_steps) {
     if (split.blocks == 1) return {0, steps};
     const int others = int(blockIdx.y) + split.first_parts, first = blockIdx.y ? others - 1 : 0;
     return {first * part_steps, min(others * part_steps, steps)};
@@ -75,7 +75,7 @@ __device__ inline bool add_up(float (&total)[tiles][4], float4* sums, unsigned* 
     return true;
 }
 template <int tiles>
-__device__ inline bool add_up(float (&total)[tiles][4], const Split& split) {
+__device__ inline bool add_up(float (&total)[tiles][4], const QuantSplitK& split) {
     return split.blocks == 1 ||
            add_up<kBlockThreads>(
                total, split.sums, split.arrived + blockIdx.x, split.blocks, blockIdx.y,

@@ -23,7 +23,7 @@ struct MatmulOutput {
     RowOrder order;
     const float* bias;  // may be null
     bool accumulate, gated;
-    bool leaves_sums = false;  // partial sums stay for the kernel that reads `out`
+    bool defers_reduction = false;  // partial sums stay for the kernel that reads `out`
     // Row of `out` for each token, never with `accumulate`; null: token t has row t.
     const int32_t* places = nullptr;
     Rotation rotation = {};

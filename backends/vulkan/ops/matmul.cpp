@@ -72,7 +72,7 @@ bool VulkanBackend::finish(const Product& product, const Tensor& x, const Weight
     const auto parts = static_cast<const VulkanWeight&>(weight).parts();
     const DType type = parts[0].segment.dtype;
     if (parts.size() > 1 || product.apart % kStripRows != 0 ||
-        !finishes(*device_, type, x.rows, {product.finish, product.packed}))
+        !finishes(*device_, type, x.rows, {product.epilogue, product.packed}))
         return false;
     OtherForms made = forms_for(weight);
     multiply(product, x, input_of(x, type, RowsOfX::all, made), parts[0]);
@@ -83,7 +83,7 @@ template <>
 void VulkanBackend::execute(const MatmulSwiglu& op) {
     const Product product = {.out = op.out,
                              .bias = op.bias,
-                             .finish = Finish::gated,
+                             .epilogue = Epilogue::gated,
                              .packed = is_quantised(op.out.dtype),
                              .apart = op.out.cols};
     if (finish(product, op.x, op.weight)) return;
@@ -95,7 +95,7 @@ template <>
 void VulkanBackend::execute(const MatmulRope& op) {
     const Product product = {.out = op.qkv,
                              .bias = op.bias,
-                             .finish = Finish::rotated,
+                             .epilogue = Epilogue::rotated,
                              .packed = op.kv.k.dtype == DType::F16,
                              .apart = op.shape.head_dim / 2,
                              .rope = &op};
@@ -107,7 +107,7 @@ void VulkanBackend::execute(const MatmulRope& op) {
 void VulkanBackend::multiply(const Product& product, const Tensor& x, const Input& input,
                              const WeightPart& part) {
     const WeightSegment& segment = part.segment;
-    const MatmulForm form = {product.finish, product.packed, input.norm != nullptr};
+    const MatmulForm form = {product.epilogue, product.packed, input.norm != nullptr};
     const auto [kernel, columns, strips] =
         matmul_kernel(*device_, segment.dtype, RowsOfX::all, x.rows, {segment.rows, x.cols}, form);
     MatmulParams params = {};

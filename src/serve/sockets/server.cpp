@@ -253,12 +253,12 @@ class Server::Sockets : public ConnectionOwner {
                 if (!error) end_if_done();
             }));
         }
-        take_those_at_the_door();
+        accept_backlog();
         if (connections_.empty()) end();
     }
 
     // Accepts clients in the queue of the system: they are connected already, as far as they know.
-    void take_those_at_the_door() {
+    void accept_backlog() {
         Code error;
         acceptor_.non_blocking(true, error);
         while (!error) {

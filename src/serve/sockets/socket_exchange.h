@@ -42,7 +42,7 @@ class SocketExchange : public Exchange, public std::enable_shared_from_this<Sock
     void end() override;
     size_t unsent() const override { return unsent_; }
     bool is_gone() const override { return is_gone_; }
-    void tell(std::shared_ptr<Waiter> waiter) override;
+    void set_waiter(std::shared_ptr<Waiter> waiter) override;
     void abandon() noexcept override;
 
     // For the thread of the sockets.

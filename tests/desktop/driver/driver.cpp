@@ -84,9 +84,9 @@ class Driver : public QObject {
         QVERIFY(had_stage);
         QVERIFY2(window_->windowTitle().startsWith(QFileInfo(model).fileName()),
                  qPrintable(text()));
-        told("loading", pulse);
+        check_pulse("loading", pulse);
     }
-    void told(const char* what, const Pulse& pulse) {
+    void check_pulse(const char* what, const Pulse& pulse) {
         qInfo("%s: %d ticks, at most %lld ms without one; %lld in a bare thread", what,
               pulse.ticks(), pulse.longest(), pulse.bare_longest());
         QVERIFY2(pulse.longest() < 250 + pulse.bare_longest(), "the window was blocked");
@@ -194,7 +194,7 @@ class Driver : public QObject {
         QVERIFY(is_drafting());
         Pulse pulse;
         talk();
-        told("answering", pulse);
+        check_pulse("answering", pulse);
         // Checked over all answers together: whether one answer has drafted tokens depends on the
         // times measured on this machine.
         QVERIFY(shaded() > 0);
@@ -253,7 +253,7 @@ class Driver : public QObject {
         {
             Pulse pulse;
             answer_some(20);
-            told("answering slowly", pulse);
+            check_pulse("answering slowly", pulse);
         }
         shoot("answering");
         QVERIFY(!is_idle());

@@ -12,7 +12,7 @@ namespace aerie {
 
 // A value of tokenizer.ggml.pre, and the settings in the tokenizer.json of the models that it is
 // named after.
-struct GgufCut {
+struct GgufPreTokenizer {
     // Each expression cuts what the ones before it have left; empty: none. Its matches are words,
     // and so is the text between them.
     using Splits = std::array<std::string_view, 6>;
@@ -28,9 +28,9 @@ struct GgufCut {
 };
 
 // nullptr: the name is unknown.
-const GgufCut* find_gguf_cut(std::string_view name);
+const GgufPreTokenizer* find_gguf_cut(std::string_view name);
 // The first one that cuts texts as `parts` does; nullptr: there is none.
-const GgufCut* find_gguf_cut(const BpeTokenizer::Parts& parts);
+const GgufPreTokenizer* find_gguf_cut(const BpeTokenizer::Parts& parts);
 // All names, for the error about an unknown one: "gpt-2, llama-bpe".
 std::string gguf_cut_names();
 

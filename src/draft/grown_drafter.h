@@ -5,7 +5,7 @@
 #include <climits>
 #include <vector>
 
-#include "draft/grow.h"
+#include "draft/tree_grower.h"
 #include "draft/methods.h"
 #include "draft/softness.h"
 
@@ -32,7 +32,7 @@ Growth grafted_growth(const DraftOptions& options);
 Growth within(Growth growth, int levels);
 
 // The largest tree of a drafter; sizes every buffer.
-struct GrownReach {
+struct GrownLimits {
     int nodes = 0;        // nodes of the tree, root included
     int levels = 0;       // levels of drafted tokens
     int draft_slots = 0;  // slots of the model's KV cache beyond the committed positions
@@ -43,9 +43,9 @@ struct GrownReach {
     int positions(int context) const { return context + levels + 2; }
     int slots(int context) const { return context + draft_slots + 1; }
 };
-GrownReach reach_of(const Growth& growth);
-GrownReach static_reach(const TreePaths& paths);
-GrownReach dynamic_reach(const TreeShape& shape);
+GrownLimits reach_of(const Growth& growth);
+GrownLimits static_reach(const TreePaths& paths);
+GrownLimits dynamic_reach(const TreeShape& shape);
 
 // Device memory for the drafts of one sequence, beside the model's own.
 struct GrownTensors {
@@ -56,7 +56,7 @@ struct GrownTensors {
     Tensor states;   // [pass_rows, state_columns]: states that this pass made
 };
 // Bytes that a GrownDrafter allocates for such a model, without the model's own.
-size_t grown_bytes(const DraftPlan& plan, const GrownReach& reach, int state_columns,
+size_t grown_bytes(const DraftPlan& plan, const GrownLimits& reach, int state_columns,
                    int feature_columns, int vocab);
 
 class GrownDrafter : public Drafter {
@@ -67,7 +67,7 @@ class GrownDrafter : public Drafter {
         Growth growth;
     };
     GrownDrafter(const DraftSource& source, Parts parts);
-    GrownDrafter(const DraftSource& source, Parts parts, const GrownReach& reach);
+    GrownDrafter(const DraftSource& source, Parts parts, const GrownLimits& reach);
 
     DraftReach reach() const override { return {reach_.nodes, reach_.levels, taps_}; }
     std::unique_ptr<DraftState> begin() override;
@@ -119,12 +119,12 @@ class GrownDrafter : public Drafter {
     int keep_newest(State& state, int count);
     void read(State& state, std::span<const int> tokens, int count, int backlog_row);
     void run_pass(State& state, std::span<const int> tokens, int count, int backlog_row);
-    TextEnd text_end(State& state);
+    TreeStart tree_start(State& state);
 
     Backend& be_;
     std::unique_ptr<LevelModel> model_;
     Taps taps_;
-    GrownReach reach_;
+    GrownLimits reach_;
     int pass_rows_;
     TreeGrower grower_;
     Buffer memory_;

@@ -13,7 +13,7 @@ namespace aerie {
 // Calls body(first, last) for parts of [0, count) that begin at multiples of `grain`, one part per
 // core. If a call throws, the exception is thrown here after all have ended.
 template <class Body>
-void share(int64_t count, int64_t grain, const Body& body) {
+void parallel_for(int64_t count, int64_t grain, const Body& body) {
     const int64_t grains = (count + grain - 1) / grain;
     const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
     const int64_t parts = std::clamp<int64_t>(grains, 1, cores);

@@ -11,8 +11,8 @@ namespace aerie::cuda {
 
 struct RowTask {
     NormedRows rows;     // row 0 of them; without a norm weight it is taken as it is
-    const float* peaks;  // amax values of a row that is not normalised, or null
-    int peak_count;
+    const float* amax;  // amax values of a row that is not normalised, or null
+    int amax_count;
 
     __device__ bool is_normed() const { return rows.weight.data != nullptr; }
     // Loads elements place(0), place(1) ... and normalises them; all loads start before the first

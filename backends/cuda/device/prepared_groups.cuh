@@ -1,8 +1,8 @@
 // The only row of a matmul of quantised weights, which each block makes ready for itself (see
-// held_row.cuh).
+// prepared_row.cuh).
 #pragma once
 
-#include "cuda/device/held_row.cuh"
+#include "cuda/device/prepared_row.cuh"
 #include "cuda/device/quant_product.cuh"
 #include "cuda/device/quantise.cuh"
 
@@ -10,7 +10,7 @@ namespace aerie::cuda {
 
 // Takes the place of QuantColumns.
 template <class Format>
-class HeldGroups {
+class PreparedGroups {
     static constexpr int kPartGroups = kSumPart / kGroup, kWords = kGroup / 4;
     static constexpr int kEach = kPartGroups / kBlockTiles;  // groups of a warp
     static constexpr int kPartSteps = kPartGroups / kStepGroups;
@@ -28,7 +28,7 @@ class HeldGroups {
     static_assert(sizeof(Space) + Ring<Step>::kBytes + kBesideRingBytes <= kBlockBytes);
 #endif
 
-    __device__ HeldGroups(Space& space, const RowTask& row) : space_(space), row_(row) {}
+    __device__ PreparedGroups(Space& space, const RowTask& row) : space_(space), row_(row) {}
 
     __device__ void begin() {
         if (row_.is_normed()) factor_ = row_.rows.factor(0, space_.norm);

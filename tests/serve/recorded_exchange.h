@@ -12,10 +12,10 @@
 
 namespace aerie::test {
 
-class Heard : public Exchange {
+class RecordedExchange : public Exchange {
   public:
     // If `reads` is false, the client reads nothing until read_all().
-    explicit Heard(bool reads = true) : reads_(reads) {}
+    explicit RecordedExchange(bool reads = true) : reads_(reads) {}
 
     void reply(HttpReply reply) override {
         refuse_some();
@@ -49,7 +49,7 @@ class Heard : public Exchange {
         return unsent_;
     }
     bool is_gone() const override { return is_gone_; }
-    void tell(std::shared_ptr<Waiter> waiter) override {
+    void set_waiter(std::shared_ptr<Waiter> waiter) override {
         if (is_gone_) return waiter->gone();
         const std::lock_guard lock(mutex_);
         waiter_ = std::move(waiter);

@@ -11,14 +11,14 @@
 namespace aerie {
 
 // A token that is a control token by its text.
-struct GgufSign {
+struct GgufControlToken {
     size_t id = 0;
     bool ends_turn = false;
 };
 
 // Control tokens in ascending order of ids; the texts are those that llama.cpp recognises. Throws
 // Error if tokenizer.ggml.tokens is no list of texts.
-std::vector<GgufSign> gguf_signs(const GgufMetadata& metadata);
+std::vector<GgufControlToken> gguf_control_tokens(const GgufMetadata& metadata);
 
 // Ids of all tokens that end a turn: those that keys name as EOS, EOT and EOM, and as padding,
 // repository and file of fill-in-the-middle, and those that end a turn by their text. Ids of keys

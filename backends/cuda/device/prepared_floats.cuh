@@ -1,16 +1,16 @@
 // The only row of a matmul of float weights, which each block makes ready for itself (see
-// held_row.cuh).
+// prepared_row.cuh).
 #pragma once
 
 #include "cuda/device/columns.cuh"
-#include "cuda/device/held_row.cuh"
+#include "cuda/device/prepared_row.cuh"
 #include "cuda/device/stream.cuh"
 
 namespace aerie::cuda {
 
 // Takes the place of FloatColumns.
 template <class Format>
-class HeldFloats {
+class PreparedFloats {
     // Lanes with different words: all tokens are the same.
     static constexpr int kLanes = kFloatTileCols / 4;
     // K tiles at a time: a thread packs a lane's words of one.
@@ -34,7 +34,7 @@ class HeldFloats {
     static_assert(sizeof(Space) + Ring::kBytes + kBesideRingBytes <= kBlockBytes);
 #endif
 
-    __device__ HeldFloats(Space& space, const RowTask& row) : space_(space), row_(row) {}
+    __device__ PreparedFloats(Space& space, const RowTask& row) : space_(space), row_(row) {}
 
     __device__ void begin() {
         if (row_.is_normed()) factor_ = row_.rows.factor(0, space_.norm);
@@ -54,17 +54,17 @@ class HeldFloats {
     __device__ float inverse_scale(int) const { return inverse_of_power(scale_); }
 
   private:
-    // The amax of this thread's elements, or of its part of `peaks`.
+    // The amax of this thread's elements, or of its part of `amax`.
     __device__ unsigned own_peak() const {
         unsigned most = 0;
-        const int count = row_.peaks ? row_.peak_count : row_.rows.x.cols;
+        const int count = row_.amax ? row_.amax_count : row_.rows.x.cols;
 #pragma unroll 1
         for (int first = int(threadIdx.x); first < count; first += kAtOnce * kBlockThreads) {
             const auto place = [&](int i) { return first + i * kBlockThreads; };
             float values[kAtOnce];
-            if (row_.peaks)
+            if (row_.amax)
 #pragma unroll
-                for (int i = 0; i < kAtOnce; ++i) values[i] = row_.peaks[min(place(i), count - 1)];
+                for (int i = 0; i < kAtOnce; ++i) values[i] = row_.amax[min(place(i), count - 1)];
             else
                 row_.take(values, factor_, place);
 #pragma unroll

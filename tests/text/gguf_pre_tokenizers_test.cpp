@@ -1,5 +1,5 @@
 // Each name of tokenizer.ggml.pre against the ids that llama.cpp gives for it (tests/data/gguf).
-#include "text/gguf_cuts.h"
+#include "text/gguf_pre_tokenizers.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::vector<std::string_view> strings(const Json& list) {
     return all;
 }
 
-class GgufCuts : public testing::Test {
+class GgufPreTokenizers : public testing::Test {
   protected:
     BpeTokenizer tokenizer(std::string_view pre) const {
         GgufMetadata metadata("m.gguf");
@@ -37,7 +37,7 @@ class GgufCuts : public testing::Test {
 
 // Ids are null where llama.cpp does not cut like the published tokenizer.json
 // (tests/data/README.md).
-TEST_F(GgufCuts, GiveTheIdsOfLlamaCpp) {
+TEST_F(GgufPreTokenizers, GiveTheIdsOfLlamaCpp) {
     std::set<std::string> seen;
     size_t compared = 0;
     for (const Json& cut : *golden_.find("cuts")->array()) {
@@ -67,13 +67,13 @@ TEST_F(GgufCuts, GiveTheIdsOfLlamaCpp) {
 }
 
 // A tokenizer that was made for a way to cut is recognised as that way.
-TEST_F(GgufCuts, AreFoundByWhatTheyCut) {
+TEST_F(GgufPreTokenizers, AreFoundByWhatTheyCut) {
     for (const Json& cut : *golden_.find("cuts")->array()) {
         for (const std::string_view name : strings(*cut.find("names"))) {
-            const GgufCut* known = find_gguf_cut(name);
+            const GgufPreTokenizer* known = find_gguf_cut(name);
             ASSERT_TRUE(known) << name;
             const BpeTokenizer own = tokenizer(name);
-            const GgufCut* found = find_gguf_cut(own.parts());
+            const GgufPreTokenizer* found = find_gguf_cut(own.parts());
             ASSERT_TRUE(found) << name;
             EXPECT_EQ(found->splits, known->splits) << name;
             EXPECT_EQ(found->nfc, known->nfc);

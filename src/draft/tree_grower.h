@@ -45,7 +45,7 @@ struct GrowScratch {
 
 // The point at which a tree begins: the model's newest row of the text, on the device and on the
 // host, and its state [1, state_columns].
-struct TextEnd {
+struct TreeStart {
     Tensor state;
     Rows rows;
     Row row;
@@ -58,17 +58,17 @@ class TreeGrower {
     TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
                const DraftOptions& options);
 
-    std::span<const Candidate> expand(const Expansion& expansion, const TextEnd& end,
+    std::span<const Candidate> expand(const Expansion& expansion, const TreeStart& end,
                                       const DraftRequest& request);
-    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const TextEnd& end,
+    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const TreeStart& end,
                                     const DraftRequest& request);
 
   private:
     void write_selections(const Expansion& expansion);
-    void run_levels(const Expansion& expansion, const TextEnd& end, const DraftRequest& request);
+    void run_levels(const Expansion& expansion, const TreeStart& end, const DraftRequest& request);
     uint64_t kind_of(int level) const;
-    uint64_t key_of(const TextEnd& end, const DraftRequest& request, int top_k) const;
-    uint64_t key_of(const Expansion& expansion, const TextEnd& end,
+    uint64_t key_of(const TreeStart& end, const DraftRequest& request, int top_k) const;
+    uint64_t key_of(const Expansion& expansion, const TreeStart& end,
                     const DraftRequest& request) const;
     void rank(Tensor states, const DraftRequest& request, Tensor noise, int level, int k);
     Rows select(const Expansion& expansion, size_t level, Rows rows, Beam& step);

@@ -33,11 +33,11 @@ class DrafterRecord {
 };
 
 // The choices for one sequence.
-class Turns {
+class DrafterChoice {
   public:
-    explicit Turns(size_t drafters) : factors_(drafters), idle_(drafters) {}
+    explicit DrafterChoice(size_t drafters) : factors_(drafters), idle_(drafters) {}
     // For a sequence that begins as another one does.
-    Turns(size_t drafters, const Turns& like) : factors_(like.factors_), idle_(drafters) {}
+    DrafterChoice(size_t drafters, const DrafterChoice& like) : factors_(like.factors_), idle_(drafters) {}
 
     void begin_text() { factors_.assign(factors_.size(), {}); }
     // Returns the drafter of the next cycle. `of_lookup`: gain of lookup's proposal in tokens, at

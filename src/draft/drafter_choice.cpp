@@ -1,5 +1,5 @@
 // The constants bound what may be lost to find out which drafter is best.
-#include "draft/turns.h"
+#include "draft/drafter_choice.h"
 
 #include <algorithm>
 
@@ -44,13 +44,13 @@ void DrafterRecord::add(int kind, double tokens, double cost) {
     }
 }
 
-double Turns::worth(const DrafterRecord& record, size_t drafter, double rate, int kind) const {
+double DrafterChoice::worth(const DrafterRecord& record, size_t drafter, double rate, int kind) const {
     const Factors& here = factors_[drafter];
     return record.tokens(kind) * here.tokens.mean(1, kTextWeight) -
            rate * record.cost(kind) * here.cost.mean(1, kTextWeight);
 }
 
-size_t Turns::pick(std::span<const DrafterRecord> records, double of_lookup, double rate,
+size_t DrafterChoice::pick(std::span<const DrafterRecord> records, double of_lookup, double rate,
                    int kind) {
     const auto worth_of = [&](size_t i) { return worth(records[i], i, rate, kind); };
     for (size_t i = 1; i < records.size(); ++i)
@@ -71,7 +71,7 @@ size_t Turns::pick(std::span<const DrafterRecord> records, double of_lookup, dou
     return of_head > of_lookup ? stays_ : 0;
 }
 
-size_t Turns::next(std::span<const DrafterRecord> records, double of_lookup, double rate,
+size_t DrafterChoice::next(std::span<const DrafterRecord> records, double of_lookup, double rate,
                    int kind) {
     asked_ = 0;
     if (records.size() == 1) return asked_;
@@ -88,7 +88,7 @@ size_t Turns::next(std::span<const DrafterRecord> records, double of_lookup, dou
     return asked_;
 }
 
-void Turns::learn(DrafterRecord& record, int kind, double tokens, double cost) {
+void DrafterChoice::learn(DrafterRecord& record, int kind, double tokens, double cost) {
     if (catches_up_) return;  // the cost of catching up predicts nothing
     Factors& here = factors_[asked_];
     here.tokens.add(tokens, record.tokens(kind), kTextMemory);

@@ -1,6 +1,6 @@
 // Levels as sequences of backend ops. With a known shape nothing is read back before the whole
 // table is complete; with a policy each level is read.
-#include "draft/grow.h"
+#include "draft/tree_grower.h"
 
 #include <algorithm>
 #include <bit>
@@ -67,7 +67,7 @@ TreeGrower::TreeGrower(Backend& be, LevelModel& model, const GrowLimits& limits,
     if (ids) be.read(ids, target_ids_.data());
 }
 
-std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const TextEnd& end,
+std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const TreeStart& end,
                                               const DraftRequest& request) {
     const size_t levels = expansion.levels.size();
     const bool drawn = draws(request);
@@ -95,14 +95,14 @@ void TreeGrower::write_selections(const Expansion& expansion) {
 }
 
 // Hashes everything that recordings for a request have fixed.
-uint64_t TreeGrower::key_of(const TextEnd& end, const DraftRequest& request, int top_k) const {
+uint64_t TreeGrower::key_of(const TreeStart& end, const DraftRequest& request, int top_k) const {
     const Rules& rules = request.rules;
     return replays_.of({end.state.offset_bytes, end.rows.block.offset_bytes, uint64_t(top_k),
                         request.noise != nullptr, rules.block.offset_bytes, bool(rules.seen),
                         rules.top_k, rules.top_p});
 }
 
-uint64_t TreeGrower::key_of(const Expansion& expansion, const TextEnd& end,
+uint64_t TreeGrower::key_of(const Expansion& expansion, const TreeStart& end,
                             const DraftRequest& request) const {
     uint64_t key = replays_.of({key_of(end, request, expansion.top_k), expansion.sum_values});
     for (const Level& level : expansion.levels)
@@ -110,7 +110,7 @@ uint64_t TreeGrower::key_of(const Expansion& expansion, const TextEnd& end,
     return key;
 }
 
-void TreeGrower::run_levels(const Expansion& expansion, const TextEnd& end,
+void TreeGrower::run_levels(const Expansion& expansion, const TreeStart& end,
                             const DraftRequest& request) {
     Tensor states = end.state;
     Rows rows = end.rows;
@@ -131,7 +131,7 @@ void TreeGrower::run_levels(const Expansion& expansion, const TextEnd& end,
     }
 }
 
-std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, const TextEnd& end,
+std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, const TreeStart& end,
                                             const DraftRequest& request) {
     table_.clear();
     rows_ = {end.row};

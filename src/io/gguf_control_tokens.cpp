@@ -1,5 +1,5 @@
 // The texts are facts of published vocabularies.
-#include "io/gguf_signs.h"
+#include "io/gguf_control_tokens.h"
 
 #include <algorithm>
 #include <array>
@@ -79,9 +79,9 @@ struct Exceptions {
 
 }  // namespace
 
-std::vector<GgufSign> gguf_signs(const GgufMetadata& metadata) {
+std::vector<GgufControlToken> gguf_control_tokens(const GgufMetadata& metadata) {
     const GgufValue& tokens = metadata.strings("tokenizer.ggml.tokens");
-    std::vector<GgufSign> signs;
+    std::vector<GgufControlToken> signs;
     Exceptions exceptions;
     for (size_t id = 0; id < tokens.size(); ++id) {
         const std::string_view text = tokens.string(id);
@@ -92,7 +92,7 @@ std::vector<GgufSign> gguf_signs(const GgufMetadata& metadata) {
         exceptions.see(text);
     }
     std::erase_if(signs,
-                  [&](const GgufSign& sign) { return exceptions.has(tokens.string(sign.id)); });
+                  [&](const GgufControlToken& sign) { return exceptions.has(tokens.string(sign.id)); });
     return signs;
 }
 
@@ -109,7 +109,7 @@ std::set<int64_t> gguf_ends(const GgufMetadata& metadata) {
         const int64_t id = metadata.integer(key);
         if (id >= 0 && id < tokens) ends.insert(id);
     }
-    for (const GgufSign& sign : gguf_signs(metadata))
+    for (const GgufControlToken& sign : gguf_control_tokens(metadata))
         if (sign.ends_turn) ends.insert(int64_t(sign.id));
     return ends;
 }

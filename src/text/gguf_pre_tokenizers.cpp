@@ -1,6 +1,6 @@
 // The names are those that llama.cpp's converters write, with the meaning that llama.cpp's reader
 // gives them. Where a published tokenizer.json cuts in another way, the tokenizer.json counts.
-#include "text/gguf_cuts.h"
+#include "text/gguf_pre_tokenizers.h"
 
 #include <algorithm>
 
@@ -69,7 +69,7 @@ constexpr std::string_view kCased =
 constexpr std::string_view kMarks =
     "\\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+";
 
-using Splits = GgufCut::Splits;
+using Splits = GgufPreTokenizer::Splits;
 constexpr Splits kDigitsGpt2{kDigit, kGpt2Split};
 constexpr Splits kDeepseek3Splits{R"(\p{N}{1,3})", kHanAndKana, kDeepseek3};
 constexpr Splits kDeepseekLlm{R"([\r\n])", kCased, kMarks, R"(\s+$)", kHan, kDigit};
@@ -78,7 +78,7 @@ constexpr Splits kDefault{R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Split, R"(\p{N}+)", "[
 constexpr Splits kFalcon{R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Split, "[0-9][0-9][0-9]"};
 
 // If several rows have the same settings, files are written with the name of the first one.
-constexpr GgufCut kCuts[] = {
+constexpr GgufPreTokenizer kCuts[] = {
     {"gpt-2", {kGpt2Split}},
     {"llama-bpe", {kLlama3}, true, false, true},
     {"llama3", {kLlama3}, true, false, true},
@@ -187,7 +187,7 @@ std::vector<std::string> splits_of(const PreTokens& pre_tokens) {
     return splits;
 }
 
-bool is_same(const GgufCut& cut, const std::vector<std::string>& splits) {
+bool is_same(const GgufPreTokenizer& cut, const std::vector<std::string>& splits) {
     const size_t count =
         size_t(std::find(cut.splits.begin(), cut.splits.end(), "") - cut.splits.begin());
     return count == splits.size() && std::equal(splits.begin(), splits.end(), cut.splits.begin());
@@ -195,30 +195,30 @@ bool is_same(const GgufCut& cut, const std::vector<std::string>& splits) {
 
 }  // namespace
 
-PreTokens GgufCut::pre_tokens() const {
+PreTokens GgufPreTokenizer::pre_tokens() const {
     std::vector<PreTokens::Step> steps;
     for (const std::string_view split : splits)
         if (!split.empty()) steps.emplace_back(PreTokens::Split{Regex(split)});
     return PreTokens(std::move(steps));
 }
 
-Normaliser GgufCut::normaliser() const {
+Normaliser GgufPreTokenizer::normaliser() const {
     return nfc ? Normaliser({NormalForm::nfc}) : Normaliser();
 }
 
-const GgufCut* find_gguf_cut(std::string_view name) {
-    for (const GgufCut& cut : kCuts)
+const GgufPreTokenizer* find_gguf_cut(std::string_view name) {
+    for (const GgufPreTokenizer& cut : kCuts)
         if (cut.name == name) return &cut;
     return nullptr;
 }
 
-const GgufCut* find_gguf_cut(const BpeTokenizer::Parts& parts) {
+const GgufPreTokenizer* find_gguf_cut(const BpeTokenizer::Parts& parts) {
     const std::vector<std::string> splits = splits_of(parts.pre_tokens);
     const auto& normal = parts.normaliser.steps();
     const auto* form = normal.size() == 1 ? std::get_if<NormalForm>(&normal[0]) : nullptr;
     const bool nfc = form && *form == NormalForm::nfc;
     if (splits.empty() || (!normal.empty() && !nfc)) return nullptr;
-    for (const GgufCut& cut : kCuts) {
+    for (const GgufPreTokenizer& cut : kCuts) {
         if (is_same(cut, splits) && cut.nfc == nfc &&
             cut.ignore_merges == parts.bpe.rules().ignore_merges)
             return &cut;
@@ -228,7 +228,7 @@ const GgufCut* find_gguf_cut(const BpeTokenizer::Parts& parts) {
 
 std::string gguf_cut_names() {
     std::string names;
-    for (const GgufCut& cut : kCuts) names += (names.empty() ? "" : ", ") + std::string(cut.name);
+    for (const GgufPreTokenizer& cut : kCuts) names += (names.empty() ? "" : ", ") + std::string(cut.name);
     return names;
 }
 

@@ -1,4 +1,4 @@
-// Partial sums that a split-K matmul of many tokens (EvenSplit) leaves to the kernel that reads its
+// Partial sums that a split-K matmul of many tokens (FloatSplitK) leaves to the kernel that reads its
 // output next. This kernel adds them up where it reads, so no block of the matmul waits for the
 // others.
 #pragma once
@@ -17,7 +17,7 @@ struct SharedRows {
     uint16_t first, count;
 };
 
-struct LeftSums {
+struct PartialSums {
     View<float> out;
     bool accumulate;                            // the sums are added to what `out` holds
     const float *bias, *inverse_scales, *sums;  // bias may be null
@@ -134,7 +134,7 @@ struct LeftSums {
     }
 };
 
-// Takes the place of LeftSums if no partial sums were left.
+// Takes the place of PartialSums if no partial sums were left.
 struct NothingLeft {
     template <int each>
     __device__ void complete(float (&)[each], int) const {}

@@ -1,5 +1,5 @@
 // Observing stores features; reading runs the model over them, in passes of at most pass_rows rows.
-#include "draft/grown.h"
+#include "draft/grown_drafter.h"
 
 #include <algorithm>
 
@@ -42,7 +42,7 @@ Growth within(Growth growth, int levels) {
     return growth;
 }
 
-GrownReach reach_of(const Growth& growth) {
+GrownLimits reach_of(const Growth& growth) {
     return growth.paths.empty() ? dynamic_reach(growth.shape) : static_reach(growth.paths);
 }
 
@@ -52,7 +52,7 @@ void GrownTensors::add_to(TensorPlan& plan, int state_columns, int feature_colum
     plan.add(states, DType::F32, pass_rows, state_columns);
 }
 
-size_t grown_bytes(const DraftPlan& plan, const GrownReach& reach, int state_columns,
+size_t grown_bytes(const DraftPlan& plan, const GrownLimits& reach, int state_columns,
                    int feature_columns, int vocab) {
     GrowScratch scratch;
     TensorPlan tensors;
@@ -67,7 +67,7 @@ GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts)
     : GrownDrafter(source, Parts{std::move(parts.model), std::move(parts.taps), parts.growth},
                    reach_of(parts.growth)) {}
 
-GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts, const GrownReach& reach)
+GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts, const GrownLimits& reach)
     : be_(source.backend),
       model_(std::move(parts.model)),
       taps_(std::move(parts.taps)),
@@ -217,7 +217,7 @@ void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count
     state.last = rows_.back();
 }
 
-TextEnd GrownDrafter::text_end(State& state) {
+TreeStart GrownDrafter::tree_start(State& state) {
     const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
     state.pages.hold(state.read - state.first + reach_.draft_slots);
     const int row = pass_rows_ - 1;
@@ -237,14 +237,14 @@ std::span<const Candidate> GrownDrafter::expand(const Expansion& expansion,
                                                 const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
-    return grower_.expand(expansion, text_end(static_cast<State&>(request.state)), request);
+    return grower_.expand(expansion, tree_start(static_cast<State&>(request.state)), request);
 }
 
 std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
                                               const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
-    return grower_.grow(policy, top_k, text_end(static_cast<State&>(request.state)), request);
+    return grower_.grow(policy, top_k, tree_start(static_cast<State&>(request.state)), request);
 }
 
 TokenTree GrownDrafter::tree(std::span<const Candidate> table, const NodeList& kept,

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cuda/backend.h"
-#include "cuda/device/left_sums.cuh"
+#include "cuda/device/partial_sums.cuh"
 #include "cuda/launch.h"
 
 namespace aerie::cuda {
@@ -12,14 +12,14 @@ namespace aerie::cuda {
 namespace {
 
 // One block per token and block of rows.
-__global__ void __launch_bounds__(kShareRows) add_sums_kernel(LeftSums left) {
+__global__ void __launch_bounds__(kShareRows) add_sums_kernel(PartialSums left) {
     begin_beside();
     const int rows = int(blockIdx.x), token = int(blockIdx.y), place = int(threadIdx.x);
     const int row = rows * kShareRows + place;
     if (row >= left.out.cols) return;
     const SharedRows its = left.blocks[rows];
     const float inverse_scale = left.inverse_scales[token], bias = left.bias_of(row);
-    float sum = LeftSums::begin(its);
+    float sum = PartialSums::begin(its);
 #pragma unroll 8
     for (int i = 0; i < its.count; ++i)
         sum = sum + left.sums_of(its, i, token)[place];
@@ -34,10 +34,10 @@ bool are_same(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-LeftSums CudaBackend::take_left_sums() {
-    const LeftProduct left = std::exchange(left_product_, {});
-    const EvenSplit& split = left.split;
-    LeftSums its{left.out,
+PartialSums CudaBackend::take_partial_sums() {
+    const DeferredReduction left = std::exchange(deferred_reduction_, {});
+    const FloatSplitK& split = left.split;
+    PartialSums its{left.out,
                  left.accumulate,
                  left.bias,
                  reinterpret_cast<const float*>(packed_),  // the inverse scales of its columns
@@ -53,20 +53,20 @@ LeftSums CudaBackend::take_left_sums() {
 }
 
 void CudaBackend::add_left_sums() {
-    if (!left_product_.out) return;
-    const Tensor out = left_product_.out;
+    if (!deferred_reduction_.out) return;
+    const Tensor out = deferred_reduction_.out;
     const dim3 blocks(unsigned(tiles_of(out.cols, kShareRows)), unsigned(out.rows));
     launch_beside(add_sums_kernel, {blocks, dim3(kShareRows), *queue_, "add_sums"},
-                  take_left_sums());
+                  take_partial_sums());
 }
 
 // A norm can add up partial sums where it packs its rows, since it has these in registers.
 bool CudaBackend::takes_left_sums(const RmsNorm& norm) const {
-    return are_same(left_product_.out, norm.x) && norm.x.cols <= kMostKept &&
+    return are_same(deferred_reduction_.out, norm.x) && norm.x.cols <= kMostKept &&
            packing_for(norm.readers, norm.x.rows) != Packing::none;
 }
 bool CudaBackend::takes_left_sums(const RopeAppend& op) const {
-    return are_same(left_product_.out, op.qkv) && kShareRows % op.shape.head_dim == 0;
+    return are_same(deferred_reduction_.out, op.qkv) && kShareRows % op.shape.head_dim == 0;
 }
 
 }  // namespace aerie::cuda

@@ -1,5 +1,5 @@
 // Tokens of GGUF files that end a turn, recognised by their texts.
-#include "io/gguf_signs.h"
+#include "io/gguf_control_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::set<int64_t> ends(const std::vector<std::string_view>& texts) {
 using Ids = std::set<int64_t>;
 
 // The files have no token types, which do not matter here.
-TEST(GgufSigns, EndTurnsByTheirTexts) {
+TEST(GgufControlTokens, EndTurnsByTheirTexts) {
     for (const char* text : {"<|eot_id|>",
                              "<|im_end|>",
                              "<|end|>",
@@ -54,23 +54,23 @@ TEST(GgufSigns, EndTurnsByTheirTexts) {
     EXPECT_EQ(ends({"</s>", "<|im_end|>", "a", "<|endoftext|>"}), (Ids{0, 1, 3}));
 }
 
-TEST(GgufSigns, AroundAGapAreControlTokens) {
-    const std::vector<GgufSign> signs =
-        gguf_signs(tokens({"<fim_prefix>", "a", "▁<SUF>", "<｜fim▁end｜>", "</s>"}));
+TEST(GgufControlTokens, AroundAGapAreControlTokens) {
+    const std::vector<GgufControlToken> signs =
+        gguf_control_tokens(tokens({"<fim_prefix>", "a", "▁<SUF>", "<｜fim▁end｜>", "</s>"}));
     ASSERT_EQ(signs.size(), 4u);
     EXPECT_EQ(signs[1].id, 2u);
     EXPECT_FALSE(signs[0].ends_turn || signs[1].ends_turn || signs[2].ends_turn);
     EXPECT_TRUE(signs[3].ends_turn);
 }
 
-TEST(GgufSigns, LeaveOutWhatIsSomethingElseInItsVocabulary) {
+TEST(GgufControlTokens, LeaveOutWhatIsSomethingElseInItsVocabulary) {
     EXPECT_EQ(ends({"<|end|>", "<|return|>"}), (Ids{0, 1}));
     EXPECT_EQ(ends({"<|end|>", "<|return|>", "<|call|>"}), (Ids{1, 2}));
     EXPECT_EQ(ends({"<|end|>", "<|flush|>", "<|calls|>"}), (Ids{1, 2}));
     EXPECT_EQ(ends({"</s>", "<|tool_response>"}), (Ids{1}));
 }
 
-TEST(GgufSigns, StandBesideWhatKeysName) {
+TEST(GgufControlTokens, StandBesideWhatKeysName) {
     GgufMetadata metadata = tokens({"a", "b", "c", "d", "e", "f", "</s>"});
     const char* keys[] = {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"};
     for (uint32_t i = 0; i < 6; ++i)
