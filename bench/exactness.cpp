@@ -20,8 +20,8 @@
 #include "backend/registry.h"
 #include "core/error.h"
 #include "cpu/parallel.h"
-#include "measure/timings.h"
 #include "free_order.h"
+#include "measure/timings.h"
 #include "model/synthetic.h"
 #include "reference/matrix.h"
 

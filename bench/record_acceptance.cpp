@@ -14,8 +14,8 @@
 #include "draft/eagle.h"
 #include "engine/generation.h"
 #include "engine/model_files.h"
-#include "measure/recorded_drafts.h"
 #include "engine/recorded_prompts.h"
+#include "measure/recorded_drafts.h"
 
 namespace {
 

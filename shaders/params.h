@@ -36,9 +36,9 @@ struct HeadNormParams {
 };
 
 struct MatmulParams {
-    uint rows;             // output rows in this part of the weight
-    uint inner, panels;    // columns of x; panels per strip
-    uint columns;          // rows of x
+    uint rows;           // output rows in this part of the weight
+    uint inner, panels;  // columns of x; panels per strip
+    uint columns;        // rows of x
     uint x_stride, out_stride;
     uint accumulates, has_bias;
     // For lib/result.glsl and lib/norm_here.glsl.

@@ -68,8 +68,8 @@ std::vector<int> Answerer::prompt_with_room(Dialogue& dialogue, int max_tokens) 
         dialogue, context / 2, [&](const Dialogue& turns) { return int(joined(turns).size()); });
     if (dropped > 0) {
         print_note("(the context of " + std::to_string(context) + " tokens is full: the " +
-                  (dropped == 1 ? "oldest turn is" : "oldest " + whole(dropped, "turn") + " are") +
-                  " dropped)");
+                   (dropped == 1 ? "oldest turn is" : "oldest " + whole(dropped, "turn") + " are") +
+                   " dropped)");
         prompt = joined(dialogue);
     }
     if (int(prompt.size()) >= context)
@@ -114,7 +114,7 @@ void Answerer::note_end(const Request& request, bool on_terminal) const {
     const bool is_full = int(request.prompt.size() + result.ids.size()) >= model_->context();
     if (is_full)
         print_note("(ended: the context of " + std::to_string(model_->context()) +
-                  " tokens is full)");
+                   " tokens is full)");
     else if (on_terminal)
         print_note("(ended: " + whole(request.max_tokens, "token") + ", as -n says)");
 }

@@ -9,8 +9,8 @@ namespace aerie {
 void tell_assumed(const ModelFiles& files) {
     if (files.config.context_is_assumed)
         print_note("(" + files.target.path.string() +
-                  " does not say how long a context the model takes: " +
-                  std::to_string(files.config.context) + " tokens are assumed)");
+                   " does not say how long a context the model takes: " +
+                   std::to_string(files.config.context) + " tokens are assumed)");
 }
 
 }  // namespace aerie

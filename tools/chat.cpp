@@ -254,8 +254,8 @@ int run_chat(const ChatOptions& options) {
 
     if (is_terminal) {
         print_note(load_options.model.filename().string() + " on " + model->device().name +
-                  (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
-                  "; /help tells of commands");
+                   (model->can_draft() ? ", drafts by " + load_options.draft.method : "") +
+                   "; /help tells of commands");
         note_interrupts();
     }
     end_cleanly_on_signals();

@@ -121,9 +121,10 @@ void point_to_chat(const GenerateOptions& options, const GenerationResult& resul
     const bool has_ended =
         std::find(eos_ids.begin(), eos_ids.end(), result.ids.back()) != eos_ids.end();
     if (!has_ended || result.text.find_first_not_of(" \t\r\n") != std::string::npos) return;
-    std::fputs("aerie: the model ended the text at once. It was tuned for chats: with --chat it "
-               "answers the prompt\n",
-               stderr);
+    std::fputs(
+        "aerie: the model ended the text at once. It was tuned for chats: with --chat it "
+        "answers the prompt\n",
+        stderr);
 }
 
 // Prints the text as it becomes final.

@@ -56,8 +56,7 @@ void add_prompt(CLI::App& app, std::optional<std::string>& prompt,
 void add_conversation(CLI::App& app, GenerateOptions& options) {
     ConversationOptions& chat = options.chat;
     app.add_flag("--chat", chat.on, "wrap the prompt in the model's chat template");
-    app.add_option("--system", chat.system, "with --chat: the system message")
-        ->type_name("TEXT");
+    app.add_option("--system", chat.system, "with --chat: the system message")->type_name("TEXT");
     app.add_option("--messages", chat.messages,
                    "the conversation so far: JSON list of {\"role\", \"content\"}; a prompt is its "
                    "next message")

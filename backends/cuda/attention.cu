@@ -81,7 +81,7 @@ __device__ unsigned merge_pairs(MergeSpace& space, ChunkSpace& chunk, const Atte
             const Pair pair = chunk.pairs[min(first + p, pairs - 1)];
             its[p] = {pair.place_of(pair.begin), pair.chunks()};
         }
-        const auto merge = [&](float (&values)[together], int element) {
+        const auto merge = [&](float(&values)[together], int element) {
             Merge<together>(space, task.partials, its).run(values, element);
         };
         most = max(most, put_pairs<together>(chunk, task, tail, first, merge));
@@ -96,7 +96,7 @@ __device__ inline unsigned put_sums(ChunkSpace& chunk, const AttentionTask& task
     unsigned most = 0;
     __syncthreads();
     for (int first = 0; first < pairs; first += kOwn) {
-        const auto sums = [&](float (&values)[kOwn], int element) {
+        const auto sums = [&](float(&values)[kOwn], int element) {
 #pragma unroll
             for (int p = 0; p < kOwn; ++p) {
                 const int at = min(first + p, pairs - 1);
@@ -183,10 +183,7 @@ __global__ void __launch_bounds__(kMergeThreads, kAtOnce)
     float mixed[kPairedHeads];
     Merge<kPairedHeads>(space, partials, its).run(mixed, in_pair % dim);
     if (in_pair - lane < width)  // the same for a whole warp
-        put_activations(out, r, column - lane,
-                        !here           ? 0.0f
-                        : in_pair < dim ? mixed[0]
-                                        : mixed[1]);
+        put_activations(out, r, column - lane, !here ? 0.0f : in_pair < dim ? mixed[0] : mixed[1]);
 }
 
 // Query heads of one kv head that a block takes: the largest divisor of `queries` up to `most`.
@@ -215,8 +212,8 @@ void CudaBackend::enqueue(const Attention& op) {
     const int few_rows = std::max((has_tiles(op) ? kMostPairs : kOwn) / own_heads, 1);
     const int slots = (has_tiles(op) ? kTilesAtOnce : kAtOnce) * split_.multiprocessors;
     const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
-    const int most = int(std::min({partial_floats_ / row_floats, size_t(qkv.rows),
-                                   size_t(kMostTickets / wide * few_rows)}));
+    const int most = int(std::min(
+        {partial_floats_ / row_floats, size_t(qkv.rows), size_t(kMostTickets / wide * few_rows)}));
     if (most == 0) return queue_->refuse("attention", "a context beyond what was reserved");
     const int step = tiles_of(qkv.rows, tiles_of(qkv.rows, most));
     const bool merges = shape.head_dim % kGroup == 0;
@@ -239,21 +236,20 @@ void CudaBackend::enqueue(const Attention& op) {
                                  own_heads,
                                  own_rows};
         const int high = tiles_of(count, own_rows);
-        const int deep =
-            std::clamp(slots / (wide * high), 1, chunks + kChunksAlone * own_rows);
-        float* const amax = merges && qkv.rows == 1
-                                 ? amax_for(wide * kChunkWarps, op.readers)
-                                 : nullptr;
+        const int deep = std::clamp(slots / (wide * high), 1, chunks + kChunksAlone * own_rows);
+        float* const amax =
+            merges && qkv.rows == 1 ? amax_for(wide * kChunkWarps, op.readers) : nullptr;
         launch_beside(chunk_kernel_of(op, merges && deep == 1),
                       {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                        *queue_, "attention"},
                       task, AttentionTail{merges ? tickets_ : nullptr, to, amax});
         if (merges) continue;
         const int across = tiles_of(kPairedHeads * shape.head_dim, kMergeThreads);
-        launch_beside(merge_kernel,
-                      {dim3(unsigned(tiles_of(shape.heads, kPairedHeads) * across), unsigned(count)),
-                       dim3(kMergeThreads), *queue_, "attention_merge"},
-                      to, block, partials, across);
+        launch_beside(
+            merge_kernel,
+            {dim3(unsigned(tiles_of(shape.heads, kPairedHeads) * across), unsigned(count)),
+             dim3(kMergeThreads), *queue_, "attention_merge"},
+            to, block, partials, across);
     }
 }
 

@@ -132,9 +132,9 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     // Pointers into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
     DeferredInput deferred_;
-    Readers pending_readers_;          // the readers of deferred_ that are still to run
+    Readers pending_readers_;  // the readers of deferred_ that are still to run
     bool other_amax_ = false;  // the amax values alternate between two places
-    Tensor quantised_;          // I8G32 copy of x, if a weight has float rows too
+    Tensor quantised_;         // I8G32 copy of x, if a weight has float rows too
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;

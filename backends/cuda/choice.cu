@@ -131,7 +131,7 @@ __global__ void probs_kernel(View<float> out, View<const float> logits, RulesVie
 struct TopKView {
     View<const float> logits;
     RulesView rules;
-    const float* noise;  // by target id; null: rank by logit
+    const float* noise;     // by target id; null: rank by logit
     const int32_t* id_map;  // null: identity
     View<int32_t> ids;
     View<float> log_probs;
@@ -260,8 +260,7 @@ __device__ uint64_t mass_of_slice(const TopKView& step, int r, int slice, BlockR
         best = max(best, step.best_of(r, i)[0]);
     float logits[kMine];
     fetch(logits, step.row(r), slice);
-    const LogitRow row =
-        row_of(step.logits[r], step.logits.cols, {}, reducer.largest(best));
+    const LogitRow row = row_of(step.logits[r], step.logits.cols, {}, reducer.largest(best));
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
         const uint64_t its = mass_of_logit(row, logits[i], 1.0f);

@@ -28,7 +28,8 @@ __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(Float
 
 // For one token, which each block makes ready for itself.
 template <class Format>
-__global__ void __launch_bounds__(kBlockThreads, 2) multiply_row_kernel(FloatTask task, RowTask row) {
+__global__ void __launch_bounds__(kBlockThreads, 2)
+    multiply_row_kernel(FloatTask task, RowTask row) {
     __shared__ typename PreparedFloats<Format>::Space space;
     PreparedFloats<Format> columns(space, row);
     multiply_floats<Format>(task, columns);
@@ -64,9 +65,10 @@ template <class Format, class Left>
 void norm_columns(std::byte* scratch, const NormedRows& rows, const Left& left, Queue& queue) {
     with_kept(rows.x.cols, [&](auto each) {
         if constexpr (each.value > 0 || std::is_same_v<Left, NothingLeft>)  // see takes_left_sums
-            launch_beside(norm_columns_kernel<Format, each.value, Left>,
-                          {dim3(unsigned(rows.x.rows)), dim3(kPackThreads), queue, "rms_norm_columns"},
-                          columns_in(scratch), rows, left);
+            launch_beside(
+                norm_columns_kernel<Format, each.value, Left>,
+                {dim3(unsigned(rows.x.rows)), dim3(kPackThreads), queue, "rms_norm_columns"},
+                columns_in(scratch), rows, left);
     });
 }
 

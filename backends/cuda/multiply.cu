@@ -85,7 +85,8 @@ void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
                 .defers_reduction = defers_reduction};
             multiply(output, columns, part);
             if (defers_reduction)
-                deferred_reduction_ = {to, accumulate, output.bias, split_.evenly(place.rows, part.cols)};
+                deferred_reduction_ = {to, accumulate, output.bias,
+                                       split_.evenly(place.rows, part.cols)};
         }
     }
 }

@@ -21,8 +21,7 @@ __global__ void __launch_bounds__(kShareRows) add_sums_kernel(PartialSums left) 
     const float inverse_scale = left.inverse_scales[token], bias = left.bias_of(row);
     float sum = PartialSums::begin(its);
 #pragma unroll 8
-    for (int i = 0; i < its.count; ++i)
-        sum = sum + left.sums_of(its, i, token)[place];
+    for (int i = 0; i < its.count; ++i) sum = sum + left.sums_of(its, i, token)[place];
     float& value = left.out[token][row];
     value = left.added(value, sum, inverse_scale, bias);
 }
@@ -38,11 +37,11 @@ PartialSums CudaBackend::take_partial_sums() {
     const DeferredReduction left = std::exchange(deferred_reduction_, {});
     const FloatSplitK& split = left.split;
     PartialSums its{left.out,
-                 left.accumulate,
-                 left.bias,
-                 reinterpret_cast<const float*>(packed_),  // the inverse scales of its columns
-                 reinterpret_cast<const float*>(split.sums),
-                 {}};
+                    left.accumulate,
+                    left.bias,
+                    reinterpret_cast<const float*>(packed_),  // the inverse scales of its columns
+                    reinterpret_cast<const float*>(split.sums),
+                    {}};
     const int blocks = int(split.all / split.steps), steps = int(split.steps);
     for (int i = 0; i < kMostLeftBlocks; ++i) {
         const int rows = std::min(i, blocks - 1), first = split.share_of(rows * steps);

@@ -1,5 +1,5 @@
-// QuantSplitK-K: how the products of a matmul are divided among blocks, and where these leave partial
-// sums.
+// QuantSplitK-K: how the products of a matmul are divided among blocks, and where these leave
+// partial sums.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -60,7 +60,7 @@ struct BlockIQ4_NL {
 
 // The values of the 16 codes of IQ4_NL and IQ4_XS, in units of the scale.
 constexpr int8_t kIq4Steps[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                         1,    13,   25,  38,  53,  69,  89,  113};
+                                  1,    13,   25,  38,  53,  69,  89,  113};
 
 // Parts of 16: value = (scale * low nibble of the part's byte in `scales`) * q - least * high
 // nibble; q has 2 bits.

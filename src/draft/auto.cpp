@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <climits>
 
+#include "draft/drafter_choice.h"
 #include "draft/methods.h"
 #include "draft/tree_policy.h"
-#include "draft/drafter_choice.h"
 
 namespace aerie {
 

@@ -44,14 +44,15 @@ void DrafterRecord::add(int kind, double tokens, double cost) {
     }
 }
 
-double DrafterChoice::worth(const DrafterRecord& record, size_t drafter, double rate, int kind) const {
+double DrafterChoice::worth(const DrafterRecord& record, size_t drafter, double rate,
+                            int kind) const {
     const Factors& here = factors_[drafter];
     return record.tokens(kind) * here.tokens.mean(1, kTextWeight) -
            rate * record.cost(kind) * here.cost.mean(1, kTextWeight);
 }
 
 size_t DrafterChoice::pick(std::span<const DrafterRecord> records, double of_lookup, double rate,
-                   int kind) {
+                           int kind) {
     const auto worth_of = [&](size_t i) { return worth(records[i], i, rate, kind); };
     for (size_t i = 1; i < records.size(); ++i)
         if (records[i].is_known() && worth_of(i) > worth_of(stays_) + kStay) stays_ = i;
@@ -72,7 +73,7 @@ size_t DrafterChoice::pick(std::span<const DrafterRecord> records, double of_loo
 }
 
 size_t DrafterChoice::next(std::span<const DrafterRecord> records, double of_lookup, double rate,
-                   int kind) {
+                           int kind) {
     asked_ = 0;
     if (records.size() == 1) return asked_;
     for (int& cycles : idle_) ++cycles;

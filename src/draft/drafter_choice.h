@@ -37,7 +37,8 @@ class DrafterChoice {
   public:
     explicit DrafterChoice(size_t drafters) : factors_(drafters), idle_(drafters) {}
     // For a sequence that begins as another one does.
-    DrafterChoice(size_t drafters, const DrafterChoice& like) : factors_(like.factors_), idle_(drafters) {}
+    DrafterChoice(size_t drafters, const DrafterChoice& like)
+        : factors_(like.factors_), idle_(drafters) {}
 
     void begin_text() { factors_.assign(factors_.size(), {}); }
     // Returns the drafter of the next cycle. `of_lookup`: gain of lookup's proposal in tokens, at

@@ -5,9 +5,9 @@
 #include <climits>
 #include <vector>
 
-#include "draft/tree_grower.h"
 #include "draft/methods.h"
 #include "draft/softness.h"
+#include "draft/tree_grower.h"
 
 namespace aerie {
 

@@ -70,15 +70,15 @@ struct BatchTensors {
     void add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
                 const DraftReach& reach);
 
-    Tensor rows;                // [rows, kRowInts]
-    Tensor features;            // [rows, taps * hidden]: from the last target pass
-    Tensor logits;              // [texts * nodes, vocab]
-    Tensor ids;                 // [1, texts * nodes]: the target's choices
-    Tensor rules;               // [texts * nodes, kRowChoiceInts]: used with several sequences
-    Tensor seen;                // [texts, vocab]
-    Tensor noise;               // [texts * depths, vocab]
-    Tensor noise_copy;          // [1, vocab]
-    Tensor accepted;            // [1, texts * depths * (kKvMoveInts + 1)]; see Batch::compact
+    Tensor rows;        // [rows, kRowInts]
+    Tensor features;    // [rows, taps * hidden]: from the last target pass
+    Tensor logits;      // [texts * nodes, vocab]
+    Tensor ids;         // [1, texts * nodes]: the target's choices
+    Tensor rules;       // [texts * nodes, kRowChoiceInts]: used with several sequences
+    Tensor seen;        // [texts, vocab]
+    Tensor noise;       // [texts * depths, vocab]
+    Tensor noise_copy;  // [1, vocab]
+    Tensor accepted;    // [1, texts * depths * (kKvMoveInts + 1)]; see Batch::compact
     std::vector<SequenceTensors> texts;  // by sequence
 };
 
@@ -123,7 +123,8 @@ class Batch {
     void commit(Cycle& cycle, int first);
     Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
     void observe(Sequence& text, int first, Tensor features, bool is_prompt);
-    void read_logprobs(const Sequence& text, std::span<const int> nodes, int first, CycleOutput& output);
+    void read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
+                       CycleOutput& output);
 
     Backend& be_;
     Target& target_;

@@ -10,7 +10,8 @@
 namespace aerie {
 
 // `first` is the row of logits that belongs to node 0.
-void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first, CycleOutput& output) {
+void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
+                          CycleOutput& output) {
     if (!text.answer().with_logprobs) return;
     for (size_t i = 0; i < nodes.size(); ++i) {
         const std::span<const float> logits = raw_logits(first + nodes[i]);

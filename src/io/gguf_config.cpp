@@ -8,9 +8,9 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "io/foreign_drafters.h"
+#include "io/gguf_control_tokens.h"
 #include "io/gguf_keys.h"
 #include "io/gguf_scaling.h"
-#include "io/gguf_control_tokens.h"
 
 namespace aerie {
 

@@ -91,8 +91,9 @@ std::vector<GgufControlToken> gguf_control_tokens(const GgufMetadata& metadata) 
         signs.push_back({id, ends_turn});
         exceptions.see(text);
     }
-    std::erase_if(signs,
-                  [&](const GgufControlToken& sign) { return exceptions.has(tokens.string(sign.id)); });
+    std::erase_if(signs, [&](const GgufControlToken& sign) {
+        return exceptions.has(tokens.string(sign.id));
+    });
     return signs;
 }
 

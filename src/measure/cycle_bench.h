@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/forced_acceptance.h"
 #include "engine/model.h"
+#include "measure/forced_acceptance.h"
 #include "measure/timings.h"
 
 namespace aerie {

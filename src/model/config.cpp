@@ -71,7 +71,7 @@ namespace {
 // Which layers of an architecture have windows. Defaults of missing members are transformers'.
 enum class Windows {
     never,
-    if_set,     // in all layers where 'sliding_window' is set
+    if_set,      // in all layers where 'sliding_window' is set
     everywhere,  // the same, and also if the member is missing
     later,       // where 'use_sliding_window' is true, from layer 'max_window_layers' on
 };

@@ -184,18 +184,19 @@ void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64
     constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
     const T* table = quantiles.data();
     const int64_t last = first + int64_t(out.size() / sizeof(T)), first_word = first / kPerWord;
-    parallel_for((last + kPerWord - 1) / kPerWord - first_word, kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = first_word + begin; i < first_word + end; ++i) {
-            const uint64_t word = mix(key + kGolden * uint64_t(i + 1));
-            T values[kPerWord];
-            for (int lane = 0; lane < kPerWord; ++lane)
-                values[lane] = table[(word >> (16 * lane)) & ((1 << kQuantileBits) - 1)];
-            const int64_t from = std::max(i * kPerWord, first),
-                          to = std::min((i + 1) * kPerWord, last);
-            std::memcpy(&out[size_t(from - first) * sizeof(T)], values + from % kPerWord,
-                        sizeof(T) * size_t(to - from));
-        }
-    });
+    parallel_for(
+        (last + kPerWord - 1) / kPerWord - first_word, kGrain, [&](int64_t begin, int64_t end) {
+            for (int64_t i = first_word + begin; i < first_word + end; ++i) {
+                const uint64_t word = mix(key + kGolden * uint64_t(i + 1));
+                T values[kPerWord];
+                for (int lane = 0; lane < kPerWord; ++lane)
+                    values[lane] = table[(word >> (16 * lane)) & ((1 << kQuantileBits) - 1)];
+                const int64_t from = std::max(i * kPerWord, first),
+                              to = std::min((i + 1) * kPerWord, last);
+                std::memcpy(&out[size_t(from - first) * sizeof(T)], values + from % kPerWord,
+                            sizeof(T) * size_t(to - from));
+            }
+        });
 }
 
 namespace {

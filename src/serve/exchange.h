@@ -23,8 +23,8 @@ struct HttpRequest {
     double received = 0;  // steady_seconds() when all of it had arrived
 };
 
-// Learns about the client of an exchange. Called by the thread of the sockets, or within set_waiter();
-// must return soon.
+// Learns about the client of an exchange. Called by the thread of the sockets, or within
+// set_waiter(); must return soon.
 class Waiter {
   public:
     virtual ~Waiter() = default;

@@ -228,7 +228,8 @@ const GgufPreTokenizer* find_gguf_cut(const BpeTokenizer::Parts& parts) {
 
 std::string gguf_cut_names() {
     std::string names;
-    for (const GgufPreTokenizer& cut : kCuts) names += (names.empty() ? "" : ", ") + std::string(cut.name);
+    for (const GgufPreTokenizer& cut : kCuts)
+        names += (names.empty() ? "" : ", ") + std::string(cut.name);
     return names;
 }
 

@@ -13,8 +13,8 @@ struct GgufTokenizer {
 };
 
 // Reads a tokenizer.ggml.model "llama" (pieces with scores) or "gpt2" (byte-level, with merges);
-// the latter cuts a text by the row of text/gguf_pre_tokenizers.h that tokenizer.ggml.pre names. Throws Error
-// naming the file, also for an unknown name.
+// the latter cuts a text by the row of text/gguf_pre_tokenizers.h that tokenizer.ggml.pre names.
+// Throws Error naming the file, also for an unknown name.
 GgufTokenizer gguf_tokenizer(const GgufMetadata& metadata);
 
 }  // namespace aerie

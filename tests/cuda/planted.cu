@@ -38,8 +38,11 @@ template <int ahead>
 __device__ void ring(const float4* from, float* out, int n) {
     __shared__ float4 space[(ahead + 1) * 32];
     const auto copy = [&](int i) {
-        const unsigned to = unsigned(__cvta_generic_to_shared(&space[i % (ahead + 1) * 32 + int(threadIdx.x)]));
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from + i * 32 + int(threadIdx.x)) : "memory");
+        const unsigned to =
+            unsigned(__cvta_generic_to_shared(&space[i % (ahead + 1) * 32 + int(threadIdx.x)]));
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
+                     "l"(from + i * 32 + int(threadIdx.x))
+                     : "memory");
         asm volatile("cp.async.commit_group;" ::: "memory");
     };
     for (int i = 0; i < ahead; ++i) copy(i);
@@ -60,7 +63,8 @@ __global__ void late_kernel(const float4* from, float* out, int n) {
     ring<0>(from, out, n);
 }
 
-__global__ void __launch_bounds__(1024, 2) spilling_kernel(const float* __restrict__ from, float* out, int n) {
+__global__ void __launch_bounds__(1024, 2)
+    spilling_kernel(const float* __restrict__ from, float* out, int n) {
     float values[64];
 #pragma unroll
     for (int j = 0; j < 64; ++j) values[j] = from[j * 1024 + int(threadIdx.x)];

@@ -1,8 +1,8 @@
 // A replay of the recorded drafts puts out as much as decoding the same texts does, with any tree.
 #include <gtest/gtest.h>
 
-#include "measure/forced_acceptance.h"
 #include "engine/recorded_prompts.h"
+#include "measure/forced_acceptance.h"
 
 namespace aerie::test {
 namespace {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "core/clock.h"
-#include "recorded_exchange.h"
 #include "io/json.h"
 #include "paths.h"
+#include "recorded_exchange.h"
 #include "serve/service.h"
 
 namespace aerie::test {
@@ -27,7 +27,8 @@ class Serving {
     explicit Serving(const LoadOptions& load, int parallel = 1)
         : model(std::make_shared<SharedModel>(load)), service(model, options(parallel)) {}
 
-    std::shared_ptr<RecordedExchange> send(Endpoint endpoint, const std::string& body, bool reads = true) {
+    std::shared_ptr<RecordedExchange> send(Endpoint endpoint, const std::string& body,
+                                           bool reads = true) {
         auto heard = std::make_shared<RecordedExchange>(reads);
         service.handle({endpoint, "", body, steady_seconds()}, heard);
         return heard;

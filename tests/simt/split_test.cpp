@@ -1,5 +1,5 @@
-// QuantSplitK-K matmuls, and attention with chunks that are divided among blocks: when work is divided,
-// and what the bits may depend on.
+// QuantSplitK-K matmuls, and attention with chunks that are divided among blocks: when work is
+// divided, and what the bits may depend on.
 #include "cuda/split.h"
 
 #include <gtest/gtest.h>
@@ -263,7 +263,8 @@ INSTANTIATE_TEST_SUITE_P(Types, PartialSumsTest, testing::Values(DType::F16, DTy
                          [](const auto& info) { return name(info.param); });
 
 // Splits for 132 multiprocessors, as an H100 and an H200 have them, in blocks of 128 rows.
-cuda::QuantSplitK split_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
+cuda::QuantSplitK split_of(int rows, int cols, int tokens = 64,
+                           int shares = cuda::kMostShares * 8) {
     const cuda::SplitPlan plan{.split = {}, .shares = shares, .multiprocessors = 132};
     return plan.of(cuda::tiles_of(rows, cuda::kBlockRows), cols, cuda::token_tiles(tokens));
 }

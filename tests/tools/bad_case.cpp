@@ -1,6 +1,6 @@
 // Runs the program on each bad case and checks that it refuses the input in one line.
-#include "paths.h"
 #include "tools/bad_case.h"
+#include "paths.h"
 
 #include <sys/resource.h>
 
@@ -40,8 +40,7 @@ const fs::path& good_models() {
             write_toy_model(path / "target", config, DType::F16, 0.1f, 1);
             for (const char* name :
                  {"tokenizer.model", "tokenizer_config.json", "generation_config.json"})
-                fs::copy_file(models_dir() / "aerie-tiny" / name,
-                              path / "target" / name);
+                fs::copy_file(models_dir() / "aerie-tiny" / name, path / "target" / name);
         }
         ~Models() { fs::remove_all(path); }
     } models;

@@ -272,8 +272,8 @@ const std::vector<BadCase> kTokenizerFiles = {
 TEST(ChatTemplate, BrokenOneDoesNotStopRawText) {
     const ModelPair models;
     break_template(models);
-    const Outcome outcome = run({"generate", "-m", "target", "-p", "x", "-n", "1", "-q"},
-                                {.folder = models.folder()});
+    const Outcome outcome =
+        run({"generate", "-m", "target", "-p", "x", "-n", "1", "-q"}, {.folder = models.folder()});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.err, "");
 }

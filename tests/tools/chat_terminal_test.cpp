@@ -27,7 +27,8 @@ class ChatTerminal : public testing::Test {
     // The command line of the program with these flags; its state lies in the test's folder.
     std::string command(const std::vector<std::string>& flags, const std::string& before = "") {
         const std::string folder = quoted(folder_.path().string());
-        std::string line = "cd " + folder + " && exec env AERIE_MODEL=aerie-tiny AERIE_DEVICE=cpu HOME=" + folder +
+        std::string line = "cd " + folder +
+                           " && exec env AERIE_MODEL=aerie-tiny AERIE_DEVICE=cpu HOME=" + folder +
                            " XDG_STATE_HOME=" + folder + " XDG_CACHE_HOME=" + folder + " " +
                            before + " " + quoted(program_file().string()) + " chat";
         for (const std::string& flag : flags) line += " " + quoted(flag);

@@ -281,7 +281,9 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         }
     }
 
-    __device__ int slabs() const { return one_slab ? 1 : tiles_of(dim_, kSlabElements<T>); }
+    __device__ int slabs() const {
+        return one_slab ? 1 : tiles_of(dim_, kSlabElements<T>);
+    }
 
     // Starts load number i of the chunk: slabs of K, then slabs of V.
     __device__ void load(int i) {
@@ -362,7 +364,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         const int first = own == 1 ? 0 : half_ * kMine<own>, warp = thread_ / 32;
 #pragma unroll
         for (int i = 0; i < kMine<own>; ++i) {
-            const bool sees_it = (half_ && own > 1 ? sees[own - kMine<own> + i] : sees[i]).has(key_);
+            const bool sees_it =
+                (half_ && own > 1 ? sees[own - kMine<own> + i] : sees[i]).has(key_);
             scores[i] = (sees_it ? scores[i] : -infinity()) * task_.scale;
             float largest = larger(scores[i], -infinity());
 #pragma unroll

@@ -16,8 +16,8 @@ static_assert(kChunk == 1 << kChunkBits);
 constexpr int kChunkThreads = 2 * kChunk;  // two per key: each has 8 of the 16 virtual lanes
 constexpr int kChunkWarps = kChunkThreads / 32;
 constexpr int kHalf = kLanes / 2;
-constexpr int kMostPairs = 8, kOwn = 4;   // pairs of a block, and pairs computed at a time
-constexpr int kChunksAlone = 2;           // unshared chunks of a row, at most
+constexpr int kMostPairs = 8, kOwn = 4;  // pairs of a block, and pairs computed at a time
+constexpr int kChunksAlone = 2;          // unshared chunks of a row, at most
 
 // A slab is a tile of K or V in shared memory: 64 positions, 256 bytes each.
 constexpr int kSlabQuads = 16;  // words of 16 bytes per position
@@ -43,11 +43,7 @@ struct Partials {
     int window;  // as Attention::window
 
     Partials(float* memory, int rows, int chunks, const AttentionShape& shape, int window)
-        : o(memory),
-          chunks(chunks),
-          heads(shape.heads),
-          head_dim(shape.head_dim),
-          window(window) {
+        : o(memory), chunks(chunks), heads(shape.heads), head_dim(shape.head_dim), window(window) {
         const size_t parts = size_t(rows) * size_t(heads) * size_t(chunks);
         max = o + parts * size_t(head_dim);
         sum = max + parts;
@@ -103,9 +99,7 @@ struct alignas(16) Pair {
     // The positions within the chunk that begins at `before`, counted from there.
     __device__ Range within(int before) const { return Range{begin, end}.within(before); }
     __device__ unsigned place_of(int position) const { return place + unsigned(position / kChunk); }
-    __device__ int chunks() const {
-        return end > 0 ? (end - 1) / kChunk - begin / kChunk + 1 : 0;
-    }
+    __device__ int chunks() const { return end > 0 ? (end - 1) / kChunk - begin / kChunk + 1 : 0; }
 };
 
 // Shared memory of a block, in both ways to compute.

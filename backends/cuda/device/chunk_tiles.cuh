@@ -107,8 +107,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int items = together + ((chunks.all.end - chunks.shared_end) << apart);
         for (; item < items; item += deep) {
             const int single = item - together, chunk = single >> apart;
-            attend_tails(chunks.shared_end + chunk, chunks.fork, (single - (chunk << apart)) << bits,
-                         bits);
+            attend_tails(chunks.shared_end + chunk, chunks.fork,
+                         (single - (chunk << apart)) << bits, bits);
         }
         if (adds) put_columns();
     }

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "cuda/device/arithmetic.cuh"
-#include "cuda/device/partial_sums.cuh"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/packed.cuh"
+#include "cuda/device/partial_sums.cuh"
 #include "cuda/device/ptx.cuh"
 #include "cuda/device/view.cuh"
 
@@ -86,8 +86,7 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
         for_each(row, cols, [&](int, float value) { most = max(most, magnitude_of(value)); });
         scale = scale_of<threads>(most, space);
     }
-    if (threadIdx.x == 0)
-        to.inverse_scales[token] = inverse_of_power(scale);
+    if (threadIdx.x == 0) to.inverse_scales[token] = inverse_of_power(scale);
     // A thread's elements have the same place in their tiles. From one to the next it is kApart
     // 16-bit elements; a tile has 32 words of 8 bytes for each part.
     static_assert(threads % kFloatTileCols == 0);
@@ -96,8 +95,8 @@ __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row
         const int lane = token % kTokenTile * 4 + first % 8 / 2, word = first % 16 / 8;
         const size_t tile =
             column_place<Format>(token / kTokenTile, first / kFloatTileCols, k_tiles, 0);
-        uint16_t* const at = reinterpret_cast<uint16_t*>(to.columns + tile) +
-                             (lane * 2 + word) * 2 + first % 2;
+        uint16_t* const at =
+            reinterpret_cast<uint16_t*>(to.columns + tile) + (lane * 2 + word) * 2 + first % 2;
 #pragma unroll
         for (int i = 0; i < kTogether; ++i) {
             if (first + i * threads >= count) return;

@@ -61,7 +61,9 @@ struct FloatColumns {
                 row % kTokenTile * 4 + piece % 2 * 2);
         }
     }
-    __device__ void begin_at(int step) { column = step; }
+    __device__ void begin_at(int step) {
+        column = step;
+    }
     __device__ void begin() const {}
     __device__ void copy(Step& to, int) {
 #pragma unroll
@@ -78,7 +80,9 @@ struct FloatColumns {
         const int place = (token_tile * kStepTiles + k) * Format::kParts + part;
         return step.columns[place * 32 + int(threadIdx.x) % 32];
     }
-    __device__ float inverse_scale(int token) const { return inverse_scales[row_of(token)]; }
+    __device__ float inverse_scale(int token) const {
+        return inverse_scales[row_of(token)];
+    }
 };
 
 // The tiles of a block that a warp has. With 64 tokens it has two row tiles and half of the tokens,
@@ -90,9 +94,9 @@ struct FloatShare {
     int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
 };
 
-// The product of a block over its share of K steps (FloatSplitK): kRowTiles tiles of rows at a time,
-// and kTiles times 8 tokens. A block of an expert has all of K, and sums it in the ranges that the
-// shares of a matmul of the same shape would have, so that the bits are the same.
+// The product of a block over its share of K steps (FloatSplitK): kRowTiles tiles of rows at a
+// time, and kTiles times 8 tokens. A block of an expert has all of K, and sums it in the ranges
+// that the shares of a matmul of the same shape would have, so that the bits are the same.
 template <class Format, class Columns, bool of_expert>
 class FloatBlock {
     static constexpr int tiles = Columns::kTiles, kRowTiles = Columns::kRowTiles;
@@ -123,7 +127,8 @@ class FloatBlock {
             }
         };
         const auto take = [&](Step& from, int step) { multiply(from, step - begin_); };
-        Stream stream(launch_shared<typename Columns::Ring>(), share_, copy_weights, columns_, take);
+        Stream stream(launch_shared<typename Columns::Ring>(), share_, copy_weights, columns_,
+                      take);
         float total[tiles][4] = {};
         while (stream.has_more()) {
             has_rows_ = first_tile(rows()) + its_.row_tile < task_.row_tiles;
@@ -145,9 +150,13 @@ class FloatBlock {
     }
 
   private:
-    __device__ int rows() const { return begin_ / steps_; }  // number of the current block of rows
+    __device__ int rows() const {
+        return begin_ / steps_;
+    }  // number of the current block of rows
     // The first row tile that this block has in a block of rows.
-    __device__ int first_tile(int rows) const { return (rows * kHalves + half_) * kRowTiles; }
+    __device__ int first_tile(int rows) const {
+        return (rows * kHalves + half_) * kRowTiles;
+    }
     // A lane's first words of a row tile.
     __device__ const uint4* strip_of(int tile) const {
         return task_.weight + size_t(tile) * size_t(task_.k_tiles) * 32 + lane_;
@@ -195,8 +204,7 @@ class FloatBlock {
         const auto place = [&](unsigned i) {
             return ((unsigned(first) + i) * 2 + (i == 0 ? 1 : 0)) * kHalves + unsigned(half_);
         };
-        return add_up<Step::kThreads>(part_, split_.sums,
-                                      split_.arrived + first * kHalves + half_,
+        return add_up<Step::kThreads>(part_, split_.sums, split_.arrived + first * kHalves + half_,
                                       unsigned(last - first + 1), unsigned(number_ - first), place);
     }
 

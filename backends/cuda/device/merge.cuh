@@ -25,8 +25,7 @@ struct ChunksOfPair {
 template <int pairs>
 class Merge {
   public:
-    __device__ Merge(MergeSpace& space, const Partials& partials,
-                     const ChunksOfPair (&its)[pairs])
+    __device__ Merge(MergeSpace& space, const Partials& partials, const ChunksOfPair (&its)[pairs])
         : space_(space), partials_(partials), its_(its) {}
 
     // Computes element `in_head` of O for each pair; 0 if it has no chunks. The whole block calls
@@ -48,7 +47,8 @@ class Merge {
                     for (int i = 0; i < kAhead; ++i) {
                         const int at = max(min(first + chunk + i, its_[p].count - 1), 0);
                         ahead[p][i] =
-                            partials_.o[size_t(its_[p].place + unsigned(at)) * dim + unsigned(in_head)];
+                            partials_
+                                .o[size_t(its_[p].place + unsigned(at)) * dim + unsigned(in_head)];
                     }
 #pragma unroll
                 for (int p = 0; p < pairs; ++p)

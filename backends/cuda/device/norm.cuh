@@ -179,9 +179,9 @@ struct NormedRows {
 // a constant; 0: rows are too long for registers.
 template <class Choose>
 auto with_kept(int cols, const Choose& choose) {
-    return cols <= 8 * kRowThreads    ? choose(std::integral_constant<int, 8>())
-           : cols <= kMostKept        ? choose(std::integral_constant<int, 16>())
-                                      : choose(std::integral_constant<int, 0>());
+    return cols <= 8 * kRowThreads ? choose(std::integral_constant<int, 8>())
+           : cols <= kMostKept     ? choose(std::integral_constant<int, 16>())
+                                   : choose(std::integral_constant<int, 0>());
 }
 
 }  // namespace aerie::cuda

@@ -1,5 +1,5 @@
-// Partial sums that a split-K matmul of many tokens (FloatSplitK) leaves to the kernel that reads its
-// output next. This kernel adds them up where it reads, so no block of the matmul waits for the
+// Partial sums that a split-K matmul of many tokens (FloatSplitK) leaves to the kernel that reads
+// its output next. This kernel adds them up where it reads, so no block of the matmul waits for the
 // others.
 #pragma once
 

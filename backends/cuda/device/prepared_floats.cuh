@@ -51,7 +51,9 @@ class PreparedFloats {
         const int place = tile * Format::kParts + part;
         return space_.columns[place * kLanes + int(threadIdx.x) % kLanes];
     }
-    __device__ float inverse_scale(int) const { return inverse_of_power(scale_); }
+    __device__ float inverse_scale(int) const {
+        return inverse_of_power(scale_);
+    }
 
   private:
     // The amax of this thread's elements, or of its part of `amax`.

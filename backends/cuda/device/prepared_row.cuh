@@ -10,7 +10,7 @@
 namespace aerie::cuda {
 
 struct RowTask {
-    NormedRows rows;     // row 0 of them; without a norm weight it is taken as it is
+    NormedRows rows;    // row 0 of them; without a norm weight it is taken as it is
     const float* amax;  // amax values of a row that is not normalised, or null
     int amax_count;
 

@@ -36,8 +36,7 @@ struct QuantStep : WeightWords<Format> {
     static constexpr int kTokens = tiles * kTokenTile;
     static constexpr int kHeads = kStepGroups * kTokens * kGroup / 4;  // index where scales begin
     static constexpr int kColumnWords = kHeads + kStepGroups * kTokens * 2;
-    static constexpr size_t kBytes =
-        WeightWords<Format>::kBytes + kColumnWords * sizeof(unsigned);
+    static constexpr size_t kBytes = WeightWords<Format>::kBytes + kColumnWords * sizeof(unsigned);
     SharedArray<unsigned, kColumnWords> columns;
 };
 
@@ -59,7 +58,8 @@ __device__ inline GroupColumns read_columns(QuantStep<Format, tiles>& from, int 
     const int lane = int(threadIdx.x) % 32, steps = (first + lane / 4) * (kGroup / 4);
     const uint4 heads =
         from.columns.template joined<uint4>(from.kHeads + (first + lane % 4 * 2) * 2);
-    GroupColumns columns = {{}, make_float2(__uint_as_float(heads.x), __uint_as_float(heads.z)), {}};
+    GroupColumns columns = {
+        {}, make_float2(__uint_as_float(heads.x), __uint_as_float(heads.z)), {}};
     if constexpr (Format::kLayout.scales == Scales::of_halves)
         columns.steps =
             make_uint2(from.columns[steps + lane % 4], from.columns[steps + 4 + lane % 4]);
@@ -196,8 +196,7 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
     const int blocks = tiles_of(task.groups, kLayout.groups);
     const uint4* weight = task.weight + size_t(min(row_tile, task.row_tiles - 1)) * size_t(blocks) *
                                             (kLayout.bytes() / 16);
-    const Share share =
-        share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps);
+    const Share share = share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps);
     float part[tiles][4] = {};
     const auto copy_weights = [&](Step& to, int step) { copy_weight<Format>(to, weight, step); };
     const auto take = [&](Step& from, int step) {

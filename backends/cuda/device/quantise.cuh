@@ -25,8 +25,8 @@ __device__ inline bool is_sound(float value) {
 // that none waits for the shuffles of another.
 template <int groups>
 struct QuantisedGroups {
-    float scales[groups];                // the same in all lanes
-    int steps[groups], sums[groups];     // the lane's quantised value; the sum of its half
+    float scales[groups];             // the same in all lanes
+    int steps[groups], sums[groups];  // the lane's quantised value; the sum of its half
 
     __device__ explicit QuantisedGroups(const float (&values)[groups]) {
         bool sound[groups];

@@ -80,7 +80,8 @@ struct Rotation {
         if constexpr (count == 1)
             *to = to_f16(values[0]);
         else
-            *reinterpret_cast<uint32_t*>(to) = to_f16(values[0]) | uint32_t(to_f16(values[1])) << 16;
+            *reinterpret_cast<uint32_t*>(to) = to_f16(values[0]) | uint32_t(to_f16(values[1]))
+                                                                       << 16;
     }
     template <class T, int pairs>
     __device__ void store(const Row& place, int kv_head, int i, const float (&a)[pairs],

@@ -1,5 +1,5 @@
-// QuantSplitK-K: the blocks of a matmul that share rows each have a range of K, and the last to arrive
-// adds the partial sums of all in ascending order of K.
+// QuantSplitK-K: the blocks of a matmul that share rows each have a range of K, and the last to
+// arrive adds the partial sums of all in ascending order of K.
 #pragma once
 
 #include "cuda/device/last_block.cuh"
@@ -77,9 +77,9 @@ __device__ inline bool add_up(float (&total)[tiles][4], float4* sums, unsigned* 
 template <int tiles>
 __device__ inline bool add_up(float (&total)[tiles][4], const QuantSplitK& split) {
     return split.blocks == 1 ||
-           add_up<kBlockThreads>(
-               total, split.sums, split.arrived + blockIdx.x, split.blocks, blockIdx.y,
-               [&](unsigned block) { return blockIdx.x * split.blocks + block; });
+           add_up<kBlockThreads>(total, split.sums, split.arrived + blockIdx.x, split.blocks,
+                                 blockIdx.y,
+                                 [&](unsigned block) { return blockIdx.x * split.blocks + block; });
 }
 
 }  // namespace aerie::cuda
