@@ -6,6 +6,7 @@
 #   --web       the tests of the chat page and with OpenAI's client: a browser, Node.js, npm packages
 #   --vocabularies  the long test of published vocabularies: Node.js, npm packages of 840 MB
 #   --desktop   examples/desktop and its test: Qt 6, a screen in memory
+#   --style     check_format.sh
 #   --replicas  the test of examples/replicas: HAProxy
 #   --package   check_package.sh and check_abi.sh
 # Does nothing if everything is installed. apt's sources are not changed: packages that the system's suites lack are
@@ -89,6 +90,7 @@ for group in "$@"; do
       command -v npm >/dev/null || packages+=(nodejs npm)
       ;;
     --desktop) packages+=(qt6-base-dev xvfb xauth fonts-dejavu-core) ;;
+    --style) packages+=(clang-format) ;;
     --replicas) packages+=(haproxy) ;;
     --package) packages+=(dpkg-dev debhelper fakeroot lintian groff-base abigail-tools) ;;
     *) fail "$group is no group; see the head of $0" ;;
