@@ -3,9 +3,9 @@
 
 usage: bench/generation.py [ROUNDS [FLAG...]]      (needs build/aerie; default: 3 rounds; flags for all, as --weights q8_0)
 
-Rounds alternate between the drafters, so that a drifting machine hurts all alike. Prompts: tests/data/greedy.json,
-at most 128 tokens. Speed is of decoding alone (first token and loading not counted), the median over rounds of
-tokens / seconds summed over the prompts."""
+Each round runs every drafter, so that a drifting machine affects all alike. The prompts are those of
+tests/data/greedy.json, answered with at most 128 tokens. Speed is that of decoding alone (first token and loading not
+counted): the median over rounds of tokens / seconds summed over the prompts."""
 import json
 import pathlib
 import statistics
@@ -26,7 +26,7 @@ def run(prompt, drafter, setting):
 
 
 def measure(prompts, drafter, setting):
-    """Tokens, cycles, seconds and all ids over the prompts."""
+    """(tokens, cycles, seconds of decoding, ids of each text) of all prompts, without the first token of each text."""
     tokens = cycles = seconds = 0
     texts = []
     for prompt in prompts:

@@ -1,21 +1,24 @@
-"""What a token and a cycle take on GPUs that are not here, from the code that a compiler made for them.
+"""Predicts the time of a token and of a cycle on GPUs that are not here, from the code that a compiler made for them.
 
   model_gpu.py FIGURES.json... [--parts] [--devices NAME,...]
   model_gpu.py --code PROGRAM DRIVER [--keep FIGURES.json]
   model_gpu.py --cuda NVCC ROOT COMMIT [--keep FIGURES.json]
 
-FIGURES are of a layer of Llama-2-7B: each kernel's loops (loads, trips to memory and what stands between a load and
-the wait for it, trips to shared memory, barriers, matrices, instructions), registers and shared memory, and the
-dispatches of a pass. All are of AMD's compiler for RDNA 3, for want of the others'. --code makes them anew: PROGRAM is
-kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's (tests/vulkan/kernel_code_test.py). CUDA's are
-read from nvcc's code, and reckoned with in model_gpu_cuda.py; COMMIT, "now" or an earlier one, says how they are launched.
+A FIGURES file describes the kernels of a layer of Llama-2-7B: each kernel's loops (loads, trips to memory and the work
+between a load and the wait for it, trips to shared memory, barriers, matrix instructions, all instructions), its
+registers and its shared memory; and the dispatches of a pass. A trip is a group of loads that are waited for together.
+All figures of Vulkan are from AMD's compiler for RDNA 3, since the other vendors' compilers are not here. --code makes
+them anew: PROGRAM is kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's
+(tests/vulkan/kernel_code_test.py). Figures of CUDA are read from nvcc's code and used by model_gpu_cuda.py; COMMIT,
+"now" or an earlier one, says how the kernels are launched.
 
-A dispatch has two times. The waits of a workgroup, one after the other: instructions of a lone subgroup, trips to
-memory as far as no work stands between load and wait, trips to shared memory, barriers; times the rounds that it takes
-until all workgroups have been resident. And the busiest of memory, second cache, instruction slots and matrix units.
-It takes the root of the sum of their squares, since neither hides all of the other, and a gap if it waits for the one
-before. The constants below are the same for all kernels and all weights, and those before and after a change; which
-of an earlier reader's figures of c849204 they give is said by tests/vulkan/model_gpu_test.py."""
+A dispatch has two times. One is the time that a workgroup waits: for the instructions of a lone subgroup, for trips to
+memory less the work between load and wait, for trips to shared memory and for barriers, one after the other, times the
+rounds until all workgroups have been resident. The other is that of the busiest of memory, L2 cache, instruction slots
+and matrix units. A dispatch takes the root of the sum of their squares, since neither hides all of the other, and a
+gap, which is four times as long if it waits for the dispatch before it. The constants below are the same for all
+kernels and all weight types, before and after a change of the kernels. tests/vulkan/model_gpu_test.py says which
+figures of an estimate of c849204, made by hand, they reproduce."""
 
 import argparse
 import dataclasses
@@ -80,7 +83,7 @@ HOST = {"submission": (20, 2), "wait": (10, 2), "copy": (2, 2), "recorded": (3, 
 
 
 class Dispatch:
-    """One, with its times in ns: `busy` of each resource, `waits`."""
+    """A dispatch and its times in ns: `busy`, that of each resource; `waits`, that of its workgroups; `ns`, in all."""
 
     def __init__(self, device, name, kernel, grid, work, shape=(HIDDEN, 0), adds=False):
         self.device, self.name, self.kernel, self.work = device, name, kernel, work
@@ -129,7 +132,7 @@ class Dispatch:
         return max(1, fits) * d.units
 
     def trips(self, part):
-        """Of a turn: how many there are, and how many of them go to memory."""
+        """(trips, from_memory) of one iteration of `part`: how many, and whether some load the weight, from memory."""
         count, loads_of = part["trips"], part["loads_of"]
         straight = part is self.kernel["straight"]
         if self.matmul and (straight or WEIGHT not in loads_of):  # never a bias; a residual at times
@@ -140,7 +143,8 @@ class Dispatch:
         return count, self.matmul and not straight and WEIGHT in loads_of
 
     def cached_ns(self):
-        """Of a trip to what others have read: columns that are copies of one are in the first cache."""
+        """Time in ns of a trip to data that other workgroups have read already, which is in the L2 cache. In c849204's
+        f16 kernels, the unused columns of a tile are copies of one row, and come from the L1 cache."""
         d = self.device
         if not (self.matmul and kernels_of.prepares_x(self.name, self.kernel)):
             return d.near
@@ -148,7 +152,7 @@ class Dispatch:
         return d.near * own + d.first * (1 - own)
 
     def turn(self, part, turns):
-        """ns of a turn of a workgroup that is alone."""
+        """Time in ns of one of the `turns` iterations of `part` by a workgroup that runs alone."""
         d = self.device
         pace = d.pace / d.ghz
         ns = part["instructions"] * pace + part["shared_trips"] * d.local + part["barriers"] * d.barrier
@@ -167,7 +171,8 @@ class Dispatch:
 
 
 def commands_ns(device, kernels, commands, work, shapes, parts, times=1):
-    """Of these dispatches, in their order; `parts` gets what each op takes, `times` over."""
+    """Time in ns of the dispatches `commands`, in their order, with the shapes of their matmuls. Adds to `parts`, by
+    op, the ms of `times` such runs and what bounds the op."""
     total, before, shapes = 0, "", list(shapes)
     for name, x, y, z, waits in commands:
         label, shape, inner = name.split()[0], (HIDDEN, 0), HIDDEN
@@ -187,7 +192,8 @@ def commands_ns(device, kernels, commands, work, shapes, parts, times=1):
 
 
 def pass_ms(device, figures, work, name=None, parts=None):
-    """Of a pass with logits of every row: a layer goes from the first norm to the last one."""
+    """Time in ms of a pass with logits of every row. The figures hold one layer: its dispatches, from the first norm to
+    before the last one, count LAYERS times."""
     kernels, parts = figures["kernels"], {} if parts is None else parts
     commands = figures["passes"][work.weight][name or str(work.rows)]
     norms = [i for i, c in enumerate(commands) if c[0].startswith("rms_norm")]
@@ -205,14 +211,14 @@ def pass_ms(device, figures, work, name=None, parts=None):
 
 
 def level_shapes(commands):
-    """Of the matmuls of drafting: the root's LM head, then level by level."""
+    """(name, inner, outputs) of each matmul of drafting: the root's LM head, then those of each level in turn."""
     count = sum(kernels_of.is_matmul(c[0]) for c in commands)
     level = OF_HEAD + OF_LAYER + LAST
     return (LAST + level * count)[:count]
 
 
 def cycle_ms(device, figures, weight, context=100):
-    """Of EAGLE-2 with trees of 60 nodes, six levels of ten: device, and host."""
+    """Time in ms of a cycle of EAGLE-2, with a tree of 60 nodes and six levels of ten, on the device and the host."""
     commands = figures["passes"][weight]["propose"]
     work = Pass(weight, 10, context, tree=True)
     drafting = commands_ns(device, figures["kernels"], commands, work, level_shapes(commands), {})
@@ -225,7 +231,7 @@ def host_ms():
 
 
 def times_of(device, figures, weight, parts=None):
-    """ms of a token, and 8, 16, 60 rows by it."""
+    """[ms of a pass of one row; the times of 8, 16 and 60 rows divided by it]."""
     ms = [pass_ms(device, figures, Pass(weight, rows), parts=parts if rows == 1 else None) for rows in ROWS]
     return [ms[0], *(m / ms[0] for m in ms[1:])]
 

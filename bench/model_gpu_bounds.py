@@ -1,11 +1,12 @@
-"""How near to a figure of the reading of c849204 the model comes with any constants at all, if others are to hold.
+"""Searches for how close bench/model_gpu.py can come to a figure of the estimate of c849204
+(tests/vulkan/model_gpu_test.py) with any constants at all, while other figures hold.
 
   model_gpu_bounds.py [DRAWS]
 
-Constants may be anything between floors that no GPU goes below (a clock an instruction, 20 clocks to shared memory,
-80 ns to the second cache, 250 ns to memory) and far above what they are; a kernel gets at least the share of the peak
-that the reading gives the large matmuls. By random search, so what is printed is an upper bound of the least miss, from
-three starts."""
+A constant may be anything between a floor that no GPU goes below (one clock per instruction, 20 clocks to shared
+memory, 80 ns to the L2 cache, 250 ns to memory) and a value far above the real one; a kernel reaches at least the share
+of the peak bandwidth that the estimate gives the large matmuls. The search is random, DRAWS steps (350 if not given)
+from each of three starts, so the printed miss is an upper bound of the least one."""
 
 import dataclasses
 import json

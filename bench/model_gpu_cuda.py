@@ -1,10 +1,10 @@
-"""The part of model_gpu.py that reckons with NVIDIA's GPUs by nvcc's code for them: figures of kernels, and times.
+"""The part of model_gpu.py for NVIDIA's GPUs: reads figures of kernels from nvcc's code, and predicts times from them.
 
-A matmul goes at the slowest of five rates: how fast its resident warps come through a turn of their loop, each waiting
-for what it waits for; the first cache, the matrix units and the instruction slots of the multiprocessors that work;
-memory; blocks that do not fit come in a further round. Other kernels take their loops one after the other, or what
-their instructions take all together. How often loops turn, and how wide a matmul's blocks are, is said by CODE, since
-the code of a kernel does not tell."""
+A matmul runs at the slowest of five rates: that of its resident warps, each with the waits of its own loop; those of
+the L1 cache, of the matrix units and of the instruction slots of the multiprocessors that have work; and that of
+memory. Blocks that do not fit run in a later round. Any other kernel takes the time of its loops, one after the other,
+or that of issuing all its instructions, whichever is longer. The code of a kernel does not say how wide its blocks are
+and how often its loops run: CODE below has the former, the methods of Model the latter."""
 
 import dataclasses
 import json
@@ -55,7 +55,7 @@ SMALL_US, MERGE_US = 1.3, 9.0  # for the small kernels of a level
 
 @dataclasses.dataclass
 class Code:
-    """What the code of a commit does not tell."""
+    """How a commit launches its kernels, which their machine code does not say."""
     warps: int  # in a block of a matmul, and of a gated one
     gated_warps: int
     ring: int  # bytes of the ring at the launch; 0: ptxas counts it
@@ -99,8 +99,8 @@ def straight_of(instructions):
 
 
 def pieces_of(instructions):
-    """The straight code before each loop that lies in no other, and behind the last one: as far as the kernel's end, behind
-    which is what is seldom done."""
+    """Instructions and clocks (by LATENCIES) of each piece of straight code: one before each outermost loop, and one
+    from the last of these to the kernel's EXIT. Code behind the EXIT is for rare cases and not counted."""
     import sass
 
     spans = sass.spans_of(instructions)
@@ -114,7 +114,8 @@ def pieces_of(instructions):
 
 
 def before_loops(instructions):
-    """What a kernel does between its first loop, which starts copies of weights, and that of its product."""
+    """Clocks (by LATENCIES) of the straight code between a kernel's first loop, which starts copies of weights, and the
+    loop of its product."""
     import sass
 
     spans = sass.spans_of(instructions)
@@ -126,7 +127,7 @@ def before_loops(instructions):
 
 
 def figures_of_code(nvcc, root, commit):
-    """Of the kernels that a pass of Llama-2-7B has, for the architectures of GPUS."""
+    """Figures of the kernels that a pass of Llama-2-7B has, for each architecture of GPUS; `root`: the repository."""
     import compiled
     import sass
 
@@ -158,7 +159,7 @@ def tiles_of(rows):
 
 
 def clocks_at(part, latency):
-    """Between those that were kept it is a straight line."""
+    """Clocks of `part` if a load takes `latency` clocks: linear between the LATENCIES for which clocks are stored."""
     for i in range(1, len(LATENCIES)):
         if latency <= LATENCIES[i] or i == len(LATENCIES) - 1:
             low, high = LATENCIES[i - 1 : i + 1]
@@ -177,7 +178,8 @@ class Model:
                             else f"{'gated' if gated else 'multiply'}_row_kernel<Q8_0>"]
 
     def matmul_us(self, outputs, inner, rows, gated=False, held=False, left=False):
-        """held: each block makes the one row ready for itself; left: sums of shares are for the kernel behind it."""
+        """Time in us of `rows` tokens times a weight [outputs, inner]. `held`: the kernel in which each block prepares
+        the single row for itself. `left`: partial sums are left to the kernel that reads the output."""
         gpu, f16 = self.gpu, self.weight == "f16"
         tiles = tiles_of(rows)
         gated = gated and not f16
@@ -211,7 +213,7 @@ class Model:
             (most > 1) * ((2 * gpu.far + clocks) / gpu.ghz + sum(2 * n - 1 for n in together if n > 1) * each / gpu.cache)
 
         def part_ns(blocks):
-            """In which so many blocks at once do a part each."""
+            """Time in ns in which `blocks` blocks, all at once, compute one part of K each."""
             now = blocks * warps
             active = min(4, ceil_div(now, gpu.units))  # schedulers
             rate = min(now * step / turn * gpu.ghz, gpu.units * step / first_cache * gpu.ghz, gpu.memory,
@@ -234,7 +236,8 @@ class Model:
         return ns / 1e3
 
     def row_us(self, outputs, inner, normed, early_us, gated=False):
-        """What a block takes longer to make its row ready than its ring takes to fill, of which so much came early."""
+        """Time in us that a block needs to prepare its row, beyond the time in which its ring fills anyway. `normed`:
+        the row is normalised first. `early_us`: the part of the filling that was done before the kernel's turn."""
         gpu, code, kernel = self.gpu, self.code, self.row_kernel(gated)
         loops = kernel["loops"]
         main = max(range(len(loops)), key=lambda i: loops[i]["matrices"] * (1 + loops[i]["depth"]))
@@ -261,7 +264,7 @@ class Model:
         return max(0, clocks / gpu.ghz / 1e3 - max(0, fills_us - early_us))
 
     def even_shares(self, outputs, inner):
-        """Of float weights: split.h's rule."""
+        """Number of shares of a product with float weights, as SplitPlan::evenly has it (backends/cuda/split.h)."""
         shares = min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
         blocks = ceil_div(outputs, 16 * WIDE_WARPS)
         return min(range(shares, ceil_div(shares * 15, 16) - 1, -1), key=lambda s: -math.gcd(s, blocks))
@@ -270,19 +273,19 @@ class Model:
         return ceil_div(outputs, 16 * WIDE_WARPS) * ceil_div(inner, STEP)
 
     def even_sums(self, outputs, inner):
-        """How many shares have some of each block of rows."""
+        """For each block of 256 output rows, the number of shares that have a partial sum of it."""
         steps, all_steps, shares = ceil_div(inner, STEP), self.even_steps(outputs, inner), self.even_shares(outputs, inner)
         of_step = [((step + 1) * shares - 1) // all_steps for step in range(all_steps)]
         return [of_step[end - 1] - of_step[end - steps] + 1 for end in range(steps, all_steps + 1, steps)]
 
     def first_parts(self, row_blocks, parts, tiles):
-        """Of the first of the blocks that share rows: split.h's rule."""
+        """Parts of K of the first of the blocks that share rows, as SplitPlan::of has it (backends/cuda/split.h)."""
         if not self.code.ring or parts == 1 or tiles < MANY_TILES:
             return 1
         return min(ceil_div(row_blocks * parts, self.gpu.units * 2), parts - 1)
 
     def parts_of(self, outputs, inner, warps):
-        """How many blocks share rows: split.h's rule."""
+        """Parts of K that are divided among blocks, or 1 if a block has all of K: the rule of SplitPlan::of."""
         if not self.code.part:
             return 1
         rows, parts = ceil_div(outputs, 16 * warps), ceil_div(inner, self.code.part)
@@ -290,14 +293,16 @@ class Model:
         return parts if ceil_div(rows * parts, self.gpu.units) * 5 <= undivided * 4 else 1
 
     def turn_clocks(self, loop, as_they_lie, row_bytes):
-        """Rows of x that are not packed: a line is far once, and then near."""
+        """Clocks of an iteration of a matmul's loop. If x is read as its rows lie, not packed, each cache line comes
+        from the L2 cache once and from the L1 cache afterwards; an iteration reads `row_bytes` of a row."""
         if not as_they_lie:
             return clocks_at(loop, self.gpu.far)
         lines = min(loop["trips"], row_bytes / CACHE_LINE)
         return clocks_at(loop, NEAR) + lines * (self.gpu.far - NEAR)
 
     def beside_us(self, outputs, inner, before_us):
-        """What a matmul has less to do when its turn comes, since its first weights were on their way meanwhile."""
+        """Time in us that a matmul saves by starting beside the kernel before it, which takes `before_us`: its first
+        weights are then already on their way."""
         if not self.code.is_fused or self.gpu.architecture != "90":
             return 0
         # One ring per multiprocessor, which has at least two, to be careful.
@@ -305,15 +310,16 @@ class Model:
         return min(BESIDE_US, before_us, weights / self.gpu.memory / 1e3)
 
     def resident(self, kernel, warps, ring=0, step_bytes=1):
-        """Warps of a multiprocessor, by how many a block has, and its ring."""
+        """Warps that a multiprocessor holds at once, as shared memory, registers and a limit of 48 allow. A block has
+        `warps`, and a ring of `ring` bytes in steps of `step_bytes`."""
         shared = kernel["shared"] + min(MOST_STEPS, ring // step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))
 
     def other_us(self, name, turns, blocks, warps=4, resident=8, pieces=None):
-        """Of a kernel whose loops turn so often, each with the clocks of its loads; turns: by the number of loops.
-        `pieces`: of its straight code, if not all of it."""
+        """Time in us of a kernel that is no matmul. `turns`: {number of loops that the kernel may have: (iterations,
+        clocks of a load) of each loop}. `pieces`: the pieces of its straight code that count, if not all of it."""
         kernel, gpu = self.kernels[name], self.gpu
         loops = kernel["loops"]
         if len(loops) not in turns:
@@ -330,13 +336,14 @@ class Model:
     # The kernels between matmuls, each with the launch before it. Fewer loops mean the kernels of now.
 
     def left_shares(self, outputs, inner, rows):
-        """How many shares leave sums of each row of a product of float weights to the kernel behind it, at most."""
+        """The most shares that leave partial sums of an output row to the kernel that reads it; 0 if none does. Only
+        products of float weights leave any."""
         is_left = self.code.is_fused and self.weight == "f16" and tiles_of(rows) >= MANY_TILES
         sums = self.even_sums(outputs, inner)
         return max(sums) if is_left and len(sums) < self.even_shares(outputs, inner) else 0
 
     def norm_us(self, rows, inner=0):
-        """Of rows that a product of so many columns was added to."""
+        """Time in us of a norm. `inner`: K of the product that was added to the rows before it; 0 if there was none."""
         far, each = self.gpu.far, HIDDEN // 128
         if self.code.is_fused and rows == 1:
             return 0
@@ -378,8 +385,9 @@ class Model:
         return self.other_us("pack_columns_kernel", {0: []}, 8 * tiles_of(rows) * inner // 512) + GAP_US
 
     def tiles_us(self, rows, context):
-        """Chunks by matrix instructions: a block has 8 rows of a head, or as many as there are; blocks share the chunks
-        where there is room for several. The last chunk of a tree has a tail of each row."""
+        """Time in us of attention's chunks by matrix instructions. A block has 8 rows of a head, or as many as there
+        are; blocks share the chunks where there is room for several. In the last chunk of a tree each row has a tail of
+        its own."""
         chunks, own, units, warps = ceil_div(context + 1, CHUNK), min(8, 2 ** (rows - 1).bit_length()), self.gpu.units, 4
         high, trees = ceil_div(rows, own), int(rows > 1)
         deep = max(1, min(2 * units // (HEADS * high), chunks + 2 * own))
@@ -457,7 +465,8 @@ class Model:
         return us + (deep > 1) * self.ticket_us()
 
     def attention_us(self, rows, context):
-        """Chunks, which are merged by the last block or by a kernel, and rotation, unless the matmul before does it."""
+        """Time in us of attention: its chunks, their merging by the last block or by a kernel of its own, and rotation
+        by a kernel of its own or, up to 8 rows, in the matmul before."""
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         if self.code.is_fused:
             # Two pairs of elements per thread, of 256; four partial sums at a time.
@@ -471,11 +480,12 @@ class Model:
         return self.chunks_us(rows, context) + merge + rope + 3 * GAP_US
 
     def ticket_us(self):
-        """Until the last block knows that it is: what it stored, the count, the others' stores."""
+        """Time in us until the last block to arrive knows that it is the last, and has what the others stored: three
+        accesses to the L2 cache (its own stores, the counter, the others' stores)."""
         return 3 * self.gpu.far / self.gpu.ghz / 1e3
 
     def layer_us(self, rows, context):
-        """Matmuls, and all else."""
+        """(us of the matmuls of a layer, us of everything else in it)."""
         norms, attention = [self.norm_us(rows, inner) for inner in (HIDDEN, INTERMEDIATE)], self.attention_us(rows, context)
         packs = [self.pack_us(inner, rows) for inner in (HIDDEN, INTERMEDIATE)]
         us, is_row = 4 * GAP_US, self.code.is_fused and rows == 1
@@ -497,7 +507,7 @@ class Model:
         return (LAYERS * (matmuls + rest) + last) / 1e3
 
     def level_us(self, context=300, rows=10):
-        """Of EAGLE-2 with a head of this type."""
+        """Time in us of one level of EAGLE-2's drafting, `rows` nodes, with a head of this weight type."""
         matmuls, rest = self.layer_us(rows, context)
         ends = self.matmul_us(HIDDEN, 2 * HIDDEN, rows) + self.matmul_us(VOCAB, HIDDEN, rows)
         return matmuls + rest + ends + self.code.small_of_level * (SMALL_US + GAP_US) + MERGE_US
@@ -511,8 +521,9 @@ class Model:
 
 
 def times_of(name, figures, weight):
-    """T(1) in ms; T(8), T(16), T(60) by it; with a q8_0 head: us of a level, of the host, and the efficiency of a cycle
-    of EAGLE-2, six levels and a tree of 60."""
+    """T(1) in ms; T(8), T(16) and T(60) divided by it; then, for EAGLE-2 with a q8_0 head, six levels and a tree of 60
+    nodes: us of a level, us of the host between drafting and verification, and T(1) over the time of a cycle
+    (efficiency)."""
     model, head = Model(name, figures, weight), Model(name, figures, "q8_0")
     ms = [model.pass_ms(rows) for rows in (1, 8, 16, 60)]
     level, gap = head.level_us(), model.gap_us()

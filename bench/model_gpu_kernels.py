@@ -1,5 +1,6 @@
-"""What the code of a kernel does not say of itself: how often each of its loops turns, and what it reads. Loops are in
-the order of the code; those of c849204's kernels, which bear the same names, are distinguished by what they load."""
+"""How often each loop of a Vulkan kernel runs, and how many bytes the kernel reads, since its code does not say. Loops
+are in the order of the code. Kernels of c849204 bear the same names as today's, and are recognised by their constants
+and by the number and the loads of their loops."""
 
 import math
 
@@ -33,18 +34,18 @@ def is_attention(name):
 
 
 def prepares_x(name, kernel):
-    """c849204's f16: every workgroup finds the peaks of x, and cuts it in two."""
+    """Whether this is c849204's f16 kernel, in which each workgroup finds x's amax and splits x in two f16 parts."""
     return name.startswith("matmul_f16_cooperative") and len(parts_of(name)[1]) < 6 and len(kernel["loops"]) > 3
 
 
 def rows_together(name, rows):
-    """Of a workgroup of attention."""
+    """Number of rows that a workgroup of attention computes together."""
     _, constants = parts_of(name)
     return min(rows, constants[1] * constants[2]) if len(constants) > 2 else 1
 
 
 class Pass:
-    """rows of x behind `context` positions; of a tree, or of a text."""
+    """A pass over `rows` rows of x after `context` positions; the rows are a tree's nodes or consecutive tokens."""
 
     def __init__(self, weight, rows, context=100, tree=False):
         self.weight, self.rows, self.context, self.tree = weight, rows, context, tree
@@ -52,7 +53,8 @@ class Pass:
 
 
 def finishing_turns(shader, c, kernel, inner):
-    """Of kernels that may normalise x first and finish their results last: the two loops of the product are between."""
+    """Iterations of each loop of a matmul that may normalise x first and have an epilogue last; the two loops of the
+    product are between."""
     loops, invocations = kernel["loops"], kernel["invocations"]
     main = next(i for i, loop in enumerate(loops) if WEIGHT in loop["loads_of"])
 
@@ -66,7 +68,8 @@ def finishing_turns(shader, c, kernel, inner):
 
 
 def halves_turns(c, loops, inner):
-    """What is made ready of a row, the product, its results, what becomes of them."""
+    """Iterations of each loop of matmul_halves.comp: those that prepare a row, the product, the writing of its sums,
+    the epilogue."""
     columns, steps, finish, invocations = c[0], c[5], c[6], 128 * c[9]
     main = next(i for i, loop in enumerate(loops) if WEIGHT in loop["loads_of"])
     after = [ceil_div(columns * 16, invocations), ceil_div(columns * (32 if finish == 1 else 16), invocations)]
@@ -101,7 +104,7 @@ def matmul_turns(shader, c, kernel, inner, lanes):
 
 
 def attention_turns(name, kernel, work):
-    """Each with the share of workgroups that take it."""
+    """(iterations, share of the workgroups that run it) of each loop of attention."""
     n = len(kernel["loops"])
     if len(parts_of(name)[1]) > 2:
         own = rows_together(name, work.rows)
@@ -115,7 +118,7 @@ def attention_turns(name, kernel, work):
 
 
 def turns_of(name, kernel, inner, work, lanes):
-    """(turns, share of the workgroups) of every loop; lanes: of a subgroup."""
+    """(iterations, share of the workgroups that run it) of every loop of a kernel; lanes: those of a subgroup."""
     shader, c = parts_of(name)
     loops = kernel["loops"]
     if is_attention(name):
@@ -140,7 +143,7 @@ def turns_of(name, kernel, inner, work, lanes):
 
 
 def working_groups(name, grid, work):
-    """Workgroups that find something to do, and how many items each."""
+    """(workgroups that have something to do, items of each). An item is a chunk of attention; other ops have one."""
     groups = math.prod(grid)
     if not is_attention(name):
         return groups, 1
@@ -153,7 +156,7 @@ def working_groups(name, grid, work):
 
 
 def bytes_of(name, kernel, shape, blocks, groups, items, work):
-    """What must come from memory, and what from the second cache."""
+    """(bytes that must come from memory, bytes that come from the L2 cache)."""
     shader, c = parts_of(name)
     if is_matmul(name):
         inner, outputs = shape

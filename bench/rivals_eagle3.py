@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""aerie and llama.cpp in turn, each with an EAGLE-3 head: tokens a second on the same shape, weight type and threads.
+"""Compares aerie and llama.cpp, each with an EAGLE-3 head: tokens per second with the same shape, weights and threads.
 
 usage: bench/rivals_eagle3.py ROOT [--like SHAPE] [--weights TYPE] [-t THREADS] [-r ROUNDS] [--lengths N,N,...]
                               [--tokens N] [--seconds S] [--files FOLDER] [SIZES such as --layers 8]
 
 ROOT: the root of a system in which llama.cpp, its quantiser and its converter are installed; / is this one, another is
-entered by chroot. Target and head of random weights are made in ROOT/FOLDER (default: a temporary folder; one that is named
-is kept, and taken as it is the next time).
+entered by chroot. Target and head of random weights are made in ROOT/FOLDER (default: a temporary folder; a named one
+is kept, and used as it is the next time).
 
-Random weights take the same time as real ones, but nothing that they draft is accepted. So a cycle of theirs, n passes of
-the head and one of the target over n + 1 rows, is timed as it is, between tokens of one answer; the tokens it is worth are
-those that a chain of n has in our record (bench/README.md), and their speed is the best over all n. What they would do after
-acceptance, run the head over the accepted tokens again, is not counted against them. Ours: `aerie bench --draft eagle3`.
+Random weights take the same time as real ones, but nothing that they draft is accepted. So a cycle of llama.cpp, n
+passes of the head and one of the target over n + 1 rows, is timed as it is, between tokens of one answer. It counts as
+the tokens that a chain of n yields in our record of acceptance (bench/README.md), and llama.cpp's speed is the best
+over all n. After acceptance llama.cpp would also run the head over the accepted tokens again; this is not counted
+against it. Our figures are those of `aerie bench --draft eagle3`.
 
-Only for a machine that does nothing else: llama.cpp's threads wait for each other at every op, and figures taken beside a load
-are many times too slow. The load is printed before each round."""
+Run this only on a machine that does nothing else: llama.cpp's threads wait for each other at every op, and figures
+taken beside a load are many times too slow. The load is printed before each round."""
 import argparse
 import json
 import os
@@ -57,7 +58,7 @@ def run(command, **settings):
 
 
 class Root:
-    """Where llama.cpp lives, and the folder in there that holds the models."""
+    """The root of the system in which llama.cpp is installed, and the folder in it that holds the models."""
 
     def __init__(self, path, folder):
         self.path = pathlib.Path(path).resolve()
@@ -107,7 +108,7 @@ def make_files(root, options, sizes):
 
 
 class Server:
-    """llama-server with a chain of this length; 0: without a head."""
+    """A running llama-server that drafts chains of `length` tokens; 0: without a head."""
 
     def __init__(self, root, files, length, threads):
         command = ["llama-server", "--host", "127.0.0.1", "--port", str(PORT), "-np", "1", "-t", str(threads), "-ngl", "0",
@@ -136,7 +137,7 @@ class Server:
         self.process.wait()
 
     def answer(self, tokens):
-        """What the server says of its time after each token."""
+        """The server's own `timings` after each of `tokens` tokens, in order."""
         body = {"prompt": [1] + [10 + i * 7919 % 3000 for i in range(PROMPT - 1)], "n_predict": tokens, "temperature": 0,
                 "top_k": 1, "samplers": ["top_k"], "ignore_eos": True, "cache_prompt": False, "stream": True,
                 "timings_per_token": True}
@@ -153,7 +154,7 @@ class Server:
 
 
 def their_cycle(root, files, length, options):
-    """Seconds of a cycle."""
+    """Seconds of a cycle of llama.cpp with chains of `length` tokens."""
     with Server(root, files, length, options.threads) as server:
         server.answer(4)
         events = server.answer(options.tokens + length + 4)
@@ -173,14 +174,14 @@ def bench(flags):
 
 
 def recorded_tau(length):
-    """Of a chain in our record, whatever the model."""
+    """The acceptance length, tau, of a chain of `length` tokens in our record, which is the same for every model."""
     result = bench(["--like", "aerie-tiny", "--layers", "1", "--vocab", "100", "--draft", "eagle3", "--tree",
                     f"{length + 1},{length},1", "--seconds", "0", "--rows", "1", "-p", "1", "-t", "1"])
     return result["cycle"]["tau"]
 
 
 def measure(root, files, taus, options, sizes):
-    """A round: seconds of their cycles by length, and our report."""
+    """One round, also printed: ({length of the chain: seconds of llama.cpp's cycle}, report of `aerie bench`)."""
     theirs = {length: their_cycle(root, files, length, options) for length in [0, *options.lengths]}
     ours = bench(["--like", options.like, *sizes, "--draft", "eagle3", "--weights", options.weights, "-t", options.threads,
                   "-p", PROMPT, "--rows", "1", "--seconds", options.seconds])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What PyTorch gets of the same GPU in the same minute: a copy of 4 GiB, an empty kernel of a graph, matmuls of
-Llama-2-7B's shapes in f16 with weights rotated over 400 MB, attention of a tree. Times are of events, in microseconds.
+"""Measures what PyTorch achieves on the same GPU in the same minute: a copy of 4 GiB, a small kernel of a graph,
+matmuls of Llama-2-7B's shapes in f16 with weights rotated over 400 MB, attention of 60 rows. Times are those of CUDA
+events, in microseconds.
 
 gpu_yardstick.py OUT.json"""
 
@@ -21,7 +22,7 @@ REPEATS = 9
 
 
 def microseconds(run, repeats=REPEATS):
-    """The median, after two to warm up."""
+    """The median time of run(), after two runs to warm up."""
     spans = []
     for _ in range(repeats + 2):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -34,7 +35,7 @@ def microseconds(run, repeats=REPEATS):
 
 
 def in_graph(run, count):
-    """Of each of `count` calls of run(i), without launches of the host."""
+    """Microseconds of each of `count` calls of run(i), replayed as a graph, so without launches by the host."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         run(0)

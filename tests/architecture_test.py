@@ -23,7 +23,7 @@ for name, more in (("core", ()), ("backend", ("core",)), ("io", ("core",)), ("te
 
 
 def missing(text, root):
-    """Names that are nowhere, and how many were looked for."""
+    """([names of files and folders that do not exist], how many names were looked for)."""
     names = {name for name in re.findall(r"`([^`\s]+)`", text) if name.startswith(ROOMS)}
     lost = []
     for name in sorted(names):

@@ -3,8 +3,8 @@
 
 usage: machine_paths_test.py REPOSITORY
 
-Looks at the tracked files, or at all but the builds where git is not here. What is no program's source,
-binary files among it, may not name folders for temporary files either. First some planted paths must be
+Looks at the tracked files, or at all but the builds where git is not here. Files that are not source code,
+binary files among them, may not name folders for temporary files either. First some planted paths must be
 found, and harmless words must not.
 """
 import os

@@ -3,10 +3,12 @@
 
 usage: prose_test.py REPOSITORY [FOLDER]...
 
-No sentence of a comment begins with Of, That, Those, Who or What. No comment or name has a word that the glossary
-retires outright. A page that a comment cites exists, and has the section. With folders, only files in them are read.
+No sentence of a comment begins with Of, That, Those, Who, Whose or What. No comment or name has a word that the
+glossary retires outright. A page that a comment cites exists, and has the section. The docstrings of Python count as
+comments. With folders, only files in them are read.
 `--count` prints how many fragments each folder has, and fails for none.
 """
+import ast
 import collections
 import os
 import re
@@ -54,8 +56,21 @@ def comments_of_scripts(text):
     return found
 
 
+def docstrings(text):
+    """[line, paragraph] of the docstrings of a Python module, of its classes and of its functions."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            shown = ast.get_docstring(node, clean=False) or ""
+            for match in re.finditer(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*", shown):
+                found.append([node.body[0].lineno + shown.count("\n", 0, match.start()), " ".join(match[0].split())])
+    return sorted(found)
+
+
 def comments(path, text):
-    return comments_of_scripts(text) if path.endswith(SCRIPTS) else comments_of_code(text)
+    if not path.endswith(SCRIPTS):
+        return comments_of_code(text)
+    return comments_of_scripts(text) + (docstrings(text) if path.endswith(".py") else [])
 
 
 def fragments(comment):
@@ -88,6 +103,8 @@ def main():
     words = retired(root)
     assert len(words) >= 5, "the glossary retires no words"
     assert fragments("Of a row, that it sees") and fragments("true; What follows") and not fragments("The row of a tile")
+    planted = 'class C:\n    def f(self):\n        """Clear.\n\n        A row. Of the\n        tile."""\n'
+    assert comments("c.py", planted) == [[3, "Clear."], [5, "A row. Of the tile."]] and comments("c.sh", planted) == []
     assert dead("see no_such.md section 1", "src/x.h", root) and dead("drafting.md section 77", "src/x.h", root)
     word = re.compile(r"(?<![A-Za-z])(" + "|".join(words) + r")s?(?![A-Za-z])", re.I)
     assert word.search("the clerk_") and not word.search("marshall")

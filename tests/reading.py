@@ -1,4 +1,4 @@
-"""Figures of a model beside those that somebody read: which hold, and which miss by as much as is known."""
+"""Compares figures of a model with an estimate by hand: each holds, or misses by as much as is recorded."""
 
 import sys
 
@@ -6,13 +6,14 @@ TOLERANCE, SLACK = 0.10, 0.03
 
 
 def off(got, read):
-    """By how much of what was read; a range counts as one."""
+    """Relative deviation of `got` from the estimate `read`: a number, or a range (low, high), within which it is 0."""
     low, high = read if isinstance(read, tuple) else (read, read)
     return got / low - 1 if got < low else max(0, got / high - 1)
 
 
 def judge(figures, misses, expected):
-    """Of (which, ours, theirs); `misses` says of some by how much they miss. Ends the program."""
+    """Judges `figures`, each (which, ours, theirs); there must be `expected` of them. `misses` has, by `which`, the
+    deviation of those that are known to miss. Prints the result and ends the program, with 1 if there is a fault."""
     compared, faults = 0, []
     for which, ours, theirs in figures:
         compared, by = compared + 1, off(ours, theirs)

@@ -9,7 +9,7 @@ FIELDS = ["timestamp", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu
 
 
 class ClockLog:
-    """Also a client that stays: without one the driver begins anew with every process."""
+    """A log by nvidia-smi, which also keeps the driver loaded, so that it does not start anew with every process."""
 
     def __init__(self, path):
         self.path, self.process, self.problem = path, None, ""
@@ -27,7 +27,7 @@ class ClockLog:
             self.process = None
 
     def lines(self):
-        """How many there are now."""
+        """How many lines the log has now."""
         return len(self.rows())
 
     def rows(self):
@@ -38,7 +38,7 @@ class ClockLog:
             return []
 
     def summary(self, since):
-        """Of the lines from `since` on, where the GPU was busy: a line, or nothing."""
+        """A line about the clocks while the GPU was busy, from line `since` of the log on; "" if it never was."""
         busy = [row for row in self.rows()[since:] if row[5].isdigit() and int(row[5]) > 50]
         clocks = sorted(int(row[1]) for row in busy if row[1].isdigit())
         heat = [int(row[4]) for row in busy if row[4].isdigit()]

@@ -1,5 +1,6 @@
-"""What was predicted, before anything was measured, of llama-2-7b with trees of 60 nodes: printed beside what is. The figures of
-an H200 are those of bench/PREDICTED.md, an H100's follow from the rates of their memories."""
+"""Predictions for llama-2-7b with trees of 60 nodes, made before anything was measured, and printed beside what is
+measured. The figures of an H200 are those of bench/PREDICTED.md; an H100's follow from them by the bandwidths of the
+two memories."""
 
 # The predictions: {(device's name, bench): {figure: (from, to)}}.
 PREDICTED = {
@@ -18,7 +19,7 @@ def seconds_of(bench):
 
 
 def figures_of(bench):
-    """Of an object of `aerie bench --json`: {figure: value}, of those that it has."""
+    """{figure: value} of an object of `aerie bench --json`, for the figures that it has."""
     seconds, found = seconds_of(bench), {}
     if 1 in seconds:
         found["T(1), ms"] = 1e3 * seconds[1]
@@ -46,7 +47,7 @@ def ranges_for(description, shape, weights):
 
 
 def beside(figures, ranges):
-    """Lines: figure, prediction, what was measured, whether that is within."""
+    """A line for each figure: its prediction, the measured value, and whether this is as predicted."""
     lines, outside = [], False
     for figure, value in figures.items():
         if figure not in ranges:
@@ -60,7 +61,7 @@ def beside(figures, ranges):
 
 
 def passes_of(bench):
-    """T(M), by T(1), of the rate of a copy; and the cycles."""
+    """Lines about a bench: the rate of a copy, T(M) in ms and over T(1) for each M, the cycles, plain decoding."""
     passes = bench.get("passes", [])
     first = passes[0]["median_seconds"] if passes else 0
     lines = [f"copy {bench.get('copy_gb_per_s') or 0:.0f} GB/s, weights {1e-9 * (bench.get('pass_bytes') or 0):.2f} GB"]

@@ -1,4 +1,4 @@
-"""What was found: lines on the screen, tables, and the files of --out."""
+"""The report: lines on the screen, tables, and the files in the folder of --out."""
 
 import glob
 import json
@@ -23,7 +23,7 @@ class Report:
         self.logs, self.guard = None, threading.Lock()
 
     def note(self, result):
-        """A line of the report, at once on the screen."""
+        """Adds a result to the report, prints its line at once, and returns it."""
         with self.guard:
             self.results.append(result)
         print(f"{result.section:10} {result.name[:40]:40} {result.seconds:5.0f} s  {result.status}: {cell(result.text)[:300]}", flush=True)
@@ -74,7 +74,7 @@ class Report:
         os.replace(path + ".new", path)
 
     def end(self):
-        """The last lines, which a caller sees first, and the status."""
+        """Prints the last lines, which a caller sees first. Returns the exit status."""
         for result in self.bad()[:25]:
             print(f"{result.status}: {result.section} {result.name}: {cell(result.text)[:300]}")
         checked = f"{len(self.good())} checks passed, {len(self.bad())} did not"

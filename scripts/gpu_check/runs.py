@@ -31,7 +31,7 @@ class Result:
 
 
 class Clock:
-    """What is left of the call, and of its section."""
+    """The time that is left to the call, and to its current section, in seconds."""
 
     def __init__(self, seconds):
         self.begin = time.monotonic()
@@ -69,7 +69,8 @@ def tests_in(text, outcome):
 
 
 def judge(section, name, seconds, code, log, has_tests):
-    """What GoogleTest or the program reported of a run that ended with `code`, or was stopped (None)."""
+    """The Result of a run that ended with `code`, or was stopped (None), by what its log has of GoogleTest or the
+    program."""
     text = text_of(log)
     passed, failed = len(tests_in(text, "OK")), sorted(set(tests_in(text, "FAILED")))
     begun = re.findall(r"^\[ RUN +\] (\S+)", text, re.M)
@@ -94,7 +95,7 @@ def judge(section, name, seconds, code, log, has_tests):
 
 
 def end(process):
-    """Ends all that a process began. One that hangs in the driver does not even die: it is left behind."""
+    """Ends a process and all that it started. One that hangs in the driver cannot be killed, and is left behind."""
     for what in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, what)
@@ -123,7 +124,8 @@ class Runner:
         return os.path.join(self.logs, f"{number:03}.{section}.{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}.log")
 
     def run(self, section, name, limit, command, more=None, out=None):
-        """`more`: variables of its own. `out`: where stdout goes, if not to the log."""
+        """Runs a command for at most `limit` seconds and returns its Result. `more`: further environment variables.
+        `out`: the file for stdout, if it does not go to the log."""
         log, begin, limit = self.log_of(section, name), time.monotonic(), min(limit, self.clock.left())
         if limit < LEAST:
             return Result(section, name, 0, STOPPED, "not run: no time left")
@@ -151,11 +153,11 @@ class Runner:
         return judge(section, name, time.monotonic() - begin, code, log, has_tests)
 
     def side_by_side(self, tasks, workers):
-        """Arguments of run; the results in their order."""
+        """Runs `tasks`, each the arguments of run(), `workers` of them at once. Returns the results in their order."""
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             return list(pool.map(lambda task: self.run(*task), tasks))
 
     def output(self, command, limit, more=None):
-        """What a command says on both streams, whatever becomes of it."""
+        """The text that a command writes to stdout and stderr, whether or not it succeeds."""
         result = self.run("ask", os.path.basename(command[0]), limit, command, more)
         return "\n".join(text_of(result.log).splitlines()[1:]) if result.log else result.text

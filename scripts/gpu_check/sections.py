@@ -1,4 +1,4 @@
-"""The sections of gpu_check.sh, in the order in which they are worth most.
+"""The sections of gpu_check.sh, the most useful ones first.
 
 section     seconds  what
 text             15  a text on the GPU and on the CPU, in f16 and q8_0
@@ -35,7 +35,7 @@ SECOND = ["vulkan", "ncu", "sanitizer", "large"]
 
 
 def seconds_of(names):
-    """What sections may take with the start; compare and lossless run side by side."""
+    """The most seconds that sections take together with the start; compare and lossless run side by side."""
     beside = SECONDS["lossless"] if "compare" in names and "lossless" in names else 0
     return SECONDS["start"] + sum(SECONDS[name] for name in names) - beside
 
@@ -48,7 +48,7 @@ QUICK_OPS = ["RowsTest*", "BeamTest*", "ReplayTest*", "ReadersTest*", "Quantised
 
 
 class Check:
-    """What the sections stand on: the suite's programs, their environment, the report."""
+    """The state that all sections share: the suite's programs, their environment, the report, the logs."""
 
     def __init__(self, wanted, suite, report, clock):
         self.root, self.names, self.device = wanted.root, wanted.names, wanted.device
@@ -81,7 +81,7 @@ class Check:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def bench(self, section, shape, weights, *options, name="", seconds=8, limit=70, more=None, device=None):
-        """Notes the run and what was predicted of it; tells the object of the bench, or None."""
+        """Runs `aerie bench` and reports its figures beside the predictions. Returns its JSON object, or None."""
         device = device or self.device
         name = name or " ".join([device.split(":")[0], shape, weights, *options])
         out, since = os.path.join(self.work, "bench.json"), self.clocks.lines()
@@ -111,7 +111,7 @@ class Check:
 
 
 def start_section(check):
-    """Whether the device is there at all; what the machine is."""
+    """Reports what the machine is. Returns whether the device is there and can be used."""
     if check.clocks.problem:
         check.report.note(runs.Result("start", "clocks", 0, runs.SKIPPED, check.clocks.problem))
     smi = check.runner.output(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,clocks.sm,"
@@ -210,7 +210,8 @@ def bench_section(check):
 
 
 def early_section(check):
-    """Only bits can show a race of kernels that begin early: tools let one begin after the other."""
+    """Compares texts and times with early launches on and off. Only different bits can show a race of kernels that
+    start early, since tools like compute-sanitizer start kernels one after the other."""
     switch = {"on": {"AERIE_CUDA_EARLY_LAUNCH": "1"}, "off": {"AERIE_CUDA_EARLY_LAUNCH": "0"}}
     for weights in ("f16", "q8_0"):
         note_texts(check, "early", f"{weights} with and without", [text_on(check, "early", weights, check.device, more)

@@ -1,5 +1,6 @@
-"""Tests of a program dealt out to processes side by side. What one of them did not finish runs again alone, with launches that
-are waited for: a kernel that faults takes the device from the rest of its process, and is then named."""
+"""Runs the tests of a program in several processes side by side. Tests that a process did not finish run again alone,
+with launches that are waited for: a kernel that faults takes the device from all later tests of its process, and only
+then is it named."""
 
 import re
 import time
@@ -11,7 +12,7 @@ ALONE = 20       # seconds for each
 
 
 def tests_of(check, program, pattern, more=None):
-    """Their names, or none where the program does not start."""
+    """Names of the tests of a program that match `pattern`; none if the program does not start."""
     listed = check.runner.output([check.program(program), "--gtest_list_tests", f"--gtest_filter={pattern}"], 25, more)
     suite, found = "", []
     for line in listed.splitlines():
@@ -29,7 +30,7 @@ def unfinished(result, tests):
 
 
 def run(check, section, program, pattern, count, limit, more=None):
-    """So many processes; notes one line for all, and one for each test that does not pass alone."""
+    """Runs the tests in `count` processes. Reports one line for all, and one for each test that fails alone, too."""
     tests = tests_of(check, program, pattern, more)
     name = f"{program} {pattern}"
     if not tests:

@@ -1,4 +1,4 @@
-"""The archive of gpu_suite.sh on the machine with the GPU: unpacked once, whatever calls follow."""
+"""The archive of gpu_suite.sh on the machine with the GPU. It is unpacked once for all calls that follow."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ ARCHIVE = "suite.tar.xz"
 
 
 class Missing(Exception):
-    """There is no suite that could be used; one line says why."""
+    """No suite can be used; the message says why, in one line."""
 
 
 def unpack(path):
@@ -48,7 +48,7 @@ def extract(archive, folder):
 
 
 def mark_programs(folder):
-    """A copy may have lost that they can be run."""
+    """Makes the suite's programs executable again, since copying may have lost that. Returns the folder."""
     programs = os.path.join(folder, "bin")
     for name in os.listdir(programs):
         try:

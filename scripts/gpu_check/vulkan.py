@@ -1,5 +1,5 @@
-"""The same GPU through Vulkan. The loader is ours; a bare machine often has NVIDIA's driver without the file that names it to a
-loader, and without the libraries of X11 that the driver's first library wants."""
+"""Checks the same GPU through Vulkan. The loader is the suite's own. A bare machine often has NVIDIA's driver without
+the manifest that names it to a loader, and without the libraries of X11 that the driver's GLX library needs."""
 
 import glob
 import json
@@ -16,7 +16,7 @@ MANIFESTS = ("/usr/local/nvidia/share", "/usr/share", "/etc", "/usr/local/share"
 
 
 def manifests(check):
-    """Files that name NVIDIA's driver: the machine's own, then some of our own."""
+    """Paths of manifests that name NVIDIA's driver: the machine's own, then some that are written here."""
     known = [path for folder in MANIFESTS for path in sorted(glob.glob(f"{folder}/vulkan/icd.d/*nvidia*.json"))]
     for name in LIBRARIES:
         for folder in FOLDERS:
@@ -31,7 +31,8 @@ def manifests(check):
 
 
 def find(check):
-    """(variables, device) of the first that works, or of the one that AERIE_TEST_VULKAN names; ({}, "") where there is none."""
+    """(environment variables, device) of the first NVIDIA device that Vulkan lists, or of the one that
+    AERIE_TEST_VULKAN names; ({}, "") if there is none."""
     wanted = os.environ.get("AERIE_TEST_VULKAN")
     libraries = check.libraries("lib", "vulkan") + "".join(f":{folder}" for folder in FOLDERS[:1])
     attempts = []

@@ -18,7 +18,7 @@ def declared(header):
 
 
 def shown(library):
-    """Names of all kinds but that of the version itself."""
+    """Names of the symbols of all kinds that a library exports, without that of the version itself."""
     lines = [line.split() for line in output("nm", "-D", "--defined-only", library).splitlines()]
     return {name.split("@")[0] for _, kind, name in lines if kind != "A"}
 

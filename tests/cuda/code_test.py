@@ -1,19 +1,19 @@
-"""Every CUDA kernel as nvcc makes it, against budgets. Needs no GPU.
+"""Checks every CUDA kernel, as nvcc makes it, against budgets. Needs no GPU.
 
 code_test.py NVCC ROOT [--write] ARCHITECTURE...
 
-No kernel spills a register on any of the architectures, none takes more shared memory beside the ring of its launch than that leaves
-on Turing, where a block has 64 KB, and none more than code_budgets.txt says of
+No kernel may spill a register on any of the architectures, or take more shared memory beside the ring of its launch
+than the ring leaves on Turing, where a block has 64 KB, or have more than code_budgets.txt allows of
 
   sm_90   its registers
   most    the most registers of any architecture
   shared  bytes of shared memory
-  trips   in a turn of a loop: trips to memory that a warp waits for one behind the other (of sm_90, and of sm_89 where
-          that is asked for); copies to shared memory count where they are not asked for far enough ahead
-  step    the same of the loop that has most of the matrix instructions
+  trips   in an iteration of a loop: trips to memory that a warp waits for one after the other (on sm_90, and on sm_89
+          if it is among the architectures); copies to shared memory count if they are not started far enough ahead
+  step    the same for the loop with most of the matrix instructions
 
-A kernel with matrix instructions must have a loop of them, and attention one that loads, or what counts trips has found
-nothing to count. --write makes the budgets what the kernels take now."""
+A kernel with matrix instructions must have a loop of them, and attention a loop that loads; otherwise the code was read
+wrongly, and no trips were counted. --write sets the budgets to what the kernels take now."""
 
 import argparse
 import re
@@ -40,13 +40,13 @@ def loading(kernel):
 
 
 def product_of(kernel):
-    """The loops of its matrix instructions: one, or none."""
+    """The loops of a kernel's product: one, the loop with most of the matrix instructions, or none."""
     loops = [loop for loop in sass.loops_of(kernel.instructions) if loop.path and loop.count(*sass.MATRICES)]
     return [max(loops, key=lambda loop: (loop.count(*sass.MATRICES), loop.depth))] if loops else []
 
 
 def faults_of_code(kernel):
-    """What cannot be judged of a kernel whose code was read."""
+    """Yields the loops of a kernel that cannot be judged although its code was read."""
     loops = sass.loops_of(kernel.instructions)
     for loop in loops:
         if not loop.path:
@@ -56,7 +56,7 @@ def faults_of_code(kernel):
 
 
 def figures_of(found):
-    """{(source, name): [of each column]}; None where this run does not tell."""
+    """{(source, name): [a figure for each of COLUMNS]}; None where the architectures of this run do not give it."""
     figures = {}
     for architecture, kernels in found.items():
         for key, kernel in kernels.items():
@@ -88,13 +88,15 @@ def write_budgets(figures, architectures):
 
 
 def beside_ring(root):
-    """What the blocks of matmuls may have of shared memory beside their ring, as stream.cuh reckons with it."""
+    """Bytes of shared memory that a matmul's block may have beside its ring: kBesideRingBytes of stream.cuh."""
     text = Path(root, "backends/cuda/device/stream.cuh").read_text()
     return int(re.search(r"kBesideRingBytes = (\d+);", text).group(1))
 
 
 def faults_of_rings(figures, most):
-    """A launch beyond what a block has on Turing fails there alone, with "invalid argument". Kernels that hold a row assert it."""
+    """Yields matmuls with more than `most` bytes of shared memory beside their ring. Their launches would exceed what a
+    block has on Turing, and fail there alone, with "invalid argument". Kernels that prepare a row assert the same at
+    compile time."""
     beside = [(key, own[2]) for key, own in figures.items() if key[0] in RINGS and re.match(r"(multiply|gated|expert_(float|quant))_kernel", key[1])]
     yield from (f"{', '.join(key)}: {shared} bytes beside its ring, and {most} are reckoned with" for key, shared in beside if shared > most)
     if not beside:
@@ -117,7 +119,7 @@ def faults_of(found, figures, budgets):
 
 
 def faults_of_reading(found):
-    """If these are not found, the code is read wrongly."""
+    """Yields loops that every architecture must have and that were not found, so the code was read wrongly."""
     for architecture, kernels in found.items():
         read = [k for k in kernels.values() if k.instructions]
         if architecture not in compiled.READABLE:

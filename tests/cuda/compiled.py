@@ -1,5 +1,5 @@
-"""Compiles the kernels of backends/cuda and says what became of them: registers, shared memory, spills as ptxas counts
-them, and the loops of their machine code where that can be read (sass.py)."""
+"""Compiles the kernels of backends/cuda. Returns the registers, shared memory and spills of each, as ptxas counts them,
+and its instructions where its machine code can be read (sass.py)."""
 
 import concurrent.futures
 import os
@@ -26,7 +26,7 @@ class Kernel:
 
 
 def kernel_name(mangled):
-    """embed_kernel, or multiply_kernel<Q8_0, 4>: the part of a mangled name that people look for."""
+    """The readable part of a mangled name, such as embed_kernel or multiply_kernel<Q8_0, 4>."""
     found = [mangled]
     for digits in re.finditer(r"\d+", mangled):
         for first in range(digits.start(), digits.end()):  # a hash before it may end in digits
@@ -50,7 +50,7 @@ def template_arguments(rest):
 
 
 def figures_of(log):
-    """{mangled name: (registers, shared bytes, spilled bytes)}"""
+    """{mangled name: (registers, shared bytes, spilled bytes)} of each kernel in the log of ptxas."""
     found = {}
     for part in log.split("Compiling entry function ")[1:]:
         mangled = part[1 : part.index("'", 1)]
@@ -62,7 +62,7 @@ def figures_of(log):
 
 
 def compile_one(nvcc, root, source, architecture):
-    """Of one .cu file: its kernels. SystemExit if it does not compile."""
+    """The kernels of one .cu file, as a list of Kernel. SystemExit if it does not compile."""
     includes = ["-I", f"{root}/src", "-I", f"{root}/backends"]
     with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
         command = [nvcc, "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", *OPTIONS, *includes, source, "-o", out.name]
@@ -76,7 +76,7 @@ def compile_one(nvcc, root, source, architecture):
 
 
 def compile_all(nvcc, root, architectures, names=()):
-    """{architecture: {(source, kernel's name): Kernel}}, of these .cu files or of all."""
+    """{architecture: {(source, kernel's name): Kernel}} of the .cu files with these names (without .cu), or of all."""
     sources = sorted(str(path) for path in Path(root, "backends/cuda").glob("*.cu") if not names or path.stem in names)
     tasks = [(source, architecture) for source in sources for architecture in architectures]
     found = {architecture: {} for architecture in architectures}

@@ -1,5 +1,6 @@
-"""scripts/gpu_check.sh with programs that stand in for the suite's, and gpu_suite.sh. Needs no GPU: what is tested is that a test
-that fails, a program that hangs, one that is missing and one that checks nothing are reported, each by its name, and stop nothing.
+"""Tests scripts/gpu_check.sh with programs that stand in for the suite's, and gpu_suite.sh. Needs no GPU. A test that
+fails, a program that hangs, one that is missing and one that checks nothing must each be reported by name, and stop
+nothing else.
 
 gpu_check_test.py ROOT"""
 
@@ -95,7 +96,7 @@ def status_of(report, name):
 
 
 def test_what_goes_wrong(folder):
-    """Tests that fail, programs that are missing or find nothing to check."""
+    """Tests that fail, programs that are missing and programs that find nothing to check are reported."""
     done, report = run(folder / "suite", folder / "first", "--only", "text,ops,compare,lossless")
     expect(done.returncode == 1, f"status {done.returncode}: {done.stdout}{done.stderr}")
     expect(status_of(report, "f16 as on the CPU")[0] == "passed", "texts that are the same")
@@ -115,7 +116,8 @@ def test_what_goes_wrong(folder):
 
 
 def test_what_hangs(folder):
-    """A bench that hangs, and what it began, end with its time; what no time is left for is reported."""
+    """A bench that hangs is ended with its time, and so are the processes that it started; checks for which no time is
+    left are reported."""
     done, report = run(folder / "suite", folder / "hangs", "--only", "bench", "--seconds", "5")
     status, text = status_of(report, "cuda tinyllama-1.1b f16 --rows 1,2,4,8,16,32,60,64")
     expect(status == "stopped" and "too long" in text, text)
@@ -126,7 +128,7 @@ def test_what_hangs(folder):
 
 
 def test_benches(folder):
-    """Predictions beside what is measured; a bench without passes, a program that fails."""
+    """Predictions are printed beside what is measured; a bench without passes and a program that fails are reported."""
     (folder / "suite" / "bin" / "aerie").write_text(AERIE.replace("*tinyllama*", "nothing"))
     done, report = run(folder / "suite", folder / "bench", "--only", "bench,early")
     expect(status_of(report, "cuda llama-2-7b f16 --rows 1,2,4,8,16,32,60,64")[0] == "passed", "a bench")
@@ -143,7 +145,7 @@ def test_benches(folder):
 
 
 def test_without_a_gpu(folder):
-    """What is not there says Skipped, and a call that checked nothing is no success."""
+    """Checks on a device that is not there are Skipped; a call that checked nothing, or has wrong options, fails."""
     done, report = run(folder / "suite", folder / "none", "--device", "cuda:1", "--only", "second")
     expect(done.returncode == 1 and "found nothing to check" in done.stdout, done.stdout)
     expect(status_of(report, "device") == ("Skipped", "cuda:1 is not here"), "the device")
@@ -156,7 +158,8 @@ def test_without_a_gpu(folder):
 
 
 def test_headless_vulkan(folder):
-    """A driver whose first library wants what a bare server lacks is found through its other one, and the loader is heard."""
+    """A driver whose GLX library needs what a bare server lacks is found through its EGL library, and what the loader
+    says is reported."""
     driver = folder / "driver"
     driver.mkdir()
     for name in vulkan.LIBRARIES:
@@ -178,7 +181,7 @@ def test_headless_vulkan(folder):
 
 
 def test_time(_):
-    """Both calls fit into fifteen minutes of a machine, and their sections into them."""
+    """Both calls together fit into fifteen minutes of a machine, and every section exists."""
     first, second = sections.seconds_of(sections.FIRST), sections.seconds_of(sections.SECOND)
     expect(first <= 450 and first + second <= 780, f"{first} and {second} s")
     expect(set(sections.FIRST + sections.SECOND) < set(sections.SECONDS), "sections")

@@ -1,9 +1,10 @@
-"""What bench/model_gpu_cuda.py predicts of c849204, beside what a reader of that commit's machine code predicted.
+"""Compares what bench/model_gpu_cuda.py predicts for c849204 with an estimate made by hand from its machine code.
 
 model_gpu_test.py [--table]
 
-A figure holds if it is within a tenth of the reading's, or of its range. Those of MISSES do not, by about so much. No
-constant was chosen for them but CACHE_FAR and SMALL_US; the others are the reading's, or of sass.py."""
+A figure holds if it is within a tenth of the estimate (READING, MATMULS, TRIPS), or of its range. The figures in MISSES
+do not hold, and deviate by about as much as is given there. Only the constants CACHE_FAR and SMALL_US were fitted to
+these figures; the others are the estimate's own, or those of sass.py."""
 
 import json
 import sys

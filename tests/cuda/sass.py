@@ -1,8 +1,9 @@
-"""Reads machine code of NVIDIA's GPUs of compute capabilities 8.x and 9.0 from a .cubin, without any tool: its loops, and
-how a lone warp runs through them.
+"""Reads machine code of NVIDIA's GPUs of compute capabilities 8.x and 9.0 from a .cubin, without any tool: its loops,
+and how a lone warp runs through them.
 
-An instruction is 16 bytes. Its lowest 9 bits say what it does; bits 105 and up how long the next one waits, which of
-six scoreboards it sets when its result is there, and for which it waits. What is not named here is arithmetic."""
+An instruction is 16 bytes. Its lowest 9 bits are the opcode; bits 105 and up say how long the next instruction waits,
+which of six scoreboards this one sets when its result is there, and for which it waits. An opcode without a name here
+is arithmetic."""
 
 import struct
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Instruction:
 
 
 def distance_of(low, high, architecture):
-    """Of a branch, in bytes."""
+    """Bytes from the end of a branch instruction to its target."""
     far = low >> 34 | (high & 0x3ffff) << 30
     far -= (far >> 47) << 48
     return 4 * (far << 8 | low >> 16 & 0xff) if architecture >= 90 else 4 * far
@@ -54,7 +55,7 @@ def decode(place, low, high, architecture):
 
 
 def kernels_of(cubin):
-    """{mangled name: its instructions}, of the bytes of an ELF file."""
+    """{mangled name: instructions} of a .cubin, the bytes of an ELF file. ValueError for other architectures."""
     architecture = cubin[0x31]  # from the flags of the ELF header
     if not 80 <= architecture <= 90:
         raise ValueError(f"code for sm_{architecture}, which is not known here")
@@ -94,7 +95,7 @@ def next_of(instructions, here):
 
 
 def reached(instructions, without=-1):
-    """Places that can be come to from the first one, and not by way of this one."""
+    """Places that can be reached from the first one without passing through the place `without`."""
     found, open_ends = set(), [0]
     while open_ends:
         here = open_ends.pop()
@@ -105,8 +106,8 @@ def reached(instructions, without=-1):
 
 
 def spans_of(instructions):
-    """First and last place of each loop: a branch back that only leads from the loop's beginning. Others come from what
-    is seldom done, which stands behind the end of a kernel."""
+    """(first place, last place) of each loop: a branch back that can be reached only through the loop's beginning.
+    Other branches back return from code for rare cases, which stands behind the end of a kernel."""
     ends, ever = {}, reached(instructions)
     back = [(i.target // 16, here) for here, i in enumerate(instructions) if here in ever and i.target is not None and i.target // 16 < here]
     for begin in {begin for begin, _ in back}:
@@ -117,7 +118,8 @@ def spans_of(instructions):
 
 
 def path_of(instructions, begin, end, within):
-    """Straight on wherever that stays in the loop: conditions lead to what is done seldom."""
+    """The instructions of one iteration without nested loops: straight on wherever that stays in the loop, since
+    conditional branches lead to rare cases. [] if the path cannot be followed."""
     path, here, entered = [], begin, dict(within)
     while len(path) <= end - begin:
         if here in entered and here != begin:
@@ -148,14 +150,15 @@ def loops_of(instructions):
 
 
 def straight_of(instructions):
-    """What is in no loop, as far as the first end, as a loop of one turn."""
+    """All code that is in no loop, without NOPs, in the form of a Loop of one iteration."""
     nested = {n for begin, end in spans_of(instructions) for n in range(begin, end + 1)}
     path = [i for n, i in enumerate(instructions) if n not in nested and i.op != "NOP"]
     return Loop(0, len(instructions) - 1, path)
 
 
 def clocks_of(path, loads, copies=0, turns=64):
-    """Of a turn that follows others, of a lone warp; `loads`, `copies`: clocks until those from memory are there."""
+    """Clocks of the last of `turns` iterations of `path` by a lone warp. `loads`, `copies`: clocks until a load from
+    memory has arrived, or a copy from memory to shared memory."""
     now, ready, begun, groups = 0, [0] * 6, 0, []
     for _ in range(turns):
         begun = now
@@ -176,10 +179,11 @@ LONG = 100_000  # clocks, beside which all else is nothing
 
 
 def trips_of(path):
-    """How many trips to memory a turn waits for, one behind the other; a load for the next turn is one."""
+    """How many trips to memory an iteration waits for, one after the other; a load for the next iteration is one."""
     return round((clocks_of(path, LONG) - clocks_of(path, 0)) / LONG)
 
 
 def copies_awaited(path, clocks):
-    """The share of such a wait for copies to shared memory that a turn does not hide; 0 where enough are ahead."""
+    """The share of the latency of a copy to shared memory, `clocks`, that an iteration waits for; 0 where copies are
+    started far enough ahead."""
     return (clocks_of(path, 0, clocks) - clocks_of(path, 0)) / clocks

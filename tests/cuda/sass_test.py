@@ -1,4 +1,4 @@
-"""The reader of machine code and the budgets themselves: loops whose trips are known are read so, and faults are found.
+"""Tests sass.py and code_test.py on planted.cu: loops whose trips are known are read so, and planted faults are found.
 
 sass_test.py NVCC ROOT"""
 
@@ -30,7 +30,7 @@ def faults_of_loops(kernels):
 
 
 def faults_of_budgets(found):
-    """Each planted fault must be reported in its words."""
+    """Yields the planted faults that code_test.py does not report, or not in the expected words."""
     figures = code_test.figures_of(found)
     budgets = {key: [n or 0 for n in own] for key, own in figures.items()}
     key = next(key for key in figures if key[1] == "chased_kernel")

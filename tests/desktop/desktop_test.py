@@ -47,7 +47,7 @@ def built(source, build, prefix, flags):
 
 
 def talk(aerie, folder, around):
-    """What `aerie chat` stores of a conversation."""
+    """Asks QUESTIONS in `aerie chat` and saves the conversation. Returns the path of its file."""
     stored = os.path.join(folder, "talk")
     typed = "".join(question + "\n" for question in QUESTIONS) + f"/save {stored}\n"
     output(aerie, "chat", "-m", "aerie-tiny", input=typed.encode(), env=around)

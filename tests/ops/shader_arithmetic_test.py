@@ -37,7 +37,7 @@ def instructions(words):
 
 
 class Sizes:
-    """Bytes of types; None where a specialisation constant decides."""
+    """Sizes of types in bytes, and those of arrays in shared memory; None if a specialisation constant decides."""
 
     def __init__(self):
         self.of, self.constants, self.shared = {}, {}, []
@@ -64,7 +64,7 @@ class Sizes:
 
 
 def hazards(listed, has_matrices):
-    """What some drivers get wrong."""
+    """Yields uses of what some drivers get wrong."""
     matrices = {args[0] for opcode, args in listed if opcode == MATRIX_TYPE}
     special = {args[1] for opcode, args in listed if opcode in SPECIAL}
     constants = {args[1]: args[2] for opcode, args in listed if opcode == 43}

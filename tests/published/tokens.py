@@ -1,4 +1,4 @@
-"""Random tokenizers of true size, in the spellings of published ones."""
+"""Random tokenizers of true size, in the file formats of published ones."""
 import json
 import random
 import struct
@@ -20,8 +20,8 @@ def byte_alphabet():
 
 
 def grow(tokens, count, letters):
-    """Tokens of these letters, each an earlier one and a letter, until there are `count`; and those
-    pairs. Few letters make tokens that can be cut in many ways."""
+    """Adds tokens, each an earlier one and one of `letters`, until there are `count`. Returns the pairs
+    that they were made of. Few letters make tokens that can be cut in many ways."""
     draw = random.Random(1)
     words, known, pairs = list(letters), set(tokens), []
     for word in words:
@@ -36,7 +36,7 @@ def grow(tokens, count, letters):
 
 
 def add_splits(tokens, pairs, count):
-    """Further pairs that make the same tokens, as converted tiktoken and SentencePiece files have them."""
+    """Adds pairs that make the same tokens, as converted tiktoken and SentencePiece files have them, up to `count`."""
     known, seen = set(tokens), set(pairs)
     for left, right in list(pairs):
         both = left + right
@@ -51,7 +51,7 @@ def add_splits(tokens, pairs, count):
 
 
 class Tokenizer:
-    """What a row of the table describes: tokens, merges, added tokens (text by id)."""
+    """A random tokenizer as a row of the table describes it: tokens, merges, added tokens (text by id)."""
 
     def __init__(self, row):
         self.row = row
@@ -117,7 +117,7 @@ class Tokenizer:
         return document | {"model": model}
 
     def template(self):
-        """BOS in front of a text."""
+        """The post-processor that puts BOS in front of a text; None without BOS."""
         bos = self.row.get("bos")
         if not bos:
             return None
@@ -126,7 +126,7 @@ class Tokenizer:
                 "pair": [text], "special_tokens": {bos: {"id": bos, "ids": [self.id_of("bos")], "tokens": [bos]}}}
 
     def kinds(self):
-        """SentencePiece's: 1 normal, 2 unknown, 3 control, 6 byte."""
+        """SentencePiece's kind of each token: 1 normal, 2 unknown, 3 control, 6 byte."""
         return [2, 3, 3] + [6] * 256 + [1] * (len(self.tokens) - 259)
 
     def scores(self):

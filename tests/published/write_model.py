@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A random copy of a model or head of tests/data/published.json: its keys, names, shapes and types, two layers.
+"""Writes a random copy of a model or head of tests/data/published.json: its keys, names, shapes and types; two layers.
 
 usage: write_model.py TABLE NAME OUT hf|gguf|head [--cut N]
 
@@ -76,7 +76,7 @@ def as_bytes(values, dtype):
 
 
 class Noise:
-    """Bytes of random values: floats near 0, or 1 for norms; blocks with a small scale."""
+    """Bytes of random values: floats near 0, or 1 for norms; quantised blocks with a small scale."""
 
     def __init__(self):
         self.blocks = {}
@@ -175,7 +175,8 @@ class Pickler(pickle.Pickler):
 
 
 def torch_modules(storages):
-    """What a pickle of torch names, without torch; the classes of storages by their names."""
+    """Puts stand-ins for the modules that a pickle of torch names into sys.modules, so that torch is not needed.
+    Returns the classes of storages by their names."""
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     torch._utils = utils
     classes = {storage: type(storage, (), {"__module__": "torch"}) for storage in storages}
@@ -226,7 +227,7 @@ def gguf_value(value):
 
 
 def gguf_tokenizer(row, vocabulary):
-    """As llama.cpp's converters write it: one token for each row of the embedding."""
+    """The keys of a tokenizer as llama.cpp's converters write them, with one token for each row of the embedding."""
     made = tokens.Tokenizer(row)
     keys = {f"tokenizer.ggml.{key}_token_id": made.id_of(key) for key in ("bos", "eos") if key in row}
     if row["kind"] != "byte_level":

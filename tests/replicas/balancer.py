@@ -1,4 +1,4 @@
-"""HAProxy with the example's configuration, but for ports and what only root may do; and its two replicas."""
+"""HAProxy with the example's configuration, except for its ports and what only root may do; and its two replicas."""
 import csv
 import io
 import os
@@ -58,13 +58,13 @@ class Balancer(Client):
         return text.replace("/run/haproxy/admin.sock mode 660", os.path.join(self.folder.name, "admin.sock"))
 
     def start(self, name):
-        """A replica, as docs/scaling.md says: it goes by the address that clients know."""
+        """Starts a replica as docs/scaling.md says: it accepts requests that name the balancer's address."""
         hosts = [f"{host}:{self.port}" for host in ("127.0.0.1", "localhost")]
         flags = [flag for host in hosts for flag in ("--allow-host", host, "--allow-origin", "http://" + host)]
         setattr(self, name, Server(*FLAGS, *flags, port=self.ports[name]))
 
     def rows(self):
-        """What HAProxy counts: a row for each (proxy, server)."""
+        """HAProxy's statistics: {(proxy, server): row}."""
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(os.path.join(self.folder.name, "admin.sock"))
             sock.sendall(b"show stat\n")

@@ -22,14 +22,14 @@ class Outcome:
 
 
 def body_of(conversation, turn, earlier):
-    """earlier: the messages so far."""
+    """The body of a request; `earlier`: the conversation's messages so far."""
     question = f"Talk {conversation}, question {turn}: what do you know about {TOPICS[(conversation + turn) % 10]}?"
     return {"messages": [*earlier, {"role": "user", "content": question}], "max_tokens": 8, "temperature": 0.7,
             "seed": 100 * conversation + turn, "stream": conversation % 2 == 1}
 
 
 def read_stream(reply):
-    """The text of a streamed reply; None if it ended before its end."""
+    """The text of a streamed reply; None if the stream broke off before [DONE]."""
     text = ""
     try:
         for line in reply:
@@ -44,7 +44,7 @@ def read_stream(reply):
 
 
 def ask(client, conversation, body):
-    """One request, as a client of OpenAI's API sees it; None: of no conversation."""
+    """The Outcome of one request, as a client of OpenAI's API sees it. `conversation`: None sends no such header."""
     headers = {"Content-Type": "application/json"}
     if conversation is not None:
         headers["X-Conversation"] = conversation
@@ -67,7 +67,8 @@ def ask(client, conversation, body):
 
 
 class Load:
-    """The first run makes the requests, for what is asked holds what was answered; later ones repeat them."""
+    """The requests of all conversations. The first run makes them, since a request holds earlier answers; later runs
+    repeat them."""
 
     def __init__(self):
         self.bodies = {}

@@ -33,7 +33,7 @@ def hits_of(*servers):
 
 
 def failed(outcomes):
-    """Those of the load without an answer; the others must say what one server says."""
+    """[(key, outcome)] of the requests of a load without an answer; all answers must be those of a single server."""
     wrong = {key: (outcome, expected[key]) for key, outcome in outcomes.items()
              if outcome.text is not None and outcome.text != expected[key]}
     assert not wrong, list(wrong.items())[:3]
@@ -41,7 +41,7 @@ def failed(outcomes):
 
 
 def conversations_at(replica, count):
-    """Names that go there."""
+    """Names of `count` conversations that the balancer sends to `replica`."""
     asked = (f"other-{number}" for number in itertools.count())
     return list(itertools.islice((name for name in asked if ask(both, name, SHORT).replica == replica), count))
 
@@ -65,7 +65,7 @@ def wait_until(condition):
 
 
 def begin_stream(client, conversation):
-    """A long answer of which the first tokens are here: (socket, bytes)."""
+    """Asks for a long answer and reads its first tokens: (socket, bytes so far)."""
     body = {**LONG, "stream": True, **({"prompt_cache_key": conversation} if conversation else {})}
     sock = client.raw(client.request_bytes(CHAT, body))
     got = b""
@@ -77,7 +77,7 @@ def begin_stream(client, conversation):
 
 
 def rest_of(sock, got):
-    """Until the reply is whole, or the connection is closed."""
+    """The bytes of a reply that began with `got`, read until it is whole or the connection is closed."""
     try:
         while not got.endswith(LAST_CHUNK) and (more := sock.recv(65536)):
             got += more
@@ -124,7 +124,7 @@ def test_prefixes_are_found():
 
 
 def test_who_goes_where():
-    """The header, else prompt_cache_key, else the address of the client."""
+    """The replica is chosen by the header, else by prompt_cache_key, else by the address of the client."""
     by_header = {name: ask(both, name, SHORT).replica for name in map(str, range(12))}
     assert set(by_header.values()) == {"a", "b"}
     for header in (None, ""):
@@ -191,8 +191,9 @@ def test_a_replica_comes_back():
 
 
 def test_a_killed_replica():
-    """SIGKILL to the other one under load: its running requests fail, and their clients learn of it; all later ones succeed. Until the
-    process is gone its system still takes connections; who came then was running too, so a client can lose two."""
+    """SIGKILL to the other one under load: its running requests fail, and their clients learn of it; all later ones
+    succeed. Until the process is gone the system still accepts connections for it; requests on these were running too,
+    so a client can lose two."""
     names = conversations_at("b", 2)
     answers, times = [], []
 

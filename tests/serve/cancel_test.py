@@ -11,7 +11,7 @@ OTHER = {"prompt": "The quick brown fox", "max_tokens": 60, "temperature": 0.8, 
 
 
 def cut_after(server, events):
-    """Reads so many events of a long answer and goes away; seconds until nothing runs."""
+    """Reads `events` events of a long answer and closes the connection. Returns the seconds until nothing runs."""
     sock = server.raw(server.request_bytes("/v1/completions", LONG))
     got = b""
     while got.count(b"data: ") < events:
@@ -36,7 +36,7 @@ def test_at_every_step(server):
 
 
 def test_others_do_not_notice(server):
-    """Texts beside clients that come and go are those without them."""
+    """Texts are the same beside clients that come and go as without them."""
     want = server.post("/v1/completions", OTHER)["choices"][0]["text"]
     stop, wrong = threading.Event(), []
 
@@ -73,7 +73,7 @@ def test_others_do_not_notice(server):
 
 
 def test_in_the_queue():
-    """Who waits and goes away leaves the queue, and the one that runs goes on."""
+    """Clients that go away while they wait leave the queue, and the request that runs goes on."""
     with Server("--parallel", "1", "--keep", "0") as server:
         # Long enough for 64 connections on a loaded machine.
         running = server.raw(server.request_bytes("/v1/completions", {**LONG, "max_tokens": 900, "n": 4}))

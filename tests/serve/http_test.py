@@ -16,7 +16,7 @@ LONG = {"messages": [{"role": "user", "content": "Tell"}], "max_tokens": 2000, "
 
 
 def head(server, line, *more, host=None):
-    """A request's head; `line` without its version is of HTTP/1.1."""
+    """The head of a request; a `line` without a version gets HTTP/1.1."""
     line = line if " HTTP/" in line else line + " HTTP/1.1"
     fields = [f"Host: {host or f'localhost:{server.port}'}", f"Authorization: Bearer {KEY}", *more]
     return "\r\n".join([line, *(field for field in fields if field), "", ""]).encode("latin-1")
@@ -28,7 +28,7 @@ def post(server, body, *more, path="/v1/completions"):
 
 
 def all_of(sock):
-    """What comes until the other side ends."""
+    """All bytes that arrive until the other side closes the connection."""
     got = b""
     while more := sock.recv(1 << 16):
         got += more
@@ -177,7 +177,8 @@ def wait_for(server, want, seconds=10):
 
 
 def test_clients_that_have_gone_are_noticed(server):
-    """Whatever they have sent behind the request, read or not, streamed or whole, at once or later."""
+    """Answers to clients that have closed their connection are given up, whatever these sent after the request and
+    whether or not it was read; streamed or whole, closed at once or after their sending side."""
     behind = head(server, "GET /health")
     for ahead in (b"", b"\r\n", behind * 10, behind * 500, b"x" * 200000):
         for stream in (False, True):
@@ -213,7 +214,7 @@ def test_who_sends_ahead_gets_all(server):
 
 
 def test_pages_read_refusals(server):
-    """With a listed Origin each reply says that its page may read it; with another none does."""
+    """With a listed Origin each reply says that its page may read it; with any other Origin no reply does."""
     origin, kind = "Origin: " + PAGE, "Content-Type: application/json"
     key = f"Authorization: Bearer {KEY}".encode()
     asked = [(200, head(server, "GET /v1/models", CLOSE, origin)), (200, post(server, SHORT, CLOSE, origin)),
@@ -295,7 +296,7 @@ def test_health_has_places_of_its_own(server):
 
 
 def hold(server, count, size=7_900_000):
-    """Connections that have sent all of such a body but its last byte; those that could."""
+    """`count` connections, each of which has sent all of a body but its last byte, or as much as the server took."""
     socks, sent = [], head(server, "POST /v1/completions", "Content-Type: application/json", f"Content-Length: {size + 1}")
     for _ in range(count):
         sock = server.raw()
@@ -330,7 +331,7 @@ def test_bodies_are_counted_together(server):
 
 
 def test_no_memory_ends_one_connection(server):
-    """Under a limit that bodies exceed: those connections are closed and counted, streams go on."""
+    """Under a limit of memory that bodies exceed, their connections are closed and counted, and streams go on."""
     with server.raw(post(server, {**LONG, "stream": True, "n": 1, "max_tokens": 900}, path="/v1/chat/completions")) as stream:
         got = stream.recv(1 << 16)
         with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
@@ -353,7 +354,7 @@ def test_no_memory_ends_one_connection(server):
 
 
 def test_no_client_could_say_it():
-    """Such values are refused at the start, in a line."""
+    """Origins, hosts, names and keys that no client could send are refused when the server starts, in one line."""
     import os
     import subprocess
     from running import program, repository, surroundings

@@ -17,7 +17,7 @@ def output(*command):
 
 
 def rendered(page):
-    """The page as a terminal shows it, without bold and underlines, and what groff has to say."""
+    """(the page as a terminal shows it, without bold and underlines; the warnings of groff)."""
     done = subprocess.run(["groff", "-mandoc", "-Tutf8", "-P-c", "-rLL=200n", "-ww", page], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     text = re.sub(r".\x08", "", done.stdout.decode())
@@ -25,7 +25,7 @@ def rendered(page):
 
 
 def flags(text):
-    """--word and -w, not within words."""
+    """The flags that a text names, as --word and -w, but not within words."""
     return set(re.findall(r"(?<![\w<-])--?[A-Za-z][\w-]*", text)) - {"-md"}
 
 
@@ -36,7 +36,7 @@ def entries(text):
 
 
 def faults_of(shown, help_text, commands):
-    """What a page lacks, and the flags in its examples that no help has."""
+    """Faults of a page: flags that it lacks, that its help does not have, or that its examples use and no help has."""
     faults = [f"lacks {flag}" for flag in sorted(entries(help_text) - entries(shown))]
     faults += [f"describes {flag}, which its help does not have"
                for flag in sorted(entries(shown) - entries(help_text))]

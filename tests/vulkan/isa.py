@@ -1,5 +1,5 @@
-"""Reads the machine code of AMD's GPUs as RADV prints it: as LLVM's disassembler does, or for newer chips than that
-knows as its own compiler does."""
+"""Reads the machine code of AMD's GPUs as RADV prints it: in the form of LLVM's disassembler or, for chips that LLVM
+does not know yet, in that of RADV's own compiler."""
 
 import re
 
@@ -33,7 +33,7 @@ class Instruction:
         return bool(MEMORY_LOAD.match(self.op))
 
     def resource(self):
-        """Of a load from a buffer: the first register of what describes it."""
+        """The first scalar register of the descriptor of the buffer that is loaded from, or None."""
         found = re.search(r"s\[(\d+)[:-]\d+\]", self.rest)
         return int(found[1]) if found else None
 
@@ -41,7 +41,7 @@ class Instruction:
         return bool(SHARED_LOAD.match(self.op))
 
     def bytes(self):
-        """Of a load, of each lane."""
+        """Bytes that a load reads for each lane."""
         found = re.search(r"_(?:b|dwordx?)(\d*)(?:\b|_)", self.op)
         if self.op.endswith(("dword", "_b32")):
             return 4
@@ -50,7 +50,7 @@ class Instruction:
         return 2 if "16" in self.op or "short" in self.op else 1
 
     def waits_for_loads(self):
-        """So many loads may still be on their way behind this; None: it waits for none."""
+        """How many loads may still be under way after this wait; None if it does not wait for loads."""
         if self.op in ("s_waitcnt", "s_wait_loadcnt_dscnt", "s_wait_loadcnt"):
             found = re.search(r"(?:vmcnt\(|loadcnt\(|imm:|s_wait_loadcnt (?=0x))(\w+)", self.rest)
             return int(found[1], 0) if found else None
@@ -73,7 +73,7 @@ class Instruction:
 
 
 def instructions_of(code):
-    """Instructions in order, and the place of the first one of each block."""
+    """(instructions in order, {number of a basic block: index of its first instruction})."""
     blocks, out = {}, []
     for line in code.splitlines():
         label = re.match(r"^BB(\d+):?\s*$", line)
@@ -86,7 +86,7 @@ def instructions_of(code):
 
 
 def name_bindings(instructions):
-    """Which binding a load is from: descriptors of 16 bytes lie in one table, in the order of their bindings."""
+    """Sets the `binding` that each load reads. Descriptors, of 16 bytes, lie in one table in the order of bindings."""
     held = {}  # bindings by the first register of their descriptors
     for i in instructions:
         i.binding = None
@@ -103,7 +103,7 @@ def name_bindings(instructions):
 
 
 class Loop:
-    """What a loop does itself; loops within it are loops of their own, of which only the waits count here."""
+    """Counts of the instructions of a loop. Nested loops are loops of their own; only their waits count here."""
 
     def __init__(self, instructions, begin, end, within):
         nested = {place for b, e in within for place in range(b, e + 1)}
@@ -135,7 +135,7 @@ class Loop:
 
 
 def runs_of(body, is_load, is_wait):
-    """Loads between two waits are a run, around the loop: how many there are, and the longest."""
+    """(runs, loads of the longest run). A run is the loads between two waits; it may go on in the next iteration."""
     runs, current = [], 0
     for i in body:
         if is_load(i):
@@ -153,8 +153,8 @@ def runs_of(body, is_load, is_wait):
 
 
 def ahead_of(body, begin, ours, nested):
-    """Of each run of loads, in turn: how many of the loop's own instructions, of its trips to shared memory and of its
-    barriers stand between its last load and the wait behind it, around the loop; and where the loops begin that do."""
+    """For each run of loads, in order, [instructions, trips to shared memory, barriers, starts of nested loops] between
+    its last load and the wait for it, which may lie in the next iteration. Only the loop's own instructions count."""
     found, last = [], None
     for place, i in enumerate(body + body):
         around = place - len(body)
@@ -173,7 +173,7 @@ def ahead_of(body, begin, ours, nested):
 
 
 def spans_of(instructions, blocks):
-    """First and last instruction of each loop."""
+    """(index of the first instruction, index of the last one) of each loop."""
     ends = {}
     for place, i in enumerate(instructions):
         target = i.target()
@@ -184,7 +184,7 @@ def spans_of(instructions, blocks):
 
 
 def loops_of(code):
-    """All of them, in order; `depth` counts the loops around one."""
+    """All loops of a kernel, in order; `depth` counts the loops around one."""
     instructions, blocks = instructions_of(code)
     spans, loops = spans_of(instructions, blocks), []
     for begin, end in spans:
@@ -195,7 +195,7 @@ def loops_of(code):
 
 
 def straight_of(code):
-    """What is in no loop."""
+    """The code that is in no loop, in the form of a Loop."""
     instructions, blocks = instructions_of(code)
     return Loop(instructions, 0, len(instructions) - 1, spans_of(instructions, blocks))
 
@@ -205,14 +205,15 @@ def is_power_of_two(word):
 
 
 def rounds_once(instruction):
-    """Of v_fma_mix, which also reads f16: a product with one, or a sum with minus zero."""
+    """Whether a v_fma_mix, which can also read f16, does only one operation: a sum, since a factor is 1, or a product,
+    since -0 is added."""
     operands = re.sub(r" op_sel\S*", "", instruction.rest).split(None, 1)[1].strip().split(", ")
     return "1.0" in operands[-3:-1] or operands[-1] == "neg(0)"
 
 
 def fused_of(code):
-    """Instructions that round once where the source has two operations. A product with a power of two is exact, so
-    what is added to one is rounded once either way."""
+    """Instructions that round once where the source has two operations. A product with a power of two is exact, so a
+    sum with such a product is rounded once either way, and is not listed."""
     instructions, _ = instructions_of(code)
     constants, fused = {}, set()
     for i in instructions:

@@ -1,17 +1,17 @@
-"""Every kernel that the product asks for, as AMD's compiler makes it for cards that are not there, against budgets.
+"""Checks every kernel that aerie uses, as AMD's compiler makes it for GPUs that are not here, against budgets.
 
 kernel_code_test.py PROGRAM DRIVER [--write] [PROGRAM'S ARGUMENT...]
 
-PROGRAM is kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's. Of every kernel: no register is
-spilled, no scratch memory, no operation is fused, and no more than kernel_budgets.txt says of
+PROGRAM is kernel_code, DRIVER the folder of an unpacked Mesa or "" for the system's. No kernel may spill a register,
+use scratch memory or fuse operations, or have more than kernel_budgets.txt allows of
 
   registers  vector registers, the most of any family
   shared     bytes of shared memory
-  waits      in a loop that loads: waits for all loads, an iteration, those of loops within it aside
-  trips      there: runs of loads with a wait between them, so 1 where all are asked for before the first wait
-  serial     there: the same of loads from shared memory
+  waits      in an iteration of a loop that loads: waits for all loads, without those of nested loops
+  trips      in such an iteration: runs of loads with a wait between them, so 1 if all are issued before the first wait
+  serial     the same for loads from shared memory
 
---write makes those what they are now."""
+--write sets the budgets to what the kernels take now."""
 
 import argparse
 import glob
@@ -39,7 +39,8 @@ def is_debian_12():
 
 
 def missing(reason):
-    """Debian 12's is known to do it, so there it must be."""
+    """Ends the program because AMD's compiler cannot be used: as a failure on Debian 12, whose Mesa is known to work,
+    as skipped elsewhere."""
     if is_debian_12():
         sys.exit(f"no compiler for AMD's GPUs: {reason}; scripts/setup.sh --tests fetches one")
     print(f"SKIPPED: no compiler for AMD's GPUs: {reason}")
@@ -63,7 +64,7 @@ def run(command, driver, family):
 
 
 def figures_of(kernel):
-    """What is kept of a kernel."""
+    """The figures of a kernel, from the driver's statistics and from its machine code."""
     said, loops = kernel["statistics"], isa.loops_of(kernel["code"])
     straight = isa.straight_of(kernel["code"])
     figures = {
@@ -91,7 +92,7 @@ def kernels_of(lines):
 
 
 def look(program, folder, family, arguments):
-    """For bench/model_gpu.py: kernels, and of each pass its dispatches."""
+    """({kernel: figures}, {pass: its dispatches, each with the name of its kernel}), for bench/model_gpu.py."""
     files = drivers(folder)
     if not files:
         missing("there is no radeon_icd.json")

@@ -1,10 +1,10 @@
-"""What bench/model_gpu.py predicts of c849204, beside what a reader of that commit's machine code predicted.
+"""Compares what bench/model_gpu.py predicts for c849204 with an estimate made by hand from that commit's machine code.
 
 model_gpu_test.py [--table]
 
-A figure holds if it is within a tenth of the reading's, or of its range. Those of MISSES do not, by about so much;
-bench/README.md says why. The constants of devices were chosen on these figures and are fixed: a change of the model that
-moves one of them fails here."""
+A figure holds if it is within a tenth of the estimate (READING), or of its range. The figures in MISSES do not hold,
+and deviate by about as much as is given there; bench/README.md says why. The constants of devices were fitted to these
+figures and are now fixed: a change of the model that moves a figure fails here."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
-"""Every shader as MoltenVK hands it to Metal: all that a Mac is asked for (no packed dot products, no cooperative
-matrices) translates; no array has a size that a constant of specialisation decides, of which Metal would take the
-default; and no workgroup hands memory to another in the same dispatch, which Metal does not order.
+"""Checks shaders as MoltenVK hands them to Metal. All that a Mac uses (those without packed dot products and
+cooperative matrices) translate. No array's size depends on a specialisation constant, since Metal would take the
+default. No workgroup passes memory to another in the same dispatch, since Metal does not order that.
 
 msl_test.py SPIRV-CROSS HEADER..., the headers as CMake embeds them."""
 

@@ -5,7 +5,8 @@ usage: validation_test.py [--layer LIBRARY] core|sync|gpu CANARY PROGRAM [ARGUME
 
 The canary makes one mistake that the mode must report. Where it does not (no layer, or a layer that
 cannot work with this driver), the mode counts as not run: exit status 77, which CTest shows as skipped.
-With --layer it is this library, of 2025 or later, and must report it; 77 where there is no such file or no device.
+With --layer the layer is LIBRARY, of 2025 or later, and must report the mistake; the exit status is 77 only where there
+is no such file or no device.
 """
 import itertools
 import json
@@ -53,7 +54,7 @@ def write_manifest(layer, folder):
 
 
 def run(mode, command, folder, layer):
-    """The status of the command, and what the layer has said."""
+    """(status of the command, messages of the layer, output of the command)."""
     log = os.path.join(folder, "messages")
     settings = os.path.join(folder, "vk_layer_settings.txt")
     with open(settings, "w") as file:

@@ -75,7 +75,8 @@ def isas():
 
 
 def check_texts(wine, aerie):
-    """Every prompt in both programs; every instruction set with the first of them."""
+    """Compares texts of both programs for every prompt, and of one on every instruction set for the first prompt.
+    Returns how many."""
     model = os.path.join(SOURCE, "models", "aerie-tiny")
     texts = 0
     for number, prompt in enumerate(golden_prompts(SOURCE)):

@@ -3,8 +3,8 @@
 
 usage: pages.py PROGRAM FOLDER OUTPUT-FOLDER
 
-So each flag is described once, in the program. Of an .mdoc file the part before its first section ends the
-description. The date is that of SOURCE_DATE_EPOCH, or today.
+So each flag is described once, in the program. The part of an .mdoc file before its first section goes to the end of
+the page's description. The date is that of SOURCE_DATE_EPOCH, or today.
 """
 import datetime
 import os
@@ -45,7 +45,7 @@ def help_of(program, *command):
 
 
 def prose(text):
-    """Text as lines of mdoc: a sentence begins a line, a hyphen is one that can be copied."""
+    """Text as lines of mdoc: each sentence begins a line, and hyphens are those that can be copied as '-'."""
     text = text.strip().replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"`([^`]+)`", r"\\(oq\1\\(cq", text)
     lines = []
@@ -55,7 +55,7 @@ def prose(text):
 
 
 def item(name, text):
-    """One flag, positional argument or command; `name` as "-m,--model MODEL REQUIRED"."""
+    """The mdoc of a flag, positional argument or command; `name` is as in "-m,--model MODEL REQUIRED"."""
     name, required = re.subn(r" REQUIRED\b", "", name)
     name, *excluded = re.split(r" Excludes: ", name)
     flags, _, value = name.partition(" ")
@@ -70,7 +70,7 @@ def item(name, text):
 
 
 def synopsis(usage):
-    """Of "aerie info [OPTIONS] [model]"."""
+    """The mdoc of a usage line, such as "aerie info [OPTIONS] [model]"."""
     words = usage.split()
     names = [word for word in words if word.islower() and word.isalpha()]
     command = [names[0], *names[1:2 if len(words) > 2 or len(names) > 1 else 1]]
@@ -99,7 +99,7 @@ def commands(entries):
 
 
 def page(name, shown, more, date, version):
-    """`more`: what the page's .mdoc file adds."""
+    """A page as mdoc. `more`: the text that its .mdoc file adds."""
     described, section, rest = more.partition(".Sh ")
     subcommands = shown.entries("Subcommands")
     about = "run LLaMA-family models, with drafts that change no token" if subcommands else shown.about

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Trains what drafts for the bundled model beside its EAGLE heads: Medusa and Hydra heads that reuse
+"""Trains the drafters of the bundled model other than its EAGLE heads: Medusa and Hydra heads that reuse
 its LM head, and a draft model of 0.9 M parameters. They learn from texts that the model writes itself,
 by fixed seeds. Needs PyTorch (Debian: python3-torch, libopenblas0-pthread); under half an hour on two
 cores.
@@ -57,7 +57,7 @@ def write_tensors(path, tensors):
 
 
 def rotate(x, positions):
-    """x [..., positions, HEAD_DIM]"""
+    """RoPE of x [..., positions, HEAD_DIM]."""
     half = HEAD_DIM // 2
     angles = positions[:, None].float() * THETA ** (-torch.arange(half).float() / half)
     cos, sin = angles.cos(), angles.sin()
@@ -79,7 +79,7 @@ class Llama:
         return self.tensors.get("lm_head.weight", self.tensors["model.embed_tokens.weight"])
 
     def features(self, ids, cache=None, first=0):
-        """[texts, positions, hidden] after the final norm; `cache` holds keys and values by layer."""
+        """Hidden states [texts, positions, hidden] after the final norm; `cache` holds keys and values by layer."""
         t, (texts, count) = self.tensors, ids.shape
         x = F.embedding(ids, t["model.embed_tokens.weight"])
         positions = torch.arange(first, first + count)
@@ -108,7 +108,7 @@ class Llama:
 
 
 def write_texts(target, seed):
-    """ids, features and which positions count (those before the end of a text)."""
+    """TEXTS sampled texts: ids, features, and which positions count (those not after EOS), by text and position."""
     torch.manual_seed(seed)
     hidden = target.lm_head().shape[1]
     ids = torch.full((TEXTS, TEXT_LENGTH), BOS)
@@ -191,7 +191,8 @@ def fit(name, parameters, steps, rate, loss_of):
 
 
 def train_heads(name, target, texts, blocks_of):
-    """blocks_of(i): inputs of head i beside each other: the feature, then embeddings of what follows."""
+    """The trained Medusa or Hydra heads. blocks_of(i): how many inputs of head i lie beside each other, which are the
+    feature, then the embeddings of the tokens that follow."""
     hidden = target.lm_head().shape[1]
     count = MEDUSA_HEADS if name == "medusa" else HYDRA_HEADS
     torch.manual_seed(2)

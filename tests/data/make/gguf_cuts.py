@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/data/gguf/cuts.json: what llama.cpp makes of texts for each name of tokenizer.ggml.pre.
+"""Writes tests/data/gguf/cuts.json: how llama.cpp cuts texts into tokens for each name of tokenizer.ggml.pre.
 
 usage: gguf_cuts.py NAMES OUT.json    with llama-tokenize in PATH, and Python's gguf and tokenizers
-NAMES is what `aerie` knows, separated by spaces. The vocabulary is trained on the texts without any cuts, so that
-tokens reach across every place where one may be missing."""
+NAMES are those that `aerie` knows, separated by spaces. The vocabulary is trained on the texts without any cuts, so
+that tokens reach across every place where one may be missing."""
 import json
 import subprocess
 import sys
@@ -34,8 +34,8 @@ TEXTS = [
 
 
 def is_cut_otherwise(name, text):
-    """Whether the tokenizer.json that the name is of differs here from llama.cpp: marks count as letters, the text is
-    normalised, digits stand alone."""
+    """Whether the tokenizer.json that the name stands for cuts this text in another way than llama.cpp: it counts marks
+    as letters, normalises the text, or lets digits stand alone."""
     kinds = [unicodedata.category(character)[0] for character in text]
     if name in ("tekken", "gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"):
         return "M" in kinds
