@@ -1,4 +1,4 @@
-// QuantSplitK-K: how the products of a matmul are divided among blocks, and where these leave
+// Split-K: how the products of a matmul are divided among blocks, and where these leave
 // partial sums.
 #pragma once
 

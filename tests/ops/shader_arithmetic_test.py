@@ -13,7 +13,6 @@ CONTRACTIBLE = {129: "OpFAdd", 131: "OpFSub", 133: "OpFMul", 142: "OpVectorTimes
 FORBIDDEN = {136: "OpFDiv", 140: "OpFRem", 141: "OpFMod"}
 # The allowed instructions of GLSL.std.450: absolute values, minima, maxima, clamps, and positions of bits; and f16 as
 # f32, which lib/half.glsl uses only on devices that were created to keep denormals.
-# has only for devices that were made to keep denormals.
 EXTENDED = {4, 5, 37, 38, 39, 40, 41, 42, 43, 44, 45, 62, 73, 74, 75}
 CAPABILITIES = {1, 6018, 6019}  # Shader, packed integer dot products
 FETCHING = {61, 64}  # subgroups, in variants for drivers of one width: words are passed on, never added

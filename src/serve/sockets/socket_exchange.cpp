@@ -92,7 +92,7 @@ void SocketExchange::abandon() noexcept {
     post_flush();
 }
 
-void SocketExchange::tell(std::shared_ptr<Waiter> waiter) {
+void SocketExchange::set_waiter(std::shared_ptr<Waiter> waiter) {
     {
         const std::lock_guard lock(mutex_);
         if (!is_over_) {
