@@ -1,4 +1,4 @@
-// QuantSplitK-K matmuls, and attention with chunks that are divided among blocks: when work is
+// Split-K matmuls, and attention with chunks that are divided among blocks: when work is
 // divided, and what the bits may depend on.
 #include "cuda/split.h"
 

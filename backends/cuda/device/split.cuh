@@ -1,4 +1,4 @@
-// QuantSplitK-K: the blocks of a matmul that share rows each have a range of K, and the last to
+// Split-K: the blocks of a matmul that share rows each have a range of K, and the last to
 // arrive adds the partial sums of all in ascending order of K.
 #pragma once
 
