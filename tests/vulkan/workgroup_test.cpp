@@ -239,13 +239,13 @@ std::vector<MatmulForm> forms_of(const Abilities& device, DType type, RowsOfX wh
     std::vector<MatmulForm> forms = {{}};
     if (which == RowsOfX::of_experts) return forms;
     for (const Epilogue epilogue : {Epilogue::gated, Epilogue::rotated})
-        for (const bool packed : {false, true}) forms.push_back({finish, packed});
+        for (const bool packed : {false, true}) forms.push_back({epilogue, packed});
     std::erase_if(forms, [&](const MatmulForm& form) {
         return form.epilogue != Epilogue::none && !finishes(device, type, rows, form);
     });
     if (rows == 1 && norms(device, type, inner))
         for (size_t i = forms.size(); i-- > 0;)
-            forms.push_back({forms[i].finish, forms[i].packed, true});
+            forms.push_back({forms[i].epilogue, forms[i].packed, true});
     return forms;
 }
 
