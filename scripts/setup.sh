@@ -66,7 +66,7 @@ has_driver() {
 }
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
-  libpcre2-dev libutf8proc-dev libedit-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
+  libpcre2-dev libutf8proc-dev libedit-dev libopenblas-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
 tests='' vulkan='' web='' vocabularies='' windows=''
 for group in "$@"; do
   case $group in

@@ -1,0 +1,72 @@
+#include "train/eagle2_loss.h"
+
+#include <algorithm>
+
+namespace aerie::train {
+
+namespace {
+
+constexpr int kLogitRows = 64;  // rows of logits that exist at a time
+
+}  // namespace
+
+Eagle2Loss::Eagle2Loss(TrainingDevice& device, TrainedHead& head, Matrix embedding, Matrix lm_head,
+                       int max_rows)
+    : device_(device),
+      head_(head),
+      embedding_(std::move(embedding)),
+      lm_head_(std::move(lm_head)),
+      layer_(device, head, max_rows),
+      pass_(layer_.make_pass(max_rows)) {
+    const int hidden = head.shape().hidden;
+    pairs_ = device.allocate(max_rows, 2 * hidden);
+    logits_ = device.allocate(std::min(kLogitRows, max_rows), lm_head_.rows);
+    dout_ = device.allocate(max_rows, hidden);
+    dclass_ = device.allocate(max_rows, hidden);
+    dx_ = device.allocate(max_rows, hidden);
+    dhidden_ = device.allocate(max_rows, hidden);
+}
+
+double Eagle2Loss::run(const TrainingTexts& texts, const TargetOutputs& target) {
+    const int rows = texts.rows(), hidden = head_.shape().hidden;
+    const auto of = [&](const Matrix& m) { return m.row_range(0, rows); };
+    LayerPass passes[] = {pass_.first_rows(rows)};
+    LayerPass& pass = passes[0];
+    const Matrix pairs = of(pairs_);
+    device_.embed(pairs.col_range(0, hidden), embedding_, texts.next_tokens(0));
+    const Matrix features = pairs.col_range(hidden, hidden);
+    device_.fill(features, 0);
+    device_.add(features, target.features);
+    device_.multiply(Product::a_bt, pass.x, pairs, head_.fc.value, false);
+    device_.add_bias(pass.x, head_.fc_bias.value);
+    device_.fill(pass.hidden, 0);
+    device_.add(pass.hidden, pass.x);
+    layer_.forward(passes, 0, texts);
+
+    const std::vector<int> counted = counted_rows(texts, std::vector<bool>(size_t(rows), true), 0);
+    const double count = double(rows - std::count(counted.begin(), counted.end(), -1));
+    classification_ = {};
+    if (count == 0) return regression_ = 0;
+    regression_ = device_.smooth_l1(of(dout_), pass.out, target.goals, counted, 1 / count) / count;
+    for (int first = 0; first < rows; first += logits_.rows) {
+        const int some = std::min(logits_.rows, rows - first);
+        const Matrix logits = logits_.row_range(0, some);
+        device_.multiply(Product::a_bt, logits, pass.out.row_range(first, some), lm_head_, false);
+        const CrossEntropy part = device_.cross_entropy(
+            logits, target.targets, std::span(counted).subspan(size_t(first), size_t(some)),
+            kClassWeight / count);
+        classification_.sum += part.loss;
+        classification_.rows += part.rows;
+        classification_.hits += part.hits;
+        device_.multiply(Product::a_b, dclass_.row_range(first, some), logits, lm_head_, false);
+    }
+    device_.add(of(dout_), of(dclass_));
+
+    layer_.backward(passes, 0, texts, of(dout_), of(dx_), of(dhidden_));
+    device_.add(of(dhidden_), of(dx_));
+    device_.sum_rows(head_.fc_bias.gradient, of(dhidden_));
+    device_.multiply(Product::at_b, head_.fc.gradient, of(dhidden_), pairs, true);
+    return regression_ + kClassWeight * classification_.sum / count;
+}
+
+}  // namespace aerie::train
