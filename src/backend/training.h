@@ -41,7 +41,7 @@ struct TrainedAttention {
     std::span<const int> sequences;  // the first row of each sequence, and the number of all rows
 };
 
-// What cross_entropy() found: sums over the rows that count.
+// The result of cross_entropy(): sums over the rows that count.
 struct CrossEntropy {
     double loss = 0;
     int rows = 0;

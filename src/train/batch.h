@@ -16,14 +16,14 @@ struct TrainingTexts {
 
     int sequences() const { return int(tokens.size()); }
     int rows() const;
-    int all_tokens() const;                       // of all sequences
+    int all_tokens() const;
     std::vector<int> first_rows() const;          // [sequences + 1]
     std::vector<int> positions(int depth) const;  // [rows]: i + depth
     // [rows]: token i + 1 + depth of the row's sequence, or its last token beyond the end.
     std::vector<int> next_tokens(int depth) const;
 };
 
-// What the target computed; rows as above.
+// The outputs of the target; rows as above.
 struct TargetOutputs {
     Matrix features;  // [rows, taps * hidden] of position i
     Matrix goals;     // EAGLE-2: [rows, hidden], the features of position i + 1
@@ -39,11 +39,11 @@ struct TargetOutputs {
 std::vector<int> counted_rows(const TrainingTexts& texts, const std::vector<bool>& can_be_said,
                               int depth);
 
-// What a step found.
+// The result of a step at one depth, over the rows that count.
 struct DepthLoss {
-    double sum = 0;  // of the rows that count
-    int rows = 0;    // that count
-    int hits = 0;    // where the head's best token is the target's
+    double sum = 0;  // cross-entropy
+    int rows = 0;
+    int hits = 0;  // rows where the head's best token is the target's
 };
 
 }  // namespace aerie::train
