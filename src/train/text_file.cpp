@@ -1,0 +1,97 @@
+#include "train/text_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/error.h"
+#include "io/json.h"
+
+namespace aerie::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kSchema = "aerie-texts-1";
+
+}  // namespace
+
+TextFile::TextFile(const fs::path& path, const std::string& model, int vocab)
+    : path_(path), model_(model), vocab_(vocab) {
+    std::error_code none;
+    if (!fs::exists(path, none)) {
+        write(Json(Json::Object{{"schema", kSchema}, {"model", model}}).dump());
+        return;
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::string line;
+    uintmax_t whole = 0;
+    int number = 0;
+    while (std::getline(file, line) && !file.eof()) {
+        read_line(line, ++number);
+        whole += line.size() + 1;
+    }
+    if (number == 0) throw Error(path.string() + ": not a file of training texts");
+    if (fs::file_size(path) != whole) fs::resize_file(path, whole);
+}
+
+void TextFile::read_line(const std::string& line, int number) {
+    const std::string place = path_.string() + ": line " + std::to_string(number);
+    const Json json = Json::parse(line, place);
+    const auto text = [&](const char* key) -> const std::string& {
+        const Json* member = json.find(key);
+        if (!member || !member->string()) throw Error(place + ": no \"" + key + "\"");
+        return *member->string();
+    };
+    if (number == 1) {
+        if (text("schema") != kSchema) throw Error(place + ": not a file of training texts");
+        if (text("model") != model_)
+            throw Error(path_.string() + " has texts of " + text("model") + ", not of " + model_ +
+                        ": name another file");
+        return;
+    }
+    const std::string &id = text("id"), &mask = text("mask");
+    const Json* ids = json.find("ids");
+    if (!ids || !ids->array() || ids->array()->size() != mask.size() || mask.size() < 2)
+        throw Error(place + ": \"ids\" and \"mask\" must have the same length, two at least");
+    std::vector<int> tokens;
+    std::vector<bool> answers;
+    for (size_t i = 0; i < mask.size(); ++i) {
+        int64_t token = -1;
+        if (!(*ids->array())[i].integer(token) || token < 0 || token >= vocab_)
+            throw Error(place + ": a token id that the model does not have");
+        tokens.push_back(int(token));
+        answers.push_back(mask[i] == '1');
+    }
+    texts_.tokens.push_back(std::move(tokens));
+    texts_.mask.push_back(std::move(answers));
+    ids_.insert(id);
+}
+
+void TextFile::append(const std::string& id, const std::vector<int>& tokens,
+                      const std::vector<bool>& mask) {
+    Json::Array ids(tokens.begin(), tokens.end());
+    std::string answers;
+    for (const bool is_answer : mask) answers += is_answer ? '1' : '0';
+    write(Json(Json::Object{{"id", id}, {"ids", std::move(ids)}, {"mask", answers}}).dump());
+    texts_.tokens.push_back(tokens);
+    texts_.mask.push_back(mask);
+    ids_.insert(id);
+}
+
+void TextFile::write(const std::string& line) {
+    std::error_code none;
+    const bool is_new = !fs::exists(path_, none);
+    const uintmax_t before = is_new ? 0 : fs::file_size(path_);
+    errno = 0;
+    std::ofstream file(path_, std::ios::binary | std::ios::app);
+    file << line << '\n';
+    file.close();
+    if (file) return;
+    const int error = errno ? errno : EIO;
+    if (!is_new) fs::resize_file(path_, before, none);
+    throw Error(path_.string() + ": " + std::strerror(error));
+}
+
+}  // namespace aerie::train

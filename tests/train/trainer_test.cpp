@@ -1,0 +1,205 @@
+// A head is trained from nothing on the bundled model: the loss falls, the same seed gives the same
+// head, and the engine drafts with what was written.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "cpu/training/device.h"
+#include "engine/bundled.h"
+#include "io/damage.h"
+#include "io/input_file.h"
+#include "train/golden.h"
+#include "train/head_file.h"
+#include "train/text_file.h"
+#include "train/trainer.h"
+
+namespace aerie::test {
+namespace {
+
+namespace fs = std::filesystem;
+using train::DraftVocabulary;
+using train::Evaluation;
+using train::TrainedHead;
+using train::TrainingTexts;
+
+// The texts of the records: the last four are held out.
+struct Texts {
+    TrainingTexts learnt, held_out;
+
+    Texts() {
+        const GoldenTexts golden;
+        for (int step = 0; step < 8; ++step) {
+            const TrainingTexts batch = golden.batch(step);
+            TrainingTexts& to = step < 7 ? learnt : held_out;
+            to.tokens.insert(to.tokens.end(), batch.tokens.begin(), batch.tokens.end());
+            to.mask.insert(to.mask.end(), batch.mask.begin(), batch.mask.end());
+        }
+    }
+};
+
+// A run of the trainer on aerie-tiny.
+class Training {
+  public:
+    explicit Training(bool is_eagle3, const train::TrainingPlan& plan)
+        : model_(bundled_options(DType::F16, DType::F16)),
+          vocabulary_(is_eagle3
+                          ? DraftVocabulary::most_frequent(texts_.learnt, TinyTarget::kVocab, 1024)
+                          : DraftVocabulary::all(TinyTarget::kVocab)),
+          taps_(is_eagle3 ? Taps{2, 3, 3} : Taps{6}),
+          reader_(model_.backend(), model_.target(), *device_, 192, taps_, !is_eagle3),
+          head_(*device_, {.hidden = 256,
+                           .intermediate = 704,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 64,
+                           .taps = int(taps_.size()),
+                           .vocab = TinyTarget::kVocab,
+                           .draft_vocab = is_eagle3 ? vocabulary_.size() : 0}) {
+        const fs::path folder = models_dir() / "aerie-tiny";
+        const std::vector<float> table = floats_of(folder, "model.embed_tokens.weight"),
+                                 lm_head = floats_of(folder, "lm_head.weight");
+        const auto matrix = [&](const std::vector<float>& values) {
+            const Matrix m = device_->allocate(TinyTarget::kVocab, 256);
+            device_->write(m, std::span<const float>(values));
+            return m;
+        };
+        train::initialise(*device_, head_, vocabulary_, lm_head, 5);
+        trainer_ = std::make_unique<train::Trainer>(*device_, head_, reader_, vocabulary_,
+                                                    matrix(table), matrix(lm_head), plan, 192);
+    }
+
+    double step() { return trainer_->step(texts_.learnt); }
+    Evaluation evaluate() { return trainer_->evaluate(texts_.held_out); }
+    void write(const fs::path& folder) {
+        train::write_head(folder, *device_, head_,
+                          {model_.target().config(), vocabulary_, taps_, DType::F16});
+    }
+    std::vector<double> parameters() {
+        std::vector<double> all;
+        for (const train::Parameter& parameter : head_.parameters()) {
+            std::vector<double> values(parameter.value.size());
+            device_->read(parameter.value, values);
+            all.insert(all.end(), values.begin(), values.end());
+        }
+        return all;
+    }
+    train::TrainedHead& head() { return head_; }
+    TrainingDevice& device() { return *device_; }
+
+  private:
+    Texts texts_;
+    Bundled model_;
+    std::unique_ptr<TrainingDevice> device_ = cpu::open_training(cpu::Precision::f32, 2);
+    DraftVocabulary vocabulary_;
+    Taps taps_;
+    train::TargetReader reader_;
+    TrainedHead head_;
+    std::unique_ptr<train::Trainer> trainer_;
+};
+
+constexpr train::TrainingPlan kPlan{
+    .steps = 40, .batch_rows = 384, .rate = 2e-3, .test = {3, 0.8}, .seed = 3};
+
+class Trains : public testing::TestWithParam<bool> {};
+
+TEST_P(Trains, OnHeldOutTexts) {
+    Training training(GetParam(), kPlan);
+    const Evaluation before = training.evaluate();
+    for (int i = 0; i < kPlan.steps; ++i) training.step();
+    const Evaluation after = training.evaluate();
+    EXPECT_LT(after.loss, 0.8 * before.loss);
+    EXPECT_GT(after.agreement[0], before.agreement[0] + 0.1);
+    EXPECT_GT(after.expected_tau(), before.expected_tau());
+
+    const TestFolder folder;
+    training.write(folder.path() / "head");
+    LoadOptions options = bundled_options(DType::F16, DType::F16);
+    options.head = folder.path() / "head";
+    Bundled drafted(options);
+    DraftOptions draft;
+    draft.method = GetParam() ? "eagle3" : "eagle2";
+    auto drafting = drafted.drafting(draft);
+    EXPECT_EQ(drafting.drafter->reach().depth > 1, true);
+}
+
+TEST_P(Trains, TheSameHeadFromTheSameSeed) {
+    Training first(GetParam(), kPlan), second(GetParam(), kPlan);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(first.step(), second.step());
+    EXPECT_EQ(first.parameters(), second.parameters());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Trains, testing::Bool(),
+                         [](const auto& info) { return info.param ? "eagle3" : "eagle2"; });
+
+TEST(Vocabulary, HasTheTokensThatAnswersHaveMost) {
+    const TrainingTexts texts{{{5, 1, 1, 3, 9, 9}}, {{true, true, true, false, true, true}}};
+    EXPECT_EQ(DraftVocabulary::most_frequent(texts, 10, 3).ids, (std::vector<int>{1, 5, 9}));
+    EXPECT_EQ(DraftVocabulary::most_frequent(texts, 10, 5).ids, (std::vector<int>{0, 1, 2, 5, 9}));
+    EXPECT_EQ(DraftVocabulary::most_frequent(texts, 10, 99).size(), 10);
+}
+
+class Appended : public testing::Test {
+  protected:
+    TestFolder folder_;
+    fs::path file_ = folder_.path() / "texts.jsonl";
+    train::TextFile open() { return train::TextFile(file_, "tiny", 100); }
+    std::string refused() {
+        try {
+            open();
+            return "";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    }
+};
+
+TEST_F(Appended, ComesBack) {
+    open().append("a", {1, 2, 3}, {false, true, true});
+    train::TextFile file = open();
+    file.append("b", {4, 5}, {false, true});
+    const train::TextFile read = open();
+    EXPECT_EQ(read.texts().tokens, (std::vector<std::vector<int>>{{1, 2, 3}, {4, 5}}));
+    EXPECT_EQ(read.texts().mask,
+              (std::vector<std::vector<bool>>{{false, true, true}, {false, true}}));
+    EXPECT_TRUE(read.has("a") && read.has("b") && !read.has("c"));
+}
+
+// Whatever number of bytes a killed program has written, the whole lines come back and the next one
+// follows them.
+TEST_F(Appended, LosesALineThatIsNotWhole) {
+    open().append("a", {1, 2, 3}, {false, true, true});
+    const std::string before = read_text(file_, 1 << 20);
+    open().append("b", {4, 5}, {false, true});
+    const std::string after = read_text(file_, 1 << 20);
+    for (size_t bytes = before.size(); bytes < after.size(); ++bytes) {
+        folder_.write("texts.jsonl", after.substr(0, bytes));
+        EXPECT_FALSE(open().has("b")) << bytes;
+        EXPECT_EQ(read_text(file_, 1 << 20), before);
+        open().append("b", {4, 5}, {false, true});
+        EXPECT_EQ(read_text(file_, 1 << 20), after);
+    }
+}
+
+TEST_F(Appended, IsRefusedWithItsLine) {
+    open();
+    EXPECT_EQ(refused(), "");
+    const std::string head = read_text(file_, 1 << 20);
+    for (const auto& [line, why] : std::vector<std::pair<std::string, std::string>>{
+             {"{}", "no \"id\""},
+             {R"({"id":"a","ids":[1,2],"mask":"0"})", "the same length"},
+             {R"({"id":"a","ids":[1,100],"mask":"01"})", "does not have"},
+             {R"({"id":"a","ids":[1,-1],"mask":"01"})", "does not have"},
+             {R"({"id":"a","ids":[1,1.5],"mask":"01"})", "does not have"},
+             {"nonsense", "line 2"}}) {
+        folder_.write("texts.jsonl", head + line + "\n");
+        EXPECT_NE(refused().find(why), std::string::npos) << refused();
+        EXPECT_NE(refused().find("line 2"), std::string::npos) << refused();
+    }
+    folder_.write("texts.jsonl", "");
+    EXPECT_NE(refused().find("not a file of training texts"), std::string::npos);
+    folder_.write("texts.jsonl", R"({"schema":"aerie-texts-1","model":"other"})"
+                                 "\n");
+    EXPECT_NE(refused().find("texts of other, not of tiny"), std::string::npos) << refused();
+}
+
+}  // namespace
+}  // namespace aerie::test
