@@ -66,13 +66,13 @@ has_driver() {
 }
 
 packages=(build-essential cmake ninja-build ccache pkgconf nlohmann-json3-dev libcli11-dev
-  libpcre2-dev libutf8proc-dev libedit-dev libopenblas-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
+  libpcre2-dev libutf8proc-dev libedit-dev libboost-dev python3 libvulkan-dev libvulkan-volk-dev glslang-tools)
 tests='' vulkan='' web='' vocabularies='' windows=''
 for group in "$@"; do
   case $group in
     --tests)
       tests=yes
-      packages+=(libgtest-dev libsentencepiece-dev vulkan-validationlayers spirv-tools spirv-cross tmux)
+      packages+=(libgtest-dev libsentencepiece-dev libopenblas0 vulkan-validationlayers spirv-tools spirv-cross tmux)
       is_debian_12 || has_driver || packages+=(mesa-vulkan-drivers)
       ;;
     --vulkan) vulkan=yes ;;

@@ -18,7 +18,7 @@ LEAST_FILES = 400
 BELOW = {}
 for name, more in (("core", ()), ("backend", ("core",)), ("io", ("core",)), ("text", ("core", "io")),
                    ("model", ("core", "io", "backend")), ("draft", ("model",)), ("engine", ("draft", "text")),
-                   ("train", ("model",)), ("measure", ("engine",)), ("talk", ("measure",)), ("serve", ("talk",)), ("api", ("talk",))):
+                   ("train", ("engine",)), ("measure", ("engine",)), ("talk", ("measure",)), ("serve", ("talk",)), ("api", ("talk",))):
     BELOW[name] = set(more).union(*(BELOW[below] for below in more))
 
 

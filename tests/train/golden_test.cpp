@@ -8,6 +8,7 @@
 #include "train/eagle2_loss.h"
 #include "train/eagle3_loss.h"
 #include "train/golden.h"
+#include "train/needs_blas.h"
 
 namespace aerie::test {
 namespace {

@@ -9,6 +9,7 @@
 #include "cpu/training/device.h"
 #include "train/eagle2_loss.h"
 #include "train/eagle3_loss.h"
+#include "train/needs_blas.h"
 
 namespace aerie::test {
 namespace {

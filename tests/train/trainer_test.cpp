@@ -9,6 +9,7 @@
 #include "io/input_file.h"
 #include "train/golden.h"
 #include "train/head_file.h"
+#include "train/needs_blas.h"
 #include "train/text_file.h"
 #include "train/trainer.h"
 

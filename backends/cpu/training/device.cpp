@@ -1,7 +1,5 @@
 #include "cpu/training/device.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -40,7 +38,7 @@ template <class Real>
 class CpuTraining final : public TrainingDevice {
   public:
     explicit CpuTraining(int threads) : pool_(threads > 0 ? threads : default_threads()) {
-        use_one_blas_thread();
+        load_blas();
     }
 
     Matrix allocate(int rows, int cols) override {

@@ -1,0 +1,83 @@
+#include "train/answering.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "engine/accept.h"
+
+namespace aerie::train {
+
+namespace {
+
+// A place for one prompt after another.
+struct Place {
+    explicit Place(Sequence made) : sequence(std::move(made)) {}
+
+    Sequence sequence;
+    AnsweredPrompt answered;
+    bool is_running = false;
+};
+
+}  // namespace
+
+void answer_prompts(Model& model, const AnsweringPlan& plan,
+                    const std::function<bool(std::vector<int>& prompt)>& next,
+                    const std::function<void(const AnsweredPrompt&)>& on_answer) {
+    BatchLimits limits = model.limits();
+    limits.texts = limits.kept = plan.together;
+    DraftOptions plain;
+    plain.method = kNoDrafts;
+    const std::unique_ptr<Drafter> drafter = model.drafter(plain, limits);
+    const ModelConfig& config = model.target().config();
+    KvPool kv(model.backend(), kv_shape(config, limits, drafter->reach()));
+    Batch batch(model.backend(), model.target(), kv, *drafter, limits);
+    std::vector<std::unique_ptr<Place>> places;
+    for (int i = 0; i < plan.together; ++i)
+        places.push_back(std::make_unique<Place>(
+            Sequence(kv, *drafter, config.vocab, limits.context)));
+
+    size_t prompts = 0;
+    bool has_more = true;
+    const auto is_end = [&](const Place& place) {
+        const std::vector<int>& eos = plan.eos_ids;
+        return std::find(eos.begin(), eos.end(), place.sequence.pending()) != eos.end() ||
+               int(place.sequence.tokens().size() - place.answered.prompt_size) >= plan.max_tokens ||
+               int(place.sequence.tokens().size()) + 1 >= limits.context;
+    };
+    const auto end = [&](Place& place) {
+        place.answered.tokens.assign(place.sequence.tokens().begin(), place.sequence.tokens().end());
+        place.is_running = false;
+        on_answer(place.answered);
+    };
+    const auto begin = [&](Place& place) {
+        std::vector<int> prompt;
+        while ((has_more = has_more && next(prompt))) {
+            place.answered = {prompts++, {}, prompt.size()};
+            if (prompt.empty() || int(prompt.size()) + 1 >= limits.context) continue;
+            AnswerOptions answer(plan.sampling);
+            answer.sampling.seed += place.answered.prompt;
+            place.sequence.begin(prompt, answer);
+            batch.prefill(place.sequence);
+            place.is_running = true;
+            if (!is_end(place)) return;
+            end(place);
+        }
+    };
+    for (;;) {
+        if (plan.cancelled && plan.cancelled()) return;
+        std::vector<Cycle> cycles;
+        for (const std::unique_ptr<Place>& place : places) {
+            if (!place->is_running) begin(*place);
+            if (place->is_running) cycles.emplace_back().text = &place->sequence;
+        }
+        if (cycles.empty()) return;
+        batch.propose(cycles);
+        batch.verify(cycles);
+        for (Cycle& cycle : cycles) cycle.path = accept(cycle.tree, cycle.choices);
+        batch.commit(cycles);
+        for (const std::unique_ptr<Place>& place : places)
+            if (place->is_running && is_end(*place)) end(*place);
+    }
+}
+
+}  // namespace aerie::train
