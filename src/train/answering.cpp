@@ -33,19 +33,21 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
     Batch batch(model.backend(), model.target(), kv, *drafter, limits);
     std::vector<std::unique_ptr<Place>> places;
     for (int i = 0; i < plan.together; ++i)
-        places.push_back(std::make_unique<Place>(
-            Sequence(kv, *drafter, config.vocab, limits.context)));
+        places.push_back(
+            std::make_unique<Place>(Sequence(kv, *drafter, config.vocab, limits.context)));
 
     size_t prompts = 0;
     bool has_more = true;
     const auto is_end = [&](const Place& place) {
         const std::vector<int>& eos = plan.eos_ids;
         return std::find(eos.begin(), eos.end(), place.sequence.pending()) != eos.end() ||
-               int(place.sequence.tokens().size() - place.answered.prompt_size) >= plan.max_tokens ||
+               int(place.sequence.tokens().size() - place.answered.prompt_size) >=
+                   plan.max_tokens ||
                int(place.sequence.tokens().size()) + 1 >= limits.context;
     };
     const auto end = [&](Place& place) {
-        place.answered.tokens.assign(place.sequence.tokens().begin(), place.sequence.tokens().end());
+        place.answered.tokens.assign(place.sequence.tokens().begin(),
+                                     place.sequence.tokens().end());
         place.is_running = false;
         on_answer(place.answered);
     };
