@@ -175,15 +175,15 @@ void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
     // Ops leave rows and sums for later ops of their pass only. The pass may end, or throw, before
     // these come.
     struct Pass {
-        CudaBackend& its;
-        explicit Pass(CudaBackend& backend) : its(backend) {
-            its.pending_readers_.clear();
-            its.is_in_pass_ = true;
+        CudaBackend& backend;
+        explicit Pass(CudaBackend& entered) : backend(entered) {
+            backend.pending_readers_.clear();
+            backend.is_in_pass_ = true;
         }
         ~Pass() {
-            its.is_in_pass_ = false;
-            its.deferred_reduction_ = {};
-            its.pending_readers_.clear();
+            backend.is_in_pass_ = false;
+            backend.deferred_reduction_ = {};
+            backend.pending_readers_.clear();
         }
     };
     const Pass pass(*this);

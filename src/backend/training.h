@@ -29,7 +29,7 @@ struct Matrix {
     }
 };
 
-// Which of its operands a product takes transposed.
+// The form of a product: which operand is transposed.
 enum class Product {
     a_bt,  // out [M, N] = a [M, K] b [N, K]^T: a layer forward
     a_b,   // out [M, N] = a [M, K] b [K, N]: the gradient of its input

@@ -68,7 +68,7 @@ void add_experts(Json& config, const GgufKeys& keys, GgufArchitecture architectu
     if (!dense.empty()) config.set("mlp_only_layers", std::move(dense));
 }
 
-// Which layers have the window: all of them unless the file says otherwise.
+// The window of each layer: all layers have it unless the file says otherwise.
 void add_windows(Json& config, const GgufKeys& keys) {
     constexpr const char* kPattern = "attention.sliding_window_pattern";
     const int64_t window = window_of(keys);

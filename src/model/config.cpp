@@ -68,7 +68,7 @@ Limits pass_limits(const ModelConfig& config, int rows, int slots) {
 
 namespace {
 
-// Which layers of an architecture have windows. Defaults of missing members are transformers'.
+// The layers of an architecture that have windows. Defaults of missing members are transformers'.
 enum class Windows {
     never,
     if_set,      // in all layers where 'sliding_window' is set

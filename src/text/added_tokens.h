@@ -22,11 +22,11 @@ struct AddedToken {
     std::string spelling = {};  // the form that is looked for and decoded; set by AddedTokens
 };
 
-// Which added tokens are recognised in a text, the strictest last. Text of a user must not become
+// Added tokens that are recognised in a text, the strictest last. Text of a user must not become
 // control tokens.
 enum class Recognised : uint8_t { all, not_special, none };
 
-// Which added tokens may be recognised at each byte of a text. For a token, the strictest of its
+// The added tokens that may be recognised at each byte of a text. For a token, the strictest of its
 // bytes counts. If `by_byte` is empty, `everywhere` holds for all bytes.
 struct Recognition {
     Recognised everywhere = Recognised::all;

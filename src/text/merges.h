@@ -1,4 +1,4 @@
-// Which neighbouring tokens join, into which token, and which pair of a word joins first.
+// The rules by which neighbouring tokens join, and which pair of a word joins first.
 #pragma once
 
 #include <cstdint>
