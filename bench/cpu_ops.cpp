@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/registry.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 #include "reference/matrix.h"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "engine/learned_costs.h"
 #include "engine/mixed_prompts.h"
-#include "measure/learned_costs.h"
 
 namespace {
 

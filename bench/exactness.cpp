@@ -22,7 +22,7 @@
 #include "cpu/parallel.h"
 #include "free_order.h"
 #include "measure/timings.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 #include "reference/matrix.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "backend/registry.h"
 #include "core/clock.h"
 #include "measure/timings.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
-#include "draft/eagle.h"
+#include "draft/heads/eagle.h"
 #include "engine/generation.h"
 #include "engine/model_files.h"
 #include "engine/recorded_prompts.h"

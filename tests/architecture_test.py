@@ -16,9 +16,9 @@ LEAST_FILES = 400
 
 # The folders of src, and what each may include.
 BELOW = {}
-for name, more in (("core", ()), ("backend", ("core",)), ("io", ("core",)), ("text", ("core", "io")),
+for name, more in (("core", ()), ("backend", ("core",)), ("io", ("core",)), ("jinja", ("core", "io")), ("text", ("jinja",)),
                    ("model", ("core", "io", "backend")), ("draft", ("model",)), ("engine", ("draft", "text")),
-                   ("train", ("engine",)), ("measure", ("engine",)), ("talk", ("measure",)), ("serve", ("talk",)), ("api", ("talk",))):
+                   ("train", ("engine",)), ("measure", ("engine",)), ("talk", ("engine",)), ("serve", ("talk",)), ("api", ("talk",))):
     BELOW[name] = set(more).union(*(BELOW[below] for below in more))
 
 

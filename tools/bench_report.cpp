@@ -3,7 +3,7 @@
 
 #include "core/platform.h"
 #include "format.h"
-#include "model/shapes.h"
+#include "model/make/shapes.h"
 
 namespace aerie {
 

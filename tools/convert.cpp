@@ -1,7 +1,7 @@
 // `aerie convert`: writes any model that aerie reads as one GGUF file, complete or not at all.
 #include "commands.h"
 #include "core/error.h"
-#include "model/gguf_export.h"
+#include "model/make/gguf_export.h"
 #include "place.h"
 #include "terminal.h"
 #include "text/gguf_tokenizer_writer.h"

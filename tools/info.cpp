@@ -8,7 +8,7 @@
 #include "format.h"
 #include "io/json.h"
 #include "model/heads.h"
-#include "model/shapes.h"
+#include "model/make/shapes.h"
 #include "terminal.h"
 #include "text/chat_template.h"
 

@@ -9,7 +9,7 @@
 
 #include "engine/model_files.h"
 #include "engine/sampling.h"
-#include "model/shapes.h"
+#include "model/make/shapes.h"
 
 namespace aerie {
 

@@ -1,7 +1,7 @@
 // Flags of the commands that measure: perplexity, synth, bench, compare.
 #include "option_checks.h"
 
-#include "model/shapes.h"
+#include "model/make/shapes.h"
 
 namespace aerie {
 

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/partial.h"
 #include "io/safetensors_writer.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 #include "place.h"
 #include "terminal.h"
 #include "text/tokenizer.h"

@@ -6,7 +6,7 @@
 #include "core/pack_blocks.h"
 #include "core/platform.h"
 #include "core/utf8.h"
-#include "draft/tree.h"
+#include "draft/trees/tree.h"
 #include "talk/locate.h"
 
 namespace aerie::api {

@@ -8,7 +8,7 @@
 
 #include "draft/drafter_choice.h"
 #include "draft/methods.h"
-#include "draft/tree_policy.h"
+#include "draft/trees/tree_policy.h"
 
 namespace aerie {
 

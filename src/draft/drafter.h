@@ -8,11 +8,11 @@
 
 #include "backend/backend.h"
 #include "core/saved.h"
-#include "draft/account.h"
-#include "draft/cycle_costs.h"
-#include "draft/drawn.h"
-#include "draft/noise_rows.h"
-#include "draft/tree.h"
+#include "draft/trees/account.h"
+#include "draft/trees/cycle_costs.h"
+#include "draft/trees/drawn.h"
+#include "draft/trees/noise_rows.h"
+#include "draft/trees/tree.h"
 #include "model/target.h"
 
 namespace aerie {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "draft/estimate.h"
+#include "draft/trees/estimate.h"
 
 namespace aerie {
 

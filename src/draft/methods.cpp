@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/float_environment.h"
 #include "core/utf8.h"
-#include "draft/head.h"
-#include "draft/res_block.h"
+#include "draft/heads/head.h"
+#include "draft/heads/res_block.h"
 
 namespace aerie {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "draft/tree.h"
+#include "draft/trees/tree.h"
 
 namespace aerie {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "draft/tree.h"
+#include "draft/trees/tree.h"
 
 namespace aerie {
 

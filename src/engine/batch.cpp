@@ -1,10 +1,14 @@
-// The steps of a cycle: propose, verify, accept, commit.
+// The device memory of a batch, and the steps of a cycle: propose, verify, accept, commit.
 #include "engine/batch.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
 
 #include "core/error.h"
 #include "core/float_environment.h"
+#include "engine/ratio.h"
 
 namespace aerie {
 
@@ -18,6 +22,48 @@ RowChoice rule_of(Sequence& text, int depths) {
 }
 
 }  // namespace
+
+KvShape kv_shape(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach) {
+    return {config.layers, config.kv_columns(), limits.kv, limits.context + reach.nodes,
+            limits.sequences()};
+}
+
+TargetLimits target_limits(const BatchLimits& limits) {
+    return {limits.pass_rows(), limits.context + kMaxDepth + 1};
+}
+
+size_t batch_bytes(const ModelConfig& config, const BatchLimits& limits, const DraftReach& reach) {
+    BatchTensors tensors;
+    TensorPlan plan;
+    tensors.add_to(plan, config, limits, reach);
+    return plan.size_bytes();
+}
+
+Limits backend_limits(const ModelConfig& config, const BatchLimits& limits) {
+    return pass_limits(config, limits.pass_rows(), limits.context + kMaxNodes);
+}
+
+void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
+                          const DraftReach& reach) {
+    const int nodes = limits.texts * reach.nodes, depths = reach.depth + 1;
+    const int pass_rows = std::max(limits.prefill_rows, nodes);
+    const int feature_columns = int(reach.taps.size()) * config.hidden;
+    plan.add(rows, DType::I32, pass_rows, kRowInts);
+    plan.add(features, DType::F32, pass_rows, feature_columns);
+    plan.add(logits, DType::F32, nodes, config.vocab);
+    plan.add(ids, DType::I32, 1, nodes);
+    plan.add(rules, DType::I32, nodes, kRowChoiceInts);
+    plan.add(seen, DType::I32, limits.sequences(), config.vocab);
+    plan.add(noise, DType::F32, limits.sequences() * depths, config.vocab);
+    plan.add(noise_copy, DType::F32, 1, config.vocab);
+    plan.add(accepted, DType::I32, 1, limits.texts * depths * (kKvMoveInts + 1));
+    texts.resize(size_t(limits.sequences()));
+    for (SequenceTensors& text : texts) {
+        plan.add(text.accepted_features, DType::F32, depths, feature_columns);
+        plan.add(text.rule, DType::I32, 1, kRowChoiceInts);
+        plan.add(text.noise_positions, DType::I32, 1, depths);
+    }
+}
 
 Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const BatchLimits& limits)
     : be_(be),
@@ -309,6 +355,99 @@ void Batch::observe(Sequence& text, int first, Tensor features, bool is_prompt) 
     if (!text.answer().drafts) return;  // let_draft_follow() has the positions run again
     Stopwatch watch(limits_.clock, seconds_.draft);
     drafter_.observe({text.draft(), text.tokens(), first, features, is_prompt});
+}
+
+// Chooses after a drawn tree, on the host, by rejection sampling. `first` is the cycle's first row
+// in the pass.
+void Batch::choose_by_ratio(Cycle& cycle, int first) {
+    const Drawn& drawn = cycle.drawn;
+    const auto target = [&](int node) {
+        be_.read(t_.logits.row_range(first + node, 1), logits_.data());
+        Distribution p = processed(logits_, drawn.rule, path_tokens(cycle.tree, node));
+        if (p.empty()) throw Error(kOnlyNan);
+        return p;
+    };
+    KeyedChance chance(drawn.seed, drawn.position, Purpose::accept);
+    cycle.choices = choices_by_ratio(cycle.tree, drawn, target, chance);
+}
+
+// Logits on the host: log-probabilities of choices, and the caller's edits before a choice.
+
+// `first` is the row of logits that belongs to node 0.
+void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
+                          CycleOutput& output) {
+    if (!text.answer().with_logprobs) return;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const std::span<const float> logits = raw_logits(first + nodes[i]);
+        const double logprob = log_probability(logits, output.tokens[i]);
+        if (std::isnan(logprob))
+            throw Error("the model computed NaN or infinity; its weights are damaged");
+        output.logprobs.push_back(float(logprob));
+        for (const TokenLogprob& other : likeliest(logits, text.answer().alternatives))
+            output.alternatives.push_back(other);
+    }
+}
+
+// The model's logits of a row before any edit; valid until the next call.
+std::span<const float> Batch::raw_logits(int row) {
+    if (size_t(row) < unedited_.size() && !unedited_[size_t(row)].empty())
+        return unedited_[size_t(row)];
+    be_.read(t_.logits.row_range(row, 1), logits_.data());
+    return logits_;
+}
+
+bool Batch::is_forbidden(int row) const {
+    return std::find(forbidden_.begin(), forbidden_.end(), row) != forbidden_.end();
+}
+
+// Ends the path before a node at which an edit forbids every token. It is not known yet whether the
+// text continues from that node: if so, the node is the root of the next cycle, and this becomes an
+// error. `first` is the cycle's first row of logits.
+void Batch::end_where_forbidden(Cycle& cycle, int first) const {
+    DepthList<int>& nodes = cycle.path.nodes;
+    const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                    [&](int node) { return is_forbidden(first + node); });
+    if (found == nodes.end()) return;
+    if (found == nodes.begin()) throw Error(kAllForbidden);
+    cycle.path.next = cycle.tree.tokens[size_t(*found)];
+    nodes.resize(size_t(found - nodes.begin()));
+}
+
+void Batch::edit_logits(std::span<const Cycle> cycles) {
+    unedited_.clear();
+    forbidden_.clear();
+    int first = 0;
+    for (const Cycle& cycle : cycles) {
+        const bool edits = bool(cycle.text->answer().edit_logits);
+        for (int node = 0; edits && node < cycle.tree.size(); ++node) {
+            const std::span<const int> text = cycle.text->tokens();
+            edited_text_.assign(text.begin(), text.end());
+            const PathTokens path = path_tokens(cycle.tree, node);
+            std::reverse_copy(path.begin(), path.end(), std::back_inserter(edited_text_));
+            edit_logits(*cycle.text, edited_text_, first + node);
+        }
+        first += cycle.tree.size();
+    }
+}
+
+// Lets the caller edit the row of logits that follows these tokens.
+void Batch::edit_logits(const Sequence& text, std::span<const int> tokens, int row) {
+    const AnswerOptions& answer = text.answer();
+    if (!answer.edit_logits) return;
+    const Tensor logits = t_.logits.row_range(row, 1);
+    be_.read(logits, logits_.data());
+    if (answer.with_logprobs) {
+        unedited_.resize(std::max(unedited_.size(), size_t(row) + 1));
+        unedited_[size_t(row)] = logits_;
+    }
+    answer.edit_logits(tokens, logits_);
+    // The text may not go through such a node. Equal logits give it some choice, which is not used.
+    constexpr float kForbids = -std::numeric_limits<float>::infinity();
+    if (std::none_of(logits_.begin(), logits_.end(), [](float x) { return x > kForbids; })) {
+        forbidden_.push_back(row);
+        std::fill(logits_.begin(), logits_.end(), 0.0f);
+    }
+    be_.write(logits, logits_.data());
 }
 
 }  // namespace aerie

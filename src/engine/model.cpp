@@ -3,7 +3,7 @@
 
 #include "backend/registry.h"
 #include "core/error.h"
-#include "model/loading.h"
+#include "model/tensors.h"
 
 namespace aerie {
 

@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "model/heads.h"
-#include "model/loading.h"
+#include "model/make/shapes.h"
 #include "model/padded_heads.h"
-#include "model/shapes.h"
+#include "model/tensors.h"
 #include "text/same_tokens.h"
 
 namespace aerie {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <span>
 
-#include "draft/drawn.h"
+#include "draft/trees/drawn.h"
 
 namespace aerie {
 

@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "io/json.h"
 #include "io/safetensors.h"
-#include "io/torch_bin.h"
+#include "io/torch/torch_bin.h"
 
 namespace aerie {
 namespace {

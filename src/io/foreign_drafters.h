@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/checkpoint.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 namespace aerie {
 

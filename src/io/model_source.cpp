@@ -5,8 +5,8 @@
 #include "core/utf8.h"
 #include "io/foreign_drafters.h"
 #include "io/foreign_weights.h"
-#include "io/gguf_config.h"
-#include "io/gguf_weights.h"
+#include "io/gguf/config.h"
+#include "io/gguf/weights.h"
 #include "io/input_file.h"
 #include "io/model_folder.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "io/checkpoint.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "io/json.h"
 
 namespace aerie {

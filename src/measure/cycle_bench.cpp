@@ -4,7 +4,7 @@
 #include "measure/cycle_bench.h"
 
 #include "engine/accept.h"
-#include "measure/costs.h"
+#include "engine/costs.h"
 
 namespace aerie {
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "draft/tree_grower.h"
+#include "draft/trees/tree_grower.h"
 #include "engine/accept.h"
 
 namespace aerie {

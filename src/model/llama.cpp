@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "model/decoder_layer.h"
-#include "model/synthetic.h"
 #include "model/target.h"
+#include "model/tensors.h"
 
 namespace aerie {
 

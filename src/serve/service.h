@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "jinja/jinja.h"
 #include "model/config.h"
 #include "serve/answering.h"
 #include "serve/metrics.h"
@@ -12,7 +13,6 @@
 #include "serve/requests/problem.h"
 #include "serve/schedule.h"
 #include "serve/worker_pool.h"
-#include "text/jinja.h"
 
 namespace aerie {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/fair_mutex.h"
+#include "engine/learned_costs.h"
 #include "engine/model.h"
-#include "measure/learned_costs.h"
 #include "talk/identity.h"
 #include "text/tokenizer.h"
 

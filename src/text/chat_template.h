@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "text/jinja.h"
+#include "jinja/jinja.h"
 #include "text/tokenizer.h"
 
 namespace aerie {

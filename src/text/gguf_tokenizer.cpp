@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "io/gguf_control_tokens.h"
+#include "io/gguf/control_tokens.h"
 #include "text/gguf_pre_tokenizers.h"
 #include "text/scored_pieces.h"
 

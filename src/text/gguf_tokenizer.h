@@ -1,7 +1,7 @@
 // The tokenizer that a GGUF file carries in its metadata.
 #pragma once
 
-#include "io/gguf_metadata.h"
+#include "io/gguf/metadata.h"
 #include "text/bpe_tokenizer.h"
 
 namespace aerie {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/gguf_metadata.h"
+#include "io/gguf/metadata.h"
 #include "text/tokenizer.h"
 
 namespace aerie {

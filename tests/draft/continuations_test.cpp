@@ -1,5 +1,5 @@
 // Repetitions of a text: the suffix automaton against a plain search, and the drafts made from it.
-#include "draft/continuations.h"
+#include "draft/ngram/continuations.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "draft/suffix_automaton.h"
+#include "draft/ngram/suffix_automaton.h"
 
 namespace aerie::test {
 namespace {

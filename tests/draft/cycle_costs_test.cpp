@@ -1,5 +1,5 @@
 // Cost curves by themselves: lines between the points, the effect of a timing, frozen costs.
-#include "draft/cycle_costs.h"
+#include "draft/trees/cycle_costs.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "draft/suffix_automaton.h"
+#include "draft/ngram/suffix_automaton.h"
 
 namespace aerie {
 namespace {

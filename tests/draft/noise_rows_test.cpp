@@ -1,5 +1,5 @@
 // Noise rows of a cycle's positions: they have the scalar definition's bits, and each is made once.
-#include "draft/noise_rows.h"
+#include "draft/trees/noise_rows.h"
 
 #include <gtest/gtest.h>
 

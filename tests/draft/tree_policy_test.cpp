@@ -1,6 +1,6 @@
 // The policy that chooses trees, against recorded acceptance and made-up costs: the speed that it
 // reaches, what it loses where drafting cannot pay, and how it recovers.
-#include "draft/tree_policy.h"
+#include "draft/trees/tree_policy.h"
 
 #include <gtest/gtest.h>
 

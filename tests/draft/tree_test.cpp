@@ -1,5 +1,5 @@
 // Static trees: the default one, and files.
-#include "draft/tree.h"
+#include "draft/trees/tree.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "draft/grown_drafter.h"
+#include "draft/trees/grown_drafter.h"
 
 namespace aerie {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "engine/checks.h"
 #include "engine/watched_backend.h"
-#include "model/shapes.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
+#include "model/make/shapes.h"
 
 namespace aerie::test {
 namespace {

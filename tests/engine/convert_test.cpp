@@ -4,7 +4,7 @@
 #include "core/partial.h"
 #include "engine/checks.h"
 #include "io/damage.h"
-#include "model/gguf_export.h"
+#include "model/make/gguf_export.h"
 
 namespace aerie::test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 #include "core/clock.h"
-#include "draft/cycle_costs.h"
+#include "draft/trees/cycle_costs.h"
 
 namespace aerie::test {
 

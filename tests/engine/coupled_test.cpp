@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "draft/softness.h"
+#include "draft/trees/softness.h"
 #include "engine/checks.h"
 
 namespace aerie::test {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/bundled.h"
-#include "model/shapes.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
+#include "model/make/shapes.h"
 
 namespace aerie::test {
 

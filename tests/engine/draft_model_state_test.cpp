@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "engine/checks.h"
+#include "engine/costs.h"
 #include "engine/draft_model.h"
 #include "engine/together.h"
 #include "engine/watched_backend.h"
-#include "measure/costs.h"
-#include "model/loading.h"
+#include "model/tensors.h"
 
 namespace aerie::test {
 namespace {

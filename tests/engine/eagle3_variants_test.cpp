@@ -2,7 +2,7 @@
 // and logits of text rows and of two levels of a tree.
 #include <gtest/gtest.h>
 
-#include "draft/head.h"
+#include "draft/heads/head.h"
 #include "engine/eagle3_rows.h"
 #include "io/damage.h"
 

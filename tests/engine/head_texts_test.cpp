@@ -7,7 +7,7 @@
 
 #include "engine/checks.h"
 #include "io/damage.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 #include "tools/write_model.h"
 
 namespace aerie::test {

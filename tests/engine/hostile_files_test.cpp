@@ -8,11 +8,11 @@
 
 #include "backend/registry.h"
 #include "engine/generation.h"
+#include "engine/learned_costs.h"
 #include "engine/model.h"
 #include "io/damage.h"
 #include "io/input_file.h"
 #include "io/write_files.h"
-#include "measure/learned_costs.h"
 #include "model/toy_model.h"
 #include "text/write_model.h"
 

@@ -10,7 +10,7 @@
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "io/damage.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 #include "model/toy_model.h"
 #include "text/write_model.h"
 #include "tools/write_model.h"

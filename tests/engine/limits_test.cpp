@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "engine/bundled.h"
+#include "engine/costs.h"
 #include "engine/model.h"
 #include "engine/watched_backend.h"
 #include "io/damage.h"
 #include "measure/compared_model.h"
-#include "measure/costs.h"
-#include "model/shapes.h"
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
+#include "model/make/shapes.h"
 
 namespace aerie::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "draft/res_block.h"
+#include "draft/heads/res_block.h"
 #include "io/damage.h"
 #include "io/write_files.h"
 

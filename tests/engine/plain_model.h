@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "model/synthetic.h"
+#include "model/make/random_weights.h"
 #include "reference/layers.h"
 
 namespace aerie::test {

@@ -1,5 +1,5 @@
 // Fuzzes the GGUF reader and the decoding of the tensors that it returns.
-#include "io/gguf_file.h"
+#include "io/gguf/file.h"
 
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 // Fuzzes chat templates: parses them, and renders them with a conversation that has tool calls and
 // tools. The output must be UTF-8, and the origin of every byte must be known.
-#include "text/jinja.h"
+#include "jinja/jinja.h"
 
 #include "core/utf8.h"
 #include "fuzz.h"

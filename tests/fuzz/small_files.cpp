@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "draft/tree.h"
+#include "draft/trees/tree.h"
 #include "fuzz.h"
 #include "io/checkpoint.h"
 #include "io/write_files.h"

@@ -1,5 +1,5 @@
 // Fuzzes the zip reader and, inside it, the pickle reader.
-#include "io/torch_bin.h"
+#include "io/torch/torch_bin.h"
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,6 @@
 // Fuzzes the pickle reader alone, with two storages that the pickle can refer to.
 #include "fuzz.h"
-#include "io/torch_bin.h"
+#include "io/torch/torch_bin.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace aerie;

@@ -1,5 +1,5 @@
 // Blocks of GGUF: every type against values by gguf-py, and sizes that do not fit.
-#include "io/gguf_blocks.h"
+#include "io/gguf/blocks.h"
 
 #include <bit>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Tokens of GGUF files that end a turn, recognised by their texts.
-#include "io/gguf_control_tokens.h"
+#include "io/gguf/control_tokens.h"
 
 #include <gtest/gtest.h>
 

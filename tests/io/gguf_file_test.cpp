@@ -1,5 +1,5 @@
 // One GGUF file: values of every type, tensors and their places, and what is refused.
-#include "io/gguf_file.h"
+#include "io/gguf/file.h"
 
 #include <bit>
 

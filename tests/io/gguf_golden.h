@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "io/input_file.h"
 #include "io/json.h"
 #include "paths.h"

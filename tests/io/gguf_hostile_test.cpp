@@ -1,7 +1,7 @@
 // GGUF headers that lie: each gives one line, soon, in no more memory than the file's size
 // justifies.
 #include "io/bounded.h"
-#include "io/gguf_file.h"
+#include "io/gguf/file.h"
 #include "io/memory_source.h"
 #include "io/write_gguf.h"
 

@@ -1,14 +1,14 @@
 // Names of tensors and the order of rotary rows: a GGUF file against the same model of Hugging
 // Face.
-#include "io/gguf_names.h"
+#include "io/gguf/names.h"
 
 #include <algorithm>
 #include <map>
 
 #include "io/crc32.h"
 #include "io/damage.h"
+#include "io/gguf/rotary.h"
 #include "io/gguf_golden.h"
-#include "io/gguf_rotary.h"
 
 namespace aerie {
 namespace {

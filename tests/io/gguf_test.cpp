@@ -1,5 +1,5 @@
 // Models in GGUF: headers of files that llama.cpp wrote, and models in pieces.
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "io/damage.h"
-#include "io/gguf_config.h"
+#include "io/gguf/config.h"
 #include "io/gguf_golden.h"
 #include "io/memory_source.h"
 #include "io/write_gguf.h"

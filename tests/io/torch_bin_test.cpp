@@ -1,5 +1,5 @@
 // The zip around a torch checkpoint may have plain entries only, each where the directory says.
-#include "io/torch_bin.h"
+#include "io/torch/torch_bin.h"
 
 #include "io/crc32.h"
 #include "io/damage.h"

@@ -1,6 +1,6 @@
 // The restricted pickle reader reads what torch writes and refuses everything else.
 #include "io/damage.h"
-#include "io/torch_bin.h"
+#include "io/torch/torch_bin.h"
 #include "io/write_files.h"
 
 namespace aerie {

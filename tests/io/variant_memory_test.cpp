@@ -6,8 +6,8 @@
 
 #include "host_memory.h"
 #include "io/json.h"
+#include "jinja/jinja.h"
 #include "serve/requests/request.h"
-#include "text/jinja.h"
 
 namespace aerie::test {
 namespace {

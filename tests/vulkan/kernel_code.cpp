@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "engine/model.h"
 #include "io/input_file.h"
-#include "model/shapes.h"
+#include "model/make/shapes.h"
 #include "vulkan/backend.h"
 #include "vulkan/check.h"
 #include "vulkan/device.h"

@@ -1,0 +1,101 @@
+// Medusa (Cai et al. 2024; docs/drafting.md section 9). Head i predicts the token i + 2 positions
+// after the target's newest feature, independently of the tokens between. So all nodes of a level
+// have the same children.
+#include "draft/heads/res_block.h"
+
+namespace aerie {
+
+namespace {
+
+struct Scratch {
+    void add_to(TensorPlan& plan, const DraftPlan& drafts, const GrownLimits& reach) {
+        const ModelConfig& config = *drafts.head;
+        block.add_to(plan, 1, config.hidden, config.hidden);
+        plan.add(logits, DType::F32, 1, config.vocab);
+        plan.add(first, DType::I32, 1, reach.grow.width);
+    }
+
+    ResScratch block;
+    Tensor logits;  // [1, vocab]: logits that all nodes of a level share
+    Tensor first;   // [1, width]: zeros, the index that gives each row the logits of row 0
+};
+
+KvShape no_kv(const DraftPlan& plan, const GrownLimits& reach) {
+    return {0, 0, plan.kv, reach.slots(plan.context), plan.texts};
+}
+
+// A node's state is the feature at the root of the tree.
+class Levels final : public LevelModel {
+  public:
+    Levels(const DraftSource& source, const GrownLimits& reach)
+        : be_(source.backend),
+          target_(source.target),
+          config_(*source.plan.head),
+          weights_(std::static_pointer_cast<const ParallelWeights>(source.weights)),
+          kv_(be_, no_kv(source.plan, reach)) {
+        TensorPlan plan;
+        scratch_.add_to(plan, source.plan, reach);
+        memory_ = plan.allocate(be_);
+        scratch_.block.write_ones(be_);
+        const std::vector<int32_t> zeros(size_t(reach.grow.width));
+        be_.write(scratch_.first, zeros.data());
+    }
+
+    int token_lead() const override { return 1; }
+    int state_columns() const override { return config_.hidden; }
+    int feature_columns() const override { return config_.hidden; }
+    int vocab() const override { return config_.vocab; }
+    KvPool& kv() override { return kv_; }
+
+    void read(Tensor state, Tensor features, Rows) override {
+        be_.run(Copy{state, features}, "feature");
+    }
+    void forward(Tensor state, const ParentStates& parents, Rows, int) override {
+        be_.run(Copy{state, parents.gathered(be_)}, "feature");
+    }
+    bool differs_by_level() const override { return true; }
+    void logits(Tensor out, Tensor state, int level) override {
+        const Tensor one = out.rows == 1 ? out : scratch_.logits;
+        weights_->logits(be_, target_, scratch_.block, level, one, state.row_range(0, 1));
+        if (out.rows > 1)
+            be_.run(GatherRows{out, one, scratch_.first.col_range(0, out.rows)}, "logits of all");
+    }
+
+  private:
+    Backend& be_;
+    const Target& target_;
+    ModelConfig config_;
+    std::shared_ptr<const ParallelWeights> weights_;
+    Buffer memory_;
+    Scratch scratch_;
+    KvPool kv_;
+};
+
+DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
+    DraftBytes bytes = parallel_weight_bytes(plan);
+    Scratch scratch;
+    TensorPlan rooms;
+    scratch.add_to(rooms, plan, reach);
+    const ModelConfig& config = *plan.head;
+    bytes.scratch = rooms.size_bytes() + no_kv(plan, reach).size_bytes() +
+                    grown_bytes(plan, reach, config.hidden, config.hidden, config.vocab);
+    return bytes;
+}
+
+}  // namespace
+
+const DraftHead kMedusaHead = {
+    .kind = "a Medusa head",
+    .needs = DraftNeeds::head,
+    .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
+    .check = check_parallel,
+    .limits = parallel_limits,
+    .bytes = bytes_of,
+    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+        return std::make_shared<ParallelWeights>(source);
+    },
+    .levels = [](const DraftSource& source, const GrownLimits& reach)
+        -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
+    .most_levels = parallel_levels};
+
+}  // namespace aerie

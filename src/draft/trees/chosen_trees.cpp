@@ -1,0 +1,238 @@
+// Trees that are sized by measurement: after each level a TreePolicy decides how to go on, and
+// learns from the time that the level took.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "draft/ngram/continuations.h"
+#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_policy.h"
+
+namespace aerie {
+
+namespace {
+
+// A stopwatch: each lap begins where the last one ended.
+class Laps {
+  public:
+    explicit Laps(const Clock& clock) : clock_(clock), start_(clock()) {}
+    double lap_seconds() {
+        const double now = clock_();
+        const double seconds = now - start_;
+        start_ = now;
+        return seconds;
+    }
+
+  private:
+    const Clock& clock_;
+    double start_;
+};
+
+// Runs one level of the given width below the root, and measures its time.
+class OneLevel final : public FrontierPolicy {
+  public:
+    OneLevel(const Clock& clock, int width) : laps_(clock), width_(width) {}
+    double seconds = 0;
+
+    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
+        if (first > 0) {
+            seconds = laps_.lap_seconds();
+            return;
+        }
+        best_frontier(table, first, width_, frontier);
+        laps_.lap_seconds();
+    }
+
+  private:
+    Laps laps_;
+    int width_;
+};
+
+// Passes choices on to the policy, and reports the time of each level to it.
+class TimedPolicy final : public FrontierPolicy {
+  public:
+    TimedPolicy(TreePolicy& policy, const Clock& clock, int backlog)
+        : policy_(policy), laps_(clock), backlog_(backlog) {}
+
+    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
+        const double seconds = laps_.lap_seconds();
+        if (running_ == 0)
+            policy_.costs().saw_root(backlog_, seconds);
+        else
+            policy_.costs().saw_level(running_, seconds);
+        policy_.choose(table, first, frontier);
+        running_ = int(frontier.size());
+        laps_.lap_seconds();
+    }
+
+  private:
+    TreePolicy& policy_;
+    Laps laps_;
+    int backlog_;      // positions that the model reads before the root's candidates
+    int running_ = 0;  // rows of the level that runs; 0: the root alone
+};
+
+class ChosenTrees final : public GrownDrafter, CostAware {
+  public:
+    ChosenTrees(const DraftSource& source, const TreeShape& most, bool has_grafts, Parts parts)
+        : GrownDrafter(source, std::move(parts)),
+          most_(most),
+          context_(has_grafts ? source.plan.context : 0),
+          clock_(source.plan.options.clock) {
+        grafted_.reserve(size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) +
+                         size_t(kMostGrafts));
+    }
+
+    DraftReach reach() const override {
+        DraftReach reach = GrownDrafter::reach();
+        if (context_ > 0) reach.depth = std::max(reach.depth, kGraftDepth);
+        return reach;
+    }
+
+    void prepare(const DraftRequest& request) override {
+        if (context_ > 0)
+            static_cast<ChosenState&>(request.state)
+                .said->follow(request.tokens, Continuations::Reads::prompt);
+        if (policy_of(request.state).would_draft(1)) catch_up(request);
+    }
+
+    TokenTree propose(const DraftRequest& request) override {
+        TreePolicy& policy = policy_of(request.state);
+        const double start = context_ > 0 ? clock_() : 0;
+        find_grafts(request);
+        const double finding = context_ > 0 ? policy.costs().of(clock_() - start) : 0;
+        const int missed = to_read(request, kWindow);
+        // Positions beyond the window are not charged to this cycle: a language model that reads
+        // them serves the whole rest of the text.
+        if (!policy.begin(std::min(missed, kWindow))) return grafts_alone(policy, finding, request);
+        policy.spend(finding);
+        TimedPolicy timed(policy, clock_, missed);
+        catch_up(request, kWindow);
+        const std::span<const Candidate> table = grow(timed, most_.top_k, request);
+        if (request.noise) static_cast<State&>(request.state).softness.ranked(table);
+        const std::span<const Candidate> all = with_grafts(policy, table);
+        return tree_of(all, policy.kept(), request.tokens.back());
+    }
+
+    void learn(const Verified& verified) override {
+        TreePolicy& policy = policy_of(verified.state);
+        policy.costs().saw_verify(verified.tree.size(), verified.seconds);
+        policy.learn(verified.tree, verified.accepted, verified.next);
+        static_cast<State&>(verified.state).softness.learn(verified);
+    }
+
+    CostAware* cost_aware() override { return this; }
+    double level_seconds(const DraftRequest& request, int width) override {
+        catch_up(request, kWindow);
+        OneLevel level(clock_, width);
+        grow(level, most_.top_k, request);
+        return level.seconds;
+    }
+    int widest_level() const override { return most_.top_k; }
+    void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
+    double cost_correction() const override { return costs_->correction(); }
+    Account& account(DraftState& state) override { return policy_of(state).account(); }
+    TreePlan planned(const DraftState& state) const override {
+        return static_cast<const ChosenState&>(state).policy.planned();
+    }
+
+  private:
+    static constexpr int kMostGrafts = 24;
+    static constexpr double kLeastGraft = 0.02;
+
+    void find_grafts(const DraftRequest& request) {
+        grafts_.clear();
+        if (context_ == 0) return;
+        Continuations& said = *static_cast<ChosenState&>(request.state).said;
+        said.follow(request.tokens, Continuations::Reads::answer);
+        said.likeliest(std::min(kMostGrafts, most_.nodes - 1), kGraftDepth, most_.top_k,
+                       kLeastGraft, grafts_);
+    }
+
+    // Appends the guesses that the head did not make to the table. Guesses that it made, too, only
+    // raise the probability of its entries.
+    std::span<const Candidate> with_grafts(TreePolicy& policy, std::span<const Candidate> table) {
+        if (grafts_.empty()) return table;
+        grafted_.assign(table.begin(), table.end());
+        NodeList entries;
+        for (const Continuation& guess : grafts_) {
+            const int parent = guess.parent < 0 ? -1 : entries[size_t(guess.parent)];
+            const int before = policy.entries();
+            const int entry = policy.graft(parent, guess.token, conditional_of(grafts_, guess));
+            entries.push_back(entry);
+            if (entry < before) continue;
+            const float value = std::log(guess.probability);
+            grafted_.push_back({guess.token, parent, value, value});
+        }
+        policy.end_grafts();
+        return grafted_;
+    }
+
+    TokenTree grafts_alone(TreePolicy& policy, double finding, const DraftRequest& request) {
+        // Proposes a tree of grafts without running the head.
+        if (grafts_.empty() || !policy.begin_grafts(finding))
+            return TokenTree(request.tokens.back());
+        const std::span<const Candidate> table = with_grafts(policy, {});
+        return tree_of(table, policy.kept(), request.tokens.back());
+    }
+
+    // Acceptance statistics belong to a sequence; costs belong to the device and are shared.
+    struct ChosenState final : State {
+        ChosenState(const ChosenTrees& of, KvPages held)
+            : State(of, std::move(held)), policy(of.most_, of.costs_) {
+            if (of.context_ > 0) said.emplace(of.context_);
+        }
+
+        void truncate(int positions) override {
+            if (positions == 0) policy.begin_text();
+            if (said) said->truncate(positions);
+            State::truncate(positions);
+        }
+        void save(SaveSink& to) const override {
+            State::save(to);
+            policy.save(to);
+            if (said) said->save(to);
+        }
+        void load(SaveSource& from) override {
+            State::load(from);
+            policy.load(from);
+            if (said) said->load(from);
+        }
+
+        TreePolicy policy;
+        std::optional<Continuations> said;  // absent without grafts
+    };
+
+    static TreePolicy& policy_of(DraftState& state) {
+        return static_cast<ChosenState&>(state).policy;
+    }
+
+    std::unique_ptr<State> make_state(KvPages pages, const State* like) const override {
+        auto state = std::make_unique<ChosenState>(*this, std::move(pages));
+        if (!like) return state;
+        const auto& other = static_cast<const ChosenState&>(*like);
+        state->policy = other.policy;
+        if (other.said) state->said->learn_like(*other.said);
+        return state;
+    }
+    bool reads_prompt(const State& state) const override {
+        return static_cast<const ChosenState&>(state).policy.would_draft(1);
+    }
+
+    TreeShape most_;
+    int context_;  // most positions of a sequence searched for grafts; 0: no grafts
+    Clock clock_;
+    ContinuationList grafts_;         // grafts of the newest proposal
+    std::vector<Candidate> grafted_;  // the head's table with the grafts appended
+    std::shared_ptr<CycleCosts> costs_ = std::make_shared<CycleCosts>();
+};
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, GrownDrafter::Parts parts) {
+    const TreeShape most = parts.growth.shape;
+    const bool has_grafts = parts.growth.has_grafts;
+    return std::make_unique<ChosenTrees>(source, most, has_grafts, std::move(parts));
+}
+
+}  // namespace aerie

@@ -1,0 +1,82 @@
+// A timing corrects one common factor (the machine became slower) and, more slowly, the curve near
+// its own number of rows (the measurement was off, or the text became longer).
+#include "draft/trees/cycle_costs.h"
+
+#include <algorithm>
+
+namespace aerie {
+
+namespace {
+
+constexpr double kSlope = 0.12;  // relative cost of a further row, for a curve with one point
+constexpr double kSpeedStep = 1.0 / 16, kCurveStep = 1.0 / 32;
+constexpr CostPoint kGuessedVerify[] = {{1, 1.0}, {2, 1.1}, {4, 1.4}, {8, 2.2}, {64, 14}};
+constexpr CostPoint kGuessedLevel[] = {{1, 0.2}, {8, 0.4}, {64, 2.5}};
+
+// Takes both curves from the same measurement or neither: the guesses are in units of their own.
+std::span<const CostPoint> verify_points(const MeasuredCosts& measured) {
+    if (measured.verify.empty() || measured.level.empty()) return kGuessedVerify;
+    return measured.verify;
+}
+
+std::span<const CostPoint> level_points(const MeasuredCosts& measured) {
+    if (measured.verify.empty() || measured.level.empty()) return kGuessedLevel;
+    return measured.level;
+}
+
+}  // namespace
+
+CostCurve::CostCurve(std::span<const CostPoint> points) {
+    size_t i = 0;  // the line from point i to the next one holds
+    for (int rows = 1; rows <= kMaxNodes; ++rows) {
+        while (i + 2 < points.size() && rows > points[i + 1].rows) ++i;
+        const CostPoint low = points[i];
+        double slope = kSlope * low.seconds / low.rows;
+        if (i + 1 < points.size())
+            slope = (points[i + 1].seconds - low.seconds) / (points[i + 1].rows - low.rows);
+        // Noise in the points must not yield a pass without cost.
+        seconds_[size_t(rows)] =
+            std::max(low.seconds + slope * (rows - low.rows), points[0].seconds / 2);
+    }
+}
+
+double CostCurve::at(int rows) const {
+    if (rows <= kMaxNodes) return seconds_[size_t(std::max(rows, 1))];
+    return seconds_[kMaxNodes] * rows / kMaxNodes;
+}
+
+void CostCurve::correct(int rows, double factor) {
+    rows = std::clamp(rows, 1, kMaxNodes);
+    seconds_[size_t(rows)] *= factor;
+    for (int beside : {rows - 1, rows + 1})
+        if (beside >= 2 && beside <= kMaxNodes) seconds_[size_t(beside)] *= 1 + (factor - 1) / 2;
+}
+
+CycleCosts::CycleCosts(const MeasuredCosts& measured)
+    : verify_(verify_points(measured)),
+      level_(level_points(measured)),
+      root_(level_),
+      measured_verify_(verify_),
+      measured_level_(level_),
+      frozen_(measured.frozen),
+      speed_(measured.verify.empty() || measured.level.empty() ? 0 : 1) {}
+
+double CycleCosts::correction() const {
+    double most = 1;
+    for (int rows = 1; rows <= kMaxNodes; ++rows)
+        for (double factor : {verify_.at(rows) / measured_verify_.at(rows),
+                              level_.at(rows) / measured_level_.at(rows)})
+            most = std::max({most, factor, 1 / factor});
+    return most;
+}
+
+void CycleCosts::saw(CostCurve& curve, int rows, double seconds) {
+    if (frozen_ || !(seconds > 0)) return;
+    if (speed_ == 0) speed_ = seconds / curve.at(rows);
+    // A single interrupted pass must count for no more than a slow one.
+    const double ratio = std::clamp(seconds / (speed_ * curve.at(rows)), 0.5, 2.0);
+    speed_ *= 1 + (ratio - 1) * kSpeedStep;
+    curve.correct(rows, 1 + (ratio - 1) * kCurveStep);
+}
+
+}  // namespace aerie

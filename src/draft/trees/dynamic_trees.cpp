@@ -1,0 +1,74 @@
+// A tree of a given shape that grows where the head is confident and is reranked over all
+// candidates (EAGLE-2 section 4). A chain is the narrowest such tree.
+#include <algorithm>
+
+#include "draft/trees/grown_drafter.h"
+
+namespace aerie {
+
+namespace {
+
+class DynamicTrees final : public GrownDrafter {
+  public:
+    DynamicTrees(const DraftSource& source, const TreeShape& shape, Parts parts)
+        : GrownDrafter(source, std::move(parts)), options_(source.plan.options) {
+        set_shape(shape);
+    }
+
+    TokenTree propose(const DraftRequest& request) override {
+        if (options_.shape_policy) set_shape(options_.shape_policy());
+        const std::span<const Candidate> table = expand(expansion_, request);
+        if (expansion_.top_k > 1 && request.noise)
+            static_cast<State&>(request.state).softness.ranked(table);
+        return tree(table, choose(table), request);
+    }
+
+    void learn(const Verified& verified) override {
+        static_cast<State&>(verified.state).softness.learn(verified);
+    }
+
+  private:
+    void set_shape(const TreeShape& shape) {
+        nodes_ = shape.nodes;
+        expansion_ = dynamic_expansion(shape, options_.use_value);
+    }
+
+    NodeList choose(std::span<const Candidate> table) const {
+        const int drafted = nodes_ - 1;
+        if (options_.rerank) return best_entries(table, 0, int(table.size()), drafted);
+        // The ablation without rerank: the best top_k of each level, cut in level order.
+        NodeList kept;
+        for (int first = 0, width = 1, level = 0; first < int(table.size()); ++level) {
+            const int last = first + width * expansion_.top_k;
+            for (int entry : best_entries(table, first, last, expansion_.top_k))
+                if (int(kept.size()) < drafted) kept.push_back(entry);
+            first = last;
+            width = expansion_.top_k;
+        }
+        return kept;
+    }
+
+    DraftOptions options_;
+    int nodes_ = 0;  // nodes of the newest proposal, root included
+    Expansion expansion_;
+};
+
+}  // namespace
+
+GrownLimits dynamic_reach(const TreeShape& shape) {
+    check_tree_shape(shape);
+    GrownLimits reach;
+    reach.nodes = shape.nodes;
+    reach.levels = shape.levels;
+    reach.draft_slots = (shape.levels - 1) * shape.top_k;
+    reach.grow = {shape.top_k, shape.top_k,
+                  shape.top_k + (shape.levels - 1) * shape.top_k * shape.top_k};
+    return reach;
+}
+
+std::unique_ptr<Drafter> make_dynamic_trees(const DraftSource& source, GrownDrafter::Parts parts) {
+    const TreeShape shape = parts.growth.shape;
+    return std::make_unique<DynamicTrees>(source, shape, std::move(parts));
+}
+
+}  // namespace aerie

@@ -1,0 +1,197 @@
+// Measures points in ascending order of cost. A cache file is a small JSON file, which is read
+// strictly.
+#include "engine/costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/replaced_file.h"
+#include "io/input_file.h"
+#include "io/json.h"
+
+namespace aerie {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kRounds = 12;             // rounds over all points, so that a busy moment spoils none
+constexpr int kRuns = 4;                // runs of a point in each round, if they are short
+constexpr double kShortRun = 0.005;     // seconds
+constexpr double kRoundSeconds = 0.25;  // for all rounds after the first
+constexpr double kMostSeconds = 3600;
+constexpr size_t kMaxFileBytes = 1 << 16;
+
+// Every row has a different token, spread over the vocabulary. Rows of one token would go to the
+// same experts, so a pass with more of them would not read more weights.
+double verify_seconds(Session& session, int rows) {
+    const int vocab = session.logits().cols, step = std::max(1, vocab / kMaxNodes);
+    TokenTree tree(0);
+    while (tree.size() < rows) tree.add(tree.size() * step % vocab, 0);
+    const double before = session.seconds().target();
+    session.verify(tree);
+    return session.seconds().target() - before;
+}
+
+// Times the points of a curve repeatedly, and keeps the least time of each.
+class CurveTimer {
+  public:
+    explicit CurveTimer(std::function<double(int)> run) : run_(std::move(run)) {}
+
+    void add(int rows) { points_.push_back({rows, least(rows)}); }
+    // Repeats all points. Returns the sum of the least times of this round.
+    double repeat() {
+        double round = 0;
+        for (CostPoint& point : points_) {
+            const double seconds = least(point.rows);
+            round += seconds;
+            point.seconds = std::min(point.seconds, seconds);
+        }
+        return round;
+    }
+    double total() const {
+        double seconds = 0;
+        for (const CostPoint& point : points_) seconds += point.seconds;
+        return seconds;
+    }
+    const CostPoint& last() const { return points_.back(); }
+    // Upper bound on the time of a pass with twice the rows.
+    double next_seconds() const { return 2 * points_.back().seconds; }
+    std::vector<CostPoint> points() const { return plausible(points_); }
+
+  private:
+    // Short runs follow each other, as cycles do; the first run finds other data in the caches.
+    double least(int rows) const {
+        double seconds = run_(rows);
+        for (int i = 1; i < kRuns && seconds < kShortRun; ++i)
+            seconds = std::min(seconds, run_(rows));
+        return seconds;
+    }
+
+    std::function<double(int)> run_;
+    std::vector<CostPoint> points_;
+};
+
+// The median divided by the minimum.
+double spread_of(std::vector<double> rounds) {
+    std::sort(rounds.begin(), rounds.end());
+    return rounds[rounds.size() / 2] / rounds.front();
+}
+
+std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
+    if (!json || !json->array() || json->array()->empty() ||
+        json->array()->size() > size_t(kMaxNodes))
+        return std::nullopt;
+    std::vector<CostPoint> points;
+    for (const Json& item : *json->array()) {
+        int64_t rows = 0;
+        if (!item.array() || item.array()->size() != 2 || !item.array()->at(0).integer(rows) ||
+            rows > kMaxNodes || rows <= (points.empty() ? 0 : points.back().rows))
+            return std::nullopt;
+        const double seconds = item.array()->at(1).number();
+        if (!(seconds >= (points.empty() ? 1e-9 : points.back().seconds) &&
+              seconds <= kMostSeconds))
+            return std::nullopt;
+        points.push_back({int(rows), seconds});
+    }
+    const std::vector<CostPoint> expected = plausible(points);
+    const bool same = std::equal(
+        points.begin(), points.end(), expected.begin(),
+        [](const CostPoint& a, const CostPoint& b) { return a.seconds <= b.seconds * (1 + 1e-9); });
+    return same ? std::optional(points) : std::nullopt;
+}
+
+Json json_points(const std::vector<CostPoint>& points) {
+    Json::Array array;
+    for (const CostPoint& point : points) array.push_back(Json::Array{point.rows, point.seconds});
+    return array;
+}
+
+}  // namespace
+
+std::vector<CostPoint> plausible(std::vector<CostPoint> points) {
+    for (size_t i = points.size(); i-- > 1;)
+        points[i - 1].seconds = std::min(points[i - 1].seconds, points[i].seconds);
+    for (size_t i = 1; i < points.size(); ++i) {
+        const CostPoint& fewer = points[i - 1];
+        const int passes = (points[i].rows + fewer.rows - 1) / fewer.rows;
+        points[i].seconds = std::min(points[i].seconds, passes * fewer.seconds);
+    }
+    return points;
+}
+
+MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_seconds) {
+    session.begin({});
+    const int token = 0;
+    session.prefill({&token, 1});  // weights that are only mapped are read here, outside the budget
+    const double start = steady_seconds();
+    const auto spent = [&] { return steady_seconds() - start; };
+    CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
+    const DraftRequest request{session.text().draft(), session.text().tokens()};
+    CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
+    verify.add(1);
+    level.add(1);
+    const int most = session.logits().rows;  // most rows of a tree of this drafter
+    for (int rows : {2, 4, 8, 16, 32, kMaxNodes}) {
+        const int width = std::min(rows, drafter.widest_level());
+        if (width > level.last().rows && spent() + level.next_seconds() < budget_seconds)
+            level.add(width);
+        if (rows = std::min(rows, most);
+            rows > verify.last().rows && spent() + verify.next_seconds() < budget_seconds)
+            verify.add(rows);
+    }
+    const double round = spent();
+    const double until = std::min(budget_seconds, round + kRoundSeconds);
+    std::vector<double> rounds = {verify.total() + level.total()};
+    for (int i = 1; i < kRounds && spent() < until; ++i) {
+        const double passes = verify.repeat();
+        rounds.push_back(passes + level.repeat());
+    }
+    session.begin({});
+    return {verify.points(), level.points(), false, spread_of(std::move(rounds))};
+}
+
+fs::path cost_file(const fs::path& folder, const std::string& key) {
+    char name[40];
+    std::snprintf(name, sizeof(name), "costs-%016llx.json",
+                  static_cast<unsigned long long>(fnv1a(key)));
+    return folder / name;
+}
+
+std::optional<MeasuredCosts> read_costs(const fs::path& folder, const std::string& key) {
+    try {
+        const fs::path file = cost_file(folder, key);
+        const Json json = Json::parse(read_text(file, kMaxFileBytes), file.string());
+        const Json *schema = json.find("schema"), *stored = json.find("key");
+        if (!schema || !schema->string() || *schema->string() != "aerie-costs-1" || !stored ||
+            !stored->string() || *stored->string() != key)
+            return std::nullopt;
+        const auto verify = parse_points(json.find("verify")),
+                   level = parse_points(json.find("level"));
+        if (!verify || !level || verify->front().rows != 1 || level->front().rows != 1)
+            return std::nullopt;
+        return MeasuredCosts{*verify, *level};
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+bool write_costs(const fs::path& folder, const std::string& key, const MeasuredCosts& costs) {
+    const Json json(Json::Object{{"schema", "aerie-costs-1"},
+                                 {"key", key},
+                                 {"verify", json_points(costs.verify)},
+                                 {"level", json_points(costs.level)}});
+    try {
+        fs::create_directories(folder);
+        ReplacedFile(cost_file(folder, key)).commit(json.dump() + "\n");
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+}  // namespace aerie
