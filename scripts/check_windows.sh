@@ -43,7 +43,8 @@ dpkg-query -L nlohmann-json3-dev libvulkan-dev libvulkan-volk-dev |
   sed -nE 's#^/usr/((include|share/cmake)/.*[.](h|hpp|c|cmake))$#\1#p' | (cd /usr && xargs cp --parents -t "$prefix")
 
 export PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
-configured "$build" . -DCMAKE_FIND_ROOT_PATH="$prefix" -DCMAKE_INSTALL_PREFIX=/aerie -DAERIE_TESTS=OFF -DAERIE_WERROR=ON
+configured "$build" . -DCMAKE_FIND_ROOT_PATH="$prefix" -DCMAKE_INSTALL_PREFIX=/aerie -DAERIE_TESTS=OFF -DAERIE_WERROR=ON \
+  -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
 grep -q '^AERIE_VULKAN:.*=ON' "$build/CMakeCache.txt" || fail 'the Vulkan backend is left out'
 cmake --build "$build" --target aerie_shared aerie_static
 cmake --install "$build" --prefix "$build/installed" >/dev/null

@@ -160,20 +160,21 @@ def ops_section(check):
 
 
 def compare_tasks(check):
-    tasks = [("compare", "same bits as the CPU", 80, [check.program("same_bits_test"), "--gtest_filter=*"])]
+    tasks = [("compare", "same bits as the CPU", 80, [check.program("engine_test"), "--from=same_bits_test.cpp"])]
     return tasks + [("compare", f"compare {weights}", 80, [check.program("aerie"), "compare", *check.tiny(), "--device", "cpu",
                                                            "--device", check.device, "--weights", weights, "-q"])
                     for weights in ("f16", "bf16", "q8_0", "q4_k")]
 
 
 def lossless_tasks(check):
-    def shares(name, program, pattern, count, **variables):
-        return [("lossless", f"{name}, {i + 1} of {count}", 90, [check.program(program), f"--gtest_filter={pattern}"],
+    def shares(name, file, pattern, count, **variables):
+        return [("lossless", f"{name}, {i + 1} of {count}", 90,
+                 [check.program("engine_test"), f"--from={file}", f"--gtest_filter={pattern}"],
                  dict(variables, GTEST_TOTAL_SHARDS=str(count), GTEST_SHARD_INDEX=str(i))) for i in range(count)]
-    return (shares("drafted = plain", "lossless_test", "Types/*", 6, AERIE_TEST_PROMPTS="3") +
-            shares("mixes", "lossless_test", "Mixes.*:Coupled.*:LongTexts.*", 1, AERIE_TEST_PROMPTS="2") +
-            shares("recordings", "recordings_test", "*", 1) +
-            shares("rows of trees", "invariance_test", "Types/Trees.*after_40:Types/Invariance*", 4))
+    return (shares("drafted = plain", "lossless_test.cpp", "Types/*", 6, AERIE_TEST_PROMPTS="3") +
+            shares("mixes", "lossless_test.cpp", "Mixes.*:Coupled.*:LongTexts.*", 1, AERIE_TEST_PROMPTS="2") +
+            shares("recordings", "recordings_test.cpp", "*", 1) +
+            shares("rows of trees", "invariance_test.cpp", "Types/Trees.*after_40:Types/Invariance*", 4))
 
 
 def texts_section(check, tasks):
@@ -272,7 +273,7 @@ def large_section(check):
 
 
 def invariance_section(check):
-    check.run("invariance", "rows of trees", 490, [check.program("invariance_test"), "--gtest_filter=Types/*"])
+    check.run("invariance", "rows of trees", 490, [check.program("engine_test"), "--from=invariance_test.cpp", "--gtest_filter=Types/*"])
 
 
 def samples_section(check):

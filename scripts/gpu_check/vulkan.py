@@ -61,11 +61,11 @@ def run(check):
         check.report.note(runs.Result("vulkan", "devices", 0, runs.SKIPPED, "no Vulkan driver here finds an NVIDIA GPU"))
         return
     check.report.note(runs.Result("vulkan", "devices", 0, runs.DONE, device))
-    check.run("vulkan", "same bits as the CPU", 40, [check.program("same_bits_test"), "--gtest_filter=*"], more)
+    check.run("vulkan", "same bits as the CPU", 40, [check.program("engine_test"), "--from=same_bits_test.cpp"], more)
     # Matrices run by themselves: how a driver implements them is the greatest unknown.
     shards.run(check, "vulkan", "ops_test", "*/vulkan_cooperative", 7, 60, more)
     shards.run(check, "vulkan", "ops_test", "*/vulkan", 14, 70, more)
     for weights in ("f16", "q4_0"):
         check.bench("vulkan", "llama-2-7b", weights, "--rows", "1,8,16,60", "--draft", "none", seconds=4, limit=50, more=more, device=device)
-    check.run("vulkan", "drafted = plain", 50, [check.program("lossless_test"), "--gtest_filter=Types/Lossless.EveryDrafter/*"],
+    check.run("vulkan", "drafted = plain", 50, [check.program("engine_test"), "--from=lossless_test.cpp", "--gtest_filter=Types/Lossless.EveryDrafter/*"],
               dict(more, AERIE_TEST_PROMPTS="1"))
