@@ -23,6 +23,7 @@ int run(int argc, char** argv) {
     if (line.convert) return aerie::run_convert(*line.convert);
     if (line.bench) return aerie::run_bench(*line.bench);
     if (line.compare) return aerie::run_compare(*line.compare);
+    if (line.train) return aerie::run_train(*line.train);
     if (line.serve) return aerie::run_serve(*line.serve);
     aerie::print(line.text);
     return 0;

@@ -121,6 +121,7 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 
 void add_chat(CLI::App& app, ChatOptions& options);    // in options_chat.cpp
 void add_serve(CLI::App& app, ServeOptions& options);  // in options_serve.cpp
+void add_train(CLI::App& app, TrainOptions& options);  // in options_train.cpp
 
 // Flags of the commands that measure, in options_measure.cpp.
 void add_perplexity(CLI::App& app, PerplexityOptions& options);

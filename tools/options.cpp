@@ -188,6 +188,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     add_command(app, line.bench, "bench", "How fast a model runs here", add_bench);
     add_command(app, line.compare, "compare", "Whether two devices or more compute the same",
                 add_compare);
+    add_command(app, line.train, "train", "Train a draft head for a model", add_train);
     add_command(app, line.serve, "serve", "Answer over HTTP, as OpenAI's API does", add_serve);
     app.footer(
         "`aerie COMMAND --help` shows the flags of a command. AERIE_MODEL, AERIE_HEAD, "

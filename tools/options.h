@@ -1,6 +1,7 @@
 // The command line of the `aerie` program, parsed; CLI11 stays in options.cpp.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -109,6 +110,20 @@ struct BenchOptions {
     bool json = false, quiet = false;
 };
 
+struct TrainOptions {
+    ModelOptions model;
+    std::string folder;
+    bool is_eagle2 = false, goes_on = false, quiet = false;
+    std::vector<std::string> prompts, texts;
+    std::optional<std::string> init;
+    int steps = 0;
+    std::optional<double> hours, rate;
+    int patience = 10, max_prompts = INT_MAX, max_answer = 512, parallel = 16;
+    double temperature = 0;
+    int draft_vocab = 8192, depths = 5, batch_rows = 2048, max_text = 1024;
+    uint64_t seed = 1;
+};
+
 struct CompareOptions {
     ModelOptions model;                              // except its device
     std::vector<std::string> devices;                // the reference first
@@ -155,6 +170,7 @@ struct CommandLine {
     std::optional<BenchOptions> bench;
     std::optional<CompareOptions> compare;
     std::optional<ServeOptions> serve;
+    std::optional<TrainOptions> train;
 };
 
 // Throws UsageError.

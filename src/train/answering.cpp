@@ -37,7 +37,6 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
             std::make_unique<Place>(Sequence(kv, *drafter, config.vocab, limits.context)));
 
     size_t prompts = 0;
-    bool has_more = true;
     const auto is_end = [&](const Place& place) {
         const std::vector<int>& eos = plan.eos_ids;
         return std::find(eos.begin(), eos.end(), place.sequence.pending()) != eos.end() ||
@@ -53,7 +52,7 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
     };
     const auto begin = [&](Place& place) {
         std::vector<int> prompt;
-        while ((has_more = has_more && next(prompt))) {
+        while (next(prompt)) {
             place.answered = {prompts++, {}, prompt.size()};
             if (prompt.empty() || int(prompt.size()) + 1 >= limits.context) continue;
             AnswerOptions answer(plan.sampling);

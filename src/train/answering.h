@@ -24,9 +24,9 @@ struct AnsweringPlan {
     std::function<bool()> cancelled;  // asked once a pass; may be empty
 };
 
-// Answers prompts 0, 1, ... in the order in which `next` supplies them, until it returns false, and
-// hands over each answer as soon as it has ended. A prompt without room for an answer is skipped.
-// Throws Error.
+// Answers prompts 0, 1, ... in the order in which `next` supplies them, and hands over each answer
+// as soon as it has ended; an answer may make `next` supply more. Returns when `next` has returned
+// false and every answer has ended. A prompt without room for an answer is skipped. Throws Error.
 void answer_prompts(Model& model, const AnsweringPlan& plan,
                     const std::function<bool(std::vector<int>& prompt)>& next,
                     const std::function<void(const AnsweredPrompt&)>& on_answer);

@@ -51,8 +51,12 @@ DraftVocabulary DraftVocabulary::most_frequent(const TrainingTexts& texts, int v
                      [&](int a, int b) { return counts[size_t(a)] > counts[size_t(b)]; });
     ids.resize(size_t(std::min(size, vocab)));
     std::sort(ids.begin(), ids.end());
-    DraftVocabulary made{ids, std::vector<bool>(size_t(vocab))};
-    for (const int id : ids) made.has[size_t(id)] = true;
+    return of(std::move(ids), vocab);
+}
+
+DraftVocabulary DraftVocabulary::of(std::vector<int> ids, int vocab) {
+    DraftVocabulary made{std::move(ids), std::vector<bool>(size_t(vocab))};
+    for (const int id : made.ids) made.has[size_t(id)] = true;
     return made;
 }
 

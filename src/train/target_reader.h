@@ -15,6 +15,7 @@ struct DraftVocabulary {
 
     int size() const { return int(ids.size()); }
     static DraftVocabulary all(int vocab);
+    static DraftVocabulary of(std::vector<int> ids, int vocab);
     // The `size` tokens that answers contain most often; ties go to the lowest id. Tokens that no
     // answer contains fill up what is left, in ascending order.
     static DraftVocabulary most_frequent(const TrainingTexts& texts, int vocab, int size);

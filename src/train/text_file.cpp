@@ -64,20 +64,31 @@ void TextFile::read_line(const std::string& line, int number) {
         tokens.push_back(int(token));
         answers.push_back(mask[i] == '1');
     }
+    const Json* kind = json.find("kind");
+    add(id, kind && kind->string() ? *kind->string() : "", std::move(tokens), std::move(answers));
+}
+
+void TextFile::add(const std::string& id, const std::string& kind, std::vector<int> tokens,
+                   std::vector<bool> mask) {
     texts_.tokens.push_back(std::move(tokens));
-    texts_.mask.push_back(std::move(answers));
+    texts_.mask.push_back(std::move(mask));
+    names_.push_back(id);
+    kinds_.push_back(kind);
     ids_.insert(id);
 }
 
-void TextFile::append(const std::string& id, const std::vector<int>& tokens,
-                      const std::vector<bool>& mask) {
+void TextFile::append(const std::string& id, const std::string& kind,
+                      const std::vector<int>& tokens, const std::vector<bool>& mask) {
     Json::Array ids(tokens.begin(), tokens.end());
     std::string answers;
     for (const bool is_answer : mask) answers += is_answer ? '1' : '0';
-    write(Json(Json::Object{{"id", id}, {"ids", std::move(ids)}, {"mask", answers}}).dump());
-    texts_.tokens.push_back(tokens);
-    texts_.mask.push_back(mask);
-    ids_.insert(id);
+    Json line;
+    line.set("id", id);
+    if (!kind.empty()) line.set("kind", kind);
+    line.set("ids", std::move(ids));
+    line.set("mask", answers);
+    write(line.dump());
+    add(id, kind, tokens, mask);
 }
 
 void TextFile::write(const std::string& line) {

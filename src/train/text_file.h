@@ -1,9 +1,9 @@
 // Texts to learn from, in one file that is only ever appended to: a killed program loses at most
 // the line that it was writing.
 //
-// Each line is {"id": "p1", "ids": [1, 2, 3], "mask": "001"}: the name of the prompt, token ids,
-// and for each whether it belongs to an answer. The first line is {"schema": "aerie-texts-1",
-// "model": NAME}.
+// Each line is {"id": "p1", "kind": "code", "ids": [1, 2, 3], "mask": "001"}: the name of the
+// prompt, its kind, token ids, and for each whether it belongs to an answer. The first line is
+// {"schema": "aerie-texts-1", "model": NAME}.
 #pragma once
 
 #include <cstdio>
@@ -23,19 +23,24 @@ class TextFile {
     TextFile(const std::filesystem::path& path, const std::string& model, int vocab);
 
     const TrainingTexts& texts() const { return texts_; }
+    const std::string& id(size_t text) const { return names_[text]; }
+    const std::string& kind(size_t text) const { return kinds_[text]; }  // may be empty
     bool has(const std::string& id) const { return ids_.contains(id); }
     // Throws Error if the disk is full; the file is then as before.
-    void append(const std::string& id, const std::vector<int>& tokens,
+    void append(const std::string& id, const std::string& kind, const std::vector<int>& tokens,
                 const std::vector<bool>& mask);
 
   private:
     void read_line(const std::string& line, int number);
     void write(const std::string& line);
+    void add(const std::string& id, const std::string& kind, std::vector<int> tokens,
+             std::vector<bool> mask);
 
     std::filesystem::path path_;
     std::string model_;
     int vocab_;
     TrainingTexts texts_;
+    std::vector<std::string> names_, kinds_;  // by text
     std::set<std::string> ids_;
 };
 

@@ -42,6 +42,7 @@ class TrainedHead {
     // Clips the gradients to this norm and updates every parameter; returns the norm before.
     double update(const AdamW& rule, double clip_norm);
     int steps() const { return steps_; }
+    void go_on_after(int steps) { steps_ = steps; }  // the parameters are those after so many
 
     // Matrices and their gradients, for the losses. Eagle-2 heads lack some of them.
     struct Weight {

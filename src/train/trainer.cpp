@@ -51,12 +51,12 @@ Trainer::Trainer(TrainingDevice& device, TrainedHead& head, TargetReader& reader
                                                std::move(lm_head), most_rows);
 }
 
-double Trainer::rate(int step) const {
-    const double warm = std::max(1.0, plan_.warm_up * plan_.steps);
-    if (step < warm) return plan_.rate * (step + 1) / warm;
-    const double way = std::min(1.0, (step - warm) / std::max(1.0, plan_.steps - warm));
+double Trainer::rate(double way) const {
+    constexpr double kFirst = 0.02;  // so that the first step changes something
+    if (way < plan_.warm_up) return plan_.rate * std::max(kFirst, way / plan_.warm_up);
+    const double rest = std::min(1.0, (way - plan_.warm_up) / (1 - plan_.warm_up));
     return plan_.rate *
-           (plan_.final_rate + (1 - plan_.final_rate) * (1 + std::cos(M_PI * way)) / 2);
+           (plan_.final_rate + (1 - plan_.final_rate) * (1 + std::cos(M_PI * rest)) / 2);
 }
 
 // Texts are taken one after the other from an endless list: pass after pass over all texts, each in
@@ -102,13 +102,14 @@ double Trainer::run(const TrainingTexts& texts, bool is_training) {
     return eagle2_->run(texts, outputs);
 }
 
-double Trainer::step(const TrainingTexts& texts) {
+double Trainer::step(const TrainingTexts& texts, double way) {
     const int number = head_.steps();
     const TrainingTexts batch = chosen(texts, number);
     head_.clear_gradients();
     const double loss = run(batch, true);
-    if (!std::isfinite(loss)) throw Error("the loss became " + std::to_string(loss));
-    head_.update({.rate = rate(number)}, plan_.clip_norm);
+    if (!std::isfinite(loss))
+        throw Error("the loss became " + std::to_string(loss) + ": try a smaller --lr");
+    head_.update({.rate = rate(way)}, plan_.clip_norm);
     tokens_ += batch.all_tokens();
     return loss;
 }

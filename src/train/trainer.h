@@ -13,9 +13,8 @@
 namespace aerie::train {
 
 struct TrainingPlan {
-    int steps = 1000;
     int batch_rows = 1024;  // a step's texts have about so many tokens
-    double rate = 1e-4, warm_up = 0.03, final_rate = 0.1;  // shares of the steps and of the rate
+    double rate = 1e-4, warm_up = 0.03, final_rate = 0.1;  // shares of the training and of the rate
     double clip_norm = 0.5;
     double noise = 0.1;  // EAGLE-2: features are changed by up to so much
     TrainingTimeTest test;
@@ -38,14 +37,16 @@ class Trainer {
             const DraftVocabulary& vocabulary, Matrix embedding, Matrix lm_head,
             const TrainingPlan& plan, int max_text);
 
-    // The next step, on texts that its number and the plan's seed choose. Returns the loss.
-    double step(const TrainingTexts& texts);
+    // The next step, on texts that its number and the plan's seed choose. `way` is the share of the
+    // training that lies behind it, from 0 to 1. Returns the loss. Throws Error if it is not
+    // finite.
+    double step(const TrainingTexts& texts, double way);
     Evaluation evaluate(const TrainingTexts& texts);
 
     int steps() const { return head_.steps(); }
     int64_t tokens() const { return tokens_; }  // learnt from so far
-    // The rate of a step, which counts from 0.
-    double rate(int step) const;
+    void go_on_after(int64_t tokens) { tokens_ = tokens; }
+    double rate(double way) const;  // rises during the warm-up, then falls as a cosine
 
   private:
     // The texts of a step, in an order that is new in every pass over them.

@@ -37,6 +37,8 @@ struct Texts {
     }
 };
 
+constexpr int kSteps = 40;
+
 // A run of the trainer on aerie-tiny.
 class Training {
   public:
@@ -68,7 +70,7 @@ class Training {
                                                     matrix(table), matrix(lm_head), plan, 192);
     }
 
-    double step() { return trainer_->step(texts_.learnt); }
+    double step() { return trainer_->step(texts_.learnt, double(trainer_->steps()) / kSteps); }
     Evaluation evaluate() { return trainer_->evaluate(texts_.held_out); }
     void write(const fs::path& folder) {
         train::write_head(folder, *device_, head_,
@@ -97,15 +99,14 @@ class Training {
     std::unique_ptr<train::Trainer> trainer_;
 };
 
-constexpr train::TrainingPlan kPlan{
-    .steps = 40, .batch_rows = 384, .rate = 2e-3, .test = {3, 0.8}, .seed = 3};
+constexpr train::TrainingPlan kPlan{.batch_rows = 384, .rate = 2e-3, .test = {3, 0.8}, .seed = 3};
 
 class Trains : public testing::TestWithParam<bool> {};
 
 TEST_P(Trains, OnHeldOutTexts) {
     Training training(GetParam(), kPlan);
     const Evaluation before = training.evaluate();
-    for (int i = 0; i < kPlan.steps; ++i) training.step();
+    for (int i = 0; i < kSteps; ++i) training.step();
     const Evaluation after = training.evaluate();
     EXPECT_LT(after.loss, 0.8 * before.loss);
     EXPECT_GT(after.agreement[0], before.agreement[0] + 0.1);
@@ -154,28 +155,29 @@ class Appended : public testing::Test {
 };
 
 TEST_F(Appended, ComesBack) {
-    open().append("a", {1, 2, 3}, {false, true, true});
+    open().append("a", "code", {1, 2, 3}, {false, true, true});
     train::TextFile file = open();
-    file.append("b", {4, 5}, {false, true});
+    file.append("b", "", {4, 5}, {false, true});
     const train::TextFile read = open();
     EXPECT_EQ(read.texts().tokens, (std::vector<std::vector<int>>{{1, 2, 3}, {4, 5}}));
     EXPECT_EQ(read.texts().mask,
               (std::vector<std::vector<bool>>{{false, true, true}, {false, true}}));
     EXPECT_TRUE(read.has("a") && read.has("b") && !read.has("c"));
+    EXPECT_EQ(read.id(0) + read.kind(0) + read.id(1) + read.kind(1), "acodeb");
 }
 
 // Whatever number of bytes a killed program has written, the whole lines come back and the next one
 // follows them.
 TEST_F(Appended, LosesALineThatIsNotWhole) {
-    open().append("a", {1, 2, 3}, {false, true, true});
+    open().append("a", "", {1, 2, 3}, {false, true, true});
     const std::string before = read_text(file_, 1 << 20);
-    open().append("b", {4, 5}, {false, true});
+    open().append("b", "", {4, 5}, {false, true});
     const std::string after = read_text(file_, 1 << 20);
     for (size_t bytes = before.size(); bytes < after.size(); ++bytes) {
         folder_.write("texts.jsonl", after.substr(0, bytes));
         EXPECT_FALSE(open().has("b")) << bytes;
         EXPECT_EQ(read_text(file_, 1 << 20), before);
-        open().append("b", {4, 5}, {false, true});
+        open().append("b", "", {4, 5}, {false, true});
         EXPECT_EQ(read_text(file_, 1 << 20), after);
     }
 }

@@ -1,0 +1,127 @@
+#include "train/prompt_file.h"
+
+#include "core/error.h"
+#include "io/input_file.h"
+
+namespace aerie::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kMostBytes = size_t(1) << 30;
+constexpr std::string_view kDivider = "---8<---";
+
+// The one name of a role, for all spellings.
+std::string role_of(const std::string& name, const std::string& place) {
+    if (name == "user" || name == "human") return "user";
+    if (name == "assistant" || name == "gpt" || name == "model") return "assistant";
+    if (name == "system") return "system";
+    throw Error(place + ": a message from \"" + name +
+                "\"; known are system, user (human) and assistant (gpt)");
+}
+
+Json message(const std::string& role, const std::string& content) {
+    Json made;
+    made.set("role", role);
+    made.set("content", content);
+    return made;
+}
+
+const std::string& text_of(const Json& object, const char* key, const std::string& place) {
+    const Json* member = object.find(key);
+    if (!member || !member->string()) throw Error(place + ": \"" + key + "\" must be a string");
+    return *member->string();
+}
+
+const Json::Array& list_of(const Json& member, const char* key, const std::string& place) {
+    if (!member.array() || member.array()->empty())
+        throw Error(place + ": \"" + key + "\" must be a list that is not empty");
+    return *member.array();
+}
+
+Json::Array messages_of(const Json::Array& list, const char* role, const char* content,
+                        const std::string& place) {
+    Json::Array messages;
+    for (const Json& entry : list) {
+        if (!entry.object()) throw Error(place + ": a message must be an object");
+        messages.push_back(
+            message(role_of(text_of(entry, role, place), place), text_of(entry, content, place)));
+    }
+    return messages;
+}
+
+TrainingLine parse_line(const std::string& text, const std::string& place) {
+    const Json json = Json::parse(text, place);
+    if (!json.object()) throw Error(place + ": not an object");
+    TrainingLine line;
+    if (const Json* id = json.find("id"); id && id->string()) line.id = *id->string();
+    if (const Json* kind = json.find("kind"); kind && kind->string()) line.kind = *kind->string();
+    if (const Json* turns = json.find("turns")) {
+        for (const Json& turn : list_of(*turns, "turns", place)) {
+            if (!turn.string()) throw Error(place + ": \"turns\" must be strings");
+            line.messages.push_back(message("user", *turn.string()));
+        }
+    } else if (json.find("prompt")) {
+        line.messages.push_back(message("user", text_of(json, "prompt", place)));
+    } else if (const Json* messages = json.find("messages")) {
+        line.messages =
+            messages_of(list_of(*messages, "messages", place), "role", "content", place);
+    } else if (const Json* messages = json.find("conversations")) {
+        line.messages =
+            messages_of(list_of(*messages, "conversations", place), "from", "value", place);
+    } else if (json.find("text")) {
+        line.text = text_of(json, "text", place);
+    } else {
+        throw Error(place +
+                    ": none of \"turns\", \"prompt\", \"messages\", \"conversations\", \"text\"");
+    }
+    return line;
+}
+
+// Calls `use` with each line without its end, and the line's number.
+template <class Use>
+void for_each_line(std::string_view text, const Use& use) {
+    int number = 0;
+    while (!text.empty()) {
+        const size_t end = text.find('\n');
+        std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+        use(line, ++number);
+    }
+}
+
+std::vector<TrainingLine> documents_of(std::string_view text, const std::string& name) {
+    std::vector<TrainingLine> documents(1);
+    for_each_line(text, [&](std::string_view line, int) {
+        if (line == kDivider)
+            documents.emplace_back();
+        else
+            documents.back().text.append(line).push_back('\n');
+    });
+    std::erase_if(documents, [](const TrainingLine& document) { return document.text.empty(); });
+    for (size_t i = 0; i < documents.size(); ++i)
+        documents[i].id = name + ":" + std::to_string(i + 1);
+    return documents;
+}
+
+}  // namespace
+
+std::vector<TrainingLine> read_training_file(const fs::path& path) {
+    const std::string text = read_text(path, kMostBytes), name = path.filename().string();
+    if (path.extension() == ".txt") return documents_of(text, name);
+    std::vector<TrainingLine> lines;
+    for_each_line(text, [&](std::string_view line, int number) {
+        if (line.find_first_not_of(" \t") == std::string_view::npos) return;
+        const std::string place = path.string() + ": line " + std::to_string(number);
+        if (line.front() == '[')
+            throw Error(place + ": this is a JSON list; the file must have one object a line");
+        lines.push_back(parse_line(std::string(line), place));
+        if (lines.back().id.empty()) lines.back().id = name + ":" + std::to_string(number);
+    });
+    if (lines.empty()) throw Error(path.string() + ": the file is empty");
+    return lines;
+}
+
+}  // namespace aerie::train
