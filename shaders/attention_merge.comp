@@ -40,14 +40,14 @@ void weigh(uint which, uint head, uint block, uint count) {
     barrier();
     uint share = (count + 63u) / 64u, begin = min(t * share, count);
     uint end = min(begin + share, count);
-    float own = reached[which];
-    for (uint i = begin; i < end; ++i) own = max(own, weight[first + i]);
-    largest_of[t] = own;
+    float so_far = reached[which];
+    for (uint i = begin; i < end; ++i) so_far = max(so_far, weight[first + i]);
+    largest_of[t] = so_far;
     barrier();
     for (uint distance = 1u; distance < 64u; distance *= 2u) {
-        own = max(own, largest_of[t - min(t, distance)]);
+        so_far = max(so_far, largest_of[t - min(t, distance)]);
         barrier();
-        largest_of[t] = own;
+        largest_of[t] = so_far;
         barrier();
     }
     float before = t == 0u ? reached[which] : largest_of[t - 1u];

@@ -91,23 +91,23 @@ void multiply(inout precise float sums[kMostSums], uint strip) {
             words[r * kGroupQuads + quad] = float_quad(strip + panel * kPanelQuads,
                                                        r * kLanes + lane, quad * kQuadElements);
         EACH(kPanelElements, i) {
-            float own[kMostOwn];
+            float weights[kMostOwn];
             EACH(kOwn, r)
-                own[r] = element(words[r * kGroupQuads + i / kQuadElements], i % kQuadElements);
+                weights[r] = element(words[r * kGroupQuads + i / kQuadElements], i % kQuadElements);
             EACH(kColumns, c) {
                 float one = uintBitsToFloat(word_of_x(c, i));
-                EACH(kOwn, r) sums[c * kOwn + r] = sums[c * kOwn + r] + own[r] * one;
+                EACH(kOwn, r) sums[c * kOwn + r] = sums[c * kOwn + r] + weights[r] * one;
             }
         }
     }
     // The part of a panel that is left: each invocation loads x for itself.
     [[dont_unroll]] for (uint i = 0u; i < p.inner % kPanelElements; ++i)
         EACH(kOwn, r) {
-            float own = element(float_quad(strip + whole * kPanelQuads, r * kLanes + lane, i),
+            float weight = element(float_quad(strip + whole * kPanelQuads, r * kLanes + lane, i),
                                 i % kQuadElements);
             EACH(kColumns, c) {
                 float one = uintBitsToFloat(x[column_at(c) + whole * kPanelElements + i]);
-                sums[c * kOwn + r] = sums[c * kOwn + r] + own * one;
+                sums[c * kOwn + r] = sums[c * kOwn + r] + weight * one;
             }
         }
 }

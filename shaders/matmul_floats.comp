@@ -87,8 +87,8 @@ void main() {
     precise float sums[kMostColumns];
     EACH(kColumns, c) sums[c] = 0.0;
     float held[kMostColumns], more[kMostColumns];
-    EACH(kOwnColumns, own)
-        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    EACH(kOwnColumns, i)
+        ask_for(held[i], more[i], row, min(i * kSplit + part, kColumns - 1u));
     fetch(part);
 #if defined(NORMED)
     norm_row();
@@ -96,7 +96,7 @@ void main() {
     uint from = part * kPartWords;  // one of two places in turn
     for (uint i = 0u; i < units; i += kSplit * kTurns) {
         put_elements(from);
-        uvec4 own[kMostTurns * kUnitQuads] = quads;
+        uvec4 fetched[kMostTurns * kUnitQuads] = quads;
         barrier();
         uint first = i + part;
         fetch(first + kSplit * kTurns);
@@ -104,7 +104,7 @@ void main() {
             precise float with[kMostColumns];
             EACH(kColumns, c) with[c] = sums[c];
             EACH(kUnit, e) {
-                float w = element(own[turn * kUnitQuads + e / kQuadElements], e % kQuadElements);
+                float w = element(fetched[turn * kUnitQuads + e / kQuadElements], e % kQuadElements);
                 EACH(kColumns, c)
                     with[c] = with[c] + w * staged[from + (turn * kColumns + c) * kUnit + e];
             }
@@ -114,12 +114,12 @@ void main() {
     }
     EACH(kColumns, c) shares[(c * kSplit + part) * kLanes + lane] = sums[c];
     barrier();
-    EACH(kOwnColumns, own) {
-        uint c = own * kSplit + part;
+    EACH(kOwnColumns, i) {
+        uint c = i * kSplit + part;
         if (c >= kColumns) break;
         precise float sum = shares[c * kSplit * kLanes + lane];
         for (uint j = 1u; j < kSplit; ++j) sum = sum + shares[(c * kSplit + j) * kLanes + lane];
-        put_result(row, c, lane, sum, held[own], more[own]);
+        put_result(row, c, lane, sum, held[i], more[i]);
     }
     finish_results(kColumns);
 }

@@ -133,9 +133,9 @@ void main() {
     place_x();
     precise float totals[kMostColumns];
     float held[kMostColumns], more[kMostColumns];
-    EACH(kOwnColumns, own) {
-        totals[own] = 0.0;
-        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    EACH(kOwnColumns, i) {
+        totals[i] = 0.0;
+        ask_for(held[i], more[i], row, min(i * kSplit + part, kColumns - 1u));
     }
     const uint round_groups = kSplit * kSumGroups;
     fetch(part * kSumGroups);
@@ -178,13 +178,13 @@ void main() {
         barrier();
         uint parts = min(kSplit, (groups - round + kSumGroups - 1u) / kSumGroups);
         for (uint j = 0u; j < parts; ++j)
-            EACH(kOwnColumns, own) {
-                uint c = min(own * kSplit + part, kColumns - 1u);
-                totals[own] = totals[own] + part_sums[(c * kSplit + j) * kLanes + lane];
+            EACH(kOwnColumns, i) {
+                uint c = min(i * kSplit + part, kColumns - 1u);
+                totals[i] = totals[i] + part_sums[(c * kSplit + j) * kLanes + lane];
             }
     }
-    EACH(kOwnColumns, own)
-        if (own * kSplit + part < kColumns)
-            put_result(row, own * kSplit + part, lane, totals[own], held[own], more[own]);
+    EACH(kOwnColumns, i)
+        if (i * kSplit + part < kColumns)
+            put_result(row, i * kSplit + part, lane, totals[i], held[i], more[i]);
     finish_results(kColumns);
 }

@@ -34,7 +34,7 @@ constexpr int kPairedHeads = 2;  // heads of a merge_kernel block: together they
 
 // The epilogue of a block: how the chunks of its pairs are merged and stored.
 struct AttentionTail {
-    // Counters of blocks that share pairs, the last of which merges; null: merge_kernel merges.
+    // Counters of blocks with the same pairs, the last of which merges; null: merge_kernel merges.
     unsigned* arrived;
     ActivationView out;
     // Receives the amax of each warp for the matmul that reads the only row; or null.
@@ -75,14 +75,14 @@ __device__ unsigned merge_pairs(MergeSpace& space, ChunkSpace& chunk, const Atte
     const int pairs = task.own_heads * task.own_rows;
     unsigned most = 0;
     for (int first = 0; first < pairs; first += together) {
-        ChunksOfPair its[together];
+        ChunksOfPair chunks[together];
 #pragma unroll
         for (int p = 0; p < together; ++p) {
             const Pair pair = chunk.pairs[min(first + p, pairs - 1)];
-            its[p] = {pair.place_of(pair.begin), pair.chunks()};
+            chunks[p] = {pair.place_of(pair.begin), pair.chunks()};
         }
         const auto merge = [&](float(&values)[together], int element) {
-            Merge<together>(space, task.partials, its).run(values, element);
+            Merge<together>(space, task.partials, chunks).run(values, element);
         };
         most = max(most, put_pairs<together>(chunk, task, tail, first, merge));
     }
@@ -176,12 +176,12 @@ __global__ void __launch_bounds__(kMergeThreads, kAtOnce)
     const bool here = in_pair < width && column < out.cols;
     const Row& row = *reinterpret_cast<const Row*>(rows[r]);
     const int chunks = row.slot < 0 ? 0 : partials.chunks_of(row);
-    ChunksOfPair its[kPairedHeads];
+    ChunksOfPair merged[kPairedHeads];
 #pragma unroll
     for (int p = 0; p < kPairedHeads; ++p)
-        its[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
+        merged[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
     float mixed[kPairedHeads];
-    Merge<kPairedHeads>(space, partials, its).run(mixed, in_pair % dim);
+    Merge<kPairedHeads>(space, partials, merged).run(mixed, in_pair % dim);
     if (in_pair - lane < width)  // the same for a whole warp
         put_activations(out, r, column - lane, !here ? 0.0f : in_pair < dim ? mixed[0] : mixed[1]);
 }
@@ -238,7 +238,7 @@ void CudaBackend::enqueue(const Attention& op) {
         const int high = tiles_of(count, own_rows);
         const int deep = std::clamp(slots / (wide * high), 1, chunks + kChunksAlone * own_rows);
         float* const amax =
-            merges && qkv.rows == 1 ? amax_for(wide * kChunkWarps, op.readers) : nullptr;
+            merges && qkv.rows == 1 ? defer_amax(wide * kChunkWarps, op.readers) : nullptr;
         launch_beside(chunk_kernel_of(op, merges && deep == 1),
                       {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                        *queue_, "attention"},

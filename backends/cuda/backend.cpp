@@ -189,7 +189,7 @@ void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
     const Pass pass(*this);
     queue_->replay(key, [&] {
         record();
-        add_left_sums();
+        finish_reduction();
     });
 }
 
@@ -237,7 +237,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
 
 void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits, split_);
-    pending_readers_.clear();  // the old scratch goes, with everything that was left in it
+    pending_readers_.clear();  // the old scratch goes, with all deferred inputs in it
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
     std::byte* memory = static_cast<CudaMemory&>(*scratch_).data();
@@ -252,8 +252,8 @@ void CudaBackend::do_reserve(const Limits& limits) {
     place_columns_ = memory + layout.place_columns;
     split_.split.arrived = reinterpret_cast<unsigned*>(memory + layout.arrived);
     tickets_ = reinterpret_cast<unsigned*>(memory + layout.tickets);
-    split_.split.sums = reinterpret_cast<float4*>(memory + layout.shares);
-    split_.shares = layout.share_count;
+    split_.split.sums = reinterpret_cast<float4*>(memory + layout.split_sums);
+    split_.sum_count = layout.split_sum_count;
     limits_ = limits;
 }
 

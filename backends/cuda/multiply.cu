@@ -38,7 +38,7 @@ DeferredInput CudaBackend::deferred_input(const Weight& w) {
 
 // A kernel may read the amax values of its input while it stores those of its output, so there are
 // two places for them. There are at most a quarter as many values as elements.
-float* CudaBackend::amax_for(int count, const Readers& readers) {
+float* CudaBackend::defer_amax(int count, const Readers& readers) {
     if (readers.empty()) return nullptr;
     pending_readers_.clear();
     if (packing_for(readers, 1) == Packing::none) return nullptr;
@@ -50,9 +50,9 @@ float* CudaBackend::amax_for(int count, const Readers& readers) {
 }
 
 RowTask CudaBackend::row_task(const MatmulColumns& columns) const {
-    const DeferredInput& left = columns.left;
-    return {NormedRows(left.x ? left.x : columns.x, left.weight, left.epsilon), left.amax,
-            left.amax_count};
+    const DeferredInput& input = columns.deferred;
+    return {NormedRows(input.x ? input.x : columns.x, input.weight, input.epsilon), input.amax,
+            input.amax_count};
 }
 
 MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
@@ -61,12 +61,12 @@ MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& 
 }
 
 // Only with many tokens, for which a block would take long to add up the partial sums of all.
-bool CudaBackend::may_leave_sums(const Matmul& op) const {
+bool CudaBackend::may_defer_reduction(const Matmul& op) const {
     const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
     const CudaSegment& part = weight.parts().front();
     return is_in_pass_ && op.x.rows <= kPassRows && token_tiles(op.x.rows) >= kManyTiles &&
            weight.parts().size() == 1 && packing_of(part.place.dtype) != Packing::none &&
-           !part.order.is_paired() && split_.evenly(weight.rows, weight.cols).may_leave();
+           !part.order.is_paired() && split_.split_floats(weight.rows, weight.cols).may_defer();
 }
 
 void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
@@ -86,7 +86,7 @@ void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
             multiply(output, columns, part);
             if (defers_reduction)
                 deferred_reduction_ = {to, accumulate, output.bias,
-                                       split_.evenly(place.rows, part.cols)};
+                                       split_.split_floats(place.rows, part.cols)};
         }
     }
 }
@@ -94,11 +94,11 @@ void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
 // Only a residual stream is added to, and a norm reads it next, which can take partial sums.
 template <>
 void CudaBackend::enqueue(const Matmul& op) {
-    multiply_rows(op, op.accumulate == Accumulate::yes && may_leave_sums(op));
+    multiply_rows(op, op.accumulate == Accumulate::yes && may_defer_reduction(op));
 }
 
-// A single row is left as it is, if the matmuls of all readers have kernels that normalise it.
-bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
+// A single row stays as it is, if the matmuls of all readers have kernels that normalise it.
+bool CudaBackend::defer_to_readers(const RmsNorm& norm) {
     pending_readers_.clear();
     const auto takes_it = [](const Weight* reader) {
         return reader->matrix_rows == 0 &&
@@ -128,7 +128,7 @@ void CudaBackend::enqueue(const MatmulRope& op) {
     });
     if (!are_streamed || kBlockRows % op.shape.head_dim != 0 || op.x.rows > kTokenTile) {
         const Matmul product{op.qkv, op.x, op.weight, Accumulate::no, op.bias};
-        multiply_rows(product, may_leave_sums(product));
+        multiply_rows(product, may_defer_reduction(product));
         return execute(RopeAppend{op.qkv, op.rope, op.rows, op.shape, op.kv});
     }
     MatmulColumns columns = columns_of(op.x, 0, op.weight);

@@ -1,5 +1,6 @@
 // Rotates Q and K to their positions, and rounds K and V into the cache, where the matmul before
-// does not do so (multiply.cu). Partial sums that the matmul left are added up on the way.
+// does not do so (multiply.cu). The matmul's partial sums, if their reduction was deferred, are
+// added up on the way.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -37,9 +38,9 @@ __global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rota
     });
 }
 __global__ void __launch_bounds__(kMostThreads, 2)
-    rope_sums_kernel(Rotation rotation, int heads, PartialSums left) {
+    rope_sums_kernel(Rotation rotation, int heads, PartialSums sums) {
     rotate(rotation, heads, [&](auto& a, auto& b, int r, int column, int apart) {
-        left.take(a, b, r, column, apart);
+        sums.take(a, b, r, column, apart);
     });
 }
 

@@ -23,9 +23,9 @@ constexpr int slices_of(int vocab) {
 
 struct ScratchLayout {
     size_t quantised, partials, rankings, logits, place_scales, place_columns, arrived, tickets,
-        shares;  // offsets in bytes; the packed columns come first
+        split_sums;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
-    int share_count;  // partial sums of kBlockRows rows and 8 tokens
+    int split_sum_count;  // partial sums of kBlockRows rows and 8 tokens
     size_t bytes;
 };
 
@@ -59,13 +59,14 @@ inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan
                      aligned(place_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes);
     // This takes weights to have about as many rows as columns.
     const int parts = tiles_of(limits.widest, kSumPart);
-    const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
+    const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMaxSplitBlocks);
     const int tokens = std::min(limits.rows, kPassRows);
-    layout.share_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
-    layout.share_count = std::max(layout.share_count, plan.even_shares(token_tiles(kPassRows)));
-    layout.tickets = layout.arrived + aligned(kMostShares * sizeof(unsigned));
-    layout.shares = layout.tickets + aligned(kMostTickets * sizeof(unsigned));
-    layout.bytes = layout.shares + size_t(layout.share_count) * kShareBytes;
+    layout.split_sum_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
+    layout.split_sum_count =
+        std::max(layout.split_sum_count, plan.float_sum_count(token_tiles(kPassRows)));
+    layout.tickets = layout.arrived + aligned(kMaxSplitBlocks * sizeof(unsigned));
+    layout.split_sums = layout.tickets + aligned(kMostTickets * sizeof(unsigned));
+    layout.bytes = layout.split_sums + size_t(layout.split_sum_count) * kPartialSumBytes;
     return layout;
 }
 

@@ -17,17 +17,17 @@ uvec2 item(uint i);
 
 void find_best(uint wanted, uint count) {
     uint t = gl_LocalInvocationID.x, rank = 0u;
-    uvec2 own = uvec2(0u, 0x80000000u + t);
+    uvec2 leader = uvec2(0u, 0x80000000u + t);
     for (uint i = t; i < count; i += 256u) {
         uvec2 other = item(i);
-        if (before(other, own)) own = other;
+        if (before(other, leader)) leader = other;
     }
-    leaders[t] = own;
+    leaders[t] = leader;
     if (t == 0u) reaching_count = 0u;
     barrier();
     for (uint i = 0u; i < min(count, 256u); ++i)
-        if (before(leaders[i], own)) ++rank;
-    if (rank == wanted - 1u) bound = own;
+        if (before(leaders[i], leader)) ++rank;
+    if (rank == wanted - 1u) bound = leader;
     barrier();
     if (rank < wanted)
         for (uint i = t; i < count; i += 256u) {

@@ -158,11 +158,11 @@ void CpuBackend::multiply_experts(const ExpertMatmul& op, ExpertGroup& group) {
                 next = std::min(last, (i / ranges + 1) * ranges);
                 const int strip = i % ranges * kStripsTogether, from = strip * kStripRows;
                 const int rows = std::min(each, from + (next - i) * kStripsTogether * kStripRows);
-                const CpuMatrix its = matrix(expert);
+                const CpuMatrix expert_weight = matrix(expert);
                 kernels_.matmul_quant({.packed = packed(expert),
                                        .columns = expert.places.count,
-                                       .weight = its.strip(strip),
-                                       .type = its.dtype,
+                                       .weight = expert_weight.strip(strip),
+                                       .type = expert_weight.dtype,
                                        .rows = rows - from,
                                        .inner = cols,
                                        .output = output_of(op, expert.places, stack, from)});

@@ -114,8 +114,9 @@ struct ChunkSpace {
 
     // The maximum of a pair's scores over all warps.
     __device__ float largest_of(int pair) {
-        const float4 its = largest.template joined<float4>(pair * kChunkWarps);
-        return larger(its.w, larger(its.z, larger(its.y, larger(its.x, -infinity()))));
+        const float4 of_warps = largest.template joined<float4>(pair * kChunkWarps);
+        return larger(of_warps.w,
+                      larger(of_warps.z, larger(of_warps.y, larger(of_warps.x, -infinity()))));
     }
     // Index in `mix`. The gap keeps the same element of several pairs in different banks, for warps
     // with several pairs.

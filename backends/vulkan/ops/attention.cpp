@@ -53,12 +53,12 @@ Form form_of(const Device& device, int head_dim) {
 Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
     if (form.fetches_together())
         return {"attention_fetch", {cache == DType::F16, uint32_t(head_dim), form.pairs}};
-    const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
-    const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
+    const uint32_t group_pairs = pairs == 1 ? 1 : form.pairs_of_group;
+    const uint32_t groups = std::bit_ceil((pairs + group_pairs - 1) / group_pairs);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // in 64 elements of a position
-    return {
-        "attention",
-        {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
+    return {"attention",
+            {cache == DType::F16, groups, group_pairs, std::min(form.most_ahead, quads / groups),
+             form.mixed}};
 }
 
 }  // namespace
