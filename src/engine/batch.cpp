@@ -87,7 +87,7 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     logits_.resize(size_t(t_.logits.cols));
 }
 
-CycleOutput Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
+ChosenTokens Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
     const FloatEnvironment environment;
     const int length = int(text.tokens().size());
     while (true) {
@@ -112,7 +112,7 @@ CycleOutput Batch::prefill(Sequence& text, const std::function<bool()>& cancelle
     forbidden_.clear();
     edit_logits(text, text.tokens(), 0);
     if (is_forbidden(0)) throw Error(kAllForbidden);
-    CycleOutput output{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
+    ChosenTokens output{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
     const int root = 0;
     read_logprobs(text, {&root, 1}, 0, output);
     text.put_out(output.tokens);
@@ -221,7 +221,7 @@ void Batch::compact(std::span<const Cycle> cycles) {
 void Batch::commit(Cycle& cycle, int first) {
     Sequence& text = *cycle.text;
     const std::span<const int> nodes = cycle.path.nodes;
-    CycleOutput output;
+    ChosenTokens output;
     for (int node : nodes.subspan(1)) output.tokens.push_back(cycle.tree.tokens[size_t(node)]);
     output.tokens.push_back(cycle.path.next);
     read_logprobs(text, nodes, first, output);
@@ -375,7 +375,7 @@ void Batch::choose_by_ratio(Cycle& cycle, int first) {
 
 // `first` is the row of logits that belongs to node 0.
 void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
-                          CycleOutput& output) {
+                          ChosenTokens& output) {
     if (!text.answer().with_logprobs) return;
     for (size_t i = 0; i < nodes.size(); ++i) {
         const std::span<const float> logits = raw_logits(first + nodes[i]);

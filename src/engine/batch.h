@@ -36,7 +36,7 @@ struct BatchLimits {
 
 // The tokens that the target has just chosen; the last one is now pending. logprobs, which are
 // those of the unprocessed logits, are empty unless they were asked for.
-struct CycleOutput {
+struct ChosenTokens {
     DepthList<int> tokens;
     DepthList<float> logprobs;
     std::vector<TokenLogprob> alternatives;  // equally many for each token
@@ -49,7 +49,7 @@ struct Cycle {
     Drawn drawn;       // distributions that the tree was drawn from, if it was
     NodeList choices;  // the target's, after each node; in drawn trees only on the path
     Path path;
-    CycleOutput output;
+    ChosenTokens output;
 };
 
 // Seconds spent in the parts of the cycles.
@@ -89,7 +89,7 @@ class Batch {
 
     // Runs the target over the tokens of the sequence that are not in the cache, and chooses its
     // pending token. `cancelled` is asked between passes; if it returns true, the output is empty.
-    CycleOutput prefill(Sequence& text, const std::function<bool()>& cancelled = {});
+    ChosenTokens prefill(Sequence& text, const std::function<bool()>& cancelled = {});
     // The steps of a cycle, each for all sequences at once.
     void propose(std::span<Cycle> cycles);
     void verify(std::span<Cycle> cycles);  // one target pass
@@ -124,7 +124,7 @@ class Batch {
     Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
     void observe(Sequence& text, int first, Tensor features, bool is_prompt);
     void read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
-                       CycleOutput& output);
+                       ChosenTokens& output);
 
     Backend& be_;
     Target& target_;

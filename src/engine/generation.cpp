@@ -67,7 +67,7 @@ bool Generation::step() {
 }
 
 // Returns false once the text has ended; the rest of the output is then dropped.
-bool Generation::take(const CycleOutput& output) {
+bool Generation::take(const ChosenTokens& output) {
     if (output.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
     for (size_t i = 0; i < output.tokens.size(); ++i)
         if (!push(output, i)) return false;
@@ -76,7 +76,7 @@ bool Generation::take(const CycleOutput& output) {
 }
 
 // Adds the output's i-th token to the result.
-bool Generation::push(const CycleOutput& output, size_t i) {
+bool Generation::push(const ChosenTokens& output, size_t i) {
     const int token = output.tokens[i];
     const bool is_drafted = i + 1 < output.tokens.size();
     result_.origins.push_back(result_.ids.empty() ? Origin{Origin::Kind::after_prompt}

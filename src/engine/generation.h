@@ -93,8 +93,8 @@ class Generation {
 
   private:
     void go_on(const GenerationResult& begun);
-    bool take(const CycleOutput& output);
-    bool push(const CycleOutput& output, size_t i);
+    bool take(const ChosenTokens& output);
+    bool push(const ChosenTokens& output, size_t i);
     bool end(FinishReason reason);
     void say(const std::string& text);
     void count_cycle(int emitted);

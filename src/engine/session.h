@@ -22,7 +22,7 @@ class Session {
         batch_.reset_seconds();
     }
     // Appends tokens, runs the target over them and chooses the pending token; see Batch.
-    CycleOutput prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
+    ChosenTokens prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
         text_.append(tokens);
         return batch_.prefill(text_, cancelled);
     }
@@ -38,7 +38,7 @@ class Session {
         batch_.verify({&cycle_, 1});
         return cycle_.choices;
     }
-    const CycleOutput& commit(const TokenTree& tree, const Path& path) {
+    const ChosenTokens& commit(const TokenTree& tree, const Path& path) {
         cycle_.tree = tree;
         cycle_.path = path;
         batch_.commit({&cycle_, 1});

@@ -66,8 +66,8 @@ class Coupled : public testing::TestWithParam<std::tuple<const char*, float>> {
             session.begin(sampling_at(temperature, 500 + i));
             learner.begin();
             std::vector<int> ids;
-            const auto take = [&](const CycleOutput& turn) {
-                ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
+            const auto take = [&](const ChosenTokens& chosen) {
+                ids.insert(ids.end(), chosen.tokens.begin(), chosen.tokens.end());
             };
             take(session.prefill(model.encode(sixty_prompts()[i])));
             while (int(ids.size()) < most_tokens(60)) {

@@ -73,8 +73,8 @@ class Toy {
         std::vector<int> ids = {session.prefill(kPrompt).tokens.front()};
         while (ids.size() < 3) {
             const TokenTree tree = session.propose();
-            const CycleOutput turn = session.commit(tree, accept(tree, session.verify(tree)));
-            ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
+            const ChosenTokens chosen = session.commit(tree, accept(tree, session.verify(tree)));
+            ids.insert(ids.end(), chosen.tokens.begin(), chosen.tokens.end());
             ++cycles;
         }
         ids.resize(3);

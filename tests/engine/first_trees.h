@@ -50,8 +50,8 @@ inline std::string first_trees_finding(Session& session, const std::string& meth
         if (*entry.find("method")->string() != method) continue;
         ++trees;
         session.begin({});
-        const CycleOutput turn = session.prefill(ints(*entry.find("prompt_ids")));
-        if (turn.tokens.front() != int(entry.find("pending")->number())) return "another root";
+        const ChosenTokens chosen = session.prefill(ints(*entry.find("prompt_ids")));
+        if (chosen.tokens.front() != int(entry.find("pending")->number())) return "another root";
         const TokenTree tree = session.propose();
         if (tree.size() != 60) return "a tree of " + std::to_string(tree.size()) + " nodes";
         const std::vector<int> drafted(tree.tokens.begin() + 1, tree.tokens.end());
