@@ -31,14 +31,14 @@ constexpr float kTrueWorth = -2;           // least worth of true candidates
 // than EAGLE-2 does would run other nodes, so the kWidth of most worth are run too; in a worth, a
 // first child loses only half of its log-probability. The true continuation is run as well.
 // Proposes a bare root, so that the next draft begins one position further.
-class Recorder final : public GrownDrafter, FrontierPolicy {
+class Recorder final : public TreeDrafter, FrontierPolicy {
   public:
     explicit Recorder(const DraftSource& source)
-        : GrownDrafter(source,
-                       {std::make_unique<EagleLevels>(source, reach_of_recorder()),
-                        {source.plan.target.layers},
-                        {}},
-                       reach_of_recorder()) {}
+        : TreeDrafter(source,
+                      {std::make_unique<EagleLevels>(source, reach_of_recorder()),
+                       {source.plan.target.layers},
+                       {}},
+                      reach_of_recorder()) {}
 
     std::vector<int> text;  // the text that is decoded, and its continuation
     RecordedDrafts::Text drafts;
@@ -61,8 +61,8 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
         int first_child = -1;  // index in the table
     };
 
-    static GrownLimits reach_of_recorder() {
-        GrownLimits reach;
+    static TreeDrafterLimits reach_of_recorder() {
+        TreeDrafterLimits reach;
         reach.nodes = 2;
         reach.levels = kLevels;
         reach.draft_slots = (kLevels - 1) * kMostRows;

@@ -51,7 +51,7 @@ __global__ void edit_kernel(View<float> out, View<const float> logits, RulesView
         const int token = id_map ? id_map[id] : id;
         float logit = logits[r][id];
         if (rules.seen.data) {
-            const int32_t seen = rules.seen[rule.text][token] + path.times(token) * kPutOut;
+            const int32_t seen = rules.seen[rule.sequence][token] + path.times(token) * kPutOut;
             if (seen != 0) logit = penalised(logit, rule, seen);
         }
         if (mask.data && !(uint32_t(mask[r][token / 32]) >> (token % 32) & 1))

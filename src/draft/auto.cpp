@@ -172,7 +172,7 @@ Auto::Auto(const DraftSource& source)
     lookup.kv = plan.kv;
     lookup.context = plan.context;
     lookup.pass_rows = plan.pass_rows;
-    lookup.texts = plan.texts;
+    lookup.sequences = plan.sequences;
     add(draft_method("lookup"), lookup, nullptr);
     const auto weights = std::static_pointer_cast<const PartWeights>(source.weights);
     int columns = 0;

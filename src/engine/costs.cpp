@@ -131,7 +131,7 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     const double start = steady_seconds();
     const auto spent = [&] { return steady_seconds() - start; };
     CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
-    const DraftRequest request{session.text().draft(), session.text().tokens()};
+    const DraftRequest request{session.sequence().draft(), session.sequence().tokens()};
     CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
     verify.add(1);
     level.add(1);

@@ -42,7 +42,7 @@ class Rounds {
         : model_(model),
           plan_(plan),
           probe_(model.backend().memory_probe(probe_bytes(model.backend().capabilities()))),
-          plain_(model.with(std::make_unique<AnyTree>())) {
+          plain_(model.start_session(std::make_unique<AnyTree>())) {
         const int vocab = model.files().config.vocab;
         for (int i = 0; i < plan.prompt_tokens; ++i) prompt_.push_back(i * 7919 % vocab);
         for (int rows : plan.rows) result_.passes.push_back({rows, {}});
@@ -103,7 +103,7 @@ class Rounds {
         if (!plan_.acceptance) return;
         DraftOptions options = model_.options().draft;
         options.tree = TreeShape{};
-        const Model::Drafting drafting = model_.with(options);
+        const Model::Drafting drafting = model_.start_session(options);
         drafting.session->begin({});
         drafting.session->prefill(prompt_);
         decode_token(*drafting.session);

@@ -24,7 +24,7 @@ class Converted : public testing::TestWithParam<const char*> {
         LoadOptions options = this->options(path);
         options.weights = weights;
         Model model(ModelFiles::open(options), options);
-        Model::Drafting plain = model.with(draft_options("none"));
+        Model::Drafting plain = model.start_session(draft_options("none"));
         plain.session->begin({});
         plain.session->prefill(prompt_);
         std::vector<float> logits(size_t(plain.session->logits().cols));

@@ -29,7 +29,7 @@ class Learner {
     void begin() { softness_.begin(2048); }
     void saw(Session& session, const TokenTree& tree, const Path& path) {
         softness_.ranked(table_);
-        softness_.learn({session.text().draft(), tree, {}, path.nodes, path.next, 0});
+        softness_.learn({session.sequence().draft(), tree, {}, path.nodes, path.next, 0});
     }
     void add_to(LearnedSoftness::Losses& all) const {
         all.learned += softness_.losses().learned;

@@ -65,7 +65,7 @@ class Toy {
         options.chain_length = 2;
         if (accept == AcceptRule::keyed) options.tree = {7, 3, 3};
         options.static_tree = {{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}};
-        return model_->with(options);
+        return model_->start_session(options);
     }
 
     std::vector<int> generate(Session& session, const Sampling& sampling, double& cycles) {
@@ -83,7 +83,7 @@ class Toy {
 
     // Probabilities of the next token after `text`, in double precision from the target's logits.
     std::vector<double> truth(const std::vector<int>& text, const Sampling& sampling) {
-        const Model::Drafting none = model_->with(make_none());
+        const Model::Drafting none = model_->start_session(make_none());
         Session& session = *none.session;
         session.begin({});
         session.prefill(text);

@@ -418,7 +418,7 @@ class Passes {
 
     // A prefill of so many rows.
     void read(int rows) {
-        auto drafting = model_.with(plain());
+        auto drafting = model_.start_session(plain());
         drafting.session->begin({});
         drafting.session->prefill(std::vector<int>(size_t(rows), 1));
         tell("read " + std::to_string(rows));
@@ -430,7 +430,7 @@ class Passes {
         draft.method = method;
         draft.accept = accept;
         if (accept == AcceptRule::keyed) draft.tree = TreeShape{};
-        auto drafting = model_.with(draft);
+        auto drafting = model_.start_session(draft);
         Session& session = *drafting.session;
         Sampling sampling;
         sampling.filters.temperature = temperature;
@@ -452,7 +452,7 @@ class Passes {
     void rest() {
         constexpr int kVocab = 1024;
         Backend& be = model_.backend();
-        auto drafting = model_.with(plain());
+        auto drafting = model_.start_session(plain());
         const Buffer memory = be.allocate(1 << 20);
         drafting.session->kv().compact(dense(memory.get(), DType::I32, 4, kKvMoveInts));
         Tensor out = dense(memory.get(), DType::F32, 4, kVocab);

@@ -22,7 +22,7 @@ constexpr int kBacksteps = 2;  // how many shorter matches are searched, too
 }  // namespace
 
 size_t continuations_bytes(const DraftPlan& plan) {
-    return size_t(plan.texts) * SuffixAutomaton::size_bytes(plan.context);
+    return size_t(plan.sequences) * SuffixAutomaton::size_bytes(plan.context);
 }
 
 // Matched lengths in one kind: 1, 2, 3, 4, 5 to 6, 7 to 10, 11 to 18, more.

@@ -252,7 +252,7 @@ DraftMethod lookahead_method() {
         return Lookahead::reach_of(plan.options.lookahead);
     };
     method.host_bytes = [](const DraftPlan& plan) {
-        return size_t(plan.texts) * GramPool::size_bytes(plan.target.vocab);
+        return size_t(plan.sequences) * GramPool::size_bytes(plan.target.vocab);
     };
     method.make = [](const DraftSource& source) {
         return std::make_unique<Lookahead>(source.plan);

@@ -123,8 +123,8 @@ void SuffixAutomaton::add(int token) {
         link(from, token, made);
     if (from != kNone) {
         const int met = after(from, token);
-        const bool fits = state(met).length == state(from).length + 1;
-        const int suffix = fits ? met : split(from, token, met);
+        const bool is_one_longer = state(met).length == state(from).length + 1;
+        const int suffix = is_one_longer ? met : split(from, token, met);
         states_[size_t(made)].suffix = suffix;
     }
     whole_ = made;
