@@ -71,10 +71,10 @@ class Code:
 # concern are written at once. The head's pass has 12 launches (tests/simt/counts_test.cpp).
 HOST_NOW = {"ids are read": 4, "table is read": 4, "rows are written": 5, "head's launches": 12}
 CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 5, True, HOST_NOW)}
-MOST_STEPS = 8  # of a ring
-MANY_TILES, MOST_TILES = 4, 8  # tiles of 8 tokens; from MANY_TILES on, partial sums are saved
+MAX_STEPS = 8  # of a ring
+MANY_TILES, MAX_TILES = 4, 8  # tiles of 8 tokens; from MANY_TILES on, partial sums are saved
 WIDE_WARPS, WIDE_RING = 16, 120 << 10  # for float weights and many tokens
-STEP, LEAST_STEPS = 32, 8  # columns; LEAST_STEPS: of a split of float weights
+STEP, MIN_STEPS = 32, 8  # columns; MIN_STEPS: of a split of float weights
 TREE_DEPTH = 7  # nodes of a path through it, the root included
 PORT_BYTES = 64  # that a multiprocessor reads from the second cache per clock
 
@@ -187,7 +187,7 @@ class Model:
             self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
         warps, ring = self.code.gated_warps if gated else self.code.warps, self.code.ring
         evenly = f16 and self.code.ring > 0
-        if evenly and tiles == MOST_TILES and WIDE_RING <= gpu.shared * 1024:
+        if evenly and tiles == MAX_TILES and WIDE_RING <= gpu.shared * 1024:
             kernel, warps, ring = self.kernels["multiply_wide_kernel<F16>"], WIDE_WARPS, WIDE_RING
         loop = max(kernel["loops"], key=lambda l: l["matrices"])
         if not loop["matrices"]:
@@ -208,7 +208,7 @@ class Model:
         each = 16 * warps * tiles * 32  # bytes of partial sums per block
         together = [parts - first + 1] * row_blocks if not evenly else self.sums_of_rows(outputs, inner) * (WIDE_WARPS // warps)
         most = max(together)
-        clocks = max(ceil_div(most, min(4, MOST_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
+        clocks = max(ceil_div(most, min(4, MAX_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
         ns = sum(together) * each / gpu.cache if left else \
             (most > 1) * ((2 * gpu.far + clocks) / gpu.ghz + sum(2 * n - 1 for n in together if n > 1) * each / gpu.cache)
 
@@ -265,7 +265,7 @@ class Model:
 
     def split_ranges(self, outputs, inner):
         """Number of ranges of K of a product with float weights, as SplitPlan::split_floats has it."""
-        ranges = min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
+        ranges = min(max(self.even_steps(outputs, inner) // MIN_STEPS, 1), self.gpu.units)
         blocks = ceil_div(outputs, 16 * WIDE_WARPS)
         return min(range(ranges, ceil_div(ranges * 15, 16) - 1, -1), key=lambda s: -math.gcd(s, blocks))
 
@@ -312,7 +312,7 @@ class Model:
     def resident(self, kernel, warps, ring=0, step_bytes=1):
         """Warps that a multiprocessor holds at once, as shared memory, registers and a limit of 48 allow. A block has
         `warps`, and a ring of `ring` bytes in steps of `step_bytes`."""
-        shared = kernel["shared"] + min(MOST_STEPS, ring // step_bytes) * step_bytes
+        shared = kernel["shared"] + min(MAX_STEPS, ring // step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))

@@ -23,9 +23,9 @@ using namespace aerie;
 
 constexpr int kTokens = 128;  // per answer, at most
 constexpr int kLevels = 10, kWidth = 10;
-constexpr int kMostRows = 2 * kWidth + 1;  // per level
-constexpr float kLeastWorth = -7;          // candidates of less worth are left out
-constexpr float kTrueWorth = -2;           // least worth of true candidates
+constexpr int kMaxRows = 2 * kWidth + 1;  // per level
+constexpr float kMinWorth = -7;           // candidates of less worth are left out
+constexpr float kTrueWorth = -2;          // least worth of true candidates
 
 // Grows the best kWidth nodes of each level as EAGLE-2 does. A policy that trusts the head more
 // than EAGLE-2 does would run other nodes, so the kWidth of most worth are run too; in a worth, a
@@ -65,8 +65,8 @@ class Recorder final : public TreeDrafter, FrontierPolicy {
         TreeDrafterLimits reach;
         reach.nodes = 2;
         reach.levels = kLevels;
-        reach.draft_slots = (kLevels - 1) * kMostRows;
-        reach.grow = {kWidth, kMostRows, kWidth + (kLevels - 1) * kMostRows * kWidth};
+        reach.draft_slots = (kLevels - 1) * kMaxRows;
+        reach.grow = {kWidth, kMaxRows, kWidth + (kLevels - 1) * kMaxRows * kWidth};
         return reach;
     }
 
@@ -122,7 +122,7 @@ class Recorder final : public TreeDrafter, FrontierPolicy {
             for (int rank = 0; rank < kWidth; ++rank) {
                 const int entry = node.first_child + rank;
                 const Candidate& child = table[size_t(entry)];
-                const bool matters = worth(node, child, rank) >= kLeastWorth;
+                const bool matters = worth(node, child, rank) >= kMinWorth;
                 if (!matters && rank > node.truth) break;
                 const int below = node_at[size_t(entry)];
                 const bool is_run = below >= 0 && (matters || nodes_[size_t(below)].is_true);

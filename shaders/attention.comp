@@ -34,7 +34,7 @@ READS(5, uvec4, v_cache);
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 #include "lib/attended.glsl"
 
-const uint kMostGroups = 4u, kMostRows = 16u;
+const uint kMaxGroups = 4u, kMaxRows = 16u;
 // K or V of a chunk is loaded in slabs of 64 elements per position; positions are padded by a quad.
 const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
 // kQuads: quads of the cache in 64 elements of a position. kFetches: quads that an invocation loads
@@ -46,8 +46,8 @@ const uint kLaneSums = 65u;  // quads of partial sums per pair
 shared vec4 slab[64u * kStride];
 // Per group: a slab of Q, later P. Both are in one place, and so are the two uses of `reduced`, so
 // that four workgroups fit into a compute unit with 99 KiB, and five into one of RDNA 3.
-shared vec4 queries[kMostGroups * kSlab];
-shared vec4 reduced[kMostGroups * 16u];  // maxima of S, then lanes of the sums of P
+shared vec4 queries[kMaxGroups * kSlab];
+shared vec4 reduced[kMaxGroups * 16u];  // maxima of S, then lanes of the sums of P
 shared uint cached[64];                  // cache rows of a chunk's positions
 
 // The positions [begin, end) that a row attends to; none if it is a padding row. Positions below
@@ -56,7 +56,7 @@ struct Seen {
     uint begin, end, plain;
     int sequence;
 };
-shared Seen seen[kMostRows];
+shared Seen seen[kMaxRows];
 
 uint t, group, thread;  // t: in its group; thread: in the workgroup
 uint first_row, kv_head, first_head;

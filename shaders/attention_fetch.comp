@@ -12,7 +12,7 @@
 #include "lib/half.glsl"
 
 layout(constant_id = 0) const bool kHalfCache = true;
-layout(constant_id = 1) const uint kHeadDim = 64u;  // at most kMostDim
+layout(constant_id = 1) const uint kHeadDim = 64u;  // at most kMaxDim
 layout(local_size_x_id = 2) in;                     // the size of a subgroup
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
@@ -27,7 +27,7 @@ READS(5, uint, v_cache);
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 #include "lib/attended.glsl"
 
-const uint kMostDim = 256u, kMixed = 16u;  // kMixed: elements of V at a time
+const uint kMaxDim = 256u, kMixed = 16u;  // kMixed: elements of V at a time
 const uint kLanes = gl_WorkGroupSize.x, kInWord = kHalfCache ? 2u : 1u;
 // Elements of K in an unrolled loop: drivers take tens of seconds to compile all 256.
 const uint kBlock = kHeadDim % 64u == 0u ? 64u : kHeadDim;
@@ -36,7 +36,7 @@ uint lane;
 uint row, head;        // the pair of this invocation
 uint place, pages_at;  // where its row and its page table begin
 uint column;           // words before its kv head in a cache row
-float query[kMostDim];
+float query[kMaxDim];
 float scores[64];  // S of a chunk, then P
 
 // The minimum and the maximum over all invocations.

@@ -17,10 +17,10 @@ READS(6, int, rows);  // rows of the whole choice
 #include "lib/row_fields.glsl"
 #include "lib/rule_fields.glsl"
 
-const uint kMostPath = kRowWords - kRowPath;
+const uint kMaxPath = kRowWords - kRowPath;
 
 shared uint words[kEditSlice];    // logits
-shared uint path[kMostPath];      // tokens of the row's path below the root, its own included
+shared uint path[kMaxPath];      // tokens of the row's path below the root, its own included
 
 uint row_at, rule_at, seen_at;
 uint first, count;  // tokens of the slice

@@ -10,8 +10,8 @@ WRITES(0, uint, order);
 WRITES(1, uint, tiles);
 READS(2, uint, ids);
 
-const uint kMostExperts = 1024u, kTileRows = 64u;
-shared uint counts[kMostExperts];
+const uint kMaxExperts = 1024u, kTileRows = 64u;
+shared uint counts[kMaxExperts];
 shared uint here[64];
 
 uint expert_of(uint place) {

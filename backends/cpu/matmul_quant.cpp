@@ -216,7 +216,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     for (int s = 0; s < strips; ++s)
         strip[s] = static_cast<const uint8_t*>(task.weight) +
                    size_t(row / kStripRows + s) * size_t(groups) * kGroupBytes;
-    alignas(64) float sums[kMostColumns][kLanes], totals[kMostColumns][kLanes];
+    alignas(64) float sums[kMaxColumns][kLanes], totals[kMaxColumns][kLanes];
     const int columns = padded_columns(task.columns);
     for (int c = 0; c < strips * columns; ++c) store(totals[c], splat(0.0f));
     Chunk chunk;

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask ta
 // For more than 32 tokens: one wide block per multiprocessor, so that it loads them once.
 template <class Format>
 __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(FloatTask task) {
-    multiply_packed<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
+    multiply_packed<Format, kMaxTiles, kWideTiles>(task, [](int token) { return token; });
 }
 
 // For one token, which each block makes ready for itself.
@@ -92,8 +92,8 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
                       task);
     };
     const BlockKernel wide{multiply_wide_kernel<Format>,
-                           FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
-    if (tiles == kMostTiles && wide.shared_bytes <= plan.block_bytes)
+                           FloatRing<Format, kMaxTiles, kWideTiles>::kBytes};
+    if (tiles == kMaxTiles && wide.shared_bytes <= plan.block_bytes)
         launch_blocks(wide, task.split.ranges, kWideTiles);
     else
         launch_blocks(kernel_of<Format>(tiles), task.split.ranges * kRangeBlocks, kBlockTiles);
@@ -115,7 +115,7 @@ void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegm
 }  // namespace
 
 void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
-                           const Readers& readers) {
+                           const Consumers& consumers) {
     if (w.cols > limits_.widest)
         return queue_->refuse("matmul", "wider activations than were reserved");
     if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
@@ -124,7 +124,7 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
     const bool f16 = wanted == Packing::f16;
     if (wanted != Packing::none && x.rows == 1) {
         const RowTask row = row_task(columns);
-        float* const amax = defer_amax(tiles_of(w.place.rows, kTileRows), readers);
+        float* const amax = defer_amax(tiles_of(w.place.rows, kTileRows), consumers);
         return f16 ? multiply_row<F16>(output, row, w, split_, amax, *queue_)
                    : multiply_row<BF16>(output, row, w, split_, amax, *queue_);
     }

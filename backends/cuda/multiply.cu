@@ -16,35 +16,35 @@ Packing common_packing(const Weight& w) {
     return packing;
 }
 
-Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
-    if (readers.empty() || rows > kPassRows) return Packing::none;
-    const Packing packing = common_packing(*readers.front());
-    for (const Weight* reader : readers)
-        if (common_packing(*reader) != packing) return Packing::none;
+Packing CudaBackend::packing_for(const Consumers& consumers, int rows) const {
+    if (consumers.empty() || rows > kPassRows) return Packing::none;
+    const Packing packing = common_packing(*consumers.front());
+    for (const Weight* consumer : consumers)
+        if (common_packing(*consumer) != packing) return Packing::none;
     return packing;
 }
 
-// Each reader takes the rows once, and is then removed.
+// Each consumer takes the rows once, and is then removed.
 DeferredInput CudaBackend::deferred_input(const Weight& w) {
-    const auto reader = std::find(pending_readers_.begin(), pending_readers_.end(), &w);
-    if (reader == pending_readers_.end()) {
-        pending_readers_.clear();
+    const auto consumer = std::find(pending_consumers_.begin(), pending_consumers_.end(), &w);
+    if (consumer == pending_consumers_.end()) {
+        pending_consumers_.clear();
         return {};
     }
-    *reader = pending_readers_.back();
-    pending_readers_.pop_back();
+    *consumer = pending_consumers_.back();
+    pending_consumers_.pop_back();
     return deferred_;
 }
 
 // A kernel may read the amax values of its input while it stores those of its output, so there are
 // two places for them. There are at most a quarter as many values as elements.
-float* CudaBackend::defer_amax(int count, const Readers& readers) {
-    if (readers.empty()) return nullptr;
-    pending_readers_.clear();
-    if (packing_for(readers, 1) == Packing::none) return nullptr;
+float* CudaBackend::defer_amax(int count, const Consumers& consumers) {
+    if (consumers.empty()) return nullptr;
+    pending_consumers_.clear();
+    if (packing_for(consumers, 1) == Packing::none) return nullptr;
     other_amax_ = !other_amax_;
     float* const amax = reinterpret_cast<float*>(packed_) + (other_amax_ ? limits_.widest : 0);
-    pending_readers_ = readers;
+    pending_consumers_ = consumers;
     deferred_ = {.amax = amax, .amax_count = count};
     return amax;
 }
@@ -97,23 +97,23 @@ void CudaBackend::enqueue(const Matmul& op) {
     multiply_rows(op, op.accumulate == Accumulate::yes && may_defer_reduction(op));
 }
 
-// A single row stays as it is, if the matmuls of all readers have kernels that normalise it.
-bool CudaBackend::defer_to_readers(const RmsNorm& norm) {
-    pending_readers_.clear();
-    const auto takes_it = [](const Weight* reader) {
-        return reader->matrix_rows == 0 &&
-               std::all_of(reader->segments.begin(), reader->segments.end(),
+// A single row stays as it is, if the matmuls of all consumers have kernels that normalise it.
+bool CudaBackend::defer_to_consumers(const RmsNorm& norm) {
+    pending_consumers_.clear();
+    const auto takes_it = [](const Weight* consumer) {
+        return consumer->matrix_rows == 0 &&
+               std::all_of(consumer->segments.begin(), consumer->segments.end(),
                            [](const auto& segment) { return segment.dtype != DType::F32; });
     };
-    const Readers& readers = norm.readers;
-    if (readers.empty()) return false;
-    if (norm.x.rows == 1 && std::all_of(readers.begin(), readers.end(), takes_it))
+    const Consumers& consumers = norm.consumers;
+    if (consumers.empty()) return false;
+    if (norm.x.rows == 1 && std::all_of(consumers.begin(), consumers.end(), takes_it))
         deferred_ = {.x = norm.x, .weight = norm.weight, .epsilon = norm.epsilon};
-    else if (const Packing packing = packing_for(readers, norm.x.rows); packing != Packing::none)
+    else if (const Packing packing = packing_for(consumers, norm.x.rows); packing != Packing::none)
         deferred_ = {.packed = packing}, pack_normed(packing, norm);
     else
         return false;
-    pending_readers_ = readers;
+    pending_consumers_ = consumers;
     return true;
 }
 
@@ -164,7 +164,7 @@ void CudaBackend::enqueue(const MatmulSwiglu& op) {
                       .bias = nullptr,
                       .accumulate = false,
                       .gated = true},
-                     columns, both, op.readers);
+                     columns, both, op.consumers);
     }
 }
 

@@ -61,8 +61,8 @@ void CudaBackend::finish_reduction() {
 
 // A norm can add up partial sums where it packs its rows, since it has these in registers.
 bool CudaBackend::takes_partial_sums(const RmsNorm& norm) const {
-    return are_same(deferred_reduction_.out, norm.x) && norm.x.cols <= kMostKept &&
-           packing_for(norm.readers, norm.x.rows) != Packing::none;
+    return are_same(deferred_reduction_.out, norm.x) && norm.x.cols <= kMaxKept &&
+           packing_for(norm.consumers, norm.x.rows) != Packing::none;
 }
 bool CudaBackend::takes_partial_sums(const RopeAppend& op) const {
     return are_same(deferred_reduction_.out, op.qkv) && kWideRows % op.shape.head_dim == 0;

@@ -25,7 +25,7 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 
 template <>
 void CudaBackend::enqueue(const RmsNorm& op) {
-    if (defer_to_readers(op)) return;
+    if (defer_to_consumers(op)) return;
     with_kept(op.x.cols, [&](auto each) {
         launch_beside(rms_norm_kernel<each.value>,
                       {dim3(unsigned(op.x.rows)), dim3(kRowThreads), *queue_, "rms_norm"}, op.out,

@@ -12,8 +12,8 @@ constexpr int kRouteThreads = 128;
 
 __global__ void route_kernel(View<int32_t> ids, View<float> weights, View<const float> logits,
                              bool normalised) {
-    __shared__ SharedArray<uint64_t, kMostExperts> keys;
-    __shared__ SharedArray<int, kMostChosen> chosen;
+    __shared__ SharedArray<uint64_t, kMaxExperts> keys;
+    __shared__ SharedArray<int, kMaxChosen> chosen;
     const int r = int(blockIdx.x), thread = int(threadIdx.x), experts = logits.cols, k = ids.cols;
     const float* x = logits[r];
     for (int e = thread; e < experts; e += kRouteThreads) keys[e] = order_key(x[e], e);
@@ -47,7 +47,7 @@ __device__ int tiles_for(int places) {
 __global__ void __launch_bounds__(32)
     route_places_kernel(int32_t* order, ExpertTile* tiles, int most_tiles, View<const int32_t> ids,
                         int experts) {
-    __shared__ SharedArray<int, kMostExperts> counts;
+    __shared__ SharedArray<int, kMaxExperts> counts;
     const int lane = int(threadIdx.x), expert = int(blockIdx.x), k = ids.cols;
     const int places = ids.rows * k;
     const auto expert_of = [&](int place) { return ids[place / k][place % k]; };

@@ -42,8 +42,8 @@ inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan
     // Attention takes as many rows at a time as fit, at least one.
     const size_t chunks = size_t(tiles_of(std::max(limits.context, 1), kPageSize)) + 1;
     const size_t row_floats = chunks * size_t(limits.heads) * (size_t(limits.head_dim) + 2);
-    constexpr size_t kMostFloats = size_t(16) << 20;
-    const size_t rows = std::clamp<size_t>(kMostFloats / std::max<size_t>(row_floats, 1), 1,
+    constexpr size_t kMaxFloats = size_t(16) << 20;
+    const size_t rows = std::clamp<size_t>(kMaxFloats / std::max<size_t>(row_floats, 1), 1,
                                            size_t(std::clamp(limits.rows, 1, kPassRows)));
     layout.partial_floats = rows * row_floats;
     layout.rankings = layout.partials + aligned(layout.partial_floats * sizeof(float));
@@ -65,7 +65,7 @@ inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan
     layout.split_sum_count =
         std::max(layout.split_sum_count, plan.float_sum_count(token_tiles(kPassRows)));
     layout.tickets = layout.arrived + aligned(kMaxSplitBlocks * sizeof(unsigned));
-    layout.split_sums = layout.tickets + aligned(kMostTickets * sizeof(unsigned));
+    layout.split_sums = layout.tickets + aligned(kMaxTickets * sizeof(unsigned));
     layout.bytes = layout.split_sums + size_t(layout.split_sum_count) * kPartialSumBytes;
     return layout;
 }

@@ -23,9 +23,9 @@ constexpr unsigned kRangeBlocks = kWideTiles / kBlockTiles;  // blocks per range
 
 // Rows of a launch at most, for which there is scratch; more take several launches.
 constexpr int kPassRows = 64;
-constexpr int kMostTiles = kPassRows / kTokenTile;
+constexpr int kMaxTiles = kPassRows / kTokenTile;
 constexpr int kManyTiles = 4;          // token tiles from which on reductions take long
-constexpr int kMostTickets = 4096;     // counters for last_block.cuh outside of matmuls
+constexpr int kMaxTickets = 4096;      // counters for last_block.cuh outside of matmuls
 constexpr int kMaxSplitBlocks = 2048;  // blocks of a matmul whose rows are split, at most
 constexpr int kMaxRanges = kMaxSplitBlocks / 2;
 constexpr int kMaxDeferredBlocks = 64;  // blocks of rows of a deferred reduction

@@ -39,7 +39,7 @@ class Auto final : public Drafter, CostAware {
     explicit Auto(const DraftSource& source);
 
     static DraftReach reach_of(const DraftPlan& plan) {
-        DraftReach reach{kMostAuto.nodes, kMostAuto.levels, {}};
+        DraftReach reach{kMaxAuto.nodes, kMaxAuto.levels, {}};
         for (const DraftPlan& head : head_plans(plan)) {
             const DraftReach part = part_method().reach(head);
             reach.nodes = std::max(reach.nodes, part.nodes);

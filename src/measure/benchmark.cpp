@@ -10,7 +10,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kLeastRounds = 3, kMostRounds = 15;
+constexpr int kMinRounds = 3, kMaxRounds = 15;
 // The part of the whole time that the cycles of one round may take. Cycles with trees that are
 // sized by measurement vary more, so more of them are needed.
 constexpr double kCyclesShare = 1.0 / 60, kAutoCyclesShare = 1.0 / 20;
@@ -57,8 +57,8 @@ class Rounds {
         say("warming up");
         warm_up();
         double used = 0;
-        while (!cancelled() && result_.rounds < kMostRounds &&
-               (result_.rounds < kLeastRounds || used < plan_.seconds)) {
+        while (!cancelled() && result_.rounds < kMaxRounds &&
+               (result_.rounds < kMinRounds || used < plan_.seconds)) {
             say("round " + std::to_string(result_.rounds + 1));
             used += seconds_of([&] { round(); });
             ++result_.rounds;

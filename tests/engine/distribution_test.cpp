@@ -127,7 +127,7 @@ constexpr View kViews[] = {{"first token", 0, 1}, {"second", 1, 1},      {"third
                            {"first pair", 0, 2},  {"second pair", 1, 2}, {"joint", 0, 3}};
 
 // The least p-value that is no finding. Seeds are fixed, so a build that passes goes on passing.
-constexpr double kLeastP = 1e-5;
+constexpr double kMinP = 1e-5;
 
 // Names of the views that give a finding; empty if there is none.
 std::string biased_views(const std::vector<int>& counts, const std::vector<double>& truth,
@@ -135,7 +135,7 @@ std::string biased_views(const std::vector<int>& counts, const std::vector<doubl
     std::string found;
     for (const View& view : kViews) {
         const double p = g_test(view.of(counts), view.of(truth), runs);
-        if (!(p >= kLeastP)) found += std::string(view.name) + " (p = " + std::to_string(p) + ") ";
+        if (!(p >= kMinP)) found += std::string(view.name) + " (p = " + std::to_string(p) + ") ";
     }
     return found;
 }

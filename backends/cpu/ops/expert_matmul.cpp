@@ -19,7 +19,7 @@ ExpertTile next_expert(const Tensor& tiles, int& t) {
     for (; t < tiles.rows && places.count > 0; ++t) {
         const ExpertTile& next = *row<ExpertTile>(tiles, t);
         if (next.count == 0 || next.expert != places.expert ||
-            places.count + next.count > kMostColumns)
+            places.count + next.count > kMaxColumns)
             break;
         places.count += next.count;
     }
@@ -41,7 +41,7 @@ struct PackedExpert {
 
 // Experts that are multiplied together, so that threads meet once for all of them.
 struct ExpertGroup {
-    static constexpr int kMost = kMostColumns / kPackedStep;
+    static constexpr int kMost = kMaxColumns / kPackedStep;
     std::array<PackedExpert, kMost> experts;
     int count = 0, columns = 0;
 

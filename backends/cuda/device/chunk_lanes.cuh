@@ -8,9 +8,9 @@
 namespace aerie::cuda {
 
 struct LanesSpace : ChunkSpace {
-    SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // Q: a slab's elements
-    SharedArray<float, kChunk * kOwn> scores;                         // S, then P, by key and pair
-    SharedArray<ChunkWeight, kOwn> weights;                           // by pair, newest chunk
+    SharedArray<float4, kMaxPairs * kMaxSlabElements / 4> queries;  // Q: a slab's elements
+    SharedArray<float, kChunk * kOwn> scores;                       // S, then P, by key and pair
+    SharedArray<ChunkWeight, kOwn> weights;                         // by pair, newest chunk
 };
 
 // Quads of K are swizzled so that eight lanes, which load two quads of each of 4 keys at a time,
@@ -472,7 +472,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         return now.begin + j < now.end && !sees.is_empty();
     }
 
-    static constexpr int kQueryFours = kMostSlabElements / 4;
+    static constexpr int kQueryFours = kMaxSlabElements / 4;
 
     LanesSpace& shared_;
     const int key_ = thread_ / 2, half_ = thread_ % 2;

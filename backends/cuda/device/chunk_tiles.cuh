@@ -16,14 +16,14 @@ namespace aerie::cuda {
 
 constexpr int kTileSide = 16;  // positions, or elements of a head
 constexpr int kChunkTiles = kChunk / kTileSide;
-constexpr int kSlabTiles = kMostSlabElements / kTileSide;
-static_assert(kChunkTiles == kChunkWarps && kMostPairs == kTokenTile);
+constexpr int kSlabTiles = kMaxSlabElements / kTileSide;
+static_assert(kChunkTiles == kChunkWarps && kMaxPairs == kTokenTile);
 
 struct TilesSpace : ChunkSpace {
     // B fragments by lane: two words of the first part, then two of the second.
     SharedArray<unsigned, kSlabTiles * 32 * 4> queries;
     SharedArray<uint16_t, kChunkTiles * 32 * 8> p;  // P, in the same order
-    SharedArray<float, kMostPairs> inverse_scales;  // undo the scales of Q, by pair
+    SharedArray<float, kMaxPairs> inverse_scales;   // undo the scales of Q, by pair
 };
 
 // Index of the first f16 part of an element of a column in such fragments, in 16-bit units. The
@@ -40,7 +40,7 @@ template <bool adds>
 class ChunkTiles : ChunkBlock<uint16_t, true> {
     static constexpr int kOfWarp = kSlabTiles / kChunkWarps;  // O tiles of 16 elements per warp
     static constexpr int kElements = 2 * kOfWarp;             // elements of O per lane and column
-    static constexpr int kQueriesOfWarp = kMostPairs / kChunkWarps;
+    static constexpr int kQueriesOfWarp = kMaxPairs / kChunkWarps;
 
     // Accumulators of 16 rows and 8 columns: a lane has two rows of two columns, for each f16 part.
     struct Tile {

@@ -7,13 +7,13 @@
 namespace aerie::cuda {
 
 constexpr int kMergeThreads = kChunkThreads;
-constexpr int kMostTogether = kOwn;  // pairs of a row and a head at a time
+constexpr int kMaxTogether = kOwn;  // pairs of a row and a head at a time
 
 struct MergeSpace {
     SharedArray<float, kMergeThreads> largest;
     SharedArray<ChunkWeight, kMergeThreads> weights;
     SharedArray<float, kMergeThreads> sums;
-    SharedArray<float, kMostTogether> before;  // maximum of all chunks so far, by pair
+    SharedArray<float, kMaxTogether> before;  // maximum of all chunks so far, by pair
 };
 
 // Index of a pair's first chunk in Partials, and the number of its chunks.

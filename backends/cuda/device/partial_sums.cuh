@@ -101,7 +101,7 @@ struct PartialSums {
   private:
     // Adds up the partial sums of output `row`, and of every kRowThreads further.
     __device__ void add_ranges(float (&added_up)[kTogether], int row, int token) const {
-        static_assert(kRowThreads % kWideRows == 0 && kMostKept <= kMaxDeferredBlocks * kWideRows);
+        static_assert(kRowThreads % kWideRows == 0 && kMaxKept <= kMaxDeferredBlocks * kWideRows);
         const auto block = [&](int j) {
             return blocks[row / kWideRows + j * (kRowThreads / kWideRows)];
         };

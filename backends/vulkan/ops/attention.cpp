@@ -45,8 +45,8 @@ Form form_of(const Device& device, int head_dim) {
         form.most_ahead = kCpuForm.most_ahead;
         form.mixed = kCpuForm.mixed;
     }
-    constexpr int kMostDim = 256;  // kMostDim of attention_fetch.comp
-    if (device.fetch_lanes() > 0 && head_dim <= kMostDim) form = {device.fetch_lanes(), 0, 0, 0};
+    constexpr int kMaxDim = 256;  // kMaxDim of attention_fetch.comp
+    if (device.fetch_lanes() > 0 && head_dim <= kMaxDim) form = {device.fetch_lanes(), 0, 0, 0};
     return form;
 }
 

@@ -154,11 +154,11 @@ void Levels::run(Tensor x, Rows rows) {
     be_.run(norm(normed, x, weights_->hidden_norm), "state norm");
     if (config_.eagle3->norms_residual) be_.run(Copy{x, normed}, "residual");
     const Tensor input =
-        activation(be_, pair, weights_->attention->reader(), scratch_.pair_input, "pair");
+        activation(be_, pair, weights_->attention->consumer(), scratch_.pair_input, "pair");
     weights_->attention->run(be_, config_, scratch_.layer, x, input, {rows, kv_.layer(0), rope_});
     const Tensor ffn_input = weights_->ffn->input_in(be_, scratch_.layer.norm, m);
     be_.run(
-        RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->readers()},
+        RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->consumers()},
         "ffn norm");
     weights_->ffn->run(be_, scratch_.layer, x, ffn_input, 0);
     if (!config_.eagle3->norms_state) return;

@@ -80,7 +80,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
           context_(has_grafts ? source.plan.context : 0),
           clock_(source.plan.options.clock) {
         grafted_.reserve(size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) +
-                         size_t(kMostGrafts));
+                         size_t(kMaxGrafts));
     }
 
     DraftReach reach() const override {
@@ -137,16 +137,16 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     }
 
   private:
-    static constexpr int kMostGrafts = 24;
-    static constexpr double kLeastGraft = 0.02;
+    static constexpr int kMaxGrafts = 24;
+    static constexpr double kMinGraft = 0.02;
 
     void find_grafts(const DraftRequest& request) {
         grafts_.clear();
         if (context_ == 0) return;
         Continuations& said = *static_cast<ChosenState&>(request.state).said;
         said.follow(request.tokens, Continuations::Reads::answer);
-        said.likeliest(std::min(kMostGrafts, most_.nodes - 1), kGraftDepth, most_.top_k,
-                       kLeastGraft, grafts_);
+        said.likeliest(std::min(kMaxGrafts, most_.nodes - 1), kGraftDepth, most_.top_k, kMinGraft,
+                       grafts_);
     }
 
     // Appends the guesses that the head did not make to the table. Guesses that it made, too, only

@@ -29,11 +29,11 @@ Growth dynamic_growth(const DraftOptions& options) {
     if (options.tree) return {{}, *options.tree};
     if (options.is_published) return {{}, TreeShape{}};
     const bool is_chosen = options.use_value && options.rerank;
-    return {{}, is_chosen ? kMostAuto : TreeShape{}, is_chosen};
+    return {{}, is_chosen ? kMaxAuto : TreeShape{}, is_chosen};
 }
 
 Growth grafted_growth(const DraftOptions& options) {
-    return {{}, options.tree.value_or(kMostAuto), true, true};
+    return {{}, options.tree.value_or(kMaxAuto), true, true};
 }
 
 Growth within(Growth growth, int levels) {

@@ -12,7 +12,7 @@
 namespace aerie {
 
 // Largest depth of a grafted guess, even if the model drafts fewer levels.
-constexpr int kGraftDepth = kMostAuto.levels;
+constexpr int kGraftDepth = kMaxAuto.levels;
 
 // Most waiting features that the model reads before a proposal, after a stretch of plain decoding.
 constexpr int kWindow = 16;
