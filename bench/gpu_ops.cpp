@@ -27,9 +27,9 @@ constexpr Shape kShapes[] = {{"qkv", 12288, 4096},
                              {"gate_up", 22016, 4096},
                              {"down", 4096, 11008},
                              {"head", 32000, 4096}};
-constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 60, 64}, kMostRows = 64;
+constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 60, 64}, kMaxRows = 64;
 constexpr int kReplays = 9,
-              kLeastMatmuls = 48;  // per recording, so that the host adds little
+              kMinMatmuls = 48;  // per recording, so that the host adds little
 constexpr size_t kRotatedBytes = size_t(400) << 20;
 
 DType type_of(const std::string& text) {
@@ -56,7 +56,7 @@ class Bench {
   public:
     explicit Bench(const std::string& device) : device_(open_device(device, {})) {
         device_->reserve(
-            {.rows = kMostRows, .widest = 22016, .vocab = 32000, .context = 64, .heads = 32});
+            {.rows = kMaxRows, .widest = 22016, .vocab = 32000, .context = 64, .heads = 32});
         const auto probe = device_->memory_probe(size_t(4) << 30);
         for (int i = 0; i < 5; ++i) copy_.add(probe->copy());
         copy_gb_per_s_ = double(probe->size_bytes()) * 1e-9 / copy_.median();
@@ -95,7 +95,7 @@ class Bench {
         const Tensor input = activation(*device_, x, *weights.front(),
                                         dense(room.get(), DType::F32, rows, shape.inner));
         const Tensor out = dense(results.get(), DType::F32, rows, shape.outputs);
-        const size_t count = std::max<size_t>(kLeastMatmuls, weights.size());
+        const size_t count = std::max<size_t>(kMinMatmuls, weights.size());
         const auto all = [&] {
             for (size_t i = 0; i < count; ++i)
                 device_->run(Matmul{out, input, *weights[i % weights.size()]});

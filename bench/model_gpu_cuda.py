@@ -71,10 +71,10 @@ class Code:
 # concern are written at once. The head's pass has 12 launches (tests/simt/counts_test.cpp).
 HOST_NOW = {"ids are read": 4, "table is read": 4, "rows are written": 5, "head's launches": 12}
 CODE = {"c849204": Code(1, 4, 0, 0, LAYERS, 16, False), "now": Code(8, 8, 60 << 10, 1024, 1, 5, True, HOST_NOW)}
-MOST_STEPS = 8  # of a ring
-MANY_TILES, MOST_TILES = 4, 8  # tiles of 8 tokens; from MANY_TILES on, partial sums are saved
+MAX_STEPS = 8  # of a ring
+MANY_TILES, MAX_TILES = 4, 8  # tiles of 8 tokens; from MANY_TILES on, partial sums are saved
 WIDE_WARPS, WIDE_RING = 16, 120 << 10  # for float weights and many tokens
-STEP, LEAST_STEPS = 32, 8  # columns; LEAST_STEPS: of a split of float weights
+STEP, MIN_STEPS = 32, 8  # columns; MIN_STEPS: of a split of float weights
 TREE_DEPTH = 7  # nodes of a path through it, the root included
 PORT_BYTES = 64  # that a multiprocessor reads from the second cache per clock
 
@@ -187,7 +187,7 @@ class Model:
             self.kernels[f"{'gated' if gated else 'multiply'}_kernel<{'F16' if f16 else 'Q8_0'}, {tiles}>"]
         warps, ring = self.code.gated_warps if gated else self.code.warps, self.code.ring
         evenly = f16 and self.code.ring > 0
-        if evenly and tiles == MOST_TILES and WIDE_RING <= gpu.shared * 1024:
+        if evenly and tiles == MAX_TILES and WIDE_RING <= gpu.shared * 1024:
             kernel, warps, ring = self.kernels["multiply_wide_kernel<F16>"], WIDE_WARPS, WIDE_RING
         loop = max(kernel["loops"], key=lambda l: l["matrices"])
         if not loop["matrices"]:
@@ -206,9 +206,9 @@ class Model:
         first = self.first_parts(row_blocks, parts, tiles)
         # With split-K, partial sums and a count go to the second cache, and the last block reads the others' sums.
         each = 16 * warps * tiles * 32  # bytes of partial sums per block
-        together = [parts - first + 1] * row_blocks if not evenly else self.even_sums(outputs, inner) * (WIDE_WARPS // warps)
+        together = [parts - first + 1] * row_blocks if not evenly else self.sums_of_rows(outputs, inner) * (WIDE_WARPS // warps)
         most = max(together)
-        clocks = max(ceil_div(most, min(4, MOST_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
+        clocks = max(ceil_div(most, min(4, MAX_TILES // tiles)) * gpu.far, (most - 1) * each / PORT_BYTES)
         ns = sum(together) * each / gpu.cache if left else \
             (most > 1) * ((2 * gpu.far + clocks) / gpu.ghz + sum(2 * n - 1 for n in together if n > 1) * each / gpu.cache)
 
@@ -222,8 +222,8 @@ class Model:
             return max(now * strip / rate, (now * strip + of_x * readers) / gpu.cache)
 
         if evenly:  # each block has equally many columns of a row block
-            shares = self.even_shares(outputs, inner)
-            waiting = [row_blocks / (shares * WIDE_WARPS // warps)] * (shares * WIDE_WARPS // warps)
+            ranges = self.split_ranges(outputs, inner)
+            waiting = [row_blocks / (ranges * WIDE_WARPS // warps)] * (ranges * WIDE_WARPS // warps)
         else:
             waiting = row_blocks * (parts - first) * [1] + row_blocks * [first]
         running = []
@@ -244,8 +244,8 @@ class Model:
         around, product = loops[main - 1:main + 1]
         evenly = self.weight == "f16"
         # The first and the last part of a split of float weights are seldom whole.
-        share = self.even_steps(outputs, inner) / self.even_shares(outputs, inner)
-        parts = share * STEP / code.part + 1 if evenly else \
+        range_steps = self.even_steps(outputs, inner) / self.split_ranges(outputs, inner)
+        parts = range_steps * STEP / code.part + 1 if evenly else \
             ceil_div(inner, code.part) if self.parts_of(outputs, inner, code.warps) == 1 else 1
         # The row is in the first cache if squares were summed before, or for f16 if amax was.
         clocks = kernel["before"][0] + normed * ceil_div(inner, 4096) * clocks_at(loops[1], gpu.far)
@@ -257,35 +257,35 @@ class Model:
         each = clocks_at(around, here) - product["clocks"][0] * steps
         clocks += each * parts
         resident = self.resident(kernel, code.warps, code.ring) // code.warps
-        blocks = WIDE_WARPS // code.warps * self.even_shares(outputs, inner) if evenly else \
+        blocks = WIDE_WARPS // code.warps * self.split_ranges(outputs, inner) if evenly else \
             ceil_div(outputs, 16 * code.warps) * self.parts_of(outputs, inner, code.warps)
         blocks = min(resident, ceil_div(blocks, gpu.units))
         fills_us = blocks * code.ring * gpu.units / gpu.memory / 1e3
         return max(0, clocks / gpu.ghz / 1e3 - max(0, fills_us - early_us))
 
-    def even_shares(self, outputs, inner):
-        """Number of shares of a product with float weights, as SplitPlan::evenly has it (backends/cuda/split.h)."""
-        shares = min(max(self.even_steps(outputs, inner) // LEAST_STEPS, 1), self.gpu.units)
+    def split_ranges(self, outputs, inner):
+        """Number of ranges of K of a product with float weights, as SplitPlan::split_floats has it."""
+        ranges = min(max(self.even_steps(outputs, inner) // MIN_STEPS, 1), self.gpu.units)
         blocks = ceil_div(outputs, 16 * WIDE_WARPS)
-        return min(range(shares, ceil_div(shares * 15, 16) - 1, -1), key=lambda s: -math.gcd(s, blocks))
+        return min(range(ranges, ceil_div(ranges * 15, 16) - 1, -1), key=lambda s: -math.gcd(s, blocks))
 
     def even_steps(self, outputs, inner):
         return ceil_div(outputs, 16 * WIDE_WARPS) * ceil_div(inner, STEP)
 
-    def even_sums(self, outputs, inner):
-        """For each block of 256 output rows, the number of shares that have a partial sum of it."""
-        steps, all_steps, shares = ceil_div(inner, STEP), self.even_steps(outputs, inner), self.even_shares(outputs, inner)
-        of_step = [((step + 1) * shares - 1) // all_steps for step in range(all_steps)]
+    def sums_of_rows(self, outputs, inner):
+        """For each block of 256 output rows, the number of ranges of K that have a partial sum of it."""
+        steps, all_steps, ranges = ceil_div(inner, STEP), self.even_steps(outputs, inner), self.split_ranges(outputs, inner)
+        of_step = [((step + 1) * ranges - 1) // all_steps for step in range(all_steps)]
         return [of_step[end - 1] - of_step[end - steps] + 1 for end in range(steps, all_steps + 1, steps)]
 
     def first_parts(self, row_blocks, parts, tiles):
-        """Parts of K of the first of the blocks that share rows, as SplitPlan::of has it (backends/cuda/split.h)."""
+        """Parts of K of the first of the blocks with the same rows, as SplitPlan::split_quantised has it."""
         if not self.code.ring or parts == 1 or tiles < MANY_TILES:
             return 1
         return min(ceil_div(row_blocks * parts, self.gpu.units * 2), parts - 1)
 
     def parts_of(self, outputs, inner, warps):
-        """Parts of K that are divided among blocks, or 1 if a block has all of K: the rule of SplitPlan::of."""
+        """Parts of K that are divided among blocks, or 1 if a block has all of K: the rule of SplitPlan::split_quantised."""
         if not self.code.part:
             return 1
         rows, parts = ceil_div(outputs, 16 * warps), ceil_div(inner, self.code.part)
@@ -312,7 +312,7 @@ class Model:
     def resident(self, kernel, warps, ring=0, step_bytes=1):
         """Warps that a multiprocessor holds at once, as shared memory, registers and a limit of 48 allow. A block has
         `warps`, and a ring of `ring` bytes in steps of `step_bytes`."""
-        shared = kernel["shared"] + min(MOST_STEPS, ring // step_bytes) * step_bytes
+        shared = kernel["shared"] + min(MAX_STEPS, ring // step_bytes) * step_bytes
         by_shared = int(self.gpu.shared * 1024 // (shared + 1024))
         by_registers = 65536 // (32 * warps * kernel["registers"])
         return warps * max(1, min(by_shared, by_registers, 48 // warps))
@@ -335,12 +335,12 @@ class Model:
 
     # The kernels between matmuls, each with the launch before it. Fewer loops mean the kernels of now.
 
-    def left_shares(self, outputs, inner, rows):
-        """The most shares that leave partial sums of an output row to the kernel that reads it; 0 if none does. Only
-        products of float weights leave any."""
-        is_left = self.code.is_fused and self.weight == "f16" and tiles_of(rows) >= MANY_TILES
-        sums = self.even_sums(outputs, inner)
-        return max(sums) if is_left and len(sums) < self.even_shares(outputs, inner) else 0
+    def deferred_ranges(self, outputs, inner, rows):
+        """The most ranges of K whose partial sums of an output row the kernel that reads it adds up; 0 if no reduction
+        is deferred. Only those of products of float weights are."""
+        is_deferred = self.code.is_fused and self.weight == "f16" and tiles_of(rows) >= MANY_TILES
+        sums = self.sums_of_rows(outputs, inner)
+        return max(sums) if is_deferred and len(sums) < self.split_ranges(outputs, inner) else 0
 
     def norm_us(self, rows, inner=0):
         """Time in us of a norm. `inner`: K of the product that was added to the rows before it; 0 if there was none."""
@@ -348,18 +348,18 @@ class Model:
         if self.code.is_fused and rows == 1:
             return 0
         if self.code.is_fused:  # a row is in registers, without any loop
-            shares = self.left_shares(HIDDEN, inner, rows) if inner else 0
-            name = f"norm_columns_kernel<F16, 8, {'PartialSums' if shares else 'NothingLeft'}>" if self.weight == "f16" else \
+            ranges = self.deferred_ranges(HIDDEN, inner, rows) if inner else 0
+            name = f"norm_columns_kernel<F16, 8, {'PartialSums' if ranges else 'NoPartialSums'}>" if self.weight == "f16" else \
                 "rms_norm_kernel<8>"
             turns = {2: [(0, 0), (HIDDEN // 128 // 8, 0)]}
             turns[4] = 2 * [(0, 0)] + turns[2]
             us = self.other_us(name, turns, rows, warps=16, resident=4) + GAP_US
-            if not shares:
+            if not ranges:
                 return us
             # The partial sums of a row are added two or one per element at a time.
             two, one = (clocks_at(loop, far) for loop in self.kernels[name]["loops"][:2])
-            clocks = max(shares // 2 * two + shares % 2 * one, shares * HIDDEN * 4 / PORT_BYTES)
-            return us + max(clocks / self.gpu.ghz, rows * shares * HIDDEN * 4 / self.gpu.cache) / 1e3
+            clocks = max(ranges // 2 * two + ranges % 2 * one, ranges * HIDDEN * 4 / PORT_BYTES)
+            return us + max(clocks / self.gpu.ghz, rows * ranges * HIDDEN * 4 / self.gpu.cache) / 1e3
         if self.weight == "f16":
             turns = [(0, 0), (each // 4, far), (each // 16, NEAR), (0, 0), (0, 0), (0, 0), (each // 2, NEAR)]
             return self.other_us("pack_columns_kernel<F16, NormedRows>", {7: turns}, 8 * tiles_of(rows)) + GAP_US
@@ -470,10 +470,10 @@ class Model:
         chunks, far = ceil_div(context + 1, CHUNK), self.gpu.far
         if self.code.is_fused:
             # Two pairs of elements per thread, of 256; four partial sums at a time.
-            shares = self.left_shares(3 * HIDDEN, HIDDEN, rows)
-            name, turns = ("rope_sums_kernel", [(ceil_div(shares, 4), far)]) if shares else ("rope_append_kernel", [])
+            ranges = self.deferred_ranges(3 * HIDDEN, HIDDEN, rows)
+            name, turns = ("rope_sums_kernel", [(ceil_div(ranges, 4), far)]) if ranges else ("rope_append_kernel", [])
             rope = self.other_us(name, {len(turns): turns}, ceil_div(rows * 3 * HIDDEN, 1024), warps=8, resident=4)
-            rope = max(rope, rows * shares * 3 * HIDDEN * 4 / self.gpu.cache / 1e3)
+            rope = max(rope, rows * ranges * 3 * HIDDEN * 4 / self.gpu.cache / 1e3)
             return self.chunks_us(rows, context) + GAP_US + (rope + GAP_US if rows > 8 else 2 * rope if rows > 1 else rope)
         rope = self.other_us("rope_append_kernel<f16>", {2: [(2, far), (1, far)]}, rows * 3 * HIDDEN // 256)
         merge = self.other_us("merge_kernel", {1: [(chunks, far)]}, rows * HIDDEN // 128)
@@ -494,7 +494,7 @@ class Model:
             gated, normed = outputs > 3 * HIDDEN, outputs > HIDDEN
             held = is_row and (normed or self.weight == "f16")  # quantised rows already are
             early = self.beside_us(outputs, inner, GAP_US + (BESIDE_US if is_row else before))
-            left = outputs <= 3 * HIDDEN and self.left_shares(outputs, inner, rows) > 0
+            left = outputs <= 3 * HIDDEN and self.deferred_ranges(outputs, inner, rows) > 0
             us += self.matmul_us(outputs, inner, rows, gated, held, left) - early
             us += self.row_us(outputs, inner, normed, early, gated) if held else 0
         return us, sum(norms) + attention + sum(packs)

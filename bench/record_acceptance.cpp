@@ -23,22 +23,22 @@ using namespace aerie;
 
 constexpr int kTokens = 128;  // per answer, at most
 constexpr int kLevels = 10, kWidth = 10;
-constexpr int kMostRows = 2 * kWidth + 1;  // per level
-constexpr float kLeastWorth = -7;          // candidates of less worth are left out
-constexpr float kTrueWorth = -2;           // least worth of true candidates
+constexpr int kMaxRows = 2 * kWidth + 1;  // per level
+constexpr float kMinWorth = -7;           // candidates of less worth are left out
+constexpr float kTrueWorth = -2;          // least worth of true candidates
 
 // Grows the best kWidth nodes of each level as EAGLE-2 does. A policy that trusts the head more
 // than EAGLE-2 does would run other nodes, so the kWidth of most worth are run too; in a worth, a
 // first child loses only half of its log-probability. The true continuation is run as well.
 // Proposes a bare root, so that the next draft begins one position further.
-class Recorder final : public GrownDrafter, FrontierPolicy {
+class Recorder final : public TreeDrafter, FrontierPolicy {
   public:
     explicit Recorder(const DraftSource& source)
-        : GrownDrafter(source,
-                       {std::make_unique<EagleLevels>(source, reach_of_recorder()),
-                        {source.plan.target.layers},
-                        {}},
-                       reach_of_recorder()) {}
+        : TreeDrafter(source,
+                      {std::make_unique<EagleLevels>(source, reach_of_recorder()),
+                       {source.plan.target.layers},
+                       {}},
+                      reach_of_recorder()) {}
 
     std::vector<int> text;  // the text that is decoded, and its continuation
     RecordedDrafts::Text drafts;
@@ -61,12 +61,12 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
         int first_child = -1;  // index in the table
     };
 
-    static GrownLimits reach_of_recorder() {
-        GrownLimits reach;
+    static TreeDrafterLimits reach_of_recorder() {
+        TreeDrafterLimits reach;
         reach.nodes = 2;
         reach.levels = kLevels;
-        reach.draft_slots = (kLevels - 1) * kMostRows;
-        reach.grow = {kWidth, kMostRows, kWidth + (kLevels - 1) * kMostRows * kWidth};
+        reach.draft_slots = (kLevels - 1) * kMaxRows;
+        reach.grow = {kWidth, kMaxRows, kWidth + (kLevels - 1) * kMaxRows * kWidth};
         return reach;
     }
 
@@ -122,7 +122,7 @@ class Recorder final : public GrownDrafter, FrontierPolicy {
             for (int rank = 0; rank < kWidth; ++rank) {
                 const int entry = node.first_child + rank;
                 const Candidate& child = table[size_t(entry)];
-                const bool matters = worth(node, child, rank) >= kLeastWorth;
+                const bool matters = worth(node, child, rank) >= kMinWorth;
                 if (!matters && rank > node.truth) break;
                 const int below = node_at[size_t(entry)];
                 const bool is_run = below >= 0 && (matters || nodes_[size_t(below)].is_true);

@@ -34,7 +34,7 @@ READS(5, uvec4, v_cache);
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 #include "lib/attended.glsl"
 
-const uint kMostGroups = 4u, kMostRows = 16u;
+const uint kMaxGroups = 4u, kMaxRows = 16u;
 // K or V of a chunk is loaded in slabs of 64 elements per position; positions are padded by a quad.
 const uint kSlab = 64u, kStride = kSlab / 4u + 1u;
 // kQuads: quads of the cache in 64 elements of a position. kFetches: quads that an invocation loads
@@ -46,8 +46,8 @@ const uint kLaneSums = 65u;  // quads of partial sums per pair
 shared vec4 slab[64u * kStride];
 // Per group: a slab of Q, later P. Both are in one place, and so are the two uses of `reduced`, so
 // that four workgroups fit into a compute unit with 99 KiB, and five into one of RDNA 3.
-shared vec4 queries[kMostGroups * kSlab];
-shared vec4 reduced[kMostGroups * 16u];  // maxima of S, then lanes of the sums of P
+shared vec4 queries[kMaxGroups * kSlab];
+shared vec4 reduced[kMaxGroups * 16u];  // maxima of S, then lanes of the sums of P
 shared uint cached[64];                  // cache rows of a chunk's positions
 
 // The positions [begin, end) that a row attends to; none if it is a padding row. Positions below
@@ -56,11 +56,11 @@ struct Seen {
     uint begin, end, plain;
     int sequence;
 };
-shared Seen seen[kMostRows];
+shared Seen seen[kMaxRows];
 
 uint t, group, thread;  // t: in its group; thread: in the workgroup
 uint first_row, kv_head, first_head;
-uint own, own_row, own_head;  // its pair in the group; the pair's row and head, from the
+uint pair_number, pair_row, pair_head;  // its pair in the group; the pair's row and head, from the
                               // workgroup's first on
 uint own_first;               // the first of the pair's kOwn positions or elements that it has
 
@@ -71,9 +71,9 @@ uint place_of(uint r) {
 Seen seen_by(uint r) {
     uint place = place_of(r);
     if (first_row + r >= p.rows || rows[place + kRowSlot] < 0) return Seen(0u, 0u, 0u, 0);
-    uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
-    bool is_plain = prefix == own && uint(rows[place + kRowSlot]) == own;
-    return Seen(first_seen(place), own + 1u, is_plain ? own + 1u : prefix,
+    uint position = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
+    bool is_plain = prefix == position && uint(rows[place + kRowSlot]) == position;
+    return Seen(first_seen(place), position + 1u, is_plain ? position + 1u : prefix,
                 rows[place + kRowSequence]);
 }
 
@@ -145,16 +145,16 @@ struct Pair {
 
 // The pair of this invocation, with a row of [first, after).
 Pair pair_at(uint chunk, uint first, uint after) {
-    uint row = min(first + own_row, after - 1u), head = first_head + own_head;
+    uint row = min(first + pair_row, after - 1u), head = first_head + pair_head;
     uint begin = seen[row].begin, before = chunk * 64u;
     uvec2 sees = clamp(uvec2(begin, seen[row].end), before, before + 64u) - before;
     uint place = at[0] + partial_place(first_row + row, head, chunk - begin / 64u);
-    return Pair(row, head, place, first + own_row < after ? sees : uvec2(0u));
+    return Pair(row, head, place, first + pair_row < after ? sees : uvec2(0u));
 }
 
 // The quad of `queries` with the pair's P at four positions, from `position` on.
 uint scores_at(uint position) {
-    return (group * 16u + position / 4u) * kOwn + own;
+    return (group * 16u + position / 4u) * kOwn + pair_number;
 }
 
 // The dot products of the pair's Q with K, for the kOwn positions of this invocation.
@@ -169,7 +169,7 @@ void find_products(Pair pair, out float products[4]) {
         float asked[4];
         EACH(kOwn, i) asked[i] = qkv[first + i];
         fetch_keys(element);
-        uint to = (group * kOwn + own) * (kSlab / 4u) + own_first / 16u * 4u + own_first % 4u;
+        uint to = (group * kOwn + pair_number) * (kSlab / 4u) + own_first / 16u * 4u + own_first % 4u;
         EACH(kOwn, i) queries[to + i][own_first / 4u % 4u] = asked[i];
         barrier();
         uint blocks = min(kSlab, p.head_dim - element) / 16u;
@@ -195,7 +195,7 @@ void find_products(Pair pair, out float products[4]) {
         slab[(group * kOwn + j) * kLaneSums + t][i] = sum;
     }
     barrier();
-    uint sums_at = (group * kOwn + own) * kLaneSums + t / 4u * 4u;
+    uint sums_at = (group * kOwn + pair_number) * kLaneSums + t / 4u * 4u;
     EACH(kOwn, i) {
         uint which = own_first % 4u + i;
         precise float sum = (slab[sums_at][which] + slab[sums_at + 2u][which]) +
@@ -206,7 +206,7 @@ void find_products(Pair pair, out float products[4]) {
 
 // The maximum over the invocations of the pair.
 float largest_of(float own_largest) {
-    uint quads = 16u / kOwn, from = (group * kOwn + own) * quads, i = t / kOwn;
+    uint quads = 16u / kOwn, from = (group * kOwn + pair_number) * quads, i = t / kOwn;
     reduced[from + i / 4u][i % 4u] = own_largest;
     barrier();
     vec4 largest = reduced[from];
@@ -217,7 +217,7 @@ float largest_of(float own_largest) {
 // Writes the maximum of S and the sum of P of each pair. 16 invocations add up the lanes of all
 // pairs; one invocation per pair adds its lanes.
 void put_sums(Pair pair, float largest) {
-    uint from = (group * kOwn + own) * 4u;
+    uint from = (group * kOwn + pair_number) * 4u;
     if (t < 16u) {
         precise float sums[4];
         EACH(kOwn, i) sums[i] = 0.0;
@@ -314,10 +314,10 @@ void main() {
     first_head = gl_WorkGroupID.x * p.own_heads;
     kv_head = first_head / p.group;
     first_row = gl_WorkGroupID.y * p.own_rows;
-    own = t % kOwn;
+    pair_number = t % kOwn;
     own_first = t / kOwn * kOwn;
-    own_row = (group * kOwn + own) / p.own_heads;
-    own_head = (group * kOwn + own) % p.own_heads;
+    pair_row = (group * kOwn + pair_number) / p.own_heads;
+    pair_head = (group * kOwn + pair_number) % p.own_heads;
     if (thread < p.own_rows) seen[thread] = seen_by(thread);
     barrier();
     // `any` is the range of positions that any of the rows attends to. Its chunks [begin, alike)

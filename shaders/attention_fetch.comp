@@ -12,7 +12,7 @@
 #include "lib/half.glsl"
 
 layout(constant_id = 0) const bool kHalfCache = true;
-layout(constant_id = 1) const uint kHeadDim = 64u;  // at most kMostDim
+layout(constant_id = 1) const uint kHeadDim = 64u;  // at most kMaxDim
 layout(local_size_x_id = 2) in;                     // the size of a subgroup
 PARAMS(AttentionParams);
 WRITES(0, float, partial);
@@ -27,7 +27,7 @@ READS(5, uint, v_cache);
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 #include "lib/attended.glsl"
 
-const uint kMostDim = 256u, kMixed = 16u;  // kMixed: elements of V at a time
+const uint kMaxDim = 256u, kMixed = 16u;  // kMixed: elements of V at a time
 const uint kLanes = gl_WorkGroupSize.x, kInWord = kHalfCache ? 2u : 1u;
 // Elements of K in an unrolled loop: drivers take tens of seconds to compile all 256.
 const uint kBlock = kHeadDim % 64u == 0u ? 64u : kHeadDim;
@@ -36,17 +36,17 @@ uint lane;
 uint row, head;        // the pair of this invocation
 uint place, pages_at;  // where its row and its page table begin
 uint column;           // words before its kv head in a cache row
-float query[kMostDim];
+float query[kMaxDim];
 float scores[64];  // S of a chunk, then P
 
 // The minimum and the maximum over all invocations.
-uint least(uint own) {
-    uint all = own;
-    EACH(kLanes, i) all = min(all, subgroupBroadcast(own, i));
+uint least(uint value) {
+    uint all = value;
+    EACH(kLanes, i) all = min(all, subgroupBroadcast(value, i));
     return all;
 }
-uint most(uint own) {
-    return ~least(~own);
+uint most(uint value) {
+    return ~least(~value);
 }
 
 vec2 elements_of(uint word) {
@@ -61,15 +61,15 @@ float key(uint from, uint i, bool together) {
     uint word = i / kInWord, last = kBlock / kInWord - 1u;
     if (together && i % (kLanes * kInWord) == 0u) held = elements_of(k_cache[from + min(word + lane, last)]);
     if (!together && i % kInWord == 0u) held = elements_of(k_cache[from + word]);
-    float own = held[i % kInWord];
-    return together ? subgroupBroadcast(own, word % kLanes) : own;
+    float element = held[i % kInWord];
+    return together ? subgroupBroadcast(element, word % kLanes) : element;
 }
 float value(uint from, uint i, uint count, bool together) {
     uint word = i / kInWord, last = count / kInWord - 1u;
     if (together && i % (kLanes * kInWord) == 0u) held = elements_of(v_cache[from + min(word + lane, last)]);
     if (!together && i % kInWord == 0u) held = elements_of(v_cache[from + word]);
-    float own = held[i % kInWord];
-    return together ? subgroupBroadcast(own, word % kLanes) : own;
+    float element = held[i % kInWord];
+    return together ? subgroupBroadcast(element, word % kLanes) : element;
 }
 
 void multiply(inout precise float lanes[16], uint from, uint first, bool together) {
@@ -110,16 +110,16 @@ void attend(uint chunk, uint from, uint to, uint plain) {
     // 1. S = Q K^T * scale, and its maximum.
     EACH(64u, i) scores[i] = -kInfinity;
     [[dont_unroll]] for (uint i = shared_from; i < shared_to; ++i) {
-        float own = score(shared_page + i, true);
-        largest = own > largest ? own : largest;
-        scores[i] = own;
+        float s = score(shared_page + i, true);
+        largest = s > largest ? s : largest;
+        scores[i] = s;
     }
     [[dont_unroll]] for (uint j = 0u; j < others; ++j) {
         uint i = begin + j < shared_from ? begin + j : begin + j + shared_to - shared_from;
         if (i >= from && i < to) {
-            float own = score(cache_row(pages_at, slot_of(place, before + i)), false);
-            largest = own > largest ? own : largest;
-            scores[i] = own;
+            float s = score(cache_row(pages_at, slot_of(place, before + i)), false);
+            largest = s > largest ? s : largest;
+            scores[i] = s;
         }
     }
     // 2. P = exp(S - maximum), and its sum.
@@ -167,9 +167,9 @@ void main() {
 
     // The row attends to positions [begin, end); those below `plain` lie in the slots of the same
     // numbers.
-    uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
-    bool is_plain = prefix == own && uint(rows[place + kRowSlot]) == own;
-    uint begin = is_any ? first_seen(place) : 0u, end = is_any ? own + 1u : 0u;
+    uint position = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
+    bool is_plain = prefix == position && uint(rows[place + kRowSlot]) == position;
+    uint begin = is_any ? first_seen(place) : 0u, end = is_any ? position + 1u : 0u;
     uint plain = is_plain ? end : prefix;
     uint last = most(end);
     [[dont_unroll]] for (uint chunk = least(is_any ? begin : last) / 64u + gl_WorkGroupID.z;

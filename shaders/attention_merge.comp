@@ -17,15 +17,15 @@ READS(2, int, rows);
 
 // Chunks are merged in blocks, so that little shared memory is used and many workgroups fit into a
 // compute unit.
-const uint kBlock = 128u, kMostTogether = 2u, kMostOutputs = 1024u * kMostTogether;
+const uint kBlock = 128u, kMaxTogether = 2u, kMaxOutputs = 1024u * kMaxTogether;
 const uint kAtOnce = 8u;  // chunks that are loaded before the first of them is added
-shared float keep[kMostTogether * kBlock];
-shared float weight[kMostTogether * kBlock];
+shared float keep[kMaxTogether * kBlock];
+shared float weight[kMaxTogether * kBlock];
 shared float largest_of[64];
-shared float sums[kMostTogether];
-shared float outputs[kMostOutputs];
+shared float sums[kMaxTogether];
+shared float outputs[kMaxOutputs];
 uint t, chunks;
-float reached[kMostTogether];  // the maximum of S in earlier blocks
+float reached[kMaxTogether];  // the maximum of S in earlier blocks
 
 float partial_word(uint head, uint chunk, uint i) {
     return partial[at[1] + partial_place(gl_WorkGroupID.y, head, chunk) + i];
@@ -40,14 +40,14 @@ void weigh(uint which, uint head, uint block, uint count) {
     barrier();
     uint share = (count + 63u) / 64u, begin = min(t * share, count);
     uint end = min(begin + share, count);
-    float own = reached[which];
-    for (uint i = begin; i < end; ++i) own = max(own, weight[first + i]);
-    largest_of[t] = own;
+    float so_far = reached[which];
+    for (uint i = begin; i < end; ++i) so_far = max(so_far, weight[first + i]);
+    largest_of[t] = so_far;
     barrier();
     for (uint distance = 1u; distance < 64u; distance *= 2u) {
-        own = max(own, largest_of[t - min(t, distance)]);
+        so_far = max(so_far, largest_of[t - min(t, distance)]);
         barrier();
-        largest_of[t] = own;
+        largest_of[t] = so_far;
         barrier();
     }
     float before = t == 0u ? reached[which] : largest_of[t - 1u];
@@ -97,7 +97,7 @@ void main() {
     // The words of each head are the sum of P, then the outputs. An invocation has the same words
     // in every block.
     uint words = p.head_dim + 1u;
-    for (uint i = 0u; i < kMostTogether; ++i) reached[i] = -kInfinity;
+    for (uint i = 0u; i < kMaxTogether; ++i) reached[i] = -kInfinity;
     for (uint block = 0u; block == 0u || block < chunks; block += kBlock) {
         uint count = min(kBlock, chunks - block);
         for (uint i = 0u; i < p.together; ++i) weigh(i, first_head + i, block, count);

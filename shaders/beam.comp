@@ -19,9 +19,9 @@ WRITES(7, int, next);  // other memory than that of `rows`
 #include "lib/best_of.glsl"
 #include "lib/row_fields.glsl"
 
-const uint kMostCandidates = 2048u;
+const uint kMaxCandidates = 2048u;
 
-shared uint keys[kMostCandidates];  // keys of this level's values
+shared uint keys[kMaxCandidates];  // keys of this level's values
 
 uvec2 item(uint i) {
     return uvec2(keys[i], i);

@@ -123,12 +123,12 @@ void descend(uint row, uint cut) {
     uvec2 mass = first ? uvec2(0u) : uvec2(cuts[cut + 6u], cuts[cut + 7u]);
     uvec2 key = first ? uvec2(0u) : uvec2(cuts[cut], cuts[cut + 1u]);
     for (uint digit = first_digit(chosen);; --digit) {
-        Sum own = of_digit(row, digit), next = add(passed, own);
+        Sum digit_sum = of_digit(row, digit), next = add(passed, digit_sum);
         if (!reached(next) && digit > 0u) {
             passed = next;
             continue;
         }
-        bool is_all = own.count == 1u || (wanted != 0u && next.count == goal.count);
+        bool is_all = digit_sum.count == 1u || (wanted != 0u && next.count == goal.count);
         if (p.level < 3u)
             key.x |= digit << (first ? 21u : p.level == 1u ? 10u : 0u);
         else
@@ -143,16 +143,16 @@ void main() {
     uint t = gl_LocalInvocationID.x, row = gl_WorkGroupID.x, cut = at[1] + row * kCutWords;
     if (!begin_row(row)) return;
     if (p.level != 0u && cuts[cut + 2u] != 0u) return;
-    Sum own = Sum(0u, uvec2(0u));
-    for (uint i = 0u; i < kOwn; ++i) own = add(own, of_digit(row, first_digit(t) - i));
-    counts[t] = own.count;
-    masses[t] = own.mass;
+    Sum sum = Sum(0u, uvec2(0u));
+    for (uint i = 0u; i < kOwn; ++i) sum = add(sum, of_digit(row, first_digit(t) - i));
+    counts[t] = sum.count;
+    masses[t] = sum.mass;
     barrier();
     if (t < 16u) {
-        own = Sum(0u, uvec2(0u));
-        for (uint i = t * 16u; i < t * 16u + 16u; ++i) own = add(own, Sum(counts[i], masses[i]));
-        group_counts[t] = own.count;
-        group_masses[t] = own.mass;
+        sum = Sum(0u, uvec2(0u));
+        for (uint i = t * 16u; i < t * 16u + 16u; ++i) sum = add(sum, Sum(counts[i], masses[i]));
+        group_counts[t] = sum.count;
+        group_masses[t] = sum.mass;
     }
     barrier();
     if (t == 0u) {

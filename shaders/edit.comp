@@ -17,10 +17,10 @@ READS(6, int, rows);  // rows of the whole choice
 #include "lib/row_fields.glsl"
 #include "lib/rule_fields.glsl"
 
-const uint kMostPath = kRowWords - kRowPath;
+const uint kMaxPath = kRowWords - kRowPath;
 
 shared uint words[kEditSlice];    // logits
-shared uint path[kMostPath];      // tokens of the row's path below the root, its own included
+shared uint path[kMaxPath];      // tokens of the row's path below the root, its own included
 
 uint row_at, rule_at, seen_at;
 uint first, count;  // tokens of the slice
@@ -77,7 +77,7 @@ void main() {
     count = min(p.choice.vocab - first, kEditSlice);
     row_at = at[1] + row * p.choice.logits_stride;
     rule_at = at[5] + row * p.choice.rules_stride;
-    if (p.seen_stride != 0u) seen_at = at[3] + rules[rule_at + kRuleText] * p.seen_stride;
+    if (p.seen_stride != 0u) seen_at = at[3] + rules[rule_at + kRuleSequence] * p.seen_stride;
     load_path(p.first_row + row);
     for (uint i = t; i < count; i += 256u) words[i] = changed(first + i, 0);
     barrier();

@@ -46,11 +46,11 @@ const uint kOwnQuads = (kQuads - 1u) / kShare + 1u;  // quads per invocation
 // shared beside them, has a multiple of 16 bytes.
 const uint kStageWeights = kStripRows * kWeightStride, kStageColumns = kColumns * kStride;
 const uint kStageRows = kGroups * kStripRows, kStageScales = kGroups * kColumns;
-const uint kLeastRows = kHasLeast ? 2u * kStageRows : 4u;
+const uint kMinRows = kHasLeast ? 2u * kStageRows : 4u;
 const uint kWholeRows = kHasWhole ? 2u * kStageRows : 4u;
 shared uvec2 weights[2u * kStageWeights];
 shared uvec2 columns[2u * kStageColumns];  // later the results
-shared float row_steps[2u * kStageRows], row_leasts[kLeastRows];
+shared float row_steps[2u * kStageRows], row_leasts[kMinRows];
 shared int row_wholes[kWholeRows], row_seconds[kWholeRows];
 shared float column_scales[2u * kStageScales];
 shared int column_sums[kUsesSums ? 2u * kPieces * kStageScales : 4u];

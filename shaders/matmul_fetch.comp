@@ -15,13 +15,13 @@ layout(local_size_x_id = 1) in;  // 4 to 16
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
 const uint kLanes = gl_WorkGroupSize.x, kOwn = kStripRows / kLanes;  // kOwn: rows, kLanes apart
-const uint kMostColumns = 16u, kLeastLanes = 4u, kMostOwn = kStripRows / kLeastLanes;
-const uint kMostSums = kMostColumns * kMostOwn;
-const uint kMostFetches = (kGroupX + kLeastLanes - 1u) / kLeastLanes;
+const uint kMaxColumns = 16u, kMinLanes = 4u, kMaxOwn = kStripRows / kMinLanes;
+const uint kMaxSums = kMaxColumns * kMaxOwn;
+const uint kMaxFetches = (kGroupX + kMinLanes - 1u) / kMinLanes;
 const uint kFetches = (kGroupX + kLanes - 1u) / kLanes;
 
 uint lane;
-uint fetched[kMostColumns * kMostFetches];
+uint fetched[kMaxColumns * kMaxFetches];
 
 // Loads x of a group, before the group is multiplied.
 void fetch(uint group) {
@@ -37,18 +37,18 @@ uint word_of_x(uint c, uint i) {
 }
 
 #if defined(QUANTISED)
-PanelScales scales[kMostOwn];  // scales of the newest panel
+PanelScales scales[kMaxOwn];  // scales of the newest panel
 
 // Adds the terms of a group.
-void multiply_group(inout precise float sums[kMostSums], uint group, uint strip) {
+void multiply_group(inout precise float sums[kMaxSums], uint group, uint strip) {
     fetch(group);
     uint panel = panel_of(strip, group), in_panel = group % kPanelGroups;
-    Codes codes[kMostOwn * kGroupQuads];
+    Codes codes[kMaxOwn * kGroupQuads];
     EACH(kOwn, r) EACH(kGroupQuads, quad)
         codes[r * kGroupQuads + quad] =
             codes_of(panel, in_panel * kGroupQuads + quad, r * kLanes + lane);
     if (in_panel == 0u) EACH(kOwn, r) scales[r] = panel_scales(panel, r * kLanes + lane);
-    ivec2 dots[kMostSums];
+    ivec2 dots[kMaxSums];
     EACH(kColumns * kOwn, i) dots[i] = ivec2(0);
     EACH(kGroupQuads * kQuadSteps, i) {
         EACH(kColumns, c) {
@@ -68,8 +68,8 @@ void multiply_group(inout precise float sums[kMostSums], uint group, uint strip)
     }
 }
 
-void multiply(inout precise float sums[kMostSums], uint strip) {
-    precise float totals[kMostSums];
+void multiply(inout precise float sums[kMaxSums], uint strip) {
+    precise float totals[kMaxSums];
     EACH(kColumns * kOwn, i) totals[i] = 0.0;
     [[dont_unroll]] for (uint i = 0u; i < p.panels * kPanelGroups; ++i) {
         if (i % kSumGroups == 0u)
@@ -82,32 +82,32 @@ void multiply(inout precise float sums[kMostSums], uint strip) {
     EACH(kColumns * kOwn, i) sums[i] = totals[i] + sums[i];
 }
 #else
-void multiply(inout precise float sums[kMostSums], uint strip) {
+void multiply(inout precise float sums[kMaxSums], uint strip) {
     uint whole = p.inner / kPanelElements;  // panels
     [[dont_unroll]] for (uint panel = 0u; panel < whole; ++panel) {
         fetch(panel);
-        uvec4 words[kMostOwn * kGroupQuads];
+        uvec4 words[kMaxOwn * kGroupQuads];
         EACH(kOwn, r) EACH(kGroupQuads, quad)
             words[r * kGroupQuads + quad] = float_quad(strip + panel * kPanelQuads,
                                                        r * kLanes + lane, quad * kQuadElements);
         EACH(kPanelElements, i) {
-            float own[kMostOwn];
+            float weights[kMaxOwn];
             EACH(kOwn, r)
-                own[r] = element(words[r * kGroupQuads + i / kQuadElements], i % kQuadElements);
+                weights[r] = element(words[r * kGroupQuads + i / kQuadElements], i % kQuadElements);
             EACH(kColumns, c) {
                 float one = uintBitsToFloat(word_of_x(c, i));
-                EACH(kOwn, r) sums[c * kOwn + r] = sums[c * kOwn + r] + own[r] * one;
+                EACH(kOwn, r) sums[c * kOwn + r] = sums[c * kOwn + r] + weights[r] * one;
             }
         }
     }
     // The part of a panel that is left: each invocation loads x for itself.
     [[dont_unroll]] for (uint i = 0u; i < p.inner % kPanelElements; ++i)
         EACH(kOwn, r) {
-            float own = element(float_quad(strip + whole * kPanelQuads, r * kLanes + lane, i),
+            float weight = element(float_quad(strip + whole * kPanelQuads, r * kLanes + lane, i),
                                 i % kQuadElements);
             EACH(kColumns, c) {
                 float one = uintBitsToFloat(x[column_at(c) + whole * kPanelElements + i]);
-                sums[c * kOwn + r] = sums[c * kOwn + r] + own * one;
+                sums[c * kOwn + r] = sums[c * kOwn + r] + weight * one;
             }
         }
 }
@@ -116,7 +116,7 @@ void multiply(inout precise float sums[kMostSums], uint strip) {
 void main() {
     lane = gl_LocalInvocationID.x;
     if (!begin_columns(kColumns)) return;
-    precise float sums[kMostSums];
+    precise float sums[kMaxSums];
     EACH(kColumns * kOwn, i) sums[i] = 0.0;
     multiply(sums, weight_strip(gl_WorkGroupID.y) * p.panels * kPanelQuads);
     EACH(kOwn, r) EACH(kColumns, c)

@@ -27,24 +27,24 @@ layout(constant_id = 2) const uint kTurns = 8u;    // up to 16 / kColumns
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
 // Arrays have a fixed size: Metal knows none that a specialisation constant decides.
-const uint kMostColumns = 8u, kMostSplit = 8u, kMostTurns = 8u, kMostItems = 16u;
+const uint kMaxColumns = 8u, kMaxSplit = 8u, kMaxTurns = 8u, kMaxItems = 16u;
 const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // columns that an invocation writes
 const uint kUnit = 8u, kUnitQuads = kUnit / kQuadElements;
 
 // An item is a unit of a column. The items of invocations that run side by side begin at different
 // banks.
 const uint kItems = kTurns * kColumns, kPartWords = kItems * kUnit + 4u;
-const uint kMostPartWords = kMostItems * kUnit + 4u;
+const uint kMaxPartWords = kMaxItems * kUnit + 4u;
 // Loads per invocation.
-const uint kFetches = (kItems * kUnit + kLanes - 1u) / kLanes, kMostFetches = 4u;
-shared float staged[2u * kMostSplit * kMostPartWords];
-shared float shares[kMostColumns * kMostSplit * 32u];
+const uint kFetches = (kItems * kUnit + kLanes - 1u) / kLanes, kMaxFetches = 4u;
+shared float staged[2u * kMaxSplit * kMaxPartWords];
+shared float shares[kMaxColumns * kMaxSplit * 32u];
 
 uint lane, part, strip, units;  // lane: below kLanes
 
 // Loaded ahead.
-uvec4 quads[kMostTurns * kUnitQuads];
-float elements[kMostFetches], norm_weights[kMostFetches];
+uvec4 quads[kMaxTurns * kUnitQuads];
+float elements[kMaxFetches], norm_weights[kMaxFetches];
 
 // Units beyond the last one are copies of it, and are not added.
 uint unit_at(uint first, uint turn) {
@@ -84,11 +84,11 @@ void main() {
     uint number = strip_number(lane / 32u), row = number * kStripRows + lane % 32u;
     strip = weight_strip(number) * p.panels * kPanelQuads;
     units = (p.inner + kUnit - 1u) / kUnit;
-    precise float sums[kMostColumns];
+    precise float sums[kMaxColumns];
     EACH(kColumns, c) sums[c] = 0.0;
-    float held[kMostColumns], more[kMostColumns];
-    EACH(kOwnColumns, own)
-        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    float held[kMaxColumns], more[kMaxColumns];
+    EACH(kOwnColumns, i)
+        ask_for(held[i], more[i], row, min(i * kSplit + part, kColumns - 1u));
     fetch(part);
 #if defined(NORMED)
     norm_row();
@@ -96,15 +96,15 @@ void main() {
     uint from = part * kPartWords;  // one of two places in turn
     for (uint i = 0u; i < units; i += kSplit * kTurns) {
         put_elements(from);
-        uvec4 own[kMostTurns * kUnitQuads] = quads;
+        uvec4 fetched[kMaxTurns * kUnitQuads] = quads;
         barrier();
         uint first = i + part;
         fetch(first + kSplit * kTurns);
         EACH(kTurns, turn) {
-            precise float with[kMostColumns];
+            precise float with[kMaxColumns];
             EACH(kColumns, c) with[c] = sums[c];
             EACH(kUnit, e) {
-                float w = element(own[turn * kUnitQuads + e / kQuadElements], e % kQuadElements);
+                float w = element(fetched[turn * kUnitQuads + e / kQuadElements], e % kQuadElements);
                 EACH(kColumns, c)
                     with[c] = with[c] + w * staged[from + (turn * kColumns + c) * kUnit + e];
             }
@@ -114,12 +114,12 @@ void main() {
     }
     EACH(kColumns, c) shares[(c * kSplit + part) * kLanes + lane] = sums[c];
     barrier();
-    EACH(kOwnColumns, own) {
-        uint c = own * kSplit + part;
+    EACH(kOwnColumns, i) {
+        uint c = i * kSplit + part;
         if (c >= kColumns) break;
         precise float sum = shares[c * kSplit * kLanes + lane];
         for (uint j = 1u; j < kSplit; ++j) sum = sum + shares[(c * kSplit + j) * kLanes + lane];
-        put_result(row, c, lane, sum, held[own], more[own]);
+        put_result(row, c, lane, sum, held[i], more[i]);
     }
     finish_results(kColumns);
 }

@@ -147,11 +147,11 @@ uint peak_of(uint c) {
 // Loads a stage: of each range, the panels from `first` on. Beyond the last panel weights are
 // copies, and x is zeros.
 void fetch(uint place, uint first) {
-    uint own = part * part_panels + first;
+    uint panel = part * part_panels + first;
     fetch_x(gl_LocalInvocationID.y * part_panels + first);
     EACH(kSteps, step) EACH(kPieces, piece) EACH(kOwnTiles, i)
         coopMatLoad(weights[place * kWeights + (step * kPieces + piece) * kOwnTiles + i], weight,
-                    tile_at[i] + min(own + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
+                    tile_at[i] + min(panel + step, p.panels - 1u) * kPanelQuads + piece, kGroupQuads,
                     gl_CooperativeMatrixLayoutRowMajor);
 }
 

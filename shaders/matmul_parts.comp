@@ -33,17 +33,17 @@ layout(constant_id = 2) const uint kTurns = 8u;    // 1, 2, 4 or 8, and at most 
 #define EACH(count, i) [[unroll]] for (uint i = 0u; i < count; ++i)
 
 // Arrays have a fixed size: Metal knows none that a specialisation constant decides.
-const uint kMostColumns = 8u, kMostSplit = 4u, kMostTurns = 8u, kMostItems = 32u;
+const uint kMaxColumns = 8u, kMaxSplit = 4u, kMaxTurns = 8u, kMaxItems = 32u;
 const uint kOwnColumns = (kColumns + kSplit - 1u) / kSplit;  // columns that an invocation writes
 
-shared float part_sums[kMostColumns * kMostSplit * 32u];
+shared float part_sums[kMaxColumns * kMaxSplit * 32u];
 
 uint lane, part, strip, groups;  // lane: below kLanes
 
 // Loaded ahead. Groups of a panel share their scales.
 const uint kScales = kPanelGroups > 1u ? 1u : kTurns;
-Codes codes[kMostTurns * kGroupQuads];
-PanelScales scales[kMostTurns];
+Codes codes[kMaxTurns * kGroupQuads];
+PanelScales scales[kMaxTurns];
 
 // Groups beyond the last one are copies of it, and are not added.
 uint group_at(uint first, uint turn) {
@@ -67,13 +67,13 @@ uint word_of_x(uint first, uint turn, uint c, uint i) {
 // An item is a group of a column: its scale and sums, then its quantised values, at a multiple of
 // 16 bytes. The items of invocations that run side by side begin at different banks.
 const uint kPairs = kGroupX / 2u, kItemPairs = 6u, kItems = kTurns * kColumns;
-const uint kPartPairs = kItems * kItemPairs + 2u, kMostPartPairs = kMostItems * kItemPairs + 2u;
+const uint kPartPairs = kItems * kItemPairs + 2u, kMaxPartPairs = kMaxItems * kItemPairs + 2u;
 // Loads per invocation.
-const uint kFetches = (kItems * kPairs + kLanes - 1u) / kLanes, kMostFetches = 5u;
-shared uvec2 staged[2u * kMostSplit * kMostPartPairs];
+const uint kFetches = (kItems * kPairs + kLanes - 1u) / kLanes, kMaxFetches = 5u;
+shared uvec2 staged[2u * kMaxSplit * kMaxPartPairs];
 
-uvec2 pairs[kMostFetches];
-uint pair_at[kMostFetches], pair_turn[kMostFetches];  // where the pairs lie in x, without the group
+uvec2 pairs[kMaxFetches];
+uint pair_at[kMaxFetches], pair_turn[kMaxFetches];  // where the pairs lie in x, without the group
 uint from;                                            // one of two places in turn
 
 void place_x() {
@@ -131,11 +131,11 @@ void main() {
     strip = weight_strip(number) * p.panels * kPanelQuads;
     groups = p.panels * kPanelGroups;
     place_x();
-    precise float totals[kMostColumns];
-    float held[kMostColumns], more[kMostColumns];
-    EACH(kOwnColumns, own) {
-        totals[own] = 0.0;
-        ask_for(held[own], more[own], row, min(own * kSplit + part, kColumns - 1u));
+    precise float totals[kMaxColumns];
+    float held[kMaxColumns], more[kMaxColumns];
+    EACH(kOwnColumns, i) {
+        totals[i] = 0.0;
+        ask_for(held[i], more[i], row, min(i * kSplit + part, kColumns - 1u));
     }
     const uint round_groups = kSplit * kSumGroups;
     fetch(part * kSumGroups);
@@ -144,16 +144,16 @@ void main() {
 #endif
     for (uint round = 0u; round < groups; round += round_groups) {
         uint begin = round + part * kSumGroups, count = min(kSumGroups, groups - round);
-        precise float sums[kMostColumns];
+        precise float sums[kMaxColumns];
         EACH(kColumns, c) sums[c] = 0.0;
         for (uint done = 0u; done < count; done += kTurns) {
             put_x();
-            Codes own_codes[kMostTurns * kGroupQuads] = codes;
-            PanelScales own_scales[kMostTurns] = scales;
+            Codes own_codes[kMaxTurns * kGroupQuads] = codes;
+            PanelScales own_scales[kMaxTurns] = scales;
             uint first = begin + done;
             fetch(done + kTurns < count ? first + kTurns : begin + round_groups);
             EACH(kTurns, turn) {
-                ivec2 dots[kMostColumns];
+                ivec2 dots[kMaxColumns];
                 EACH(kColumns, c) dots[c] = ivec2(0);
                 EACH(kGroupQuads * kQuadSteps, i) {
                     uint bytes = bytes_of(own_codes[turn * kGroupQuads + i / kQuadSteps], i % kQuadSteps);
@@ -178,13 +178,13 @@ void main() {
         barrier();
         uint parts = min(kSplit, (groups - round + kSumGroups - 1u) / kSumGroups);
         for (uint j = 0u; j < parts; ++j)
-            EACH(kOwnColumns, own) {
-                uint c = min(own * kSplit + part, kColumns - 1u);
-                totals[own] = totals[own] + part_sums[(c * kSplit + j) * kLanes + lane];
+            EACH(kOwnColumns, i) {
+                uint c = min(i * kSplit + part, kColumns - 1u);
+                totals[i] = totals[i] + part_sums[(c * kSplit + j) * kLanes + lane];
             }
     }
-    EACH(kOwnColumns, own)
-        if (own * kSplit + part < kColumns)
-            put_result(row, own * kSplit + part, lane, totals[own], held[own], more[own]);
+    EACH(kOwnColumns, i)
+        if (i * kSplit + part < kColumns)
+            put_result(row, i * kSplit + part, lane, totals[i], held[i], more[i]);
     finish_results(kColumns);
 }

@@ -12,9 +12,9 @@ WRITES(0, uint, ids);
 WRITES(1, float, weights);
 READS(2, float, logits);
 
-const uint kMostExperts = 1024u, kMostChosen = 32u, kLanes = 16u;
-shared uint keys[kMostExperts];
-shared uint chosen[kMostChosen];
+const uint kMaxExperts = 1024u, kMaxChosen = 32u, kLanes = 16u;
+shared uint keys[kMaxExperts];
+shared uint chosen[kMaxChosen];
 shared float lanes[kLanes];
 
 // exp(logit - best): 1 for the best expert.
@@ -28,7 +28,7 @@ void weigh(uint row, uint from) {
     for (uint i = 0u; i < 8u; ++i) halves[i] = lanes[i] + lanes[i + 8u];
     for (uint i = 0u; i < 4u; ++i) halves[i] = halves[i] + halves[i + 4u];
     precise float all = (halves[0] + halves[2]) + (halves[1] + halves[3]);
-    float share = reciprocal(all), values[kMostChosen];
+    float share = reciprocal(all), values[kMaxChosen];
     precise float sum = 0.0;
     for (uint i = 0u; i < p.chosen; ++i) {
         precise float value = mass_of(from, chosen[i]) * share;

@@ -10,8 +10,8 @@ WRITES(0, uint, order);
 WRITES(1, uint, tiles);
 READS(2, uint, ids);
 
-const uint kMostExperts = 1024u, kTileRows = 64u;
-shared uint counts[kMostExperts];
+const uint kMaxExperts = 1024u, kTileRows = 64u;
+shared uint counts[kMaxExperts];
 shared uint here[64];
 
 uint expert_of(uint place) {
@@ -54,10 +54,10 @@ void main() {
         first += counts[e];
         tile += (counts[e] + kTileRows - 1u) / kTileRows;
     }
-    uint count = counts[expert], own = (count + kTileRows - 1u) / kTileRows;
-    for (uint i = t; i < own; i += 64u)
+    uint count = counts[expert], expert_tiles = (count + kTileRows - 1u) / kTileRows;
+    for (uint i = t; i < expert_tiles; i += 64u)
         write_tile(tile + i, expert, first + i * kTileRows, min(kTileRows, count - i * kTileRows));
     if (expert + 1u == p.experts)
-        for (uint i = tile + own + t; i < p.most_tiles; i += 64u) write_tile(i, 0u, 0u, 0u);
+        for (uint i = tile + expert_tiles + t; i < p.most_tiles; i += 64u) write_tile(i, 0u, 0u, 0u);
     if (count > 0u) write_places(expert, first);
 }

@@ -69,12 +69,12 @@ void main() {
     if (t == 0u && sound) log_total = log_positive(noisy ? total_of_best() : total_of_slices());
     barrier();
     if (t >= p.wanted) return;
-    uvec2 own = best_items[t];
-    ids[at[0] + row * p.ids_stride + t] = p.has_map != 0u ? id_map[at[4] + own.y] : int(own.y);
-    precise float below = below_best(own.x);
+    uvec2 item_of_rank = best_items[t];
+    ids[at[0] + row * p.ids_stride + t] = p.has_map != 0u ? id_map[at[4] + item_of_rank.y] : int(item_of_rank.y);
+    precise float below = below_best(item_of_rank.x);
     if (noisy) below = below * inverse_softness;
     precise float log_prob = below - log_total;
     if (!sound) log_prob = kNan;  // the best is infinite
-    if (own.x <= kLowestKey) log_prob = -kInfinity;
+    if (item_of_rank.x <= kLowestKey) log_prob = -kInfinity;
     log_probs[at[1] + row * p.log_probs_stride + t] = log_prob;
 }

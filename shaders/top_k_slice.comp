@@ -29,14 +29,14 @@ uvec2 item(uint i) {
 void add_exponentials(uint count) {
     uint t = gl_LocalInvocationID.x;
     uint best = best_items[0].x;
-    uvec2 own = uvec2(0u);
+    uvec2 mass = uvec2(0u);
     for (uint i = t; i < count; i += 256u) {
         uint key = logit_key(first + i);
         if (key <= kLowestKey) continue;
         precise float below = value_of(key) - value_of(best);
-        own = sum_of(own, fixed_of(exp_of(below)));
+        mass = sum_of(mass, fixed_of(exp_of(below)));
     }
-    ADD_FIXED(low, high, own);
+    ADD_FIXED(low, high, mass);
 }
 
 void main() {

@@ -11,8 +11,8 @@ import re
 import sys
 
 ROOMS = ("src/", "backends/", "backends", "shaders/", "tests/", "tools/", "tools", "CMakeLists.txt")
-LEAST_NAMES = 40
-LEAST_FILES = 400
+MIN_NAMES = 40
+MIN_FILES = 400
 
 # The folders of src, and what each may include.
 BELOW = {}
@@ -63,14 +63,14 @@ def main():
     faults, read = includes(root)
     if faults:
         sys.exit("\n".join(f"{path} includes {name}, which is not below it" for path, name in faults))
-    if read < LEAST_FILES:
+    if read < MIN_FILES:
         sys.exit(f"only {read} files were read for their includes")
     assert missing("`src/core/no_such_file.h` and `tools/no_<op>.cpp`", root)[0], "a planted fault is not found"
     with open(os.path.join(root, "docs", "architecture.md"), encoding="utf-8") as page:
         lost, count = missing(page.read(), root)
     if lost:
         sys.exit("docs/architecture.md names what is not there: " + ", ".join(lost))
-    if count < LEAST_NAMES:
+    if count < MIN_NAMES:
         sys.exit(f"only {count} names found in docs/architecture.md")
     print(f"{count} names, all there")
 

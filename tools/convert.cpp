@@ -44,7 +44,7 @@ int run_convert(const ConvertOptions& options) {
         progress.show("writing " + place.string() + ": " + std::to_string(done >> 20) + " of " +
                       std::to_string(made.data_bytes() >> 20) + " MiB");
     };
-    Partial file(place, Partial::Kind::file);
+    PendingFile file(place, PendingFile::Kind::file);
     try {
         write_gguf(file, made.metadata(), made.tensors(), rows);
     } catch (const Interrupted&) {

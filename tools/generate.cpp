@@ -193,7 +193,7 @@ Json result_json(const GenerationResult& result, const Request& request) {
 int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
                   GenerationResult drafted, Request request) {
     constexpr double kEnoughSeconds = 3;
-    const Model::Drafting none = model.with(make_none());
+    const Model::Drafting none = model.start_session(make_none());
     request.on_text = {};
     Timings plain_speeds, speeds, ratios;
     GenerationResult plain;
@@ -241,7 +241,7 @@ int run_generate(const GenerateOptions& options) {
     Request request;
     request.prompt = prompt_ids(tokenizer, options, prompt);
     Model model(std::move(files), load_options);
-    Model::Drafting drafting = model.with(load_options.draft);
+    Model::Drafting drafting = model.start_session(load_options.draft);
     const LearnedCosts costs(model, drafting);
 
     request.answer.sampling =

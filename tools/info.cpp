@@ -226,7 +226,7 @@ int run_info(const InfoOptions& options) {
     std::optional<Tokenizer> tokenizer;
     if (files.target.tokenizer) tokenizer = load_tokenizer(files);
     const auto backend = open_device(runtime.device, {runtime.threads});
-    files.fit(*backend);
+    files.replace_unstorable(*backend);
     const MemoryPlan plan = files.plan(runtime, *backend);
     const DrafterName& drafter = drafter_name(files);
     const std::vector<Line> memory = memory_lines(plan, drafter);

@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "core/error.h"
-#include "core/partial.h"
+#include "core/pending_file.h"
 #include "io/safetensors_writer.h"
 #include "model/make/random_weights.h"
 #include "place.h"
@@ -98,8 +98,8 @@ int run_synth(const SynthOptions& options) {
     Writer writer(options, progress);
     std::error_code ignored;  // if this fails, creating the folder reports it
     fs::create_directories(fs::absolute(target.folder).parent_path(), ignored);
-    Partial made(target.folder, Partial::Kind::folder);
-    Partial made_head(head.folder, Partial::Kind::folder);
+    PendingFile made(target.folder, PendingFile::Kind::folder);
+    PendingFile made_head(head.folder, PendingFile::Kind::folder);
     bool speaks = false;
     try {
         writer.write(made_head.path(), head);

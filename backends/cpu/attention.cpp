@@ -166,7 +166,7 @@ void attend_chunk(Query* const* queries, int count, const Chunk<T>& chunk,
 template <class T>
 void attend_rows(Query* queries, int first, const AttentionTask& task) {
     Chunk<T> chunk;
-    Query *together[kMostQueries], *alone[kMostQueries];
+    Query *together[kMaxQueries], *alone[kMaxQueries];
     int count = 0;
     const History* shared = nullptr;
     for (int r = 0; r < task.rows; ++r) {
@@ -191,7 +191,7 @@ void attend_rows(Query* queries, int first, const AttentionTask& task) {
 
 template <class T>
 void attend(const AttentionTask& task) {
-    Query queries[kMostQueries];
+    Query queries[kMaxQueries];
     int earliest = __INT_MAX__, longest = -1;
     for (int r = 0; r < task.rows; ++r) {
         const History& h = task.histories[r];

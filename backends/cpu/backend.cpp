@@ -65,7 +65,7 @@ ScratchLayout lay_out_scratch(std::byte* memory, const Limits& limits, int threa
 }  // namespace
 
 int packed_columns(const Limits& limits) {
-    return std::min(std::max(limits.rows, limits.places * kPackedStep), kMostColumns);
+    return std::min(std::max(limits.rows, limits.places * kPackedStep), kMaxColumns);
 }
 
 CpuBackend::CpuBackend(Isa isa, int threads, const std::string& device)

@@ -64,7 +64,7 @@ class CpuBackend final : public DeviceBackend<CpuBackend> {
             }
         });
     }
-    // The input of a matmul: at most kMostColumns rows of x, and their quantised copy once it has
+    // The input of a matmul: at most kMaxColumns rows of x, and their quantised copy once it has
     // been made, for weights that have both float and quantised rows.
     struct Columns {
         Tensor x, quantised;

@@ -25,7 +25,7 @@ constexpr int kStripRows = 16;
 constexpr int kPanelElements = 32;
 constexpr int kStripsTogether = 4;  // strips that kernels read side by side if columns are few
 
-constexpr int kMostColumns = 128;  // columns per call of a matmul
+constexpr int kMaxColumns = 128;  // columns per call of a matmul
 
 // out [columns, rows] (+)= ... + bias [rows]
 struct MatmulOutput {
@@ -110,7 +110,7 @@ struct AttentionTask {
     Cache cache;               // from the first element of the kv head
     const History* histories;  // [rows]
 };
-constexpr int kMostQueries = 128;  // most rows * group of a task
+constexpr int kMaxQueries = 128;  // most rows * group of a task
 
 struct RopeTask {
     float* qkv;         // one row; q and k are rotated in place

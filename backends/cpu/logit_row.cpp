@@ -36,7 +36,7 @@ namespace {
 void penalise(float* out, const float* logits, const Choice& choice, int index,
               const PathTokens& path) {
     const RowChoice& rule = rule_of(choice.rules, index);
-    const int32_t* seen = row<int32_t>(choice.rules.seen, rule.text);
+    const int32_t* seen = row<int32_t>(choice.rules.seen, rule.sequence);
     const int32_t* map = choice.id_map ? row<int32_t>(choice.id_map, 0) : nullptr;
     // Blocks without seen tokens are skipped: most tokens were never seen.
     constexpr int kBlock = 16;

@@ -11,9 +11,9 @@ namespace {
 // columns, of one strip or of several side by side. If columns are few, memory is the limit, and it
 // serves several streams faster than one.
 constexpr int kTileSums = (kRegisters - kParts - 1) / kParts;
-constexpr int kMostTileColumns = 12;
+constexpr int kMaxTileColumns = 12;
 constexpr int tile_columns(int strips) {
-    return kTileSums / strips < kMostTileColumns ? kTileSums / strips : kMostTileColumns;
+    return kTileSums / strips < kMaxTileColumns ? kTileSums / strips : kMaxTileColumns;
 }
 
 // Inner elements of a strip that are multiplied by all columns before the next ones: they stay in
@@ -46,7 +46,7 @@ template <class W, int R>
 void multiply_strips(const MatmulTask& task, int row) {
     const size_t strip_size = size_t(task.inner) * kLanes;
     const W* strips = static_cast<const W*>(task.weight) + size_t(row / kStripRows) * strip_size;
-    alignas(64) float sums[R][kMostColumns][kLanes];
+    alignas(64) float sums[R][kMaxColumns][kLanes];
     for (int r = 0; r < R; ++r)
         for (int c = 0; c < task.columns; ++c) store(sums[r][c], splat(0.0f));
     for (int k = 0; k < task.inner; k += kChunk) {

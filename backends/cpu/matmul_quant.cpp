@@ -175,8 +175,8 @@ template <DType type, int C, Way way>
             for (int c = 0; c < C; ++c) part[c] = begins ? splat(0.0f) : load(sums[c]);
             if (kOneAhead) multiply(0, s, products[0]);
             for (int g = 0, at = s; g < groups; ++g, at += strips) {
-                PanelScales own = {};
-                PanelScales& scales = way == Way::alone ? own : pass.chunk.scales[at];
+                PanelScales strip_scales = {};
+                PanelScales& scales = way == Way::alone ? strip_scales : pass.chunk.scales[at];
                 if (!kReadsFirst) read(g, s, at, scales);
                 if (kOneAhead && g + 1 < groups)
                     multiply(g + 1, at + strips, products[(g + 1) % 2]);
@@ -216,7 +216,7 @@ void multiply_strips(const QuantMatmulTask& task, int row, int strips) {
     for (int s = 0; s < strips; ++s)
         strip[s] = static_cast<const uint8_t*>(task.weight) +
                    size_t(row / kStripRows + s) * size_t(groups) * kGroupBytes;
-    alignas(64) float sums[kMostColumns][kLanes], totals[kMostColumns][kLanes];
+    alignas(64) float sums[kMaxColumns][kLanes], totals[kMaxColumns][kLanes];
     const int columns = padded_columns(task.columns);
     for (int c = 0; c < strips * columns; ++c) store(totals[c], splat(0.0f));
     Chunk chunk;

@@ -46,9 +46,9 @@ void CpuBackend::execute(const Matmul& op) {
     output.bias = op.bias ? row_f32(op.bias, 0) : nullptr;
     output.out_stride = size_t(op.out.row_stride);
     output.accumulate = op.accumulate == Accumulate::yes;
-    for (int first = 0; first < op.x.rows; first += kMostColumns) {
+    for (int first = 0; first < op.x.rows; first += kMaxColumns) {
         output.out = row_f32(op.out, first);
-        multiply(op.x.row_range(first, std::min(kMostColumns, op.x.rows - first)),
+        multiply(op.x.row_range(first, std::min(kMaxColumns, op.x.rows - first)),
                  static_cast<const CpuWeight&>(op.weight), output);
     }
 }

@@ -34,7 +34,7 @@ constexpr int kPairedHeads = 2;  // heads of a merge_kernel block: together they
 
 // The epilogue of a block: how the chunks of its pairs are merged and stored.
 struct AttentionTail {
-    // Counters of blocks that share pairs, the last of which merges; null: merge_kernel merges.
+    // Counters of blocks with the same pairs, the last of which merges; null: merge_kernel merges.
     unsigned* arrived;
     ActivationView out;
     // Receives the amax of each warp for the matmul that reads the only row; or null.
@@ -75,14 +75,14 @@ __device__ unsigned merge_pairs(MergeSpace& space, ChunkSpace& chunk, const Atte
     const int pairs = task.own_heads * task.own_rows;
     unsigned most = 0;
     for (int first = 0; first < pairs; first += together) {
-        ChunksOfPair its[together];
+        ChunksOfPair chunks[together];
 #pragma unroll
         for (int p = 0; p < together; ++p) {
             const Pair pair = chunk.pairs[min(first + p, pairs - 1)];
-            its[p] = {pair.place_of(pair.begin), pair.chunks()};
+            chunks[p] = {pair.place_of(pair.begin), pair.chunks()};
         }
         const auto merge = [&](float(&values)[together], int element) {
-            Merge<together>(space, task.partials, its).run(values, element);
+            Merge<together>(space, task.partials, chunks).run(values, element);
         };
         most = max(most, put_pairs<together>(chunk, task, tail, first, merge));
     }
@@ -124,7 +124,7 @@ __device__ inline void finish(ChunkSpace& space, const AttentionTask& task,
     else if (task.own_heads * task.own_rows == 1)
         most = merge_pairs<1>(merge, space, task, tail);
     else
-        most = merge_pairs<kMostTogether>(merge, space, task, tail);
+        most = merge_pairs<kMaxTogether>(merge, space, task, tail);
     if (tail.amax)
         store_amax(tail.amax + int(blockIdx.x) * kChunkWarps + int(threadIdx.x) / 32, most);
 }
@@ -176,12 +176,12 @@ __global__ void __launch_bounds__(kMergeThreads, kAtOnce)
     const bool here = in_pair < width && column < out.cols;
     const Row& row = *reinterpret_cast<const Row*>(rows[r]);
     const int chunks = row.slot < 0 ? 0 : partials.chunks_of(row);
-    ChunksOfPair its[kPairedHeads];
+    ChunksOfPair merged[kPairedHeads];
 #pragma unroll
     for (int p = 0; p < kPairedHeads; ++p)
-        its[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
+        merged[p] = {unsigned(partials.place(r, min(head + p, partials.heads - 1), 0)), chunks};
     float mixed[kPairedHeads];
-    Merge<kPairedHeads>(space, partials, its).run(mixed, in_pair % dim);
+    Merge<kPairedHeads>(space, partials, merged).run(mixed, in_pair % dim);
     if (in_pair - lane < width)  // the same for a whole warp
         put_activations(out, r, column - lane, !here ? 0.0f : in_pair < dim ? mixed[0] : mixed[1]);
 }
@@ -200,7 +200,7 @@ void CudaBackend::enqueue(const Attention& op) {
     const Tensor &out = op.out, &qkv = op.qkv;
     const AttentionShape& shape = op.shape;
     const KvLayer& kv = op.kv;
-    if (shape.head_dim > kMostHeadDim)
+    if (shape.head_dim > kMaxHeadDim)
         return queue_->refuse("attention", "heads of more than 256 elements");
     const int pages = kv.page_table.cols, columns = shape.heads * shape.head_dim;
     const int chunks = op.window > 0 ? std::min(pages, chunks_of_window(op.window)) : pages;
@@ -209,11 +209,11 @@ void CudaBackend::enqueue(const Attention& op) {
         most_pairs(f16 ? kSlabElements<uint16_t> : kSlabElements<float>, shape.head_dim);
     const int own_heads = heads_together(shape.heads / shape.kv_heads, pairs);
     const int wide = shape.heads / own_heads;
-    const int few_rows = std::max((has_tiles(op) ? kMostPairs : kOwn) / own_heads, 1);
+    const int few_rows = std::max((has_tiles(op) ? kMaxPairs : kOwn) / own_heads, 1);
     const int slots = (has_tiles(op) ? kTilesAtOnce : kAtOnce) * split_.multiprocessors;
     const size_t row_floats = size_t(chunks) * size_t(columns + 2 * shape.heads);
     const int most = int(std::min(
-        {partial_floats_ / row_floats, size_t(qkv.rows), size_t(kMostTickets / wide * few_rows)}));
+        {partial_floats_ / row_floats, size_t(qkv.rows), size_t(kMaxTickets / wide * few_rows)}));
     if (most == 0) return queue_->refuse("attention", "a context beyond what was reserved");
     const int step = tiles_of(qkv.rows, tiles_of(qkv.rows, most));
     const bool merges = shape.head_dim % kGroup == 0;
@@ -238,7 +238,7 @@ void CudaBackend::enqueue(const Attention& op) {
         const int high = tiles_of(count, own_rows);
         const int deep = std::clamp(slots / (wide * high), 1, chunks + kChunksAlone * own_rows);
         float* const amax =
-            merges && qkv.rows == 1 ? amax_for(wide * kChunkWarps, op.readers) : nullptr;
+            merges && qkv.rows == 1 ? defer_amax(wide * kChunkWarps, op.consumers) : nullptr;
         launch_beside(chunk_kernel_of(op, merges && deep == 1),
                       {dim3(unsigned(wide), unsigned(high), unsigned(deep)), dim3(kChunkThreads),
                        *queue_, "attention"},

@@ -82,9 +82,9 @@ Capabilities describe(int index) {
     caps.memory_bytes = properties.totalGlobalMem;
     caps.records = true;
     caps.kind = properties.integrated ? DeviceKind::integrated_gpu : DeviceKind::discrete_gpu;
-    caps.most.rows = caps.most.heads = caps.most.places = kMostGrid;
-    caps.most.head_dim = kMostHeadDim;
-    caps.most.context = kMostGrid * kPageSize;
+    caps.most.rows = caps.most.heads = caps.most.places = kMaxGrid;
+    caps.most.head_dim = kMaxHeadDim;
+    caps.most.context = kMaxGrid * kPageSize;
     return caps;
 }
 
@@ -177,19 +177,19 @@ void CudaBackend::replay(uint64_t key, const std::function<void()>& record) {
     struct Pass {
         CudaBackend& backend;
         explicit Pass(CudaBackend& entered) : backend(entered) {
-            backend.pending_readers_.clear();
+            backend.pending_consumers_.clear();
             backend.is_in_pass_ = true;
         }
         ~Pass() {
             backend.is_in_pass_ = false;
             backend.deferred_reduction_ = {};
-            backend.pending_readers_.clear();
+            backend.pending_consumers_.clear();
         }
     };
     const Pass pass(*this);
     queue_->replay(key, [&] {
         record();
-        add_left_sums();
+        finish_reduction();
     });
 }
 
@@ -237,7 +237,7 @@ size_t CudaBackend::scratch_bytes(const Limits& limits) const {
 
 void CudaBackend::do_reserve(const Limits& limits) {
     const ScratchLayout layout = lay_out_scratch(limits, split_);
-    pending_readers_.clear();  // the old scratch goes, with everything that was left in it
+    pending_consumers_.clear();  // the old scratch goes, with all deferred inputs in it
     scratch_.reset();
     scratch_ = allocate(layout.bytes);
     std::byte* memory = static_cast<CudaMemory&>(*scratch_).data();
@@ -252,8 +252,8 @@ void CudaBackend::do_reserve(const Limits& limits) {
     place_columns_ = memory + layout.place_columns;
     split_.split.arrived = reinterpret_cast<unsigned*>(memory + layout.arrived);
     tickets_ = reinterpret_cast<unsigned*>(memory + layout.tickets);
-    split_.split.sums = reinterpret_cast<float4*>(memory + layout.shares);
-    split_.shares = layout.share_count;
+    split_.split.sums = reinterpret_cast<float4*>(memory + layout.split_sums);
+    split_.sum_count = layout.split_sum_count;
     limits_ = limits;
 }
 

@@ -13,8 +13,8 @@
 
 namespace aerie::cuda {
 
-constexpr int kMostHeadDim = 256;  // largest head that the attention kernels take
-constexpr int kMostGrid = 65535;   // blocks of a grid along y and along z
+constexpr int kMaxHeadDim = 256;  // largest head that the attention kernels take
+constexpr int kMaxGrid = 65535;   // blocks of a grid along y and along z
 
 enum class Packing;
 struct CudaSegment;
@@ -27,7 +27,7 @@ struct RowTask;
 template <class T>
 struct View;
 
-// The form in which an op left its output for the matmuls that read it (Readers).
+// The form in which an op puts its output for the matmuls that read it (Consumers).
 struct DeferredInput {
     Packing packed = {};         // how the rows lie in scratch, if they are packed
     Tensor x = {}, weight = {};  // or: the only row is still to be normalised
@@ -50,7 +50,7 @@ struct DeferredReduction {
 struct MatmulColumns {
     Tensor x;
     Tensor quantised;  // x as I8G32; or absent
-    DeferredInput left;
+    DeferredInput deferred;
 };
 
 class CudaBackend final : public DeviceBackend<CudaBackend> {
@@ -78,7 +78,7 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
                                   std::is_same_v<Op, MatmulRope> || std::is_same_v<Op, EmbedPair>;
     template <class Op>
     void execute(const Op& op) {
-        if (!takes_left_sums(op)) add_left_sums();  // they are left for the next op only
+        if (!takes_partial_sums(op)) finish_reduction();  // only the next op may take them
         enqueue(op);
     }
 
@@ -86,37 +86,37 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     template <class Op>
     void enqueue(const Op& op);  // in the file of the op's name; for matmuls in multiply.cu
     void do_reserve(const Limits& limits) override;
-    // The packing that the matmuls of all readers need for these rows; none if they differ, or take
-    // rows as they are.
-    Packing packing_for(const Readers& readers, int rows) const;
-    // Leaves a norm to its readers: packs the normalised rows for them, or lets their matmuls
+    // The packing that the matmuls of all consumers need for these rows; none if they differ, or
+    // take rows as they are.
+    Packing packing_for(const Consumers& consumers, int rows) const;
+    // Defers a norm to its consumers: packs the normalised rows for them, or lets their matmuls
     // normalise a single row. False if neither is possible.
-    bool leave_to_readers(const RmsNorm& norm);
+    bool defer_to_consumers(const RmsNorm& norm);
     void pack_normed(Packing packing, const RmsNorm& norm);
-    // Where the kernel that makes a single row stores `count` amax values for the readers; null if
-    // they need none.
-    float* amax_for(int count, const Readers& readers);
+    // Makes the amax of a single row a deferred input of its consumers: where the kernel that makes
+    // the row stores `count` amax values; null if they need none.
+    float* defer_amax(int count, const Consumers& consumers);
     // `defers_reduction`: partial sums are not added up, but become deferred_reduction_.
     void multiply_rows(const Matmul& op, bool defers_reduction);
-    bool may_leave_sums(const Matmul& op) const;
+    bool may_defer_reduction(const Matmul& op) const;
     // Whether the op's kernel adds up deferred_reduction_ itself.
     template <class Op>
-    bool takes_left_sums(const Op&) const {
+    bool takes_partial_sums(const Op&) const {
         return false;
     }
-    bool takes_left_sums(const RmsNorm& norm) const;
-    bool takes_left_sums(const RopeAppend& op) const;
+    bool takes_partial_sums(const RmsNorm& norm) const;
+    bool takes_partial_sums(const RopeAppend& op) const;
     // deferred_reduction_ for a kernel that adds it up; afterwards there is none.
     PartialSums take_partial_sums();
-    // Adds up deferred_reduction_ in a kernel of its own, if there is one.
-    void add_left_sums();
-    // The form in which rows were left for this matmul. If they were not, scratch holds nothing of
-    // use.
+    // Adds up deferred_reduction_ in a separate kernel, if there is one.
+    void finish_reduction();
+    // The form in which rows are in scratch for this matmul. If the op before did not put them
+    // there, scratch holds nothing of use.
     DeferredInput deferred_input(const Weight& w);
     // Rows [first, first + kPassRows) of x, as far as there are so many, for a matmul with `w`.
     MatmulColumns columns_of(const Tensor& x, int first, const Weight& w);
     void multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
-                  const Readers& readers = {});
+                  const Consumers& consumers = {});
     QuantTask quant_task(MatmulColumns& columns, const CudaSegment& w);
     RowTask row_task(const MatmulColumns& columns) const;
     void multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
@@ -132,16 +132,16 @@ class CudaBackend final : public DeviceBackend<CudaBackend> {
     // Pointers into scratch; each is used within one op.
     std::byte* packed_ = nullptr;  // columns of a matmul
     DeferredInput deferred_;
-    Readers pending_readers_;  // the readers of deferred_ that are still to run
-    bool other_amax_ = false;  // the amax values alternate between two places
-    Tensor quantised_;         // I8G32 copy of x, if a weight has float rows too
+    Consumers pending_consumers_;  // the consumers of deferred_ that are still to run
+    bool other_amax_ = false;      // the amax values alternate between two places
+    Tensor quantised_;             // I8G32 copy of x, if a weight has float rows too
     // Packed columns of expert_matmul, and their inverse scales: all rows of x, once.
     float* place_scales_ = nullptr;
     std::byte* place_columns_ = nullptr;
     SplitPlan split_;  // workspace of matmuls
     DeferredReduction deferred_reduction_;
-    bool is_in_pass_ = false;      // in a replay; left sums are added up before it ends
-    unsigned* tickets_ = nullptr;  // kMostTickets counters, 0 between launches
+    bool is_in_pass_ = false;      // in a replay; no reduction is deferred beyond it
+    unsigned* tickets_ = nullptr;  // kMaxTickets counters, 0 between launches
     float* partials_ = nullptr;    // chunks of attention
     size_t partial_floats_ = 0;
     std::byte* rankings_ = nullptr;  // rows and slices of top_k

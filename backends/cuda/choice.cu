@@ -51,7 +51,7 @@ __global__ void edit_kernel(View<float> out, View<const float> logits, RulesView
         const int token = id_map ? id_map[id] : id;
         float logit = logits[r][id];
         if (rules.seen.data) {
-            const int32_t seen = rules.seen[rule.text][token] + path.times(token) * kPutOut;
+            const int32_t seen = rules.seen[rule.sequence][token] + path.times(token) * kPutOut;
             if (seen != 0) logit = penalised(logit, rule, seen);
         }
         if (mask.data && !(uint32_t(mask[r][token / 32]) >> (token % 32) & 1))
@@ -183,17 +183,17 @@ __device__ void fetch(float (&logits)[kMine], const LogitRow& row, int slice) {
 template <class KeyOf, class Put>
 __device__ void merge_lists(int lists, int width, const KeyOf& key_of, const Put& put) {
     for (int i = int(threadIdx.x); i < lists * width; i += kChoiceThreads) {
-        const int own = i / width;
-        const uint64_t mine = key_of(own, i % width);
+        const int list_of_key = i / width;
+        const uint64_t key = key_of(list_of_key, i % width);
         int rank = i % width;
         for (int list = 0; list < lists && rank < width; ++list) {
-            if (list == own) continue;
+            if (list == list_of_key) continue;
             for (int place = 0; place < width && rank < width; ++place, ++rank) {
                 const uint64_t other = key_of(list, place);
-                if (other < mine || (other == mine && list > own)) break;
+                if (other < key || (other == key && list > list_of_key)) break;
             }
         }
-        if (rank < width) put(rank, mine);
+        if (rank < width) put(rank, key);
     }
 }
 
@@ -263,8 +263,8 @@ __device__ uint64_t mass_of_slice(const TopKView& step, int r, int slice, BlockR
     const LogitRow row = row_of(step.logits[r], step.logits.cols, {}, reducer.largest(best));
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
-        const uint64_t its = mass_of_logit(row, logits[i], 1.0f);
-        mass += id_in(slice, i) < row.vocab ? its : 0;
+        const uint64_t logit_mass = mass_of_logit(row, logits[i], 1.0f);
+        mass += id_in(slice, i) < row.vocab ? logit_mass : 0;
     }
     return reducer.sum(mass);
 }

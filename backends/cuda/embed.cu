@@ -43,7 +43,7 @@ __device__ float quant_element(const Table& table, int row, int col) {
         case Scales::of_groups:
             return scale * value;
         case Scales::leasts_of_groups:
-            return scale * value - f16_at(at + kLeastBytes);
+            return scale * value - f16_at(at + kMinBytes);
         case Scales::six_bits: {
             const SixBits whole(*reinterpret_cast<const uint4*>(of_row), group >= 4);
             return (scale * exact_byte<0>(whole.scales, group % 4)) * value -

@@ -31,10 +31,10 @@ struct TilePlaces {
 
     // The places of a tile from `first` on; none if count is 0 or less.
     __device__ TilePlaces(const ExpertTask& task, int tile, int first) {
-        const ExpertTile& its = task.tiles[tile];
-        weight = task.weights + size_t(its.expert) * task.weight_bytes;
-        places = task.order + its.first + first;
-        count = its.count - first;
+        const ExpertTile& expert_tile = task.tiles[tile];
+        weight = task.weights + size_t(expert_tile.expert) * task.weight_bytes;
+        places = task.order + expert_tile.first + first;
+        count = expert_tile.count - first;
         each = task.each;
     }
     // The row of x of a place; beyond the last place, that of the last.
@@ -138,7 +138,7 @@ void launch_packed(const ExpertStack& stack, const uint2* packed, const float* s
            {stack.blocks(kBlockRows, stack.tiles), dim3(kBlockThreads), stack.queue, name,
             shared_bytes},
            FloatTask{nullptr, packed, scales, float_tiles(cols), tiles_of(stack.rows, kTileRows),
-                     stack.output, plan.evenly(stack.rows, cols)},
+                     stack.output, plan.split_floats(stack.rows, cols)},
            stack.task);
 }
 
@@ -202,10 +202,10 @@ void CudaBackend::multiply_experts(const ExpertStack& stack, MatmulColumns& colu
     uint2* packed = reinterpret_cast<uint2*>(place_columns_);
     const bool f16 = type == DType::F16;
     const Packing wanted = f16 ? Packing::f16 : Packing::bf16;
-    if (columns.left.packed != wanted)
+    if (columns.deferred.packed != wanted)
         f16 ? pack<F16>(packed, place_scales_, x, *queue_)
             : pack<BF16>(packed, place_scales_, x, *queue_);
-    columns.left.packed = wanted;
+    columns.deferred.packed = wanted;
     f16 ? launch_packed<F16>(stack, packed, place_scales_, x.cols, split_, "expert_matmul_f16")
         : launch_packed<BF16>(stack, packed, place_scales_, x.cols, split_, "expert_matmul_bf16");
 }

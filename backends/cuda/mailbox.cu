@@ -13,7 +13,7 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kMostWarps = 8;
+constexpr int kMaxWarps = 8;
 constexpr int kLooks = 1000;       // about a microsecond; then the driver is asked
 constexpr int kQuestions = 20000;  // some hundredths of a second; then a blocking wait costs little
 
@@ -46,7 +46,7 @@ bool Mailbox::takes(const Tensor& t) const {
 }
 
 void Mailbox::send(const Tensor& from, Queue& queue) {
-    const int warps = std::clamp((from.rows * from.cols + 31) / 32, 1, kMostWarps);
+    const int warps = std::clamp((from.rows * from.cols + 31) / 32, 1, kMaxWarps);
     launch(send_kernel, {dim3(1), dim3(unsigned(32 * warps)), queue, "read"}, from,
            reinterpret_cast<int32_t*>(mapped_ + kWordsAt), reinterpret_cast<unsigned*>(mapped_),
            ++sent_);

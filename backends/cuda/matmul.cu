@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kBlockThreads, 2) multiply_kernel(FloatTask ta
 // For more than 32 tokens: one wide block per multiprocessor, so that it loads them once.
 template <class Format>
 __global__ void __launch_bounds__(kWideTiles * 32, 1) multiply_wide_kernel(FloatTask task) {
-    multiply_packed<Format, kMostTiles, kWideTiles>(task, [](int token) { return token; });
+    multiply_packed<Format, kMaxTiles, kWideTiles>(task, [](int token) { return token; });
 }
 
 // For one token, which each block makes ready for itself.
@@ -61,14 +61,15 @@ void pack_columns(std::byte* scratch, const Tensor& x, Queue& queue) {
                   {dim3(unsigned(x.rows)), dim3(kPackThreads), queue, "pack_columns"},
                   columns_in(scratch), x);
 }
-template <class Format, class Left>
-void norm_columns(std::byte* scratch, const NormedRows& rows, const Left& left, Queue& queue) {
+template <class Format, class Sums>
+void norm_columns(std::byte* scratch, const NormedRows& rows, const Sums& sums, Queue& queue) {
     with_kept(rows.x.cols, [&](auto each) {
-        if constexpr (each.value > 0 || std::is_same_v<Left, NothingLeft>)  // see takes_left_sums
+        if constexpr (each.value > 0 ||
+                      std::is_same_v<Sums, NoPartialSums>)  // see takes_partial_sums
             launch_beside(
-                norm_columns_kernel<Format, each.value, Left>,
+                norm_columns_kernel<Format, each.value, Sums>,
                 {dim3(unsigned(rows.x.rows)), dim3(kPackThreads), queue, "rms_norm_columns"},
-                columns_in(scratch), rows, left);
+                columns_in(scratch), rows, sums);
     });
 }
 
@@ -83,7 +84,7 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
                          float_tiles(w.cols),
                          row_tiles,
                          output,
-                         plan.evenly(w.place.rows, w.cols)};
+                         plan.split_floats(w.place.rows, w.cols)};
     const auto launch_blocks = [&](const auto& kernel, unsigned blocks, int block_tiles) {
         launch_beside(kernel.kernel,
                       {dim3(blocks), dim3(unsigned(block_tiles) * 32), queue, Format::kName,
@@ -91,20 +92,20 @@ void multiply_columns(const MatmulOutput& output, std::byte* scratch, const Cuda
                       task);
     };
     const BlockKernel wide{multiply_wide_kernel<Format>,
-                           FloatRing<Format, kMostTiles, kWideTiles>::kBytes};
-    if (tiles == kMostTiles && wide.shared_bytes <= plan.block_bytes)
-        launch_blocks(wide, task.split.shares, kWideTiles);
+                           FloatRing<Format, kMaxTiles, kWideTiles>::kBytes};
+    if (tiles == kMaxTiles && wide.shared_bytes <= plan.block_bytes)
+        launch_blocks(wide, task.split.ranges, kWideTiles);
     else
-        launch_blocks(kernel_of<Format>(tiles), task.split.shares * kShareBlocks, kBlockTiles);
+        launch_blocks(kernel_of<Format>(tiles), task.split.ranges * kRangeBlocks, kBlockTiles);
 }
 
 template <class Format>
 void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegment& w,
                   const SplitPlan& plan, float* amax, Queue& queue) {
     const int row_tiles = tiles_of(w.place.rows, kTileRows);
-    const FloatSplitK split = plan.evenly(w.place.rows, w.cols);
+    const FloatSplitK split = plan.split_floats(w.place.rows, w.cols);
     launch_beside(multiply_row_kernel<Format>,
-                  {dim3(split.shares * kShareBlocks), dim3(kBlockThreads), queue, Format::kName,
+                  {dim3(split.ranges * kRangeBlocks), dim3(kBlockThreads), queue, Format::kName,
                    PreparedFloats<Format>::Ring::kBytes},
                   FloatTask{reinterpret_cast<const uint4*>(w.data), nullptr, nullptr,
                             float_tiles(w.cols), row_tiles, output, split, amax},
@@ -114,7 +115,7 @@ void multiply_row(const MatmulOutput& output, const RowTask& row, const CudaSegm
 }  // namespace
 
 void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, const CudaSegment& w,
-                           const Readers& readers) {
+                           const Consumers& consumers) {
     if (w.cols > limits_.widest)
         return queue_->refuse("matmul", "wider activations than were reserved");
     if (is_quantised(w.place.dtype)) return multiply_quantised(output, columns, w);
@@ -123,14 +124,14 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
     const bool f16 = wanted == Packing::f16;
     if (wanted != Packing::none && x.rows == 1) {
         const RowTask row = row_task(columns);
-        float* const amax = amax_for(tiles_of(w.place.rows, kTileRows), readers);
+        float* const amax = defer_amax(tiles_of(w.place.rows, kTileRows), consumers);
         return f16 ? multiply_row<F16>(output, row, w, split_, amax, *queue_)
                    : multiply_row<BF16>(output, row, w, split_, amax, *queue_);
     }
     if (wanted != Packing::none) {
-        if (columns.left.packed != wanted)
+        if (columns.deferred.packed != wanted)
             f16 ? pack_columns<F16>(packed_, x, *queue_) : pack_columns<BF16>(packed_, x, *queue_);
-        columns.left.packed = wanted;
+        columns.deferred.packed = wanted;
         return f16 ? multiply_columns<F16>(output, packed_, w, split_, *queue_)
                    : multiply_columns<BF16>(output, packed_, w, split_, *queue_);
     }
@@ -142,11 +143,11 @@ void CudaBackend::multiply(const MatmulOutput& output, MatmulColumns& columns, c
 
 void CudaBackend::pack_normed(Packing packing, const RmsNorm& norm) {
     const NormedRows rows(norm.x, norm.weight, norm.epsilon);
-    const auto pack = [&](const auto& left) {
-        packing == Packing::f16 ? norm_columns<F16>(packed_, rows, left, *queue_)
-                                : norm_columns<BF16>(packed_, rows, left, *queue_);
+    const auto pack = [&](const auto& sums) {
+        packing == Packing::f16 ? norm_columns<F16>(packed_, rows, sums, *queue_)
+                                : norm_columns<BF16>(packed_, rows, sums, *queue_);
     };
-    deferred_reduction_.out ? pack(take_partial_sums()) : pack(NothingLeft());
+    deferred_reduction_.out ? pack(take_partial_sums()) : pack(NoPartialSums());
 }
 
 }  // namespace aerie::cuda

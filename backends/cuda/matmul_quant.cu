@@ -114,36 +114,38 @@ auto gated_row_kernel_of(DType type) {
     });
 }
 
-template <class Its, class... Arguments>
-void launch_blocks(const Its& its, const CudaSegment& w, const QuantTask& task, Queue& queue,
+template <class Kernel, class... Arguments>
+void launch_blocks(const Kernel& named, const CudaSegment& w, const QuantTask& task, Queue& queue,
                    const Arguments&... arguments) {
     const dim3 blocks(unsigned(tiles_of(w.place.rows, kBlockRows)), task.split.blocks);
-    launch_beside(its.kernel, {blocks, dim3(kBlockThreads), queue, its.name, its.shared_bytes},
-                  task, arguments...);
+    launch_beside(named.kernel,
+                  {blocks, dim3(kBlockThreads), queue, named.name, named.shared_bytes}, task,
+                  arguments...);
 }
 
 }  // namespace
 
 // Quantises the columns, if that was not done yet.
 QuantTask CudaBackend::quant_task(MatmulColumns& columns, const CudaSegment& w) {
-    if (!columns.left.x && columns.x.dtype == DType::F32 && !columns.quantised) {
+    if (!columns.deferred.x && columns.x.dtype == DType::F32 && !columns.quantised) {
         columns.quantised = dense_prefix(quantised_, columns.x.rows, columns.x.cols);
         execute(Copy{columns.quantised, columns.x});
     }
     const Tensor& x = columns.quantised ? columns.quantised : columns.x;
-    return {reinterpret_cast<const uint4*>(w.data),
-            row<const std::byte>(x, 0),
-            size_bytes(x.dtype, size_t(x.row_stride)),
-            w.cols / kGroup,
-            tiles_of(w.place.rows, kTileRows),
-            split_.of(tiles_of(w.place.rows, kBlockRows), w.cols, token_tiles(x.rows))};
+    return {
+        reinterpret_cast<const uint4*>(w.data),
+        row<const std::byte>(x, 0),
+        size_bytes(x.dtype, size_t(x.row_stride)),
+        w.cols / kGroup,
+        tiles_of(w.place.rows, kTileRows),
+        split_.split_quantised(tiles_of(w.place.rows, kBlockRows), w.cols, token_tiles(x.rows))};
 }
 
 void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& columns,
                                      const CudaSegment& w) {
     const QuantTask task = quant_task(columns, w);
     const DType type = w.place.dtype;
-    if (columns.left.x)
+    if (columns.deferred.x)
         launch_blocks(row_kernel_of(type), w, task, *queue_, output, row_task(columns));
     else
         launch_blocks(kernel_of(type, token_tiles(columns.x.rows)), w, task, *queue_, output);
@@ -152,7 +154,7 @@ void CudaBackend::multiply_quantised(const MatmulOutput& output, MatmulColumns& 
 void CudaBackend::multiply_gated(const Tensor& out, MatmulColumns& columns, const CudaSegment& w) {
     const QuantTask task = quant_task(columns, w);
     const DType type = w.place.dtype;
-    if (columns.left.x)
+    if (columns.deferred.x)
         launch_blocks(gated_row_kernel_of(type), w, task, *queue_, out, row_task(columns));
     else
         launch_blocks(gated_kernel_of(type, token_tiles(columns.x.rows)), w, task, *queue_, out);

@@ -16,43 +16,43 @@ Packing common_packing(const Weight& w) {
     return packing;
 }
 
-Packing CudaBackend::packing_for(const Readers& readers, int rows) const {
-    if (readers.empty() || rows > kPassRows) return Packing::none;
-    const Packing packing = common_packing(*readers.front());
-    for (const Weight* reader : readers)
-        if (common_packing(*reader) != packing) return Packing::none;
+Packing CudaBackend::packing_for(const Consumers& consumers, int rows) const {
+    if (consumers.empty() || rows > kPassRows) return Packing::none;
+    const Packing packing = common_packing(*consumers.front());
+    for (const Weight* consumer : consumers)
+        if (common_packing(*consumer) != packing) return Packing::none;
     return packing;
 }
 
-// Each reader takes the rows once, and is then removed.
+// Each consumer takes the rows once, and is then removed.
 DeferredInput CudaBackend::deferred_input(const Weight& w) {
-    const auto reader = std::find(pending_readers_.begin(), pending_readers_.end(), &w);
-    if (reader == pending_readers_.end()) {
-        pending_readers_.clear();
+    const auto consumer = std::find(pending_consumers_.begin(), pending_consumers_.end(), &w);
+    if (consumer == pending_consumers_.end()) {
+        pending_consumers_.clear();
         return {};
     }
-    *reader = pending_readers_.back();
-    pending_readers_.pop_back();
+    *consumer = pending_consumers_.back();
+    pending_consumers_.pop_back();
     return deferred_;
 }
 
 // A kernel may read the amax values of its input while it stores those of its output, so there are
 // two places for them. There are at most a quarter as many values as elements.
-float* CudaBackend::amax_for(int count, const Readers& readers) {
-    if (readers.empty()) return nullptr;
-    pending_readers_.clear();
-    if (packing_for(readers, 1) == Packing::none) return nullptr;
+float* CudaBackend::defer_amax(int count, const Consumers& consumers) {
+    if (consumers.empty()) return nullptr;
+    pending_consumers_.clear();
+    if (packing_for(consumers, 1) == Packing::none) return nullptr;
     other_amax_ = !other_amax_;
     float* const amax = reinterpret_cast<float*>(packed_) + (other_amax_ ? limits_.widest : 0);
-    pending_readers_ = readers;
+    pending_consumers_ = consumers;
     deferred_ = {.amax = amax, .amax_count = count};
     return amax;
 }
 
 RowTask CudaBackend::row_task(const MatmulColumns& columns) const {
-    const DeferredInput& left = columns.left;
-    return {NormedRows(left.x ? left.x : columns.x, left.weight, left.epsilon), left.amax,
-            left.amax_count};
+    const DeferredInput& input = columns.deferred;
+    return {NormedRows(input.x ? input.x : columns.x, input.weight, input.epsilon), input.amax,
+            input.amax_count};
 }
 
 MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& w) {
@@ -61,12 +61,12 @@ MatmulColumns CudaBackend::columns_of(const Tensor& x, int first, const Weight& 
 }
 
 // Only with many tokens, for which a block would take long to add up the partial sums of all.
-bool CudaBackend::may_leave_sums(const Matmul& op) const {
+bool CudaBackend::may_defer_reduction(const Matmul& op) const {
     const CudaWeight& weight = static_cast<const CudaWeight&>(op.weight);
     const CudaSegment& part = weight.parts().front();
     return is_in_pass_ && op.x.rows <= kPassRows && token_tiles(op.x.rows) >= kManyTiles &&
            weight.parts().size() == 1 && packing_of(part.place.dtype) != Packing::none &&
-           !part.order.is_paired() && split_.evenly(weight.rows, weight.cols).may_leave();
+           !part.order.is_paired() && split_.split_floats(weight.rows, weight.cols).may_defer();
 }
 
 void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
@@ -86,7 +86,7 @@ void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
             multiply(output, columns, part);
             if (defers_reduction)
                 deferred_reduction_ = {to, accumulate, output.bias,
-                                       split_.evenly(place.rows, part.cols)};
+                                       split_.split_floats(place.rows, part.cols)};
         }
     }
 }
@@ -94,26 +94,26 @@ void CudaBackend::multiply_rows(const Matmul& op, bool defers_reduction) {
 // Only a residual stream is added to, and a norm reads it next, which can take partial sums.
 template <>
 void CudaBackend::enqueue(const Matmul& op) {
-    multiply_rows(op, op.accumulate == Accumulate::yes && may_leave_sums(op));
+    multiply_rows(op, op.accumulate == Accumulate::yes && may_defer_reduction(op));
 }
 
-// A single row is left as it is, if the matmuls of all readers have kernels that normalise it.
-bool CudaBackend::leave_to_readers(const RmsNorm& norm) {
-    pending_readers_.clear();
-    const auto takes_it = [](const Weight* reader) {
-        return reader->matrix_rows == 0 &&
-               std::all_of(reader->segments.begin(), reader->segments.end(),
+// A single row stays as it is, if the matmuls of all consumers have kernels that normalise it.
+bool CudaBackend::defer_to_consumers(const RmsNorm& norm) {
+    pending_consumers_.clear();
+    const auto takes_it = [](const Weight* consumer) {
+        return consumer->matrix_rows == 0 &&
+               std::all_of(consumer->segments.begin(), consumer->segments.end(),
                            [](const auto& segment) { return segment.dtype != DType::F32; });
     };
-    const Readers& readers = norm.readers;
-    if (readers.empty()) return false;
-    if (norm.x.rows == 1 && std::all_of(readers.begin(), readers.end(), takes_it))
+    const Consumers& consumers = norm.consumers;
+    if (consumers.empty()) return false;
+    if (norm.x.rows == 1 && std::all_of(consumers.begin(), consumers.end(), takes_it))
         deferred_ = {.x = norm.x, .weight = norm.weight, .epsilon = norm.epsilon};
-    else if (const Packing packing = packing_for(readers, norm.x.rows); packing != Packing::none)
+    else if (const Packing packing = packing_for(consumers, norm.x.rows); packing != Packing::none)
         deferred_ = {.packed = packing}, pack_normed(packing, norm);
     else
         return false;
-    pending_readers_ = readers;
+    pending_consumers_ = consumers;
     return true;
 }
 
@@ -128,7 +128,7 @@ void CudaBackend::enqueue(const MatmulRope& op) {
     });
     if (!are_streamed || kBlockRows % op.shape.head_dim != 0 || op.x.rows > kTokenTile) {
         const Matmul product{op.qkv, op.x, op.weight, Accumulate::no, op.bias};
-        multiply_rows(product, may_leave_sums(product));
+        multiply_rows(product, may_defer_reduction(product));
         return execute(RopeAppend{op.qkv, op.rope, op.rows, op.shape, op.kv});
     }
     MatmulColumns columns = columns_of(op.x, 0, op.weight);
@@ -164,7 +164,7 @@ void CudaBackend::enqueue(const MatmulSwiglu& op) {
                       .bias = nullptr,
                       .accumulate = false,
                       .gated = true},
-                     columns, both, op.readers);
+                     columns, both, op.consumers);
     }
 }
 

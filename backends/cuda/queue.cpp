@@ -14,7 +14,7 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr size_t kMostRecordings = 256;  // with more, shapes hardly come again
+constexpr size_t kMaxRecordings = 256;  // with more, shapes hardly come again
 constexpr size_t kStagingBytes = size_t(256) << 10;
 
 }  // namespace
@@ -98,7 +98,7 @@ void Queue::check(cudaError_t result, const char* what) const {
 void Queue::replay(uint64_t key, const std::function<void()>& make) {
     assert(!recording_);
     make_current();
-    if (recordings_.size() == kMostRecordings && !recordings_.count(key)) {
+    if (recordings_.size() == kMaxRecordings && !recordings_.count(key)) {
         forget_recordings(0);
         recordings_.clear();
     }

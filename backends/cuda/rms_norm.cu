@@ -1,4 +1,4 @@
-// RMS norm of rows, unless it is left to the matmuls that read them.
+// RMS norm of rows, unless it is deferred to the matmuls that read them.
 #include "cuda/backend.h"
 #include "cuda/device/norm.cuh"
 #include "cuda/device/packed.cuh"
@@ -25,7 +25,7 @@ __global__ void rms_norm_kernel(ActivationView out, NormedRows rows) {
 
 template <>
 void CudaBackend::enqueue(const RmsNorm& op) {
-    if (leave_to_readers(op)) return;
+    if (defer_to_consumers(op)) return;
     with_kept(op.x.cols, [&](auto each) {
         launch_beside(rms_norm_kernel<each.value>,
                       {dim3(unsigned(op.x.rows)), dim3(kRowThreads), *queue_, "rms_norm"}, op.out,

@@ -1,5 +1,6 @@
 // Rotates Q and K to their positions, and rounds K and V into the cache, where the matmul before
-// does not do so (multiply.cu). Partial sums that the matmul left are added up on the way.
+// does not do so (multiply.cu). The matmul's partial sums, if their reduction was deferred, are
+// added up on the way.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -11,7 +12,7 @@ namespace aerie::cuda {
 
 namespace {
 
-constexpr int kMostThreads = 256;
+constexpr int kMaxThreads = 256;
 constexpr int kPairs = 2;  // pairs of elements per thread
 
 // A block has some heads of a row, along y; a thread has kPairs neighbouring pairs of elements.
@@ -29,17 +30,17 @@ __device__ void rotate(const Rotation& rotation, int heads, const Take& take) {
     if (slot >= 0) rotation.put(r, head, i, a, b);
 }
 
-__global__ void __launch_bounds__(kMostThreads) rope_append_kernel(Rotation rotation, int heads) {
+__global__ void __launch_bounds__(kMaxThreads) rope_append_kernel(Rotation rotation, int heads) {
     rotate(rotation, heads, [&](auto& a, auto& b, int r, int column, int apart) {
         const float* x = rotation.qkv[r] + column;
         Rotation::take(a, x);
         Rotation::take(b, x + apart);
     });
 }
-__global__ void __launch_bounds__(kMostThreads, 2)
-    rope_sums_kernel(Rotation rotation, int heads, PartialSums left) {
+__global__ void __launch_bounds__(kMaxThreads, 2)
+    rope_sums_kernel(Rotation rotation, int heads, PartialSums sums) {
     rotate(rotation, heads, [&](auto& a, auto& b, int r, int column, int apart) {
-        left.take(a, b, r, column, apart);
+        sums.take(a, b, r, column, apart);
     });
 }
 
@@ -49,7 +50,7 @@ template <>
 void CudaBackend::enqueue(const RopeAppend& op) {
     const AttentionShape& shape = op.shape;
     const int threads = tiles_of(shape.head_dim / 2 / kPairs, 32) * 32;  // whole warps
-    const int together = std::max(kMostThreads / threads, 1);
+    const int together = std::max(kMaxThreads / threads, 1);
     const int heads = shape.heads + 2 * shape.kv_heads;
     const dim3 blocks(unsigned(tiles_of(heads, together)), unsigned(op.qkv.rows));
     const Rotation rotation(op, op.qkv, op.rows.block);

@@ -12,16 +12,16 @@ constexpr int kRouteThreads = 128;
 
 __global__ void route_kernel(View<int32_t> ids, View<float> weights, View<const float> logits,
                              bool normalised) {
-    __shared__ SharedArray<uint64_t, kMostExperts> keys;
-    __shared__ SharedArray<int, kMostChosen> chosen;
+    __shared__ SharedArray<uint64_t, kMaxExperts> keys;
+    __shared__ SharedArray<int, kMaxChosen> chosen;
     const int r = int(blockIdx.x), thread = int(threadIdx.x), experts = logits.cols, k = ids.cols;
     const float* x = logits[r];
     for (int e = thread; e < experts; e += kRouteThreads) keys[e] = order_key(x[e], e);
     __syncthreads();
     for (int e = thread; e < experts; e += kRouteThreads) {
-        const uint64_t own = keys[e];
+        const uint64_t key = keys[e];
         int rank = 0;
-        for (int other = 0; other < experts; ++other) rank += keys[other] > own;
+        for (int other = 0; other < experts; ++other) rank += keys[other] > key;
         if (rank < k) chosen[rank] = e;
     }
     __syncthreads();
@@ -30,13 +30,13 @@ __global__ void route_kernel(View<int32_t> ids, View<float> weights, View<const 
     float sum = 0;
     for (int e = thread; thread < kLanes && e < experts; e += kLanes)
         sum = sum + exp_of(x[e] - best);
-    const float share = reciprocal(__shfl_sync(kAllLanes, sum_of_lanes(sum), 0));
-    const int own = thread < k ? chosen[thread] : 0;
-    float weight = exp_of(x[own] - best) * share, total = 0;
+    const float inverse_sum = reciprocal(__shfl_sync(kAllLanes, sum_of_lanes(sum), 0));
+    const int chosen_expert = thread < k ? chosen[thread] : 0;
+    float weight = exp_of(x[chosen_expert] - best) * inverse_sum, total = 0;
     for (int i = 0; i < k; ++i) total = total + __shfl_sync(kAllLanes, weight, i);
     if (normalised) weight = weight * reciprocal(total);
     if (thread >= k) return;
-    ids[r][thread] = own;
+    ids[r][thread] = chosen_expert;
     weights[r][thread] = weight;
 }
 
@@ -47,14 +47,15 @@ __device__ int tiles_for(int places) {
 __global__ void __launch_bounds__(32)
     route_places_kernel(int32_t* order, ExpertTile* tiles, int most_tiles, View<const int32_t> ids,
                         int experts) {
-    __shared__ SharedArray<int, kMostExperts> counts;
+    __shared__ SharedArray<int, kMaxExperts> counts;
     const int lane = int(threadIdx.x), expert = int(blockIdx.x), k = ids.cols;
     const int places = ids.rows * k;
     const auto expert_of = [&](int place) { return ids[place / k][place % k]; };
     for (int e = lane; e < experts; e += 32) counts[e] = 0;
     for (int place = 0; place < places; ++place) {
-        const int its = expert_of(place);
-        if (its % 32 == lane) counts[its] = counts[its] + 1;  // no other lane counts this expert
+        const int chosen = expert_of(place);
+        if (chosen % 32 == lane)
+            counts[chosen] = counts[chosen] + 1;  // no other lane counts this expert
     }
     __syncwarp();
     int first = 0, tile = 0;
@@ -62,12 +63,12 @@ __global__ void __launch_bounds__(32)
         first += counts[e];
         tile += tiles_for(counts[e]);
     }
-    const int count = counts[expert], own = tiles_for(count);
-    for (int i = lane; i < own; i += 32)
+    const int count = counts[expert], expert_tiles = tiles_for(count);
+    for (int i = lane; i < expert_tiles; i += 32)
         tiles[tile + i] = {expert, first + i * kExpertTileRows,
                            min(kExpertTileRows, count - i * kExpertTileRows)};
     if (expert + 1 == experts)
-        for (int i = tile + own + lane; i < most_tiles; i += 32) tiles[i] = {0, 0, 0};
+        for (int i = tile + expert_tiles + lane; i < most_tiles; i += 32) tiles[i] = {0, 0, 0};
     if (count == 0) return;
     for (int from = 0; from < places; from += 32) {
         const int place = from + lane;

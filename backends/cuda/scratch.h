@@ -23,9 +23,9 @@ constexpr int slices_of(int vocab) {
 
 struct ScratchLayout {
     size_t quantised, partials, rankings, logits, place_scales, place_columns, arrived, tickets,
-        shares;  // offsets in bytes; the packed columns come first
+        split_sums;  // offsets in bytes; the packed columns come first
     size_t partial_floats;
-    int share_count;  // partial sums of kBlockRows rows and 8 tokens
+    int split_sum_count;  // partial sums of kBlockRows rows and 8 tokens
     size_t bytes;
 };
 
@@ -42,8 +42,8 @@ inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan
     // Attention takes as many rows at a time as fit, at least one.
     const size_t chunks = size_t(tiles_of(std::max(limits.context, 1), kPageSize)) + 1;
     const size_t row_floats = chunks * size_t(limits.heads) * (size_t(limits.head_dim) + 2);
-    constexpr size_t kMostFloats = size_t(16) << 20;
-    const size_t rows = std::clamp<size_t>(kMostFloats / std::max<size_t>(row_floats, 1), 1,
+    constexpr size_t kMaxFloats = size_t(16) << 20;
+    const size_t rows = std::clamp<size_t>(kMaxFloats / std::max<size_t>(row_floats, 1), 1,
                                            size_t(std::clamp(limits.rows, 1, kPassRows)));
     layout.partial_floats = rows * row_floats;
     layout.rankings = layout.partials + aligned(layout.partial_floats * sizeof(float));
@@ -59,13 +59,14 @@ inline ScratchLayout lay_out_scratch(const Limits& limits, const SplitPlan& plan
                      aligned(place_tiles * size_t(float_tiles(limits.widest)) * kFloatColumnBytes);
     // This takes weights to have about as many rows as columns.
     const int parts = tiles_of(limits.widest, kSumPart);
-    const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMostShares);
+    const int blocks = std::min(tiles_of(limits.widest, kBlockRows) * parts, kMaxSplitBlocks);
     const int tokens = std::min(limits.rows, kPassRows);
-    layout.share_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
-    layout.share_count = std::max(layout.share_count, plan.even_shares(token_tiles(kPassRows)));
-    layout.tickets = layout.arrived + aligned(kMostShares * sizeof(unsigned));
-    layout.shares = layout.tickets + aligned(kMostTickets * sizeof(unsigned));
-    layout.bytes = layout.shares + size_t(layout.share_count) * kShareBytes;
+    layout.split_sum_count = parts > 1 ? blocks * token_tiles(tokens) : 0;
+    layout.split_sum_count =
+        std::max(layout.split_sum_count, plan.float_sum_count(token_tiles(kPassRows)));
+    layout.tickets = layout.arrived + aligned(kMaxSplitBlocks * sizeof(unsigned));
+    layout.split_sums = layout.tickets + aligned(kMaxTickets * sizeof(unsigned));
+    layout.bytes = layout.split_sums + size_t(layout.split_sum_count) * kPartialSumBytes;
     return layout;
 }
 

@@ -25,7 +25,7 @@ class Timer {
     cudaError_t start(cudaStream_t stream, const char* op, bool captured);
     cudaError_t stop(cudaStream_t stream, bool captured) const;
 
-    bool full() const { return used_ == kMostSpans; }
+    bool full() const { return used_ == kMaxSpans; }
     // Waits until all kernels have run, and adds their times.
     cudaError_t add_to(OpTimes& times) const;
     void reset() { used_ = 0; }
@@ -35,7 +35,7 @@ class Timer {
         const char* op = "";
         cudaEvent_t begin = nullptr, end = nullptr;
     };
-    static constexpr size_t kMostSpans = 1024;
+    static constexpr size_t kMaxSpans = 1024;
 
     std::vector<Span> spans_;
     size_t used_ = 0;

@@ -107,7 +107,7 @@ __device__ void put_scales(std::byte* block, const QuantLayout& layout, int plac
         case Scales::of_groups:
             return;
         case Scales::leasts_of_groups:
-            return put_f16(at + kLeastBytes, parts.least);
+            return put_f16(at + kMinBytes, parts.least);
         case Scales::six_bits:
             put_f16(at + 2, parts.least);
             return put_six_bits(of_row + 4, parts);

@@ -100,10 +100,10 @@ Capabilities describe(size_t index, const Traits& traits, const Matrices* open =
     caps.problem = traits.missing;
     caps.kind = kind_of(traits.type);
     caps.details = details(traits, open);
-    caps.most.rows = caps.most.heads = caps.most.places = kMostGroups;
+    caps.most.rows = caps.most.heads = caps.most.places = kMaxGroups;
     caps.most.widest = kWidest;
-    caps.most.context = kMostContext;
-    caps.most.vocab = kMostVocab;
+    caps.most.context = kMaxContext;
+    caps.most.vocab = kMaxVocab;
     return caps;
 }
 

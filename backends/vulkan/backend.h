@@ -15,10 +15,10 @@
 
 namespace aerie::vulkan {
 
-constexpr int kMostGroups = 65535;  // workgroups that every device allows along x, y and z
-constexpr int kWidest = 1 << 20;    // so that an int can count the words of attention's scratch
-constexpr int kMostContext = 1024 * kPageSize;  // 1,024 chunks, for the same reason
-constexpr int kMostVocab = 1 << 20;             // terms that a sum of fixed_point.glsl can have
+constexpr int kMaxGroups = 65535;  // workgroups that every device allows along x, y and z
+constexpr int kWidest = 1 << 20;   // so that an int can count the words of attention's scratch
+constexpr int kMaxContext = 1024 * kPageSize;  // 1,024 chunks, for the same reason
+constexpr int kMaxVocab = 1 << 20;             // terms that a sum of fixed_point.glsl can have
 
 struct WeightPart;
 
@@ -84,7 +84,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
         bool halves = false;
         std::optional<RmsNorm> norm = {};  // postponed: the matmul does it as it reads x
     };
-    OtherForms forms_for(const Weight& reader);
+    OtherForms forms_for(const Weight& consumer);
     struct Input {
         Tensor tensor;
         uint32_t stride;  // words between rows; for pairs of f16 the padded number of rows
@@ -133,7 +133,7 @@ class VulkanBackend final : public DeviceBackend<VulkanBackend> {
     // Forgets what a norm left for matmuls that have not come. This is done at both ends of a pass:
     // no matmul may take a norm that was meant for another one.
     void forget_norms();
-    Readers halves_for_;  // weights with matmuls that find x in scratch_.halves
+    Consumers halves_for_;  // weights with matmuls that find x in scratch_.halves
     std::optional<RmsNorm> postponed_;
 };
 

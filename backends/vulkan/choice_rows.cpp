@@ -47,15 +47,15 @@ ChoiceRows::ChoiceRows(Queue& queue, const Scratch& scratch, const Choice& choic
 void ChoiceRows::edit(const Choice& choice, const Rows& places, int first) {
     const Tensor raw = logits, seen = choice.rules.seen, map = choice.id_map;
     const Tensor mask = choice.mask ? choice.mask.row_range(first, rows) : Tensor();
-    const EditParams own = {.choice = params,
-                            .seen_stride = seen ? stride_words(seen) : 0,
-                            .mask_stride = mask ? stride_words(mask) : 0,
-                            .has_map = bool(map),
-                            .has_rows = bool(places.block),
-                            .first_row = uint32_t(first)};
+    const EditParams edit_params = {.choice = params,
+                                    .seen_stride = seen ? stride_words(seen) : 0,
+                                    .mask_stride = mask ? stride_words(mask) : 0,
+                                    .has_map = bool(map),
+                                    .has_rows = bool(places.block),
+                                    .first_row = uint32_t(first)};
     logits = dense_prefix(scratch_.edited, rows, raw.cols);
     params.logits_stride = stride_words(logits);
-    run("edit", own,
+    run("edit", edit_params,
         {writes(logits), reads(raw), reads_or(mask, raw), reads_or(seen, raw), reads_or(map, raw),
          reads(rules), reads_or(places.block, raw)},
         {groups(raw.cols, int(kEditSlice)), uint32_t(rows)}, 2);
@@ -64,17 +64,17 @@ void ChoiceRows::edit(const Choice& choice, const Rows& places, int first) {
 // With noise, only tokens that the filters keep take part. Without `ids`, the result goes to
 // `tops`.
 void ChoiceRows::best(const Rows& places, const Tensor& noise, const Tensor& ids) {
-    const BestParams own = {.choice = params,
-                            .slices = slices(),
-                            .noisy = bool(noise),
-                            .noise_stride = noise ? stride_words(noise) : 0,
-                            .is_last = bool(ids)};
+    const BestParams best_params = {.choice = params,
+                                    .slices = slices(),
+                                    .noisy = bool(noise),
+                                    .noise_stride = noise ? stride_words(noise) : 0,
+                                    .is_last = bool(ids)};
     const Tensor found = parts(2);
-    run("best_slice", own,
+    run("best_slice", best_params,
         {writes(found), reads(logits), reads(tops()), reads(cuts()), reads_or(noise, logits),
          reads(rules), reads_or(places.block, logits)},
         {slices(), uint32_t(rows)}, 4);
-    run("best_row", own,
+    run("best_row", best_params,
         {ids ? reads(tops()) : writes(tops()), ids ? reads(totals()) : writes(totals()),
          reads(found), reads_or(places.block, logits), ids ? writes(ids) : reads(logits)},
         {uint32_t(rows)}, 0);

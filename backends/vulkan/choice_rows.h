@@ -38,11 +38,11 @@ class ChoiceRows {
 
     // Dispatches a shader. `work`: multiply-adds per logit; 0 if it does not go over all logits.
     template <class Params>
-    void run(const char* shader, const Params& own, std::initializer_list<Access> bindings,
-             Grid grid, double work) {
+    void run(const char* shader, const Params& shader_params,
+             std::initializer_list<Access> bindings, Grid grid, double work) {
         queue_.dispatch({{shader},
                          {bindings.begin(), bindings.size()},
-                         &own,
+                         &shader_params,
                          sizeof(Params),
                          grid,
                          work * rows * params.vocab});

@@ -140,14 +140,14 @@ void CommandList::order(VkPipelineStageFlags stage, std::span<const Access> acce
 
 void CommandList::dispatch(const Dispatch& d) {
     if (d.grid.x == 0 || d.grid.y == 0 || d.grid.z == 0) return;
-    assert(d.bindings.size() <= kMostBindings);
-    assert(kMostBindings * 4 + d.params_bytes <= kPushBytes);
+    assert(d.bindings.size() <= kMaxBindings);
+    assert(kMaxBindings * 4 + d.params_bytes <= kPushBytes);
     if (timer_) barrier(kStages, kStages);  // so that it runs alone between its timestamps
     order(kCompute, d.bindings);
     std::array<uint32_t, kPushBytes / 4> push = {};
     const VkDescriptorSet set = make_set(d, push.data());
-    std::memcpy(push.data() + kMostBindings, d.params, d.params_bytes);
-    const uint32_t push_bytes = kMostBindings * 4 + d.params_bytes;
+    std::memcpy(push.data() + kMaxBindings, d.params, d.params_bytes);
+    const uint32_t push_bytes = kMaxBindings * 4 + d.params_bytes;
     const auto command = [this, set, push, push_bytes, grid = d.grid, base = d.base,
                           op = d.kernel.shader](VkPipeline pipeline) {
         const VolkDeviceTable& vk = device_.vk;
@@ -179,8 +179,8 @@ void CommandList::dispatch(const Dispatch& d) {
 VkDescriptorSet CommandList::make_set(const Dispatch& dispatch, uint32_t* offsets) {
     const std::span<const Access> bindings = dispatch.bindings;
     const size_t most = device_.traits().storage_range;
-    VkDescriptorBufferInfo infos[kMostBindings];
-    VkWriteDescriptorSet writes[kMostBindings];
+    VkDescriptorBufferInfo infos[kMaxBindings];
+    VkWriteDescriptorSet writes[kMaxBindings];
     uint32_t count = 0;
     const VkDescriptorSet set = allocate_set();
     for (uint32_t i = 0; i < bindings.size(); ++i) {
@@ -233,7 +233,7 @@ VkDescriptorSet CommandList::allocate_set() {
 
 VkDescriptorPool CommandList::add_set_pool() {
     const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                       kSetsOfPool * kMostBindings};
+                                       kSetsOfPool * kMaxBindings};
     const VkDescriptorPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                              .pNext = nullptr,
                                              .flags = 0,

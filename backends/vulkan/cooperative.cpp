@@ -71,7 +71,7 @@ uint32_t required_subgroup(const Traits& traits) {
     const uint32_t width = intel ? traits.least_subgroup : traits.subgroup_size;
     const bool has_width = traits.least_subgroup <= width && width <= traits.most_subgroup;
     const bool has_room =
-        size_t(width) * traits.most_subgroups >= kCooperativeInvocations * kMostCooperativeParts;
+        size_t(width) * traits.most_subgroups >= kCooperativeInvocations * kMaxCooperativeParts;
     return has_width && has_room && kCooperativeInvocations % width == 0 ? width : 0;
 }
 

@@ -18,7 +18,7 @@ struct MatrixShape {
 };
 
 constexpr uint32_t kCooperativeInvocations = 128;  // per range of K in a matmul: whole subgroups
-constexpr uint32_t kMostCooperativeParts = 2;      // ranges of K (split-K) in a workgroup
+constexpr uint32_t kMaxCooperativeParts = 2;       // ranges of K (split-K) in a workgroup
 constexpr const char* kCooperativeExtension = "VK_KHR_cooperative_matrix";
 
 struct CooperativeFeatures {  // VkPhysicalDeviceCooperativeMatrixFeaturesKHR

@@ -203,7 +203,7 @@ std::string missing_of(const Traits& traits) {
         const char* what;
     } limits[] = {{traits.shared_bytes, 32 * kKiB, kKiB, " KiB of memory shared by a workgroup"},
                   {traits.group_size, 256, 1, " invocations in a workgroup"},
-                  {traits.storage_buffers, kMostBindings, 1, " storage buffers in a shader"},
+                  {traits.storage_buffers, kMaxBindings, 1, " storage buffers in a shader"},
                   {traits.storage_range, 128 * kMiB - 1, kMiB, " MiB in one binding"}};
     for (const auto& [has, needs, unit, what] : limits)
         if (has < needs)

@@ -14,7 +14,7 @@ namespace aerie::vulkan {
 
 namespace {
 
-constexpr int kMostColumns = 8;   // most rows of x per invocation
+constexpr int kMaxColumns = 8;    // most rows of x per invocation
 constexpr int kHalvesStrips = 2;  // strips per workgroup of matmul_halves
 // Bytes of shared memory per panel and column in matmul_halves: two stages, each with a high and a
 // low part of 48 bytes.
@@ -102,7 +102,7 @@ MatmulKernel groups_kernel(const Abilities& device, const std::string& shader,
 uint32_t halves_split(int outputs) {
     constexpr uint32_t kWorkgroups = 384;
     const uint32_t wanted = kWorkgroups / groups(outputs, kHalvesStrips * kStripRows);
-    return std::bit_floor(std::clamp(wanted, 1u, kMostCooperativeParts));
+    return std::bit_floor(std::clamp(wanted, 1u, kMaxCooperativeParts));
 }
 
 // The kernel of matmul_halves. As many panels are loaded ahead as there are registers, and shared
@@ -178,7 +178,7 @@ bool takes_halves(const Abilities& device, DType weight) {
 
 bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm& form) {
     if (takes_halves(device, weight)) return form.epilogue != Epilogue::gated || !form.packed;
-    const bool in_matrices = device.matrix_shape(weight) && rows > kMostColumns;
+    const bool in_matrices = device.matrix_shape(weight) && rows > kMaxColumns;
     // With float weights, two strips take twice the invocations.
     const uint32_t strips = is_quantised(weight) || form.epilogue == Epilogue::none ? 1 : 2;
     const bool has_room =
@@ -187,8 +187,8 @@ bool finishes(const Abilities& device, DType weight, int rows, const MatmulForm&
 }
 
 bool norms(const Abilities& device, DType weight, int inner) {
-    constexpr int kMostNormed = 8192;  // kMostNormed of norm_here.glsl
-    return finishes(device, weight, 1, {}) && (!is_quantised(weight) || inner <= kMostNormed);
+    constexpr int kMaxNormed = 8192;  // kMaxNormed of norm_here.glsl
+    return finishes(device, weight, 1, {}) && (!is_quantised(weight) || inner <= kMaxNormed);
 }
 
 MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which, int rows,
@@ -198,11 +198,10 @@ MatmulKernel matmul_kernel(const Abilities& device, DType weight, RowsOfX which,
     const MatrixShape shape = device.matrix_shape(weight);
     if (takes_halves(device, weight))
         return halves_kernel(device, shaders, shape, which, rows, size, form);
-    if (shape && rows > kMostColumns)
-        return groups_kernel(device, shaders.cooperative, shape, rows);
+    if (shape && rows > kMaxColumns) return groups_kernel(device, shaders.cooperative, shape, rows);
     // More columns of a float weight share each conversion of an element.
     const bool fetches = device.fetch_lanes() > 0;
-    const int most = fetches && !is_quantised(weight) ? 2 * kMostColumns : kMostColumns;
+    const int most = fetches && !is_quantised(weight) ? 2 * kMaxColumns : kMaxColumns;
     const uint32_t columns = std::bit_ceil(unsigned(std::min(rows, most)));
     if (fetches) return {{shaders.fetch.c_str(), {columns, device.fetch_lanes()}}, int(columns)};
     const std::string& plain = form.normed ? shaders.plain_normed : shaders.plain;

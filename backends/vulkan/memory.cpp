@@ -20,10 +20,10 @@ int choose_memory_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t 
         VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
     const VkMemoryPropertyFlags staging[] = {kHost | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, kHost};
     const VkMemoryPropertyFlags shared[] = {kLocal | kHost, kHost};
-    const VkMemoryPropertyFlags own[] = {kLocal, kLocal};
+    const VkMemoryPropertyFlags device_local[] = {kLocal, kLocal};
     for (const VkMemoryPropertyFlags wanted : place == Place::staging ? staging
                                               : unified               ? shared
-                                                                      : own)
+                                                                      : device_local)
         for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
             const VkMemoryPropertyFlags has = memory.memoryTypes[i].propertyFlags;
             if ((allowed >> i & 1) && (has & wanted) == wanted && !(has & kUnfit)) return int(i);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGroupSize = 64, kQuadsOfOne = 64, kQuadBytes = 16;
 constexpr size_t kUnit = size_t(kGroupSize) * kQuadsOfOne * kQuadBytes;  // bytes per workgroup
-constexpr size_t kMostUnits = (size_t(1) << 30) / kUnit;                 // workgroups per part
+constexpr size_t kMaxUnits = (size_t(1) << 30) / kUnit;                  // workgroups per part
 constexpr double kWorkOfWord = 8;  // multiply-adds of a 4-bit matmul per word of memory
 
 }  // namespace
@@ -25,9 +25,9 @@ class VulkanMemoryProbe final : public MemoryProbe {
     VulkanMemoryProbe(VulkanBackend& backend, const Traits& traits, size_t size_bytes)
         : backend_(backend) {
         const size_t most = std::min(traits.storage_range, traits.allocation_bytes) / kUnit;
-        const size_t pairs = (size_bytes / 2 + kMostUnits * kUnit - 1) / (kMostUnits * kUnit);
+        const size_t pairs = (size_bytes / 2 + kMaxUnits * kUnit - 1) / (kMaxUnits * kUnit);
         units_ = std::clamp<size_t>(size_bytes / 2 / kUnit / std::max<size_t>(pairs, 1), 1,
-                                    std::min(most, kMostUnits));
+                                    std::min(most, kMaxUnits));
         const size_t parts = std::max<size_t>(size_bytes / (2 * units_ * kUnit), 1) * 2;
         results_ = backend.allocate(parts * result_bytes());
         allocate_parts(parts);

@@ -49,8 +49,8 @@ Pipelines::~Pipelines() {
 }
 
 void Pipelines::create_layout() {
-    std::array<VkDescriptorSetLayoutBinding, kMostBindings> bindings = {};
-    for (uint32_t i = 0; i < kMostBindings; ++i) {
+    std::array<VkDescriptorSetLayoutBinding, kMaxBindings> bindings = {};
+    for (uint32_t i = 0; i < kMaxBindings; ++i) {
         bindings[i].binding = i;
         bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         bindings[i].descriptorCount = 1;
@@ -60,7 +60,7 @@ void Pipelines::create_layout() {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
         .pNext = nullptr,
         .flags = 0,
-        .bindingCount = kMostBindings,
+        .bindingCount = kMaxBindings,
         .pBindings = bindings.data()};
     VkDescriptorSetLayout set_layout;
     VK_CHECK(*device_, vkCreateDescriptorSetLayout, device_->handle, &set_info, nullptr,
@@ -122,11 +122,11 @@ VkShaderModule Pipelines::module_of(const char* name) {
 // Runs on a thread of its own; at most as many compile at a time as the machine has hardware
 // threads.
 OwnedPipeline Pipelines::compile(const Kernel& kernel, VkShaderModule module) {
-    std::array<uint32_t, kMostConstants + 1> constants;
-    std::array<VkSpecializationMapEntry, kMostConstants + 1> entries;
+    std::array<uint32_t, kMaxConstants + 1> constants;
+    std::array<VkSpecializationMapEntry, kMaxConstants + 1> entries;
     std::ranges::copy(kernel.constants, constants.begin());
-    constants[kMostConstants] = device_->reads_halves();  // kReadsHalves of lib/half.glsl
-    for (uint32_t i = 0; i <= kMostConstants; ++i) entries[i] = {i, i * 4, 4};
+    constants[kMaxConstants] = device_->reads_halves();  // kReadsHalves of lib/half.glsl
+    for (uint32_t i = 0; i <= kMaxConstants; ++i) entries[i] = {i, i * 4, 4};
     const VkSpecializationInfo special = {.mapEntryCount = uint32_t(entries.size()),
                                           .pMapEntries = entries.data(),
                                           .dataSize = sizeof(constants),

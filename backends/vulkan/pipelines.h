@@ -1,5 +1,5 @@
 // Compute pipelines by shader and specialisation, compiled in the background, and their cache on
-// disk. All share one layout: kMostBindings storage buffers and kPushBytes of push constants.
+// disk. All share one layout: kMaxBindings storage buffers and kPushBytes of push constants.
 #pragma once
 
 #include <volk.h>
@@ -20,12 +20,12 @@
 
 namespace aerie::vulkan {
 
-constexpr uint32_t kMostBindings = 10, kPushBytes = 128, kMostConstants = 10;
+constexpr uint32_t kMaxBindings = 10, kPushBytes = 128, kMaxConstants = 10;
 
 // A shader with its specialisation constants 0, 1, ... in order.
 struct Kernel {
     const char* shader;
-    std::array<uint32_t, kMostConstants> constants = {};
+    std::array<uint32_t, kMaxConstants> constants = {};
     uint32_t subgroup = 0;  // required subgroup size; 0: any
 
     bool operator<(const Kernel& other) const {

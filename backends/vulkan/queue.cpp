@@ -20,10 +20,10 @@ namespace {
 // on an integrated GPU that does 6e10 a second. The grids of such ops are cut.
 constexpr double kSubmissionSeconds = 0.1;
 constexpr double kFirstWork = 2e8;  // limit before anything was timed
-constexpr double kLeastWork = kFirstWork / 16;
+constexpr double kMinWork = kFirstWork / 16;
 constexpr size_t kUpdateBytes = 65536;
 constexpr size_t kStagingBytes = 16 << 20;
-constexpr size_t kMostRecordings = 256;  // beyond it shapes hardly recur
+constexpr size_t kMaxRecordings = 256;  // beyond it shapes hardly recur
 // The host polls at first, because a waiting thread is woken up to 50 us late, on Windows 100.
 constexpr std::chrono::microseconds kPolling(200);
 // Timeout of a wait. The driver itself reports a device that hangs; on a crowded machine work only
@@ -63,7 +63,7 @@ void for_each_piece(const Tensor& tensor, size_t most, const Body& body) {
 double learned_work(double known, double work, double seconds) {
     if (work <= known / 4 && seconds <= kSubmissionSeconds) return known;
     const double right = work / seconds * kSubmissionSeconds;
-    return std::max(kLeastWork, std::min((known + right) / 2, 2 * known));
+    return std::max(kMinWork, std::min((known + right) / 2, 2 * known));
 }
 
 Queue::Queue(std::shared_ptr<Device> device)
@@ -366,7 +366,7 @@ void Queue::replay(uint64_t key, const std::function<void()>& record) {
 }
 
 void Queue::replay_now(uint64_t key, const std::function<void()>& make) {
-    if (recordings_.size() == kMostRecordings && !recordings_.count(key)) {
+    if (recordings_.size() == kMaxRecordings && !recordings_.count(key)) {
         finish_all();
         recordings_.clear();
     }

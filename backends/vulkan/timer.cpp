@@ -21,21 +21,21 @@ OwnedQueryPool make_queries(const Device& device, uint32_t count) {
 
 }  // namespace
 
-Timer::Timer(Device& device) : device_(device), pool_(make_queries(device, 2 * kMostOps)) {}
+Timer::Timer(Device& device) : device_(device), pool_(make_queries(device, 2 * kMaxOps)) {}
 
 void Timer::reset(VkCommandBuffer commands) {
     ops_.clear();
-    device_.vk.vkCmdResetQueryPool(commands, pool_, 0, 2 * kMostOps);
+    device_.vk.vkCmdResetQueryPool(commands, pool_, 0, 2 * kMaxOps);
 }
 
 void Timer::start(VkCommandBuffer commands) {
-    if (ops_.size() < kMostOps)
+    if (ops_.size() < kMaxOps)
         device_.vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool_,
                                        uint32_t(2 * ops_.size()));
 }
 
 void Timer::stop(VkCommandBuffer commands, const char* op) {
-    if (ops_.size() == kMostOps) return;
+    if (ops_.size() == kMaxOps) return;
     device_.vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool_,
                                    uint32_t(2 * ops_.size() + 1));
     ops_.push_back(op);

@@ -18,7 +18,7 @@ class Timer {
   public:
     explicit Timer(Device& device);
 
-    // Called in this order while a list is recorded. Dispatches beyond kMostOps are not timed.
+    // Called in this order while a list is recorded. Dispatches beyond kMaxOps are not timed.
     void reset(VkCommandBuffer commands);
     void start(VkCommandBuffer commands);
     void stop(VkCommandBuffer commands, const char* op);
@@ -26,7 +26,7 @@ class Timer {
     void add_to(OpTimes& times) const;
 
   private:
-    static constexpr uint32_t kMostOps = 2048;
+    static constexpr uint32_t kMaxOps = 2048;
 
     Device& device_;
     OwnedQueryPool pool_;

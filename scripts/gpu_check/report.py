@@ -9,7 +9,7 @@ import time
 
 import runs
 
-MOST_LOG = 1 << 20  # bytes kept of the end of a log
+MAX_LOG = 1 << 20  # bytes kept of the end of a log
 
 
 def cell(text):
@@ -61,9 +61,9 @@ class Report:
             for log in sorted(glob.glob(os.path.join(self.logs, "*.log"))):
                 size = os.path.getsize(log)
                 with open(log, "rb") as file:
-                    file.seek(max(0, size - MOST_LOG))
+                    file.seek(max(0, size - MAX_LOG))
                     entry = tarfile.TarInfo(os.path.basename(log))
-                    entry.size = min(size, MOST_LOG)
+                    entry.size = min(size, MAX_LOG)
                     tar.addfile(entry, file)
         os.replace(new, os.path.join(self.out, "gpu_logs.tar.gz"))
 

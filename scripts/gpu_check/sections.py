@@ -43,7 +43,7 @@ def seconds_of(names):
 SHARDS = 14  # for the op tests, which are bound by the host
 ROWS = "1,2,4,8,16,32,60,64"
 FEW_ROWS = ("--rows", "1,8,16,60", "--draft", "none")
-QUICK_OPS = ["RowsTest*", "BeamTest*", "ReplayTest*", "ReadersTest*", "QuantisedTest.MatmulAdds*", "MatmulTest.Adds*",
+QUICK_OPS = ["RowsTest*", "BeamTest*", "ReplayTest*", "ConsumersTest*", "QuantisedTest.MatmulAdds*", "MatmulTest.Adds*",
              "MatmulTest.Takes*", "AttentionTest.TreesEqual*", "ChoiceTest.Extremes*"]
 
 

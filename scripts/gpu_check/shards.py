@@ -7,7 +7,7 @@ import time
 
 import runs
 
-MOST_ALONE = 24  # most tests that run again
+MAX_ALONE = 24  # most tests that run again
 ALONE = 20       # seconds for each
 
 
@@ -57,7 +57,7 @@ def run(check, section, program, pattern, count, limit, more=None):
 
 def run_alone(check, section, program, suspects, more):
     passed = 0
-    for test in suspects[:MOST_ALONE]:
+    for test in suspects[:MAX_ALONE]:
         result = check.runner.run(section, f"alone {test}", ALONE, [check.program(program), f"--gtest_filter={test}"],
                                   dict(more or {}, CUDA_LAUNCH_BLOCKING="1"))
         passed += result.status == runs.PASSED
@@ -65,4 +65,4 @@ def run_alone(check, section, program, suspects, more):
             check.report.note(result)
     if suspects:
         check.report.table(f"{section}: {program}, again alone", f"{len(suspects)} tests were not finished; of "
-                           f"{min(len(suspects), MOST_ALONE)} that ran again alone {passed} pass there")
+                           f"{min(len(suspects), MAX_ALONE)} that ran again alone {passed} pass there")

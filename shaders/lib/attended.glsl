@@ -2,9 +2,9 @@
 
 // The KV slot of a position that the row at `place` attends to.
 uint slot_of(uint place, uint position) {
-    uint own = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
+    uint row_position = uint(rows[place + kRowPosition]), prefix = uint(rows[place + kRowPrefix]);
     if (position < prefix) return position;
-    if (position < own) return uint(rows[place + kRowPath + position - prefix]);
+    if (position < row_position) return uint(rows[place + kRowPath + position - prefix]);
     return uint(rows[place + kRowSlot]);
 }
 

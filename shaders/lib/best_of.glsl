@@ -1,33 +1,33 @@
 // Finds the `wanted` best of `count` items (key, id), best first, with 256 invocations. `wanted` is
-// at most 64, and `wanted` invocations have at most kMostReaching items. The including shader
+// at most 64, and `wanted` invocations have at most kMaxReaching items. The including shader
 // defines item(i). Ids are below 2^31 and unique, but items of key 0 and id kNoId may fill up the
 // rest.
 //
 // The best items of the invocations are ranked among each other. The one of the last wanted rank is
 // a bound, which only items of invocations of that rank or a better one can reach.
-const uint kMostReaching = 1024u;
+const uint kMaxReaching = 1024u;
 
 shared uvec2 leaders[256];
 shared uvec2 bound;
 shared uint reaching_count;
-shared uvec2 reaching[kMostReaching];
+shared uvec2 reaching[kMaxReaching];
 shared uvec2 best_items[64];
 
 uvec2 item(uint i);
 
 void find_best(uint wanted, uint count) {
     uint t = gl_LocalInvocationID.x, rank = 0u;
-    uvec2 own = uvec2(0u, 0x80000000u + t);
+    uvec2 leader = uvec2(0u, 0x80000000u + t);
     for (uint i = t; i < count; i += 256u) {
         uvec2 other = item(i);
-        if (before(other, own)) own = other;
+        if (before(other, leader)) leader = other;
     }
-    leaders[t] = own;
+    leaders[t] = leader;
     if (t == 0u) reaching_count = 0u;
     barrier();
     for (uint i = 0u; i < min(count, 256u); ++i)
-        if (before(leaders[i], own)) ++rank;
-    if (rank == wanted - 1u) bound = own;
+        if (before(leaders[i], leader)) ++rank;
+    if (rank == wanted - 1u) bound = leader;
     barrier();
     if (rank < wanted)
         for (uint i = t; i < count; i += 256u) {

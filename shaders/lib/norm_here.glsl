@@ -22,17 +22,17 @@ float normed(float element, float weight) {
 #include "quantise.glsl"
 
 const uint kInvocations = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
-const uint kMostNormed = 8192u;
-shared uint groups_of_x[kMostNormed / kGroupElements * kGroupX];
+const uint kMaxNormed = 8192u;
+shared uint groups_of_x[kMaxNormed / kGroupElements * kGroupX];
 
-// A word is four elements. An invocation holds up to kMostWordsAhead words at a time, so that most
+// A word is four elements. An invocation holds up to kMaxWordsAhead words at a time, so that most
 // rows are loaded only once.
-const uint kWords = kNormed / 4u, kMostWordsAhead = 8u;
-const uint kWordsAhead = kWords > kMostWordsAhead * kInvocations
-                             ? kMostWordsAhead
+const uint kWords = kNormed / 4u, kMaxWordsAhead = 8u;
+const uint kWordsAhead = kWords > kMaxWordsAhead * kInvocations
+                             ? kMaxWordsAhead
                              : (kWords + kInvocations - 1u) / kInvocations;
 const uint kRounds = (kWords + kWordsAhead * kInvocations - 1u) / (kWordsAhead * kInvocations);
-vec4 elements_of_x[kMostWordsAhead], weights_of_x[kMostWordsAhead];
+vec4 elements_of_x[kMaxWordsAhead], weights_of_x[kMaxWordsAhead];
 
 #define EACH_WORD(j) [[unroll]] for (uint j = 0u; j < kWordsAhead; ++j)
 

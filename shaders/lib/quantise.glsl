@@ -2,10 +2,10 @@
 // both halves, then the quantised values, four per word. `largest` is the bits of the group's amax.
 #if !defined(QUANTISE_GLSL)
 #define QUANTISE_GLSL
-const float kLeastLargest = 7.888609052210118e-31;  // 2^-100: smaller groups are zero
+const float kMinLargest = 7.888609052210118e-31;  // 2^-100: smaller groups are zero
 
 bool is_used(uint largest) {
-    return largest < 0x7f800000u && uintBitsToFloat(largest) >= kLeastLargest;
+    return largest < 0x7f800000u && uintBitsToFloat(largest) >= kMinLargest;
 }
 
 // The bits of the scale.

@@ -27,9 +27,9 @@ WRITES(8, uint, v_cache);
 #if defined(OWN_RESULTS)
 float result(uint c, uint lane);  // defined by the including shader, for 64 rows
 #else
-const uint kMostFinished = 8u;  // columns
-shared float results[kMostFinished * 64u];
-shared uint peaks[kMostFinished], steps_in_words[kMostFinished * 8u];
+const uint kMaxFinished = 8u;  // columns
+shared float results[kMaxFinished * 64u];
+shared uint peaks[kMaxFinished], steps_in_words[kMaxFinished * 8u];
 
 float result(uint c, uint lane) {
     return results[c * 64u + lane];

@@ -7,11 +7,11 @@
 const uint kInvocationsOfRow = gl_WorkGroupSize.x * gl_WorkGroupSize.y;
 const uint kShare = (kNormed + kInvocationsOfRow - 1u) / kInvocationsOfRow;  // elements per
                                                                              // invocation
-const uint kMostAhead = 32u, kAhead = kShare < kMostAhead ? kShare : kMostAhead;
+const uint kMaxAhead = 32u, kAhead = kShare < kMaxAhead ? kShare : kMaxAhead;
 const uint kRounds = (kShare + kAhead - 1u) / kAhead;
 shared uint peak_of_row[4];  // [0] only; a whole quad, since AMD's compiler does not align what
                              // follows
-float elements_of_row[kMostAhead], norm_weights_of_row[kMostAhead];
+float elements_of_row[kMaxAhead], norm_weights_of_row[kMaxAhead];
 float row_scale;
 
 float value_of(float element, float norm_weight) {

@@ -18,7 +18,7 @@ aerie_forecast forecast_of(const LoadOptions& options) {
     ModelFiles files = ModelFiles::open(options);
     const auto device = open_device(
         options.device, {.threads = options.threads, .on_progress = options.on_progress});
-    files.fit(*device);
+    files.replace_unstorable(*device);
     const MemoryPlan plan = files.plan(options, *device);
     aerie_forecast forecast = aerie_forecast_init();
     forecast.target_weights = plan.target_weights;
@@ -28,7 +28,7 @@ aerie_forecast forecast_of(const LoadOptions& options) {
     forecast.program = plan.program;
     forecast.total = plan.total();
     forecast.device_memory = device->capabilities().memory_bytes;
-    forecast.fits = files.fits(options, *device);
+    forecast.fits = files.fits_in_memory(options, *device);
     forecast.context = files.context;
     forecast.largest_context = files.largest_context(options, *device);
     return forecast;

@@ -59,15 +59,15 @@ std::optional<std::string> name_of(const char* given) {
 }  // namespace
 
 LoadOptions load_options(const aerie_model_options* options) {
-    constexpr int kMostThreads = 1024, kMostSessions = 4096;
+    constexpr int kMaxThreads = 1024, kMaxSessions = 4096;
     const aerie_model_options asked = read_struct(options, "aerie_model_options");
     LoadOptions load;
     load.weights = weight_type(asked.weights, "weights");
     load.draft_weights = weight_type(asked.draft_weights, "draft_weights");
     load.kv = type_named(asked.kv, kKvTypes, "kv").value_or(load.kv);
-    load.threads = number(asked.threads, kMostThreads, 0, "threads");
+    load.threads = number(asked.threads, kMaxThreads, 0, "threads");
     load.context = number(asked.context, std::numeric_limits<int>::max(), 0, "context");
-    load.sequences = number(asked.sessions, kMostSessions, 1, "sessions");
+    load.sequences = number(asked.sessions, kMaxSessions, 1, "sessions");
     load.draft = draft_options(asked);
     load.device = asked.device ? asked.device : "";
     load.cache = cache_of(asked.cache);

@@ -56,9 +56,9 @@ struct RowChoice {
     double least = -std::numeric_limits<double>::infinity();
     float least_high = -std::numeric_limits<float>::infinity(), least_low = 0;
     float repetition = 1, frequency = 0, presence = 0;
-    int32_t text = 0;   // row of Rules::seen
-    int32_t noise = 0;  // row of the noise for depth 0
-    Softness softness;  // for candidates that are ranked with noise
+    int32_t sequence = 0;  // row of Rules::seen
+    int32_t noise = 0;     // row of the noise for depth 0
+    Softness softness;     // for candidates that are ranked with noise
     int32_t unused = 0;
 };
 constexpr int kRowChoiceInts = sizeof(RowChoice) / sizeof(int32_t);

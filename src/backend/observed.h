@@ -66,11 +66,11 @@ class ObservedBackend : public OverridesOps<ObservedBackend, Backend, Ops> {
   private:
     void do_reserve(const Limits& limits) override { inner_->reserve(limits); }
 
-    // The op without readers: then the backend must write the result to `out`, where the observer
+    // The op without consumers: then the backend must write the result to `out`, where the observer
     // can read and replace it.
     template <class Op>
     static Op in_its_place(Op op) {
-        if constexpr (requires { op.readers; }) op.readers.clear();
+        if constexpr (requires { op.consumers; }) op.consumers.clear();
         return op;
     }
 

@@ -57,7 +57,7 @@ namespace {
 
 [[maybe_unused]] bool is_routing(const Routing& r, int rows, int experts) {
     const int k = r.ids.cols;
-    return k >= 1 && k <= kMostChosen && k <= experts && experts <= kMostExperts &&
+    return k >= 1 && k <= kMaxChosen && k <= experts && experts <= kMaxExperts &&
            is(r.ids, DType::I32, rows, k) && is(r.weights, DType::F32, rows, k) &&
            is_index(r.order, rows * k) && r.tiles.row_stride == kExpertTileInts &&
            is(r.tiles, DType::I32, most_expert_tiles(rows, k, experts), kExpertTileInts);
@@ -78,10 +78,10 @@ namespace {
            (!c.id_map || is_index(c.id_map, c.logits.cols));
 }
 
-void check_readers([[maybe_unused]] const Backend& be, [[maybe_unused]] const Tensor& out,
-                   const Readers& readers) {
-    for ([[maybe_unused]] const Weight* reader : readers)
-        assert(out.dtype == be.activation_type(*reader) && reader->cols == out.cols);
+void check_consumers([[maybe_unused]] const Backend& be, [[maybe_unused]] const Tensor& out,
+                     const Consumers& consumers) {
+    for ([[maybe_unused]] const Weight* consumer : consumers)
+        assert(out.dtype == be.activation_type(*consumer) && consumer->cols == out.cols);
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ void Embed::check(const Backend&) const {
 
 void RmsNorm::check(const Backend& be) const {
     assert(is_f32(x) && is_activation(out, x.rows, x.cols) && is(weight, DType::F32, 1, x.cols));
-    check_readers(be, out, readers);
+    check_consumers(be, out, consumers);
 }
 
 void Matmul::check([[maybe_unused]] const Backend& be) const {
@@ -171,7 +171,7 @@ void Attention::check(const Backend& be) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
     assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim) && window >= 0);
-    check_readers(be, out, readers);
+    check_consumers(be, out, consumers);
 }
 
 void Swiglu::check(const Backend&) const {
@@ -179,7 +179,7 @@ void Swiglu::check(const Backend&) const {
 }
 
 void MatmulSwiglu::check(const Backend& be) const {
-    check_readers(be, out, readers);
+    check_consumers(be, out, consumers);
     assert(is_activation(x, x.rows, weight.cols) && x.dtype == be.activation_type(weight));
     assert(is(gate_up, DType::F32, x.rows, weight.rows));
     assert(is_activation(out, x.rows, weight.rows / 2));

@@ -44,7 +44,7 @@ struct KvMove {
 constexpr int kKvMoveInts = sizeof(KvMove) / sizeof(int32_t);
 
 // The weights of the matmuls that read an op's output.
-using Readers = FixedVector<const Weight*, 4>;
+using Consumers = FixedVector<const Weight*, 4>;
 
 // out = table row of each row's token.
 struct Embed {
@@ -67,7 +67,7 @@ struct RmsNorm {
     // The weights of all matmuls that read `out`, each exactly once and before any other matmul. If
     // given, the backend may keep the result elsewhere or compute it from x in these matmuls, and
     // leave `out` unwritten; x must not change before they have run. Empty: the result is in `out`.
-    Readers readers = {};
+    Consumers consumers = {};
     void check(const Backend& be) const;
 };
 
@@ -128,8 +128,8 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
-    int window = 0;        // positions that a row attends to, itself included; 0: all
-    Readers readers = {};  // as in RmsNorm
+    int window = 0;            // positions that a row attends to, itself included; 0: all
+    Consumers consumers = {};  // as in RmsNorm
     void check(const Backend& be) const;
 };
 
@@ -148,8 +148,8 @@ struct MatmulSwiglu {
     Tensor gate_up;  // F32 [M, 2 I]: scratch, undefined afterwards
     Tensor x;
     const Weight& weight;
-    Tensor bias = {};      // F32 [1, 2 I]; may be absent
-    Readers readers = {};  // as in RmsNorm
+    Tensor bias = {};          // F32 [1, 2 I]; may be absent
+    Consumers consumers = {};  // as in RmsNorm
     void check(const Backend& be) const;
     void run_parts(Backend& be, Label label) const;
 };

@@ -9,8 +9,8 @@
 
 namespace aerie {
 
-constexpr int kMostExperts = 1024;   // experts of a layer
-constexpr int kMostChosen = 32;      // experts of a row
+constexpr int kMaxExperts = 1024;    // experts of a layer
+constexpr int kMaxChosen = 32;       // experts of a row
 constexpr int kExpertTileRows = 64;  // most rows that are multiplied together
 
 // The places order[first .. first + count), all of one expert.

@@ -87,10 +87,10 @@ int open_to_read(const fs::path& path, Handle& file, size_t& size_bytes) {
 }
 
 ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
-    constexpr size_t kMostAtOnce = size_t(1) << 30;  // Linux reads less than 2 GiB per call
+    constexpr size_t kMaxAtOnce = size_t(1) << 30;  // Linux reads less than 2 GiB per call
     while (true) {
         const ssize_t got =
-            ::pread(descriptor(file), out.data(), std::min(out.size(), kMostAtOnce), off_t(at));
+            ::pread(descriptor(file), out.data(), std::min(out.size(), kMaxAtOnce), off_t(at));
         if (got >= 0) return got;
         if (errno != EINTR) return -errno;
     }

@@ -78,12 +78,12 @@ int open_to_read(const fs::path& path, Handle& file, size_t& size_bytes) {
 }
 
 ptrdiff_t read_at(const Handle& file, size_t at, std::span<std::byte> out) {
-    constexpr size_t kMostAtOnce = size_t(1) << 30;
+    constexpr size_t kMaxAtOnce = size_t(1) << 30;
     OVERLAPPED place = {};
     place.Offset = DWORD(at);
     place.OffsetHigh = DWORD(uint64_t(at) >> 32);
     DWORD got = 0;
-    const DWORD wanted = DWORD(std::min(out.size(), kMostAtOnce));
+    const DWORD wanted = DWORD(std::min(out.size(), kMaxAtOnce));
     if (::ReadFile(handle_of(file), out.data(), wanted, &got, &place)) return ptrdiff_t(got);
     return ::GetLastError() == ERROR_HANDLE_EOF ? 0 : -last_error();
 }
@@ -160,10 +160,10 @@ void remove_abandoned(const fs::path& path) {
 }
 
 int write_all(const Handle& file, std::span<const std::byte> bytes) {
-    constexpr size_t kMostAtOnce = size_t(1) << 30;
+    constexpr size_t kMaxAtOnce = size_t(1) << 30;
     while (!bytes.empty()) {
         DWORD written = 0;
-        if (!::WriteFile(handle_of(file), bytes.data(), DWORD(std::min(bytes.size(), kMostAtOnce)),
+        if (!::WriteFile(handle_of(file), bytes.data(), DWORD(std::min(bytes.size(), kMaxAtOnce)),
                          &written, nullptr))
             return last_error();
         bytes = bytes.subspan(written);

@@ -13,10 +13,10 @@ namespace aerie {
 
 namespace {
 
-constexpr float kMostF16 = 65504;
+constexpr float kMaxF16 = 65504;
 
 uint16_t f16_step(float step) {
-    return f32_to_f16(std::clamp(step, -kMostF16, kMostF16));
+    return f32_to_f16(std::clamp(step, -kMaxF16, kMaxF16));
 }
 
 // Rounds to the nearest integer in low .. high, ties to even; NaN becomes 0.

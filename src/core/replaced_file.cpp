@@ -18,7 +18,8 @@ ReplacedFile::ReplacedFile(const fs::path& path, FileAccess access) : path_(path
     if (fs::is_symlink(fs::symlink_status(path, ignored)) && fs::exists(status))
         path_ = fs::canonical(path, ignored);  // the link itself stays
     is_regular_ = !fs::exists(status) || fs::is_regular_file(status);
-    if (is_regular_) Partial(path_, Partial::Kind::file, access_);  // tests that a file can be made
+    if (is_regular_)
+        PendingFile(path_, PendingFile::Kind::file, access_);  // tests that a file can be made
 }
 
 void ReplacedFile::commit(std::string_view bytes) const {
@@ -27,9 +28,9 @@ void ReplacedFile::commit(std::string_view bytes) const {
 
 void ReplacedFile::commit(const std::function<void(const Write&)>& produce) const {
     if (!is_regular_) return write_directly(produce);
-    Partial partial(path_, Partial::Kind::file, access_);
-    produce([&](std::string_view bytes) { partial.write(bytes); });
-    partial.finish();
+    PendingFile pending(path_, PendingFile::Kind::file, access_);
+    produce([&](std::string_view bytes) { pending.write(bytes); });
+    pending.finish();
 }
 
 void ReplacedFile::write_directly(const std::function<void(const Write&)>& produce) const {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "core/partial.h"
+#include "core/pending_file.h"
 
 namespace aerie {
 

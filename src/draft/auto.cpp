@@ -39,7 +39,7 @@ class Auto final : public Drafter, CostAware {
     explicit Auto(const DraftSource& source);
 
     static DraftReach reach_of(const DraftPlan& plan) {
-        DraftReach reach{kMostAuto.nodes, kMostAuto.levels, {}};
+        DraftReach reach{kMaxAuto.nodes, kMaxAuto.levels, {}};
         for (const DraftPlan& head : head_plans(plan)) {
             const DraftReach part = part_method().reach(head);
             reach.nodes = std::max(reach.nodes, part.nodes);
@@ -91,11 +91,11 @@ class Auto final : public Drafter, CostAware {
         double weight_bytes = 0;
     };
     struct State final : DraftState {
-        explicit State(const Auto& of) : drafter(of), turns(of.parts_.size()) {
+        explicit State(const Auto& of) : drafter(of), choice(of.parts_.size()) {
             for (const Part& part : of.parts_) parts.push_back(part.drafter->begin());
         }
         State(const State& other, int positions)
-            : drafter(other.drafter), turns(other.parts.size(), other.turns), trust(other.trust) {
+            : drafter(other.drafter), choice(other.parts.size(), other.choice), trust(other.trust) {
             for (const auto& part : other.parts) parts.push_back(part->fork(positions));
         }
 
@@ -106,7 +106,7 @@ class Auto final : public Drafter, CostAware {
         }
         void truncate(int positions) override {
             if (positions == 0) {
-                turns.begin_text();
+                choice.begin_text();
                 trust = {};
             }
             for (const auto& part : parts) part->truncate(positions);
@@ -123,7 +123,7 @@ class Auto final : public Drafter, CostAware {
 
         const Auto& drafter;
         std::vector<std::unique_ptr<DraftState>> parts;
-        DrafterChoice turns;
+        DrafterChoice choice;
         Estimate trust;  // tokens that lookup brought, per expected token
         // The newest cycle, in which parts[asked] drafted.
         size_t asked = 0;
@@ -172,7 +172,7 @@ Auto::Auto(const DraftSource& source)
     lookup.kv = plan.kv;
     lookup.context = plan.context;
     lookup.pass_rows = plan.pass_rows;
-    lookup.texts = plan.texts;
+    lookup.sequences = plan.sequences;
     add(draft_method("lookup"), lookup, nullptr);
     const auto weights = std::static_pointer_cast<const PartWeights>(source.weights);
     int columns = 0;
@@ -212,7 +212,7 @@ TokenTree Auto::propose(const DraftRequest& request) {
     state.expected = tree.size() > 1 ? plan.tokens - 1 : 0;
     const double of_lookup =
         tree.size() > 1 ? 1 + trust * state.expected - rate * plan.cost : 1 - rate;
-    state.asked = state.turns.next(records_, of_lookup, rate, cycle_kind(state.expected));
+    state.asked = state.choice.next(records_, of_lookup, rate, cycle_kind(state.expected));
     if (state.asked > 0) {
         lend(state, state.asked);
         tree = parts_[state.asked].drafter->propose(request_of(request, state.asked));
@@ -236,7 +236,7 @@ void Auto::learn(const Verified& verified) {
     }
     const double cost =
         costs_.is_frozen() ? state.planned : costs_.of(state.seconds + verified.seconds);
-    state.turns.learn(records_[i], cycle_kind(state.expected), tokens, cost);
+    state.choice.learn(records_[i], cycle_kind(state.expected), tokens, cost);
 }
 
 void Auto::set_costs(const MeasuredCosts& costs) {

@@ -13,7 +13,7 @@ constexpr double kFirstTokens = 2, kFirstCost = 1.2, kFirstWeight = 2;  // prior
 constexpr double kKnown = 6;              // cycles after which a drafter's worth is known
 constexpr double kStay = 0.05;            // tokens per cycle by which another one must be better
 constexpr double kProbeShare = 1.0 / 48;  // tokens per cycle that may be lost by probes
-constexpr double kMostAllowance = 2;
+constexpr double kMaxAllowance = 2;
 constexpr double kUnknownLoss = 0.4;  // assumed loss in a cycle of an unknown drafter
 constexpr int kProbeCycles = 4;       // length of a probe; its first cycle catches up
 constexpr int kIdleCycles = 48;       // cycles before a known drafter is probed again
@@ -77,7 +77,7 @@ size_t DrafterChoice::next(std::span<const DrafterRecord> records, double of_loo
     asked_ = 0;
     if (records.size() == 1) return asked_;
     for (int& cycles : idle_) ++cycles;
-    allowance_ = std::min(kMostAllowance, allowance_ + kProbeShare);
+    allowance_ = std::min(kMaxAllowance, allowance_ + kProbeShare);
     if (probing_ > 0) {
         --probing_;
         asked_ = probed_;

@@ -27,7 +27,7 @@ struct DraftPlan {
     DType kv = DType::F16;
     int context = 0;                     // most positions of a sequence
     int pass_rows = 0;                   // most rows in a call of observe
-    int texts = 1;                       // most sequences at a time
+    int sequences = 1;                   // most sequences at a time
     std::vector<DraftPlan> others = {};  // plans of further heads
 };
 

@@ -14,10 +14,10 @@ namespace aerie {
 
 namespace {
 
-RowChoice rule_of(Sequence& text, int depths) {
-    RowChoice rule(text.sampling().filters, text.sampling().penalties);
-    rule.text = text.pages().sequence();
-    rule.noise = rule.text * depths;
+RowChoice rule_of(Sequence& sequence, int depths) {
+    RowChoice rule(sequence.sampling().filters, sequence.sampling().penalties);
+    rule.sequence = sequence.pages().sequence();
+    rule.noise = rule.sequence * depths;
     return rule;
 }
 
@@ -45,7 +45,7 @@ Limits backend_limits(const ModelConfig& config, const BatchLimits& limits) {
 
 void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const BatchLimits& limits,
                           const DraftReach& reach) {
-    const int nodes = limits.texts * reach.nodes, depths = reach.depth + 1;
+    const int nodes = limits.sequences_in_pass * reach.nodes, depths = reach.depth + 1;
     const int pass_rows = std::max(limits.prefill_rows, nodes);
     const int feature_columns = int(reach.taps.size()) * config.hidden;
     plan.add(rows, DType::I32, pass_rows, kRowInts);
@@ -56,12 +56,12 @@ void BatchTensors::add_to(TensorPlan& plan, const ModelConfig& config, const Bat
     plan.add(seen, DType::I32, limits.sequences(), config.vocab);
     plan.add(noise, DType::F32, limits.sequences() * depths, config.vocab);
     plan.add(noise_copy, DType::F32, 1, config.vocab);
-    plan.add(accepted, DType::I32, 1, limits.texts * depths * (kKvMoveInts + 1));
-    texts.resize(size_t(limits.sequences()));
-    for (SequenceTensors& text : texts) {
-        plan.add(text.accepted_features, DType::F32, depths, feature_columns);
-        plan.add(text.rule, DType::I32, 1, kRowChoiceInts);
-        plan.add(text.noise_positions, DType::I32, 1, depths);
+    plan.add(accepted, DType::I32, 1, limits.sequences_in_pass * depths * (kKvMoveInts + 1));
+    by_sequence.resize(size_t(limits.sequences()));
+    for (SequenceTensors& tensors : by_sequence) {
+        plan.add(tensors.accepted_features, DType::F32, depths, feature_columns);
+        plan.add(tensors.rule, DType::I32, 1, kRowChoiceInts);
+        plan.add(tensors.noise_positions, DType::I32, 1, depths);
     }
 }
 
@@ -77,9 +77,9 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     t_.add_to(plan, target.config(), limits, reach_);
     memory_ = plan.allocate(be);
     const int depths = reach_.depth + 1;
-    for (size_t i = 0; i < t_.texts.size(); ++i)
-        t_.texts[i].noise = {t_.noise.row_range(int(i) * depths, depths),
-                             t_.texts[i].noise_positions, t_.noise_copy};
+    for (size_t i = 0; i < t_.by_sequence.size(); ++i)
+        t_.by_sequence[i].noise = {t_.noise.row_range(int(i) * depths, depths),
+                                   t_.by_sequence[i].noise_positions, t_.noise_copy};
     rows_.reserve(size_t(t_.rows.rows));
     accepted_.reserve(size_t(t_.accepted.cols));
     rules_.reserve(size_t(t_.rules.rows));
@@ -87,39 +87,41 @@ Batch::Batch(Backend& be, Target& target, KvPool& kv, Drafter& drafter, const Ba
     logits_.resize(size_t(t_.logits.cols));
 }
 
-CycleOutput Batch::prefill(Sequence& text, const std::function<bool()>& cancelled) {
+ChosenTokens Batch::prefill(Sequence& sequence, const std::function<bool()>& cancelled) {
     const FloatEnvironment environment;
-    const int length = int(text.tokens().size());
+    const int length = int(sequence.tokens().size());
     while (true) {
         if (cancelled && cancelled()) return {};
-        const int first = text.committed(), count = std::min(limits_.prefill_rows, length - first);
-        text.pages().hold(first + count);
+        const int first = sequence.committed(),
+                  count = std::min(limits_.prefill_rows, length - first);
+        sequence.pages().hold(first + count);
         rows_.clear();
         for (int i = first; i < first + count; ++i)
-            rows_.push_back(causal_row(text.tokens()[size_t(i)], i, text.pages().sequence()));
+            rows_.push_back(
+                causal_row(sequence.tokens()[size_t(i)], i, sequence.pages().sequence()));
         const bool is_last = first + count == length;
         forward(is_last ? 1 : 0);
         if (is_last) break;
-        observe(text, first, t_.features.row_range(0, count), true);
-        text.commit(count);
+        observe(sequence, first, t_.features.row_range(0, count), true);
+        sequence.commit(count);
     }
-    const int first = text.committed(), count = length - first;
-    begin_choices(text);
-    tensors_of(text).noise.begin(text.sampling().seed, length);
-    const bool with_noise = text.sampling().filters.temperature > 0;
-    if (with_noise) tensors_of(text).noise.rows(be_, 1);
+    const int first = sequence.committed(), count = length - first;
+    begin_choices(sequence);
+    tensors_of(sequence).noise.begin(sequence.sampling().seed, length);
+    const bool with_noise = sequence.sampling().filters.temperature > 0;
+    if (with_noise) tensors_of(sequence).noise.rows(be_, 1);
     unedited_.clear();
     forbidden_.clear();
-    edit_logits(text, text.tokens(), 0);
+    edit_logits(sequence, sequence.tokens(), 0);
     if (is_forbidden(0)) throw Error(kAllForbidden);
-    CycleOutput output{{sample(count - 1, 1, rules_of(text), with_noise)[0]}, {}, {}};
+    ChosenTokens output{{sample(count - 1, 1, rules_of(sequence), with_noise)[0]}, {}, {}};
     const int root = 0;
-    read_logprobs(text, {&root, 1}, 0, output);
-    text.put_out(output.tokens);
-    observe(text, first, t_.features.row_range(0, count), true);
-    text.commit(count);
+    read_logprobs(sequence, {&root, 1}, 0, output);
+    sequence.put_out(output.tokens);
+    observe(sequence, first, t_.features.row_range(0, count), true);
+    sequence.commit(count);
     Stopwatch watch(limits_.clock, seconds_.draft);
-    if (text.answer().drafts) drafter_.prepare({text.draft(), text.tokens()});
+    if (sequence.answer().drafts) drafter_.prepare({sequence.draft(), sequence.tokens()});
     return output;
 }
 
@@ -127,18 +129,18 @@ void Batch::propose(std::span<Cycle> cycles) {
     const FloatEnvironment environment;
     Stopwatch watch(limits_.clock, seconds_.draft);
     for (Cycle& cycle : cycles) {
-        Sequence& text = *cycle.text;
+        Sequence& sequence = *cycle.sequence;
         cycle.drawn.clear();
-        NoiseRows& noise = tensors_of(text).noise;
-        noise.begin(text.sampling().seed, text.committed() + 1);
-        cycle.tree = TokenTree(text.pending());
-        if (!text.answer().drafts) continue;
-        DraftRequest request{text.draft(), text.tokens(), rules_of(text),
-                             text.sampling().filters.temperature};
+        NoiseRows& noise = tensors_of(sequence).noise;
+        noise.begin(sequence.sampling().seed, sequence.committed() + 1);
+        cycle.tree = TokenTree(sequence.pending());
+        if (!sequence.answer().drafts) continue;
+        DraftRequest request{sequence.draft(), sequence.tokens(), rules_of(sequence),
+                             sequence.sampling().filters.temperature};
         if (request.temperature > 0) {
-            cycle.drawn.rule = text.rule();
-            cycle.drawn.seed = text.sampling().seed;
-            cycle.drawn.position = text.committed() + 1;
+            cycle.drawn.rule = sequence.rule();
+            cycle.drawn.seed = sequence.sampling().seed;
+            cycle.drawn.position = sequence.committed() + 1;
             request.noise = &noise;
             request.drawn = &cycle.drawn;
         }
@@ -154,10 +156,10 @@ void Batch::verify(std::span<Cycle> cycles) {
         rows_.clear();
         for (const Cycle& cycle : cycles) {
             check_tokens(cycle.tree.tokens, target_.config().vocab);
-            Sequence& text = *cycle.text;
-            text.pages().hold(text.committed() + cycle.tree.size());
-            for (Row& row : verify_rows(cycle.tree, text.committed())) {
-                row.sequence = text.pages().sequence();
+            Sequence& sequence = *cycle.sequence;
+            sequence.pages().hold(sequence.committed() + cycle.tree.size());
+            for (Row& row : verify_rows(cycle.tree, sequence.committed())) {
+                row.sequence = sequence.pages().sequence();
                 rows_.push_back(row);
             }
         }
@@ -197,9 +199,9 @@ void Batch::compact(std::span<const Cycle> cycles) {
     for (const Cycle& cycle : cycles) {
         const std::span<const int> nodes = cycle.path.nodes;
         if (is_in_place(nodes)) continue;
-        const int end = cycle.text->committed();
+        const int end = cycle.sequence->committed();
         for (int i = 0; i < int(nodes.size()); ++i)
-            for (int word : {cycle.text->pages().sequence(), end + nodes[size_t(i)], end + i})
+            for (int word : {cycle.sequence->pages().sequence(), end + nodes[size_t(i)], end + i})
                 accepted_.push_back(word);
     }
     next_accepted_ = int(accepted_.size());
@@ -219,29 +221,29 @@ void Batch::compact(std::span<const Cycle> cycles) {
 
 // `first` is the cycle's first row in the pass.
 void Batch::commit(Cycle& cycle, int first) {
-    Sequence& text = *cycle.text;
+    Sequence& sequence = *cycle.sequence;
     const std::span<const int> nodes = cycle.path.nodes;
-    CycleOutput output;
+    ChosenTokens output;
     for (int node : nodes.subspan(1)) output.tokens.push_back(cycle.tree.tokens[size_t(node)]);
     output.tokens.push_back(cycle.path.next);
-    read_logprobs(text, nodes, first, output);
+    read_logprobs(sequence, nodes, first, output);
 
-    const int position = text.committed();
-    text.put_out(output.tokens);
-    observe(text, position, features_of(text, nodes, first), false);
-    if (text.answer().drafts)
+    const int position = sequence.committed();
+    sequence.put_out(output.tokens);
+    observe(sequence, position, features_of(sequence, nodes, first), false);
+    if (sequence.answer().drafts)
         drafter_.learn(
-            {text.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
-    text.commit(int(nodes.size()));
+            {sequence.draft(), cycle.tree, cycle.choices, nodes, cycle.path.next, verify_seconds_});
+    sequence.commit(int(nodes.size()));
     cycle.drawn.clear();
     cycle.output = std::move(output);
 }
 
 // The features that the pass computed for these nodes, in one tensor.
-Tensor Batch::features_of(Sequence& text, std::span<const int> nodes, int first) {
+Tensor Batch::features_of(Sequence& sequence, std::span<const int> nodes, int first) {
     const int count = int(nodes.size());
     if (is_in_place(nodes) || t_.features.cols == 0) return t_.features.row_range(first, count);
-    const Tensor features = tensors_of(text).accepted_features.row_range(0, count);
+    const Tensor features = tensors_of(sequence).accepted_features.row_range(0, count);
     be_.run(GatherRows{features, t_.features, t_.accepted.col_range(next_accepted_, count)});
     next_accepted_ += count;
     return features;
@@ -275,29 +277,29 @@ void Batch::forward(int logit_rows) {
 
 // Writes the sequence's rules to the device, where they hold until another sequence takes its
 // place.
-void Batch::begin_choices(Sequence& text) {
-    const RowChoice rule = rule_of(text, reach_.depth + 1);
-    be_.write(tensors_of(text).rule, &rule);
+void Batch::begin_choices(Sequence& sequence) {
+    const RowChoice rule = rule_of(sequence, reach_.depth + 1);
+    be_.write(tensors_of(sequence).rule, &rule);
 }
 
-Rules Batch::rules_of(Sequence& text) {
-    const Sampling& sampling = text.sampling();
-    Rules rules{tensors_of(text).rule};
+Rules Batch::rules_of(Sequence& sequence) {
+    const Sampling& sampling = sequence.sampling();
+    Rules rules{tensors_of(sequence).rule};
     rules.include(sampling.filters);
     if (sampling.penalties.any()) {
         rules.seen = t_.seen;
-        text.seen().write_to(be_, t_.seen.row_range(text.pages().sequence(), 1));
+        sequence.seen().write_to(be_, t_.seen.row_range(sequence.pages().sequence(), 1));
     }
     return rules;
 }
 
 // The rules for each row of these trees.
 Tensor Batch::rule_rows(std::span<const Cycle> cycles) {
-    if (cycles.size() == 1) return tensors_of(*cycles[0].text).rule;
+    if (cycles.size() == 1) return tensors_of(*cycles[0].sequence).rule;
     rules_.clear();
     for (const Cycle& cycle : cycles)
         rules_.insert(rules_.end(), size_t(cycle.tree.size()),
-                      rule_of(*cycle.text, reach_.depth + 1));
+                      rule_of(*cycle.sequence, reach_.depth + 1));
     const Tensor block = t_.rules.row_range(0, int(rules_.size()));
     be_.write(block, rules_.data());
     return block;
@@ -318,14 +320,15 @@ void Batch::choose_by_noise(std::span<Cycle> cycles) {
     Rules rules;
     bool with_noise = false;
     for (const Cycle& cycle : cycles) {
-        const Rules own = rules_of(*cycle.text);
+        const Rules own = rules_of(*cycle.sequence);
         if (own.seen) rules.seen = own.seen;
         rules.top_k |= own.top_k;
         rules.top_p |= own.top_p;
-        if (cycle.text->sampling().filters.temperature == 0) continue;
+        if (cycle.sequence->sampling().filters.temperature == 0) continue;
         with_noise = true;
         const NodeList depth = depths(cycle.tree);
-        tensors_of(*cycle.text).noise.rows(be_, *std::max_element(depth.begin(), depth.end()) + 1);
+        tensors_of(*cycle.sequence)
+            .noise.rows(be_, *std::max_element(depth.begin(), depth.end()) + 1);
     }
     rules.block = rule_rows(cycles);
     const int* choice = sample(0, int(rows_.size()), rules, with_noise).data();
@@ -351,10 +354,10 @@ std::span<const int> Batch::sample(int first, int count, const Rules& rules, boo
     return choices;
 }
 
-void Batch::observe(Sequence& text, int first, Tensor features, bool is_prompt) {
-    if (!text.answer().drafts) return;  // let_draft_follow() has the positions run again
+void Batch::observe(Sequence& sequence, int first, Tensor features, bool is_prompt) {
+    if (!sequence.answer().drafts) return;  // let_draft_follow() has the positions run again
     Stopwatch watch(limits_.clock, seconds_.draft);
-    drafter_.observe({text.draft(), text.tokens(), first, features, is_prompt});
+    drafter_.observe({sequence.draft(), sequence.tokens(), first, features, is_prompt});
 }
 
 // Chooses after a drawn tree, on the host, by rejection sampling. `first` is the cycle's first row
@@ -374,16 +377,16 @@ void Batch::choose_by_ratio(Cycle& cycle, int first) {
 // Logits on the host: log-probabilities of choices, and the caller's edits before a choice.
 
 // `first` is the row of logits that belongs to node 0.
-void Batch::read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
-                          CycleOutput& output) {
-    if (!text.answer().with_logprobs) return;
+void Batch::read_logprobs(const Sequence& sequence, std::span<const int> nodes, int first,
+                          ChosenTokens& output) {
+    if (!sequence.answer().with_logprobs) return;
     for (size_t i = 0; i < nodes.size(); ++i) {
         const std::span<const float> logits = raw_logits(first + nodes[i]);
         const double logprob = log_probability(logits, output.tokens[i]);
         if (std::isnan(logprob))
             throw Error("the model computed NaN or infinity; its weights are damaged");
         output.logprobs.push_back(float(logprob));
-        for (const TokenLogprob& other : likeliest(logits, text.answer().alternatives))
+        for (const TokenLogprob& other : likeliest(logits, sequence.answer().alternatives))
             output.alternatives.push_back(other);
     }
 }
@@ -418,21 +421,21 @@ void Batch::edit_logits(std::span<const Cycle> cycles) {
     forbidden_.clear();
     int first = 0;
     for (const Cycle& cycle : cycles) {
-        const bool edits = bool(cycle.text->answer().edit_logits);
+        const bool edits = bool(cycle.sequence->answer().edit_logits);
         for (int node = 0; edits && node < cycle.tree.size(); ++node) {
-            const std::span<const int> text = cycle.text->tokens();
-            edited_text_.assign(text.begin(), text.end());
+            const std::span<const int> before = cycle.sequence->tokens();
+            edited_text_.assign(before.begin(), before.end());
             const PathTokens path = path_tokens(cycle.tree, node);
             std::reverse_copy(path.begin(), path.end(), std::back_inserter(edited_text_));
-            edit_logits(*cycle.text, edited_text_, first + node);
+            edit_logits(*cycle.sequence, edited_text_, first + node);
         }
         first += cycle.tree.size();
     }
 }
 
 // Lets the caller edit the row of logits that follows these tokens.
-void Batch::edit_logits(const Sequence& text, std::span<const int> tokens, int row) {
-    const AnswerOptions& answer = text.answer();
+void Batch::edit_logits(const Sequence& sequence, std::span<const int> tokens, int row) {
+    const AnswerOptions& answer = sequence.answer();
     if (!answer.edit_logits) return;
     const Tensor logits = t_.logits.row_range(row, 1);
     be_.read(logits, logits_.data());

@@ -25,18 +25,18 @@ struct BatchLimits {
     int context = 0;  // most tokens of a sequence, prompt and output together
     DType kv = DType::F16;
     int prefill_rows = kPrefillRows;
-    int texts = 1;  // sequences in one pass
-    int kept = 0;   // sequences that exist, in a pass or not; 0: as many as `texts`
+    int sequences_in_pass = 1;
+    int open_sequences = 0;  // in a pass or not; 0: as many as in a pass
     Clock clock = steady_seconds;
 
-    int sequences() const { return std::max(texts, kept); }
+    int sequences() const { return std::max(sequences_in_pass, open_sequences); }
 
-    int pass_rows() const { return std::max(prefill_rows, texts * kMaxNodes); }
+    int pass_rows() const { return std::max(prefill_rows, sequences_in_pass * kMaxNodes); }
 };
 
 // The tokens that the target has just chosen; the last one is now pending. logprobs, which are
 // those of the unprocessed logits, are empty unless they were asked for.
-struct CycleOutput {
+struct ChosenTokens {
     DepthList<int> tokens;
     DepthList<float> logprobs;
     std::vector<TokenLogprob> alternatives;  // equally many for each token
@@ -44,12 +44,12 @@ struct CycleOutput {
 
 // One cycle of one sequence.
 struct Cycle {
-    Sequence* text = nullptr;
+    Sequence* sequence = nullptr;
     TokenTree tree{0};
     Drawn drawn;       // distributions that the tree was drawn from, if it was
     NodeList choices;  // the target's, after each node; in drawn trees only on the path
     Path path;
-    CycleOutput output;
+    ChosenTokens output;
 };
 
 // Seconds spent in the parts of the cycles.
@@ -72,14 +72,14 @@ struct BatchTensors {
 
     Tensor rows;        // [rows, kRowInts]
     Tensor features;    // [rows, taps * hidden]: from the last target pass
-    Tensor logits;      // [texts * nodes, vocab]
-    Tensor ids;         // [1, texts * nodes]: the target's choices
-    Tensor rules;       // [texts * nodes, kRowChoiceInts]: used with several sequences
-    Tensor seen;        // [texts, vocab]
-    Tensor noise;       // [texts * depths, vocab]
+    Tensor logits;      // [sequences * nodes, vocab]
+    Tensor ids;         // [1, sequences * nodes]: the target's choices
+    Tensor rules;       // [sequences * nodes, kRowChoiceInts]: used with several sequences
+    Tensor seen;        // [sequences, vocab]
+    Tensor noise;       // [sequences * depths, vocab]
     Tensor noise_copy;  // [1, vocab]
-    Tensor accepted;    // [1, texts * depths * (kKvMoveInts + 1)]; see Batch::compact
-    std::vector<SequenceTensors> texts;  // by sequence
+    Tensor accepted;    // [1, sequences * depths * (kKvMoveInts + 1)]; see Batch::compact
+    std::vector<SequenceTensors> by_sequence;
 };
 
 // Runs the cycles of sequences. All device memory is allocated in the constructor.
@@ -89,7 +89,7 @@ class Batch {
 
     // Runs the target over the tokens of the sequence that are not in the cache, and chooses its
     // pending token. `cancelled` is asked between passes; if it returns true, the output is empty.
-    CycleOutput prefill(Sequence& text, const std::function<bool()>& cancelled = {});
+    ChosenTokens prefill(Sequence& sequence, const std::function<bool()>& cancelled = {});
     // The steps of a cycle, each for all sequences at once.
     void propose(std::span<Cycle> cycles);
     void verify(std::span<Cycle> cycles);  // one target pass
@@ -102,15 +102,15 @@ class Batch {
     Tensor features() const { return t_.features; }
 
   private:
-    BatchTensors::SequenceTensors& tensors_of(Sequence& text) {
-        return t_.texts[size_t(text.pages().sequence())];
+    BatchTensors::SequenceTensors& tensors_of(Sequence& sequence) {
+        return t_.by_sequence[size_t(sequence.pages().sequence())];
     }
     void forward(int logit_rows);
-    void begin_choices(Sequence& text);
-    Rules rules_of(Sequence& text);
+    void begin_choices(Sequence& sequence);
+    Rules rules_of(Sequence& sequence);
     Tensor rule_rows(std::span<const Cycle> cycles);
     void edit_logits(std::span<const Cycle> cycles);
-    void edit_logits(const Sequence& text, std::span<const int> tokens, int row);
+    void edit_logits(const Sequence& sequence, std::span<const int> tokens, int row);
     bool is_forbidden(int row) const;
     void end_where_forbidden(Cycle& cycle, int first) const;
     std::span<const float> raw_logits(int row);
@@ -121,10 +121,10 @@ class Batch {
     static bool is_in_place(std::span<const int> nodes);
     void compact(std::span<const Cycle> cycles);
     void commit(Cycle& cycle, int first);
-    Tensor features_of(Sequence& text, std::span<const int> nodes, int first);
-    void observe(Sequence& text, int first, Tensor features, bool is_prompt);
-    void read_logprobs(const Sequence& text, std::span<const int> nodes, int first,
-                       CycleOutput& output);
+    Tensor features_of(Sequence& sequence, std::span<const int> nodes, int first);
+    void observe(Sequence& sequence, int first, Tensor features, bool is_prompt);
+    void read_logprobs(const Sequence& sequence, std::span<const int> nodes, int first,
+                       ChosenTokens& output);
 
     Backend& be_;
     Target& target_;

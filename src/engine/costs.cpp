@@ -23,7 +23,7 @@ constexpr int kRounds = 12;             // rounds over all points, so that a bus
 constexpr int kRuns = 4;                // runs of a point in each round, if they are short
 constexpr double kShortRun = 0.005;     // seconds
 constexpr double kRoundSeconds = 0.25;  // for all rounds after the first
-constexpr double kMostSeconds = 3600;
+constexpr double kMaxSeconds = 3600;
 constexpr size_t kMaxFileBytes = 1 << 16;
 
 // Every row has a different token, spread over the vocabulary. Rows of one token would go to the
@@ -93,8 +93,7 @@ std::optional<std::vector<CostPoint>> parse_points(const Json* json) {
             rows > kMaxNodes || rows <= (points.empty() ? 0 : points.back().rows))
             return std::nullopt;
         const double seconds = item.array()->at(1).number();
-        if (!(seconds >= (points.empty() ? 1e-9 : points.back().seconds) &&
-              seconds <= kMostSeconds))
+        if (!(seconds >= (points.empty() ? 1e-9 : points.back().seconds) && seconds <= kMaxSeconds))
             return std::nullopt;
         points.push_back({int(rows), seconds});
     }
@@ -131,7 +130,7 @@ MeasuredCosts measure_costs(Session& session, CostAware& drafter, double budget_
     const double start = steady_seconds();
     const auto spent = [&] { return steady_seconds() - start; };
     CurveTimer verify([&](int rows) { return verify_seconds(session, rows); });
-    const DraftRequest request{session.text().draft(), session.text().tokens()};
+    const DraftRequest request{session.sequence().draft(), session.sequence().tokens()};
     CurveTimer level([&](int rows) { return drafter.level_seconds(request, rows); });
     verify.add(1);
     level.add(1);

@@ -17,17 +17,17 @@ const char* name(FinishReason reason) {
     return "?";
 }
 
-Generation::Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer,
+Generation::Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
                        const Request& request)
     : batch_(batch), request_(request), stream_(tokenizer, request.stops) {
     const int room = batch.limits().context - int(request.prompt.size());
     max_tokens_ = request.max_tokens < 0 ? room : std::min(room, request.max_tokens);
-    cycle_.text = &text;
+    cycle_.sequence = &sequence;
     request_.begun = nullptr;
     if (request.begun)
         go_on(*request.begun);
     else
-        result_.reused = text.begin(request.prompt, request.answer);
+        result_.reused = sequence.begin(request.prompt, request.answer);
 }
 
 // The tokens of the begun answer become part of the prompt that the next step reads. Their final
@@ -35,13 +35,13 @@ Generation::Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer,
 void Generation::go_on(const GenerationResult& begun) {
     std::vector<int> all = request_.prompt;
     all.insert(all.end(), begun.ids.begin(), begun.ids.end());
-    cycle_.text->begin(all, request_.answer, begun.ids.size());
+    cycle_.sequence->begin(all, request_.answer, begun.ids.size());
     for (const int id : begun.ids) stream_.push(id);
     result_ = begun;
 }
 
 Generation::Generation(Session& session, const Tokenizer& tokenizer, const Request& request)
-    : Generation((session.begin(request.answer), session.batch()), session.text(), tokenizer,
+    : Generation((session.begin(request.answer), session.batch()), session.sequence(), tokenizer,
                  request) {}
 
 bool Generation::step() {
@@ -49,7 +49,7 @@ bool Generation::step() {
     const double start = steady_seconds();
     if (!has_begun_) {
         has_begun_ = true;
-        cycle_.output = batch_.prefill(*cycle_.text, request_.cancelled);
+        cycle_.output = batch_.prefill(*cycle_.sequence, request_.cancelled);
         const bool more = take(cycle_.output);
         result_.stats.prefill_seconds += steady_seconds() - start;
         return more;
@@ -67,7 +67,7 @@ bool Generation::step() {
 }
 
 // Returns false once the text has ended; the rest of the output is then dropped.
-bool Generation::take(const CycleOutput& output) {
+bool Generation::take(const ChosenTokens& output) {
     if (output.tokens.empty()) return end(FinishReason::cancelled);  // during the prefill
     for (size_t i = 0; i < output.tokens.size(); ++i)
         if (!push(output, i)) return false;
@@ -76,7 +76,7 @@ bool Generation::take(const CycleOutput& output) {
 }
 
 // Adds the output's i-th token to the result.
-bool Generation::push(const CycleOutput& output, size_t i) {
+bool Generation::push(const ChosenTokens& output, size_t i) {
     const int token = output.tokens[i];
     const bool is_drafted = i + 1 < output.tokens.size();
     result_.origins.push_back(result_.ids.empty() ? Origin{Origin::Kind::after_prompt}

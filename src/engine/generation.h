@@ -70,10 +70,11 @@ struct GenerationResult {
 // An answer in progress. It decides when a text ends: EOS, stop strings, limits, cancellation.
 class Generation {
   public:
-    // Answers request.prompt in `text`, which keeps what was computed for tokens that it already
-    // has in common with the prompt. Text and batch must outlive this object. Throws UsageError
-    // (prompt, sampling values).
-    Generation(Batch& batch, Sequence& text, const Tokenizer& tokenizer, const Request& request);
+    // Answers request.prompt in `sequence`, which keeps what was computed for tokens that it
+    // already has in common with the prompt. Text and batch must outlive this object. Throws
+    // UsageError (prompt, sampling values).
+    Generation(Batch& batch, Sequence& sequence, const Tokenizer& tokenizer,
+               const Request& request);
     // Answers in a new text of this session.
     Generation(Session& session, const Tokenizer& tokenizer, const Request& request);
 
@@ -93,8 +94,8 @@ class Generation {
 
   private:
     void go_on(const GenerationResult& begun);
-    bool take(const CycleOutput& output);
-    bool push(const CycleOutput& output, size_t i);
+    bool take(const ChosenTokens& output);
+    bool push(const ChosenTokens& output, size_t i);
     bool end(FinishReason reason);
     void say(const std::string& text);
     void count_cycle(int emitted);

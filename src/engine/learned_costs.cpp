@@ -30,13 +30,13 @@ std::string cost_key(Model& model) {
 }
 
 // If rounds differ by a larger factor, something else ran during the measurement.
-constexpr double kMostSpread = 1.3;
+constexpr double kMaxSpread = 1.3;
 
 // Measures again if the first measurement was disturbed, and takes the steadier of both.
 MeasuredCosts steady_costs(Session& session, CostAware& drafter, const LoadOptions& options) {
     if (options.on_progress) options.on_progress("measuring this device");
     MeasuredCosts costs = measure_costs(session, drafter, kMeasureSeconds);
-    if (costs.spread <= kMostSpread) return costs;
+    if (costs.spread <= kMaxSpread) return costs;
     if (options.on_progress) options.on_progress("measuring this device again: it was busy");
     MeasuredCosts again = measure_costs(session, drafter, kMeasureSeconds);
     return again.spread < costs.spread ? again : costs;
@@ -58,7 +58,7 @@ LearnedCosts::LearnedCosts(Model& model, CostAware& drafter, Session& session)
     if (!costs) {
         costs = steady_costs(session, drafter, options);
         // A measurement that was disturbed twice is not kept, so the next start measures again.
-        if (!options.cache.empty() && costs->spread <= kMostSpread)
+        if (!options.cache.empty() && costs->spread <= kMaxSpread)
             write_costs(options.cache, key, *costs);
     }
     drafter.set_costs(*costs);

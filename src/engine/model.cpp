@@ -43,7 +43,7 @@ Model::Model(ModelFiles files, const LoadOptions& options)
 
 Model::Model(ModelFiles files, const LoadOptions& options, std::unique_ptr<Backend> backend)
     : files_(std::move(files)), options_(options), backend_(std::move(backend)) {
-    files_.fit(*backend_);
+    files_.replace_unstorable(*backend_);
     files_.reserve(options_, *backend_);
     const LoadProgress progress(files_.target, options);
     target_ = make_target(*backend_, files_.config, files_.target.tensors, options.weights,
@@ -71,7 +71,7 @@ std::unique_ptr<Drafter> Model::drafter(const DraftOptions& options, const Batch
     return make_drafter(source);
 }
 
-Model::Drafting Model::with(std::unique_ptr<Drafter> drafter, const BatchLimits& limits) {
+Model::Drafting Model::start_session(std::unique_ptr<Drafter> drafter, const BatchLimits& limits) {
     Drafting result;
     result.drafter = std::move(drafter);
     result.session = std::make_unique<Session>(*backend_, *target_, *result.drafter, limits);

@@ -34,12 +34,14 @@ class Model {
         std::unique_ptr<Drafter> drafter;
         std::unique_ptr<Session> session;
     };
-    Drafting with(std::unique_ptr<Drafter> drafter, const BatchLimits& limits);
-    Drafting with(std::unique_ptr<Drafter> drafter) { return with(std::move(drafter), limits()); }
-    Drafting with(const DraftOptions& options, const BatchLimits& limits) {
-        return with(drafter(options, limits), limits);
+    Drafting start_session(std::unique_ptr<Drafter> drafter, const BatchLimits& limits);
+    Drafting start_session(std::unique_ptr<Drafter> drafter) {
+        return start_session(std::move(drafter), limits());
     }
-    Drafting with(const DraftOptions& options) { return with(options, limits()); }
+    Drafting start_session(const DraftOptions& options, const BatchLimits& limits) {
+        return start_session(drafter(options, limits), limits);
+    }
+    Drafting start_session(const DraftOptions& options) { return start_session(options, limits()); }
 
     WeightTypes weights() const { return files_.target_types(options_); }
     WeightTypes draft_weights() const { return files_.draft_types(options_); }

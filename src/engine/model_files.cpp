@@ -45,10 +45,10 @@ std::optional<DType> draft_type(const ModelFiles& files, const LoadOptions& opti
     const ModelConfig& head = *files.head_config;
     const DType type = takes_four_bits(files.target_types(options)) ? DType::Q4_0 : DType::Q8_0;
     const int unit = unit_elements(type);
-    const bool fits = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
-                      head.file_attention_columns() % unit == 0 &&
-                      head.experts.intermediate % unit == 0;
-    return fits ? std::optional(type) : std::nullopt;
+    const bool has_whole_units = head.hidden % unit == 0 && head.intermediate % unit == 0 &&
+                                 head.file_attention_columns() % unit == 0 &&
+                                 head.experts.intermediate % unit == 0;
+    return has_whole_units ? std::optional(type) : std::nullopt;
 }
 
 // Measured: resident bytes of the program and its libraries without a model, bytes of a tokenizer
@@ -188,19 +188,19 @@ DraftPlan ModelFiles::draft_plan(const DraftOptions& draft, const LoadOptions& o
             .kv = limits.kv,
             .context = limits.context,
             .pass_rows = limits.pass_rows(),
-            .texts = limits.sequences(),
+            .sequences = limits.sequences(),
             .others = std::move(plans)};
 }
 
-void ModelFiles::fit(const Backend& backend) {
+void ModelFiles::replace_unstorable(const Backend& backend) {
     const auto can_store = [&](DType type) { return backend.stores(type); };
-    target.tensors.fit(can_store);
+    target.tensors.replace_unstorable(can_store);
     pad_heads(target.tensors, config);
     if (head) {
-        head->tensors.fit(can_store);
+        head->tensors.replace_unstorable(can_store);
         pad_heads(head->tensors, *head_config);
     }
-    for (ModelFiles& other : others) other.fit(backend);
+    for (ModelFiles& other : others) other.replace_unstorable(backend);
 }
 
 WeightTypes ModelFiles::target_types(const LoadOptions& options) const {
@@ -244,7 +244,7 @@ size_t MemoryPlan::total() const {
     return sum;
 }
 
-bool ModelFiles::fits(const LoadOptions& options, const Backend& backend) const {
+bool ModelFiles::fits_in_memory(const LoadOptions& options, const Backend& backend) const {
     try {
         kv_of(*this, options).check_rows();
         return plan(options, backend).total() <= backend.capabilities().memory_bytes;
@@ -257,7 +257,7 @@ int ModelFiles::largest_context(const LoadOptions& options, const Backend& backe
     const int asked = context;
     const auto fits = [&](int positions) {
         context = positions;
-        return this->fits(options, backend);
+        return this->fits_in_memory(options, backend);
     };
     int low = 0, high = config.context;
     if (fits(high)) low = high;

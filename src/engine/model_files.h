@@ -68,7 +68,7 @@ struct ModelFiles {
 
     // Makes tensors of types that the device cannot store be read as Q8_0. Must be called before
     // any function below that counts bytes or loads.
-    void fit(const Backend& backend);
+    void replace_unstorable(const Backend& backend);
 
     BatchLimits limits(const LoadOptions& options) const {
         return {context, options.kv, options.prefill_rows, 1, options.sequences};
@@ -81,7 +81,7 @@ struct ModelFiles {
     WeightTypes draft_types(const LoadOptions& options) const;
     MemoryPlan plan(const LoadOptions& options, const Backend& backend) const;
     // Whether the device has this much memory, and its limits are not exceeded.
-    bool fits(const LoadOptions& options, const Backend& backend) const;
+    bool fits_in_memory(const LoadOptions& options, const Backend& backend) const;
     // The largest context, up to the model's, that fits into the device's memory; 0: none.
     int largest_context(const LoadOptions& options, const Backend& backend);
     // The limits that target and head need. Throws Error naming the file if the device allows less.

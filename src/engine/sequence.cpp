@@ -82,7 +82,7 @@ TextRule Sequence::rule() const {
 
 void Sequence::truncate(int length) {
     draft_->truncate(length);
-    committed_ = pages_.truncate(kept(length));
+    committed_ = pages_.truncate(reusable(length));
     let_draft_follow();
     tokens_.resize(size_t(length));
     is_output_.resize(size_t(length));
@@ -102,7 +102,7 @@ Sequence::Sequence(const Sequence& other, int length)
     : vocab_(other.vocab_),
       context_(other.context_),
       answer_(other.answer_),
-      pages_(other.pages_.fork(other.kept(length))),
+      pages_(other.pages_.fork(other.reusable(length))),
       draft_(other.draft_->fork(length)) {
     tokens_.reserve(other.tokens_.capacity());
     tokens_.assign(other.tokens_.begin(), other.tokens_.begin() + length);

@@ -69,7 +69,7 @@ class Sequence {
     void recount();
     void let_draft_follow();
     // Number of committed positions that stay valid after a cut to this length.
-    int kept(int length) const { return std::clamp(length - 1, 0, committed_); }
+    int reusable(int length) const { return std::clamp(length - 1, 0, committed_); }
 
     int vocab_, context_;
     AnswerOptions answer_;

@@ -10,21 +10,21 @@ class Session {
     Session(Backend& be, Target& target, Drafter& drafter, const BatchLimits& limits)
         : kv_(be, kv_shape(target.config(), limits, drafter.reach())),
           batch_(be, target, kv_, drafter, limits),
-          text_(kv_, drafter, target.config().vocab, limits.context) {
-        cycle_.text = &text_;
+          sequence_(kv_, drafter, target.config().vocab, limits.context) {
+        cycle_.sequence = &sequence_;
     }
     Session(const Session&) = delete;  // its parts refer to each other
     Session& operator=(const Session&) = delete;
 
     // Begins a new text and forgets the former one.
     void begin(const AnswerOptions& answer) {
-        text_.begin(answer);
+        sequence_.begin(answer);
         batch_.reset_seconds();
     }
     // Appends tokens, runs the target over them and chooses the pending token; see Batch.
-    CycleOutput prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
-        text_.append(tokens);
-        return batch_.prefill(text_, cancelled);
+    ChosenTokens prefill(std::span<const int> tokens, const std::function<bool()>& cancelled = {}) {
+        sequence_.append(tokens);
+        return batch_.prefill(sequence_, cancelled);
     }
     // The steps of a cycle.
     const TokenTree& propose() {
@@ -38,7 +38,7 @@ class Session {
         batch_.verify({&cycle_, 1});
         return cycle_.choices;
     }
-    const CycleOutput& commit(const TokenTree& tree, const Path& path) {
+    const ChosenTokens& commit(const TokenTree& tree, const Path& path) {
         cycle_.tree = tree;
         cycle_.path = path;
         batch_.commit({&cycle_, 1});
@@ -46,18 +46,18 @@ class Session {
     }
 
     int context() const { return batch_.limits().context; }
-    int committed() const { return text_.committed(); }  // positions in the KV cache
+    int committed() const { return sequence_.committed(); }  // positions in the KV cache
     const PhaseSeconds& seconds() const { return batch_.seconds(); }
     KvPool& kv() { return kv_; }
     Batch& batch() { return batch_; }
-    Sequence& text() { return text_; }
+    Sequence& sequence() { return sequence_; }
     Tensor logits() const { return batch_.logits(); }
     Tensor features() const { return batch_.features(); }
 
   private:
     KvPool kv_;
     Batch batch_;
-    Sequence text_;
+    Sequence sequence_;
     Cycle cycle_;
 };
 

@@ -122,7 +122,7 @@ void Checkpoint::add(NamedTensor tensor) {
     tensors_.emplace(std::move(name), std::move(tensor));
 }
 
-void Checkpoint::fit(const std::function<bool(DType)>& can_store) {
+void Checkpoint::replace_unstorable(const std::function<bool(DType)>& can_store) {
     for (auto& [name, tensor] : tensors_) {
         if (!is_quantised(tensor.dtype) || can_store(tensor.dtype)) continue;
         tensor.file_type = tensor.dtype;

@@ -58,7 +58,7 @@ class Checkpoint {
     // tensor and shapes otherwise.
     const NamedTensor& get(const std::string& name, std::span<const int64_t> shape) const;
     // From now on quantised tensors of types that `can_store` rejects are read as Q8_0.
-    void fit(const std::function<bool(DType)>& can_store);
+    void replace_unstorable(const std::function<bool(DType)>& can_store);
 
     // Reads whole rows of a tensor, from element `first` on. `as` is the tensor's type; for a
     // quantised tensor it can also be the type in the file, Q8_0 or F32. Several threads may read

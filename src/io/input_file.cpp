@@ -19,8 +19,8 @@ namespace {
 // Whether the file is the pointer that git-lfs leaves in place of a file that it did not fetch.
 bool is_lfs_pointer(const InputFile& file) {
     constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
-    constexpr size_t kMostBytes = 1024;  // The specification has this limit.
-    if (file.size_bytes() < kBegin.size() || file.size_bytes() >= kMostBytes) return false;
+    constexpr size_t kMaxBytes = 1024;  // The specification has this limit.
+    if (file.size_bytes() < kBegin.size() || file.size_bytes() >= kMaxBytes) return false;
     std::string begin(kBegin.size(), '\0');
     file.read(0, std::as_writable_bytes(std::span(begin)));
     return begin == kBegin;

@@ -46,22 +46,22 @@ Value macro_attribute(Workspace& workspace, const Macro& macro, std::string_view
 }
 
 Value cycler_attribute(Workspace& workspace, const Value& cycler, std::string_view name) {
-    const Turns& turns = *cycler.turns;
-    if (name == "current") return turns.items[turns.at];
-    if (name == "pos") return make_integer(int64_t(turns.at));
+    const CyclerState& cycler_state = *cycler.cycler_state;
+    if (name == "current") return cycler_state.items[cycler_state.at];
+    if (name == "pos") return make_integer(int64_t(cycler_state.at));
     if (name != "items") return make_undefined(name);
-    const std::vector<Value> items(turns.items.begin(), turns.items.end());
+    const std::vector<Value> items(cycler_state.items.begin(), cycler_state.items.end());
     return workspace.list(items, ListKind::tuple, cycler.label);
 }
 
 Value joiner_attribute(const Value& joiner, std::string_view name) {
-    if (name == "sep") return joiner.turns->items[0];
-    return name == "used" ? make_boolean(joiner.turns->at > 0) : make_undefined(name);
+    if (name == "sep") return joiner.cycler_state->items[0];
+    return name == "used" ? make_boolean(joiner.cycler_state->at > 0) : make_undefined(name);
 }
 
 // The separator, except at the first call.
-Value next_separator(Turns& turns) {
-    return turns.at++ == 0 ? make_text("") : turns.items[0];
+Value next_separator(CyclerState& cycler_state) {
+    return cycler_state.at++ == 0 ? make_text("") : cycler_state.items[0];
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ Value Evaluator::call(const Value& callee, const Arguments& arguments) {
         if (!arguments.positional.empty() || !arguments.named.empty()) {
             throw Fault("a joiner takes no arguments");
         }
-        return next_separator(*callee.turns);
+        return next_separator(*callee.cycler_state);
     }
     if (!callee.is(Kind::function)) {
         throw Fault(std::string(type_name(callee)) + " cannot be called");

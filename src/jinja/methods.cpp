@@ -105,7 +105,7 @@ Value made_turns(const Call& call, Kind kind, const std::vector<Value>& items) {
     const Value all = call.workspace.list(items, ListKind::tuple, kTemplate);
     Value value;
     value.kind = kind;
-    value.turns = call.workspace.copy_of(Turns{all.list->span()});
+    value.cycler_state = call.workspace.copy_of(CyclerState{all.list->span()});
     return value;
 }
 
@@ -121,14 +121,14 @@ Value make_joiner(const Call& call) {
 }
 
 Value cycler_next(const Call& call) {
-    Turns& turns = *call.self.turns;
-    const Value& current = turns.items[turns.at];
-    turns.at = (turns.at + 1) % turns.items.size();
+    CyclerState& cycler_state = *call.self.cycler_state;
+    const Value& current = cycler_state.items[cycler_state.at];
+    cycler_state.at = (cycler_state.at + 1) % cycler_state.items.size();
     return current;
 }
 
 Value cycler_reset(const Call& call) {
-    call.self.turns->at = 0;
+    call.self.cycler_state->at = 0;
     return make_none();
 }
 

@@ -101,7 +101,7 @@ bool equals(Workspace& workspace, const Value& a, const Value& b) {
             return a.function == b.function;
         case Kind::cycler:
         case Kind::joiner:
-            return a.turns == b.turns;
+            return a.cycler_state == b.cycler_state;
         default:
             return true;  // none, undefined
     }

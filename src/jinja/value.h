@@ -80,7 +80,7 @@ struct Dict {
 
 struct Namespace;
 struct Loop;
-struct Turns;
+struct CyclerState;
 struct Statement;  // syntax.h
 struct Frame;      // evaluator.h
 struct Macro;      // evaluator.h
@@ -100,7 +100,7 @@ struct Value {
         const Macro* macro;
         Loop* loop;
         const Function* function;
-        Turns* turns;
+        CyclerState* cycler_state;
     };
     Text text;  // Kind::text; for Kind::undefined the name that was not found
 
@@ -135,7 +135,7 @@ struct Loop {
 };
 
 // The items that a cycler returns one after another, or the separator of a joiner.
-struct Turns {
+struct CyclerState {
     std::span<const Value> items;
     size_t at = 0;  // index of the next item
 };

@@ -10,7 +10,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kLeastRounds = 3, kMostRounds = 15;
+constexpr int kMinRounds = 3, kMaxRounds = 15;
 // The part of the whole time that the cycles of one round may take. Cycles with trees that are
 // sized by measurement vary more, so more of them are needed.
 constexpr double kCyclesShare = 1.0 / 60, kAutoCyclesShare = 1.0 / 20;
@@ -42,7 +42,7 @@ class Rounds {
         : model_(model),
           plan_(plan),
           probe_(model.backend().memory_probe(probe_bytes(model.backend().capabilities()))),
-          plain_(model.with(std::make_unique<AnyTree>())) {
+          plain_(model.start_session(std::make_unique<AnyTree>())) {
         const int vocab = model.files().config.vocab;
         for (int i = 0; i < plan.prompt_tokens; ++i) prompt_.push_back(i * 7919 % vocab);
         for (int rows : plan.rows) result_.passes.push_back({rows, {}});
@@ -57,8 +57,8 @@ class Rounds {
         say("warming up");
         warm_up();
         double used = 0;
-        while (!cancelled() && result_.rounds < kMostRounds &&
-               (result_.rounds < kLeastRounds || used < plan_.seconds)) {
+        while (!cancelled() && result_.rounds < kMaxRounds &&
+               (result_.rounds < kMinRounds || used < plan_.seconds)) {
             say("round " + std::to_string(result_.rounds + 1));
             used += seconds_of([&] { round(); });
             ++result_.rounds;
@@ -103,7 +103,7 @@ class Rounds {
         if (!plan_.acceptance) return;
         DraftOptions options = model_.options().draft;
         options.tree = TreeShape{};
-        const Model::Drafting drafting = model_.with(options);
+        const Model::Drafting drafting = model_.start_session(options);
         drafting.session->begin({});
         drafting.session->prefill(prompt_);
         decode_token(*drafting.session);

@@ -89,11 +89,11 @@ ComparedModel::ComparedModel(ModelFiles files, const LoadOptions& options,
                              std::unique_ptr<Backend> backend)
     : backend_(observed(backend)),
       model_(std::move(files), options, std::move(backend)),
-      plain_(model_.with(make_none())),
+      plain_(model_.start_session(make_none())),
       given_kv_(model_.backend(), given_shape(model_)),
       given_pages_(given_kv_.begin()) {
     const ModelConfig& config = model_.files().config;
-    if (options.draft.method != kNoDrafts) drafted_ = model_.with(options.draft);
+    if (options.draft.method != kNoDrafts) drafted_ = model_.start_session(options.draft);
     TensorPlan plan;
     plan.add(rows_, DType::I32, kObservedRows, kRowInts);
     plan.add(logits_, DType::F32, kObservedRows, config.vocab);
@@ -130,7 +130,7 @@ void ComparedModel::forward(std::span<const int> text, int first, int count, Inp
                             const ObservedBackend::Observer& observer) {
     check_tokens(text.subspan(size_t(first), size_t(count)), model_.files().config.vocab);
     const bool is_own = inputs == Inputs::own;
-    KvPages& pages = is_own ? plain_.session->text().pages() : given_pages_;
+    KvPages& pages = is_own ? plain_.session->sequence().pages() : given_pages_;
     pages.hold(first + count);
     std::vector<Row> rows;
     for (int i = first; i < first + count; ++i)

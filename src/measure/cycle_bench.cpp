@@ -31,7 +31,7 @@ CycleBench::CycleBench(Model& model, ForcedAcceptance forced, const Plan& plan)
         options.on_level = [this](std::span<Candidate> table, int first, int last) {
             forced_.level(table, first, last);
         };
-    drafting_ = model.with(options);
+    drafting_ = model.start_session(options);
     times_.tree = plan.shape ? text_of(*plan.shape) : "auto";
     if (plan.shape) tau_ = forced_.tau(*plan.shape);
     if (CostAware* drafter = drafting_.drafter->cost_aware())

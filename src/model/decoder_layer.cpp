@@ -86,7 +86,7 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
                              : activation_in(be, scratch.mixed, *out_, x.rows);
     run("attention",
         Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer),
-                  is_padded ? Readers{} : Readers{out_.get()}});
+                  is_padded ? Consumers{} : Consumers{out_.get()}});
     if (is_padded) mixed = without_padding(be, config, scratch, mixed, pass.layer);
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
 }
@@ -129,15 +129,16 @@ void DecoderLayer::run(Backend& be, const ModelConfig& config, const Activations
     const float epsilon = config.rms_epsilon;
     const auto run = [&](const char* label, const auto& op) { be.run(op, {label, pass.layer}); };
 
-    Tensor input = activation_in(be, scratch.norm, attention_.reader(), x.rows);
+    Tensor input = activation_in(be, scratch.norm, attention_.consumer(), x.rows);
     if (attention_norm_.tensor)
-        run("attention norm", RmsNorm{input, x, attention_norm_, epsilon, {&attention_.reader()}});
+        run("attention norm",
+            RmsNorm{input, x, attention_norm_, epsilon, {&attention_.consumer()}});
     else
         run("attention input", Copy{input, x});
     attention_.run(be, config, scratch, x, input, pass);
 
     input = ffn_->input_in(be, scratch.norm, x.rows);
-    run("ffn norm", RmsNorm{input, x, ffn_norm_, epsilon, ffn_->readers()});
+    run("ffn norm", RmsNorm{input, x, ffn_norm_, epsilon, ffn_->consumers()});
     ffn_->run(be, scratch, x, input, pass.layer);
 }
 

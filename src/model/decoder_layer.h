@@ -46,8 +46,8 @@ class SelfAttention {
     // prefix: "model.layers.3.self_attn.". The input has `input_columns` columns.
     SelfAttention(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                   int input_columns);
-    const Weight& reader() const { return *qkv_; }  // weight that multiplies the input
-    // Adds to x [M, hidden]. `input` has the type that reader() wants.
+    const Weight& consumer() const { return *qkv_; }  // weight that multiplies the input
+    // Adds to x [M, hidden]. `input` has the type that consumer() wants.
     void run(Backend& be, const ModelConfig& config, const Activations& scratch, Tensor x,
              Tensor input, const LayerPass& pass) const;
 
@@ -69,7 +69,7 @@ class DenseFfn final : public Ffn {
     Tensor input_in(const Backend& be, Tensor room, int rows) const override {
         return activation_in(be, room, *gate_up_, rows);
     }
-    Readers readers() const override { return {gate_up_.get()}; }
+    Consumers consumers() const override { return {gate_up_.get()}; }
     void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
              int layer) const override;
 

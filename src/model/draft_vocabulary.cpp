@@ -12,7 +12,7 @@ namespace aerie {
 
 namespace {
 
-constexpr size_t kMostBytes = size_t(64) << 20;
+constexpr size_t kMaxBytes = size_t(64) << 20;
 
 // Parses the two numbers of a line; false: it has another form.
 bool parse_line(std::string_view line, uint64_t& id, uint64_t& count) {
@@ -26,7 +26,7 @@ bool parse_line(std::string_view line, uint64_t& id, uint64_t& count) {
 }  // namespace
 
 std::vector<uint64_t> read_token_counts(const std::filesystem::path& path, int vocab) {
-    const std::string text = read_text(path, kMostBytes);
+    const std::string text = read_text(path, kMaxBytes);
     std::vector<uint64_t> counts(static_cast<size_t>(vocab));
     std::string_view rest = text;
     for (int line = 1; !rest.empty(); ++line) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kTaps = "eagle_aux_hidden_state_layer_ids";
 constexpr const char* kOutputs = "target_layer_ids";  // DeepSpec's key: outputs of layers, from 0
-constexpr int kMostTaps = 8;
+constexpr int kMaxTaps = 8;
 
 const Json* find_taps(const Fields& fields) {
     if (const Json* taps = fields.find(kTaps)) return taps;
@@ -23,15 +23,15 @@ const Json* find_taps(const Fields& fields) {
 
 // Layers in ascending order, which is the order of their features in the input of fc.
 std::vector<int> layer_ids(const Fields& fields, const char* key, const Json& list) {
-    constexpr int kMostLayers = 1024;
+    constexpr int kMaxLayers = 1024;
     std::vector<int> ids;
     const std::string expected = std::string("'") + key + "' must be a list of 1 to " +
-                                 std::to_string(kMostTaps) + " ascending layers";
-    if (!list.array() || list.array()->empty() || list.array()->size() > size_t(kMostTaps))
+                                 std::to_string(kMaxTaps) + " ascending layers";
+    if (!list.array() || list.array()->empty() || list.array()->size() > size_t(kMaxTaps))
         fields.fail(expected);
     for (const Json& item : *list.array()) {
         int64_t id = 0;
-        if (!item.integer(id) || id < 0 || id > kMostLayers || (!ids.empty() && id < ids.back()))
+        if (!item.integer(id) || id < 0 || id > kMaxLayers || (!ids.empty() && id < ids.back()))
             fields.fail(expected);
         ids.push_back(int(id));
     }

@@ -66,15 +66,15 @@ ExpertConfig parse_experts(const Fields& fields, const ExpertNames& names, int l
     constexpr const char* kChosen = "num_experts_per_tok";
     ExpertConfig config;
     config.names = &names;
-    config.count = fields.integer(names.count, 1, kMostExperts);
-    config.chosen = fields.integer(kChosen, 1, kMostExperts);
+    config.count = fields.integer(names.count, 1, kMaxExperts);
+    config.chosen = fields.integer(kChosen, 1, kMaxExperts);
     if (config.chosen > config.count)
         fields.fail(std::string("'") + kChosen + "' is " + std::to_string(config.chosen) +
                     ", more than the " + std::to_string(config.count) + " of '" + names.count +
                     "'");
-    if (config.chosen > kMostChosen)
+    if (config.chosen > kMaxChosen)
         fields.fail(std::string("'") + kChosen + "' is " + std::to_string(config.chosen) +
-                    "; at most " + std::to_string(kMostChosen) + " are implemented");
+                    "; at most " + std::to_string(kMaxChosen) + " are implemented");
     config.intermediate = fields.integer(names.intermediate, 1, 1 << 18);
     config.normalised = !names.normalised || fields.boolean(names.normalised, false);
     if (!names.some_are_dense) return config;

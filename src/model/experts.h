@@ -28,7 +28,7 @@ class Experts final : public Ffn {
     Experts(const WeightLoader& loader, const ModelConfig& config, const std::string& prefix);
     // Float values: the router reads them, and the experts' input is made of them.
     Tensor input_in(const Backend& be, Tensor room, int rows) const override;
-    Readers readers() const override { return {}; }
+    Consumers consumers() const override { return {}; }
     void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
              int layer) const override;
 

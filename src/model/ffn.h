@@ -13,7 +13,7 @@ class Ffn {
     // The input's place in `room`, in the type that is wanted, and the weights that consume it
     // directly as RmsNorm's output.
     virtual Tensor input_in(const Backend& be, Tensor room, int rows) const = 0;
-    virtual Readers readers() const = 0;
+    virtual Consumers consumers() const = 0;
     // Adds to x [M, hidden].
     virtual void run(Backend& be, const Activations& scratch, Tensor x, Tensor input,
                      int layer) const = 0;

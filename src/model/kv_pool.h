@@ -21,8 +21,8 @@ struct KvShape {
     int pages() const { return int((int64_t(slots) + kPageSize - 1) / kPageSize); }  // per sequence
     int64_t rows() const { return int64_t(sequences) * pages() * kPageSize; }  // for all sequences
     size_t size_bytes() const;  // all memory that KvPool allocates; SIZE_MAX on overflow
-    // Throws Error, in terms of texts and positions, if there are more rows than fit in the ints
-    // with which devices count them.
+    // Throws Error, in terms of sequences and positions, if there are more rows than fit in the
+    // ints with which devices count them.
     void check_rows() const;
 };
 

@@ -11,7 +11,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostBlocks = 16;  // indices that a head's blocks may have
+constexpr int kMaxBlocks = 16;  // indices that a head's blocks may have
 constexpr const char* kPrefix = "prefix_embeding_layer.";
 
 // Heads in files of their own, and as a part of a whole model.
@@ -26,7 +26,7 @@ std::string medusa_name(const Checkpoint& tensors) {
 // Starts of the names of a head's blocks: the indices at which there is a linear.
 std::vector<std::string> blocks_at(const Checkpoint& tensors, const std::string& head) {
     std::vector<std::string> blocks;
-    for (int place = 0; place < kMostBlocks; ++place) {
+    for (int place = 0; place < kMaxBlocks; ++place) {
         const std::string block = head + std::to_string(place) + ".";
         if (tensors.find(block + "linear.weight")) blocks.push_back(block);
     }

@@ -14,25 +14,25 @@ void check_finite(const Checkpoint& checkpoint, const NamedTensor& tensor,
 }
 
 TensorRows::TensorRows(const Checkpoint& checkpoint, const NamedTensor& tensor, DType stored,
-                       MatrixPlace place)
+                       MatrixSlice slice)
     : checkpoint_(checkpoint),
       tensor_(tensor),
       type_(!is_quantised(tensor.dtype) || stored == tensor.dtype ? tensor.dtype
             : stored == DType::Q8_0                               ? DType::Q8_0
                                                                   : DType::F32),
       stored_(stored),
-      place_(place) {}
+      slice_(slice) {}
 
 void TensorRows::read(int first, int count, std::byte* out) const {
-    const size_t cols = size_t(place_.cols);
+    const size_t cols = size_t(slice_.cols);
     const size_t row_bytes = size_bytes(type_, cols);
     const std::span rows(out, size_t(count) * row_bytes);
-    if (place_.rows.empty()) {
-        checkpoint_.read(tensor_, type_, place_.first + size_t(first) * cols, rows);
+    if (slice_.rows.empty()) {
+        checkpoint_.read(tensor_, type_, slice_.first + size_t(first) * cols, rows);
     } else {
         for (int i = 0; i < count; ++i)
             checkpoint_.read(tensor_, type_,
-                             place_.first + size_t(place_.rows[size_t(first + i)]) * cols,
+                             slice_.first + size_t(slice_.rows[size_t(first + i)]) * cols,
                              rows.subspan(size_t(i) * row_bytes, row_bytes));
     }
     check_finite(checkpoint_, tensor_, rows, type_, stored_);

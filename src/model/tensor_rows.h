@@ -12,7 +12,7 @@ void check_finite(const Checkpoint& checkpoint, const NamedTensor& tensor,
                   std::span<const std::byte> data, DType type, DType as);
 
 // Where a matrix lies in a tensor. `first`: its first element.
-struct MatrixPlace {
+struct MatrixSlice {
     size_t first;
     int cols;
     std::span<const int32_t> rows = {};  // the tensor's rows that it has; empty: all that follow
@@ -22,7 +22,7 @@ struct MatrixPlace {
 class TensorRows final : public RowSource {
   public:
     TensorRows(const Checkpoint& checkpoint, const NamedTensor& tensor, DType stored,
-               MatrixPlace place);
+               MatrixSlice slice);
 
     // The type in which rows are read: the tensor's own, or Q8_0 or F32 if a quantised tensor is to
     // be stored as another type.
@@ -33,7 +33,7 @@ class TensorRows final : public RowSource {
     const Checkpoint& checkpoint_;
     const NamedTensor& tensor_;
     DType type_, stored_;
-    MatrixPlace place_;
+    MatrixSlice slice_;
 };
 
 }  // namespace aerie

@@ -45,32 +45,33 @@ std::unique_ptr<Weight> WeightLoader::matrix(const std::vector<Part>& parts, int
         weight_bytes(checkpoint_.describe(*tensors.back()), part.rows, cols,
                      stored_type(*tensors.back(), as_));
     }
-    Blocks blocks;
-    for (size_t i = 0; i < parts.size(); ++i) add(blocks, *tensors[i], 1, parts[i].rows, cols, as_);
-    return upload(blocks, use);
+    PendingWeight pending;
+    for (size_t i = 0; i < parts.size(); ++i)
+        add(pending, *tensors[i], 1, parts[i].rows, cols, as_);
+    return upload(pending, use);
 }
 
-void WeightLoader::add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
-                       std::optional<DType> as) const {
+void WeightLoader::add(PendingWeight& pending, const NamedTensor& tensor, int count, int rows,
+                       int cols, std::optional<DType> as) const {
     const DType stored = stored_type(tensor, as);
     weight_bytes(checkpoint_.describe(tensor), rows, cols, stored);  // checks the columns
     checkpoint_.check(tensor);
-    blocks.file_bytes += tensor.data.size_bytes;
+    pending.file_bytes += tensor.data.size_bytes;
     for (int i = 0; i < count; ++i) {
-        const MatrixPlace place{size_t(i) * size_t(rows) * size_t(cols), cols};
+        const MatrixSlice place{size_t(i) * size_t(rows) * size_t(cols), cols};
         auto source = std::make_unique<const TensorRows>(checkpoint_, tensor, stored, place);
-        blocks.all.push_back({source->type(), stored, nullptr, rows, cols, source.get()});
-        blocks.sources.push_back(std::move(source));
+        pending.all.push_back({source->type(), stored, nullptr, rows, cols, source.get()});
+        pending.sources.push_back(std::move(source));
     }
 }
 
-std::unique_ptr<Weight> WeightLoader::upload(const Blocks& blocks, WeightUse use) const {
-    for (const WeightBlock& block : blocks.all)
+std::unique_ptr<Weight> WeightLoader::upload(const PendingWeight& pending, WeightUse use) const {
+    for (const WeightBlock& block : pending.all)
         if (!be_.stores(block.stored))
             throw Error(checkpoint_.folder().string() + ": " + be_.capabilities().name +
                         " cannot store " + name(block.stored));
-    auto weight = be_.upload_weight(blocks.all, use);
-    if (checkpoint_.on_loaded) checkpoint_.on_loaded(blocks.file_bytes);
+    auto weight = be_.upload_weight(pending.all, use);
+    if (checkpoint_.on_loaded) checkpoint_.on_loaded(pending.file_bytes);
     return weight;
 }
 
@@ -89,24 +90,25 @@ std::unique_ptr<Weight> WeightLoader::chosen_rows(const Part& part, std::span<co
 std::unique_ptr<Weight> WeightLoader::router(const Part& part, int cols) const {
     const NamedTensor& tensor =
         checkpoint_.get(part.name, std::initializer_list<int64_t>{part.rows, cols});
-    Blocks blocks;
-    add(blocks, tensor, 1, part.rows, cols, router_type(tensor.dtype));
-    return upload(blocks, WeightUse::multiply);
+    PendingWeight pending;
+    add(pending, tensor, 1, part.rows, cols, router_type(tensor.dtype));
+    return upload(pending, WeightUse::multiply);
 }
 
-void WeightLoader::add_experts(Blocks& blocks, const Stack& stack, int count, int cols) const {
+void WeightLoader::add_experts(PendingWeight& pending, const Stack& stack, int count,
+                               int cols) const {
     const int rows = stack.rows;
     if (checkpoint_.find(stack.before + stack.after)) {
         const auto shape = {int64_t(count), int64_t(rows), int64_t(cols)};
-        return add(blocks, checkpoint_.get(stack.before + stack.after, shape), count, rows, cols,
+        return add(pending, checkpoint_.get(stack.before + stack.after, shape), count, rows, cols,
                    as_);
     }
     for (int e = 0; e < count; ++e) {
         const std::string name = stack.before + std::to_string(e) + "." + stack.after;
         const NamedTensor& tensor =
             checkpoint_.get(name, std::initializer_list<int64_t>{rows, cols});
-        add(blocks, tensor, 1, rows, cols, as_);
-        if (e > 0 && blocks.all.back().stored != blocks.all[blocks.all.size() - 2].stored)
+        add(pending, tensor, 1, rows, cols, as_);
+        if (e > 0 && pending.all.back().stored != pending.all[pending.all.size() - 2].stored)
             throw Error(checkpoint_.describe(tensor) + " is stored in another type than the " +
                         "expert before it");
     }
@@ -114,9 +116,9 @@ void WeightLoader::add_experts(Blocks& blocks, const Stack& stack, int count, in
 
 std::unique_ptr<Weight> WeightLoader::experts(const std::vector<Stack>& stacks, int count,
                                               int cols) const {
-    Blocks blocks;
-    for (const Stack& stack : stacks) add_experts(blocks, stack, count, cols);
-    return upload(blocks, WeightUse::experts);
+    PendingWeight pending;
+    for (const Stack& stack : stacks) add_experts(pending, stack, count, cols);
+    return upload(pending, WeightUse::experts);
 }
 
 Vector WeightLoader::vector(const std::vector<Part>& parts) const {

@@ -71,16 +71,16 @@ class WeightLoader {
 
   private:
     // The blocks of one weight, until it is uploaded.
-    struct Blocks {
+    struct PendingWeight {
         std::vector<std::unique_ptr<const RowSource>> sources;
         std::vector<WeightBlock> all;
         size_t file_bytes = 0;
     };
     // Adds `count` matrices [rows, cols] of a tensor.
-    void add(Blocks& blocks, const NamedTensor& tensor, int count, int rows, int cols,
+    void add(PendingWeight& pending, const NamedTensor& tensor, int count, int rows, int cols,
              std::optional<DType> as) const;
-    void add_experts(Blocks& blocks, const Stack& stack, int count, int cols) const;
-    std::unique_ptr<Weight> upload(const Blocks& blocks, WeightUse use) const;
+    void add_experts(PendingWeight& pending, const Stack& stack, int count, int cols) const;
+    std::unique_ptr<Weight> upload(const PendingWeight& pending, WeightUse use) const;
 
     Backend& be_;
     const Checkpoint& checkpoint_;

@@ -37,8 +37,8 @@ size_t characters(std::string_view utf8) {
 
 }  // namespace
 
-// The place of a token whose first byte is `first`.
-size_t Places::begin_of(char first) const {
+// The offset of a token whose first byte is `first`.
+size_t TokenOffsets::offset_of(char first) const {
     if (unfinished_.empty()) return characters_;
     std::string whole;
     const size_t taken = append_utf8(whole, unfinished_ + first, false);
@@ -47,8 +47,8 @@ size_t Places::begin_of(char first) const {
     return characters_ + (goes_on ? 0 : 1);
 }
 
-size_t Places::take(std::string_view bytes) {
-    const size_t place = bytes.empty() ? characters_ : begin_of(bytes.front());
+size_t TokenOffsets::take(std::string_view bytes) {
+    const size_t offset = bytes.empty() ? characters_ : offset_of(bytes.front());
     std::string whole;
     unfinished_ += bytes;
     unfinished_.erase(0, append_utf8(whole, unfinished_, false));
@@ -57,7 +57,7 @@ size_t Places::take(std::string_view bytes) {
         started_ = true;
         characters_ -= whole.front() == ' ';
     }
-    return place;
+    return offset;
 }
 
 AnswerDeltas::Delta AnswerDeltas::take(const GenerationResult& result, bool is_over) {
@@ -75,11 +75,11 @@ AnswerDeltas::Delta AnswerDeltas::take(const GenerationResult& result, bool is_o
     const size_t end = result.ids.size() - size_t(at_eos);
     delta.first = tokens_;
     for (; tokens_ < end; ++tokens_) {
-        Places after = places_;
-        const size_t place = after.take(tokenizer_.bytes(result.ids[tokens_]));
-        if (!all && place >= characters_) break;
-        delta.offsets.push_back(place);
-        places_ = std::move(after);
+        TokenOffsets after = next_offset_;
+        const size_t offset = after.take(tokenizer_.bytes(result.ids[tokens_]));
+        if (!all && offset >= characters_) break;
+        delta.offsets.push_back(offset);
+        next_offset_ = std::move(after);
     }
     delta.last = tokens_;
     return delta;

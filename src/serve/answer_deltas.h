@@ -17,16 +17,17 @@ struct Piece {
 
 // Counts where tokens begin in the text that they make, in characters. TextStream makes the same
 // text.
-class Places {
+class TokenOffsets {
   public:
-    explicit Places(const Tokenizer& tokenizer) : started_(!tokenizer.drops_leading_space()) {}
+    explicit TokenOffsets(const Tokenizer& tokenizer)
+        : started_(!tokenizer.drops_leading_space()) {}
 
-    // Returns the place of the next token, whose bytes these are. A token that continues a
-    // character has the place of that character.
+    // Returns the offset of the next token, whose bytes these are. A token that continues a
+    // character has the offset of that character.
     size_t take(std::string_view bytes);
 
   private:
-    size_t begin_of(char first) const;
+    size_t offset_of(char first) const;
 
     bool started_;
     std::string unfinished_;  // bytes of a character that is not whole yet
@@ -36,7 +37,7 @@ class Places {
 class AnswerDeltas {
   public:
     AnswerDeltas(const Tokenizer& tokenizer, std::vector<int> eos_ids)
-        : tokenizer_(tokenizer), eos_ids_(std::move(eos_ids)), places_(tokenizer) {}
+        : tokenizer_(tokenizer), eos_ids_(std::move(eos_ids)), next_offset_(tokenizer) {}
 
     void add(const std::string& text, const Origin& origin) { pieces_.push_back({text, origin}); }
 
@@ -57,7 +58,7 @@ class AnswerDeltas {
     std::vector<Piece> pieces_;
     size_t text_bytes_ = 0, characters_ = 0;  // already taken
     size_t tokens_ = 0;                       // already taken
-    Places places_;                           // behind the tokens that were taken
+    TokenOffsets next_offset_;                // behind the tokens that were taken
 };
 
 // Log-probabilities in the shapes of the two endpoints.

@@ -13,7 +13,7 @@ namespace {
 constexpr int kWorkers = 2;
 const Problem kStopping(503, "server_stopping", "the server is being stopped");
 const Problem kTooMany(429, "queue_full", "too many requests are waiting; try again later");
-constexpr size_t kMostUnreadBytes = 64 << 20;  // bodies that no worker has read yet
+constexpr size_t kMaxUnreadBytes = 64 << 20;  // bodies that no worker has read yet
 
 const char* path_of(Endpoint endpoint) {
     switch (endpoint) {
@@ -157,7 +157,7 @@ Service::Service(std::shared_ptr<SharedModel> model, ServiceOptions options)
                options_.log},
       schedule_({options_.parallel, std::max(options_.parallel, model_->options().sequences),
                  options_.waiting}),
-      workers_(kWorkers, kMostUnreadBytes) {}
+      workers_(kWorkers, kMaxUnreadBytes) {}
 
 void Service::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     exchange = std::make_shared<Counted>(std::move(exchange), metrics_, request.endpoint);

@@ -6,7 +6,7 @@ namespace {
 
 // Costs are measured with a small session: one sequence, and a context that any tree fits into.
 LearnedCosts learn_costs(Model& model, Drafter& drafter, BatchLimits limits) {
-    limits.kept = 1;
+    limits.open_sequences = 1;
     limits.context = std::min(limits.context, 2 * kMaxNodes);
     if (!drafter.cost_aware()) return {};
     Session session(model.backend(), model.target(), drafter, limits);
@@ -41,7 +41,7 @@ const Identity& SharedModel::identity() const {
     return identity_;
 }
 
-Sequence SharedModel::make_text() {
+Sequence SharedModel::make_sequence() {
     return Sequence(kv_, *drafter_, model_->files().config.vocab, limits_.context);
 }
 

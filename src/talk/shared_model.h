@@ -39,7 +39,7 @@ class SharedModel {
     // Everything below may only be used while holding turns().
     FairMutex& turns() { return turns_; }
     Backend& backend() { return model_->backend(); }
-    Sequence make_text();  // throws Error if there are as many as allowed
+    Sequence make_sequence();  // throws Error if there are as many as allowed
     Batch& batch() { return batch_; }
     Drafter& drafter() { return *drafter_; }
     KvPool& kv() { return kv_; }

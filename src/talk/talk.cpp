@@ -8,24 +8,24 @@ namespace aerie {
 
 namespace {
 
-Sequence new_text(SharedModel& model) {
+Sequence new_sequence(SharedModel& model) {
     const std::lock_guard turn(model.turns());
-    return model.make_text();
+    return model.make_sequence();
 }
 
 }  // namespace
 
 Talk::Talk(std::shared_ptr<SharedModel> model)
-    : model_(std::move(model)), text_(new_text(*model_)) {
-    text_->begin({});
+    : model_(std::move(model)), sequence_(new_sequence(*model_)) {
+    sequence_->begin({});
 }
 
-Talk::Talk(std::shared_ptr<SharedModel> model, Sequence text)
-    : model_(std::move(model)), text_(std::move(text)) {}
+Talk::Talk(std::shared_ptr<SharedModel> model, Sequence sequence)
+    : model_(std::move(model)), sequence_(std::move(sequence)) {}
 
 Talk::~Talk() {
     const std::lock_guard turn(model_->turns());
-    text_.reset();
+    sequence_.reset();
 }
 
 std::vector<int> Talk::joined(std::span<const int> prompt) const {
@@ -49,7 +49,7 @@ void Talk::begin(const Request& request) {
         if (answer_->result().ids.size() == begun) model_->turns().give_way();
         return cancelled_ || (asked && asked());
     };
-    answer_.emplace(model_->batch(), *text_, model_->tokenizer(), own);
+    answer_.emplace(model_->batch(), *sequence_, model_->tokenizer(), own);
     prompt_length_ = int(request.prompt.size());
     is_answering_ = true;
 }
@@ -61,7 +61,7 @@ bool Talk::step() {
     try {
         if (answer_->step()) return true;
     } catch (...) {
-        text_->forget();  // the state of its pages is unknown after an error
+        sequence_->forget();  // the state of its pages is unknown after an error
         end_answer();
         throw;
     }
@@ -85,7 +85,7 @@ const Generation& Talk::answer() const {
 void Talk::end_answer() {
     if (!std::exchange(is_answering_, false)) return;
     const int length = prompt_length_ + int(answer_->result().ids.size());
-    if (length < int(ids().size())) text_->truncate(length);
+    if (length < int(ids().size())) sequence_->truncate(length);
 }
 
 void Talk::rewind(int length) {
@@ -94,7 +94,7 @@ void Talk::rewind(int length) {
                          std::to_string(length));
     const std::lock_guard turn(model_->turns());
     end_answer();
-    text_->truncate(length);
+    sequence_->truncate(length);
 }
 
 std::unique_ptr<Talk> Talk::fork(int length) const {
@@ -102,7 +102,7 @@ std::unique_ptr<Talk> Talk::fork(int length) const {
         throw UsageError("the text has " + std::to_string(ids().size()) + " tokens, not " +
                          std::to_string(length));
     const std::lock_guard turn(model_->turns());
-    return std::unique_ptr<Talk>(new Talk(model_, text_->fork(length)));
+    return std::unique_ptr<Talk>(new Talk(model_, sequence_->fork(length)));
 }
 
 const GenerationResult& answer(Talk& talk, const Request& request) {

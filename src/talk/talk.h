@@ -26,9 +26,9 @@ class Talk {
 
     SharedModel& model() { return *model_; }
     // All ids so far: prompt, answer, prompt, ...
-    std::span<const int> ids() const { return text_->tokens(); }
+    std::span<const int> ids() const { return sequence_->tokens(); }
     // Number of ids in the KV cache; a prompt that begins with them does not run them again.
-    int computed() const { return text_->committed(); }
+    int computed() const { return sequence_->committed(); }
 
     // The prompt that these ids mean in this talk: the talk's own ids as far as they spell the same
     // text (an answer is seldom tokenized as its text would be), then the rest of the given ids.
@@ -69,11 +69,11 @@ class Talk {
                                       const std::filesystem::path& path, std::string& note);
 
   private:
-    Talk(std::shared_ptr<SharedModel> model, Sequence text);
+    Talk(std::shared_ptr<SharedModel> model, Sequence sequence);
     void end_answer();
 
     std::shared_ptr<SharedModel> model_;
-    std::optional<Sequence> text_;  // empty only in the destructor
+    std::optional<Sequence> sequence_;  // empty only in the destructor
     std::optional<Generation> answer_;
     int prompt_length_ = 0;  // prompt of the newest answer
     bool is_answering_ = false;

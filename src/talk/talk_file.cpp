@@ -125,8 +125,8 @@ void Talk::save(const fs::path& path) const {
         to.text(header);
         to.value(int32_t(ids().size()));
         to.write(std::as_bytes(ids()));
-        text_->save_computed(to);
-        text_->save_draft(to);
+        sequence_->save_computed(to);
+        sequence_->save_draft(to);
         const uint32_t crc = to.crc();
         to.value(crc);
     });
@@ -147,18 +147,18 @@ std::unique_ptr<Talk> Talk::load(std::shared_ptr<SharedModel> model, const fs::p
     auto talk = std::make_unique<Talk>(std::move(model));
     const std::vector<int> ids = read_ids(file, *talk->model_);
     const std::lock_guard turn(talk->model_->turns());
-    Sequence& text = *talk->text_;
-    text.restore(ids);
+    Sequence& sequence = *talk->sequence_;
+    sequence.restore(ids);
     if (const std::string there = text_of(header, "arithmetic", file); there != own.arithmetic) {
         note = name + ": computed on " + there + "; its text is read anew here";
         return talk;
     }
-    text.load_computed(file);
+    sequence.load_computed(file);
     if (text_of(header, "draft", file) != own.draft) {
         note = name + ": drafts were made otherwise; its text is read anew where they are wanted";
         return talk;
     }
-    text.load_draft(file);
+    sequence.load_draft(file);
     if (file.left() > 0) file.fail("longer than it says");
     return talk;
 }

@@ -64,7 +64,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
     : tokens_(std::move(tokens)) {
     std::unordered_set<std::string_view> texts;
     std::unordered_set<int> ids;
-    Regex::Room room;
+    Regex::Scratch scratch;
     size_t all_bytes = 0;
     for (const bool special : {true, false}) {  // special ones win over equal spellings
         for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -76,7 +76,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser& norma
             if (!texts.insert(token.text).second) throw Error(shown + " is there twice");
             if (!ids.insert(token.id).second) throw Error(shown + " has the id of another");
             Table& table = token.normalised ? normalised_ : raw_;
-            token.spelling = token.normalised ? normaliser.apply(token.text, room) : token.text;
+            token.spelling = token.normalised ? normaliser.apply(token.text, scratch) : token.text;
             if (token.spelling.size() > 4 * kMaxBytes) {
                 throw Error(shown + " is too long when normalised");
             }

@@ -101,7 +101,7 @@ bool Bpe::may_join(char32_t left, char32_t right) const {
     return joined_[hash / 64 & (joined_.size() - 1)] >> hash % 64 & 1;
 }
 
-void Bpe::encode(std::string_view word, Room& room, std::vector<int>& ids) const {
+void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int>& ids) const {
     if (word.empty()) return;
     if (rules_.ignore_merges) {
         const int id = (rules_.byte_level ? words_ : vocabulary_).id_of(word);
@@ -110,7 +110,7 @@ void Bpe::encode(std::string_view word, Room& room, std::vector<int>& ids) const
             return;
         }
     }
-    if (!cuts_) return encode_part(word, room, ids);
+    if (!cuts_) return encode_part(word, scratch, ids);
     std::string_view rest = word;
     const char* begin = word.data();
     char32_t left = take_char(rest);
@@ -118,19 +118,19 @@ void Bpe::encode(std::string_view word, Room& room, std::vector<int>& ids) const
         const char* border = rest.data();
         const char32_t right = take_char(rest);
         if (!may_join(left, right)) {
-            encode_part({begin, size_t(border - begin)}, room, ids);
+            encode_part({begin, size_t(border - begin)}, scratch, ids);
             begin = border;
         }
         left = right;
     }
-    encode_part({begin, size_t(word.data() + word.size() - begin)}, room, ids);
+    encode_part({begin, size_t(word.data() + word.size() - begin)}, scratch, ids);
 }
 
-void Bpe::encode_part(std::string_view part, Room& room, std::vector<int>& ids) const {
-    Room::Remembered* remembered = nullptr;
+void Bpe::encode_part(std::string_view part, Scratch& scratch, std::vector<int>& ids) const {
+    Scratch::Remembered* remembered = nullptr;
     if (part.size() <= sizeof(remembered->word)) {
-        if (room.remembered_.empty()) room.remembered_.resize(kRemembered);
-        remembered = &room.remembered_[std::hash<std::string_view>()(part) % kRemembered];
+        if (scratch.remembered_.empty()) scratch.remembered_.resize(kRemembered);
+        remembered = &scratch.remembered_[std::hash<std::string_view>()(part) % kRemembered];
         if (remembered->bytes == part.size() &&
             std::memcmp(remembered->word.data(), part.data(), part.size()) == 0) {
             ids.insert(ids.end(), remembered->ids.begin(),
@@ -138,10 +138,10 @@ void Bpe::encode_part(std::string_view part, Room& room, std::vector<int>& ids) 
             return;
         }
     }
-    std::vector<int>& symbols = room.symbols_;
+    std::vector<int>& symbols = scratch.symbols_;
     symbols.clear();
     symbols_of(part, symbols);
-    if (symbols.size() > 1) join(symbols, room);
+    if (symbols.size() > 1) join(symbols, scratch);
     ids.insert(ids.end(), symbols.begin(), symbols.end());
     if (remembered && symbols.size() <= remembered->ids.size()) {
         remembered->bytes = uint8_t(part.size());
@@ -191,47 +191,47 @@ void Bpe::symbols_of(std::string_view part, std::vector<int>& symbols) const {
     if (waits) symbols.push_back(rules_.unknown);
 }
 
-void Bpe::list_symbols(const std::vector<int>& symbols, Room& room) const {
+void Bpe::list_symbols(const std::vector<int>& symbols, Scratch& scratch) const {
     const uint32_t count = uint32_t(symbols.size());
-    room.nodes_.resize(count);
+    scratch.nodes_.resize(count);
     for (uint32_t i = 0; i < count; ++i) {
-        room.nodes_[i] = {symbols[i], i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1, 1};
+        scratch.nodes_[i] = {symbols[i], i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1, 1};
     }
 }
 
 // Appends the join of this node with the next to the heap; false: they do not join.
-bool Bpe::add_candidate(uint32_t at, Room& room) const {
-    const Room::Node& left = room.nodes_[at];
+bool Bpe::add_candidate(uint32_t at, Scratch& scratch) const {
+    const Scratch::Node& left = scratch.nodes_[at];
     if (left.next == kNone) return false;
-    const Room::Node& right = room.nodes_[left.next];
+    const Scratch::Node& right = scratch.nodes_[left.next];
     const Merge* merge = merges_.find(left.id, right.id);
     if (!merge) return false;
-    room.heap_.push_back(
+    scratch.heap_.push_back(
         {uint64_t(merge->rank) << 32 | at, merge->merged, left.symbols + right.symbols});
-    if (is_unused(merge->merged)) room.joined_from_[merge->merged] = {left.id, right.id};
+    if (is_unused(merge->merged)) scratch.joined_from_[merge->merged] = {left.id, right.id};
     return true;
 }
 
-void Bpe::join(std::vector<int>& symbols, Room& room) const {
-    std::vector<Room::Node>& nodes = room.nodes_;
-    std::vector<Room::Candidate>& heap = room.heap_;
-    list_symbols(symbols, room);
+void Bpe::join(std::vector<int>& symbols, Scratch& scratch) const {
+    std::vector<Scratch::Node>& nodes = scratch.nodes_;
+    std::vector<Scratch::Candidate>& heap = scratch.heap_;
+    list_symbols(symbols, scratch);
     heap.clear();
-    room.joined_from_.clear();
-    for (uint32_t at = 0; at < nodes.size(); ++at) add_candidate(at, room);
+    scratch.joined_from_.clear();
+    for (uint32_t at = 0; at < nodes.size(); ++at) add_candidate(at, scratch);
     std::make_heap(heap.begin(), heap.end(), kLater);
     const auto push = [&](uint32_t at) {
-        if (at != kNone && add_candidate(at, room))
+        if (at != kNone && add_candidate(at, scratch))
             std::push_heap(heap.begin(), heap.end(), kLater);
     };
     while (!heap.empty()) {
-        const Room::Candidate best = heap.front();
+        const Scratch::Candidate best = heap.front();
         std::pop_heap(heap.begin(), heap.end(), kLater);
         heap.pop_back();
         const uint32_t at = uint32_t(best.order);
-        Room::Node& left = nodes[at];
+        Scratch::Node& left = nodes[at];
         if (left.symbols == 0 || left.next == kNone) continue;
-        Room::Node& right = nodes[left.next];
+        Scratch::Node& right = nodes[left.next];
         if (left.symbols + right.symbols != best.symbols) continue;
         left = {best.merged, left.previous, right.next, best.symbols};
         right.symbols = 0;
@@ -241,19 +241,19 @@ void Bpe::join(std::vector<int>& symbols, Room& room) const {
     }
     symbols.clear();
     for (uint32_t at = 0; at != kNone; at = nodes[at].next) {
-        append_used(nodes[at].id, room, symbols);
+        append_used(nodes[at].id, scratch, symbols);
     }
 }
 
 // As in SentencePiece, an unused token that was not joined from two others stays.
-void Bpe::append_used(int id, const Room& room, std::vector<int>& symbols) const {
-    const auto found = is_unused(id) ? room.joined_from_.find(id) : room.joined_from_.end();
-    if (found == room.joined_from_.end()) {
+void Bpe::append_used(int id, const Scratch& scratch, std::vector<int>& symbols) const {
+    const auto found = is_unused(id) ? scratch.joined_from_.find(id) : scratch.joined_from_.end();
+    if (found == scratch.joined_from_.end()) {
         symbols.push_back(id);
         return;
     }
-    append_used(found->second.first, room, symbols);
-    append_used(found->second.second, room, symbols);
+    append_used(found->second.first, scratch, symbols);
+    append_used(found->second.second, scratch, symbols);
 }
 
 }  // namespace aerie

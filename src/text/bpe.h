@@ -25,8 +25,8 @@ struct BpeRules {
 class Bpe {
   public:
     // Working memory for one caller of encode. A Bpe may serve many callers at once, each with a
-    // Room of its own. It also remembers short words.
-    class Room;
+    // Scratch of its own. It also remembers short words.
+    class Scratch;
 
     // `unused`: by id, tokens that are only intermediate results of merges (SentencePiece's
     // UNUSED); one that is left at the end is replaced by the tokens that it was joined from.
@@ -39,20 +39,20 @@ class Bpe {
 
     // Appends the tokens of a word, which is well-formed UTF-8 of less than 4 GB. Takes time
     // proportional to n log n.
-    void encode(std::string_view word, Room& room, std::vector<int>& ids) const;
+    void encode(std::string_view word, Scratch& scratch, std::vector<int>& ids) const;
 
   private:
     void fill_byte_level();
     void fill_borders();
     bool may_join(char32_t left, char32_t right) const;
-    void encode_part(std::string_view part, Room& room, std::vector<int>& ids) const;
+    void encode_part(std::string_view part, Scratch& scratch, std::vector<int>& ids) const;
     void symbols_of(std::string_view part, std::vector<int>& symbols) const;
     bool append_bytes(std::string_view character, std::vector<int>& symbols) const;
-    void list_symbols(const std::vector<int>& symbols, Room& room) const;
-    bool add_candidate(uint32_t at, Room& room) const;
-    void join(std::vector<int>& symbols, Room& room) const;
+    void list_symbols(const std::vector<int>& symbols, Scratch& scratch) const;
+    bool add_candidate(uint32_t at, Scratch& scratch) const;
+    void join(std::vector<int>& symbols, Scratch& scratch) const;
     bool is_unused(int id) const { return size_t(id) < unused_.size() && unused_[size_t(id)]; }
-    void append_used(int id, const Room& room, std::vector<int>& symbols) const;
+    void append_used(int id, const Scratch& scratch, std::vector<int>& symbols) const;
 
     Vocabulary vocabulary_;
     Merges merges_;
@@ -65,7 +65,7 @@ class Bpe {
     std::vector<uint64_t> joined_;      // bits: hashes of neighbouring characters in merged tokens
 };
 
-class Bpe::Room {
+class Bpe::Scratch {
   private:
     friend class Bpe;
 

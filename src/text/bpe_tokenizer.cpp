@@ -52,13 +52,13 @@ void BpeTokenizer::name_tokens() {
         throw Error("a decoder of " + std::to_string(parts_->decoder.steps()) + " steps for " +
                     std::to_string(size()) + " tokens");
     }
-    Regex::Room room;
+    Regex::Scratch scratch;
     for (int id = 0; id < size(); ++id) {
         Name& name = names_[size_t(id)];
         name.is_used = name.is_added || vocabulary.has(id);
         name.begin = uint32_t(bytes_.size());
         if (name.is_used && !name.is_special) {
-            bytes_ += parts_->decoder.bytes(spelling(id), room);
+            bytes_ += parts_->decoder.bytes(spelling(id), scratch);
         }
         if (bytes_.size() > kMaxTokenBytes) throw Error("tokens of more than 64 MB when decoded");
         name.size = uint32_t(bytes_.size() - name.begin);
@@ -109,8 +109,8 @@ std::string_view BpeTokenizer::bytes(int id) const {
 struct BpeTokenizer::Work {
     std::vector<int> ids;
     bool begins_text = true;  // nothing precedes the text that follows
-    Bpe::Room room;
-    Regex::Room regex_room;
+    Bpe::Scratch scratch;
+    Regex::Scratch regex_scratch;
 };
 
 std::vector<int> BpeTokenizer::encode(std::string_view text, const Recognition& recognition) const {
@@ -146,7 +146,7 @@ std::vector<int> BpeTokenizer::encode(std::string_view text, const Recognition& 
 void BpeTokenizer::encode_raw(std::string_view text, Recognition recognition, Work& work) const {
     std::string own(text);
     if (!parts_->normaliser.empty())
-        own = parts_->normaliser.apply(std::move(own), recognition.by_byte, work.regex_room,
+        own = parts_->normaliser.apply(std::move(own), recognition.by_byte, work.regex_scratch,
                                        Normaliser::most_bytes(text.size()));
     bool begins_text = work.begins_text;
     for (const AddedTokens::Piece& piece : parts_->added.cut(own, true, recognition)) {
@@ -162,8 +162,8 @@ void BpeTokenizer::encode_raw(std::string_view text, Recognition recognition, Wo
 void BpeTokenizer::encode_text(std::string_view text, bool begins_text, Work& work) const {
     std::deque<std::string> made;
     for (const std::string_view word :
-         parts_->pre_tokens.cut(text, begins_text, made, work.regex_room)) {
-        parts_->bpe.encode(word, work.room, work.ids);
+         parts_->pre_tokens.cut(text, begins_text, made, work.regex_scratch)) {
+        parts_->bpe.encode(word, work.scratch, work.ids);
     }
 }
 

@@ -78,7 +78,7 @@ constexpr Splits kDefault{R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Split, R"(\p{N}+)", "[
 constexpr Splits kFalcon{R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Split, "[0-9][0-9][0-9]"};
 
 // If several rows have the same settings, files are written with the name of the first one.
-constexpr GgufPreTokenizer kCuts[] = {
+constexpr GgufPreTokenizer kPreTokenizers[] = {
     {"gpt-2", {kGpt2Split}},
     {"llama-bpe", {kLlama3}, true, false, true},
     {"llama3", {kLlama3}, true, false, true},
@@ -187,10 +187,12 @@ std::vector<std::string> splits_of(const PreTokens& pre_tokens) {
     return splits;
 }
 
-bool is_same(const GgufPreTokenizer& cut, const std::vector<std::string>& splits) {
+bool is_same(const GgufPreTokenizer& pre_tokenizer, const std::vector<std::string>& splits) {
     const size_t count =
-        size_t(std::find(cut.splits.begin(), cut.splits.end(), "") - cut.splits.begin());
-    return count == splits.size() && std::equal(splits.begin(), splits.end(), cut.splits.begin());
+        size_t(std::find(pre_tokenizer.splits.begin(), pre_tokenizer.splits.end(), "") -
+               pre_tokenizer.splits.begin());
+    return count == splits.size() &&
+           std::equal(splits.begin(), splits.end(), pre_tokenizer.splits.begin());
 }
 
 }  // namespace
@@ -206,30 +208,30 @@ Normaliser GgufPreTokenizer::normaliser() const {
     return nfc ? Normaliser({NormalForm::nfc}) : Normaliser();
 }
 
-const GgufPreTokenizer* find_gguf_cut(std::string_view name) {
-    for (const GgufPreTokenizer& cut : kCuts)
-        if (cut.name == name) return &cut;
+const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
+    for (const GgufPreTokenizer& pre_tokenizer : kPreTokenizers)
+        if (pre_tokenizer.name == name) return &pre_tokenizer;
     return nullptr;
 }
 
-const GgufPreTokenizer* find_gguf_cut(const BpeTokenizer::Parts& parts) {
+const GgufPreTokenizer* find_gguf_pre_tokenizer(const BpeTokenizer::Parts& parts) {
     const std::vector<std::string> splits = splits_of(parts.pre_tokens);
     const auto& normal = parts.normaliser.steps();
     const auto* form = normal.size() == 1 ? std::get_if<NormalForm>(&normal[0]) : nullptr;
     const bool nfc = form && *form == NormalForm::nfc;
     if (splits.empty() || (!normal.empty() && !nfc)) return nullptr;
-    for (const GgufPreTokenizer& cut : kCuts) {
-        if (is_same(cut, splits) && cut.nfc == nfc &&
-            cut.ignore_merges == parts.bpe.rules().ignore_merges)
-            return &cut;
+    for (const GgufPreTokenizer& pre_tokenizer : kPreTokenizers) {
+        if (is_same(pre_tokenizer, splits) && pre_tokenizer.nfc == nfc &&
+            pre_tokenizer.ignore_merges == parts.bpe.rules().ignore_merges)
+            return &pre_tokenizer;
     }
     return nullptr;
 }
 
-std::string gguf_cut_names() {
+std::string gguf_pre_tokenizer_names() {
     std::string names;
-    for (const GgufPreTokenizer& cut : kCuts)
-        names += (names.empty() ? "" : ", ") + std::string(cut.name);
+    for (const GgufPreTokenizer& pre_tokenizer : kPreTokenizers)
+        names += (names.empty() ? "" : ", ") + std::string(pre_tokenizer.name);
     return names;
 }
 

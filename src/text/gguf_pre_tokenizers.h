@@ -28,10 +28,10 @@ struct GgufPreTokenizer {
 };
 
 // nullptr: the name is unknown.
-const GgufPreTokenizer* find_gguf_cut(std::string_view name);
+const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
 // The first one that cuts texts as `parts` does; nullptr: there is none.
-const GgufPreTokenizer* find_gguf_cut(const BpeTokenizer::Parts& parts);
+const GgufPreTokenizer* find_gguf_pre_tokenizer(const BpeTokenizer::Parts& parts);
 // All names, for the error about an unknown one: "gpt-2, llama-bpe".
-std::string gguf_cut_names();
+std::string gguf_pre_tokenizer_names();
 
 }  // namespace aerie

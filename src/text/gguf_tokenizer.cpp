@@ -24,7 +24,8 @@ class Reader {
                      : nullptr) {
         if (types_ && types_->size() != texts_.size())
             fail("'tokenizer.ggml.token_type' has not one entry for each token");
-        for (const GgufControlToken& sign : gguf_control_tokens(metadata)) signs_.insert(sign.id);
+        for (const GgufControlToken& control_token : gguf_control_tokens(metadata))
+            control_tokens_.insert(control_token.id);
     }
 
     BpeTokenizer scored() const;
@@ -42,16 +43,17 @@ class Reader {
     // A token with the text of a control token is one, whatever its type in the file.
     PieceType type(size_t id) const {
         const PieceType written = written_type(id);
-        return written != PieceType::unknown && signs_.contains(id) ? PieceType::control : written;
+        return written != PieceType::unknown && control_tokens_.contains(id) ? PieceType::control
+                                                                             : written;
     }
-    const GgufPreTokenizer& cut() const;
-    BpeTokenizer::Parts byte_level_parts(const GgufPreTokenizer& cut) const;
+    const GgufPreTokenizer& pre_tokenizer() const;
+    BpeTokenizer::Parts byte_level_parts(const GgufPreTokenizer& pre_tokenizer) const;
     Merges merges(const Vocabulary& vocabulary) const;
 
     const GgufMetadata& metadata_;
     const GgufValue& texts_;
     const GgufValue* types_;
-    std::unordered_set<size_t> signs_;  // ids
+    std::unordered_set<size_t> control_tokens_;  // ids
 };
 
 PieceType Reader::written_type(size_t id) const {
@@ -93,32 +95,35 @@ BpeTokenizer Reader::scored() const {
     return tokenizer_of(pieces);
 }
 
-const GgufPreTokenizer& Reader::cut() const {
+const GgufPreTokenizer& Reader::pre_tokenizer() const {
     const std::string_view name = metadata_.string("tokenizer.ggml.pre");
-    if (const GgufPreTokenizer* cut = find_gguf_cut(name)) return *cut;
-    fail("'tokenizer.ggml.pre' is " + in_quotes(name) + "; known are " + gguf_cut_names());
+    if (const GgufPreTokenizer* pre_tokenizer = find_gguf_pre_tokenizer(name))
+        return *pre_tokenizer;
+    fail("'tokenizer.ggml.pre' is " + in_quotes(name) + "; known are " +
+         gguf_pre_tokenizer_names());
 }
 
 // Files that declare a control token as a normal one may have merges that produce it. These are
 // left out, for text must not become a control token.
 Merges Reader::merges(const Vocabulary& vocabulary) const {
     const GgufValue& list = metadata_.strings("tokenizer.ggml.merges");
-    std::unordered_set<std::string_view> signs;
-    for (const size_t id : signs_) signs.insert(texts_.string(id));
+    std::unordered_set<std::string_view> control_texts;
+    for (const size_t id : control_tokens_) control_texts.insert(texts_.string(id));
     Merges merges;
     std::string whole;
     for (size_t rank = 0; rank < list.size(); ++rank) {
         const auto sides = sides_of(list.string(rank));
         if (!sides) throw Error("merge " + std::to_string(rank) + " is no pair of tokens");
         whole.assign(sides->first).append(sides->second);
-        if (signs.contains(whole) || signs.contains(sides->first) || signs.contains(sides->second))
+        if (control_texts.contains(whole) || control_texts.contains(sides->first) ||
+            control_texts.contains(sides->second))
             continue;
         merges.add(vocabulary, whole, sides->first.size(), uint32_t(rank));
     }
     return merges;
 }
 
-BpeTokenizer::Parts Reader::byte_level_parts(const GgufPreTokenizer& cut) const {
+BpeTokenizer::Parts Reader::byte_level_parts(const GgufPreTokenizer& pre_tokenizer) const {
     Vocabulary vocabulary;
     std::vector<AddedToken> added;
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -131,22 +136,23 @@ BpeTokenizer::Parts Reader::byte_level_parts(const GgufPreTokenizer& cut) const 
             vocabulary.add(text, int(id));
     }
     Merges table = merges(vocabulary);
-    const BpeRules rules{.byte_level = true, .ignore_merges = cut.ignore_merges};
+    const BpeRules rules{.byte_level = true, .ignore_merges = pre_tokenizer.ignore_merges};
     BpeTokenizer::Parts parts{.file = metadata_.file(),
                               .bpe = Bpe(std::move(vocabulary), std::move(table), rules)};
-    parts.normaliser = cut.normaliser();
-    parts.pre_tokens = cut.pre_tokens();
+    parts.normaliser = pre_tokenizer.normaliser();
+    parts.pre_tokens = pre_tokenizer.pre_tokens();
     parts.added = AddedTokens(std::move(added), parts.normaliser);
     const int bos = token("tokenizer.ggml.bos_token_id"),
               eos = token("tokenizer.ggml.eos_token_id");
-    if (bos >= 0 && flag("tokenizer.ggml.add_bos_token", cut.adds_bos)) parts.prefix = {bos};
+    if (bos >= 0 && flag("tokenizer.ggml.add_bos_token", pre_tokenizer.adds_bos))
+        parts.prefix = {bos};
     if (eos >= 0 && flag("tokenizer.ggml.add_eos_token", false)) parts.suffix = {eos};
     parts.decoder = TokenDecoder({TokenDecoder::ByteLevel{}});
     return parts;
 }
 
 BpeTokenizer Reader::byte_level() const {
-    const GgufPreTokenizer& row = cut();
+    const GgufPreTokenizer& row = pre_tokenizer();
     const auto parts = [&] {
         try {
             return byte_level_parts(row);

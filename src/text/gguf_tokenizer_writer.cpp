@@ -44,7 +44,7 @@ class Description {
         throw Error(tokenizer_.file() + ": " + why);
     }
     std::vector<PieceType> types() const;
-    std::string_view cut() const;
+    std::string_view pre_tokenizer() const;
 
     const Tokenizer& tokenizer_;
     const BpeTokenizer& bpe_;
@@ -119,15 +119,15 @@ void Description::scored(const ScoredPieces* pieces) {
 }
 
 // The value of tokenizer.ggml.pre.
-std::string_view Description::cut() const {
-    const GgufPreTokenizer* cut = find_gguf_cut(bpe_.parts());
-    if (!cut) fail("GGUF has no name that we know for how this tokenizer cuts a text");
-    return cut->name;
+std::string_view Description::pre_tokenizer() const {
+    const GgufPreTokenizer* pre_tokenizer = find_gguf_pre_tokenizer(bpe_.parts());
+    if (!pre_tokenizer) fail("GGUF has no name that we know for how this tokenizer cuts a text");
+    return pre_tokenizer->name;
 }
 
 void Description::byte_level() {
     set("model", std::string_view("gpt2"));
-    set("pre", cut());
+    set("pre", pre_tokenizer());
     tokens(types());
     struct Row {
         uint32_t rank;

@@ -35,7 +35,7 @@ void apply_form(std::string& text, std::string& labels, NormalForm form) {
 struct Apply {
     std::string& text;
     std::string& labels;  // empty, or as long as the text
-    Regex::Room& room;
+    Regex::Scratch& scratch;
     size_t most_bytes;
 
     void check_size(size_t bytes) const {
@@ -56,7 +56,7 @@ struct Apply {
 
     void operator()(const Normaliser::Replace& step) const {
         std::vector<Span> found;
-        find_all(step.pattern, text, room, found);
+        find_all(step.pattern, text, scratch, found);
         if (found.empty()) return;
         std::string out, out_labels;
         size_t done = 0;
@@ -102,10 +102,10 @@ struct Apply {
 
 }  // namespace
 
-void find_all(const Pattern& pattern, std::string_view text, Regex::Room& room,
+void find_all(const Pattern& pattern, std::string_view text, Regex::Scratch& scratch,
               std::vector<Span>& found) {
     if (const auto* regex = std::get_if<Regex>(&pattern)) {
-        regex->find_all(text, room, found);
+        regex->find_all(text, scratch, found);
         return;
     }
     const std::string& word = std::get<std::string>(pattern);
@@ -120,9 +120,9 @@ size_t Normaliser::most_bytes(size_t bytes) {
     return kMaxMore + kMaxGrowth * bytes;
 }
 
-std::string Normaliser::apply(std::string text, std::string& labels, Regex::Room& room,
+std::string Normaliser::apply(std::string text, std::string& labels, Regex::Scratch& scratch,
                               size_t most) const {
-    for (const Step& step : steps_) std::visit(Apply{text, labels, room, most}, step);
+    for (const Step& step : steps_) std::visit(Apply{text, labels, scratch, most}, step);
     return text;
 }
 

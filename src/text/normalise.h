@@ -16,7 +16,7 @@ namespace aerie {
 using Pattern = std::variant<std::string, Regex>;
 
 // Finds the matches of `pattern` in `text`, from left to right.
-void find_all(const Pattern& pattern, std::string_view text, Regex::Room& room,
+void find_all(const Pattern& pattern, std::string_view text, Regex::Scratch& scratch,
               std::vector<Span>& found);
 
 class Normaliser {
@@ -41,15 +41,16 @@ class Normaliser {
     // `text` is well-formed UTF-8. `labels` has one for each byte, or is empty: bytes made of
     // several get the highest of their labels. Throws Error, one line that names no file, also if
     // the text becomes larger than `most`.
-    std::string apply(std::string text, std::string& labels, Regex::Room& room, size_t most) const;
+    std::string apply(std::string text, std::string& labels, Regex::Scratch& scratch,
+                      size_t most) const;
     // The same without labels.
-    std::string apply(std::string text, Regex::Room& room, size_t most) const {
+    std::string apply(std::string text, Regex::Scratch& scratch, size_t most) const {
         std::string no_labels;
-        return apply(std::move(text), no_labels, room, most);
+        return apply(std::move(text), no_labels, scratch, most);
     }
-    std::string apply(std::string text, Regex::Room& room) const {
+    std::string apply(std::string text, Regex::Scratch& scratch) const {
         const size_t most = most_bytes(text.size());
-        return apply(std::move(text), room, most);
+        return apply(std::move(text), scratch, most);
     }
     bool empty() const { return steps_.empty(); }
     const std::vector<Step>& steps() const { return steps_; }

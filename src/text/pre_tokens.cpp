@@ -81,7 +81,7 @@ struct Cut {
     std::vector<Word>& words;
     std::vector<Span>& found;
     std::deque<std::string>& made;
-    Regex::Room& room;
+    Regex::Scratch& scratch;
     size_t& left;  // bytes left for rewritten words
 
     std::string_view keep(std::string text) const {
@@ -93,7 +93,7 @@ struct Cut {
 
     void split(const Word& whole, const Pattern& pattern, Delimiter delimiter,
                bool inverted) const {
-        find_all(pattern, whole.text, room, found);
+        find_all(pattern, whole.text, scratch, found);
         std::vector<Part> parts = parts_of(whole.text, found, inverted);
         delimit(parts, delimiter);
         for (const Part& part : parts) {
@@ -148,15 +148,16 @@ struct Cut {
 
 std::vector<std::string_view> PreTokens::cut(std::string_view text, bool begins_text,
                                              std::deque<std::string>& made,
-                                             Regex::Room& room) const {
+                                             Regex::Scratch& scratch) const {
     std::vector<Word> words, next;
     std::vector<Span> found;
     size_t left = kMaxMore + kMaxGrowth * text.size();
-    const Regex::Room::Watch watch(room);
+    const Regex::Scratch::Watch watch(scratch);
     if (!text.empty()) words.push_back({text, begins_text});
     for (const Step& step : steps_) {
         next.clear();
-        for (const Word& word : words) std::visit(Cut{word, next, found, made, room, left}, step);
+        for (const Word& word : words)
+            std::visit(Cut{word, next, found, made, scratch, left}, step);
         words.swap(next);
     }
     std::vector<std::string_view> out;

@@ -46,7 +46,7 @@ class PreTokens {
     // The words of `text` in order; none is empty. `begins_text`: nothing precedes it. The views
     // point into `text` and `made`. Throws Error, one line that names no file.
     std::vector<std::string_view> cut(std::string_view text, bool begins_text,
-                                      std::deque<std::string>& made, Regex::Room& room) const;
+                                      std::deque<std::string>& made, Regex::Scratch& scratch) const;
 
   private:
     std::vector<Step> steps_;  // in order

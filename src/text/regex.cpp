@@ -62,7 +62,7 @@ struct Regex::Code {
     std::string pattern, shown;
 };
 
-struct Regex::Room::State {
+struct Regex::Scratch::State {
     MatchContext context{pcre2_match_context_create(nullptr)};
     MatchData data{pcre2_match_data_create(1, nullptr)};
     JitStack stack{pcre2_jit_stack_create(kFirstStack, kMaxStack, nullptr)};
@@ -88,12 +88,12 @@ struct Regex::Room::State {
     }
 };
 
-Regex::Room::State& Regex::Room::state() {
+Regex::Scratch::State& Regex::Scratch::state() {
     if (!state_) state_ = std::make_unique<State>();
     return *state_;
 }
 
-Regex::Room::Watch::Watch(Room& room) : state_(&room.state()) {
+Regex::Scratch::Watch::Watch(Scratch& scratch) : state_(&scratch.state()) {
     if (state_->is_watched) {
         state_ = nullptr;
         return;
@@ -103,17 +103,17 @@ Regex::Room::Watch::Watch(Room& room) : state_(&room.state()) {
     state_->processor_begun = processor_seconds_now();
 }
 
-Regex::Room::Watch::~Watch() {
+Regex::Scratch::Watch::~Watch() {
     if (!state_) return;
     state_->is_watched = false;
     state_->seconds += steady_seconds() - state_->begun;
     state_->processor_seconds += processor_seconds_now() - state_->processor_begun;
 }
 
-Regex::Room::Room() = default;
-Regex::Room::Room(Room&&) noexcept = default;
-Regex::Room& Regex::Room::operator=(Room&&) noexcept = default;
-Regex::Room::~Room() = default;
+Regex::Scratch::Scratch() = default;
+Regex::Scratch::Scratch(Scratch&&) noexcept = default;
+Regex::Scratch& Regex::Scratch::operator=(Scratch&&) noexcept = default;
+Regex::Scratch::~Scratch() = default;
 
 Regex::Regex(std::string_view pattern) {
     const std::string text = pcre_pattern(pattern);
@@ -141,7 +141,7 @@ const std::string& Regex::pattern() const {
 // A walk through one text, match by match.
 class Regex::Search {
   public:
-    Search(const Code& code, std::string_view text, Room::State& state)
+    Search(const Code& code, std::string_view text, Scratch::State& state)
         : code_(code), text_(text), state_(state), window_(window_of(text.size())) {
         const size_t steps = kFirstSteps + kStepsPerByte * text.size();
         pcre2_set_match_limit(state.context.get(), uint32_t(std::min<size_t>(steps, UINT32_MAX)));
@@ -188,15 +188,15 @@ class Regex::Search {
 
     const Code& code_;
     std::string_view text_;
-    Room::State& state_;
+    Scratch::State& state_;
     size_t window_, since_look_ = 0;
 };
 
-void Regex::find_all(std::string_view text, Room& room, std::vector<Span>& found) const {
+void Regex::find_all(std::string_view text, Scratch& scratch, std::vector<Span>& found) const {
     found.clear();
     if (text.empty()) return;
-    const Room::Watch watch(room);
-    Search search(*code_, text, room.state());
+    const Scratch::Watch watch(scratch);
+    Search search(*code_, text, scratch.state());
     size_t last_end = std::string_view::npos;
     for (size_t at = 0; at <= text.size();) {
         const std::optional<Span> span = search.next(at);

@@ -16,9 +16,9 @@ struct Span {
 
 class Regex {
   public:
-    // Working memory for one caller. A Regex may serve many callers at once, each with a Room of
-    // its own. A Room counts the time of all its searches.
-    class Room {
+    // Working memory for one caller. A Regex may serve many callers at once, each with a Scratch of
+    // its own. A Scratch counts the time of all its searches.
+    class Scratch {
         struct State;
 
       public:
@@ -26,7 +26,7 @@ class Regex {
         // the clock in each of them.
         class Watch {
           public:
-            explicit Watch(Room& room);
+            explicit Watch(Scratch& scratch);
             ~Watch();
             Watch(const Watch&) = delete;
             Watch& operator=(const Watch&) = delete;
@@ -35,10 +35,10 @@ class Regex {
             State* state_;  // nullptr: another one counts already
         };
 
-        Room();
-        Room(Room&&) noexcept;
-        Room& operator=(Room&&) noexcept;
-        ~Room();
+        Scratch();
+        Scratch(Scratch&&) noexcept;
+        Scratch& operator=(Scratch&&) noexcept;
+        ~Scratch();
 
       private:
         friend class Regex;
@@ -55,7 +55,7 @@ class Regex {
     // another match. `text` is well-formed UTF-8. Throws Error if the pattern is too slow for it:
     // if it takes more steps than a number that grows with the text or, with all searches in the
     // same room, more time.
-    void find_all(std::string_view text, Room& room, std::vector<Span>& found) const;
+    void find_all(std::string_view text, Scratch& scratch, std::vector<Span>& found) const;
 
   private:
     struct Code;

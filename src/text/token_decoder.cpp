@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& tokens) {
 // One step over all tokens of a text.
 struct Decode {
     std::vector<std::string>& tokens;
-    Regex::Room& room;
+    Regex::Scratch& scratch;
     size_t most_bytes;  // limit for all tokens together
 
     void operator()(const TokenDecoder::ByteLevel&) const {
@@ -71,7 +71,7 @@ struct Decode {
         const Normaliser replace({Normaliser::Replace{step.pattern, step.content}});
         size_t left = most_bytes;
         for (std::string& token : tokens) {
-            token = replace.apply(std::move(token), room, left);
+            token = replace.apply(std::move(token), scratch, left);
             left -= std::min(left, token.size());
         }
     }
@@ -106,15 +106,15 @@ std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
     if (steps_.empty()) {
         for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, separator_);
     }
-    Regex::Room room;
+    Regex::Scratch scratch;
     size_t bytes = 0;
     for (const std::string& token : tokens) bytes += token.size();
-    const Decode decode{tokens, room, Normaliser::most_bytes(bytes)};
+    const Decode decode{tokens, scratch, Normaliser::most_bytes(bytes)};
     for (const Step& step : steps_) std::visit(decode, step);
     return joined(tokens);
 }
 
-std::string TokenDecoder::bytes(std::string_view token, Regex::Room& room) const {
+std::string TokenDecoder::bytes(std::string_view token, Regex::Scratch& scratch) const {
     std::string text(token);
     if (steps_.empty()) return separator_ + text;
     for (const Step& step : steps_) {
@@ -128,7 +128,7 @@ std::string TokenDecoder::bytes(std::string_view token, Regex::Room& room) const
             text = replaced(text, metaspace->replacement, " ");
         } else {
             std::vector<std::string> one = {std::move(text)};
-            std::visit(Decode{one, room, Normaliser::most_bytes(token.size())}, step);
+            std::visit(Decode{one, scratch, Normaliser::most_bytes(token.size())}, step);
             text = std::move(one[0]);
         }
     }

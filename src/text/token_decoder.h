@@ -40,7 +40,7 @@ class TokenDecoder {
 
     // The bytes that one token adds in the middle of a text: the same as decode if they are
     // well-formed UTF-8, but a character may come in parts. Throws Error.
-    std::string bytes(std::string_view token, Regex::Room& room) const;
+    std::string bytes(std::string_view token, Regex::Scratch& scratch) const;
 
     // Whether the first token of a text loses a space.
     bool drops_leading_space() const;

@@ -24,7 +24,7 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
                     const std::function<bool(std::vector<int>& prompt)>& next,
                     const std::function<void(const AnsweredPrompt&)>& on_answer) {
     BatchLimits limits = model.limits();
-    limits.texts = limits.kept = plan.together;
+    limits.sequences_in_pass = limits.open_sequences = plan.together;
     DraftOptions plain;
     plain.method = kNoDrafts;
     const std::unique_ptr<Drafter> drafter = model.drafter(plain, limits);
@@ -69,7 +69,7 @@ void answer_prompts(Model& model, const AnsweringPlan& plan,
         std::vector<Cycle> cycles;
         for (const std::unique_ptr<Place>& place : places) {
             if (!place->is_running) begin(*place);
-            if (place->is_running) cycles.emplace_back().text = &place->sequence;
+            if (place->is_running) cycles.emplace_back().sequence = &place->sequence;
         }
         if (cycles.empty()) return;
         batch.propose(cycles);

@@ -4,7 +4,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
-#include "core/partial.h"
+#include "core/pending_file.h"
 #include "io/json.h"
 #include "io/model_source.h"
 #include "io/safetensors_writer.h"
@@ -97,7 +97,7 @@ void write_head(const fs::path& folder, TrainingDevice& device, const TrainedHea
     fs::create_directories(folder);
     // Both files are complete before either takes its place; the configuration of a head that is
     // trained on stays the same.
-    const Partial staging(folder / "written", Partial::Kind::folder);
+    const PendingFile staging(folder / "written", PendingFile::Kind::folder);
     write_text(staging.path() / "config.json", config_of(head.shape(), file).dump() + "\n");
     write_safetensors(staging.path(), tensors.described, SIZE_MAX,
                       [&](const NamedTensor& tensor, size_t offset, std::span<std::byte> out) {

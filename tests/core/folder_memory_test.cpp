@@ -2,7 +2,7 @@
 // whichever request is refused, and no half-written file.
 #include <new>
 
-#include "core/partial.h"
+#include "core/pending_file.h"
 #include "core/replaced_file.h"
 #include "host_memory.h"
 #include "io/damage.h"
@@ -56,7 +56,7 @@ TEST(FolderMemory, FoldersAppearOrNot) {
     fill(folder);
     const fs::path place = folder.path() / "made";
     const size_t refused = refuse_each([&] {
-        Partial made(place, Partial::Kind::folder);
+        PendingFile made(place, PendingFile::Kind::folder);
         fs::create_directory(made.path() / "a folder with quite a long name");
         fs::copy_file(folder.path() / "a file with quite a long name, number 1",
                       made.path() / "a folder with quite a long name" / "copy");

@@ -46,11 +46,11 @@ TEST(DraftMethods, PlansKeepTheirValues) {
     EXPECT_EQ(plan.head_ids, (std::vector<int32_t>{3, 1, 2}));
 }
 
-DraftPlan plan_for(int context, int texts) {
+DraftPlan plan_for(int context, int sequences) {
     DraftPlan plan{.options = {}, .target = {}};
     plan.target.vocab = 32000;
     plan.context = context;
-    plan.texts = texts;
+    plan.sequences = sequences;
     return plan;
 }
 

@@ -114,7 +114,7 @@ class Simulation {
 
     Device device_;
     ForcedAcceptance forced_;
-    TreePolicy policy_{kMostAuto, std::make_shared<CycleCosts>()};
+    TreePolicy policy_{kMaxAuto, std::make_shared<CycleCosts>()};
     std::vector<Candidate> table_;
     int backlog_ = 1;
 };

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_drafter.h"
 
 namespace aerie {
 namespace {
@@ -18,7 +18,7 @@ TEST(StaticTree, TheDefaultIsEagles) {
     std::vector<int> by_depth(6);
     for (const auto& path : default_static_tree()) ++by_depth[path.size()];
     EXPECT_EQ(by_depth, (std::vector<int>{0, 4, 8, 8, 3, 2}));
-    const GrownLimits reach = static_reach(default_static_tree());
+    const TreeDrafterLimits reach = static_reach(default_static_tree());
     EXPECT_EQ(reach.nodes, 26);
     EXPECT_EQ(reach.levels, 5);
     EXPECT_EQ(reach.draft_slots, 4 + 4 + 1 + 1);

@@ -88,7 +88,7 @@ TEST_P(Architectures, RowsOfTreesAreThoseOfPlainDecoding) {
     const std::vector<int> text = random_tokens(kFirst + kCount, 1);
     const std::span<const int> prompt = std::span(text).first(kFirst);
     std::vector<Logits> want;  // logits after each token from kFirst on
-    const auto plain = model_.with(draft_options("none"));
+    const auto plain = model_.start_session(draft_options("none"));
     plain.session->begin({});
     plain.session->prefill(prompt);
     for (int i = kFirst; i + 1 < int(text.size()); ++i) {
@@ -100,7 +100,7 @@ TEST_P(Architectures, RowsOfTreesAreThoseOfPlainDecoding) {
 
     DraftOptions draft = draft_options("eagle2");
     draft.tree = {kMaxNodes, kMaxDepth, 2};
-    const auto drafting = model_.with(draft);
+    const auto drafting = model_.start_session(draft);
     Session& session = *drafting.session;
     session.begin({});
     session.prefill(prompt);
@@ -136,7 +136,7 @@ TEST_P(Architectures, EveryCuttingOfThePrompt) {
     for (int rows : {kPrefillRows, 1, 3, 8, 63, 64, 65, 100}) {
         BatchLimits limits = model_.limits();
         limits.prefill_rows = rows;
-        const auto drafting = model_.with(draft_options("none"), limits);
+        const auto drafting = model_.start_session(draft_options("none"), limits);
         drafting.session->begin({});
         drafting.session->prefill(prompt);
         const Logits got = logits(*drafting.session, 0);
@@ -147,14 +147,14 @@ TEST_P(Architectures, EveryCuttingOfThePrompt) {
 
 TEST_P(Architectures, DraftsChangeNoText) {
     constexpr int kTokens = 40;
-    const auto none = model_.with(draft_options("none"));
+    const auto none = model_.start_session(draft_options("none"));
     for (float temperature : {0.0f, 0.8f})
         for (unsigned seed : {4u, 5u}) {
             const std::vector<int> prompt = random_tokens(15, seed);
             const Sampling sampling = sampling_at(temperature, seed);
             const std::vector<int> want = decode(*none.session, prompt, kTokens, sampling);
             for (const char* method : {"lookup", "chain", "eagle2"}) {
-                const auto drafting = model_.with(draft_options(method));
+                const auto drafting = model_.start_session(draft_options(method));
                 EXPECT_EQ(decode(*drafting.session, prompt, kTokens, sampling), want)
                     << method << " at " << temperature;
             }
@@ -205,7 +205,8 @@ TEST_P(ExpertModels, ExpertsMayLieInOneTensor) {
     EXPECT_EQ(together.target_types, apart.target_types);
     Model other(std::move(files), options_, open_device(options_.device));
     const std::vector<int> prompt = random_tokens(20, 6);
-    const auto a = model_.with(draft_options("none")), b = other.with(draft_options("none"));
+    const auto a = model_.start_session(draft_options("none")),
+               b = other.start_session(draft_options("none"));
     EXPECT_EQ(decode(*a.session, prompt, 12), decode(*b.session, prompt, 12));
 }
 

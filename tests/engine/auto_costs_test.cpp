@@ -79,7 +79,7 @@ class RecordedCosts : public testing::TestWithParam<float> {
             session.verify(tree);
             costs.verify.push_back({point.rows, session.seconds().target() - before});
         }
-        const DraftRequest request{session.text().draft(), session.text().tokens()};
+        const DraftRequest request{session.sequence().draft(), session.sequence().tokens()};
         for (int width : {1, 4, 10})
             if (width <= drafter.widest_level())
                 costs.level.push_back(

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(All, AutoTexts,
 TEST(Auto, FollowsTextsThatAreCut) {
     Bundled model(options_with(kHeads, DType::F16, "auto"));
     BatchLimits limits = model.limits();
-    limits.kept = 3;
+    limits.open_sequences = 3;
     const auto drafting = model.drafting(chosen("auto"), limits),
                plain = model.drafting(draft_options("none"), limits);
     drafting.drafter->cost_aware()->set_costs(kCheap);
@@ -81,13 +81,13 @@ TEST(Auto, FollowsTextsThatAreCut) {
     std::vector<int> longer = a;
     longer.insert(longer.end(), first.begin(), first.begin() + 11);
     longer.insert(longer.end(), b.begin() + 1, b.end());
-    Generation on(drafting.session->batch(), drafting.session->text(), model.tokenizer(),
+    Generation on(drafting.session->batch(), drafting.session->sequence(), model.tokenizer(),
                   model.request(longer, 40));
     while (on.step()) {
     }
     EXPECT_GT(on.result().reused, 0);
     EXPECT_EQ(on.result().ids, run(plain, longer));
-    Sequence forked = drafting.session->text().fork(int(longer.size()));
+    Sequence forked = drafting.session->sequence().fork(int(longer.size()));
     longer.insert(longer.end(), a.begin() + 1, a.end());
     Generation other(drafting.session->batch(), forked, model.tokenizer(),
                      model.request(longer, 40));

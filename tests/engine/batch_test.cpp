@@ -50,9 +50,9 @@ TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
             want.push_back(decode(session, prompt_of(model, size_t(i)), 40, cold_and_hot(i)));
         }
         for (int i = 0; i < 2; ++i) {
-            both.texts[size_t(i)].begin(cold_and_hot(i));
-            both.texts[size_t(i)].append(prompt_of(model, size_t(i)));
-            both.batch->prefill(both.texts[size_t(i)]);
+            both.sequences[size_t(i)].begin(cold_and_hot(i));
+            both.sequences[size_t(i)].append(prompt_of(model, size_t(i)));
+            both.batch->prefill(both.sequences[size_t(i)]);
         }
         for (int cycle = 0; cycle < 40; ++cycle) {
             both.batch->propose(both.cycles);
@@ -71,7 +71,7 @@ TEST(Batch, TwoTextsInOnePassAreTwoTexts) {
             both.batch->commit(both.cycles);
         }
         for (int i = 0; i < 2; ++i) {
-            const auto tokens = both.texts[size_t(i)].tokens();
+            const auto tokens = both.sequences[size_t(i)].tokens();
             const size_t prompt = prompt_of(model, size_t(i)).size();
             ASSERT_GE(tokens.size(), prompt + 40);
             EXPECT_TRUE(std::equal(want[size_t(i)].begin(), want[size_t(i)].end(),
@@ -116,22 +116,22 @@ TEST(Sequence, ForksAndCuts) {
         const bool is_auto = method == "auto";
         Together both(model, is_auto ? "eagle2" : method,
                       is_auto ? auto_options() : draft_options(method));
-        Sequence& text = both.texts[0];
+        Sequence& sequence = both.sequences[0];
         const std::vector<int> prompt = long_text(2);
         const size_t begin = prompt.size(), length = begin + 90;
         Sampling sampling = sampling_at(0.8f, 5);
         sampling.penalties.repetition = 1.1f;
-        text.begin(sampling);
-        text.append(prompt);
-        both.batch->prefill(text);
-        extend(*both.batch, text, length);
-        const std::vector<int> whole = first_tokens(text, length);
+        sequence.begin(sampling);
+        sequence.append(prompt);
+        both.batch->prefill(sequence);
+        extend(*both.batch, sequence, length);
+        const std::vector<int> whole = first_tokens(sequence, length);
 
         for (size_t cut : {begin, begin + 1, begin + 37, begin + 64}) {
             {
-                both.texts.pop_back();
-                both.texts.push_back(text.fork(int(cut)));
-                Sequence& other = both.texts.back();
+                both.sequences.pop_back();
+                both.sequences.push_back(sequence.fork(int(cut)));
+                Sequence& other = both.sequences.back();
                 EXPECT_GE(other.committed(), int(cut - 1) / kPageSize * kPageSize -
                                                  (method == "auto" ? int(cut) : 2 * kPageSize));
                 both.batch->prefill(other);
@@ -139,23 +139,23 @@ TEST(Sequence, ForksAndCuts) {
                 EXPECT_EQ(first_tokens(other, length), whole) << method << ", fork at " << cut;
             }
             // The first text may be cut where the fork still reads the shared pages.
-            text.truncate(int(cut));
-            both.batch->prefill(text);
-            extend(*both.batch, text, length);
-            EXPECT_EQ(first_tokens(text, length), whole) << method << ", cut at " << cut;
+            sequence.truncate(int(cut));
+            both.batch->prefill(sequence);
+            extend(*both.batch, sequence, length);
+            EXPECT_EQ(first_tokens(sequence, length), whole) << method << ", cut at " << cut;
         }
         // A text that continues differently equals one that was decoded so from the start.
         const std::vector<int> more = {17, 300, 41};
         std::vector<int> other_prompt(whole.begin(), whole.begin() + ptrdiff_t(begin));
         other_prompt.insert(other_prompt.end(), more.begin(), more.end());
-        text.truncate(int(begin));
-        text.append(more);
-        both.batch->prefill(text);
-        extend(*both.batch, text, begin + 40);
+        sequence.truncate(int(begin));
+        sequence.append(more);
+        both.batch->prefill(sequence);
+        extend(*both.batch, sequence, begin + 40);
         const auto fresh = model.drafting(draft_options("none"));
         const std::vector<int> want = decode(*fresh.session, other_prompt, 30, sampling);
-        EXPECT_EQ(std::vector<int>(text.tokens().begin() + ptrdiff_t(other_prompt.size()),
-                                   text.tokens().begin() + ptrdiff_t(other_prompt.size()) + 30),
+        EXPECT_EQ(std::vector<int>(sequence.tokens().begin() + ptrdiff_t(other_prompt.size()),
+                                   sequence.tokens().begin() + ptrdiff_t(other_prompt.size()) + 30),
                   want)
             << method;
     }
@@ -174,7 +174,7 @@ TEST(Clock, OfAutoCanBeGivenAndARunRepeated) {
         draft.clock = clock;
         BatchLimits limits = model.limits();
         limits.clock = clock;
-        auto drafting = model.model().with(draft, limits);
+        auto drafting = model.model().start_session(draft, limits);
         drafting.drafter->cost_aware()->set_costs(
             {{{1, 0.010}, {8, 0.012}, {64, 0.030}}, {{1, 0.001}, {10, 0.002}}});
         Session& session = *drafting.session;

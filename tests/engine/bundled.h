@@ -93,9 +93,9 @@ class Bundled {
           model_(std::move(files), options, std::move(backend)) {}
 
     using Drafting = Model::Drafting;
-    Drafting drafting(const DraftOptions& draft) { return model_.with(draft); }
+    Drafting drafting(const DraftOptions& draft) { return model_.start_session(draft); }
     Drafting drafting(const DraftOptions& draft, const BatchLimits& limits) {
-        return model_.with(draft, limits);
+        return model_.start_session(draft, limits);
     }
 
     BatchLimits limits() const { return model_.limits(); }

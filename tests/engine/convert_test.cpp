@@ -1,7 +1,7 @@
 // Models that are converted to GGUF files compute the same logits, bit by bit.
 #include <gtest/gtest.h>
 
-#include "core/partial.h"
+#include "core/pending_file.h"
 #include "engine/checks.h"
 #include "io/damage.h"
 #include "model/make/gguf_export.h"
@@ -24,7 +24,7 @@ class Converted : public testing::TestWithParam<const char*> {
         LoadOptions options = this->options(path);
         options.weights = weights;
         Model model(ModelFiles::open(options), options);
-        Model::Drafting plain = model.with(draft_options("none"));
+        Model::Drafting plain = model.start_session(draft_options("none"));
         plain.session->begin({});
         plain.session->prefill(prompt_);
         std::vector<float> logits(size_t(plain.session->logits().cols));
@@ -35,7 +35,7 @@ class Converted : public testing::TestWithParam<const char*> {
         const ModelSource source = open_model(model_);
         const GgufExport made(source, weights);
         std::filesystem::remove(file_);
-        Partial file(file_, Partial::Kind::file);
+        PendingFile file(file_, PendingFile::Kind::file);
         write_gguf(file, made.metadata(), made.tensors(), made.rows());
         file.finish();
     }
@@ -111,7 +111,7 @@ TEST(GgufExport, SaysWhatIsRare) {
     const GgufExport made(files.target, DType::F16);
     EXPECT_EQ(made.warnings().size(), 4u);
     const std::filesystem::path path = folder.path() / "m.gguf";
-    Partial file(path, Partial::Kind::file);
+    PendingFile file(path, PendingFile::Kind::file);
     write_gguf(file, made.metadata(), made.tensors(), made.rows());
     file.finish();
     const ModelConfig got = target_config(open_model(path));

@@ -91,7 +91,7 @@ TEST(LearnedCosts, KeepsNoneOfABusyMachine) {
             if (stage.find("again") != std::string::npos && !stays_busy) drafter.calm_down();
         };
         Model model(ModelFiles::open(options), options, open_device(options.device));
-        Model::Drafting drafting = model.with(auto_options());
+        Model::Drafting drafting = model.start_session(auto_options());
         stages.clear();
         const LearnedCosts learned(model, drafter, *drafting.session);
         EXPECT_EQ(stages.size(), 2u) << "it was measured again";

@@ -29,7 +29,7 @@ class Learner {
     void begin() { softness_.begin(2048); }
     void saw(Session& session, const TokenTree& tree, const Path& path) {
         softness_.ranked(table_);
-        softness_.learn({session.text().draft(), tree, {}, path.nodes, path.next, 0});
+        softness_.learn({session.sequence().draft(), tree, {}, path.nodes, path.next, 0});
     }
     void add_to(LearnedSoftness::Losses& all) const {
         all.learned += softness_.losses().learned;
@@ -66,8 +66,8 @@ class Coupled : public testing::TestWithParam<std::tuple<const char*, float>> {
             session.begin(sampling_at(temperature, 500 + i));
             learner.begin();
             std::vector<int> ids;
-            const auto take = [&](const CycleOutput& turn) {
-                ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
+            const auto take = [&](const ChosenTokens& chosen) {
+                ids.insert(ids.end(), chosen.tokens.begin(), chosen.tokens.end());
             };
             take(session.prefill(model.encode(sixty_prompts()[i])));
             while (int(ids.size()) < most_tokens(60)) {

@@ -65,7 +65,7 @@ class Toy {
         options.chain_length = 2;
         if (accept == AcceptRule::keyed) options.tree = {7, 3, 3};
         options.static_tree = {{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}};
-        return model_->with(options);
+        return model_->start_session(options);
     }
 
     std::vector<int> generate(Session& session, const Sampling& sampling, double& cycles) {
@@ -73,8 +73,8 @@ class Toy {
         std::vector<int> ids = {session.prefill(kPrompt).tokens.front()};
         while (ids.size() < 3) {
             const TokenTree tree = session.propose();
-            const CycleOutput turn = session.commit(tree, accept(tree, session.verify(tree)));
-            ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
+            const ChosenTokens chosen = session.commit(tree, accept(tree, session.verify(tree)));
+            ids.insert(ids.end(), chosen.tokens.begin(), chosen.tokens.end());
             ++cycles;
         }
         ids.resize(3);
@@ -83,7 +83,7 @@ class Toy {
 
     // Probabilities of the next token after `text`, in double precision from the target's logits.
     std::vector<double> truth(const std::vector<int>& text, const Sampling& sampling) {
-        const Model::Drafting none = model_->with(make_none());
+        const Model::Drafting none = model_->start_session(make_none());
         Session& session = *none.session;
         session.begin({});
         session.prefill(text);
@@ -127,7 +127,7 @@ constexpr View kViews[] = {{"first token", 0, 1}, {"second", 1, 1},      {"third
                            {"first pair", 0, 2},  {"second pair", 1, 2}, {"joint", 0, 3}};
 
 // The least p-value that is no finding. Seeds are fixed, so a build that passes goes on passing.
-constexpr double kLeastP = 1e-5;
+constexpr double kMinP = 1e-5;
 
 // Names of the views that give a finding; empty if there is none.
 std::string biased_views(const std::vector<int>& counts, const std::vector<double>& truth,
@@ -135,7 +135,7 @@ std::string biased_views(const std::vector<int>& counts, const std::vector<doubl
     std::string found;
     for (const View& view : kViews) {
         const double p = g_test(view.of(counts), view.of(truth), runs);
-        if (!(p >= kLeastP)) found += std::string(view.name) + " (p = " + std::to_string(p) + ") ";
+        if (!(p >= kMinP)) found += std::string(view.name) + " (p = " + std::to_string(p) + ") ";
     }
     return found;
 }

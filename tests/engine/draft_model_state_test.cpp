@@ -70,7 +70,7 @@ TEST(DraftModel, ReadsWhatItMissed) {
     EXPECT_GT(accepted, 20);
     const auto plain = model.drafting(draft_options("none"));
     const std::vector<int> want = decode(*plain.session, prompt_of(model, 5), 120);
-    const auto tokens = session.text().tokens();
+    const auto tokens = session.sequence().tokens();
     EXPECT_TRUE(std::equal(want.begin(), want.end(),
                            tokens.begin() + ptrdiff_t(prompt_of(model, 5).size())));
 }
@@ -101,21 +101,21 @@ class TextsApart : public testing::TestWithParam<int> {
             want_.push_back(prompt_of(model_, i));
             for (int id : decode(*plain_.session, want_.back(), 100, sampling))
                 want_.back().push_back(id);
-            both.texts[i].begin(sampling);
-            both.texts[i].append(prompt_of(model_, i));
-            both.batch->prefill(both.texts[i]);
+            both.sequences[i].begin(sampling);
+            both.sequences[i].append(prompt_of(model_, i));
+            both.batch->prefill(both.sequences[i]);
         }
     }
-    void expect_begins_as_wanted(const Sequence& text, size_t i) {
-        const size_t count = std::min(text.tokens().size(), want_[i].size());
-        EXPECT_EQ(first_tokens(text, count),
+    void expect_begins_as_wanted(const Sequence& sequence, size_t i) {
+        const size_t count = std::min(sequence.tokens().size(), want_[i].size());
+        EXPECT_EQ(first_tokens(sequence, count),
                   std::vector<int>(want_[i].begin(), want_[i].begin() + ptrdiff_t(count)));
     }
     // Continues the text from here to its end.
-    void expect_finishes(Batch& batch, Sequence& text, const char* what) {
-        batch.prefill(text);
-        extend(batch, text, want_[1].size());
-        EXPECT_EQ(first_tokens(text, want_[1].size()), want_[1]) << what;
+    void expect_finishes(Batch& batch, Sequence& sequence, const char* what) {
+        batch.prefill(sequence);
+        extend(batch, sequence, want_[1].size());
+        EXPECT_EQ(first_tokens(sequence, want_[1].size()), want_[1]) << what;
     }
 
     const LoadOptions options_ = options_of(DType::F16, DType::F16);
@@ -140,7 +140,7 @@ TEST_P(TextsApart, InOneBatch) {
             }
             both.batch->commit(both.cycles);
         }
-        for (size_t i : {0, 1}) expect_begins_as_wanted(both.texts[i], i);
+        for (size_t i : {0, 1}) expect_begins_as_wanted(both.sequences[i], i);
         if (GetParam() == 0 && draft.tree && draft.tree->top_k == 1) {
             EXPECT_EQ(accepted, 2 * kCycles * draft.tree->levels);
         }
@@ -151,14 +151,14 @@ TEST_P(TextsApart, ForkedAndCut) {
     for (const DraftOptions& draft : kTrees) {
         Together both(model_, "model", draft);
         begin(both);
-        both.texts.erase(both.texts.begin());
-        extend(*both.batch, both.texts[0], want_[1].size());
+        both.sequences.erase(both.sequences.begin());
+        extend(*both.batch, both.sequences[0], want_[1].size());
         for (const int cut : {int(want_[1].size()) - 90, 64, 65}) {
-            both.texts.push_back(both.texts[0].fork(cut));
-            expect_finishes(*both.batch, both.texts[1], "fork");
-            both.texts[0].truncate(cut);
-            expect_finishes(*both.batch, both.texts[0], "cut");
-            both.texts.pop_back();
+            both.sequences.push_back(both.sequences[0].fork(cut));
+            expect_finishes(*both.batch, both.sequences[1], "fork");
+            both.sequences[0].truncate(cut);
+            expect_finishes(*both.batch, both.sequences[0], "cut");
+            both.sequences.pop_back();
         }
     }
 }

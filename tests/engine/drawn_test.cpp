@@ -113,7 +113,7 @@ TEST(Drawn, AnotherTreeIsNoDraw) {
         session->begin(sampling_at(1, 8));
         session->prefill(model.encode(sixty_prompts()[2]));
         session->propose();
-        const TokenTree root(session->text().pending());
+        const TokenTree root(session->sequence().pending());
         next.push_back(session->verify(root)[0]);
     }
     EXPECT_EQ(next[0], next[1]);

@@ -111,7 +111,7 @@ struct Decoded {
 
 Decoded loaded_and_decoded(const LoadOptions& options) {
     Model model(ModelFiles::open(options), options);
-    const auto drafting = model.with(draft_options("eagle2"));
+    const auto drafting = model.start_session(draft_options("eagle2"));
     Decoded decoded;
     decoded.ids = decode(*drafting.session, kPrompt, 12, with_penalties());
     const TokenTree root(5);

@@ -36,7 +36,7 @@ inline std::map<std::vector<int>, double> values_of(std::span<const Candidate> t
 }
 
 constexpr double kValueTolerance = 1e-4;  // for a sum of up to six log-probabilities
-constexpr int kMostNearCut = 2;           // paths that change places at the cut, in all trees
+constexpr int kMaxNearCut = 2;            // paths that change places at the cut, in all trees
 
 // Proposes the first tree of each golden prompt of this method, 14 in all. `table` holds all
 // candidates of the newest tree, as a hook has seen them. The finding is a line; it is empty if the
@@ -50,8 +50,8 @@ inline std::string first_trees_finding(Session& session, const std::string& meth
         if (*entry.find("method")->string() != method) continue;
         ++trees;
         session.begin({});
-        const CycleOutput turn = session.prefill(ints(*entry.find("prompt_ids")));
-        if (turn.tokens.front() != int(entry.find("pending")->number())) return "another root";
+        const ChosenTokens chosen = session.prefill(ints(*entry.find("prompt_ids")));
+        if (chosen.tokens.front() != int(entry.find("pending")->number())) return "another root";
         const TokenTree tree = session.propose();
         if (tree.size() != 60) return "a tree of " + std::to_string(tree.size()) + " nodes";
         const std::vector<int> drafted(tree.tokens.begin() + 1, tree.tokens.end());
@@ -75,7 +75,7 @@ inline std::string first_trees_finding(Session& session, const std::string& meth
                   trees, near_cut, missing, worst);
     std::printf("%s: %s\n", method.c_str(), line);
     const bool agree =
-        trees == 14 && missing == 0 && near_cut <= kMostNearCut && worst <= kValueTolerance;
+        trees == 14 && missing == 0 && near_cut <= kMaxNearCut && worst <= kValueTolerance;
     return agree ? "" : line;
 }
 

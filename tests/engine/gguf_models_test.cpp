@@ -36,7 +36,7 @@ struct Loaded {
         options.draft = draft_options("none");
         model = std::make_unique<Model>(ModelFiles::open(options), options,
                                         open_device(options.device));
-        plain = model->with(draft_options("none"));
+        plain = model->start_session(draft_options("none"));
     }
     std::unique_ptr<Model> model;
     Model::Drafting plain;

@@ -68,7 +68,7 @@ class HeadTexts : public testing::TestWithParam<std::tuple<DType, float>> {
         if (says == Says::right)
             draft.on_level = [&](std::span<Candidate> table, int first, int) {
                 // The first child of the first node of each level becomes the true token.
-                size_t at = session->text().tokens().size();
+                size_t at = session->sequence().tokens().size();
                 for (int entry = first; (entry = table[size_t(entry)].parent) >= 0;) ++at;
                 Candidate& one = table[size_t(first)];
                 if (at < truth.size()) one.token = truth[at];

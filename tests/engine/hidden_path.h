@@ -24,7 +24,7 @@ struct Plain {
 
 inline Plain decode_plainly(Model& model, const std::vector<int>& tokens, int first, int count) {
     Plain plain{tokens, first, {}};
-    auto drafting = model.with(draft_options("none"));
+    auto drafting = model.start_session(draft_options("none"));
     Session& session = *drafting.session;
     session.begin({});
     session.prefill(plain.prompt());

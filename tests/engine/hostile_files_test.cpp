@@ -151,7 +151,7 @@ class HostileFiles : public testing::Test {
         ModelFiles files = ModelFiles::open(options);
         const Tokenizer tokenizer = load_tokenizer(files);
         Model model(std::move(files), options);
-        Model::Drafting drafting = model.with(options.draft);
+        Model::Drafting drafting = model.start_session(options.draft);
         LearnedCosts(model, drafting);
         Request request;
         request.prompt = tokenizer.encode_from_start("ab \n");
@@ -296,7 +296,7 @@ TEST_F(HostileFiles, AFileCutShortWhileItsModelRuns) {
     options.model = target();
     options.context = 64;
     Model model(ModelFiles::open(options), options);
-    const Model::Drafting plain = model.with(make_none());
+    const Model::Drafting plain = model.start_session(make_none());
     const Tokenizer tokenizer = load_tokenizer(model.files());
     Request request;
     request.prompt = tokenizer.encode_from_start("ab");

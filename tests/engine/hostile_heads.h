@@ -154,7 +154,7 @@ class HostileHeads : public testing::Test {
         options.draft.tree = TreeShape{12, 3, 4};
         Model model(ModelFiles::open(options), options);
         const Tokenizer tokenizer = load_tokenizer(model.files());
-        const Model::Drafting drafting = model.with(options.draft);
+        const Model::Drafting drafting = model.start_session(options.draft);
         Request request;
         request.prompt = tokenizer.encode_from_start("ab \n");
         request.max_tokens = 6;

@@ -196,7 +196,7 @@ TEST(ChosenRows, HaveTheLogitsThatTheyHaveAmongAll) {
         be.write(block, rows.data());
         be.write(index, chosen.data());
         KvPool& kv = drafting.session->kv();
-        drafting.session->text().pages().hold(count);
+        drafting.session->sequence().pages().hold(count);
         model.target().forward({{block}, &kv, {}, {}, all});
         model.target().forward({{block}, &kv, {}, {}, some, index});
         Logits want(static_cast<size_t>(vocab)), got(want.size());

@@ -46,8 +46,8 @@ TEST(Limits, AHeadOfAnyShapeDraftsForATarget) {
             LoadOptions options = bundled_options(type);
             options.context = 256;
             Model model(files_with_head(options, shape), options);
-            const auto plain = model.with(make_none());
-            const auto drafted = model.with(draft_options("eagle2"));
+            const auto plain = model.start_session(make_none());
+            const auto drafted = model.start_session(draft_options("eagle2"));
             const ModelConfig& head = *model.files().head_config;
             EXPECT_GE(model.backend().reserved().widest,
                       std::max(2 * head.intermediate, head.qkv_columns()));
@@ -175,7 +175,7 @@ TEST(Limits, CostsAreMeasuredOfASmallVocabulary) {
     ShapeChanges few;
     few.vocab = 16;
     Model model(ModelFiles::random("few", model_shape("aerie-tiny", few), options), options);
-    const auto drafting = model.with(auto_options());
+    const auto drafting = model.start_session(auto_options());
     const MeasuredCosts costs =
         measure_costs(*drafting.session, *drafting.drafter->cost_aware(), 0.9);
     EXPECT_GT(costs.verify.size(), 2u);

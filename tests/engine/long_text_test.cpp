@@ -60,7 +60,7 @@ TEST_P(LongText, HasTheBitsOfPlainDecoding) {
     for (const auto& [step, nodes] : {std::pair(kPrefillRows, 64), {37, 17}, {100, 5}}) {
         BatchLimits limits = model_.limits();
         limits.prefill_rows = step;
-        auto drafting = model_.with(widest(), limits);
+        auto drafting = model_.start_session(widest(), limits);
         Session& session = *drafting.session;
         std::vector<int32_t> pages(size_t(session.kv().layer(0).page_table.cols));
         std::iota(pages.rbegin(), pages.rend(), 0);
@@ -81,7 +81,7 @@ TEST_P(LongText, HasTheBitsOfPlainDecoding) {
 // The same positions as the end of a prompt.
 TEST_P(LongText, ReadAsAPromptHasTheBitsOfPlainDecoding) {
     const Plain plain = decode_plainly(model_, random_tokens(kFirst + kNext + 1), kFirst, kNext);
-    auto drafting = model_.with(draft_options("none"));
+    auto drafting = model_.start_session(draft_options("none"));
     std::vector<int> prompt(plain.tokens.begin(), plain.tokens.begin() + kFirst + kNext);
     drafting.session->begin({});
     drafting.session->prefill(prompt);

@@ -47,7 +47,7 @@ Model open_model(const ModelConfig& config, const ModelConfig& stored, DType typ
 
 // Logits after the text, by plain decoding.
 reference::Matrix logits_of(Model& model, const std::vector<int>& tokens) {
-    auto drafting = model.with(draft_options("none"));
+    auto drafting = model.start_session(draft_options("none"));
     drafting.session->begin({});
     drafting.session->prefill(tokens);
     reference::Matrix logits(1, kVocab);
@@ -170,7 +170,7 @@ TEST(PlainModel, PaddedHeadsKeepEachRowsBits) {
         const auto whole = logits_of(model, tokens);
         BatchLimits limits = model.limits();
         limits.prefill_rows = 7;
-        auto drafting = model.with(draft_options("none"), limits);
+        auto drafting = model.start_session(draft_options("none"), limits);
         drafting.session->begin({});
         drafting.session->prefill(tokens);
         reference::Matrix cut(1, kVocab);

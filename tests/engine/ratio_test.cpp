@@ -159,13 +159,13 @@ double keyed_p(const Sampling& sampling, int runs, Purpose of_drafts) {
     return g_test(counts, want.cells, runs);
 }
 
-constexpr double kLeastP = 1e-4;  // the seeds are fixed
+constexpr double kMinP = 1e-4;  // the seeds are fixed
 
 TEST(Ratio, AMillionTextsWithKeyedNumbers) {
     const double p = keyed_p(kSamplings[0], 1000000, Purpose::draft);
     std::printf("p = %.3g\n", p);
-    EXPECT_GT(p, kLeastP);
-    EXPECT_GT(keyed_p(kSamplings.back(), 200000, Purpose::draft), kLeastP);
+    EXPECT_GT(p, kMinP);
+    EXPECT_GT(keyed_p(kSamplings.back(), 200000, Purpose::draft), kMinP);
 }
 
 // p = (0, 1/2, 1/2) and q = (1/2, 1/4, 1/4): on a grid of quarters every number is exact.
@@ -220,7 +220,7 @@ TEST(RatioFaults, TriedSiblingsStayInQ) {
 TEST(RatioFaults, DraftsAndAcceptanceShareNumbers) {
     const double p = keyed_p(kSamplings[0], 20000, Purpose::accept);
     std::printf("found: p = %.3g\n", p);
-    EXPECT_LT(p, kLeastP);
+    EXPECT_LT(p, kMinP);
 }
 
 struct LessOrEqual final : GridChance {

@@ -28,7 +28,7 @@ class RealModels : public testing::TestWithParam<const char*> {
     }
 
     Model model_{ModelFiles::open(options()), options(), open_device(options().device)};
-    Model::Drafting plain_ = model_.with(draft_options("none"));
+    Model::Drafting plain_ = model_.start_session(draft_options("none"));
 };
 
 TEST_P(RealModels, HaveTheirLogits) {

@@ -13,28 +13,29 @@ struct Together {
     explicit Together(Bundled& model, const std::string& method, DraftOptions draft)
         : limits(model.limits()) {
         draft.method = method;
-        limits.texts = 2;
+        limits.sequences_in_pass = 2;
         drafter = model.model().drafter(draft, limits);
         const ModelConfig& config = model.target().config();
         kv = std::make_unique<KvPool>(model.backend(), kv_shape(config, limits, drafter->reach()));
         batch = std::make_unique<Batch>(model.backend(), model.target(), *kv, *drafter, limits);
-        for (int i = 0; i < 2; ++i) texts.emplace_back(*kv, *drafter, config.vocab, limits.context);
-        for (int i = 0; i < 2; ++i) cycles.emplace_back().text = &texts[size_t(i)];
+        for (int i = 0; i < 2; ++i)
+            sequences.emplace_back(*kv, *drafter, config.vocab, limits.context);
+        for (int i = 0; i < 2; ++i) cycles.emplace_back().sequence = &sequences[size_t(i)];
     }
 
     BatchLimits limits;
     std::unique_ptr<Drafter> drafter;
     std::unique_ptr<KvPool> kv;
     std::unique_ptr<Batch> batch;
-    std::vector<Sequence> texts;
+    std::vector<Sequence> sequences;
     std::vector<Cycle> cycles;
 };
 
 // Runs cycles until the text has at least this length.
-inline void extend(Batch& batch, Sequence& text, size_t length) {
+inline void extend(Batch& batch, Sequence& sequence, size_t length) {
     Cycle cycle;
-    cycle.text = &text;
-    while (text.tokens().size() < length) {
+    cycle.sequence = &sequence;
+    while (sequence.tokens().size() < length) {
         batch.propose({&cycle, 1});
         batch.verify({&cycle, 1});
         cycle.path = accept(cycle.tree, cycle.choices);
@@ -42,8 +43,8 @@ inline void extend(Batch& batch, Sequence& text, size_t length) {
     }
 }
 
-inline std::vector<int> first_tokens(const Sequence& text, size_t count) {
-    return {text.tokens().begin(), text.tokens().begin() + ptrdiff_t(count)};
+inline std::vector<int> first_tokens(const Sequence& sequence, size_t count) {
+    return {sequence.tokens().begin(), sequence.tokens().begin() + ptrdiff_t(count)};
 }
 
 }  // namespace aerie::test

@@ -39,13 +39,13 @@ class WatchedBackend : public ObservedBackend {
 inline std::vector<int> decode(Session& session, const std::vector<int>& prompt, int count,
                                const Sampling& sampling = {}) {
     session.begin(sampling);
-    CycleOutput turn = session.prefill(prompt);
-    std::vector<int> ids(turn.tokens.begin(), turn.tokens.end());
+    ChosenTokens chosen = session.prefill(prompt);
+    std::vector<int> ids(chosen.tokens.begin(), chosen.tokens.end());
     while (int(ids.size()) < count) {
         const TokenTree tree = session.propose();
         const NodeList choices = session.verify(tree);
-        turn = session.commit(tree, accept(tree, choices));
-        ids.insert(ids.end(), turn.tokens.begin(), turn.tokens.end());
+        chosen = session.commit(tree, accept(tree, choices));
+        ids.insert(ids.end(), chosen.tokens.begin(), chosen.tokens.end());
     }
     ids.resize(size_t(count));
     return ids;

@@ -14,12 +14,12 @@
 namespace aerie::test {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr double kMostSeconds = 20;
+constexpr double kMaxSeconds = 20;
 #else
-constexpr double kMostSeconds = 2;  // a desktop needs half of it
+constexpr double kMaxSeconds = 2;  // a desktop needs half of it
 #endif
 
-// Runs cases one after another, each within kMostSeconds of processor time and most_bytes of
+// Runs cases one after another, each within kMaxSeconds of processor time and most_bytes of
 // memory, and prints how many there were and the most that one of them cost.
 class Bounded {
   public:
@@ -39,7 +39,7 @@ class Bounded {
         const std::string message = test::error_of(action);
         const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
         const size_t bytes = most_since_begin();
-        EXPECT_LE(seconds, kMostSeconds) << message;
+        EXPECT_LE(seconds, kMaxSeconds) << message;
         EXPECT_LE(bytes, most_bytes_) << message;
         ++cases_;
         if (seconds > slowest_) slowest_ = seconds, slowest_name_ = shown;

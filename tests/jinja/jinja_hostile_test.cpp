@@ -1,5 +1,5 @@
 // Templates made to take all time, all memory or the stack: each ends in an error of one line or a
-// text, within kMostSeconds of processor time and 64 MB.
+// text, within kMaxSeconds of processor time and 64 MB.
 #include "io/bounded.h"
 #include "jinja/jinja_data.h"
 #include "jinja/jinja_hostile_templates.h"

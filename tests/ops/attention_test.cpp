@@ -111,7 +111,7 @@ TEST_P(AttentionTest, TreesEqualChains) {
 }
 
 // With one row, attention may leave its output in another form for the matmul that reads it
-// (Readers in ops.h): the bits are the same.
+// (Consumers in ops.h): the bits are the same.
 TEST_P(AttentionTest, LeavesARowToItsReader) {
     constexpr int kOutputs = 40;
     for (const AttentionShape& shape :
@@ -131,12 +131,13 @@ TEST_P(AttentionTest, LeavesARowToItsReader) {
                 const Array x = upload(rows_of(text, position, 1));
                 const Rows block = upload(chain(position, 1));
                 backend_->run(RopeAppend{x, rope_, block, shape_, cache.layer});
-                const auto result = [&](const Readers& readers) {
+                const auto result = [&](const Consumers& consumers) {
                     const Array mixed = type == DType::Q8_0 ? poisoned_activations(1, columns)
                                                             : poisoned(1, columns);
                     const Array out = poisoned(1, kOutputs);
                     for (int i = 0; i < 2; ++i) {
-                        backend_->run(Attention{mixed, x, block, shape_, cache.layer, 0, readers});
+                        backend_->run(
+                            Attention{mixed, x, block, shape_, cache.layer, 0, consumers});
                         backend_->run(Matmul{out, mixed, *weight});
                     }
                     return download(out);

@@ -80,7 +80,7 @@ class MatmulRopeTest : public AttentionTest {
                 quantised ? poisoned_activations(count, inner) : poisoned(count, inner);
             if (has_norm) {
                 RmsNorm op{input, x, norm, 1e-5f};
-                if (at_once) op.readers = {weight.get()};
+                if (at_once) op.consumers = {weight.get()};
                 backend_->run(op);
             } else {
                 backend_->run(Copy{input, x});

@@ -168,7 +168,7 @@ TEST_P(MatmulTest, GatesWithABias) {
         }
 }
 
-// A norm may leave its result in another form for the next matmul alone (Readers in ops.h): the
+// A norm may leave its result in another form for the next matmul alone (Consumers in ops.h): the
 // bits are the same.
 TEST_P(MatmulTest, TakesWhatANormLeaves) {
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
@@ -229,14 +229,14 @@ TEST_P(MatmulTest, TakesWhatAGateLeaves) {
                                  std::to_string(shape.outputs) + ", " + std::to_string(rows));
                     const Array x = upload(random_matrix(rows, shape.inner, 15),
                                            backend_->activation_type(*both));
-                    const auto result = [&](const Readers& readers) {
+                    const auto result = [&](const Consumers& consumers) {
                         const Array gated = activations == DType::I8G32
                                                 ? poisoned_activations(rows, shape.outputs)
                                                 : poisoned(rows, shape.outputs);
                         const Array scratch = poisoned(rows, 2 * shape.outputs);
                         const Array out = poisoned(rows, 40);
                         for (int i = 0; i < 2; ++i) {
-                            backend_->run(MatmulSwiglu{gated, scratch, x, *both, {}, readers});
+                            backend_->run(MatmulSwiglu{gated, scratch, x, *both, {}, consumers});
                             backend_->run(Matmul{out, gated, *down});
                         }
                         return download(out);
@@ -248,7 +248,7 @@ TEST_P(MatmulTest, TakesWhatAGateLeaves) {
 }
 
 // One norm for several matmuls, in any order, with one weight type or two.
-TEST_P(MatmulTest, SeveralReadersOfANorm) {
+TEST_P(MatmulTest, SeveralConsumersOfANorm) {
     constexpr int kInner = 256;
     const Array scale = upload(random_matrix(1, kInner, 14));
     for (DType type : {DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0})
@@ -261,9 +261,9 @@ TEST_P(MatmulTest, SeveralReadersOfANorm) {
                 Array norm = backend_->activation_type(*a) == DType::I8G32
                                  ? poisoned_activations(rows, kInner)
                                  : poisoned(rows, kInner);
-                const auto products = [&](const Readers& readers, bool swapped) {
+                const auto products = [&](const Consumers& consumers, bool swapped) {
                     Array of_a = poisoned(rows, 48), of_b = poisoned(rows, 32);
-                    backend_->run(RmsNorm{norm, x, scale, 1e-5f, readers});
+                    backend_->run(RmsNorm{norm, x, scale, 1e-5f, consumers});
                     if (swapped) backend_->run(Matmul{of_b, norm, *b});
                     backend_->run(Matmul{of_a, norm, *a});
                     if (!swapped) backend_->run(Matmul{of_b, norm, *b});

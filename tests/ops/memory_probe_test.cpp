@@ -17,10 +17,10 @@ double least_seconds(const Action& action) {
 // If the compiler removed the loops because their result is unused, they would be far quicker.
 TEST_P(MemoryProbeTest, ReadsAndCopiesAllOfIt) {
     constexpr size_t kSize = 96 << 20;
-    constexpr double kMostBytesPerSecond = 20e12;  // more than any device has
+    constexpr double kMaxBytesPerSecond = 20e12;  // more than any device has
     const auto probe = backend_->memory_probe(kSize);
     EXPECT_NEAR(double(probe->size_bytes()), double(kSize), kSize / 16);
-    const double least = double(probe->size_bytes()) / kMostBytesPerSecond;
+    const double least = double(probe->size_bytes()) / kMaxBytesPerSecond;
     EXPECT_GT(least_seconds([&] { return probe->read(); }), least);
     EXPECT_GT(least_seconds([&] { return probe->copy(); }), least);
 }

@@ -64,25 +64,25 @@ TEST_F(Faults, EachRequestGetsOneEnd) {
         const size_t count = host_requests();
         int refused = 0, dropped = 0;
         for (const size_t n : places(count)) {
-            const auto heard = std::make_shared<RecordedExchange>();
+            const auto exchange = std::make_shared<RecordedExchange>();
             HttpRequest request{each.endpoint, "", each.body, 0};
             bool is_taken = true;
             fail_host(n);
             try {
-                serving.service.handle(std::move(request), heard);
+                serving.service.handle(std::move(request), exchange);
             } catch (const std::bad_alloc&) {
                 is_taken = false;  // the connection would be closed
             }
-            const bool has_ended = !is_taken || heard->wait();
+            const bool has_ended = !is_taken || exchange->wait();
             fail_host(0);
             ASSERT_TRUE(has_ended) << each.name << " " << n;
             dropped += !is_taken;
             if (!is_taken) continue;
-            EXPECT_EQ(heard->ends(), 1) << each.name << " " << n;
-            EXPECT_FALSE(heard->is_abandoned()) << each.name << " " << n;
-            const bool is_refused = heard->text().find("out_of_memory") != std::string::npos;
-            EXPECT_TRUE(is_refused || heard->status() == each.status)
-                << each.name << " " << n << ": " << heard->status() << heard->text();
+            EXPECT_EQ(exchange->ends(), 1) << each.name << " " << n;
+            EXPECT_FALSE(exchange->is_abandoned()) << each.name << " " << n;
+            const bool is_refused = exchange->text().find("out_of_memory") != std::string::npos;
+            EXPECT_TRUE(is_refused || exchange->status() == each.status)
+                << each.name << " " << n << ": " << exchange->status() << exchange->text();
             refused += is_refused;
         }
         std::printf("%s: %zu requests, %d refused, %d dropped\n", each.name, count, refused,
@@ -99,22 +99,23 @@ TEST_F(Faults, EachRequestGetsOneEnd) {
 TEST_F(Faults, WordsThatFindNoMemoryAreSaidAgain) {
     for (const Case& each : cases()) {
         for (const int calls : {1, 2, 5}) {
-            const auto heard = std::make_shared<RecordedExchange>();
-            heard->refuse(calls);
-            serving.service.handle({each.endpoint, "", each.body, 0}, heard);
-            ASSERT_TRUE(heard->wait()) << each.name;
-            EXPECT_EQ(heard->ends(), 1) << each.name;
-            EXPECT_FALSE(heard->is_abandoned()) << each.name;
-            EXPECT_TRUE(heard->status() == each.status || heard->status() == 500) << each.name;
+            const auto exchange = std::make_shared<RecordedExchange>();
+            exchange->refuse(calls);
+            serving.service.handle({each.endpoint, "", each.body, 0}, exchange);
+            ASSERT_TRUE(exchange->wait()) << each.name;
+            EXPECT_EQ(exchange->ends(), 1) << each.name;
+            EXPECT_FALSE(exchange->is_abandoned()) << each.name;
+            EXPECT_TRUE(exchange->status() == each.status || exchange->status() == 500)
+                << each.name;
         }
     }
     for (const Case& each : cases()) {
-        const auto heard = std::make_shared<RecordedExchange>();
-        heard->refuse(1000);
-        serving.service.handle({each.endpoint, "", each.body, 0}, heard);
-        ASSERT_TRUE(heard->wait()) << each.name;
-        EXPECT_TRUE(heard->is_abandoned()) << each.name;
-        EXPECT_EQ(heard->ends(), 0) << each.name;
+        const auto exchange = std::make_shared<RecordedExchange>();
+        exchange->refuse(1000);
+        serving.service.handle({each.endpoint, "", each.body, 0}, exchange);
+        ASSERT_TRUE(exchange->wait()) << each.name;
+        EXPECT_TRUE(exchange->is_abandoned()) << each.name;
+        EXPECT_EQ(exchange->ends(), 0) << each.name;
     }
     EXPECT_FALSE(serving.ask(Endpoint::models, "").empty());
     EXPECT_TRUE(serving.wait_until([&] { return serving.metric("requests_running") == 0; }));
@@ -130,16 +131,16 @@ TEST_F(Faults, AStreamThatFailsSaysWhy) {
         }
         int said = 0;
     };
-    const auto heard = std::make_shared<FailsLater>();
+    const auto exchange = std::make_shared<FailsLater>();
     const std::string body = kText + R"(,"stream":true})";
-    serving.service.handle({Endpoint::completions, "", body, 0}, heard);
-    ASSERT_TRUE(heard->wait());
-    EXPECT_EQ(heard->status(), 200);
-    const std::string text = heard->text();
+    serving.service.handle({Endpoint::completions, "", body, 0}, exchange);
+    ASSERT_TRUE(exchange->wait());
+    EXPECT_EQ(exchange->status(), 200);
+    const std::string text = exchange->text();
     EXPECT_NE(text.find("out_of_memory"), text.npos) << text;
     EXPECT_EQ(text.find("out_of_memory"), text.rfind("out_of_memory")) << text;
     EXPECT_EQ(text.find("[DONE]"), text.npos);
-    EXPECT_EQ(heard->ends(), 1);
+    EXPECT_EQ(exchange->ends(), 1);
 }
 
 }  // namespace

@@ -53,17 +53,17 @@ TEST(Service, RequestsThatNoWorkerHasReadWaitToo) {
         R"({"prompt":")" + std::string(7'900'000, ' ') + R"(","max_tokens":1})";
     for (int i = 0; i < 20; ++i) all.push_back(serving.send(Endpoint::completions, large));
     int refused = 0;
-    for (const auto& heard : all) refused += heard->has_ended() && heard->status() == 429;
+    for (const auto& exchange : all) refused += exchange->has_ended() && exchange->status() == 429;
     // How many depends on how many the workers have read meanwhile.
     EXPECT_GE(refused, 1) << "more than 64 MB wait";
-    for (const auto& heard : all) EXPECT_TRUE(heard->wait());
+    for (const auto& exchange : all) EXPECT_TRUE(exchange->wait());
     all.clear();
     for (int i = 0; i < 400; ++i) all.push_back(serving.send(Endpoint::completions, kStory));
     EXPECT_LE(serving.metric("requests_waiting"), 64 + 3);
     refused = 0;
-    for (const auto& heard : all) {
-        EXPECT_TRUE(heard->wait());
-        refused += heard->status() == 429;
+    for (const auto& exchange : all) {
+        EXPECT_TRUE(exchange->wait());
+        refused += exchange->status() == 429;
     }
     EXPECT_GT(refused, 200);
     EXPECT_EQ(serving.metric("requests_waiting"), 0);
@@ -76,14 +76,14 @@ TEST(Service, RequestsOfClientsThatHaveGoneAreDropped) {
     std::vector<std::shared_ptr<RecordedExchange>> all;
     for (int round = 0; round < 10; ++round) {
         for (int i = 0; i < 10; ++i) all.push_back(serving.send(Endpoint::completions, large));
-        for (const auto& heard : all) heard->go();
+        for (const auto& exchange : all) exchange->go();
     }
     EXPECT_LE(serving.metric("requests_waiting"), 0);
     const double start = steady_seconds();
     serving.ask(Endpoint::completions, kStory);
     EXPECT_LT(steady_seconds() - start, 20);
     int answered = 0;
-    for (const auto& heard : all) answered += heard->has_ended();
+    for (const auto& exchange : all) answered += exchange->has_ended();
     EXPECT_LE(answered, 10) << "two workers may have begun one a round";
 }
 
@@ -101,20 +101,20 @@ TEST(Service, WhoDoesNotReadKeepsNobodyWaiting) {
     for (int i = 0; i < 6; ++i) all.push_back(serving.send(Endpoint::completions, slow, false));
     EXPECT_TRUE(serving.wait_until([&] {
         return std::all_of(all.begin(), all.end(),
-                           [](const auto& heard) { return heard->unsent() >= kSendBuffer; });
+                           [](const auto& exchange) { return exchange->unsent() >= kSendBuffer; });
     })) << "more may begin than there are talks";
     for (int i = 0; i < 3; ++i) EXPECT_EQ(text_of(serving.complete(kStory)), story);
     EXPECT_TRUE(serving.wait_until([&] { return serving.metric("requests_running") == 6; }));
     for (int round = 0; round < 2; ++round)
-        for (const auto& heard : all) {
-            heard->read_some();
+        for (const auto& exchange : all) {
+            exchange->read_some();
             EXPECT_EQ(text_of(serving.complete(kStory)), story);
         }
-    for (const auto& heard : all) heard->read_all();
-    for (const auto& heard : all) {
-        ASSERT_TRUE(heard->wait());
-        EXPECT_EQ(events_text(heard->text()), want);
-        EXPECT_TRUE(heard->text().ends_with("data: [DONE]\n\n"));
+    for (const auto& exchange : all) exchange->read_all();
+    for (const auto& exchange : all) {
+        ASSERT_TRUE(exchange->wait());
+        EXPECT_EQ(events_text(exchange->text()), want);
+        EXPECT_TRUE(exchange->text().ends_with("data: [DONE]\n\n"));
     }
     EXPECT_TRUE(serving.wait_until([&] { return serving.metric("requests_running") == 0; }));
 }
@@ -194,10 +194,10 @@ TEST(Service, TheNextTurnFindsTheTalk) {
                 Serving& serving_;
             };
             const double before = serving.metric("talks_kept");
-            const auto heard = std::make_shared<Impatient>(serving);
-            serving.service.handle({Endpoint::completions, "", first, steady_seconds()}, heard);
-            ASSERT_TRUE(heard->wait());
-            EXPECT_EQ(heard->kept, std::min(before + 1, 3.0));
+            const auto exchange = std::make_shared<Impatient>(serving);
+            serving.service.handle({Endpoint::completions, "", first, steady_seconds()}, exchange);
+            ASSERT_TRUE(exchange->wait());
+            EXPECT_EQ(exchange->kept, std::min(before + 1, 3.0));
         }
     }
 }

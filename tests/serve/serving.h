@@ -29,17 +29,17 @@ class Serving {
 
     std::shared_ptr<RecordedExchange> send(Endpoint endpoint, const std::string& body,
                                            bool reads = true) {
-        auto heard = std::make_shared<RecordedExchange>(reads);
-        service.handle({endpoint, "", body, steady_seconds()}, heard);
-        return heard;
+        auto exchange = std::make_shared<RecordedExchange>(reads);
+        service.handle({endpoint, "", body, steady_seconds()}, exchange);
+        return exchange;
     }
     // Returns the whole reply, which must have this status.
     std::string ask(Endpoint endpoint, const std::string& body, int status = 200) {
-        const auto heard = send(endpoint, body);
-        EXPECT_TRUE(heard->wait()) << body.substr(0, 200);
-        EXPECT_EQ(heard->status(), status) << heard->text().substr(0, 500);
-        EXPECT_EQ(heard->ends(), 1);
-        return heard->text();
+        const auto exchange = send(endpoint, body);
+        EXPECT_TRUE(exchange->wait()) << body.substr(0, 200);
+        EXPECT_EQ(exchange->status(), status) << exchange->text().substr(0, 500);
+        EXPECT_EQ(exchange->ends(), 1);
+        return exchange->text();
     }
     Json chat(const std::string& body) { return Json::parse(ask(Endpoint::chat, body), "reply"); }
     Json complete(const std::string& body) {

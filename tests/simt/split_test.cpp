@@ -264,16 +264,17 @@ INSTANTIATE_TEST_SUITE_P(Types, PartialSumsTest, testing::Values(DType::F16, DTy
 
 // Splits for 132 multiprocessors, as an H100 and an H200 have them, in blocks of 128 rows.
 cuda::QuantSplitK split_of(int rows, int cols, int tokens = 64,
-                           int shares = cuda::kMostShares * 8) {
-    const cuda::SplitPlan plan{.split = {}, .shares = shares, .multiprocessors = 132};
-    return plan.of(cuda::tiles_of(rows, cuda::kBlockRows), cols, cuda::token_tiles(tokens));
+                           int sum_count = cuda::kMaxSplitBlocks * 8) {
+    const cuda::SplitPlan plan{.split = {}, .sum_count = sum_count, .multiprocessors = 132};
+    return plan.split_quantised(cuda::tiles_of(rows, cuda::kBlockRows), cols,
+                                cuda::token_tiles(tokens));
 }
-unsigned parts_of(int rows, int cols, int tokens = 64, int shares = cuda::kMostShares * 8) {
-    const cuda::QuantSplitK split = split_of(rows, cols, tokens, shares);
+unsigned parts_of(int rows, int cols, int tokens = 64, int sum_count = cuda::kMaxSplitBlocks * 8) {
+    const cuda::QuantSplitK split = split_of(rows, cols, tokens, sum_count);
     return split.blocks + unsigned(split.first_parts) - 1;
 }
 
-TEST(SplitPlan, SharesOutWhatWouldLeaveMultiprocessorsIdle) {
+TEST(SplitPlan, DividesWhatWouldKeepMultiprocessorsIdle) {
     EXPECT_EQ(parts_of(4096, 4096), 4u);
     EXPECT_EQ(parts_of(4096, 11008), 11u);
     EXPECT_EQ(parts_of(12288, 4096), 4u);
@@ -296,28 +297,29 @@ TEST(SplitPlan, HasRoom) {
     EXPECT_EQ(parts_of(1 << 20, 1 << 20), 1u);
 }
 
-cuda::FloatSplitK evenly(int rows, int cols, int multiprocessors = 132) {
-    const cuda::SplitPlan plan{.split = {}, .shares = 0, .multiprocessors = multiprocessors};
-    return plan.evenly(rows, cols);
+cuda::FloatSplitK split_floats(int rows, int cols, int multiprocessors = 132) {
+    const cuda::SplitPlan plan{.split = {}, .sum_count = 0, .multiprocessors = multiprocessors};
+    return plan.split_floats(rows, cols);
 }
 
 TEST(FloatSplitK, EachMultiprocessorHasAsMuchToDo) {
-    EXPECT_EQ(evenly(128256, 4096).shares, 132u);
-    EXPECT_EQ(evenly(4096, 4096, 28).shares, 28u);
-    EXPECT_EQ(evenly(1024, 512).shares, 8u);  // shares of eight steps
-    EXPECT_EQ(evenly(16, 32).shares, 1u);
-    EXPECT_EQ(evenly(1 << 24, 1 << 15).shares, 60u);  // more than 63 would not fit into 32 bits
+    EXPECT_EQ(split_floats(128256, 4096).ranges, 132u);
+    EXPECT_EQ(split_floats(4096, 4096, 28).ranges, 28u);
+    EXPECT_EQ(split_floats(1024, 512).ranges, 8u);  // ranges of eight steps
+    EXPECT_EQ(split_floats(16, 32).ranges, 1u);
+    EXPECT_EQ(split_floats(1 << 24, 1 << 15).ranges,
+              60u);  // more than 63 would not fit into 32 bits
 }
 
-TEST(FloatSplitK, AFewMayBeIdleSoThatFewerSumsAreLeft) {
-    EXPECT_EQ(evenly(4096, 4096).shares, 128u);  // eight shares for each of 16 blocks of rows
-    EXPECT_EQ(evenly(4096, 11008).shares, 128u);
-    EXPECT_EQ(evenly(12288, 4096).shares, 128u);  // eight shares for three of 48
-    EXPECT_EQ(evenly(22016, 4096).shares, 129u);  // three shares for two of 86
-    EXPECT_EQ(evenly(32000, 4096).shares, 125u);  // one share for each
+TEST(FloatSplitK, AFewMayBeIdleSoThatThereAreFewerPartialSums) {
+    EXPECT_EQ(split_floats(4096, 4096).ranges, 128u);  // eight ranges for each of 16 blocks of rows
+    EXPECT_EQ(split_floats(4096, 11008).ranges, 128u);
+    EXPECT_EQ(split_floats(12288, 4096).ranges, 128u);  // eight ranges for three of 48
+    EXPECT_EQ(split_floats(22016, 4096).ranges, 129u);  // three ranges for two of 86
+    EXPECT_EQ(split_floats(32000, 4096).ranges, 125u);  // one range for each
 }
 
-TEST(FloatSplitK, SharesFollowEachOther) {
+TEST(FloatSplitK, RangesFollowEachOther) {
     for (const auto& [rows, cols] : {std::pair(4096, 4096),
                                      {12288, 4096},
                                      {4096, 11008},
@@ -326,17 +328,17 @@ TEST(FloatSplitK, SharesFollowEachOther) {
                                      {16, 32},
                                      {1 << 24, 1 << 15}})
         for (int multiprocessors : {1, 2, 7, 132, 2000}) {
-            const cuda::FloatSplitK split = evenly(rows, cols, multiprocessors);
-            const int shares = int(split.shares), all = int(split.all);
-            ASSERT_LE(shares, cuda::kMostEven);
+            const cuda::FloatSplitK split = split_floats(rows, cols, multiprocessors);
+            const int ranges = int(split.ranges), all = int(split.all);
+            ASSERT_LE(ranges, cuda::kMaxRanges);
             EXPECT_EQ(split.begin(0), 0);
-            EXPECT_EQ(split.begin(shares), all);
-            for (int share = 0; share < shares; ++share) {
-                const int begin = split.begin(share), end = split.begin(share + 1);
-                ASSERT_GE(end - begin, all / shares);
-                ASSERT_LE(end - begin, all / shares + 1);
-                ASSERT_EQ(split.share_of(begin), share);
-                ASSERT_EQ(split.share_of(end - 1), share);
+            EXPECT_EQ(split.begin(ranges), all);
+            for (int range = 0; range < ranges; ++range) {
+                const int begin = split.begin(range), end = split.begin(range + 1);
+                ASSERT_GE(end - begin, all / ranges);
+                ASSERT_LE(end - begin, all / ranges + 1);
+                ASSERT_EQ(split.range_of(begin), range);
+                ASSERT_EQ(split.range_of(end - 1), range);
             }
         }
 }

@@ -141,8 +141,8 @@ TEST(Talk, AnAnswerGoesOnInAnotherTalk) {
                 want = answer(whole, request);
                 ASSERT_EQ(want.finish, FinishReason::stop);
             }
-            std::string heard;
-            request.on_text = [&](const std::string& text) { heard += text; };
+            std::string streamed;
+            request.on_text = [&](const std::string& text) { streamed += text; };
             Talk other(model);
             answer(other, request_of(ids_of(*model, "Once upon a time"), 20));
             Talk first(model);
@@ -165,7 +165,7 @@ TEST(Talk, AnAnswerGoesOnInAnotherTalk) {
                 EXPECT_EQ(got.alternatives.size(), want.alternatives.size());
                 EXPECT_EQ(got.origins.size(), got.ids.size());
                 EXPECT_EQ(got.reused, 0);
-                EXPECT_EQ(heard, want.text);
+                EXPECT_EQ(streamed, want.text);
                 EXPECT_GT(turn, 5);
                 break;
             }

@@ -159,7 +159,7 @@ TEST(BpeScores, UnusedPiecesEncodeAsSentencePiece) {
     Merges merges = merges_by_score(vocabulary, scores);
     const BpeRules rules{.byte_fallback = true, .fuse_unknown = true, .unknown = library.unk_id()};
     const Bpe own(std::move(vocabulary), std::move(merges), rules, unused);
-    Bpe::Room room;
+    Bpe::Scratch room;
     std::mt19937 random(4);
     size_t taken_apart = 0;
     for (int round = 0; round < 20'000; ++round) {
@@ -186,7 +186,7 @@ TEST(BpeScores, EqualScoresJoinFromTheLeft) {
     const float scores[] = {-9, -9, -9, -1, -1};
     Merges merges = merges_by_score(vocabulary, scores);
     const Bpe bpe(std::move(vocabulary), std::move(merges), {});
-    Bpe::Room room;
+    Bpe::Scratch room;
     std::vector<int> ids;
     bpe.encode("abc", room, ids);
     EXPECT_EQ(ids, (std::vector<int>{4, 2}));

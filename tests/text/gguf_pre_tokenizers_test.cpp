@@ -40,10 +40,10 @@ class GgufPreTokenizers : public testing::Test {
 TEST_F(GgufPreTokenizers, GiveTheIdsOfLlamaCpp) {
     std::set<std::string> seen;
     size_t compared = 0;
-    for (const Json& cut : *golden_.find("cuts")->array()) {
-        const Json::Array& ids = *cut.find("ids")->array();
+    for (const Json& entry : *golden_.find("cuts")->array()) {
+        const Json::Array& ids = *entry.find("ids")->array();
         ASSERT_EQ(ids.size(), texts_.size());
-        for (const std::string_view name : strings(*cut.find("names"))) {
+        for (const std::string_view name : strings(*entry.find("names"))) {
             const BpeTokenizer own = tokenizer(name);
             for (size_t i = 0; i < texts_.size(); ++i) {
                 if (ids[i].is_null()) continue;
@@ -57,7 +57,7 @@ TEST_F(GgufPreTokenizers, GiveTheIdsOfLlamaCpp) {
         }
     }
     EXPECT_GE(compared, 6000u);
-    std::string all = gguf_cut_names() + ", ";
+    std::string all = gguf_pre_tokenizer_names() + ", ";
     for (const std::string& name : seen) {
         const size_t at = (", " + all).find(", " + name + ", ");
         ASSERT_NE(at, std::string::npos) << name;
@@ -68,19 +68,19 @@ TEST_F(GgufPreTokenizers, GiveTheIdsOfLlamaCpp) {
 
 // A tokenizer that was made for a way to cut is recognised as that way.
 TEST_F(GgufPreTokenizers, AreFoundByWhatTheyCut) {
-    for (const Json& cut : *golden_.find("cuts")->array()) {
-        for (const std::string_view name : strings(*cut.find("names"))) {
-            const GgufPreTokenizer* known = find_gguf_cut(name);
+    for (const Json& entry : *golden_.find("cuts")->array()) {
+        for (const std::string_view name : strings(*entry.find("names"))) {
+            const GgufPreTokenizer* known = find_gguf_pre_tokenizer(name);
             ASSERT_TRUE(known) << name;
             const BpeTokenizer own = tokenizer(name);
-            const GgufPreTokenizer* found = find_gguf_cut(own.parts());
+            const GgufPreTokenizer* found = find_gguf_pre_tokenizer(own.parts());
             ASSERT_TRUE(found) << name;
             EXPECT_EQ(found->splits, known->splits) << name;
             EXPECT_EQ(found->nfc, known->nfc);
             EXPECT_EQ(found->ignore_merges, known->ignore_merges);
         }
     }
-    EXPECT_EQ(find_gguf_cut("unheard-of"), nullptr);
+    EXPECT_EQ(find_gguf_pre_tokenizer("unheard-of"), nullptr);
 }
 
 }  // namespace

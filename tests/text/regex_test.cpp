@@ -15,7 +15,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 Texts matches(const std::string& pattern, std::string_view text) {
-    Regex::Room room;
+    Regex::Scratch room;
     std::vector<Span> found;
     Regex(pattern).find_all(text, room, found);
     Texts out;
@@ -30,15 +30,15 @@ std::string utf8(char32_t code) {
 }
 
 TEST(Regex, WhiteSpaceIsUnicodes) {
-    Regex::Room room;
+    Regex::Scratch room;
     std::vector<Span> found;
     const Regex space("\\s"), space_class("[\\s]"), none("\\S"), none_class("[\\S]"),
         ahead("(?=\\s)");
     for (char32_t code = 1; code < 0x11000; ++code) {
         if (code >= 0xD800 && code < 0xE000) continue;
-        // A Room limits the time for the texts of one call; instrumented code is too slow for all
-        // of these.
-        if (code % 1024 == 0) room = Regex::Room();
+        // A Scratch limits the time for the texts of one call; instrumented code is too slow for
+        // all of these.
+        if (code % 1024 == 0) room = Regex::Scratch();
         const std::string text = utf8(code);
         for (const Regex* regex : {&space, &space_class, &ahead}) {
             regex->find_all(text, room, found);
@@ -56,7 +56,7 @@ TEST(Regex, WhiteSpaceIsUnicodes) {
 
 TEST(Regex, WordCharactersAreUnicodes) {
     const Regex word("\\w"), word_class("[\\w]");
-    Regex::Room room;
+    Regex::Scratch room;
     std::vector<Span> found;
     size_t differ = 0;  // the two libraries have tables of different versions
     for (char32_t code = 1; code < 0x3000; ++code) {

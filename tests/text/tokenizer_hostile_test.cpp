@@ -1,5 +1,5 @@
 // Tokenizer files made to take all time or memory: each gives an error of one line or a tokenizer,
-// within kMostSeconds of processor time and 256 MB, and so does its use on a text.
+// within kMaxSeconds of processor time and 256 MB, and so does its use on a text.
 #include <algorithm>
 #include <cmath>
 
@@ -399,7 +399,7 @@ TEST_F(TokenizerHostile, Scores) {
             }
             Merges merges = merges_by_score(vocabulary, scores);
             const Bpe bpe(std::move(vocabulary), std::move(merges), {});
-            Bpe::Room room;
+            Bpe::Scratch room;
             std::vector<int> ids;
             bpe.encode("1a2b3", room, ids);
         });

@@ -15,14 +15,14 @@ const std::vector<std::string> kShort = {"-p", "USER: What is 3 times 14? ASSIST
 // The file of costs that starts leave in `cache`. Costs of a busy moment are not kept, and the next
 // start measures again.
 fs::path kept_costs(const fs::path& cache, const Surroundings& around) {
-    constexpr int kMostStarts = 20;
-    for (int i = 0; i < kMostStarts; ++i) {
+    constexpr int kMaxStarts = 20;
+    for (int i = 0; i < kMaxStarts; ++i) {
         generated(kShort, around);
         std::error_code ignored;
         for (const auto& entry : fs::directory_iterator(cache / "aerie", ignored))
             if (entry.path().filename().string().starts_with("costs-")) return entry.path();
     }
-    ADD_FAILURE() << kMostStarts << " starts on a machine too busy to be measured";
+    ADD_FAILURE() << kMaxStarts << " starts on a machine too busy to be measured";
     return {};
 }
 

@@ -198,8 +198,8 @@ VkResult create_pipeline(VkDevice handle, VkPipelineCache, uint32_t,
         name = module.name;
         const VkSpecializationInfo& special = *info->stage.pSpecializationInfo;
         const uint32_t* constants = static_cast<const uint32_t*>(special.pData);
-        for (size_t i = 0; i < kMostConstants; ++i)  // the last constant is the same for all
-                                                     // kernels
+        for (size_t i = 0; i < kMaxConstants; ++i)  // the last constant is the same for all
+                                                    // kernels
             name += ' ' + std::to_string(constants[i]);
         invocations = invocations_of(module.words, {constants, special.dataSize / 4});
         while (name.ends_with(" 0")) name.resize(name.size() - 2);
@@ -371,7 +371,7 @@ std::unique_ptr<Backend> open() {
 void print_module(const std::string& what, const std::shared_ptr<Instance>& instance) {
     const size_t equals = what.find('='), comma = what.find(',');
     Kernel kernel = {"", {}};
-    for (size_t at = comma, i = 0; at < what.size() && i < kMostConstants; ++i) {
+    for (size_t at = comma, i = 0; at < what.size() && i < kMaxConstants; ++i) {
         kernel.constants[i] = uint32_t(std::stoul(what.substr(at + 1)));
         at = what.find(',', at + 1);
     }
@@ -389,9 +389,9 @@ void print_module(const std::string& what, const std::shared_ptr<Instance>& inst
     check(what, real.vkCreateShaderModule(opened->handle, &info, nullptr, &module),
           "vkCreateShaderModule");
     modules[module] = {what.substr(0, equals), words};
-    std::array<VkSpecializationMapEntry, kMostConstants> entries;
-    for (uint32_t i = 0; i < kMostConstants; ++i) entries[i] = {i, i * 4, 4};
-    const VkSpecializationInfo special = {kMostConstants, entries.data(), sizeof(kernel.constants),
+    std::array<VkSpecializationMapEntry, kMaxConstants> entries;
+    for (uint32_t i = 0; i < kMaxConstants; ++i) entries[i] = {i, i * 4, 4};
+    const VkSpecializationInfo special = {kMaxConstants, entries.data(), sizeof(kernel.constants),
                                           kernel.constants.data()};
     auto pipeline =
         structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
@@ -418,7 +418,7 @@ class Passes {
 
     // A prefill of so many rows.
     void read(int rows) {
-        auto drafting = model_.with(plain());
+        auto drafting = model_.start_session(plain());
         drafting.session->begin({});
         drafting.session->prefill(std::vector<int>(size_t(rows), 1));
         tell("read " + std::to_string(rows));
@@ -430,7 +430,7 @@ class Passes {
         draft.method = method;
         draft.accept = accept;
         if (accept == AcceptRule::keyed) draft.tree = TreeShape{};
-        auto drafting = model_.with(draft);
+        auto drafting = model_.start_session(draft);
         Session& session = *drafting.session;
         Sampling sampling;
         sampling.filters.temperature = temperature;
@@ -452,7 +452,7 @@ class Passes {
     void rest() {
         constexpr int kVocab = 1024;
         Backend& be = model_.backend();
-        auto drafting = model_.with(plain());
+        auto drafting = model_.start_session(plain());
         const Buffer memory = be.allocate(1 << 20);
         drafting.session->kv().compact(dense(memory.get(), DType::I32, 4, kKvMoveInts));
         Tensor out = dense(memory.get(), DType::F32, 4, kVocab);

@@ -19,7 +19,7 @@ AttentionTask attention_task(const Tensor& qkv, const AttentionShape& shape, con
     task.q = row_f32(qkv, 0) + head * shape.head_dim;
     task.q_stride = size_t(qkv.row_stride);
     task.rows = qkv.rows;
-    task.group = std::min(kMostQueries, group - head % group);
+    task.group = std::min(kMaxQueries, group - head % group);
     task.head_dim = shape.head_dim;
     task.scale = float(1.0 / std::sqrt(double(shape.head_dim)));
     task.cache = {.k = element(kv.k, 0, kv_column),
@@ -38,12 +38,12 @@ void CpuBackend::execute(const Attention& op) {
     const Tensor &out = op.out, &qkv = op.qkv;
     const AttentionShape& shape = op.shape;
     constexpr int kQueries = 32,
-                  kMostBlock = 16;  // query heads and rows that share loads of the cache
+                  kMaxBlock = 16;  // query heads and rows that share loads of the cache
     const int group = shape.heads / shape.kv_heads, columns = group * shape.head_dim;
     const bool quantised = out.dtype != DType::F32;
     // kv heads of a part. If its columns are quantised they must be whole groups.
     const int heads = quantised && columns % kGroup != 0 ? 2 : 1;
-    int block = std::clamp(kQueries / group, 1, kMostBlock);
+    int block = std::clamp(kQueries / group, 1, kMaxBlock);
     if (quantised) block = std::min(block, reserved().widest / (heads * columns));
     const int blocks = (qkv.rows + block - 1) / block, parts = shape.kv_heads / heads;
     double positions = 0;
@@ -56,7 +56,7 @@ void CpuBackend::execute(const Attention& op) {
         for (int i = first; i < last; ++i) {
             const int begin = i / parts * block, head = i % parts * heads;
             const int count = std::min(block, qkv.rows - begin);
-            History histories[kMostBlock];
+            History histories[kMaxBlock];
             for (int r = 0; r < count; ++r)
                 histories[r] = history(row_of(op.rows, begin + r), op.kv, op.window);
             const Tensor part =

@@ -19,7 +19,7 @@ ExpertTile next_expert(const Tensor& tiles, int& t) {
     for (; t < tiles.rows && places.count > 0; ++t) {
         const ExpertTile& next = *row<ExpertTile>(tiles, t);
         if (next.count == 0 || next.expert != places.expert ||
-            places.count + next.count > kMostColumns)
+            places.count + next.count > kMaxColumns)
             break;
         places.count += next.count;
     }
@@ -41,7 +41,7 @@ struct PackedExpert {
 
 // Experts that are multiplied together, so that threads meet once for all of them.
 struct ExpertGroup {
-    static constexpr int kMost = kMostColumns / kPackedStep;
+    static constexpr int kMost = kMaxColumns / kPackedStep;
     std::array<PackedExpert, kMost> experts;
     int count = 0, columns = 0;
 
@@ -158,11 +158,11 @@ void CpuBackend::multiply_experts(const ExpertMatmul& op, ExpertGroup& group) {
                 next = std::min(last, (i / ranges + 1) * ranges);
                 const int strip = i % ranges * kStripsTogether, from = strip * kStripRows;
                 const int rows = std::min(each, from + (next - i) * kStripsTogether * kStripRows);
-                const CpuMatrix its = matrix(expert);
+                const CpuMatrix expert_weight = matrix(expert);
                 kernels_.matmul_quant({.packed = packed(expert),
                                        .columns = expert.places.count,
-                                       .weight = its.strip(strip),
-                                       .type = its.dtype,
+                                       .weight = expert_weight.strip(strip),
+                                       .type = expert_weight.dtype,
                                        .rows = rows - from,
                                        .inner = cols,
                                        .output = output_of(op, expert.places, stack, from)});

@@ -21,7 +21,7 @@ uint32_t key_of(float x) {
 }
 
 void choose(int32_t* ids, int k, const float* logits, int experts) {
-    int32_t all[kMostExperts];
+    int32_t all[kMaxExperts];
     std::iota(all, all + experts, 0);
     std::partial_sort(all, all + k, all + experts, [&](int a, int b) {
         const uint32_t of_a = key_of(logits[a]), of_b = key_of(logits[b]);
@@ -66,7 +66,7 @@ void CpuBackend::execute(const Route& op) {
         weigh(row_f32(to.weights, r), ids, op, row_f32(op.logits, r));
     }
     // Per expert: the number of its places, later where its next place goes.
-    int32_t ends[kMostExperts] = {};
+    int32_t ends[kMaxExperts] = {};
     for (int r = 0; r < to.rows(); ++r)
         for (int i = 0; i < k; ++i) ++ends[row<int32_t>(to.ids, r)[i]];
     int t = 0, first = 0;

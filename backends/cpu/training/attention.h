@@ -46,16 +46,17 @@ class AttentionPass {
             score(first, count);
             for (int i = 0; i < count; ++i) {
                 Real* const row = scores(i);
-                Real* const own = own_scores(i);
+                Real* const depth_scores = own_scores(i);
                 const int columns = first + i + 1;
                 Real max = *std::max_element(row, row + columns);
-                for (size_t j = 1; j < keys_.size(); ++j) max = std::max(max, own[j]);
+                for (size_t j = 1; j < keys_.size(); ++j) max = std::max(max, depth_scores[j]);
                 Real sum = 0;
                 for (int c = 0; c < columns; ++c) sum += row[c] = std::exp(row[c] - max);
-                for (size_t j = 1; j < keys_.size(); ++j) sum += own[j] = std::exp(own[j] - max);
+                for (size_t j = 1; j < keys_.size(); ++j)
+                    sum += depth_scores[j] = std::exp(depth_scores[j] - max);
                 lse[first + i][0] = max + std::log(sum);
                 for (int c = 0; c < columns; ++c) row[c] /= sum;
-                for (size_t j = 1; j < keys_.size(); ++j) own[j] /= sum;
+                for (size_t j = 1; j < keys_.size(); ++j) depth_scores[j] /= sum;
                 std::fill(row + columns, row + seen, Real(0));
             }
             gemm(false, false, count, q_.cols, seen, scores(0), q_.rows, values_[0].data,

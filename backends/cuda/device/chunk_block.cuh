@@ -45,11 +45,11 @@ class ChunkBlock {
     __device__ Chunks name_pairs() {
         if (thread_ < pairs_) space_.pairs[thread_] = pair(thread_);
         __syncthreads();
-        const Pair its = pair_of_lane({0, pairs_});
-        const bool sees = its.end > 0;
-        const Range seen = hull({its.begin, its.end}, sees);
-        const Range sequences = hull({its.sequence, its.sequence}, sees);
-        int fork = hull({its.plain, 0}, sees && its.plain < its.end).begin;
+        const Pair pair = pair_of_lane({0, pairs_});
+        const bool sees = pair.end > 0;
+        const Range seen = hull({pair.begin, pair.end}, sees);
+        const Range sequences = hull({pair.sequence, pair.sequence}, sees);
+        int fork = hull({pair.plain, 0}, sees && pair.plain < pair.end).begin;
         if (sequences.begin != sequences.end) fork = 0;
         sequence_ = sequences.end;
         const Range chunks{seen.begin / kChunk, tiles_of(seen.end, kChunk)};
@@ -66,14 +66,14 @@ class ChunkBlock {
     __device__ Pair pair_of_lane(Range pairs) const { return pair_of(pairs, thread_ % 32); }
     // From the first begin to the last end of the ranges of a warp's lanes, over the lanes where
     // `counts` is true.
-    __device__ static Range hull(Range its, bool counts) {
-        return {least_of_warp(counts ? its.begin : 1 << 30),
-                ~least_of_warp(counts ? ~its.end : ~0)};
+    __device__ static Range hull(Range range, bool counts) {
+        return {least_of_warp(counts ? range.begin : 1 << 30),
+                ~least_of_warp(counts ? ~range.end : ~0)};
     }
     // The positions of chunk now_ that some of these pairs attend to.
     __device__ Range seen_of(Range pairs) const {
-        const Range its = pair_of_lane(pairs).within(now_.before);
-        return hull(its, !its.is_empty());
+        const Range seen = pair_of_lane(pairs).within(now_.before);
+        return hull(seen, !seen.is_empty());
     }
 
     // A shared chunk; empty unless `is_one`.
@@ -81,14 +81,14 @@ class ChunkBlock {
         ChunkPlace place{chunk * kChunk, {0, 0}, 0};
         if (!is_one) return place;
         place.page = task_.cache.pages[sequence_][chunk];  // early, to hide its latency
-        const Range its = pair_of_lane({0, pairs_}).within(place.before);
-        place.all = hull(its, !its.is_empty());
+        const Range seen = pair_of_lane({0, pairs_}).within(place.before);
+        place.all = hull(seen, !seen.is_empty());
         return place;
     }
-    __device__ int slot_of(const Pair& its, int position) const {
-        if (position < its.plain) return position;
-        const Row& its_row = row(its.row);
-        return *(position < its.end - 1 ? &its_row.path[position - its.plain] : &its_row.slot);
+    __device__ int slot_of(const Pair& pair, int position) const {
+        if (position < pair.plain) return position;
+        const Row& pair_row = row(pair.row);
+        return *(position < pair.end - 1 ? &pair_row.path[position - pair.plain] : &pair_row.slot);
     }
 
     // Starts copies of a slab of K from cache rows row_of(0) .. row_of(63). `to` is the index in
@@ -125,16 +125,17 @@ class ChunkBlock {
         const int last = task_.rows.rows - 1;  // rows beyond the last one read its query
         const auto query = unsigned(size_t(min(r, last)) * task_.qkv.stride + size_t(head * dim_));
         if (r > last || row(r).slot < 0) return {0, 0, 0, 0, query, 0, r, head};
-        const Row& its = row(r);
-        const int end = its.position + 1;
-        const bool is_plain = its.prefix == its.position && its.slot == its.position;
-        return {task_.partials.first(its),
+        const Row& row_of_pair = row(r);
+        const int end = row_of_pair.position + 1;
+        const bool is_plain =
+            row_of_pair.prefix == row_of_pair.position && row_of_pair.slot == row_of_pair.position;
+        return {task_.partials.first(row_of_pair),
                 end,
-                is_plain ? end : its.prefix,
-                its.sequence,
+                is_plain ? end : row_of_pair.prefix,
+                row_of_pair.sequence,
                 query,
                 unsigned(task_.partials.place(r, head, 0)) -
-                    unsigned(task_.partials.first(its) / kChunk),
+                    unsigned(task_.partials.first(row_of_pair) / kChunk),
                 r,
                 head};
     }

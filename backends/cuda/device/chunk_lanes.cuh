@@ -8,9 +8,9 @@
 namespace aerie::cuda {
 
 struct LanesSpace : ChunkSpace {
-    SharedArray<float4, kMostPairs * kMostSlabElements / 4> queries;  // Q: a slab's elements
-    SharedArray<float, kChunk * kOwn> scores;                         // S, then P, by key and pair
-    SharedArray<ChunkWeight, kOwn> weights;                           // by pair, newest chunk
+    SharedArray<float4, kMaxPairs * kMaxSlabElements / 4> queries;  // Q: a slab's elements
+    SharedArray<float, kChunk * kOwn> scores;                       // S, then P, by key and pair
+    SharedArray<ChunkWeight, kOwn> weights;                         // by pair, newest chunk
 };
 
 // Quads of K are swizzled so that eight lanes, which load two quads of each of 4 keys at a time,
@@ -50,18 +50,19 @@ __device__ inline float value_of(float value) {
     return value;
 }
 
-// Reduces 16 virtual lanes by the fixed tree. Two neighbouring threads have 8 lanes each, of `own`
-// pairs: the first thread gets the sums of the first half of the pairs, the second those of the
-// other half. Both get the sum of a single pair.
-template <int own, int mine>
-__device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[own][kHalf]) {
+// Reduces 16 virtual lanes by the fixed tree. Two neighbouring threads have 8 lanes each, of
+// `pairs` pairs: the first thread gets the sums of the first half of the pairs, the second those of
+// the other half. Both get the sum of a single pair.
+template <int pairs, int thread_pairs>
+__device__ inline void sums_of_both(float (&sums)[thread_pairs],
+                                    const float (&lanes)[pairs][kHalf]) {
     const int half = int(threadIdx.x) % 2;
 #pragma unroll
-    for (int j = 0; j < mine; ++j) {
+    for (int j = 0; j < thread_pairs; ++j) {
         float both[kHalf];
 #pragma unroll
         for (int i = 0; i < kHalf; ++i) {
-            const float first = lanes[j][i], second = lanes[own - mine + j][i];
+            const float first = lanes[j][i], second = lanes[pairs - thread_pairs + j][i];
             both[i] =
                 (half ? second : first) + __shfl_xor_sync(kAllLanes, half ? first : second, 1);
         }
@@ -73,8 +74,8 @@ __device__ inline void sums_of_both(float (&sums)[mine], const float (&lanes)[ow
 // Attention of a block by virtual lanes. If a head takes one slab, Q is loaded once for all chunks.
 template <class T, bool one_slab>
 class ChunkLanes : ChunkBlock<T, one_slab> {
-    template <int own>
-    static constexpr int kMine = (own + 1) / 2;  // pairs of a thread in the softmax
+    template <int together>
+    static constexpr int kThreadPairs = (together + 1) / 2;  // pairs of a thread in the softmax
     using Block = ChunkBlock<T, one_slab>;
     using Block::adds_, Block::copied_, Block::dim_, Block::now_, Block::pair_of, Block::pairs_;
     using Block::quad_, Block::space_, Block::task_, Block::thread_;
@@ -134,15 +135,15 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     // cache rows.
     __device__ void name_cached(int chunk, Range pairs, bool is_alike) {
         now_ = this->alike_chunk(chunk, is_alike);
-        const Pair its = pair_of(pairs, 0);
-        if (!is_alike) now_.all = its.within(now_.before);
+        const Pair pair = pair_of(pairs, 0);
+        if (!is_alike) now_.all = pair.within(now_.before);
         if (now_.all.is_empty()) return;
         __syncthreads();  // all have read the item before
         if (thread_ >= kChunk) return;
         const int position = now_.before + min(max(thread_, now_.all.begin), now_.all.end - 1);
         space_.cached[thread_] =
             is_alike ? now_.row(thread_)
-                     : unsigned(task_.cache.row(its.sequence, this->slot_of(its, position)));
+                     : unsigned(task_.cache.row(pair.sequence, this->slot_of(pair, position)));
     }
 
     // Computes the last chunk for kOwn pairs from `first` on. Its positions before `fork` are
@@ -161,9 +162,9 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
             int slot = now_.before + min(thread_, shared - 1);
             // Positions beyond a row's end are a copy of its last one, or of the last shared one.
             if (tail >= 0) {
-                const Pair its = space_.pairs[first + of * task_.own_heads];
-                const int position = min(fork + tail - (of << span_bits), its.end - 1);
-                slot = position < fork ? fork - 1 : this->slot_of(its, position);
+                const Pair pair = space_.pairs[first + of * task_.own_heads];
+                const int position = min(fork + tail - (of << span_bits), pair.end - 1);
+                slot = position < fork ? fork - 1 : this->slot_of(pair, position);
             }
             space_.cached[thread_] = unsigned(task_.cache.row(this->sequence_, slot));
         }
@@ -185,10 +186,10 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         commit_copies();
         commit_copies();  // empty: arrive() leaves one group pending
         // 3. P = exp(S - maximum).
-        float scores[kMine<kOwn>];
+        float scores[kThreadPairs<kOwn>];
 #pragma unroll
-        for (int i = 0; i < kMine<kOwn>; ++i) {
-            const int j = half_ * kMine<kOwn> + i;
+        for (int i = 0; i < kThreadPairs<kOwn>; ++i) {
+            const int j = half_ * kThreadPairs<kOwn> + i;
             scores[i] = pair_of(now, j).within(now_.before).has(key_)
                             ? float(shared_.scores[key_ * kOwn + j])
                             : 0.0f;
@@ -224,12 +225,13 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     // S = Q K^T: of the shared positions for all pairs, of each tail for the pairs of its row.
     __device__ void add_fork_products(Range now, int shared, int span_bits) {
         {
-            float lanes[kOwn][kHalf] = {}, sums[kMine<kOwn>];
+            float lanes[kOwn][kHalf] = {}, sums[kThreadPairs<kOwn>];
             add_products<kOwn>(lanes, now, 0, 0, 0);
             sums_of_both(sums, lanes);
 #pragma unroll
-            for (int i = 0; i < kMine<kOwn>; ++i)
-                if (key_ < shared) shared_.scores[key_ * kOwn + half_ * kMine<kOwn> + i] = sums[i];
+            for (int i = 0; i < kThreadPairs<kOwn>; ++i)
+                if (key_ < shared)
+                    shared_.scores[key_ * kOwn + half_ * kThreadPairs<kOwn> + i] = sums[i];
         }
         const int first = (key_ >> span_bits) * task_.own_heads;
         const int position = shared + (key_ & ((1 << span_bits) - 1));
@@ -241,41 +243,41 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         }
     }
 
-    // Computes the current chunk for these pairs, `own` at a time.
-    template <int own>
+    // Computes the current chunk for these pairs, `together` at a time.
+    template <int together>
     __device__ void attend(Range pairs) {
 #pragma unroll(one_slab ? 2 : 1)
         for (int i = 0; i < 2; ++i) load(i);
 #pragma unroll 1
-        for (int first = pairs.begin; first < pairs.end; first += own) {
-            const Range now{first, min(first + own, pairs.end)};
-            Range sees[own];  // pairs beyond the last repeat it, and are not stored
+        for (int first = pairs.begin; first < pairs.end; first += together) {
+            const Range now{first, min(first + together, pairs.end)};
+            Range sees[together];  // pairs beyond the last repeat it, and are not stored
 #pragma unroll
-            for (int j = 0; j < own; ++j) sees[j] = pair_of(now, j).within(now_.before);
+            for (int j = 0; j < together; ++j) sees[j] = pair_of(now, j).within(now_.before);
             // 1. S = Q K^T, slab by slab.
-            float lanes[own][kHalf] = {};
+            float lanes[together][kHalf] = {};
 #pragma unroll 1
             for (int slab = 0; slab < slabs(); ++slab) {
                 if (!one_slab && (slab > 0 || first == pairs.begin)) load_queries(pairs, slab);
                 arrive();
                 if (now_.all.has(key_))
-                    add_products<own>(lanes, now, one_slab ? 0 : pairs.begin, slab, slab % 2);
+                    add_products<together>(lanes, now, one_slab ? 0 : pairs.begin, slab, slab % 2);
                 leave(slab);
             }
             // 2. P = exp(S - maximum).
-            float scores[kMine<own>];
+            float scores[kThreadPairs<together>];
             sums_of_both(scores, lanes);
-            softmax<own>(scores, now, sees);
+            softmax<together>(scores, now, sees);
 #pragma unroll 1
             for (int slab = 0; slab < slabs(); ++slab) {
                 // 3. O = P V of the slab's elements.
                 if (slab > 0) arrive();
-                float mixed[own] = {};
+                float mixed[together] = {};
                 const int element = slab * kSlabElements<T> + thread_;
-                const bool is_mine = thread_ < kSlabElements<T> && element < dim_;
-                if (is_mine) mix<own>(mixed, sees, slab);
+                const bool has_element = thread_ < kSlabElements<T> && element < dim_;
+                if (has_element) mix<together>(mixed, sees, slab);
                 if (adds_) __syncthreads();  // the weights have been stored
-                if (is_mine) keep<own>(mixed, now, sees, element);
+                if (has_element) keep<together>(mixed, now, sees, element);
                 leave(slabs() + slab);
             }
         }
@@ -318,8 +320,8 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         if (four * 4 >= min(dim_ - element, kSlabElements<T>)) return;
 #pragma unroll 4
         for (int i = thread_ / 32; i < pairs.end - pairs.begin; i += kChunkThreads / 32) {
-            const Pair its = space_.pairs[pairs.begin + i];
-            const float* query = task_.qkv.data + its.query + element + four * 4;
+            const Pair pair = space_.pairs[pairs.begin + i];
+            const float* query = task_.qkv.data + pair.query + element + four * 4;
             shared_.queries[i * kQueryFours + four] =
                 make_float4(query[0], query[1], query[2], query[3]);
         }
@@ -327,19 +329,19 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 
     // Adds the products of a slab's elements of Q with this thread's key in slab `slot`, lane by
     // lane.
-    template <int own>
-    __device__ void add_products(float (&lanes)[own][kHalf], Range now, int first, int slab,
+    template <int together>
+    __device__ void add_products(float (&lanes)[together][kHalf], Range now, int first, int slab,
                                  int slot) {
-        int queries[own];
+        int queries[together];
 #pragma unroll
-        for (int j = 0; j < own; ++j)
+        for (int j = 0; j < together; ++j)
             queries[j] = (min(now.begin + j, now.end - 1) - first) * kQueryFours + half_ * 2;
         const int count = min(dim_ - slab * kSlabElements<T>, kSlabElements<T>) / kLanes;
         const auto add = [&](int m) {
             float keys[kHalf];
             take_half<T>(keys, space_, slot, key_, m * 2 + half_);
 #pragma unroll
-            for (int j = 0; j < own; ++j) {
+            for (int j = 0; j < together; ++j) {
                 const float4 a = shared_.queries[queries[j] + m * 4],
                              b = shared_.queries[queries[j] + m * 4 + 1];
                 const float query[] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
@@ -347,7 +349,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
                 for (int i = 0; i < kHalf; ++i) lanes[j][i] = lanes[j][i] + query[i] * keys[i];
             }
         };
-        constexpr int kTogether = own == 1 ? 4 : 2;
+        constexpr int kTogether = together == 1 ? 4 : 2;
         int m = 0;
 #pragma unroll 1
         for (; m + kTogether <= count; m += kTogether)
@@ -359,48 +361,50 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
 
     // Softmax: sums of products become scores, and these P = exp(score - maximum). The two threads
     // of a key have half of the pairs each; if there is one pair, both have it.
-    template <int own>
-    __device__ void softmax(float (&scores)[kMine<own>], Range now, const Range (&sees)[own]) {
-        const int first = own == 1 ? 0 : half_ * kMine<own>, warp = thread_ / 32;
+    template <int together>
+    __device__ void softmax(float (&scores)[kThreadPairs<together>], Range now,
+                            const Range (&sees)[together]) {
+        const int first = together == 1 ? 0 : half_ * kThreadPairs<together>, warp = thread_ / 32;
 #pragma unroll
-        for (int i = 0; i < kMine<own>; ++i) {
+        for (int i = 0; i < kThreadPairs<together>; ++i) {
             const bool sees_it =
-                (half_ && own > 1 ? sees[own - kMine<own> + i] : sees[i]).has(key_);
+                (half_ && together > 1 ? sees[together - kThreadPairs<together> + i] : sees[i])
+                    .has(key_);
             scores[i] = (sees_it ? scores[i] : -infinity()) * task_.scale;
             float largest = larger(scores[i], -infinity());
 #pragma unroll
             for (int distance = 16; distance > 1; distance /= 2)
                 largest = larger(__shfl_xor_sync(kAllLanes, largest, distance), largest);
-            if (thread_ % 32 == (own > 1 ? half_ : 0))
+            if (thread_ % 32 == (together > 1 ? half_ : 0))
                 space_.largest[(first + i) * kChunkWarps + warp] = largest;
         }
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < kMine<own>; ++i) {
+        for (int i = 0; i < kThreadPairs<together>; ++i) {
             const float weight = exp_of(scores[i] - space_.largest_of(first + i));
-            if (own > 1 || half_ == 0) shared_.scores[key_ * own + first + i] = weight;
+            if (together > 1 || half_ == 0) shared_.scores[key_ * together + first + i] = weight;
         }
         arrive();  // V has arrived as well
-        if (warp < own && keeps(now, pair_of(now, warp).within(now_.before), warp))
-            keep_sum<own>(now, warp);
+        if (warp < together && keeps(now, pair_of(now, warp).within(now_.before), warp))
+            keep_sum<together>(now, warp);
     }
 
     // Sums P of a pair, by one warp (both halves compute the same), and merges or stores the sum.
-    template <int own>
+    template <int together>
     __device__ void keep_sum(Range now, int j) {
         float sum = 0;
 #pragma unroll
         for (int k = 0; k < kChunk; k += kLanes)
-            sum = sum + shared_.scores[(k + thread_ % kLanes) * own + j];
+            sum = sum + shared_.scores[(k + thread_ % kLanes) * together + j];
         sum = sum_of_lanes(sum);
         if (thread_ % 32 != 0) return;
         const float largest = space_.largest_of(j);
         if (adds_) {
             const float2 before = space_.sums[now.begin + j];
             const float largest_now = larger(largest, before.x);
-            const ChunkWeight its(before.x, largest, largest_now);
-            space_.sums[now.begin + j] = make_float2(largest_now, its.add(before.y, sum));
-            shared_.weights[j] = its;
+            const ChunkWeight chunk_weight(before.x, largest, largest_now);
+            space_.sums[now.begin + j] = make_float2(largest_now, chunk_weight.add(before.y, sum));
+            shared_.weights[j] = chunk_weight;
         } else {
             const unsigned place = pair_of(now, j).place_of(now_.before);
             task_.partials.max[place] = largest;
@@ -409,19 +413,19 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
     }
 
     // O of this thread's element: the sum of p_i v_i in ascending order of positions.
-    template <int own>
-    __device__ void mix(float (&mixed)[own], const Range (&sees)[own], int slab) {
-        constexpr int kTogether = kOwn / own;  // positions for which P is loaded at once
+    template <int together>
+    __device__ void mix(float (&mixed)[together], const Range (&sees)[together], int slab) {
+        constexpr int kTogether = kOwn / together;  // positions for which P is loaded at once
         const int slot = (slabs() + slab) % 2;
         Range all_see = now_.all;
 #pragma unroll
-        for (int j = 0; j < own; ++j)
+        for (int j = 0; j < together; ++j)
             all_see = {max(all_see.begin, sees[j].begin), min(all_see.end, sees[j].end)};
         const auto add_seen = [&](int i) {
-            const float its = value(slot, i);
+            const float v = value(slot, i);
 #pragma unroll
-            for (int j = 0; j < own; ++j)
-                if (sees[j].has(i)) mixed[j] = mixed[j] + shared_.scores[i * own + j] * its;
+            for (int j = 0; j < together; ++j)
+                if (sees[j].has(i)) mixed[j] = mixed[j] + shared_.scores[i * together + j] * v;
         };
         int i = now_.all.begin;
 #pragma unroll 1
@@ -432,11 +436,12 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         for (; i + kAtOnce <= all_see.end; i += kAtOnce)
 #pragma unroll
             for (int more = 0; more < kAtOnce; more += kTogether) {
-                const float4 four = shared_.scores.template joined<float4>((i + more) * own);
+                const float4 four = shared_.scores.template joined<float4>((i + more) * together);
                 const float weights[] = {four.x, four.y, four.z, four.w};
 #pragma unroll
                 for (int w = 0; w < kOwn; ++w)
-                    mixed[w % own] = mixed[w % own] + weights[w] * value(slot, i + more + w / own);
+                    mixed[w % together] =
+                        mixed[w % together] + weights[w] * value(slot, i + more + w / together);
             }
 #pragma unroll 1
         for (; i < now_.all.end; ++i) add_seen(i);
@@ -446,16 +451,16 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         return value_of(space_.slabs.template part<T>(
             value_place(slot, position, thread_ / kQuadElements<T>), thread_ % kQuadElements<T>));
     }
-    template <int own>
-    __device__ void keep(const float (&mixed)[own], Range now, const Range (&sees)[own],
+    template <int together>
+    __device__ void keep(const float (&mixed)[together], Range now, const Range (&sees)[together],
                          int element) {
 #pragma unroll
-        for (int j = 0; j < own; ++j) {
+        for (int j = 0; j < together; ++j) {
             if (!keeps(now, sees[j], j)) continue;
             if (adds_) {
                 const int place = ChunkSpace::o_place(now.begin + j, element, dim_);
-                const ChunkWeight its = shared_.weights[j];
-                space_.o[place] = its.add(space_.o[place], mixed[j]);
+                const ChunkWeight chunk_weight = shared_.weights[j];
+                space_.o[place] = chunk_weight.add(space_.o[place], mixed[j]);
             } else {
                 const unsigned place = pair_of(now, j).place_of(now_.before);
                 task_.partials.o[size_t(place) * unsigned(dim_) + unsigned(element)] = mixed[j];
@@ -467,7 +472,7 @@ class ChunkLanes : ChunkBlock<T, one_slab> {
         return now.begin + j < now.end && !sees.is_empty();
     }
 
-    static constexpr int kQueryFours = kMostSlabElements / 4;
+    static constexpr int kQueryFours = kMaxSlabElements / 4;
 
     LanesSpace& shared_;
     const int key_ = thread_ / 2, half_ = thread_ % 2;

@@ -16,8 +16,8 @@ static_assert(kChunk == 1 << kChunkBits);
 constexpr int kChunkThreads = 2 * kChunk;  // two per key: each has 8 of the 16 virtual lanes
 constexpr int kChunkWarps = kChunkThreads / 32;
 constexpr int kHalf = kLanes / 2;
-constexpr int kMostPairs = 8, kOwn = 4;  // pairs of a block, and pairs computed at a time
-constexpr int kChunksAlone = 2;          // unshared chunks of a row, at most
+constexpr int kMaxPairs = 8, kOwn = 4;  // pairs of a block, and pairs computed at a time
+constexpr int kChunksAlone = 2;         // unshared chunks of a row, at most
 
 // A slab is a tile of K or V in shared memory: 64 positions, 256 bytes each.
 constexpr int kSlabQuads = 16;  // words of 16 bytes per position
@@ -26,13 +26,13 @@ template <class T>
 constexpr int kQuadElements = int(sizeof(uint4) / sizeof(T));
 template <class T>
 constexpr int kSlabElements = kSlabQuads* kQuadElements<T>;
-constexpr int kMostSlabElements = kSlabElements<uint16_t>;
+constexpr int kMaxSlabElements = kSlabElements<uint16_t>;
 constexpr int kOutputGap = 4;
 
 // Pairs of a block at most. If a head takes several slabs, all pairs are computed at a time, so
 // that each slab is loaded once.
 constexpr int most_pairs(int slab_elements, int head_dim) {
-    return head_dim <= slab_elements ? kMostPairs : kOwn;
+    return head_dim <= slab_elements ? kMaxPairs : kOwn;
 }
 
 // Partial results of chunks in scratch, each [rows, heads, chunks]: O of head_dim elements (`mix`),
@@ -106,16 +106,17 @@ struct alignas(16) Pair {
 struct ChunkSpace {
     SharedArray<uint4, 2 * kSlabWords> slabs;
     SharedArray<unsigned, 2 * kChunk> cached;  // cache rows of a chunk; then those of tails
-    SharedArray<Pair, kMostPairs> pairs;
-    SharedArray<float, kMostPairs * kChunkWarps> largest;  // maximum scores by pair and warp
+    SharedArray<Pair, kMaxPairs> pairs;
+    SharedArray<float, kMaxPairs * kChunkWarps> largest;  // maximum scores by pair and warp
     // O of the chunks merged so far, if the block has all chunks of its pairs.
-    SharedArray<float, kMostPairs*(kMostSlabElements + kOutputGap)> o;
-    SharedArray<float2, kMostPairs> sums;  // maximum score, and sum of P
+    SharedArray<float, kMaxPairs*(kMaxSlabElements + kOutputGap)> o;
+    SharedArray<float2, kMaxPairs> sums;  // maximum score, and sum of P
 
     // The maximum of a pair's scores over all warps.
     __device__ float largest_of(int pair) {
-        const float4 its = largest.template joined<float4>(pair * kChunkWarps);
-        return larger(its.w, larger(its.z, larger(its.y, larger(its.x, -infinity()))));
+        const float4 of_warps = largest.template joined<float4>(pair * kChunkWarps);
+        return larger(of_warps.w,
+                      larger(of_warps.z, larger(of_warps.y, larger(of_warps.x, -infinity()))));
     }
     // Index in `mix`. The gap keeps the same element of several pairs in different banks, for warps
     // with several pairs.

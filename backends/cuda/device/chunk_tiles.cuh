@@ -16,14 +16,14 @@ namespace aerie::cuda {
 
 constexpr int kTileSide = 16;  // positions, or elements of a head
 constexpr int kChunkTiles = kChunk / kTileSide;
-constexpr int kSlabTiles = kMostSlabElements / kTileSide;
-static_assert(kChunkTiles == kChunkWarps && kMostPairs == kTokenTile);
+constexpr int kSlabTiles = kMaxSlabElements / kTileSide;
+static_assert(kChunkTiles == kChunkWarps && kMaxPairs == kTokenTile);
 
 struct TilesSpace : ChunkSpace {
     // B fragments by lane: two words of the first part, then two of the second.
     SharedArray<unsigned, kSlabTiles * 32 * 4> queries;
-    SharedArray<uint16_t, kChunkTiles * 32 * 8> shares;  // P, in the same order
-    SharedArray<float, kMostPairs> inverse_scales;       // undo the scales of Q, by pair
+    SharedArray<uint16_t, kChunkTiles * 32 * 8> p;  // P, in the same order
+    SharedArray<float, kMaxPairs> inverse_scales;   // undo the scales of Q, by pair
 };
 
 // Index of the first f16 part of an element of a column in such fragments, in 16-bit units. The
@@ -40,7 +40,7 @@ template <bool adds>
 class ChunkTiles : ChunkBlock<uint16_t, true> {
     static constexpr int kOfWarp = kSlabTiles / kChunkWarps;  // O tiles of 16 elements per warp
     static constexpr int kElements = 2 * kOfWarp;             // elements of O per lane and column
-    static constexpr int kQueriesOfWarp = kMostPairs / kChunkWarps;
+    static constexpr int kQueriesOfWarp = kMaxPairs / kChunkWarps;
 
     // Accumulators of 16 rows and 8 columns: a lane has two rows of two columns, for each f16 part.
     struct Tile {
@@ -138,7 +138,7 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         ask_for_next_keys();
         take_largest(largest);
         softmax(scores, largest);
-        put_shares(scores, [&](int i) { return position() + i / 2 * 8; });
+        put_p(scores, [&](int i) { return position() + i / 2 * 8; });
         // 4. O = V^T P.
         wait_for_copies<1>();
         mix(rows, sees, largest);
@@ -175,10 +175,11 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         multiply_keys(tails, kChunk);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int its = position() + i / 2 * 8;
-            tails[i] = rows.has(columns_[i % 2].row, its) && sees.of[i % 2].has(rows.position(its))
-                           ? tails[i]
-                           : -infinity();
+            const int place = position() + i / 2 * 8;
+            tails[i] =
+                rows.has(columns_[i % 2].row, place) && sees.of[i % 2].has(rows.position(place))
+                    ? tails[i]
+                    : -infinity();
         }
         largest_of_lane(largest, scores);
         largest_of_lane(of_tails, tails);
@@ -195,13 +196,13 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         softmax(scores, largest);
         softmax(tails, largest);
         const Range of_tail{rows.shared, rows.shared + (1 << rows.span_bits)};
-        put_shares(scores, [&](int i) {
-            const int its = position() + i / 2 * 8;
-            return of_tail.has(its) ? kNone : its;
+        put_p(scores, [&](int i) {
+            const int place = position() + i / 2 * 8;
+            return of_tail.has(place) ? kNone : place;
         });
-        put_shares(tails, [&](int i) {
-            const int its = position() + i / 2 * 8;
-            return rows.has(columns_[i % 2].row, its) ? rows.position(its) : kNone;
+        put_p(tails, [&](int i) {
+            const int place = position() + i / 2 * 8;
+            return rows.has(columns_[i % 2].row, place) ? rows.position(place) : kNone;
         });
         // 4. O = V^T P.
         wait_for_copies<0>();
@@ -219,15 +220,15 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int place = thread_ % kChunk;
         size_t row = 0;
         if (thread_ < kChunk && rows.shared > 0) {
-            const int its = min(max(place, now_.all.begin), rows.shared - 1);
-            row = task_.cache.row(sequence_, now_.before + its);
+            const int alike = min(max(place, now_.all.begin), rows.shared - 1);
+            row = task_.cache.row(sequence_, now_.before + alike);
         } else {
-            const Pair its =
+            const Pair pair =
                 space_.pairs[rows.pairs.begin + (place >> rows.span_bits) * task_.own_heads];
             const int position = now_.before + rows.position(place);
-            if (its.end > 0)
-                row = task_.cache.row(its.sequence,
-                                      slot_of(its, min(max(position, its.begin), its.end - 1)));
+            if (pair.end > 0)
+                row = task_.cache.row(pair.sequence,
+                                      slot_of(pair, min(max(position, pair.begin), pair.end - 1)));
         }
         space_.cached[thread_] = unsigned(row);
     }
@@ -259,8 +260,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         unsigned words[kQueriesOfWarp][2][F16::kParts];
 #pragma unroll
         for (int i = 0; i < kQueriesOfWarp; ++i) {
-            const Pair its = space_.pairs[min(warp_ + i * kChunkWarps, pairs_ - 1)];
-            const float* query = task_.qkv.data + its.query + element;
+            const Pair pair = space_.pairs[min(warp_ + i * kChunkWarps, pairs_ - 1)];
+            const float* query = task_.qkv.data + pair.query + element;
 #pragma unroll
             for (int e = 0; e < 4; ++e)
                 if (element < dim_) values[i][e] = query[e];
@@ -299,9 +300,9 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     __device__ void take_columns() {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-            const Pair its = space_.pairs[min(column(c), pairs_ - 1)];
-            columns_[c].sees = {its.begin, its.end};
-            columns_[c].row = its.row;
+            const Pair pair = space_.pairs[min(column(c), pairs_ - 1)];
+            columns_[c].sees = {pair.begin, pair.end};
+            columns_[c].row = pair.row;
         }
     }
     __device__ void put_columns() {
@@ -323,10 +324,10 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         for (int c = 0; c < 2; ++c)
             sees.of[c] =
                 rows.pairs.has(column(c)) ? columns_[c].sees.within(now_.before) : Range{0, 0};
-        const Range its = pair_of_lane(rows.pairs).within(now_.before);
-        const bool counts = !its.is_empty();
-        sees.all = {~least_of_warp(counts ? ~its.begin : ~0),
-                    least_of_warp(counts ? min(its.end, rows.shared) : kChunk)};
+        const Range seen = pair_of_lane(rows.pairs).within(now_.before);
+        const bool counts = !seen.is_empty();
+        sees.all = {~least_of_warp(counts ? ~seen.begin : ~0),
+                    least_of_warp(counts ? min(seen.end, rows.shared) : kChunk)};
         return sees;
     }
 
@@ -388,22 +389,22 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     // Stores the two f16 parts of P as fragments. position(i) is the position of number i, or
     // kNone.
     template <class Position>
-    __device__ void put_shares(const float (&shares)[4], const Position& position) {
+    __device__ void put_p(const float (&p)[4], const Position& position) {
         uint16_t parts[4][F16::kParts];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            float rest = shares[i];
+            float rest = p[i];
 #pragma unroll
             for (uint16_t& part : parts[i]) part = F16::part(rest);
         }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int its = position(i);
-            if (its == kNone) continue;
-            const int half = column_half(its, column(i % 2));
+            const int place = position(i);
+            if (place == kNone) continue;
+            const int half = column_half(place, column(i % 2));
 #pragma unroll
             for (int part = 0; part < F16::kParts; ++part)
-                shared_.shares[half + part * 4] = parts[i][part];
+                shared_.p[half + part * 4] = parts[i][part];
         }
     }
 
@@ -423,26 +424,26 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
         const int first = now_.all.begin / kTileSide, end = tiles_of(now_.all.end, kTileSide);
         const int from = tiles_of(sees.all.begin, kTileSide), to = sees.all.end / kTileSide;
         Tile mixed[kOfWarp], sums;
-        const auto shares_of = [&](int tile) {
-            return shared_.shares.template joined<uint4>((tile * 32 + lane_) * 8);
+        const auto p_of = [&](int tile) {
+            return shared_.p.template joined<uint4>((tile * 32 + lane_) * 8);
         };
-        const auto add_sums = [&](uint4 shares) {
+        const auto add_sums = [&](uint4 p) {
             constexpr unsigned kOnes = 0x3c003c00;
-            if (warp_ == kSumWarp) sums.add({kOnes, kOnes, kOnes, kOnes}, shares);
+            if (warp_ == kSumWarp) sums.add({kOnes, kOnes, kOnes, kOnes}, p);
         };
 #pragma unroll 1
         for (int tile = first; tile < end; ++tile) {
             if (tile == from)
 #pragma unroll 2
                 for (; tile < to; ++tile) {
-                    const uint4 shares = shares_of(tile);
-                    add_sums(shares);
-                    add_values(mixed, shares, kChunk + tile * kTileSide + row_of_lane());
+                    const uint4 p = p_of(tile);
+                    add_sums(p);
+                    add_values(mixed, p, kChunk + tile * kTileSide + row_of_lane());
                 }
             if (tile >= end) break;
-            const uint4 shares = shares_of(tile);
-            add_sums(shares);
-            add_of_rows(mixed, shares, tile, rows);
+            const uint4 p = p_of(tile);
+            add_sums(p);
+            add_of_rows(mixed, p, tile, rows);
         }
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
@@ -459,18 +460,18 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
     }
 
     // Adds V^T P of 16 positions; `row` is the row of the slabs that this lane addresses.
-    __device__ void add_values(Tile (&mixed)[kOfWarp], uint4 shares, int row) {
+    __device__ void add_values(Tile (&mixed)[kOfWarp], uint4 p, int row) {
 #pragma unroll
         for (int i = 0; i < kOfWarp; ++i) {
             // Tiles beyond the head's last one repeat it, and are not stored.
             const int tile = min(warp_ + i * kChunkWarps, dim_ / kTileSide - 1);
             mixed[i].add(take_matrices<true>(space_.slabs, place(row, tile * 2 + lane_ / 8 % 2)),
-                         shares);
+                         p);
         }
     }
     // Adds V^T P of 16 positions, row by row. A position that a row does not attend to is a copy of
     // one that it does attend to, times P = 0.
-    __device__ void add_of_rows(Tile (&mixed)[kOfWarp], uint4 shares, int tile, const Rows& rows) {
+    __device__ void add_of_rows(Tile (&mixed)[kOfWarp], uint4 p, int tile, const Rows& rows) {
         Tile before[kOfWarp];  // each row adds to its own columns only
 #pragma unroll
         for (int i = 0; i < kOfWarp; ++i) before[i] = mixed[i];
@@ -484,11 +485,11 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
                                                    : (r << rows.span_bits) + position - rows.shared;
             // A row that attends to no position of the chunk multiplies any, and the result is
             // dropped.
-            Tile its[kOfWarp];
+            Tile row_o[kOfWarp];
 #pragma unroll
-            for (int i = 0; i < kOfWarp; ++i) its[i] = before[i];
-            add_values(its, shares, sees.is_empty() ? kChunk : row);
-            const Range own{pair, pair + task_.own_heads};
+            for (int i = 0; i < kOfWarp; ++i) row_o[i] = before[i];
+            add_values(row_o, p, sees.is_empty() ? kChunk : row);
+            const Range row_pairs{pair, pair + task_.own_heads};
             const bool sees_it = sees.begin < first + kTileSide && sees.end > first;
 #pragma unroll
             for (int i = 0; i < kOfWarp; ++i)
@@ -496,8 +497,8 @@ class ChunkTiles : ChunkBlock<uint16_t, true> {
                 for (int part = 0; part < F16::kParts; ++part)
 #pragma unroll
                     for (int e = 0; e < 4; ++e)
-                        if (sees_it && own.has(column(e % 2)))
-                            mixed[i].parts[part][e] = its[i].parts[part][e];
+                        if (sees_it && row_pairs.has(column(e % 2)))
+                            mixed[i].parts[part][e] = row_o[i].parts[part][e];
         }
     }
 

@@ -75,7 +75,7 @@ struct PackedColumns {
 };
 
 // Packs the row of a token (see KeptRow), by a block of `threads`. Other tokens of its tile are
-// left alone: the columns of a matrix instruction do not depend on each other.
+// kept as it is: the columns of a matrix instruction do not depend on each other.
 template <class Format, int threads, class Row>
 __device__ void pack_row(const PackedColumns& to, int token, int cols, const Row& row,
                          SharedArray<unsigned, threads / 32>& space) {
@@ -119,10 +119,10 @@ __global__ void pack_columns_kernel(PackedColumns to, View<const float> x) {
         space);
 }
 
-// The same for rows that are normalised first; before that, `left` completes them.
-template <class Format, int each, class Left>
+// The same for rows that are normalised first; before that, `sums` completes them.
+template <class Format, int each, class Sums>
 __global__ void __launch_bounds__(kPackThreads, 1)
-    norm_columns_kernel(PackedColumns to, NormedRows rows, Left left) {
+    norm_columns_kernel(PackedColumns to, NormedRows rows, Sums sums) {
     __shared__ SharedArray<unsigned, kPackThreads / 32> largest;
     __shared__ NormedRows::Space space;
     const int token = int(blockIdx.x);
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kPackThreads, 1)
         [&](const auto& row) {
             pack_row<Format, kPackThreads>(to, token, rows.x.cols, row, largest);
         },
-        [&](auto& values) { left.complete(values, token); });
+        [&](auto& values) { sums.complete(values, token); });
 }
 
 // Stores the amax of what the lanes of a warp have of the only row that a kernel makes, for the

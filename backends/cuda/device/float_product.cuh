@@ -88,21 +88,21 @@ struct FloatColumns {
 // The tiles of a block that a warp has. With 64 tokens it has two row tiles and half of the tokens,
 // so that it reads less of both.
 template <int tiles>
-struct FloatShare {
+struct WarpTiles {
     static constexpr int kRowTiles = tiles == 8 ? 2 : 1, kTokenTiles = tiles / kRowTiles;
     int row_tile = int(threadIdx.x) / 32 / kRowTiles * kRowTiles;
     int token_tile = int(threadIdx.x) / 32 % kRowTiles * kTokenTiles;
 };
 
-// The product of a block over its share of K steps (FloatSplitK): kRowTiles tiles of rows at a
+// The product of a block over its range of K steps (FloatSplitK): kRowTiles tiles of rows at a
 // time, and kTiles times 8 tokens. A block of an expert has all of K, and sums it in the ranges
-// that the shares of a matmul of the same shape would have, so that the bits are the same.
+// that a matmul of the same shape would have, so that the bits are the same.
 template <class Format, class Columns, bool of_expert>
 class FloatBlock {
     static constexpr int tiles = Columns::kTiles, kRowTiles = Columns::kRowTiles;
     static constexpr int kHalves = kWideTiles / kRowTiles;
-    static constexpr bool kLeaves = tiles >= kManyTiles && !of_expert;
-    using Its = FloatShare<tiles>;
+    static constexpr bool kDefers = tiles >= kManyTiles && !of_expert;
+    using Tiles = WarpTiles<tiles>;
     using Step = typename Columns::Step;
 
   public:
@@ -111,7 +111,7 @@ class FloatBlock {
 
     __device__ void run() {
         // The weights to be copied next.
-        int column = share_.first - begin_;
+        int column = range_.first - begin_;
         int tile = min(first_tile(rows()) + warp_, task_.row_tiles - 1);
         const uint4* weight = strip_of(tile);
         columns_.begin_at(column);
@@ -127,20 +127,20 @@ class FloatBlock {
             }
         };
         const auto take = [&](Step& from, int step) { multiply(from, step - begin_); };
-        Stream stream(launch_shared<typename Columns::Ring>(), share_, copy_weights, columns_,
+        Stream stream(launch_shared<typename Columns::Ring>(), range_, copy_weights, columns_,
                       take);
         float total[tiles][4] = {};
         while (stream.has_more()) {
-            has_rows_ = first_tile(rows()) + its_.row_tile < task_.row_tiles;
-            int end = min(begin_ + steps_, share_.after);
-            if (of_expert) end = min(end, split_.begin(split_.share_of(stream.step()) + 1));
+            has_rows_ = first_tile(rows()) + warp_tiles_.row_tile < task_.row_tiles;
+            int end = min(begin_ + steps_, range_.after);
+            if (of_expert) end = min(end, split_.begin(split_.range_of(stream.step()) + 1));
             take_columns(stream, end);
             if (of_expert) {
                 add_part(total, part_);
                 continue;
             }
-            if (kLeaves && task_.output.defers_reduction)
-                leave();
+            if (kDefers && task_.output.defers_reduction)
+                store_partial_sums();
             else if (has_sums())
                 put(part_);
             clear(part_);
@@ -179,27 +179,27 @@ class FloatBlock {
         if (!has_rows_) return;
 #pragma unroll
         for (int k = 0; k < kStepTiles; ++k) {
-            uint4 a[Its::kRowTiles];
+            uint4 a[Tiles::kRowTiles];
 #pragma unroll
-            for (int r = 0; r < Its::kRowTiles; ++r)
-                a[r] = from.weight[((its_.row_tile + r) * kStepTiles + k) * 32 + lane_];
+            for (int r = 0; r < Tiles::kRowTiles; ++r)
+                a[r] = from.weight[((warp_tiles_.row_tile + r) * kStepTiles + k) * 32 + lane_];
 #pragma unroll
-            for (int n = 0; n < Its::kTokenTiles; ++n)
+            for (int n = 0; n < Tiles::kTokenTiles; ++n)
 #pragma unroll
                 for (int p = 0; p < Format::kParts; ++p) {
-                    const uint2 b = columns_.get(from, column, its_.token_tile + n, k, p);
+                    const uint2 b = columns_.get(from, column, warp_tiles_.token_tile + n, k, p);
 #pragma unroll
-                    for (int r = 0; r < Its::kRowTiles; ++r)
-                        Format::multiply(part_[r * Its::kTokenTiles + n], a[r], b);
+                    for (int r = 0; r < Tiles::kRowTiles; ++r)
+                        Format::multiply(part_[r * Tiles::kTokenTiles + n], a[r], b);
                 }
         }
     }
 
     // Reduces the sums of the current rows. Returns whether this block has the final sums, and so
-    // has to run the epilogue. The workspace has two places per share: these rows are the last of
-    // the first share that has some of them, and the first of all others.
+    // has to run the epilogue. The workspace has two places per range: these rows are the last of
+    // the first range that has some of them, and the first of all others.
     __device__ bool has_sums() {
-        const int first = split_.share_of(begin_), last = split_.share_of(begin_ + steps_ - 1);
+        const int first = split_.range_of(begin_), last = split_.range_of(begin_ + steps_ - 1);
         if (first == last) return true;
         const auto place = [&](unsigned i) {
             return ((unsigned(first) + i) * 2 + (i == 0 ? 1 : 0)) * kHalves + unsigned(half_);
@@ -213,33 +213,35 @@ class FloatBlock {
         const int first = first_tile(rows());
 #pragma unroll
         for (int i = 0; i < tiles; ++i) {
-            const int token = (its_.token_tile + i % Its::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
+            const int token =
+                (warp_tiles_.token_tile + i % Tiles::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
             for (int j = 0; j < 4; ++j)
                 sums[i][j] = sums[i][j] * columns_.inverse_scale(token + j % 2);
         }
         if constexpr (tiles == 1)
             if (task_.output.is_rotated()) return put_rotated(task_.output, first, sums[0]);
-        const unsigned most = task_.output.template put_tiles<Its::kTokenTiles, of_expert>(
-            sums, its_.token_tile, first + its_.row_tile);
+        const unsigned most = task_.output.template put_tiles<Tiles::kTokenTiles, of_expert>(
+            sums, warp_tiles_.token_tile, first + warp_tiles_.row_tile);
         if (tiles == 1 && task_.amax && has_rows_)
-            store_amax(task_.amax + first + its_.row_tile, most);
+            store_amax(task_.amax + first + warp_tiles_.row_tile, most);
     }
 
-    // Stores partial sums for the kernel that reads the output (left_sum): token by token, the rows
+    // Stores the partial sums of a deferred reduction (partial_sums_at): token by token, the rows
     // of a block side by side.
-    __device__ void leave() const {
-        const int row = (half_ * kRowTiles + its_.row_tile) * kTileRows + lane_ / 4;
+    __device__ void store_partial_sums() const {
+        const int row = (half_ * kRowTiles + warp_tiles_.row_tile) * kTileRows + lane_ / 4;
         float* const sums = reinterpret_cast<float*>(split_.sums);
 #pragma unroll
         for (int i = 0; i < tiles; ++i) {
-            const int token = (its_.token_tile + i % Its::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
+            const int token =
+                (warp_tiles_.token_tile + i % Tiles::kTokenTiles) * kTokenTile + lane_ % 4 * 2;
             for (int j = 0; j < 4; ++j)
-                sums[left_sum(number_ + rows(), token + j % 2) + row +
-                     i / Its::kTokenTiles * kTileRows + j / 2 * (kTileRows / 2)] = part_[i][j];
+                sums[partial_sums_at(number_ + rows(), token + j % 2) + row +
+                     i / Tiles::kTokenTiles * kTileRows + j / 2 * (kTileRows / 2)] = part_[i][j];
         }
     }
 
-    __device__ Share share() const {
+    __device__ StepRange range() const {
         if (of_expert) return {number_ * steps_, (number_ + 1) * steps_};
         return {split_.begin(number_), split_.begin(number_ + 1)};
     }
@@ -250,9 +252,9 @@ class FloatBlock {
     const int lane_ = int(threadIdx.x) % 32, warp_ = int(threadIdx.x) / 32;
     const int number_ = int(blockIdx.x) / kHalves, half_ = int(blockIdx.x) % kHalves;
     const int steps_ = int(split_.steps);
-    const Its its_;
-    const Share share_ = share();
-    int begin_ = share_.first / steps_ * steps_;  // first step of the current rows
+    const Tiles warp_tiles_;
+    const StepRange range_ = range();
+    int begin_ = range_.first / steps_ * steps_;  // first step of the current rows
     bool has_rows_ = false;
     float part_[tiles][4] = {};
 };

@@ -7,13 +7,13 @@
 namespace aerie::cuda {
 
 constexpr int kMergeThreads = kChunkThreads;
-constexpr int kMostTogether = kOwn;  // pairs of a row and a head at a time
+constexpr int kMaxTogether = kOwn;  // pairs of a row and a head at a time
 
 struct MergeSpace {
     SharedArray<float, kMergeThreads> largest;
     SharedArray<ChunkWeight, kMergeThreads> weights;
     SharedArray<float, kMergeThreads> sums;
-    SharedArray<float, kMostTogether> before;  // maximum of all chunks so far, by pair
+    SharedArray<float, kMaxTogether> before;  // maximum of all chunks so far, by pair
 };
 
 // Index of a pair's first chunk in Partials, and the number of its chunks.
@@ -25,8 +25,9 @@ struct ChunksOfPair {
 template <int pairs>
 class Merge {
   public:
-    __device__ Merge(MergeSpace& space, const Partials& partials, const ChunksOfPair (&its)[pairs])
-        : space_(space), partials_(partials), its_(its) {}
+    __device__ Merge(MergeSpace& space, const Partials& partials,
+                     const ChunksOfPair (&chunks)[pairs])
+        : space_(space), partials_(partials), chunks_(chunks) {}
 
     // Computes element `in_head` of O for each pair; 0 if it has no chunks. The whole block calls
     // it.
@@ -35,7 +36,7 @@ class Merge {
         float sums[pairs] = {};
         int most = 0;
 #pragma unroll
-        for (int p = 0; p < pairs; ++p) mixed[p] = 0, most = max(most, its_[p].count);
+        for (int p = 0; p < pairs; ++p) mixed[p] = 0, most = max(most, chunks_[p].count);
         for (int first = 0; first < most; first += kAtOnce) {
             weigh(first);
             const int count = min(most - first, kAtOnce);
@@ -45,21 +46,20 @@ class Merge {
                 for (int p = 0; p < pairs; ++p)
 #pragma unroll
                     for (int i = 0; i < kAhead; ++i) {
-                        const int at = max(min(first + chunk + i, its_[p].count - 1), 0);
-                        ahead[p][i] =
-                            partials_
-                                .o[size_t(its_[p].place + unsigned(at)) * dim + unsigned(in_head)];
+                        const int at = max(min(first + chunk + i, chunks_[p].count - 1), 0);
+                        ahead[p][i] = partials_.o[size_t(chunks_[p].place + unsigned(at)) * dim +
+                                                  unsigned(in_head)];
                     }
 #pragma unroll
                 for (int p = 0; p < pairs; ++p)
 #pragma unroll
                     for (int i = 0; i < kAhead; ++i) {
                         const int place = p * kAtOnce + chunk + i;
-                        const ChunkWeight its = space_.weights[place];
+                        const ChunkWeight weight = space_.weights[place];
                         // A select, not a branch, or the loads would be issued one by one.
-                        const bool here = first + chunk + i < its_[p].count;
-                        const float sum = its.add(sums[p], space_.sums[place]);
-                        const float more = its.add(mixed[p], ahead[p][i]);
+                        const bool here = first + chunk + i < chunks_[p].count;
+                        const float sum = weight.add(sums[p], space_.sums[place]);
+                        const float more = weight.add(mixed[p], ahead[p][i]);
                         sums[p] = here ? sum : sums[p];
                         mixed[p] = here ? more : mixed[p];
                     }
@@ -68,7 +68,7 @@ class Merge {
         }
 #pragma unroll
         for (int p = 0; p < pairs; ++p)
-            mixed[p] = its_[p].count > 0 ? mixed[p] * reciprocal(sums[p]) : 0.0f;
+            mixed[p] = chunks_[p].count > 0 ? mixed[p] * reciprocal(sums[p]) : 0.0f;
     }
 
   private:
@@ -78,30 +78,30 @@ class Merge {
 
     // Computes the weights of kAtOnce chunks of each pair, one thread per chunk.
     __device__ void weigh(int first) {
-        const int thread = int(threadIdx.x), own = thread / kAtOnce, i = thread % kAtOnce;
-        ChunksOfPair its = its_[0];
+        const int thread = int(threadIdx.x), pair = thread / kAtOnce, i = thread % kAtOnce;
+        ChunksOfPair of_pair = chunks_[0];
 #pragma unroll
         for (int p = 1; p < pairs; ++p)
-            if (p == own) its = its_[p];
-        const int count = its.count - first;
-        const unsigned at = its.place + unsigned(first + i);
-        const float mine = i < count ? partials_.max[at] : -infinity();
+            if (p == pair) of_pair = chunks_[p];
+        const int count = of_pair.count - first;
+        const unsigned at = of_pair.place + unsigned(first + i);
+        const float chunk_largest = i < count ? partials_.max[at] : -infinity();
         const float sum = i < count ? partials_.sum[at] : 0.0f;
-        float before = first > 0 ? float(space_.before[own]) : -infinity();
-        space_.largest[thread] = mine;
+        float before = first > 0 ? float(space_.before[pair]) : -infinity();
+        space_.largest[thread] = chunk_largest;
         __syncthreads();
         for (int j = 0; j < min(i, count); ++j)
-            before = larger(space_.largest[own * kAtOnce + j], before);
-        const float now = larger(mine, before);
-        space_.weights[thread] = ChunkWeight(before, mine, now);
+            before = larger(space_.largest[pair * kAtOnce + j], before);
+        const float now = larger(chunk_largest, before);
+        space_.weights[thread] = ChunkWeight(before, chunk_largest, now);
         space_.sums[thread] = sum;
-        if (i == kAtOnce - 1) space_.before[own] = now;
+        if (i == kAtOnce - 1) space_.before[pair] = now;
         __syncthreads();
     }
 
     MergeSpace& space_;
     const Partials& partials_;
-    const ChunksOfPair (&its_)[pairs];
+    const ChunksOfPair (&chunks_)[pairs];
 };
 
 }  // namespace aerie::cuda

@@ -14,7 +14,7 @@ namespace aerie::cuda {
 constexpr int kNormLanes = 128;   // virtual lanes of the sum: element i is in lane i % 128
 constexpr int kRowThreads = 512;  // threads of a block that has a row
 
-constexpr int kMostKept = 16 * kRowThreads;  // elements that it can keep in registers
+constexpr int kMaxKept = 16 * kRowThreads;  // elements that it can keep in registers
 
 constexpr int kTogether = 8;  // elements of a thread at a time
 constexpr int kSquares = 32;  // elements that a virtual lane loads before it adds the first square
@@ -180,7 +180,7 @@ struct NormedRows {
 template <class Choose>
 auto with_kept(int cols, const Choose& choose) {
     return cols <= 8 * kRowThreads ? choose(std::integral_constant<int, 8>())
-           : cols <= kMostKept     ? choose(std::integral_constant<int, 16>())
+           : cols <= kMaxKept      ? choose(std::integral_constant<int, 16>())
                                    : choose(std::integral_constant<int, 0>());
 }
 

@@ -204,7 +204,7 @@ __device__ inline BitsPlace high_bits_at(const QuantLayout& layout, int row, int
     const int bytes = step + lane * layout.high_bytes() + place / places * 4;
     return {bytes + k % 4, place % places * layout.high_bits};
 }
-constexpr int kLeastBytes = kTileRows * 8;  // the mins of groups lie behind their scales
+constexpr int kMinBytes = kTileRows * 8;  // the mins of groups lie behind their scales
 // The byte offset of the f16 scale of a group, or of a row's whole block.
 __device__ inline int scale_place(const QuantLayout& layout, int row, int group) {
     const int pair = row % kTileRows / 8 * 2;

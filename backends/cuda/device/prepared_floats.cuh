@@ -38,7 +38,7 @@ class PreparedFloats {
 
     __device__ void begin() {
         if (row_.is_normed()) factor_ = row_.rows.factor(0, space_.norm);
-        if (Format::kParts == 2) scale_ = scale_of<kBlockThreads>(own_peak(), space_.largest);
+        if (Format::kParts == 2) scale_ = scale_of<kBlockThreads>(thread_amax(), space_.largest);
     }
     __device__ void begin_at(int) const {}
     __device__ void copy(Step&, int) const {}
@@ -57,7 +57,7 @@ class PreparedFloats {
 
   private:
     // The amax of this thread's elements, or of its part of `amax`.
-    __device__ unsigned own_peak() const {
+    __device__ unsigned thread_amax() const {
         unsigned most = 0;
         const int count = row_.amax ? row_.amax_count : row_.rows.x.cols;
 #pragma unroll 1

@@ -112,18 +112,18 @@ __device__ inline void wait_for_copies() {
 template <bool turned, int count>
 __device__ inline uint4 take_matrices(SharedArray<uint4, count>& from, int index) {
     const unsigned address = unsigned(__cvta_generic_to_shared(&from[index]));
-    uint4 its;
+    uint4 words;
     if constexpr (turned)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(its.x), "=r"(its.y), "=r"(its.z), "=r"(its.w)
+                     : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                      : "r"(address)
                      : "memory");
     else
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(its.x), "=r"(its.y), "=r"(its.z), "=r"(its.w)
+                     : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                      : "r"(address)
                      : "memory");
-    return its;
+    return words;
 }
 
 // Matrix instructions compute c [16, 8] += a [16, K] * b [K, 8] by a whole warp, where K is 32

@@ -196,7 +196,8 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
     const int blocks = tiles_of(task.groups, kLayout.groups);
     const uint4* weight = task.weight + size_t(min(row_tile, task.row_tiles - 1)) * size_t(blocks) *
                                             (kLayout.bytes() / 16);
-    const Share share = share_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps);
+    const StepRange range =
+        range_of(task.split, blocks * (kLayout.groups / kStepGroups), kPartSteps);
     float part[tiles][4] = {};
     const auto copy_weights = [&](Step& to, int step) { copy_weight<Format>(to, weight, step); };
     const auto take = [&](Step& from, int step) {
@@ -216,15 +217,15 @@ __device__ inline bool multiply_groups(float (&total)[tiles][4], const QuantTask
                 add_group<Format>(part[n], steps, scales, columns.get(from, step, i, n));
         }
     };
-    Stream stream(launch_shared<Ring<Step>>(), share, copy_weights, columns, take);
+    Stream stream(launch_shared<Ring<Step>>(), range, copy_weights, columns, take);
     if constexpr (Columns::kMakesParts)
         while (stream.has_more()) {
             columns.make_part(stream.step() / kPartSteps);
-            stream.take_until(min(stream.step() + kPartSteps, share.after));
+            stream.take_until(min(stream.step() + kPartSteps, range.after));
             add_part(total, part);
         }
     else {
-        stream.take_until(share.after);
+        stream.take_until(range.after);
         add_part(total, part);
     }
     return add_up(total, task.split);

@@ -85,15 +85,15 @@ __device__ inline void put_groups(const ActivationView& out, const float (&value
         }
         return;
     }
-    const QuantisedGroups<groups> its(values);
+    const QuantisedGroups<groups> quantised(values);
 #pragma unroll
     for (int j = 0; j < groups; ++j) {
         const auto [r, first] = place(j);
         if (r >= out.rows || first >= out.cols) continue;
         BlockI8G32& to = reinterpret_cast<BlockI8G32*>(out[r])[first / kGroup];
-        to.q[lane] = int8_t(its.steps[j]);
-        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(its.sums[j]);
-        if (lane == 0) to.scale = its.scales[j];
+        to.q[lane] = int8_t(quantised.steps[j]);
+        if (lane % kScaled == 0) to.sums[lane / kScaled] = int16_t(quantised.sums[j]);
+        if (lane == 0) to.scale = quantised.scales[j];
     }
 }
 // Stores groups in columns first .. first + 31 of row r, and then every `apart` columns further.

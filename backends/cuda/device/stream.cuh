@@ -55,8 +55,8 @@ struct MatmulOutput {
         }
         if (gated)
 #pragma unroll
-            for (float(&its)[4] : sums)
-                for (int j = 0; j < 2; ++j) its[j] = silu(its[j]) * its[2 + j];
+            for (float(&four)[4] : sums)
+                for (int j = 0; j < 2; ++j) four[j] = silu(four[j]) * four[2 + j];
         unsigned most = 0;
 #pragma unroll
         for (int first = 0; first < token_tiles; first += kAtOnce) {
@@ -153,7 +153,7 @@ struct Ring {
     Step steps[kSteps];
 };
 
-// The main loop of a matmul: the K steps of a share go through a ring, all threads together.
+// The main loop of a matmul: the K steps of a block go through a ring, all threads together.
 // weights(to, step) and columns.copy(to, step) start the caller's part of the copies of a step, up
 // to kSteps - 1 steps ahead and in order; take(from, step) multiplies a step that is complete. Only
 // the columns (activations) are made by the kernels before this one, so weights are copied before
@@ -161,21 +161,21 @@ struct Ring {
 template <class Ring, class Weights, class Columns, class Take>
 class Stream {
   public:
-    __device__ Stream(Ring& ring, const Share& share, const Weights& weights, Columns& columns,
+    __device__ Stream(Ring& ring, const StepRange& range, const Weights& weights, Columns& columns,
                       const Take& take)
         : ring_(ring),
           weights_(weights),
           columns_(columns),
           take_(take),
-          step_(share.first),
-          after_(share.after) {
+          step_(range.first),
+          after_(range.after) {
         let_dependents_start();
-        const int ahead = min(kSteps - 1, share.after - share.first);
-        for (int i = 0; i < ahead; ++i) weights(ring.steps[i], share.first + i);
+        const int ahead = min(kSteps - 1, range.after - range.first);
+        for (int i = 0; i < ahead; ++i) weights(ring.steps[i], range.first + i);
         wait_for_producers();
         columns.begin();
         for (int i = 0; i < kSteps - 1; ++i) {
-            if (i < ahead) columns.copy(ring.steps[i], share.first + i);
+            if (i < ahead) columns.copy(ring.steps[i], range.first + i);
             commit_copies();  // also if nothing was copied: wait_for_copies counts groups
         }
     }

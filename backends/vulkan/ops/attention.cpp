@@ -45,20 +45,20 @@ Form form_of(const Device& device, int head_dim) {
         form.most_ahead = kCpuForm.most_ahead;
         form.mixed = kCpuForm.mixed;
     }
-    constexpr int kMostDim = 256;  // kMostDim of attention_fetch.comp
-    if (device.fetch_lanes() > 0 && head_dim <= kMostDim) form = {device.fetch_lanes(), 0, 0, 0};
+    constexpr int kMaxDim = 256;  // kMaxDim of attention_fetch.comp
+    if (device.fetch_lanes() > 0 && head_dim <= kMaxDim) form = {device.fetch_lanes(), 0, 0, 0};
     return form;
 }
 
 Kernel kernel_of(DType cache, int head_dim, uint32_t pairs, const Form& form) {
     if (form.fetches_together())
         return {"attention_fetch", {cache == DType::F16, uint32_t(head_dim), form.pairs}};
-    const uint32_t own = pairs == 1 ? 1 : form.pairs_of_group;
-    const uint32_t groups = std::bit_ceil((pairs + own - 1) / own);
+    const uint32_t group_pairs = pairs == 1 ? 1 : form.pairs_of_group;
+    const uint32_t groups = std::bit_ceil((pairs + group_pairs - 1) / group_pairs);
     const uint32_t quads = cache == DType::F16 ? 8 : 16;  // in 64 elements of a position
-    return {
-        "attention",
-        {cache == DType::F16, groups, own, std::min(form.most_ahead, quads / groups), form.mixed}};
+    return {"attention",
+            {cache == DType::F16, groups, group_pairs, std::min(form.most_ahead, quads / groups),
+             form.mixed}};
 }
 
 }  // namespace

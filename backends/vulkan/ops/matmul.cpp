@@ -25,9 +25,9 @@ void VulkanBackend::put_halves(const Tensor& x) {
 }
 
 // The forms of x that a norm has already made for this weight, or the norm that it postponed.
-VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& reader) {
-    OtherForms forms = {.halves = std::ranges::find(halves_for_, &reader) != halves_for_.end()};
-    if (postponed_ && postponed_->readers.front() == &reader)
+VulkanBackend::OtherForms VulkanBackend::forms_for(const Weight& consumer) {
+    OtherForms forms = {.halves = std::ranges::find(halves_for_, &consumer) != halves_for_.end()};
+    if (postponed_ && postponed_->consumers.front() == &consumer)
         forms.norm = std::exchange(postponed_, std::nullopt);
     return forms;
 }
@@ -121,7 +121,7 @@ void VulkanBackend::multiply(const Product& product, const Tensor& x, const Inpu
     params.has_bias = bool(product.bias);
     params.apart = uint32_t(product.apart / kStripRows);
     // Bindings that the kernel does not use must be bound all the same.
-    std::array<Access, kMostBindings> bindings;
+    std::array<Access, kMaxBindings> bindings;
     bindings.fill(reads(input.tensor));
     bindings[0] = bindings[7] = bindings[8] = writes(product.out);
     bindings[2] = reads(part.words);

@@ -1,4 +1,4 @@
-// Op RmsNorm: one workgroup per row. If all readers take x as pairs of f16, the output has that
+// Op RmsNorm: one workgroup per row. If all consumers take x as pairs of f16, the output has that
 // form.
 #include <algorithm>
 
@@ -32,11 +32,11 @@ bool reads_halves(const Device& device, const Weight& weight) {
 // A single row is normalised by each workgroup of the matmul that reads it, unless there are so
 // many workgroups that this costs more than a dispatch.
 bool VulkanBackend::postpones(const RmsNorm& op) const {
-    constexpr int kMostRows = 1 << 15;  // output rows of the reader
-    if (op.x.rows != 1 || op.readers.size() != 1) return false;
-    const auto& reader = static_cast<const VulkanWeight&>(*op.readers.front());
-    return reader.rows <= kMostRows &&
-           std::ranges::all_of(reader.parts(), [&](const WeightPart& part) {
+    constexpr int kMaxRows = 1 << 15;  // output rows of the consumer
+    if (op.x.rows != 1 || op.consumers.size() != 1) return false;
+    const auto& consumer = static_cast<const VulkanWeight&>(*op.consumers.front());
+    return consumer.rows <= kMaxRows &&
+           std::ranges::all_of(consumer.parts(), [&](const WeightPart& part) {
                return norms(*device_, part.segment.dtype, op.x.cols);
            });
 }
@@ -49,11 +49,11 @@ void VulkanBackend::execute(const RmsNorm& op) {
         return;
     }
     NormParams params = params_of(op);
-    const bool halves = op.x.rows > 1 && !op.readers.empty() &&
-                        std::ranges::all_of(op.readers, [&](const Weight* reader) {
-                            return reads_halves(*device_, *reader);
+    const bool halves = op.x.rows > 1 && !op.consumers.empty() &&
+                        std::ranges::all_of(op.consumers, [&](const Weight* consumer) {
+                            return reads_halves(*device_, *consumer);
                         });
-    if (halves) halves_for_ = op.readers;
+    if (halves) halves_for_ = op.consumers;
     params.units = halves ? padded_rows(op.x.rows) : units(op.out);
     params.out_stride = halves ? 0 : stride_words(op.out);
     dispatch({halves ? "rms_norm_halves" : "rms_norm", {!halves && quantises(op.out)}}, params,

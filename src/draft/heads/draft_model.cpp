@@ -18,9 +18,9 @@ TargetLimits loaded_limits(const DraftPlan& plan) {
     return {std::max(plan.pass_rows, kMaxFrontier), plan.context + kMaxDepth + 2};
 }
 
-KvShape kv_of(const DraftPlan& plan, const GrownLimits& reach) {
+KvShape kv_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const ModelConfig& model = *plan.head;
-    return {model.layers, model.kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
+    return {model.layers, model.kv_columns(), plan.kv, reach.slots(plan.context), plan.sequences};
 }
 
 // Ids that both models have: equal vocabularies may be padded to different sizes.
@@ -39,7 +39,7 @@ struct Loaded final : DraftWeights {
 };
 
 struct Scratch {
-    void add_to(TensorPlan& plan, const DraftPlan& drafts, const GrownLimits& reach) {
+    void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
         const ModelConfig& model = *drafts.head;
         const int ids = common_ids(drafts), width = reach.grow.width;
         plan.add(head_input, DType::F32, width, model.hidden);
@@ -54,7 +54,7 @@ struct Scratch {
 
 class Levels final : public LevelModel {
   public:
-    Levels(const DraftSource& source, const GrownLimits& reach)
+    Levels(const DraftSource& source, const TreeDrafterLimits& reach)
         : be_(source.backend),
           loaded_(std::static_pointer_cast<const Loaded>(source.weights)),
           model_(*loaded_->model),
@@ -112,13 +112,13 @@ class Levels final : public LevelModel {
     Scratch scratch_;
 };
 
-Limits limits_of(const DraftPlan& plan, const GrownLimits& reach) {
+Limits limits_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const TargetLimits loaded = loaded_limits(plan);
     return pass_limits(*plan.head, loaded.rows,
                        std::max(loaded.positions, reach.slots(plan.context)));
 }
 
-DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
+DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const ModelConfig& model = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
     const std::vector<TensorShape> shapes = target_tensors(model);
@@ -130,7 +130,7 @@ DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
     scratch.add_to(rooms, plan, reach);
     bytes.scratch = rooms.size_bytes() + kv_of(plan, reach).size_bytes() +
                     target_scratch_bytes(model, loaded_limits(plan)) +
-                    grown_bytes(plan, reach, model.hidden, 0, common_ids(plan));
+                    tree_drafter_bytes(plan, reach, model.hidden, 0, common_ids(plan));
     return bytes;
 }
 
@@ -146,7 +146,7 @@ const DraftHead kDraftModel = {
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<Loaded>(source);
     },
-    .levels = [](const DraftSource& source, const GrownLimits& reach)
+    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
 
 }  // namespace aerie

@@ -34,7 +34,7 @@ int vocab_of(const DraftPlan& plan) {
     return plan.head_ids.empty() ? plan.head->vocab : int(plan.head_ids.size());
 }
 
-DraftBytes eagle_bytes(const DraftPlan& plan, const GrownLimits& reach) {
+DraftBytes eagle_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const ModelConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
     const std::vector<TensorShape> shapes = head_tensors(head);
@@ -52,7 +52,7 @@ DraftBytes eagle_bytes(const DraftPlan& plan, const GrownLimits& reach) {
         rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         dense_bytes(DType::I32, 1, int(plan.head_ids.size())) +
-        grown_bytes(plan, reach, head.hidden, head.hidden, vocab);
+        tree_drafter_bytes(plan, reach, head.hidden, head.hidden, vocab);
     return bytes;
 }
 
@@ -93,7 +93,7 @@ EagleWeights::EagleWeights(const DraftSource& source) {
     target_ids = TargetIds(source.backend, ids);
 }
 
-EagleLevels::EagleLevels(const DraftSource& source, const GrownLimits& reach)
+EagleLevels::EagleLevels(const DraftSource& source, const TreeDrafterLimits& reach)
     : be_(source.backend),
       target_(source.target),
       config_(*source.plan.head),
@@ -126,14 +126,14 @@ const DraftHead kEagleHead = {
     .taps = taps_of,
     .check = check_fits,
     .limits =
-        [](const DraftPlan& plan, const GrownLimits& reach) {
+        [](const DraftPlan& plan, const TreeDrafterLimits& reach) {
             return pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
         },
     .bytes = eagle_bytes,
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<EagleWeights>(source);
     },
-    .levels = [](const DraftSource& source, const GrownLimits& reach)
+    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<EagleLevels>(source, reach); }};
 
 }  // namespace aerie

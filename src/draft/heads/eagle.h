@@ -39,7 +39,7 @@ struct EagleScratch {
 class EagleLevels final : public LevelModel {
   public:
     // source.weights must be EagleWeights.
-    EagleLevels(const DraftSource& source, const GrownLimits& reach);
+    EagleLevels(const DraftSource& source, const TreeDrafterLimits& reach);
 
     int token_lead() const override { return 1; }
     int state_columns() const override { return config_.hidden; }

@@ -80,7 +80,7 @@ struct Scratch {
 
 class Levels final : public LevelModel {
   public:
-    Levels(const DraftSource& source, const GrownLimits& reach)
+    Levels(const DraftSource& source, const TreeDrafterLimits& reach)
         : be_(source.backend),
           target_(source.target),
           config_(*source.plan.head),
@@ -154,11 +154,11 @@ void Levels::run(Tensor x, Rows rows) {
     be_.run(norm(normed, x, weights_->hidden_norm), "state norm");
     if (config_.eagle3->norms_residual) be_.run(Copy{x, normed}, "residual");
     const Tensor input =
-        activation(be_, pair, weights_->attention->reader(), scratch_.pair_input, "pair");
+        activation(be_, pair, weights_->attention->consumer(), scratch_.pair_input, "pair");
     weights_->attention->run(be_, config_, scratch_.layer, x, input, {rows, kv_.layer(0), rope_});
     const Tensor ffn_input = weights_->ffn->input_in(be_, scratch_.layer.norm, m);
     be_.run(
-        RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->readers()},
+        RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->consumers()},
         "ffn norm");
     weights_->ffn->run(be_, scratch_.layer, x, ffn_input, 0);
     if (!config_.eagle3->norms_state) return;
@@ -178,13 +178,13 @@ void Levels::logits(Tensor out, Tensor state, int) {
     be_.run(Matmul{out, input, head}, "logits");
 }
 
-Limits limits_of(const DraftPlan& plan, const GrownLimits& reach) {
+Limits limits_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     Limits limits = pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
     limits.widest = std::max(limits.widest, eagle3_features(*plan.head));
     return limits;
 }
 
-DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
+DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const ModelConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
     const std::vector<TensorShape> shapes = head_tensors(head);
@@ -201,7 +201,7 @@ DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
         rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         dense_bytes(DType::I32, 1, head.eagle3->vocab) +
-        grown_bytes(plan, reach, head.hidden, eagle3_features(head), head.eagle3->vocab);
+        tree_drafter_bytes(plan, reach, head.hidden, eagle3_features(head), head.eagle3->vocab);
     return bytes;
 }
 
@@ -217,7 +217,7 @@ const DraftHead kEagle3Head = {
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<Weights>(source);
     },
-    .levels = [](const DraftSource& source, const GrownLimits& reach)
+    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
 
 }  // namespace aerie

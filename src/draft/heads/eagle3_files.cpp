@@ -112,11 +112,11 @@ std::vector<int32_t> read_target_ids(const ModelConfig& head, const Checkpoint& 
     bool is_same = vocab == head.vocab;
     for (int i = 0; i < vocab; ++i) {
         const int64_t offset = offsets[size_t(i)];
-        const bool fits = offset >= -i && offset < int64_t(head.vocab) - i;
-        if (!fits || taken[size_t(i + offset)])
+        const bool is_token = offset >= -i && offset < int64_t(head.vocab) - i;
+        if (!is_token || taken[size_t(i + offset)])
             throw Error(tensors.describe(*d2t) + ": entry " + std::to_string(i) + " is " +
                         std::to_string(offset) +
-                        (fits ? ", a token that another has" : ", which leads to no token"));
+                        (is_token ? ", a token that another has" : ", which leads to no token"));
         taken[size_t(i + offset)] = true;
         ids.push_back(int32_t(i + offset));
         is_same &= offset == 0;

@@ -21,8 +21,8 @@ TargetIds::TargetIds(Backend& be, std::span<const int32_t> ids) {
     be.write(tensor_, ids.data());
 }
 
-KvShape head_kv(const DraftPlan& plan, const GrownLimits& reach) {
-    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.texts};
+KvShape head_kv(const DraftPlan& plan, const TreeDrafterLimits& reach) {
+    return {1, plan.head->kv_columns(), plan.kv, reach.slots(plan.context), plan.sequences};
 }
 
 namespace {
@@ -63,7 +63,7 @@ DraftMethod head_method(const char* name, const char* help, Growth (*grows)(cons
     method.wants = one_of(kinds);
     method.beside = std::move(beside);
     method.reach = [reach, growth](const DraftPlan& plan) {
-        const GrownLimits most = reach(plan);
+        const TreeDrafterLimits most = reach(plan);
         const int depth = growth(plan).has_grafts ? kGraftDepth : 0;
         return DraftReach{most.nodes, std::max(most.levels, depth), head_of(plan).taps(plan)};
     };
@@ -82,8 +82,8 @@ DraftMethod head_method(const char* name, const char* help, Growth (*grows)(cons
     method.load = [](const DraftSource& source) { return head_of(source.plan).load(source); };
     method.make = [growth, reach](const DraftSource& source) {
         const DraftHead& head = head_of(source.plan);
-        return make_grown(source, {head.levels(source, reach(source.plan)), head.taps(source.plan),
-                                   growth(source.plan)});
+        return make_tree_drafter(source, {head.levels(source, reach(source.plan)),
+                                          head.taps(source.plan), growth(source.plan)});
     };
     return method;
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_drafter.h"
 
 namespace aerie {
 
@@ -13,10 +13,10 @@ struct DraftHead {
     Taps (*taps)(const DraftPlan&);
     // Throws Error unless the head can draft for this target.
     void (*check)(const DraftPlan&);
-    Limits (*limits)(const DraftPlan&, const GrownLimits&);
-    DraftBytes (*bytes)(const DraftPlan&, const GrownLimits&);
+    Limits (*limits)(const DraftPlan&, const TreeDrafterLimits&);
+    DraftBytes (*bytes)(const DraftPlan&, const TreeDrafterLimits&);
     std::shared_ptr<const DraftWeights> (*load)(const DraftSource&);
-    std::unique_ptr<LevelModel> (*levels)(const DraftSource&, const GrownLimits&);
+    std::unique_ptr<LevelModel> (*levels)(const DraftSource&, const TreeDrafterLimits&);
     int (*most_levels)(const DraftPlan&) = nullptr;  // levels that the head can draft; null: any
 };
 
@@ -53,7 +53,7 @@ class TargetIds {
 };
 
 // Shape of the KV cache of an EAGLE head's only layer.
-KvShape head_kv(const DraftPlan& plan, const GrownLimits& reach);
+KvShape head_kv(const DraftPlan& plan, const TreeDrafterLimits& reach);
 
 // The type of the target's LM head when a head drafts with it: `weights`, or the type of the head's
 // own fc.

@@ -8,7 +8,7 @@ namespace aerie {
 namespace {
 
 struct Scratch {
-    void add_to(TensorPlan& plan, const DraftPlan& drafts, const GrownLimits& reach) {
+    void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
         const ModelConfig& config = *drafts.head;
         block.add_to(plan, reach.grow.width, config.hidden,
                      most_inputs(*config.parallel) * config.hidden);
@@ -23,12 +23,12 @@ struct Scratch {
     Tensor x;           // [rows, hidden]; only for Hydra++
 };
 
-KvShape kv_of(const DraftPlan& plan, const GrownLimits& reach) {
+KvShape kv_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     if (plan.head->parallel->has_prefix) return head_kv(plan, reach);
-    return {0, 0, plan.kv, reach.slots(plan.context), plan.texts};
+    return {0, 0, plan.kv, reach.slots(plan.context), plan.sequences};
 }
 
-size_t rope_bytes(const DraftPlan& plan, const GrownLimits& reach) {
+size_t rope_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     if (!plan.head->parallel->has_prefix) return 0;
     return dense_bytes(DType::F32, reach.positions(plan.context), plan.head->attention.head_dim);
 }
@@ -37,7 +37,7 @@ size_t rope_bytes(const DraftPlan& plan, const GrownLimits& reach) {
 // on the path. The columns behind these are undefined.
 class Levels final : public LevelModel {
   public:
-    Levels(const DraftSource& source, const GrownLimits& reach)
+    Levels(const DraftSource& source, const TreeDrafterLimits& reach)
         : be_(source.backend),
           target_(source.target),
           config_(*source.plan.head),
@@ -94,15 +94,15 @@ class Levels final : public LevelModel {
     KvPool kv_;
 };
 
-DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
+DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     const ModelConfig& config = *plan.head;
     DraftBytes bytes = parallel_weight_bytes(plan);
     Scratch scratch;
     TensorPlan rooms;
     scratch.add_to(rooms, plan, reach);
     bytes.scratch = rooms.size_bytes() + kv_of(plan, reach).size_bytes() + rope_bytes(plan, reach) +
-                    grown_bytes(plan, reach, most_inputs(*config.parallel) * config.hidden,
-                                config.hidden, config.vocab);
+                    tree_drafter_bytes(plan, reach, most_inputs(*config.parallel) * config.hidden,
+                                       config.hidden, config.vocab);
     return bytes;
 }
 
@@ -118,7 +118,7 @@ const DraftHead kHydraHead = {
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<ParallelWeights>(source);
     },
-    .levels = [](const DraftSource& source, const GrownLimits& reach)
+    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
     .most_levels = parallel_levels};
 

@@ -8,7 +8,7 @@ namespace aerie {
 namespace {
 
 struct Scratch {
-    void add_to(TensorPlan& plan, const DraftPlan& drafts, const GrownLimits& reach) {
+    void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
         const ModelConfig& config = *drafts.head;
         block.add_to(plan, 1, config.hidden, config.hidden);
         plan.add(logits, DType::F32, 1, config.vocab);
@@ -20,14 +20,14 @@ struct Scratch {
     Tensor first;   // [1, width]: zeros, the index that gives each row the logits of row 0
 };
 
-KvShape no_kv(const DraftPlan& plan, const GrownLimits& reach) {
-    return {0, 0, plan.kv, reach.slots(plan.context), plan.texts};
+KvShape no_kv(const DraftPlan& plan, const TreeDrafterLimits& reach) {
+    return {0, 0, plan.kv, reach.slots(plan.context), plan.sequences};
 }
 
 // A node's state is the feature at the root of the tree.
 class Levels final : public LevelModel {
   public:
-    Levels(const DraftSource& source, const GrownLimits& reach)
+    Levels(const DraftSource& source, const TreeDrafterLimits& reach)
         : be_(source.backend),
           target_(source.target),
           config_(*source.plan.head),
@@ -71,14 +71,14 @@ class Levels final : public LevelModel {
     KvPool kv_;
 };
 
-DraftBytes bytes_of(const DraftPlan& plan, const GrownLimits& reach) {
+DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     DraftBytes bytes = parallel_weight_bytes(plan);
     Scratch scratch;
     TensorPlan rooms;
     scratch.add_to(rooms, plan, reach);
     const ModelConfig& config = *plan.head;
     bytes.scratch = rooms.size_bytes() + no_kv(plan, reach).size_bytes() +
-                    grown_bytes(plan, reach, config.hidden, config.hidden, config.vocab);
+                    tree_drafter_bytes(plan, reach, config.hidden, config.hidden, config.vocab);
     return bytes;
 }
 
@@ -94,7 +94,7 @@ const DraftHead kMedusaHead = {
     .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
         return std::make_shared<ParallelWeights>(source);
     },
-    .levels = [](const DraftSource& source, const GrownLimits& reach)
+    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
         -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
     .most_levels = parallel_levels};
 

@@ -185,7 +185,7 @@ void check_parallel(const DraftPlan& plan) {
     refuse_other_tensors(*plan.head->parallel, plan.source->tensors);
 }
 
-Limits parallel_limits(const DraftPlan& plan, const GrownLimits& reach) {
+Limits parallel_limits(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     Limits limits = pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
     limits.widest = std::max(limits.widest, most_inputs(*plan.head->parallel) * plan.head->hidden);
     return limits;

@@ -64,7 +64,7 @@ int most_inputs(const ParallelHeads& heads);
 // Limits, checks and bytes for the methods that use such heads.
 int parallel_levels(const DraftPlan& plan);
 void check_parallel(const DraftPlan& plan);
-Limits parallel_limits(const DraftPlan& plan, const GrownLimits& reach);
+Limits parallel_limits(const DraftPlan& plan, const TreeDrafterLimits& reach);
 DraftBytes parallel_weight_bytes(const DraftPlan& plan);
 
 // The given static tree, or the published one if asked for; otherwise the tree grows by confidence.

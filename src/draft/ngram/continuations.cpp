@@ -10,19 +10,19 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostEdges = 32;        // the newest ones, to which the search is limited
+constexpr int kMaxEdges = 32;         // the newest ones, to which the search is limited
 constexpr double kNewestBonus = 1.5;  // added to the weight of the newest follower
 constexpr double kMemory = 0.97;
 constexpr double kFirstPrior[] = {0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.85, 0.9};
 constexpr double kOtherPrior = 0.1, kPriorWeight = 4;
 constexpr double kSurest = 0.97;  // largest probability of a prediction
-constexpr double kMostLesson = 1e12;
+constexpr double kMaxLesson = 1e12;
 constexpr int kBacksteps = 2;  // how many shorter matches are searched, too
 
 }  // namespace
 
 size_t continuations_bytes(const DraftPlan& plan) {
-    return size_t(plan.texts) * SuffixAutomaton::size_bytes(plan.context);
+    return size_t(plan.sequences) * SuffixAutomaton::size_bytes(plan.context);
 }
 
 // Matched lengths in one kind: 1, 2, 3, 4, 5 to 6, 7 to 10, 11 to 18, more.
@@ -44,9 +44,9 @@ void Continuations::add_guesses(Place place, double left, Guesses& list) const {
         double weight;
         int newest;
     };
-    FixedVector<Follower, kMostEdges> followers;
+    FixedVector<Follower, kMaxEdges> followers;
     int newest = 0;
-    for (int i = said_.state(place.state).first_edge; i >= 0 && followers.size() < kMostEdges;
+    for (int i = said_.state(place.state).first_edge; i >= 0 && followers.size() < kMaxEdges;
          i = said_.edge(i).next) {
         const auto& state = said_.state(said_.edge(i).state);
         followers.push_back({i, double(std::max(state.count, 1)), state.newest});
@@ -66,7 +66,7 @@ void Continuations::add_guesses(Place place, double left, Guesses& list) const {
     const double others =
         std::min(other_[kind].mean(kOtherPrior, kPriorWeight) * left, left - first);
     const double rest = followers.empty() ? 0 : total - followers[0].weight;
-    for (size_t i = 0; i < followers.size() && list.size() < kMostGuesses; ++i) {
+    for (size_t i = 0; i < followers.size() && list.size() < kMaxGuesses; ++i) {
         const auto& edge = said_.edge(followers[i].edge);
         const auto is_there = [&](const Proposal& guess) { return guess.token == edge.token; };
         if (std::any_of(list.begin(), list.end(), is_there)) continue;
@@ -82,7 +82,7 @@ Continuations::Guesses Continuations::guesses(Place place) const {
     double left = 1;
     for (int step = 0; step <= kBacksteps && place.state > SuffixAutomaton::kStart; ++step) {
         const size_t before = list.size();
-        if (list.size() < kMostGuesses) add_guesses(place, left, list);
+        if (list.size() < kMaxGuesses) add_guesses(place, left, list);
         for (size_t i = before; i < list.size(); ++i) left -= list[i].share;
         place.state = said_.state(place.state).suffix;
         place.matched = std::min(place.matched, said_.state(place.state).length);
@@ -125,7 +125,7 @@ void Continuations::likeliest(int most, int deepest, int widest, double least,
         Place place;
         int depth;
     };
-    FixedVector<Open, kMaxNodes * kMostGuesses> open;  // a heap
+    FixedVector<Open, kMaxNodes * kMaxGuesses> open;  // a heap
     const auto less = [](const Open& a, const Open& b) {
         return a.guess.probability < b.guess.probability;
     };
@@ -171,8 +171,8 @@ void Continuations::load(SaveSource& from) {
     truncate(0);
     for (auto* of : {&first_, &other_})
         for (Estimate& estimate : *of) {
-            estimate.sum = from.value(0.0, kMostLesson, "what lookups have taught");
-            estimate.weight = from.value(0.0, kMostLesson, "what lookups have taught");
+            estimate.sum = from.value(0.0, kMaxLesson, "what lookups have taught");
+            estimate.weight = from.value(0.0, kMaxLesson, "what lookups have taught");
         }
 }
 

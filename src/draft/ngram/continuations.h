@@ -57,13 +57,13 @@ class Continuations {
         int state = SuffixAutomaton::kStart;
         int matched = 0;
     };
-    static constexpr int kMostGuesses = 8;
+    static constexpr int kMaxGuesses = 8;
     struct Proposal {
         int token;
         Place place;
         double share;  // probability that this token follows
     };
-    using Guesses = FixedVector<Proposal, kMostGuesses>;
+    using Guesses = FixedVector<Proposal, kMaxGuesses>;
     // Kinds of matches, by their length.
     static constexpr int kKinds = 8;
     static int kind_of(int matched);

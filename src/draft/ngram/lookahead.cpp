@@ -11,7 +11,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostGrams = 1 << 13;   // the newest n-grams that a pool keeps
+constexpr int kMaxGrams = 1 << 13;    // the newest n-grams that a pool keeps
 constexpr int kSeedTokens = 1 << 11;  // at the end of a prompt; their n-grams fill the pool first
 
 // N-grams by their first token: for each token the newest ones, at most `guesses`. All memory is
@@ -19,10 +19,10 @@ constexpr int kSeedTokens = 1 << 11;  // at the end of a prompt; their n-grams f
 class GramPool {
   public:
     GramPool(int vocab, const LookaheadShape& shape)
-        : shape_(shape), first_(size_t(vocab), -1), grams_(size_t(kMostGrams)) {}
+        : shape_(shape), first_(size_t(vocab), -1), grams_(size_t(kMaxGrams)) {}
 
     static size_t size_bytes(int vocab) {
-        return size_t(vocab) * sizeof(int) + size_t(kMostGrams) * sizeof(Gram);
+        return size_t(vocab) * sizeof(int) + size_t(kMaxGrams) * sizeof(Gram);
     }
 
     void clear() {
@@ -44,7 +44,7 @@ class GramPool {
         const bool is_known = place >= 0 && grams_[size_t(place)].rest == rest;
         if (!is_known && count < shape_.guesses) {
             place = oldest_;
-            oldest_ = (oldest_ + 1) % kMostGrams;
+            oldest_ = (oldest_ + 1) % kMaxGrams;
         }
         if (grams_[size_t(place)].first >= 0) unlink(place);
         Gram& gram = grams_[size_t(place)];
@@ -252,7 +252,7 @@ DraftMethod lookahead_method() {
         return Lookahead::reach_of(plan.options.lookahead);
     };
     method.host_bytes = [](const DraftPlan& plan) {
-        return size_t(plan.texts) * GramPool::size_bytes(plan.target.vocab);
+        return size_t(plan.sequences) * GramPool::size_bytes(plan.target.vocab);
     };
     method.make = [](const DraftSource& source) {
         return std::make_unique<Lookahead>(source.plan);

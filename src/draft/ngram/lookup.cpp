@@ -20,13 +20,13 @@ constexpr double kLeast = 0.002;
 class Lookup final : public Drafter, CostAware {
   public:
     Lookup(const DraftPlan& plan)
-        : shape_(plan.options.tree.value_or(kMostAuto)),
+        : shape_(plan.options.tree.value_or(kMaxAuto)),
           is_chosen_(!plan.options.tree),
           context_(plan.context),
           clock_(plan.options.clock) {}
 
     static DraftReach reach_of(const DraftPlan& plan) {
-        const TreeShape shape = plan.options.tree.value_or(kMostAuto);
+        const TreeShape shape = plan.options.tree.value_or(kMaxAuto);
         check_tree_shape(shape);
         return {shape.nodes, std::min(shape.levels, shape.nodes - 1), {}};
     }

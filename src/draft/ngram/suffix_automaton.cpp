@@ -8,7 +8,7 @@ namespace aerie {
 
 namespace {
 
-constexpr int kMostCounted = 32;  // most suffixes that are counted for each added token
+constexpr int kMaxCounted = 32;  // most suffixes that are counted for each added token
 
 size_t most_states(int tokens) {
     return size_t(tokens) * 2 + 2;
@@ -107,7 +107,7 @@ int SuffixAutomaton::split(int from, int token, int state) {
 
 // Counts an occurrence that ends here for this state and for the states of its suffixes.
 void SuffixAutomaton::count(int state) {
-    for (int i = 0; i < kMostCounted && state > kStart; ++i) {
+    for (int i = 0; i < kMaxCounted && state > kStart; ++i) {
         State& one = states_[size_t(state)];
         one.newest = size_;
         ++one.count;
@@ -123,8 +123,8 @@ void SuffixAutomaton::add(int token) {
         link(from, token, made);
     if (from != kNone) {
         const int met = after(from, token);
-        const bool fits = state(met).length == state(from).length + 1;
-        const int suffix = fits ? met : split(from, token, met);
+        const bool is_one_longer = state(met).length == state(from).length + 1;
+        const int suffix = is_one_longer ? met : split(from, token, met);
         states_[size_t(made)].suffix = suffix;
     }
     whole_ = made;

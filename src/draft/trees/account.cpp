@@ -7,9 +7,9 @@ namespace aerie {
 namespace {
 
 constexpr double kFirstBalance = 1.5;  // plain cycles that drafting may lose at first
-constexpr double kMostBalance = 8;     // largest balance, however much was gained
+constexpr double kMaxBalance = 8;      // largest balance, however much was gained
 constexpr double kShare = 1.0 / 64;    // part of plain decoding's time that probes may spend
-constexpr double kLeastShare = 1.0 / 512;
+constexpr double kMinShare = 1.0 / 512;
 constexpr double kMemory = 0.99;
 
 }  // namespace
@@ -25,10 +25,10 @@ void Account::settle(double brought, double cost, bool drafted) {
     time = time * kMemory + cost;
     rate = std::max(1.0, tokens / time);
     const double gain = drafted ? brought - cost : share;
-    balance = std::min(kMostBalance, balance + gain);
+    balance = std::min(kMaxBalance, balance + gain);
     // Probes that lose make the next ones rarer.
     if (drafted && gain > 0) share = kShare;
-    if (drafted && gain < 0 && was_plain) share = std::max(kLeastShare, share / 2);
+    if (drafted && gain < 0 && was_plain) share = std::max(kMinShare, share / 2);
     was_plain = !drafted;
 }
 

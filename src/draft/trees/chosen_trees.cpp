@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "draft/ngram/continuations.h"
-#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_drafter.h"
 #include "draft/trees/tree_policy.h"
 
 namespace aerie {
@@ -72,19 +72,19 @@ class TimedPolicy final : public FrontierPolicy {
     int running_ = 0;  // rows of the level that runs; 0: the root alone
 };
 
-class ChosenTrees final : public GrownDrafter, CostAware {
+class ChosenTrees final : public TreeDrafter, CostAware {
   public:
     ChosenTrees(const DraftSource& source, const TreeShape& most, bool has_grafts, Parts parts)
-        : GrownDrafter(source, std::move(parts)),
+        : TreeDrafter(source, std::move(parts)),
           most_(most),
           context_(has_grafts ? source.plan.context : 0),
           clock_(source.plan.options.clock) {
         grafted_.reserve(size_t(most.top_k) * size_t(1 + (most.levels - 1) * most.top_k) +
-                         size_t(kMostGrafts));
+                         size_t(kMaxGrafts));
     }
 
     DraftReach reach() const override {
-        DraftReach reach = GrownDrafter::reach();
+        DraftReach reach = TreeDrafter::reach();
         if (context_ > 0) reach.depth = std::max(reach.depth, kGraftDepth);
         return reach;
     }
@@ -137,16 +137,16 @@ class ChosenTrees final : public GrownDrafter, CostAware {
     }
 
   private:
-    static constexpr int kMostGrafts = 24;
-    static constexpr double kLeastGraft = 0.02;
+    static constexpr int kMaxGrafts = 24;
+    static constexpr double kMinGraft = 0.02;
 
     void find_grafts(const DraftRequest& request) {
         grafts_.clear();
         if (context_ == 0) return;
         Continuations& said = *static_cast<ChosenState&>(request.state).said;
         said.follow(request.tokens, Continuations::Reads::answer);
-        said.likeliest(std::min(kMostGrafts, most_.nodes - 1), kGraftDepth, most_.top_k,
-                       kLeastGraft, grafts_);
+        said.likeliest(std::min(kMaxGrafts, most_.nodes - 1), kGraftDepth, most_.top_k, kMinGraft,
+                       grafts_);
     }
 
     // Appends the guesses that the head did not make to the table. Guesses that it made, too, only
@@ -229,7 +229,7 @@ class ChosenTrees final : public GrownDrafter, CostAware {
 
 }  // namespace
 
-std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, GrownDrafter::Parts parts) {
+std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, TreeDrafter::Parts parts) {
     const TreeShape most = parts.growth.shape;
     const bool has_grafts = parts.growth.has_grafts;
     return std::make_unique<ChosenTrees>(source, most, has_grafts, std::move(parts));

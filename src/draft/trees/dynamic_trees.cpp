@@ -2,16 +2,16 @@
 // candidates (EAGLE-2 section 4). A chain is the narrowest such tree.
 #include <algorithm>
 
-#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_drafter.h"
 
 namespace aerie {
 
 namespace {
 
-class DynamicTrees final : public GrownDrafter {
+class DynamicTrees final : public TreeDrafter {
   public:
     DynamicTrees(const DraftSource& source, const TreeShape& shape, Parts parts)
-        : GrownDrafter(source, std::move(parts)), options_(source.plan.options) {
+        : TreeDrafter(source, std::move(parts)), options_(source.plan.options) {
         set_shape(shape);
     }
 
@@ -55,9 +55,9 @@ class DynamicTrees final : public GrownDrafter {
 
 }  // namespace
 
-GrownLimits dynamic_reach(const TreeShape& shape) {
+TreeDrafterLimits dynamic_reach(const TreeShape& shape) {
     check_tree_shape(shape);
-    GrownLimits reach;
+    TreeDrafterLimits reach;
     reach.nodes = shape.nodes;
     reach.levels = shape.levels;
     reach.draft_slots = (shape.levels - 1) * shape.top_k;
@@ -66,7 +66,7 @@ GrownLimits dynamic_reach(const TreeShape& shape) {
     return reach;
 }
 
-std::unique_ptr<Drafter> make_dynamic_trees(const DraftSource& source, GrownDrafter::Parts parts) {
+std::unique_ptr<Drafter> make_dynamic_trees(const DraftSource& source, TreeDrafter::Parts parts) {
     const TreeShape shape = parts.growth.shape;
     return std::make_unique<DynamicTrees>(source, shape, std::move(parts));
 }

@@ -104,8 +104,8 @@ void LearnedSoftness::save(SaveSink& to) const {
 }
 
 void LearnedSoftness::load(SaveSource& from) {
-    constexpr double kMostLoss = 1e15;
-    for (double& loss : loss_) loss = from.value(0.0, kMostLoss, "what drafts have taught");
+    constexpr double kMaxLoss = 1e15;
+    for (double& loss : loss_) loss = from.value(0.0, kMaxLoss, "what drafts have taught");
     in_use_ = from.value<int32_t>(0, kValues - 1, "the softness in use");
     table_.clear();
     total_ = {};

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_drafter.h"
 
 namespace aerie {
 
@@ -56,10 +56,10 @@ StaticPlan plan_static(const TreePaths& paths) {
     return plan;
 }
 
-class StaticTrees final : public GrownDrafter {
+class StaticTrees final : public TreeDrafter {
   public:
     StaticTrees(const DraftSource& source, const TreePaths& paths, Parts parts)
-        : GrownDrafter(source, std::move(parts)), plan_(plan_static(paths)) {}
+        : TreeDrafter(source, std::move(parts)), plan_(plan_static(paths)) {}
 
     TokenTree propose(const DraftRequest& request) override {
         return tree(expand(plan_.expansion, request), plan_.kept, request);
@@ -71,9 +71,9 @@ class StaticTrees final : public GrownDrafter {
 
 }  // namespace
 
-GrownLimits static_reach(const TreePaths& paths) {
+TreeDrafterLimits static_reach(const TreePaths& paths) {
     const StaticPlan plan = plan_static(paths);
-    GrownLimits reach;
+    TreeDrafterLimits reach;
     reach.nodes = int(paths.size()) + 1;
     reach.levels = int(plan.expansion.levels.size()) + 1;
     reach.grow = {plan.expansion.top_k, 1, level_offsets(plan.expansion).back()};
@@ -84,7 +84,7 @@ GrownLimits static_reach(const TreePaths& paths) {
     return reach;
 }
 
-std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, GrownDrafter::Parts parts) {
+std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, TreeDrafter::Parts parts) {
     const TreePaths paths = parts.growth.paths;
     return std::make_unique<StaticTrees>(source, paths, std::move(parts));
 }

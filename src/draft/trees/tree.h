@@ -58,7 +58,7 @@ struct TreeShape {
 };
 
 // The largest shape of a tree that is sized by measurement.
-constexpr TreeShape kMostAuto{kMaxNodes, 10, 10};
+constexpr TreeShape kMaxAuto{kMaxNodes, 10, 10};
 
 // Throws UsageError unless 2 <= nodes <= 64, 1 <= levels <= 32 and 1 <= top_k <= 32.
 void check_tree_shape(const TreeShape& shape);

@@ -14,7 +14,7 @@ constexpr double kPlainMemory = 0.9;  // decay of observations in a plain cycle
 constexpr double kTruthPrior = 0.95, kTruthWeight = 6;
 constexpr double kConfidencePrior[2] = {0.75, 0.1}, kConfidenceWeight = 2;
 // A head trained on a distribution is too modest if the target takes the likeliest token.
-constexpr double kFirstTrust = 1.5, kMostTrust = 8, kTrustStep = 0.2;
+constexpr double kFirstTrust = 1.5, kMaxTrust = 8, kTrustStep = 0.2;
 constexpr double kGraftPrior[] = {1, 0.5, 0.8}, kGraftWeight = 2;  // by GraftKind
 constexpr double kSiblingsShare = 0.8;                             // remainder by the best child
 constexpr int kUsualBacklog = 2;  // longer reads also serve later cycles, which pay for them
@@ -287,7 +287,7 @@ bool TreePolicy::calibrate(const Siblings& siblings, int depth, int token, int& 
     }
     truth_[size_t(depth)].add(entry >= 0, predicted, kTruthMemory);
     const double error = (entry == siblings.first) - double(conditional_[size_t(siblings.first)]);
-    trust_ = std::clamp(trust_ + kTrustStep * error, -kMostTrust, kMostTrust);
+    trust_ = std::clamp(trust_ + kTrustStep * error, -kMaxTrust, kMaxTrust);
     return entry >= 0;
 }
 
@@ -320,7 +320,7 @@ void TreePolicy::learn(const TokenTree& tree, std::span<const int> accepted, int
 }
 
 // Upper bound of every number that load() accepts.
-constexpr double kMostLesson = 1e12;
+constexpr double kMaxLesson = 1e12;
 
 // Visits all learned numbers in the order of files, each with its lower bound.
 template <typename Self, typename Visit>
@@ -337,8 +337,8 @@ void TreePolicy::each_lesson(Self& self, const Visit& visit) {
     auto& account = self.account_;
     for (auto* number : {&account.tokens, &account.time, &account.share}) visit(*number, 0);
     visit(account.rate, 1);
-    visit(self.trust_, -kMostLesson);
-    visit(account.balance, -kMostLesson);
+    visit(self.trust_, -kMaxLesson);
+    visit(account.balance, -kMaxLesson);
 }
 
 void TreePolicy::save(SaveSink& to) const {
@@ -349,7 +349,7 @@ void TreePolicy::save(SaveSink& to) const {
 void TreePolicy::load(SaveSource& from) {
     begin_text();
     each_lesson(*this, [&](double& number, double least) {
-        number = from.value(least, kMostLesson, "what drafts have taught");
+        number = from.value(least, kMaxLesson, "what drafts have taught");
     });
     account_.was_plain = from.value<int32_t>(0, 1, "the last cycle") == 1;
 }

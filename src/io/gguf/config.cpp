@@ -98,7 +98,7 @@ int64_t rows_of(const Gguf& gguf, const char* tensor) {
 
 // Members that only EAGLE-3 heads have. Their embedding and LM head may be the target's.
 void add_head(Json& config, const GgufKeys& keys) {
-    constexpr size_t kMostTaps = 64;  // no reader takes more
+    constexpr size_t kMaxTaps = 64;  // no reader takes more
     config.set("architectures", Json::Array{"LlamaForCausalLMEagle3"});
     config.set("vocab_size", keys.integer("vocab_size"));
     for (const char* rows : {"output.weight", "d2t"})
@@ -111,7 +111,7 @@ void add_head(Json& config, const GgufKeys& keys) {
     if (!keys.find("target_layers")) return;
     const GgufValue& layers = keys.integers("target_layers");
     Json::Array taps;
-    for (size_t i = 0; i < std::min(layers.size(), kMostTaps); ++i)
+    for (size_t i = 0; i < std::min(layers.size(), kMaxTaps); ++i)
         taps.emplace_back(layers.integer(i).value_or(-1));
     config.set("eagle_aux_hidden_state_layer_ids", std::move(taps));
 }

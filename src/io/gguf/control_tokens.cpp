@@ -81,20 +81,20 @@ struct Exceptions {
 
 std::vector<GgufControlToken> gguf_control_tokens(const GgufMetadata& metadata) {
     const GgufValue& tokens = metadata.strings("tokenizer.ggml.tokens");
-    std::vector<GgufControlToken> signs;
+    std::vector<GgufControlToken> control_tokens;
     Exceptions exceptions;
     for (size_t id = 0; id < tokens.size(); ++id) {
         const std::string_view text = tokens.string(id);
         if (text.empty() || kFirst.find(text.front()) == kFirst.npos) continue;
         const bool ends_turn = is_in(text, kEnds);
         if (!ends_turn && !is_in(text, kGaps)) continue;
-        signs.push_back({id, ends_turn});
+        control_tokens.push_back({id, ends_turn});
         exceptions.see(text);
     }
-    std::erase_if(signs, [&](const GgufControlToken& sign) {
-        return exceptions.has(tokens.string(sign.id));
+    std::erase_if(control_tokens, [&](const GgufControlToken& control_token) {
+        return exceptions.has(tokens.string(control_token.id));
     });
-    return signs;
+    return control_tokens;
 }
 
 std::set<int64_t> gguf_ends(const GgufMetadata& metadata) {
@@ -110,8 +110,8 @@ std::set<int64_t> gguf_ends(const GgufMetadata& metadata) {
         const int64_t id = metadata.integer(key);
         if (id >= 0 && id < tokens) ends.insert(id);
     }
-    for (const GgufControlToken& sign : gguf_control_tokens(metadata))
-        if (sign.ends_turn) ends.insert(int64_t(sign.id));
+    for (const GgufControlToken& control_token : gguf_control_tokens(metadata))
+        if (control_token.ends_turn) ends.insert(int64_t(control_token.id));
     return ends;
 }
 

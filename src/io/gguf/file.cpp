@@ -18,8 +18,8 @@ constexpr size_t kMaxNameBytes = 65'535;
 constexpr size_t kMaxDims = 4;
 constexpr int64_t kDefaultAlignment = 32;
 constexpr int64_t kMaxAlignment = 1 << 20;
-constexpr size_t kLeastInfoBytes = 8 + 4 + 8 + 4 + 8;  // description of a tensor of one dimension
-constexpr size_t kMapEntryBytes = 192;                 // a key and its value, without their text
+constexpr size_t kMinInfoBytes = 8 + 4 + 8 + 4 + 8;  // description of a tensor of one dimension
+constexpr size_t kMapEntryBytes = 192;               // a key and its value, without their text
 
 struct Counts {
     size_t tensors = 0, keys = 0;
@@ -117,7 +117,7 @@ GgufTensor read_tensor_info(GgufCursor& cursor, size_t i) {
 }
 
 void read_tensor_infos(GgufCursor& cursor, size_t count, std::vector<GgufTensor>& tensors) {
-    if (count > cursor.left() / kLeastInfoBytes) {
+    if (count > cursor.left() / kMinInfoBytes) {
         cursor.fail(std::to_string(count) + " tensors, and " + std::to_string(cursor.left()) +
                     " bytes of the file are left");
     }

@@ -40,7 +40,7 @@ std::string header_of(const GgufMetadata& metadata, const std::vector<GgufTensor
 }
 
 // Writes 16 MB at a time, which all cores make.
-void write_tensor(Partial& file, size_t index, const GgufTensor& tensor, const GgufRows& rows) {
+void write_tensor(PendingFile& file, size_t index, const GgufTensor& tensor, const GgufRows& rows) {
     constexpr size_t kChunkBytes = size_t(16) << 20;
     const size_t row_bytes = gguf_bytes(tensor) / size_t(tensor.rows());
     const int64_t step =
@@ -67,8 +67,8 @@ size_t gguf_bytes(const GgufTensor& tensor) {
     return checked_bytes(size_t(tensor.rows() * tensor.row_elements()), tensor.type, tensor.name);
 }
 
-void write_gguf(Partial& file, const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors,
-                const GgufRows& rows) {
+void write_gguf(PendingFile& file, const GgufMetadata& metadata,
+                const std::vector<GgufTensor>& tensors, const GgufRows& rows) {
     file.write(header_of(metadata, tensors));
     for (size_t i = 0; i < tensors.size(); ++i) write_tensor(file, i, tensors[i], rows);
 }

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/partial.h"
+#include "core/pending_file.h"
 #include "io/gguf/file.h"
 
 namespace aerie {
@@ -20,7 +20,7 @@ struct GgufRows {
 size_t gguf_bytes(const GgufTensor& tensor);
 
 // Writes version 3. Only name, type and shape of the tensors are used. Throws Error.
-void write_gguf(Partial& file, const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors,
-                const GgufRows& rows);
+void write_gguf(PendingFile& file, const GgufMetadata& metadata,
+                const std::vector<GgufTensor>& tensors, const GgufRows& rows);
 
 }  // namespace aerie

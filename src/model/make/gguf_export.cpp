@@ -99,7 +99,7 @@ void GgufExport::add(const TensorShape& wanted, std::optional<DType> weights) {
                     " is stored in another type than the expert before it");
     if (!stacked || place->expert == 0) checkpoint_.check(tensor);
     const size_t first = stacked ? size_t(place->expert) * size_t(rows) * size_t(cols) : 0;
-    stack.parts.emplace_back(checkpoint_, tensor, stored, MatrixPlace{first, cols});
+    stack.parts.emplace_back(checkpoint_, tensor, stored, MatrixSlice{first, cols});
 }
 
 void GgufExport::add_factors() {

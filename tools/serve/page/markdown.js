@@ -88,7 +88,7 @@ class Blocks {
   }
 
   begun(line) {
-    const deep = this.level >= kMostLevels;
+    const deep = this.level >= kMaxLevels;
     if (kFence.test(line)) return new Fence(line);
     if (kHeading.test(line)) return new Heading(line);
     if (kRule.test(line)) return new Rule();

@@ -4,7 +4,7 @@ const kMarks = /[\\`*_~[!<h]/g;
 const kEscapable = /[!-/:-@[-`{-~]/;
 const kWord = /[\p{L}\p{N}_]/u;
 const kBareUrl = /https?:\/\/[^\s<>"'`|]+/y;
-const kMostLabel = 400, kMostUrl = 2000, kMostNesting = 8;
+const kMaxLabel = 400, kMaxUrl = 2000, kMaxNesting = 8;
 
 // The address, or null if a click on it should open nothing.
 function openable(address) {
@@ -35,7 +35,7 @@ class Inline {
       const found = kMarks.exec(this.text);
       if (!found || found.index >= to) break;
       i = found.index;
-      const span = nesting < kMostNesting ? this.span(i, to, nesting) : null;
+      const span = nesting < kMaxNesting ? this.span(i, to, nesting) : null;
       if (!span) {
         ++i;
         continue;
@@ -157,7 +157,7 @@ class Inline {
   link(i, to, nesting, isPicture) {
     for (const part of ["](", ")"]) if (this.closing(part, to, () => this.text.indexOf(part, i)) < 0) return null;
     let depth = 0, close = i;
-    const most = Math.min(to, i + kMostLabel);
+    const most = Math.min(to, i + kMaxLabel);
     for (; close < most; ++close) {
       if (this.text[close] === "\\") ++close;
       else if (this.text[close] === "[") ++depth;
@@ -165,7 +165,7 @@ class Inline {
     }
     if (close >= most || this.text[close + 1] !== "(") return null;
     let end = close + 2, open = 1;
-    for (const last = Math.min(to, end + kMostUrl); end < last; ++end) {
+    for (const last = Math.min(to, end + kMaxUrl); end < last; ++end) {
       if (this.text[end] === "(") ++open;
       else if (this.text[end] === "\n" || (this.text[end] === ")" && --open === 0)) break;
     }
@@ -174,7 +174,7 @@ class Inline {
     const node = this.anchor(address);
     if (!node) return null;
     if (isPicture) node.append("picture: ");
-    this.draw(node, i + 1, close, kMostNesting);  // no link within a link
+    this.draw(node, i + 1, close, kMaxNesting);  // no link within a link
     if (close === i + 1) node.append(address);
     return { node, end: end + 1 };
   }
@@ -185,7 +185,7 @@ class Inline {
   }
 
   angle(i, to) {
-    const rest = this.text.slice(i, Math.min(to, i + kMostUrl));
+    const rest = this.text.slice(i, Math.min(to, i + kMaxUrl));
     const line = /^<br ?\/?>/i.exec(rest);
     if (line) return { node: make("br"), end: i + line[0].length };
     const found = /^<((?:https?:\/\/|mailto:)[^\s<>]+)>/.exec(rest);
@@ -200,7 +200,7 @@ class Inline {
     kBareUrl.lastIndex = i;
     const found = kBareUrl.exec(this.text);
     if (!found) return null;
-    let end = Math.min(to, i + found[0].length, i + kMostUrl);
+    let end = Math.min(to, i + found[0].length, i + kMaxUrl);
     while (/[.,;:!?*_~\]]/.test(this.text[end - 1])) --end;
     if (this.text[end - 1] === ")" && !this.text.slice(i, end).includes("(")) --end;
     const node = this.anchor(this.text.slice(i, end));

@@ -1,6 +1,6 @@
 // Blocks of Markdown that contain lines but no blocks, and the patterns that tell all kinds apart.
 
-const kLongLine = 1500, kLongParagraph = 2500, kLongItem = 8000, kChunkLines = 40, kChunkItems = 40, kMostLevels = 6;
+const kLongLine = 1500, kLongParagraph = 2500, kLongItem = 8000, kChunkLines = 40, kChunkItems = 40, kMaxLevels = 6;
 const kFence = /^ {0,3}(`{3,}|~{3,}) *([^`]*)$/;
 const kHeading = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const kRule = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;

@@ -9,7 +9,7 @@
 
 namespace aerie::cpu::AERIE_ISA {
 
-constexpr int kTileCount = 8, kMostTileRows = 16, kMostRowBytes = 64;
+constexpr int kTileCount = 8, kMaxTileRows = 16, kMaxRowBytes = 64;
 
 struct TileShapes {
     uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -19,7 +19,7 @@ struct TileShapes {
 
 struct Tile {
     int rows = 0, row_bytes = 0;
-    uint8_t bytes[kMostTileRows][kMostRowBytes] = {};
+    uint8_t bytes[kMaxTileRows][kMaxRowBytes] = {};
 };
 inline thread_local Tile tiles[kTileCount];
 inline thread_local bool tiles_are_configured = false;
@@ -31,7 +31,7 @@ inline void tile_require(bool condition) {
 inline void tile_configure(const TileShapes& shapes) {
     tile_require(shapes.palette == 1 && shapes.start_row == 0);
     for (int i = 0; i < kTileCount; ++i) {
-        tile_require(shapes.rows[i] <= kMostTileRows && shapes.row_bytes[i] <= kMostRowBytes);
+        tile_require(shapes.rows[i] <= kMaxTileRows && shapes.row_bytes[i] <= kMaxRowBytes);
         tiles[i] = {shapes.rows[i], shapes.row_bytes[i], {}};
     }
     tiles_are_configured = true;

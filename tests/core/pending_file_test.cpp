@@ -1,5 +1,5 @@
 // Files that are being written: they are gone unless finished, and gone after their writer.
-#include "core/partial.h"
+#include "core/pending_file.h"
 
 #include "io/damage.h"
 #include "io/input_file.h"
@@ -10,22 +10,22 @@ namespace {
 namespace fs = std::filesystem;
 using test::error_of;
 using test::TestFolder;
-using Kind = Partial::Kind;
+using Kind = PendingFile::Kind;
 
 int files_in(const fs::path& folder) {
     return int(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-TEST(Partial, AppearsWhenItIsFinished) {
+TEST(PendingFile, AppearsWhenItIsFinished) {
     const TestFolder folder;
     const fs::path place = folder.write("file", "old");
-    Partial file(place, Kind::file);
+    PendingFile file(place, Kind::file);
     file.write("new ");
     file.write("text");
     EXPECT_EQ(read_text(place, 100), "old");
     file.finish();
     EXPECT_EQ(read_text(place, 100), "new text");
-    Partial made(folder.path() / "made", Kind::folder);
+    PendingFile made(folder.path() / "made", Kind::folder);
     fs::create_directory(made.path() / "sub");
     fs::copy_file(place, made.path() / "sub" / "copy");
     made.finish();
@@ -33,20 +33,21 @@ TEST(Partial, AppearsWhenItIsFinished) {
     EXPECT_EQ(files_in(folder.path()), 2);
 }
 
-TEST(Partial, IsGoneUnlessFinished) {
+TEST(PendingFile, IsGoneUnlessFinished) {
     const TestFolder folder;
     {
-        const Partial file(folder.path() / "file", Kind::file);
-        const Partial made(folder.path() / "made", Kind::folder);
+        const PendingFile file(folder.path() / "file", Kind::file);
+        const PendingFile made(folder.path() / "made", Kind::folder);
         fs::copy_file(file.path(), made.path() / "copy");
         EXPECT_EQ(files_in(folder.path()), 2);
     }
     EXPECT_EQ(files_in(folder.path()), 0);
 }
 
-TEST(Partial, OfALivingMakerStaysAndThatOfADeadOneGoes) {
+TEST(PendingFile, OfALivingMakerStaysAndThatOfADeadOneGoes) {
     const TestFolder folder;
-    Partial first(folder.path() / "file", Kind::file), second(folder.path() / "file", Kind::file);
+    PendingFile first(folder.path() / "file", Kind::file),
+        second(folder.path() / "file", Kind::file);
     EXPECT_TRUE(fs::exists(first.path()));
     folder.write("file.partial-0123456789abcdef", "abandoned");
     folder.write("file.partial-0000000000000000/sub/file", "abandoned");
@@ -55,7 +56,7 @@ TEST(Partial, OfALivingMakerStaysAndThatOfADeadOneGoes) {
         folder.write(other, "of others");
     fs::create_symlink("other.partial-0123456789abcdef",
                        folder.path() / "file.partial-1111111111111111");
-    const Partial third(folder.path() / "file", Kind::file);
+    const PendingFile third(folder.path() / "file", Kind::file);
     EXPECT_FALSE(fs::exists(folder.path() / "file.partial-0123456789abcdef"));
     EXPECT_FALSE(fs::exists(folder.path() / "file.partial-0000000000000000"));
     EXPECT_EQ(files_in(folder.path()), 3 + 4 + 1) << "the living, those of others, the link";
@@ -66,10 +67,10 @@ TEST(Partial, OfALivingMakerStaysAndThatOfADeadOneGoes) {
     EXPECT_EQ(read_text(folder.path() / "file", 10), "2");
 }
 
-TEST(Partial, NamesThePlaceThatCannotBeWritten) {
+TEST(PendingFile, NamesThePlaceThatCannotBeWritten) {
     const TestFolder folder;
     for (const Kind kind : {Kind::file, Kind::folder})
-        EXPECT_EQ(error_of([&] { Partial(folder.path() / "absent" / "x", kind); }),
+        EXPECT_EQ(error_of([&] { PendingFile(folder.path() / "absent" / "x", kind); }),
                   (folder.path() / "absent" / "x").string() +
                       ": cannot be written: No such file or directory");
 }

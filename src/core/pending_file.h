@@ -15,16 +15,16 @@ enum class FileAccess { as_usual, owner };
 
 // A new file or folder with a random name. It is removed unless finish() succeeds. The remains of a
 // killed program are removed by the next one that writes to the same place.
-class Partial {
+class PendingFile {
   public:
     enum class Kind { file, folder };
 
     // Throws Error naming `place`.
-    Partial(const std::filesystem::path& place, Kind kind,
-            FileAccess access = FileAccess::as_usual);
-    ~Partial();
-    Partial(const Partial&) = delete;
-    Partial& operator=(const Partial&) = delete;
+    PendingFile(const std::filesystem::path& place, Kind kind,
+                FileAccess access = FileAccess::as_usual);
+    ~PendingFile();
+    PendingFile(const PendingFile&) = delete;
+    PendingFile& operator=(const PendingFile&) = delete;
 
     const std::filesystem::path& path() const { return path_; }  // valid until it is finished
     void write(std::string_view bytes);                          // appends to a file; throws Error

@@ -1,5 +1,5 @@
 // Observing stores features; reading runs the model over them, in passes of at most pass_rows rows.
-#include "draft/trees/grown_drafter.h"
+#include "draft/trees/tree_drafter.h"
 
 #include <algorithm>
 
@@ -29,11 +29,11 @@ Growth dynamic_growth(const DraftOptions& options) {
     if (options.tree) return {{}, *options.tree};
     if (options.is_published) return {{}, TreeShape{}};
     const bool is_chosen = options.use_value && options.rerank;
-    return {{}, is_chosen ? kMostAuto : TreeShape{}, is_chosen};
+    return {{}, is_chosen ? kMaxAuto : TreeShape{}, is_chosen};
 }
 
 Growth grafted_growth(const DraftOptions& options) {
-    return {{}, options.tree.value_or(kMostAuto), true, true};
+    return {{}, options.tree.value_or(kMaxAuto), true, true};
 }
 
 Growth within(Growth growth, int levels) {
@@ -42,67 +42,68 @@ Growth within(Growth growth, int levels) {
     return growth;
 }
 
-GrownLimits reach_of(const Growth& growth) {
+TreeDrafterLimits reach_of(const Growth& growth) {
     return growth.paths.empty() ? dynamic_reach(growth.shape) : static_reach(growth.paths);
 }
 
-void GrownTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns, int pass_rows) {
+void TreeDrafterTensors::add_to(TensorPlan& plan, int state_columns, int feature_columns,
+                                int pass_rows) {
     plan.add(backlog, DType::F32, kBacklogRows + pass_rows, feature_columns);
     plan.add(rows, DType::I32, pass_rows, kRowInts);
     plan.add(states, DType::F32, pass_rows, state_columns);
 }
 
-size_t grown_bytes(const DraftPlan& plan, const GrownLimits& reach, int state_columns,
-                   int feature_columns, int vocab) {
+size_t tree_drafter_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach, int state_columns,
+                          int feature_columns, int vocab) {
     GrowScratch scratch;
     TensorPlan tensors;
     scratch.add_to(tensors, reach.grow, state_columns, vocab);
-    std::vector<GrownTensors> of_texts(size_t(plan.texts));
-    for (GrownTensors& text : of_texts)
-        text.add_to(tensors, state_columns, feature_columns, plan.pass_rows);
+    std::vector<TreeDrafterTensors> of_sequences(size_t(plan.sequences));
+    for (TreeDrafterTensors& of_sequence : of_sequences)
+        of_sequence.add_to(tensors, state_columns, feature_columns, plan.pass_rows);
     return tensors.size_bytes();
 }
 
-GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts)
-    : GrownDrafter(source, Parts{std::move(parts.model), std::move(parts.taps), parts.growth},
-                   reach_of(parts.growth)) {}
+TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts)
+    : TreeDrafter(source, Parts{std::move(parts.model), std::move(parts.taps), parts.growth},
+                  reach_of(parts.growth)) {}
 
-GrownDrafter::GrownDrafter(const DraftSource& source, Parts parts, const GrownLimits& reach)
+TreeDrafter::TreeDrafter(const DraftSource& source, Parts parts, const TreeDrafterLimits& reach)
     : be_(source.backend),
       model_(std::move(parts.model)),
       taps_(std::move(parts.taps)),
       reach_(reach),
       pass_rows_(source.plan.pass_rows),
       grower_(be_, *model_, reach_.grow, source.plan.options),
-      tensors_(size_t(source.plan.texts)) {
+      tensors_(size_t(source.plan.sequences)) {
     if (reach_.grow.top_k > model_->vocab())
         throw UsageError("a vocabulary of " + std::to_string(model_->vocab()) + " has no " +
                          std::to_string(reach_.grow.top_k) + " candidates");
     TensorPlan plan;
-    for (GrownTensors& text : tensors_)
-        text.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
+    for (TreeDrafterTensors& of_sequence : tensors_)
+        of_sequence.add_to(plan, model_->state_columns(), model_->feature_columns(), pass_rows_);
     memory_ = plan.allocate(be_);
     rows_.reserve(size_t(pass_rows_));
 }
 
-std::unique_ptr<GrownDrafter::State> GrownDrafter::make_state(KvPages pages, const State*) const {
+std::unique_ptr<TreeDrafter::State> TreeDrafter::make_state(KvPages pages, const State*) const {
     return std::make_unique<State>(*this, std::move(pages));
 }
 
-std::unique_ptr<DraftState> GrownDrafter::begin() {
+std::unique_ptr<DraftState> TreeDrafter::begin() {
     return make_state(model_->kv().begin(), nullptr);
 }
 
-GrownDrafter::State::State(const GrownDrafter& of, KvPages held)
+TreeDrafter::State::State(const TreeDrafter& of, KvPages held)
     : drafter(of), pages(std::move(held)) {
     softness.begin(of.reach_.grow.candidates);
 }
 
-int GrownDrafter::State::positions() const {
+int TreeDrafter::State::positions() const {
     return drafter.model_->feature_columns() > 0 ? read + waiting : INT_MAX;
 }
 
-void GrownDrafter::State::truncate(int positions) {
+void TreeDrafter::State::truncate(int positions) {
     if (positions == 0) softness.begin(drafter.reach_.grow.candidates);
     // A row needs the token at its position + token_lead(), so fewer rows than tokens may stay.
     const int rows = std::max(0, positions - drafter.model_->token_lead());
@@ -112,7 +113,7 @@ void GrownDrafter::State::truncate(int positions) {
     read = first + pages.truncate(rows - first);
 }
 
-std::unique_ptr<DraftState> GrownDrafter::State::fork(int positions) const {
+std::unique_ptr<DraftState> TreeDrafter::State::fork(int positions) const {
     const int rows = std::clamp(positions - drafter.model_->token_lead(), first, read);
     auto other = drafter.make_state(pages.fork(rows - first), this);
     other->first = first;
@@ -121,7 +122,7 @@ std::unique_ptr<DraftState> GrownDrafter::State::fork(int positions) const {
     return other;
 }
 
-void GrownDrafter::State::save(SaveSink& to) const {
+void TreeDrafter::State::save(SaveSink& to) const {
     for (int count : {first, read, waiting}) to.value(int32_t(count));
     pages.save(to, read - first);
     const Tensor backlog = drafter.tensors_[size_t(pages.sequence())].backlog;
@@ -129,7 +130,7 @@ void GrownDrafter::State::save(SaveSink& to) const {
     softness.save(to);
 }
 
-void GrownDrafter::State::load(SaveSource& from) {
+void TreeDrafter::State::load(SaveSource& from) {
     const Tensor backlog = drafter.tensors_[size_t(pages.sequence())].backlog;
     const int slots = pages.most_slots() - drafter.reach_.draft_slots;
     first = from.value<int32_t>(0, INT_MAX / 2, "where the drafts begin");
@@ -140,7 +141,7 @@ void GrownDrafter::State::load(SaveSource& from) {
     softness.load(from);
 }
 
-void GrownDrafter::observe(const Observed& observed) {
+void TreeDrafter::observe(const Observed& observed) {
     const int count = observed.features.rows;
     State& state = static_cast<State&>(observed.state);
     if (observed.features.cols == 0) return;
@@ -154,7 +155,7 @@ void GrownDrafter::observe(const Observed& observed) {
     state.waiting += count;
 }
 
-void GrownDrafter::make_room(State& state, const Observed& observed) {
+void TreeDrafter::make_room(State& state, const Observed& observed) {
     if (observed.is_prompt && reads_prompt(state)) {
         read(state, observed.tokens, state.waiting, 0);
         return;
@@ -166,31 +167,31 @@ void GrownDrafter::make_room(State& state, const Observed& observed) {
 
 // Drops all but the newest `count` waiting features; the model's text begins anew there. Returns
 // the row of the backlog at which these features begin.
-int GrownDrafter::keep_newest(State& state, int count) {
+int TreeDrafter::keep_newest(State& state, int count) {
     const int dropped = state.waiting - count;
     state.first = state.read += dropped;
     state.waiting = count;
     return dropped;
 }
 
-int GrownDrafter::backlog(const DraftRequest& request) const {
+int TreeDrafter::backlog(const DraftRequest& request) const {
     const State& state = static_cast<const State&>(request.state);
     return int(request.tokens.size()) - model_->token_lead() - state.read;
 }
 
-int GrownDrafter::to_read(const DraftRequest& request, int window) const {
+int TreeDrafter::to_read(const DraftRequest& request, int window) const {
     const int waiting = static_cast<const State&>(request.state).waiting;
     return backlog(request) - std::max(0, waiting - window);
 }
 
-void GrownDrafter::catch_up(const DraftRequest& request, int window) {
+void TreeDrafter::catch_up(const DraftRequest& request, int window) {
     State& state = static_cast<State&>(request.state);
     const int first = state.waiting > window ? keep_newest(state, window) : 0;
     read(state, request.tokens, backlog(request), first);
 }
 
 // Runs the model over the next `count` positions, with features from this row of the backlog on.
-void GrownDrafter::read(State& state, std::span<const int> tokens, int count, int backlog_row) {
+void TreeDrafter::read(State& state, std::span<const int> tokens, int count, int backlog_row) {
     for (int done = 0, rows; done < count; done += rows) {
         rows = std::min(count - done, pass_rows_);
         run_pass(state, tokens, rows, backlog_row + done);
@@ -198,8 +199,8 @@ void GrownDrafter::read(State& state, std::span<const int> tokens, int count, in
     state.waiting = 0;
 }
 
-void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count, int backlog_row) {
-    const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
+void TreeDrafter::run_pass(State& state, std::span<const int> tokens, int count, int backlog_row) {
+    const TreeDrafterTensors& t = tensors_[size_t(state.pages.sequence())];
     state.pages.hold(state.read - state.first + count);
     rows_.clear();
     for (int i = 0; i < count; ++i)
@@ -217,15 +218,15 @@ void GrownDrafter::run_pass(State& state, std::span<const int> tokens, int count
     state.last = rows_.back();
 }
 
-TreeStart GrownDrafter::tree_start(State& state) {
-    const GrownTensors& t = tensors_[size_t(state.pages.sequence())];
+TreeStart TreeDrafter::tree_start(State& state) {
+    const TreeDrafterTensors& t = tensors_[size_t(state.pages.sequence())];
     state.pages.hold(state.read - state.first + reach_.draft_slots);
     const int row = pass_rows_ - 1;
     return {t.states.row_range(row, 1), {t.rows.row_range(row, 1)}, state.last};
 }
 
 // Writes the softness into the row of rules by which candidates are ranked.
-void GrownDrafter::tell_softness(const DraftRequest& request) {
+void TreeDrafter::tell_softness(const DraftRequest& request) {
     if (!request.noise || !request.rules.block) return;
     const Softness softness(
         static_cast<const State&>(request.state).softness.value(request.temperature));
@@ -233,27 +234,27 @@ void GrownDrafter::tell_softness(const DraftRequest& request) {
               &softness);
 }
 
-std::span<const Candidate> GrownDrafter::expand(const Expansion& expansion,
-                                                const DraftRequest& request) {
+std::span<const Candidate> TreeDrafter::expand(const Expansion& expansion,
+                                               const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
     return grower_.expand(expansion, tree_start(static_cast<State&>(request.state)), request);
 }
 
-std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
-                                              const DraftRequest& request) {
+std::span<const Candidate> TreeDrafter::grow(FrontierPolicy& policy, int top_k,
+                                             const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
     return grower_.grow(policy, top_k, tree_start(static_cast<State&>(request.state)), request);
 }
 
-TokenTree GrownDrafter::tree(std::span<const Candidate> table, const NodeList& kept,
-                             const DraftRequest& request) {
+TokenTree TreeDrafter::tree(std::span<const Candidate> table, const NodeList& kept,
+                            const DraftRequest& request) {
     NodeList* entries = request.drawn ? &request.drawn->entries : nullptr;
     return tree_of(table, kept, request.tokens.back(), entries);
 }
 
-std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts) {
+std::unique_ptr<Drafter> make_tree_drafter(const DraftSource& source, TreeDrafter::Parts parts) {
     if (!parts.growth.paths.empty()) return make_static_trees(source, std::move(parts));
     return parts.growth.is_chosen ? make_chosen_trees(source, std::move(parts))
                                   : make_dynamic_trees(source, std::move(parts));

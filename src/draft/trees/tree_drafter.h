@@ -12,7 +12,7 @@
 namespace aerie {
 
 // Largest depth of a grafted guess, even if the model drafts fewer levels.
-constexpr int kGraftDepth = kMostAuto.levels;
+constexpr int kGraftDepth = kMaxAuto.levels;
 
 // Most waiting features that the model reads before a proposal, after a stretch of plain decoding.
 constexpr int kWindow = 16;
@@ -32,7 +32,7 @@ Growth grafted_growth(const DraftOptions& options);
 Growth within(Growth growth, int levels);
 
 // The largest tree of a drafter; sizes every buffer.
-struct GrownLimits {
+struct TreeDrafterLimits {
     int nodes = 0;        // nodes of the tree, root included
     int levels = 0;       // levels of drafted tokens
     int draft_slots = 0;  // slots of the model's KV cache beyond the committed positions
@@ -43,31 +43,31 @@ struct GrownLimits {
     int positions(int context) const { return context + levels + 2; }
     int slots(int context) const { return context + draft_slots + 1; }
 };
-GrownLimits reach_of(const Growth& growth);
-GrownLimits static_reach(const TreePaths& paths);
-GrownLimits dynamic_reach(const TreeShape& shape);
+TreeDrafterLimits reach_of(const Growth& growth);
+TreeDrafterLimits static_reach(const TreePaths& paths);
+TreeDrafterLimits dynamic_reach(const TreeShape& shape);
 
 // Device memory for the drafts of one sequence, beside the model's own.
-struct GrownTensors {
+struct TreeDrafterTensors {
     void add_to(TensorPlan& plan, int state_columns, int feature_columns, int pass_rows);
 
     Tensor backlog;  // [kBacklogRows + pass_rows, feature_columns]: features that were not read yet
     Tensor rows;     // [pass_rows, kRowInts]: rows of the model's last pass over the text
     Tensor states;   // [pass_rows, state_columns]: states that this pass made
 };
-// Bytes that a GrownDrafter allocates for such a model, without the model's own.
-size_t grown_bytes(const DraftPlan& plan, const GrownLimits& reach, int state_columns,
-                   int feature_columns, int vocab);
+// Bytes that a TreeDrafter allocates for such a model, without the model's own.
+size_t tree_drafter_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach, int state_columns,
+                          int feature_columns, int vocab);
 
-class GrownDrafter : public Drafter {
+class TreeDrafter : public Drafter {
   public:
     struct Parts {
         std::unique_ptr<LevelModel> model;
         Taps taps;  // features that the model reads
         Growth growth;
     };
-    GrownDrafter(const DraftSource& source, Parts parts);
-    GrownDrafter(const DraftSource& source, Parts parts, const GrownLimits& reach);
+    TreeDrafter(const DraftSource& source, Parts parts);
+    TreeDrafter(const DraftSource& source, Parts parts, const TreeDrafterLimits& reach);
 
     DraftReach reach() const override { return {reach_.nodes, reach_.levels, taps_}; }
     std::unique_ptr<DraftState> begin() override;
@@ -77,7 +77,7 @@ class GrownDrafter : public Drafter {
   protected:
     // The state of one sequence. The model's own text begins at position `first`.
     struct State : DraftState {
-        State(const GrownDrafter& of, KvPages held);
+        State(const TreeDrafter& of, KvPages held);
 
         int positions() const override;
         void truncate(int positions) override;
@@ -85,7 +85,7 @@ class GrownDrafter : public Drafter {
         void save(SaveSink& to) const override;
         void load(SaveSource& from) override;
 
-        const GrownDrafter& drafter;
+        const TreeDrafter& drafter;
         KvPages pages;
         int first = 0, read = 0;   // the model has run positions [first, read)
         int waiting = 0;           // features in the backlog, of the positions from `read` on
@@ -124,18 +124,18 @@ class GrownDrafter : public Drafter {
     Backend& be_;
     std::unique_ptr<LevelModel> model_;
     Taps taps_;
-    GrownLimits reach_;
+    TreeDrafterLimits reach_;
     int pass_rows_;
     TreeGrower grower_;
     Buffer memory_;
-    std::vector<GrownTensors> tensors_;  // by sequence
-    std::vector<Row> rows_;              // rows of the pass that is being written
+    std::vector<TreeDrafterTensors> tensors_;  // by sequence
+    std::vector<Row> rows_;                    // rows of the pass that is being written
 };
 
 // Makes the drafter for trees of this growth.
-std::unique_ptr<Drafter> make_grown(const DraftSource& source, GrownDrafter::Parts parts);
-std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, GrownDrafter::Parts parts);
-std::unique_ptr<Drafter> make_dynamic_trees(const DraftSource& source, GrownDrafter::Parts parts);
-std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, GrownDrafter::Parts parts);
+std::unique_ptr<Drafter> make_tree_drafter(const DraftSource& source, TreeDrafter::Parts parts);
+std::unique_ptr<Drafter> make_static_trees(const DraftSource& source, TreeDrafter::Parts parts);
+std::unique_ptr<Drafter> make_dynamic_trees(const DraftSource& source, TreeDrafter::Parts parts);
+std::unique_ptr<Drafter> make_chosen_trees(const DraftSource& source, TreeDrafter::Parts parts);
 
 }  // namespace aerie

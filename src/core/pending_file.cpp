@@ -1,5 +1,5 @@
 // A partial file is claimed while its maker lives, so that others can recognise abandoned ones.
-#include "core/partial.h"
+#include "core/pending_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -57,7 +57,7 @@ int flush_entries(const fs::path& folder) {
 
 }  // namespace
 
-Partial::Partial(const fs::path& place, Kind kind, FileAccess access)
+PendingFile::PendingFile(const fs::path& place, Kind kind, FileAccess access)
     : place_(place), kind_(kind), access_(access) {
     constexpr int kTries = 8;
     remove_abandoned_beside(place);
@@ -76,17 +76,17 @@ Partial::Partial(const fs::path& place, Kind kind, FileAccess access)
     fail(EAGAIN);
 }
 
-Partial::~Partial() {
+PendingFile::~PendingFile() {
     handle_.close();
     if (!path_.empty()) platform::remove_tree(path_);
 }
 
-void Partial::write(std::string_view bytes) {
+void PendingFile::write(std::string_view bytes) {
     if (const int error = platform::write_all(handle_, std::as_bytes(std::span(bytes))))
         fail(error);
 }
 
-void Partial::finish() {
+void PendingFile::finish() {
     const fs::path folder = folder_of(place_);  // first, since it may run out of memory
     if (kind_ == Kind::folder)
         if (const int error = flush_entries(path_)) fail(error);
@@ -99,7 +99,7 @@ void Partial::finish() {
     platform::flush(folder);  // the name, too, if the system can
 }
 
-void Partial::fail(int error) const {
+void PendingFile::fail(int error) const {
     throw Error(place_.string() + ": cannot be written: " + std::generic_category().message(error));
 }
 
