@@ -244,11 +244,6 @@ void Sample::check(const Backend&) const {
     assert(!noise || (is_f32(noise) && noise.cols == choice.logits.cols && choice.rules.block));
 }
 
-void Probs::check(const Backend&) const {
-    assert(is_choice(choice) && !choice.id_map);
-    assert(is(out, DType::F32, choice.logits.rows, choice.logits.cols));
-}
-
 void Route::check(const Backend&) const {
     assert(is_f32(logits) && is_routing(routing, logits.rows, logits.cols));
 }

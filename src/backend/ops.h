@@ -255,15 +255,6 @@ struct Sample {
     void check(const Backend& be) const;
 };
 
-// out = processed probabilities (at temperature 1, without filters and penalties: the softmax of
-// the logits).
-struct Probs {
-    static constexpr const char* kName = "probs";
-    Tensor out;  // F32 [M, vocab]
-    Choice choice;
-    void check(const Backend& be) const;
-};
-
 // Routes each row to the k experts with the best logits: ties go to the lowest id, NaN orders below
 // -inf. weights = softmax over all logits, for the chosen experts; if normalised, divided by their
 // sum.
@@ -298,7 +289,7 @@ struct ExpertSum {
 
 using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Attention, Swiglu,
                    MatmulSwiglu, Add, Copy, GatherRows, EmbedPair, KvCompact, Noise, TopK, Beam,
-                   Sample, Probs, Route, ExpertMatmul, ExpertSum>;
+                   Sample, Route, ExpertMatmul, ExpertSum>;
 
 // An op that does the work of several others, with the same bits.
 template <class Op>
