@@ -5,7 +5,7 @@
 // each pass its dispatches: kernel, grid, and whether a barrier stands before it.
 //
 //   kernel_code                     narrow models in every type
-//   kernel_code SHAPE LAYERS TYPE   a model of this shape, for bench/model_gpu.py
+//   kernel_code SHAPE LAYERS TYPE   a model of this shape, for tools/dev/model_gpu.py
 //   kernel_code NAME=FILE,1,8...    modules of SPIR-V, with constants
 #include <volk.h>
 
