@@ -240,11 +240,11 @@ std::span<const Candidate> GrownDrafter::expand(const Expansion& expansion,
     return grower_.expand(expansion, tree_start(static_cast<State&>(request.state)), request);
 }
 
-std::span<const Candidate> GrownDrafter::grow(FrontierPolicy& policy, int top_k,
+std::span<const Candidate> GrownDrafter::grow(const ChooseFrontier& choose, int top_k,
                                               const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
-    return grower_.grow(policy, top_k, tree_start(static_cast<State&>(request.state)), request);
+    return grower_.grow(choose, top_k, tree_start(static_cast<State&>(request.state)), request);
 }
 
 TokenTree GrownDrafter::tree(std::span<const Candidate> table, const NodeList& kept,
