@@ -32,6 +32,8 @@ struct AttentionShape {
     int heads = 0;
     int kv_heads = 0;
     int head_dim = 0;  // a multiple of 16
+
+    float usual_scale() const;  // the scale of Attention in most models: 1 / sqrt(head_dim)
 };
 
 enum class Accumulate : bool { no, yes };
@@ -119,8 +121,8 @@ struct MatmulRope {
     void run_parts(Backend& be, Label label) const;
 };
 
-// out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical order;
-// chunks of floor(position / 64). Positions before a row's window have no weight.
+// out = softmax(scale * q k) v over each row's history, itself included, in logical order; chunks
+// of floor(position / 64). Positions before a row's window have no weight.
 struct Attention {
     static constexpr const char* kName = "attention";
     Tensor out;  // [M, heads * head_dim]
@@ -128,6 +130,7 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
+    float scale;
     int window = 0;        // positions that a row attends to, itself included; 0: all
     Readers readers = {};  // as in RmsNorm
     void check(const Backend& be) const;

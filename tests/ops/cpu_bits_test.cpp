@@ -99,7 +99,7 @@ class Fingerprint : OpInputs {
             const Tensor qkv = random(150, 8 * 48, 8), out = tensor(DType::F32, 150, 192);
             const Rows block{blocks(rows)};
             be_.run(RopeAppend{qkv, random(150, 48, 9), block, shape, kv});
-            be_.run(Attention{out, qkv, block, shape, kv});
+            be_.run(Attention{out, qkv, block, shape, kv, shape.usual_scale()});
             record(qkv);
             record(out);
             record(kv.k);
