@@ -146,7 +146,9 @@ void bench_attention(State& state, int rows, int position) {
     const Rows block = tensors.rows(rows, position);
     const Tensor qkv = tensors.random(rows, (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
     const Tensor out = tensors.make(rows, shape.heads * shape.head_dim);
-    repeat(state, [&] { device().run(Attention{out, qkv, block, shape, kv}); });
+    repeat(state, [&] {
+        device().run(Attention{out, qkv, block, shape, kv, shape.usual_scale()});
+    });
     const double macs = 2.0 * rows * (position + rows / 2.0) * shape.heads * shape.head_dim;
     state.counters["MAC/s"] = Counter(double(state.iterations()) * macs, Counter::kIsRate);
 }

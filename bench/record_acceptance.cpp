@@ -31,7 +31,7 @@ constexpr float kTrueWorth = -2;          // least worth of true candidates
 // than EAGLE-2 does would run other nodes, so the kWidth of most worth are run too; in a worth, a
 // first child loses only half of its log-probability. The true continuation is run as well.
 // Proposes a bare root, so that the next draft begins one position further.
-class Recorder final : public TreeDrafter, FrontierPolicy {
+class Recorder final : public TreeDrafter {
   public:
     explicit Recorder(const DraftSource& source)
         : TreeDrafter(source,
@@ -47,7 +47,9 @@ class Recorder final : public TreeDrafter, FrontierPolicy {
         nodes_ = {Node{-1, true, 0}};
         parents_ = {0};
         level_ = 0;
-        const auto table = grow(*this, kWidth, request);
+        const auto choose = [this](std::span<const Candidate> table, int first,
+                                   Frontier& frontier) { choose_next(table, first, frontier); };
+        const auto table = grow(choose, kWidth, request);
         drafts.push_back(encode(draft_of(table)));
         return TokenTree(request.tokens.back());
     }
@@ -70,7 +72,7 @@ class Recorder final : public TreeDrafter, FrontierPolicy {
         return reach;
     }
 
-    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
+    void choose_next(std::span<const Candidate> table, int first, Frontier& frontier) {
         // This level's candidates are the children of parents_, kWidth each.
         const size_t place = drafts.size() + size_t(level_) + 1;  // index in the text of this level
         std::vector<Candidate> by_worth(table.begin(), table.end());

@@ -7,10 +7,9 @@
 layout(local_size_x = 32) in;
 PARAMS(BestParams);
 WRITES(0, uint, tops);    // [rows][2]: key, id
-WRITES(1, uint, totals);  // [rows][2]: zeroed for sums that come later
-READS(2, uint, partial);  // [rows][slices][2]
-READS(3, int, rows);
-WRITES(4, uint, ids);
+READS(1, uint, partial);  // [rows][slices][2]
+READS(2, int, rows);
+WRITES(3, uint, ids);
 #include "lib/row_fields.glsl"
 
 shared uvec2 leaders[32];
@@ -19,7 +18,7 @@ void main() {
     uint t = gl_LocalInvocationID.x, row = gl_WorkGroupID.x;
     uvec2 best = uvec2(0u, kNoId);
     for (uint slice = t; slice < p.slices; slice += 32u) {
-        uint from = at[2] + (row * p.slices + slice) * 2u;
+        uint from = at[1] + (row * p.slices + slice) * 2u;
         uvec2 other = uvec2(partial[from], partial[from + 1u]);
         if (before(other, best)) best = other;
     }
@@ -29,11 +28,9 @@ void main() {
     for (uint i = 1u; i < min(p.slices, 32u); ++i)
         if (before(leaders[i], best)) best = leaders[i];
     if (p.is_last != 0u) {
-        if (rows[at[3] + row * kRowWords + kRowSlot] >= 0) ids[at[4] + row] = best.y;
+        if (rows[at[2] + row * kRowWords + kRowSlot] >= 0) ids[at[3] + row] = best.y;
         return;
     }
     tops[at[0] + row * 2u] = best.x;
     tops[at[0] + row * 2u + 1u] = best.y;
-    totals[at[1] + row * 2u] = 0u;
-    totals[at[1] + row * 2u + 1u] = 0u;
 }

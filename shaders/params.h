@@ -144,11 +144,6 @@ struct TopKParams {
     uint has_map, ids_stride, log_probs_stride;
 };
 
-struct ProbsParams {
-    ChoiceParams choice;
-    uint out_stride;
-};
-
 struct BeamParams {
     uint rows, k, ids_stride, log_probs_stride;
     uint width, table_offset, next_slot;

@@ -21,7 +21,7 @@ ArgMax argmax(const float* x, int count);
 ArgMax argmax_noise(const float* x, const float* noise, float shift, float scale, int count);
 void perturb(float* out, const float* x, const float* noise, float shift, float scale, int count);
 double exp_sum(const float* x, float shift, float scale, int count);
-void exp_scale(float* out, const float* x, float shift, float scale, float factor, int count);
+void exp_all(float* out, const float* x, float shift, float scale, int count);
 int ids_between(int32_t* ids, const float* x, float low, float high, int count);
 void remove_below(float* x, float cut, int count);
 int best(int32_t* ids, float* values, int k, const float* x, int count);

@@ -153,9 +153,8 @@ struct Kernels {
                     int count);
     // Sum of exp((x - shift) * scale), NaN and -inf left out.
     double (*exp_sum)(const float* x, float shift, float scale, int count);
-    // out = exp((x - shift) * scale) * factor; 0 for NaN and -inf.
-    void (*exp_scale)(float* out, const float* x, float shift, float scale, float factor,
-                      int count);
+    // out = exp((x - shift) * scale); 0 for NaN and -inf.
+    void (*exp_all)(float* out, const float* x, float shift, float scale, int count);
     // Ids with low <= x < high, ascending; returns how many.
     int (*ids_between)(int32_t* ids, const float* x, float low, float high, int count);
     // Values below the cut become -inf.

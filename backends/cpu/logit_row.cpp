@@ -144,7 +144,7 @@ uint64_t find_cut(const Kernels& kernels, const LogitRow& row, const Scratch& sc
     if (limited || nucleus) {
         const float top = row.top.value, scale = rule.scale;
         double goal = 0;
-        if (nucleus) kernels.exp_scale(scratch.masses, row.logits, top, scale, 1.0f, row.vocab);
+        if (nucleus) kernels.exp_all(scratch.masses, row.logits, top, scale, row.vocab);
         if (!limited) goal = rule.top_p * kernels.exp_sum(row.logits, top, scale, row.vocab);
         std::span<uint64_t> keys =
             gather_best(kernels, row, scratch, limited ? size_t(rule.top_k) : 1, goal);

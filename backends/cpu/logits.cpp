@@ -83,12 +83,12 @@ double exp_sum(const float* x, float shift, float scale, int count) {
     return result;
 }
 
-void exp_scale(float* out, const float* x, float shift, float scale, float factor, int count) {
+void exp_all(float* out, const float* x, float shift, float scale, int count) {
     const F32x16 shifts = splat(shift), scales = splat(scale), zero = splat(0.0f);
     for_lanes(count, [&](int i, int n) {
         const F32x16 z = (load_some(x + i, n) - shifts) * scales;
         const F32x16 e = select(z <= splat(kInfinity), exp(z), zero);
-        store_some(out + i, e * splat(factor), n);
+        store_some(out + i, e, n);
     });
 }
 

@@ -1,4 +1,4 @@
-// Attention (op Attention): softmax(Q K^T / sqrt(head_dim)) V. As in Flash-Decoding, a row's
+// Attention (op Attention): softmax(scale * Q K^T) V. As in Flash-Decoding, a row's
 // history is cut into chunks of 64 logical positions. Each chunk by itself gives the maximum of its
 // scores S, the sum of P = exp(S - maximum), and O = P V. Then a row's chunks are merged in
 // ascending order, by the block that has all of them or by the last of several blocks to arrive.
@@ -13,7 +13,6 @@
 // those of chunk_lanes.cuh, in the order that every device has.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "cuda/backend.h"
 #include "cuda/device/chunk_lanes.cuh"
@@ -232,7 +231,7 @@ void CudaBackend::enqueue(const Attention& op) {
                                  shape,
                                  CacheView(kv),
                                  partials,
-                                 float(1.0 / std::sqrt(double(shape.head_dim))),
+                                 op.scale,
                                  own_heads,
                                  own_rows};
         const int high = tiles_of(count, own_rows);

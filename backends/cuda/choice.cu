@@ -1,4 +1,4 @@
-// Choices from rows of logits: sample, probs and top_k. One block per row.
+// Choices from rows of logits: sample and top_k. One block per row.
 #include <algorithm>
 
 #include "cuda/backend.h"
@@ -105,24 +105,6 @@ __global__ void sample_kernel(int32_t* ids, View<const float> logits, RulesView 
         chosen = id_of(reducer.largest(best));
     }
     if (threadIdx.x == 0) ids[r] = chosen;
-}
-
-__global__ void probs_kernel(View<float> out, View<const float> logits, RulesView rules) {
-    __shared__ BlockReducer::Space space;
-    BlockReducer reducer(space);
-    const int r = int(blockIdx.x);
-    const LogitRow row = processed_row(logits[r], logits.cols, rules.of(r), reducer);
-    if (row.temperature == 0) {
-        for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads)
-            out[r][id] = id == row.top_id ? 1.0f : 0.0f;
-        return;
-    }
-    const double total = double(total_mass(row, row.scale, reducer)) / double(kMassOne);
-    const float factor = float(1 / total);
-    for (int id = int(threadIdx.x); id < row.vocab; id += kChoiceThreads) {
-        const float z = (row.kept(id) - row.top) * row.scale;
-        out[r][id] = z <= infinity() ? exp_of(z) * factor : 0.0f;
-    }
 }
 
 // top_k takes three kernels. 1. With noise: the filters of each row as a whole. 2. The best
@@ -320,18 +302,6 @@ void CudaBackend::enqueue(const Sample& step) {
                             {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "sample"},
                             row<int32_t>(step.ids, 0) + first, logits, rules,
                             step.rows.range(first, logits.rows).block, step.noise);
-                    });
-}
-
-template <>
-void CudaBackend::enqueue(const Probs& op) {
-    const Tensor& out = op.out;
-    for_edited_rows(op.choice, {}, logits_, *queue_,
-                    [&](const View<const float>& logits, const RulesView& rules, int first) {
-                        launch(
-                            probs_kernel,
-                            {dim3(unsigned(logits.rows)), dim3(kChoiceThreads), *queue_, "probs"},
-                            out.row_range(first, logits.rows), logits, rules);
                     });
 }
 

@@ -39,7 +39,6 @@ struct Scratch {
     // For choices, which take some rows at a time. The histogram is all zero between ops.
     Tensor edited;      // F32 [rows, vocab]: logits after penalties and mask
     Tensor tops;        // I32 [rows, 2]: key and id of the best logit
-    Tensor totals;      // I32 [rows, 2]: a sum of exponentials in fixed point
     Tensor cuts;        // I32 [rows, kCutWords]
     Tensor histogram;   // I32 [rows, 3 * kDigits]
     Tensor best_parts;  // I32 [rows, slices * ...]: results of slices

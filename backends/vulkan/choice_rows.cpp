@@ -18,7 +18,6 @@ void Scratch::add_choices_to(TensorPlan& plan, const Limits& limits) {
     const int slices = int(groups(vocab, int(kSlice)));
     plan.add(edited, DType::F32, rows, vocab);
     plan.add(tops, DType::I32, rows, 2);
-    plan.add(totals, DType::I32, rows, 2);
     plan.add(cuts, DType::I32, rows, int(kCutWords));
     plan.add(histogram, DType::I32, rows, int(3 * kDigits));
     plan.add(best_parts, DType::I32, rows, slices * (2 * kMaxTopK + 2));
@@ -75,8 +74,8 @@ void ChoiceRows::best(const Rows& places, const Tensor& noise, const Tensor& ids
          reads(rules), reads_or(places.block, logits)},
         {slices(), uint32_t(rows)}, 4);
     run("best_row", best_params,
-        {ids ? reads(tops()) : writes(tops()), ids ? reads(totals()) : writes(totals()),
-         reads(found), reads_or(places.block, logits), ids ? writes(ids) : reads(logits)},
+        {ids ? reads(tops()) : writes(tops()), reads(found), reads_or(places.block, logits),
+         ids ? writes(ids) : reads(logits)},
         {uint32_t(rows)}, 0);
 }
 

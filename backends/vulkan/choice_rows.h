@@ -33,7 +33,6 @@ class ChoiceRows {
         return dense_prefix(scratch_.best_parts, rows, int(slices() * words_of_slice));
     }
     Tensor tops() const { return scratch_.tops.row_range(0, rows); }
-    Tensor totals() const { return scratch_.totals.row_range(0, rows); }
     Tensor cuts() const { return scratch_.cuts.row_range(0, rows); }
 
     // Dispatches a shader. `work`: multiply-adds per logit; 0 if it does not go over all logits.

@@ -1,5 +1,5 @@
 """Predictions for llama-2-7b with trees of 60 nodes, made before anything was measured, and printed beside what is
-measured. The figures of an H200 are those of bench/PREDICTED.md; an H100's follow from them by the bandwidths of the
+measured. The figures of an H200 are those of tools/dev/README.md; an H100's follow from them by the bandwidths of the
 two memories."""
 
 # The predictions: {(device's name, bench): {figure: (from, to)}}.

@@ -2,6 +2,7 @@
 #include "backend/backend.h"
 
 #include <cassert>
+#include <cmath>
 
 namespace aerie {
 
@@ -101,6 +102,10 @@ DType Backend::activation_type(const Weight& w) const {
     return DType::I8G32;
 }
 
+float AttentionShape::usual_scale() const {
+    return float(1.0 / std::sqrt(double(head_dim)));
+}
+
 void MatmulSwiglu::run_parts(Backend& be, Label label) const {
     be.run(Matmul{gate_up, x, weight, Accumulate::no, bias}, {"gate_up", label.layer});
     be.run(Swiglu{out, gate_up}, label);
@@ -170,7 +175,8 @@ void MatmulRope::check([[maybe_unused]] const Backend& be) const {
 void Attention::check(const Backend& be) const {
     assert(is_shape(shape) && is_kv(kv, shape) && is_rows(rows, qkv.rows));
     assert(is_f32(qkv) && qkv.cols == (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
-    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim) && window >= 0);
+    assert(is_activation(out, qkv.rows, shape.heads * shape.head_dim));
+    assert(scale > 0 && window >= 0);
     check_consumers(be, out, consumers);
 }
 
@@ -242,11 +248,6 @@ void Sample::check(const Backend&) const {
     assert(is_choice(choice) && is_index(ids, choice.logits.rows));
     assert(is_rows(rows, ids.cols) && !choice.id_map);
     assert(!noise || (is_f32(noise) && noise.cols == choice.logits.cols && choice.rules.block));
-}
-
-void Probs::check(const Backend&) const {
-    assert(is_choice(choice) && !choice.id_map);
-    assert(is(out, DType::F32, choice.logits.rows, choice.logits.cols));
 }
 
 void Route::check(const Backend&) const {

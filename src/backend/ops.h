@@ -32,6 +32,8 @@ struct AttentionShape {
     int heads = 0;
     int kv_heads = 0;
     int head_dim = 0;  // a multiple of 16
+
+    float usual_scale() const;  // the scale of Attention in most models: 1 / sqrt(head_dim)
 };
 
 enum class Accumulate : bool { no, yes };
@@ -119,8 +121,8 @@ struct MatmulRope {
     void run_parts(Backend& be, Label label) const;
 };
 
-// out = softmax(q k / sqrt(head_dim)) v over each row's history, itself included, in logical order;
-// chunks of floor(position / 64). Positions before a row's window have no weight.
+// out = softmax(scale * q k) v over each row's history, itself included, in logical order; chunks
+// of floor(position / 64). Positions before a row's window have no weight.
 struct Attention {
     static constexpr const char* kName = "attention";
     Tensor out;  // [M, heads * head_dim]
@@ -128,7 +130,8 @@ struct Attention {
     Rows rows;
     AttentionShape shape;
     KvLayer kv;
-    int window = 0;            // positions that a row attends to, itself included; 0: all
+    float scale;
+    int window = 0;        // positions that a row attends to, itself included; 0: all
     Consumers consumers = {};  // as in RmsNorm
     void check(const Backend& be) const;
 };
@@ -255,15 +258,6 @@ struct Sample {
     void check(const Backend& be) const;
 };
 
-// out = processed probabilities (at temperature 1, without filters and penalties: the softmax of
-// the logits).
-struct Probs {
-    static constexpr const char* kName = "probs";
-    Tensor out;  // F32 [M, vocab]
-    Choice choice;
-    void check(const Backend& be) const;
-};
-
 // Routes each row to the k experts with the best logits: ties go to the lowest id, NaN orders below
 // -inf. weights = softmax over all logits, for the chosen experts; if normalised, divided by their
 // sum.
@@ -298,7 +292,7 @@ struct ExpertSum {
 
 using Ops = OpList<Embed, RmsNorm, Matmul, HeadNorm, RopeAppend, MatmulRope, Attention, Swiglu,
                    MatmulSwiglu, Add, Copy, GatherRows, EmbedPair, KvCompact, Noise, TopK, Beam,
-                   Sample, Probs, Route, ExpertMatmul, ExpertSum>;
+                   Sample, Route, ExpertMatmul, ExpertSum>;
 
 // An op that does the work of several others, with the same bits.
 template <class Op>

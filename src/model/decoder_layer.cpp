@@ -85,8 +85,8 @@ void SelfAttention::run(Backend& be, const ModelConfig& config, const Activation
     Tensor mixed = is_padded ? scratch.padded.row_range(0, x.rows)
                              : activation_in(be, scratch.mixed, *out_, x.rows);
     run("attention",
-        Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.window(pass.layer),
-                  is_padded ? Consumers{} : Consumers{out_.get()}});
+        Attention{mixed, qkv, pass.rows, config.attention, pass.kv, config.attention.usual_scale(),
+                  config.window(pass.layer), is_padded ? Consumers{} : Consumers{out_.get()}});
     if (is_padded) mixed = without_padding(be, config, scratch, mixed, pass.layer);
     run("attention output", Matmul{x, mixed, *out_, Accumulate::yes, out_bias_});
 }

@@ -65,13 +65,9 @@ class Llama final : public Target {
     }
     void read_out(const TargetPass& pass, Tensor normed) {
         const int n = pass.logits.rows, m = normed.rows;
-        assert(pass.logit_rows ? pass.logit_rows.cols == n : n == 1 || n == m);
-        // x is free now: nothing reads it any more.
-        const Tensor chosen =
-            pass.logit_rows ? scratch_.x.row_range(0, n) : normed.row_range(m - n, n);
-        if (pass.logit_rows) be_.run(GatherRows{chosen, normed, pass.logit_rows}, "LM head rows");
-        const Tensor input =
-            activation(be_, chosen, lm_head(), scratch_.head_input, "LM head input");
+        assert(n == 1 || n == m);
+        const Tensor input = activation(be_, normed.row_range(m - n, n), lm_head(),
+                                        scratch_.head_input, "LM head input");
         be_.run(Matmul{pass.logits, input, lm_head()}, "logits");
     }
 

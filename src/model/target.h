@@ -23,9 +23,7 @@ struct TargetPass {
     const KvPool* kv = nullptr;
     std::span<const int> taps;
     Tensor features;  // out: F32 [M, taps * hidden]; absent without taps
-    // out: F32 [n, vocab] of logit_rows; without them, of all rows, the last row or none (n = 0).
-    Tensor logits;
-    Tensor logit_rows = {};  // I32 [1, n]: rows of the pass, in any order
+    Tensor logits;    // out: F32 [n, vocab] of the last n rows; n is 0, 1 or M
 };
 
 // Label of the op that computes the state that the LM head reads.

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kMostBytes = size_t(1) << 30;
+constexpr size_t kMaxBytes = size_t(1) << 30;
 constexpr std::string_view kDivider = "---8<---";
 
 // The one name of a role, for all spellings.
@@ -109,7 +109,7 @@ std::vector<TrainingLine> documents_of(std::string_view text, const std::string&
 }  // namespace
 
 std::vector<TrainingLine> read_training_file(const fs::path& path) {
-    const std::string text = read_text(path, kMostBytes), name = path.filename().string();
+    const std::string text = read_text(path, kMaxBytes), name = path.filename().string();
     if (path.extension() == ".txt") return documents_of(text, name);
     std::vector<TrainingLine> lines;
     for_each_line(text, [&](std::string_view line, int number) {

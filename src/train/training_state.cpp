@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kSchema = "aerie-training-1";
-constexpr size_t kMostLine = size_t(16) << 20;
+constexpr size_t kMaxLine = size_t(16) << 20;
 
 Json::Array list_of(const std::vector<int>& values) {
     return {values.begin(), values.end()};
@@ -131,7 +131,7 @@ std::optional<TrainingState> read_state(const fs::path& file) {
     if (!fs::exists(file, none)) return {};
     std::ifstream in(file, std::ios::binary);
     std::string line;
-    if (!std::getline(in, line) || line.size() > kMostLine)
+    if (!std::getline(in, line) || line.size() > kMaxLine)
         throw Error(file.string() + " is damaged: begin the training anew");
     const Json json = Json::parse(line, file.string());
     const Json* schema = json.find("schema");

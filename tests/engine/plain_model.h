@@ -120,8 +120,8 @@ class PlainModel {
                 part->data.insert(part->data.end(), qkv[p] + first, qkv[p] + first + kv_cols);
                 ++part->rows;
             }
-            const auto row =
-                reference::attention(qkv[p], keys, values, shape(), config_.window(layer));
+            const auto row = reference::attention(qkv[p], keys, values, shape(),
+                                                  shape().usual_scale(), config_.window(layer));
             std::copy(row.begin(), row.end(), out[p]);
         }
         return out;

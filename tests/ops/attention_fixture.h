@@ -58,7 +58,7 @@ class AttentionTest : public DeviceTest {
                                                       : poisoned(qkv.rows, columns);
         const Rows block = upload(rows);
         backend_->run(RopeAppend{x, rope_, block, shape_, cache.layer});
-        backend_->run(Attention{out, x, block, shape_, cache.layer, window_});
+        backend_->run(Attention{out, x, block, shape_, cache.layer, scale_, window_});
         return quantised_ ? values_of(download_activations(out), columns) : download(out);
     }
 
@@ -73,6 +73,7 @@ class AttentionTest : public DeviceTest {
 
     void use(const AttentionShape& shape) {
         shape_ = shape;
+        scale_ = shape.usual_scale();
         table_ = Matrix(kPages * kPageSize, shape.head_dim);
         for (int p = 0; p < table_.rows; ++p)
             for (int i = 0; i < shape.head_dim / 2; ++i) {
@@ -130,13 +131,14 @@ class AttentionTest : public DeviceTest {
             keys.data.insert(keys.data.end(), stored[p] + q_width, stored[p] + q_width + width);
             values.data.insert(values.data.end(), stored[p] + q_width + width,
                                stored[p] + q_width + 2 * width);
-            const auto row = reference::attention(floats[p], keys, values, shape_, window_);
+            const auto row = reference::attention(floats[p], keys, values, shape_, scale_, window_);
             std::copy(row.begin(), row.end(), out[p]);
         }
         return out;
     }
 
     AttentionShape shape_;
+    float scale_ = 0;
     int window_ = 0;
     bool quantised_ = false;  // a pass puts out I8G32
     Matrix table_;

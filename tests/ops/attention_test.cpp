@@ -22,6 +22,16 @@ TEST_P(AttentionTest, MatchesDoubles) {
         }
 }
 
+TEST_P(AttentionTest, TakesAnyScale) {
+    use({4, 2, 64});
+    const Matrix qkv = random_qkv(70, 5);
+    for (float scale : {0.5f, 0.0078125f, 0.03f}) {
+        scale_ = scale;
+        const Matrix got = prefill(qkv, 64, make_cache(shape_, DType::F32, plain_pages()));
+        EXPECT_LE(nmse(got, expected(qkv, DType::F32)), 1e-11) << scale;
+    }
+}
+
 // More query heads per kv head than one task of the CPU takes.
 TEST_P(AttentionTest, TakesAnyNumberOfQueryHeads) {
     use({300, 1, 16});
@@ -137,7 +147,7 @@ TEST_P(AttentionTest, LeavesARowToItsReader) {
                     const Array out = poisoned(1, kOutputs);
                     for (int i = 0; i < 2; ++i) {
                         backend_->run(
-                            Attention{mixed, x, block, shape_, cache.layer, 0, consumers});
+                            Attention{mixed, x, block, shape_, cache.layer, scale_, 0, consumers});
                         backend_->run(Matmul{out, mixed, *weight});
                     }
                     return download(out);

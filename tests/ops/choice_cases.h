@@ -157,13 +157,6 @@ class ChoiceTest : public DeviceTest {
         return d;
     }
 
-    Matrix run_probs(const Case& c) {
-        const OnDevice d = place(c);
-        Array out = poisoned(c.logits.rows, c.logits.cols);
-        backend_->run(Probs{out, d.choice});
-        return download(out);
-    }
-
     // A row takes the noise row of its depth and of its rule's text; without noise the best token
     // is taken.
     std::vector<int32_t> run_sample(const Case& c, const Matrix* noise_rows) {
@@ -181,6 +174,36 @@ class ChoiceTest : public DeviceTest {
         if (noise_rows) step.noise = noise_array = upload(*noise_rows);
         backend_->run(step);
         return download_indices(ids).data;
+    }
+
+    // Checks which tokens the filters keep of a row. The noise turns their order (logit descending,
+    // id ascending) round, so that the last one that is kept is chosen.
+    void expect_cut(const Case& c, int row, const std::string& what) {
+        const int vocab = c.logits.cols;
+        const Filters& filters = c.rule(row).filters;
+        Case alone{Matrix(1, vocab), {c.rule(row)}, c.seen};
+        std::copy_n(c.logits[row], vocab, alone.logits[0]);
+        if (!c.allowed.empty()) alone.allowed = {c.allowed[size_t(row)]};
+        const std::vector<float> edited = alone.edited(0);
+        const std::vector<reference::Ranked> order = reference::top_k(edited, vocab);
+        Matrix noise_rows(kTexts * kNoiseRows, vocab);
+        for (size_t i = 0; i < order.size(); ++i)
+            for (int r = 0; r < noise_rows.rows; ++r) noise_rows[r][order[i].id] = 4096 * float(i);
+        const int got = run_sample(alone, &noise_rows)[0];
+        const std::vector<double> kept = reference::probs(edited, filters);
+        const std::vector<double> all =
+            reference::probs(edited, {.temperature = filters.temperature});
+        double mass = 0, mass_to_got = 0, mass_to_want = 0;
+        int want = -1;
+        for (const reference::Ranked& next : order) {
+            mass += all[size_t(next.id)];
+            if (next.id == got) mass_to_got = mass;
+            if (kept[size_t(next.id)] > 0) want = next.id, mass_to_want = mass;
+        }
+        // Arithmetic in floats may move the cut by tokens that hardly count.
+        const bool is_near =
+            got >= 0 && all[size_t(got)] > 0 && std::abs(mass_to_got - mass_to_want) <= 1e-6;
+        EXPECT_TRUE(got == want || is_near) << what << ": " << got << ", not " << want;
     }
 
     struct Best {

@@ -282,11 +282,11 @@ TEST_P(ObservedConsumersTest, OfAttention) {
             const Array qkv = upload(random_qkv(rows, 2));
             const Rows block = upload(chain(3, rows));
             backend_->run(RopeAppend{qkv, rope_, block, shape_, cache.layer});
-            expect_replaced(
-                "attention", type, rows, shape_.heads * shape_.head_dim,
-                [&](const Tensor& out, const Consumers& consumers) {
-                    backend_->run(Attention{out, qkv, block, shape_, cache.layer, 0, consumers});
-                });
+            expect_replaced("attention", type, rows, shape_.heads * shape_.head_dim,
+                            [&](const Tensor& out, const Consumers& consumers) {
+                                backend_->run(Attention{out, qkv, block, shape_, cache.layer,
+                                                        scale_, 0, consumers});
+                            });
         }
 }
 

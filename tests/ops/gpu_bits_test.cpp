@@ -118,7 +118,7 @@ class OpResults : OpInputs {
         const Tensor out = tensor(type, 150, kShape.heads * kShape.head_dim);
         const Rows block{blocks(rows)};
         be_.run(RopeAppend{qkv, random(150, kShape.head_dim, 9), block, kShape, kv});
-        be_.run(Attention{out, qkv, block, kShape, kv});
+        be_.run(Attention{out, qkv, block, kShape, kv, kShape.usual_scale()});
         record("rope_append, rows, " + what, qkv);
         record("rope_append, keys, " + what, kv.k);
         record("rope_append, values, " + what, kv.v);

@@ -112,7 +112,7 @@ class LongContextTest : public DeviceTest {
         be.write(block.block, rows.data());
         be.run(RopeAppend{qkv, rope, block, kShape, cache});
         const Tensor out = on(be, Matrix(kRows, kShape.heads * kShape.head_dim));
-        be.run(Attention{out, qkv, block, kShape, cache, window_});
+        be.run(Attention{out, qkv, block, kShape, cache, kShape.usual_scale(), window_});
         Results results{read(be, out), {}, {}, read(be, qkv)};
         results.quantised = quantised(be, qkv, block, cache);
         results.after_commit = committed(be, length, qkv, rope, cache);
@@ -123,7 +123,7 @@ class LongContextTest : public DeviceTest {
         const int columns = kShape.heads * kShape.head_dim;
         kept_.push_back(be.allocate(dense_bytes(DType::I8G32, kRows, columns)));
         const Tensor out = dense(kept_.back().get(), DType::I8G32, kRows, columns);
-        be.run(Attention{out, qkv, rows, kShape, cache, window_});
+        be.run(Attention{out, qkv, rows, kShape, cache, kShape.usual_scale(), window_});
         std::vector<BlockI8G32> blocks(size_t(kRows * columns / kGroup));
         be.read(out, blocks.data());
         return blocks;
@@ -144,7 +144,8 @@ class LongContextTest : public DeviceTest {
         be.write(row.block, &next);
         const Tensor out = on(be, Matrix(1, kShape.heads * kShape.head_dim));
         be.run(RopeAppend{qkv.row_range(0, 1), rope, row, kShape, cache});
-        be.run(Attention{out, qkv.row_range(0, 1), row, kShape, cache, window_});
+        be.run(
+            Attention{out, qkv.row_range(0, 1), row, kShape, cache, kShape.usual_scale(), window_});
         return read(be, out);
     }
 
@@ -169,7 +170,8 @@ class LongContextTest : public DeviceTest {
                 std::copy_n(from, kWidth, parts[part][p]);
             }
         }
-        return reference::attention(results.rotated[at], parts[0], parts[1], kShape, window_);
+        return reference::attention(results.rotated[at], parts[0], parts[1], kShape,
+                                    kShape.usual_scale(), window_);
     }
 
     int window_ = 0;

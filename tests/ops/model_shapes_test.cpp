@@ -89,7 +89,7 @@ struct LongHistory {
             std::copy_n(keys[row(p)], keys.cols, k[p]);
             std::copy_n(values[row(p)], keys.cols, v[p]);
         }
-        return reference::attention(q, k, v, shape);
+        return reference::attention(q, k, v, shape, shape.usual_scale());
     }
 };
 
@@ -114,9 +114,10 @@ TEST_P(ModelShapesTest, LongContexts) {
             Matrix some(n, qkv.cols);
             std::copy_n(qkv[first], some.data.size(), some.data.begin());
             Array out = poisoned(n, shape.heads * shape.head_dim);
-            backend_->run(Attention{
-                out, upload(some),
-                upload(std::vector(rows.begin() + first, rows.begin() + first + n)), shape, layer});
+            backend_->run(
+                Attention{out, upload(some),
+                          upload(std::vector(rows.begin() + first, rows.begin() + first + n)),
+                          shape, layer, shape.usual_scale()});
             return download(out);
         };
         const Matrix got = pass(0, count);

@@ -227,7 +227,7 @@ TEST_P(QuantisedTest, OpsWriteActivations) {
         const Rows block = upload(rows);
         backend_->run(RopeAppend{qkv, rope, block, shape, kv});
         check(40, shape.heads * shape.head_dim, [&](Tensor out) {
-            backend_->run(Attention{out, qkv, block, shape, kv});
+            backend_->run(Attention{out, qkv, block, shape, kv, shape.usual_scale()});
         });
     }
 }

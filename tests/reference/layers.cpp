@@ -54,7 +54,7 @@ Exact rope(const Matrix& qkv, const Matrix& table, const std::vector<int>& posit
 }
 
 std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& values,
-                              const AttentionShape& shape, int window) {
+                              const AttentionShape& shape, double scale, int window) {
     const int first = window > 0 ? std::max(0, keys.rows - window) : 0;
     std::vector<double> out(size_t(shape.heads) * size_t(shape.head_dim));
     for (int head = 0; head < shape.heads; ++head) {
@@ -65,7 +65,7 @@ std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& 
             for (int d = 0; d < shape.head_dim; ++d)
                 weights[size_t(p)] += double(q[head * shape.head_dim + d]) *
                                       double(keys[p][kv_head * shape.head_dim + d]);
-            weights[size_t(p)] /= std::sqrt(double(shape.head_dim));
+            weights[size_t(p)] *= scale;
         }
         const double top = *std::max_element(weights.begin(), weights.end());
         double total = 0;

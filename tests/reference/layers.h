@@ -20,6 +20,6 @@ Exact rope(const Matrix& qkv, const Matrix& table, const std::vector<int>& posit
 // in logical order; the last position is the row's own. With a window, only that many of the last
 // positions count.
 std::vector<double> attention(const float* q, const Matrix& keys, const Matrix& values,
-                              const AttentionShape& shape, int window = 0);
+                              const AttentionShape& shape, double scale, int window = 0);
 
 }  // namespace aerie::reference

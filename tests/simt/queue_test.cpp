@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "cuda/code.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/device/quant_format.cuh"
 #include "cuda/queue.h"
 #include "simt/machine.h"
 
@@ -228,6 +229,19 @@ TEST(CudaQueue, GatesInTheMatmul) {
         const bool is_held = c.rows == 1 && c.weight != DType::F32;  // normalised by the matmul
         EXPECT_EQ(be->command_counts().dispatches - then, is_held ? 1 : 2)
             << name(c.weight) << ", " << c.rows;
+    }
+}
+
+// A type without kernels must not be read as another one.
+TEST(CudaFormats, AreThoseOfTheTypesThatAreStored) {
+    const auto type_of = [](auto format) { return decltype(format)::kType; };
+    for (int i = 0; i <= int(DType::Bool); ++i) {
+        const DType type = DType(i);
+        if (cuda::layout_of(type).groups > 0) {
+            EXPECT_EQ(cuda::with_format(type, type_of), type) << name(type);
+        } else {
+            EXPECT_THROW(cuda::with_format(type, type_of), Error) << name(type);
+        }
     }
 }
 

@@ -177,8 +177,8 @@ std::vector<Rows> mixes(int multiprocessors, AttentionShape shape, int tokens) {
     for (int i = 0; i < tokens; ++i) rows.push_back(causal_row(0, kBefore + i));
     backend->write(block, rows.data());
     for (int i = 0; i < 2; ++i) {
-        backend->run(Attention{floats, qkv, {block}, shape, kv});
-        backend->run(Attention{groups, qkv, {block}, shape, kv});
+        backend->run(Attention{floats, qkv, {block}, shape, kv, shape.usual_scale()});
+        backend->run(Attention{groups, qkv, {block}, shape, kv, shape.usual_scale()});
     }
     return {rows_of(*backend, floats), rows_of(*backend, groups)};
 }

@@ -5,7 +5,7 @@
 // each pass its dispatches: kernel, grid, and whether a barrier stands before it.
 //
 //   kernel_code                     narrow models in every type
-//   kernel_code SHAPE LAYERS TYPE   a model of this shape, for bench/model_gpu.py
+//   kernel_code SHAPE LAYERS TYPE   a model of this shape, for tools/dev/model_gpu.py
 //   kernel_code NAME=FILE,1,8...    modules of SPIR-V, with constants
 #include <volk.h>
 
@@ -450,19 +450,14 @@ class Passes {
 
     // Runs ops that depend on answers, and ops that only tests ask for.
     void rest() {
-        constexpr int kVocab = 1024;
         Backend& be = model_.backend();
         auto drafting = model_.start_session(plain());
         const Buffer memory = be.allocate(1 << 20);
         drafting.session->kv().compact(dense(memory.get(), DType::I32, 4, kKvMoveInts));
-        Tensor out = dense(memory.get(), DType::F32, 4, kVocab);
+        const Tensor x = dense(memory.get(), DType::F32, 4, 1024);
+        Tensor out = x;
         out.offset_bytes = 1 << 16;
-        const Tensor x = dense(memory.get(), DType::F32, 4, kVocab);
         be.run(Add{out, x, x});
-        Choice choice{x};
-        choice.rules.block = dense(memory.get(), DType::I32, 1, kRowChoiceInts);
-        choice.rules.block.offset_bytes = 1 << 18;
-        be.run(Probs{out, choice});
         be.sync();
         tell("rest");
         const auto probe = be.memory_probe(1 << 20);

@@ -92,7 +92,7 @@ def kernels_of(lines):
 
 
 def look(program, folder, family, arguments):
-    """({kernel: figures}, {pass: its dispatches, each with the name of its kernel}), for bench/model_gpu.py."""
+    """({kernel: figures}, {pass: its dispatches, each with the name of its kernel}), for tools/dev/model_gpu.py."""
     files = drivers(folder)
     if not files:
         missing("there is no radeon_icd.json")

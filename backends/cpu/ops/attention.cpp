@@ -1,6 +1,5 @@
 // Op Attention: threads share blocks of rows times kv heads.
 #include <algorithm>
-#include <cmath>
 
 #include "core/float_environment.h"
 #include "cpu/backend.h"
@@ -10,10 +9,11 @@ namespace aerie::cpu {
 
 namespace {
 
-// The task of all rows of qkv, for the query heads from `head` on that share a kv head, as many as
-// a task takes. Histories and output are still missing.
-AttentionTask attention_task(const Tensor& qkv, const AttentionShape& shape, const KvLayer& kv,
-                             int head) {
+// The task of `qkv`, some rows of the op's, for the query heads from `head` on that share a kv
+// head, as many as a task takes. Histories and output are still missing.
+AttentionTask attention_task(const Attention& op, const Tensor& qkv, int head) {
+    const AttentionShape& shape = op.shape;
+    const KvLayer& kv = op.kv;
     const int group = shape.heads / shape.kv_heads, kv_column = head / group * shape.head_dim;
     AttentionTask task = {};
     task.q = row_f32(qkv, 0) + head * shape.head_dim;
@@ -21,7 +21,7 @@ AttentionTask attention_task(const Tensor& qkv, const AttentionShape& shape, con
     task.rows = qkv.rows;
     task.group = std::min(kMaxQueries, group - head % group);
     task.head_dim = shape.head_dim;
-    task.scale = float(1.0 / std::sqrt(double(shape.head_dim)));
+    task.scale = op.scale;
     task.cache = {.k = element(kv.k, 0, kv_column),
                   .v = element(kv.v, 0, kv_column),
                   .k_stride = size_t(kv.k.row_stride),
@@ -64,7 +64,7 @@ void CpuBackend::execute(const Attention& op) {
             float* stage = scratch_[size_t(thread)].row;
             for (int h = 0; h < heads * group;) {
                 AttentionTask task =
-                    attention_task(qkv.row_range(begin, count), shape, op.kv, head * group + h);
+                    attention_task(op, qkv.row_range(begin, count), head * group + h);
                 task.histories = histories;
                 task.out = (quantised ? stage : row_f32(part, 0)) + h * shape.head_dim;
                 task.out_stride = quantised ? size_t(part.cols) : size_t(out.row_stride);

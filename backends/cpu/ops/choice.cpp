@@ -1,4 +1,4 @@
-// Ops Sample, Probs and TopK: choices from rows of logits.
+// Ops Sample and TopK: choices from rows of logits.
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -43,29 +43,6 @@ void CpuBackend::execute(const Sample& step) {
                 row<int32_t>(step.ids, 0)[r] = chosen.id;
             }
         });
-}
-
-template <>
-void CpuBackend::execute(const Probs& op) {
-    FloatEnvironment environment;
-    const Tensor& out = op.out;
-    const Choice& choice = op.choice;
-    assert(choice.logits.cols <= reserved().vocab);
-    pool_.run(out.rows, kChoiceWork * out.cols, [&](int first, int last, int thread) {
-        for (int r = first; r < last; ++r) {
-            const LogitRow logits =
-                processed_row(kernels_, choice, r, {}, scratch_[size_t(thread)]);
-            float* to = row_f32(out, r);
-            if (logits.temperature == 0) {
-                std::fill_n(to, out.cols, 0.0f);
-                if (logits.top.id >= 0) to[logits.top.id] = 1;
-                continue;
-            }
-            const float shift = logits.top.value, scale = logits.rule.scale;
-            const double total = kernels_.exp_sum(logits.logits, shift, scale, out.cols);
-            kernels_.exp_scale(to, logits.logits, shift, scale, float(1 / total), out.cols);
-        }
-    });
 }
 
 namespace {

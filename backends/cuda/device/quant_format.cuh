@@ -2,8 +2,9 @@
 // instruction takes them, and scales. See QuantLayout.
 #pragma once
 
-#include <cassert>
+#include <string>
 
+#include "core/error.h"
 #include "cuda/device/packed.cuh"
 #include "cuda/device/ptx.cuh"
 
@@ -170,11 +171,13 @@ struct Q6_K : QuantFormat<DType::Q6_K> {
                                 *kExperts = "expert_matmul_q6_k";
 };
 
-// Calls body(format) with the QuantFormat of a quantised type that the backend stores.
+// Calls body(format) with the QuantFormat of a quantised type that the backend stores. Throws Error
+// for other types.
 template <class Body>
 auto with_format(DType type, const Body& body) {
-    assert(layout_of(type).groups > 0);
     switch (type) {
+        case DType::Q8_0:
+            return body(Q8_0());
         case DType::Q4_0:
             return body(Q4_0());
         case DType::Q5_0:
@@ -188,7 +191,8 @@ auto with_format(DType type, const Body& body) {
         case DType::Q6_K:
             return body(Q6_K());
         default:
-            return body(Q8_0());
+            throw Error(std::string("CUDA has no kernels for weights in ") + name(type) +
+                        "; load them as q8_0");
     }
 }
 

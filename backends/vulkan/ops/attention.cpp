@@ -2,7 +2,6 @@
 // second one merges the chunks.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "params.h"
 #include "vulkan/backend.h"
@@ -87,7 +86,7 @@ void VulkanBackend::execute(const Attention& op) {
                               .pages_stride = stride_words(kv.page_table),
                               .most_chunks = uint32_t(most_chunks),
                               .window = window,
-                              .scale = float(1.0 / std::sqrt(double(head_dim)))};
+                              .scale = op.scale};
     MergeParams merge = {.heads = uint32_t(heads),
                          .head_dim = uint32_t(head_dim),
                          .together = uint32_t(together),

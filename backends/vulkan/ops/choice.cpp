@@ -1,4 +1,4 @@
-// Ops Sample, Probs and TopK: each is a few dispatches per block of rows.
+// Ops Sample and TopK: each is a few dispatches per block of rows.
 #include "vulkan/choice_rows.h"
 
 namespace aerie::vulkan {
@@ -6,7 +6,6 @@ namespace aerie::vulkan {
 namespace {
 
 constexpr int kSoftmaxWidth = 10;  // candidates in the softmax of noisy values
-constexpr int kProbsGroup = 64;    // invocations of a workgroup of probs.comp
 
 }  // namespace
 
@@ -21,25 +20,6 @@ void VulkanBackend::execute(const Sample& step) {
         block.choose_noisy(chosen, places, step.noise);
     };
     for_choice_rows(*queue_, scratch_, step.choice, step.rows, choose);
-}
-
-template <>
-void VulkanBackend::execute(const Probs& op) {
-    const Tensor& out = op.out;
-    for_choice_rows(*queue_, scratch_, op.choice, {}, [&](ChoiceRows& block, int first) {
-        const Tensor to = out.row_range(first, block.rows);
-        block.find_tops();
-        block.find_cuts();
-        const ProbsParams params = {block.params, stride_words(to)};
-        block.run("probs_total", params,
-                  {writes(block.totals()), reads(block.logits), reads(block.tops()),
-                   reads(block.cuts()), reads(block.logits), reads(block.rules)},
-                  {block.slices(), uint32_t(block.rows)}, 20);
-        block.run("probs", params,
-                  {writes(to), reads(block.logits), reads(block.tops()), reads(block.cuts()),
-                   reads(block.logits), reads(block.rules), reads(block.totals())},
-                  {groups(out.cols, kProbsGroup), uint32_t(block.rows)}, 20);
-    });
 }
 
 template <>

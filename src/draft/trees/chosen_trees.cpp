@@ -2,6 +2,7 @@
 // learns from the time that the level took.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "draft/ngram/continuations.h"
@@ -26,50 +27,6 @@ class Laps {
   private:
     const Clock& clock_;
     double start_;
-};
-
-// Runs one level of the given width below the root, and measures its time.
-class OneLevel final : public FrontierPolicy {
-  public:
-    OneLevel(const Clock& clock, int width) : laps_(clock), width_(width) {}
-    double seconds = 0;
-
-    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
-        if (first > 0) {
-            seconds = laps_.lap_seconds();
-            return;
-        }
-        best_frontier(table, first, width_, frontier);
-        laps_.lap_seconds();
-    }
-
-  private:
-    Laps laps_;
-    int width_;
-};
-
-// Passes choices on to the policy, and reports the time of each level to it.
-class TimedPolicy final : public FrontierPolicy {
-  public:
-    TimedPolicy(TreePolicy& policy, const Clock& clock, int backlog)
-        : policy_(policy), laps_(clock), backlog_(backlog) {}
-
-    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
-        const double seconds = laps_.lap_seconds();
-        if (running_ == 0)
-            policy_.costs().saw_root(backlog_, seconds);
-        else
-            policy_.costs().saw_level(running_, seconds);
-        policy_.choose(table, first, frontier);
-        running_ = int(frontier.size());
-        laps_.lap_seconds();
-    }
-
-  private:
-    TreePolicy& policy_;
-    Laps laps_;
-    int backlog_;      // positions that the model reads before the root's candidates
-    int running_ = 0;  // rows of the level that runs; 0: the root alone
 };
 
 class ChosenTrees final : public TreeDrafter, CostAware {
@@ -106,9 +63,7 @@ class ChosenTrees final : public TreeDrafter, CostAware {
         // them serves the whole rest of the text.
         if (!policy.begin(std::min(missed, kWindow))) return grafts_alone(policy, finding, request);
         policy.spend(finding);
-        TimedPolicy timed(policy, clock_, missed);
-        catch_up(request, kWindow);
-        const std::span<const Candidate> table = grow(timed, most_.top_k, request);
+        const std::span<const Candidate> table = grow_timed(policy, missed, request);
         if (request.noise) static_cast<State&>(request.state).softness.ranked(table);
         const std::span<const Candidate> all = with_grafts(policy, table);
         return tree_of(all, policy.kept(), request.tokens.back());
@@ -124,9 +79,14 @@ class ChosenTrees final : public TreeDrafter, CostAware {
     CostAware* cost_aware() override { return this; }
     double level_seconds(const DraftRequest& request, int width) override {
         catch_up(request, kWindow);
-        OneLevel level(clock_, width);
-        grow(level, most_.top_k, request);
-        return level.seconds;
+        Laps laps(clock_);
+        double seconds = 0;  // time of the level below the root
+        const auto choose = [&](std::span<const Candidate> table, int first, Frontier& frontier) {
+            if (first == 0) best_frontier(table, first, width, frontier);
+            seconds = laps.lap_seconds();
+        };
+        grow(std::ref(choose), most_.top_k, request);
+        return seconds;
     }
     int widest_level() const override { return most_.top_k; }
     void set_costs(const MeasuredCosts& costs) override { *costs_ = CycleCosts(costs); }
@@ -139,6 +99,26 @@ class ChosenTrees final : public TreeDrafter, CostAware {
   private:
     static constexpr int kMaxGrafts = 24;
     static constexpr double kMinGraft = 0.02;
+
+    // Grows a tree as the policy wants it, and tells the policy how long each level took. `missed`:
+    // positions that the model reads before the root's candidates.
+    std::span<const Candidate> grow_timed(TreePolicy& policy, int missed,
+                                          const DraftRequest& request) {
+        Laps laps(clock_);
+        int running = 0;  // rows of the level that runs; 0: the root alone
+        const auto choose = [&](std::span<const Candidate> table, int first, Frontier& frontier) {
+            const double seconds = laps.lap_seconds();
+            if (running == 0)
+                policy.costs().saw_root(missed, seconds);
+            else
+                policy.costs().saw_level(running, seconds);
+            policy.choose(table, first, frontier);
+            running = int(frontier.size());
+            laps.lap_seconds();
+        };
+        catch_up(request, kWindow);
+        return grow(std::ref(choose), most_.top_k, request);
+    }
 
     void find_grafts(const DraftRequest& request) {
         grafts_.clear();

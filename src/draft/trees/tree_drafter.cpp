@@ -241,11 +241,11 @@ std::span<const Candidate> TreeDrafter::expand(const Expansion& expansion,
     return grower_.expand(expansion, tree_start(static_cast<State&>(request.state)), request);
 }
 
-std::span<const Candidate> TreeDrafter::grow(FrontierPolicy& policy, int top_k,
-                                             const DraftRequest& request) {
+std::span<const Candidate> TreeDrafter::grow(const ChooseFrontier& choose, int top_k,
+                                              const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
-    return grower_.grow(policy, top_k, tree_start(static_cast<State&>(request.state)), request);
+    return grower_.grow(choose, top_k, tree_start(static_cast<State&>(request.state)), request);
 }
 
 TokenTree TreeDrafter::tree(std::span<const Candidate> table, const NodeList& kept,

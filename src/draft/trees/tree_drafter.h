@@ -99,7 +99,8 @@ class TreeDrafter : public Drafter {
     virtual bool reads_prompt(const State&) const { return true; }
 
     std::span<const Candidate> expand(const Expansion& expansion, const DraftRequest& request);
-    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const DraftRequest& request);
+    std::span<const Candidate> grow(const ChooseFrontier& choose, int top_k,
+                                    const DraftRequest& request);
     // The proposed tree; see tree_of.
     static TokenTree tree(std::span<const Candidate> table, const NodeList& kept,
                           const DraftRequest& request);

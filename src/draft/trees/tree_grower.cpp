@@ -9,30 +9,6 @@
 
 namespace aerie {
 
-namespace {
-
-// A known expansion in the form of a policy, chosen level by level.
-class KnownLevels final : public FrontierPolicy {
-  public:
-    explicit KnownLevels(const Expansion& expansion) : levels_(expansion.levels) {}
-
-    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override {
-        if (done_ == levels_.size()) return;
-        const Level& level = levels_[done_++];
-        if (!level.selection.empty()) {
-            for (int32_t number : level.selection) frontier.push_back(number);
-            return;
-        }
-        best_frontier(table, first, level.width, frontier);
-    }
-
-  private:
-    const std::vector<Level>& levels_;
-    size_t done_ = 0;
-};
-
-}  // namespace
-
 void GrowScratch::add_to(TensorPlan& plan, const GrowLimits& limits, int state_columns, int vocab) {
     plan.add(logits, DType::F32, limits.width, vocab);
     plan.add(states, DType::F32, limits.width, state_columns);
@@ -73,8 +49,14 @@ std::span<const Candidate> TreeGrower::expand(const Expansion& expansion, const 
     const bool drawn = draws(request);
     if (is_coupled(request)) request.noise->rows(be_, int(levels) + 1);  // make all rows at once
     if (on_level_ || drawn) {
-        KnownLevels policy(expansion);
-        return grow(policy, expansion.top_k, end, request);
+        size_t done = 0;
+        const auto choose = [&](std::span<const Candidate> table, int first, Frontier& frontier) {
+            if (done == levels) return;
+            const Level& level = expansion.levels[done++];
+            if (level.selection.empty()) return best_frontier(table, first, level.width, frontier);
+            for (int32_t number : level.selection) frontier.push_back(number);
+        };
+        return grow(std::ref(choose), expansion.top_k, end, request);
     }
     write_selections(expansion);
     const auto record = [&] { run_levels(expansion, end, request); };
@@ -131,8 +113,8 @@ void TreeGrower::run_levels(const Expansion& expansion, const TreeStart& end,
     }
 }
 
-std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, const TreeStart& end,
-                                            const DraftRequest& request) {
+std::span<const Candidate> TreeGrower::grow(const ChooseFrontier& choose, int top_k,
+                                            const TreeStart& end, const DraftRequest& request) {
     table_.clear();
     rows_ = {end.row};
     Tensor states = end.state, parents;
@@ -160,7 +142,7 @@ std::span<const Candidate> TreeGrower::grow(FrontierPolicy& policy, int top_k, c
         first = append_level(frontier, first, top_k);
         if (on_level_) on_level_(table_, first, int(table_.size()));
         frontier.clear();
-        policy.choose(table_, first, frontier);
+        choose(table_, first, frontier);
         if (frontier.empty()) return table_;
         rows = extend(frontier, first, top_k);
         parents = level == 0 ? states : scratch_.states;  // no recording depends on their number

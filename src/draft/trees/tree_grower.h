@@ -1,9 +1,10 @@
 // EAGLE-2's tree growth: fills the table of candidates level by level, from which the host then
 // chooses the tree (EAGLE-2 sections 4.1 and 4.2; docs/drafting.md section 3). Levels of a shape
-// that is known beforehand run on the device without the host; a FrontierPolicy decides on the host
+// that is known beforehand run on the device without the host; a ChooseFrontier decides on the host
 // after each level. Static trees are the same expansion with a given frontier.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "backend/replay_keys.h"
@@ -15,15 +16,11 @@
 
 namespace aerie {
 
-// Decides on the host how a tree grows.
-class FrontierPolicy {
-  public:
-    virtual ~FrontierPolicy() = default;
-    // The newest level's candidates are table[first ..], `top_k` children for each frontier node in
-    // turn. Puts the numbers of the candidates to run next into `frontier`, which is empty; leaving
-    // it empty ends the growth.
-    virtual void choose(std::span<const Candidate> table, int first, Frontier& frontier) = 0;
-};
+// Decides on the host how a tree grows. The newest level's candidates are table[first ..], `top_k`
+// children for each frontier node in turn. The function puts the numbers of the candidates to run
+// next into `frontier`, which is empty; leaving it empty ends the growth.
+using ChooseFrontier =
+    std::function<void(std::span<const Candidate> table, int first, Frontier& frontier)>;
 
 struct GrowLimits {
     int top_k = 0;
@@ -60,7 +57,7 @@ class TreeGrower {
 
     std::span<const Candidate> expand(const Expansion& expansion, const TreeStart& end,
                                       const DraftRequest& request);
-    std::span<const Candidate> grow(FrontierPolicy& policy, int top_k, const TreeStart& end,
+    std::span<const Candidate> grow(const ChooseFrontier& choose, int top_k, const TreeStart& end,
                                     const DraftRequest& request);
 
   private:

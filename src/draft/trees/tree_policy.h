@@ -15,7 +15,7 @@
 
 namespace aerie {
 
-class TreePolicy final : public FrontierPolicy {
+class TreePolicy {
   public:
     // A policy for one sequence; the costs are shared by all sequences on the device.
     TreePolicy(const TreeShape& most, std::shared_ptr<CycleCosts> costs);
@@ -32,7 +32,8 @@ class TreePolicy final : public FrontierPolicy {
     bool begin_grafts(double cost);
     // Adds a further cost to this cycle.
     void spend(double cost) { spent_ += cost; }
-    void choose(std::span<const Candidate> table, int first, Frontier& frontier) override;
+    // Chooses which candidates of the newest level to run next; see ChooseFrontier.
+    void choose(std::span<const Candidate> table, int first, Frontier& frontier);
     // Adds a guess that is not the head's: `token` below the entry `parent` (-1: the root), with
     // this probability given its parent. Returns its entry: the head's own, which may become
     // likelier, or a new one behind all others.

@@ -1,17 +1,14 @@
-"""Compares what bench/model_gpu_cuda.py predicts for c849204 with an estimate made by hand from its machine code.
+"""Compares what model_gpu_cuda.py predicts for c849204 with an estimate made by hand from its machine code.
 
-model_gpu_test.py [--table]
+model_gpu_cuda_test.py [--table]
 
 A figure holds if it is within a tenth of the estimate (READING, MATMULS, TRIPS), or of its range. The figures in MISSES
 do not hold, and deviate by about as much as is given there. Only the constants CACHE_FAR and SMALL_US were fitted to
 these figures; the others are the estimate's own, or those of sass.py."""
 
 import json
-import sys
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests")]
 import model_gpu_cuda
 import reading
 
@@ -60,7 +57,7 @@ def figures_and_reading(figures):
 
 
 def main():
-    figures = json.loads((BENCH / "model_gpu_cuda_c849204.json").read_text())
+    figures = json.loads(Path(__file__).with_name("model_gpu_cuda_c849204.json").read_text())
     reading.judge(figures_and_reading(figures), MISSES, 52)
 
 

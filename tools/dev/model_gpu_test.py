@@ -1,17 +1,14 @@
-"""Compares what bench/model_gpu.py predicts for c849204 with an estimate made by hand from that commit's machine code.
+"""Compares what model_gpu.py predicts for c849204 with an estimate made by hand from that commit's machine code.
 
 model_gpu_test.py [--table]
 
 A figure holds if it is within a tenth of the estimate (READING), or of its range. The figures in MISSES do not hold,
-and deviate by about as much as is given there; bench/README.md says why. The constants of devices were fitted to these
+and deviate by about as much as is given there; README.md says why. The constants of devices were fitted to these
 figures and are now fixed: a change of the model that moves a figure fails here."""
 
 import json
-import sys
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path[:0] = [str(BENCH), str(BENCH.parent / "tests")]
 import model_gpu
 import reading
 
@@ -48,7 +45,7 @@ MISSES = {
 
 
 def figures_and_reading():
-    figures = json.loads((BENCH / "model_gpu_c849204.json").read_text())
+    figures = json.loads(Path(__file__).with_name("model_gpu_c849204.json").read_text())
     for (name, weight), read in READING.items():
         got = model_gpu.times_of(model_gpu.DEVICES[name], figures, weight)
         for column, ours, theirs in zip(COLUMNS, got, read, strict=True):

@@ -12,7 +12,7 @@ import math
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/cuda"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/cuda"))
 
 HIDDEN, INTERMEDIATE, HEADS, HEAD_DIM, LAYERS, VOCAB, CHUNK = 4096, 11008, 32, 128, 32, 32000, 64
 BLOCK_BYTES = {"f16": 2, "q8_0": 17 / 16}  # per element
@@ -34,7 +34,7 @@ class Gpu:
     peak: float  # GB/s of a copy, with which T(1) is compared
 
 
-# From the estimate of c849204 by hand (bench/README.md): not to be fitted to anything.
+# From the estimate of c849204 by hand (README.md): not to be fitted to anything.
 GPUS = {
     "H200": Gpu("90", 132, 1.9, 265, 4300 * 0.93, 5500, 227, 7, 7, 4300),
     "RTX 4090": Gpu("89", 128, 2.5, 280, 955, 5000, 99, 32, 16, 955),

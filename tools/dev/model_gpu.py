@@ -17,8 +17,8 @@ memory less the work between load and wait, for trips to shared memory and for b
 rounds until all workgroups have been resident. The other is that of the busiest of memory, L2 cache, instruction slots
 and matrix units. A dispatch takes the root of the sum of their squares, since neither hides all of the other, and a
 gap, which is four times as long if it waits for the dispatch before it. The constants below are the same for all
-kernels and all weight types, before and after a change of the kernels. tests/vulkan/model_gpu_test.py says which
-figures of an estimate of c849204, made by hand, they reproduce."""
+kernels and all weight types, before and after a change of the kernels. model_gpu_test.py says which figures of an
+estimate of c849204, made by hand, they reproduce."""
 
 import argparse
 import dataclasses
@@ -57,7 +57,7 @@ class Device:
 
 
 # Units, clocks, threads, registers, shared memory, peaks and matrix rates are from vendors' white papers. RTX 4090:
-# share, cache, near, first and matrices are those of the CUDA estimate by hand of the same day (bench/README.md; 955
+# share, cache, near, first and matrices are those of the CUDA estimate by hand of the same day (README.md; 955
 # GB/s, 5000 GB/s, 280 and 40 clocks). Gaps: that estimate's 0.6 ms (NVIDIA) and 1.0 ms (AMD) for 290 barriers. Its
 # "~0.2 us" for an access to AMD's second cache is the basis of near. Far, first, local, barrier, pace: between once and
 # twice what the pointer chases published by Chips and Cheese give without load, chosen so that most of the estimate's
@@ -76,7 +76,7 @@ DEVICES = {
                          False),
 }
 ROWS = (1, 8, 16, 60)
-# The host's part of a cycle in us, as in the estimate of c849204 by hand (bench/README.md): a submission, a wait that
+# The host's part of a cycle in us, as in the estimate of c849204 by hand (README.md): a submission, a wait that
 # polls, a command that is recorded again, the tree. counts_test gives how many of each a cycle of EAGLE-2 has on a
 # device with memory of its own.
 HOST = {"submission": (20, 2), "wait": (10, 2), "copy": (2, 2), "recorded": (3, 15), "tree": (15, 1)}
@@ -247,7 +247,7 @@ def part_of(p):
 
 
 def figures_of_code(program, driver, commit="now"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests/vulkan"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/vulkan"))
     import kernel_code_test
 
     kernels, passes = {}, {}

@@ -1,5 +1,5 @@
-"""Searches for how close bench/model_gpu.py can come to a figure of the estimate of c849204
-(tests/vulkan/model_gpu_test.py) with any constants at all, while other figures hold.
+"""Searches for how close model_gpu.py can come to a figure of the estimate of c849204 (model_gpu_test.py) with any
+constants at all, while other figures hold.
 
   model_gpu_bounds.py [DRAWS]
 
@@ -14,13 +14,12 @@ import random
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/vulkan"))
-import model_gpu_test as reading
-
 import model_gpu
+import reading
 from model_gpu_kernels import Pass
+from model_gpu_test import COLUMNS, READING
 
-FIGURES = json.loads((reading.BENCH / "model_gpu_c849204.json").read_text())
+FIGURES = json.loads(Path(__file__).with_name("model_gpu_c849204.json").read_text())
 MIN_SHARE = {"RTX 4090": 0.80, "RX 7900 XTX": 0.80, "Ryzen 780M": 0.75}
 # The device, the figure to reach, the figures that must hold. A figure is a weight type and a column.
 CASES = [(name, (weight, 3), [(weight, 0)]) for name in MIN_SHARE for weight in ("q4_0", "q8_0", "f16")
@@ -47,7 +46,7 @@ def cost_of(name, constants, wanted, held):
             if (weight, rows) not in known:
                 known[weight, rows] = model_gpu.pass_ms(device, FIGURES, Pass(weight, rows))
         got = known[weight, model_gpu.ROWS[column]] / (known[weight, 1] if column else 1)
-        return reading.off(got, reading.READING[name, weight][column])
+        return reading.off(got, READING[name, weight][column])
 
     broken = sum(max(0, abs(off(*figure)) - reading.TOLERANCE) for figure in held)
     return 20 * broken + abs(off(*wanted)), broken, off(*wanted)
@@ -77,9 +76,9 @@ def main():
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 350
     for name, wanted, held in CASES:
         _, broken, miss = least_miss(name, wanted, held, draws)
-        names = ", ".join(f"{weight} {reading.COLUMNS[column]}" for weight, column in held)
+        names = ", ".join(f"{weight} {COLUMNS[column]}" for weight, column in held)
         how = "cannot hold" if broken > 0.005 else "held"
-        print(f"{name:12} {wanted[0]} {reading.COLUMNS[wanted[1]]}: {miss:+.0%} at best, {names} {how}")
+        print(f"{name:12} {wanted[0]} {COLUMNS[wanted[1]]}: {miss:+.0%} at best, {names} {how}")
 
 
 if __name__ == "__main__":
