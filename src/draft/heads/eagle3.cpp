@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "draft/heads/eagle3_files.h"
 #include "model/decoder_layer.h"
-#include "model/tensors.h"
 
 namespace aerie {
 

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "model/make/random_weights.h"
-#include "model/tensors.h"
 
 namespace aerie {
 

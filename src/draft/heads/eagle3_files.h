@@ -4,6 +4,7 @@
 
 #include "draft/heads/eagle3_shape.h"
 #include "draft/heads/head.h"
+#include "model/tensors.h"
 
 namespace aerie {
 
