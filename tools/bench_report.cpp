@@ -2,6 +2,7 @@
 #include "bench_report.h"
 
 #include "core/platform.h"
+#include "draft/heads/head.h"
 #include "format.h"
 #include "model/make/shapes.h"
 
@@ -48,7 +49,7 @@ BenchReport::BenchReport(Model& model, const BenchPlan& plan, BenchResult measur
     weights = to_string(model.weights());
     if (plan.acceptance) {
         draft_weights = to_string(model.draft_weights());
-        head = model.files().head_config->eagle3 ? "EAGLE-3" : "EAGLE-2";
+        head = model.files().head_config->kind->recorded;
     }
     tau_is_rescaled = plan.tau.has_value();
     kv = aerie::name(model.options().kv);

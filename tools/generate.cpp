@@ -105,12 +105,13 @@ void warn_of_bad_head(const Stats& stats, const ModelFiles& files) {
     const int drafts = stats.cycles - stats.plain_cycles;
     const int right = stats.accepted_by_depth.empty() ? 0 : stats.accepted_by_depth[0];
     if (!files.head || drafts < kEnough || right >= kLeast * drafts) return;
-    std::fprintf(stderr,
-                 "aerie: only %.0f%% of %d drafts began with the right token: check %sthe head's "
-                 "RoPE base (--head-rope-theta), the chat template (--chat), and whether the head "
-                 "was made for this model and not for another fine-tune of it\n",
-                 100.0 * right / drafts, drafts,
-                 files.head_config->eagle3 ? "the layers that it reads (--head-taps), " : "");
+    std::fprintf(
+        stderr,
+        "aerie: only %.0f%% of %d drafts began with the right token: check %sthe head's "
+        "RoPE base (--head-rope-theta), the chat template (--chat), and whether the head "
+        "was made for this model and not for another fine-tune of it\n",
+        100.0 * right / drafts, drafts,
+        files.head_config->kind->set_taps ? "the layers that it reads (--head-taps), " : "");
 }
 
 // A model that was tuned for chats mostly ends at once after a text that is no chat.

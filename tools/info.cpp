@@ -5,9 +5,9 @@
 #include "commands.h"
 #include "core/platform.h"
 #include "core/utf8.h"
+#include "draft/heads/kinds.h"
 #include "format.h"
 #include "io/json.h"
-#include "model/heads.h"
 #include "model/make/shapes.h"
 #include "terminal.h"
 #include "text/chat_template.h"
@@ -34,7 +34,8 @@ constexpr DrafterName kHeadName{"head", "head_weights", "head", "head"};
 constexpr DrafterName kModelName{"draft_model", "draft_model_weights", "draft model", "draft"};
 
 const DrafterName& drafter_name(const ModelFiles& files) {
-    const bool is_model = files.head && head_kind(*files.head) == HeadKind::language_model;
+    const bool is_model =
+        files.head_config && files.head_config->kind->needs == DraftNeeds::language_model;
     return is_model ? kModelName : kHeadName;
 }
 
@@ -114,16 +115,6 @@ std::string ffn_of(const ModelConfig& config) {
                   experts.chosen);
 }
 
-// The taps and the vocabulary of an EAGLE-3 head; empty for other heads.
-std::string taps_of(const ModelConfig& config) {
-    if (!config.eagle3) return "";
-    std::string layers;
-    for (const int tap : config.eagle3->taps)
-        layers += (layers.empty() ? "" : ", ") + std::to_string(tap);
-    return format("         reads the inputs of layers %s (%s), says %d tokens\n", layers.c_str(),
-                  config.eagle3->taps_rule.c_str(), config.eagle3->vocab);
-}
-
 // The assumed context of a model, if its files do not give it; else empty.
 std::string context_of(const ModelConfig& config) {
     if (!config.context_is_assumed) return "";
@@ -131,7 +122,9 @@ std::string context_of(const ModelConfig& config) {
                   config.context);
 }
 
-std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source) {
+// `more`: a line about one kind of head; may be empty.
+std::string model_lines(const char* role, const ModelConfig& config, const ModelSource& source,
+                        const std::string& more = "") {
     const Checkpoint& checkpoint = source.tensors;
     return format("%-8s ", role) + source.path.string() + "\n" +
            format("         %s, %.1f M parameters, %d layer%s\n", config.architecture.c_str(),
@@ -140,7 +133,14 @@ std::string model_lines(const char* role, const ModelConfig& config, const Model
            format("         hidden %d, %s, %d heads of %d (%d for KV), vocabulary %d\n",
                   config.hidden, ffn_of(config).c_str(), config.attention.heads,
                   config.size_of_head(), config.attention.kv_heads, config.vocab) +
-           taps_of(config) + "         in the file: " + file_types(checkpoint) + "\n";
+           (more.empty() ? "" : "         " + more + "\n") +
+           "         in the file: " + file_types(checkpoint) + "\n";
+}
+
+std::string head_lines(const ModelFiles& files) {
+    const HeadConfig& config = *files.head_config;
+    const auto info = config.kind->info;
+    return model_lines(drafter_name(files).role, config, *files.head, info ? info(config) : "");
 }
 
 // Two turns as the model's chat template writes them, or why it cannot.
@@ -202,13 +202,11 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
                         const std::vector<Line>& memory) {
     std::string table =
         model_lines("target", files.config, files.target) + context_of(files.config);
-    if (files.head_config)
-        table += model_lines(drafter_name(files).role, *files.head_config, *files.head);
+    if (files.head_config) table += head_lines(files);
     if (!files.draft_ids.empty())
         table +=
             format("         says %zu of %d tokens\n", files.draft_ids.size(), files.config.vocab);
-    for (const ModelFiles& other : files.others)
-        table += model_lines(drafter_name(other).role, *other.head_config, *other.head);
+    for (const ModelFiles& other : files.others) table += head_lines(other);
     table += tokenizer ? tokenizer_lines(*tokenizer) : "tokens   no tokenizer\n";
     table += format("memory   on %s with a context of %d (model: %d)\n",
                     backend.capabilities().name.c_str(), files.context, files.config.context);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "draft/heads/kinds.h"
 #include "engine/model_files.h"
 #include "engine/sampling.h"
 #include "model/make/shapes.h"
@@ -85,7 +86,7 @@ struct SynthOptions {
     std::string like;  // name of a shape
     ShapeChanges changes;
     std::string folder;
-    HeadKind head = HeadKind::eagle;
+    const DraftHead* head = &draft_heads().front();
     DType weights = DType::F16;
     uint64_t seed = 1;
     bool quiet = false;

@@ -9,15 +9,41 @@ const Choices<Proposals> kProposals = {{"coupled", Proposals::coupled},
                                        {"plain", Proposals::plain}};
 const Choices<AcceptRule> kAcceptRules = {{"keyed", AcceptRule::keyed}, {"p/q", AcceptRule::ratio}};
 
+// "a, b or c"; `last` stands before the last one.
+std::string listed(const std::vector<std::string>& words, const char* last) {
+    std::string list;
+    for (const std::string& word : words) {
+        const bool is_last = &word == &words.back();
+        list += (list.empty() ? "" : is_last ? last : ", ") + word;
+    }
+    return list;
+}
+
 std::string draft_help() {
-    std::string help = "what guesses tokens (default: as --head is, ";
-    for (HeadKind kind : {HeadKind::eagle, HeadKind::eagle3, HeadKind::medusa, HeadKind::hydra})
-        help += default_draft_method(kind).name + ", ";
-    help += "or " + default_draft_method(HeadKind::language_model).name + "; without one " +
-            default_draft_method(HeadKind::none).name + ").";
+    std::vector<std::string> defaults;
+    for (const DraftHead& head : draft_heads()) defaults.push_back(head.method.name);
+    std::string help = "what guesses tokens (default: as --head is, " + listed(defaults, ", or ") +
+                       "; without one " + default_draft_method(nullptr).name + ").";
     for (const DraftMethod& method : draft_methods())
         help += " " + method.name + ": " + method.help + ".";
     return help;
+}
+
+std::string head_help() {
+    std::vector<std::string> families, places;
+    for (const DraftHead& head : draft_heads()) {
+        places.push_back("MODEL" + head.ending);
+        if (head.needs != DraftNeeds::head) continue;
+        // "EAGLE" for "an EAGLE-3 head".
+        const size_t begin = head.name.find(' ') + 1;
+        const std::string family =
+            head.name.substr(begin, head.name.find_first_of("- ", begin) - begin);
+        if (families.empty() || families.back() != family) families.push_back(family);
+    }
+    return "what drafts: an " + listed(families, " or ") +
+           " head, or a smaller model of the same tokens (-md in llama.cpp); which one is seen in "
+           "its files (default: " +
+           listed(places, " or ") + " beside MODEL, if it is there)";
 }
 
 }  // namespace
@@ -44,12 +70,7 @@ LookaheadShape parse_lookahead(const std::string& text) {
 }
 
 void add_head_options(CLI::App& app, ModelOptions& options) {
-    app.add_option("--head,--model-draft", options.head,
-                   "what drafts: an EAGLE, Medusa or Hydra head, or a smaller model of the same "
-                   "tokens (-md in llama.cpp); which one is seen in its files (default: "
-                   "MODEL-eagle, MODEL-eagle3, MODEL-medusa, MODEL-hydra or MODEL-draft beside "
-                   "MODEL, if it is there)")
-        ->type_name("MODEL");
+    app.add_option("--head,--model-draft", options.head, head_help())->type_name("MODEL");
     app.add_option("--head-taps", options.head_options.taps,
                    "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
         ->delimiter(',')

@@ -10,7 +10,13 @@ namespace {
 const Choices<DType> kStoredTypes = {
     {"f16", DType::F16}, {"bf16", DType::BF16}, {"f32", DType::F32}};
 
-const Choices<HeadKind> kHeadKinds = {{"eagle", HeadKind::eagle}, {"eagle3", HeadKind::eagle3}};
+// The kinds of which heads with random weights are made: "eagle" for "-eagle".
+Choices<const DraftHead*> random_kinds() {
+    Choices<const DraftHead*> kinds;
+    for (const DraftHead& head : draft_heads())
+        if (head.random.shape) kinds.emplace_back(head.ending.substr(1), &head);
+    return kinds;
+}
 
 std::string shapes_help() {
     std::string names;
@@ -71,13 +77,16 @@ void add_synth(CLI::App& app, SynthOptions& options) {
     app.add_option("--like", options.like, "shape: " + shapes_help())
         ->required()
         ->type_name("SHAPE");
+    std::string places;
+    for (const auto& [kind, head] : random_kinds())
+        places += (places.empty() ? "FOLDER-" : " or FOLDER-") + kind;
     app.add_option("-o,--output", options.folder,
-                   "folder to make; its EAGLE head goes to FOLDER-eagle or FOLDER-eagle3")
+                   "folder to make; its EAGLE head goes to " + places)
         ->required()
         ->type_name("FOLDER");
     add_choice(app, "--weights", options.weights, kStoredTypes,
                "type of the weights (default: f16)");
-    add_choice(app, "--head", options.head, kHeadKinds, "kind of the head (default: eagle)");
+    add_choice(app, "--head", options.head, random_kinds(), "kind of the head (default: eagle)");
     add_whole(app, "-s,--seed", options.seed, Range<uint64_t>{0, UINT64_MAX},
               "same seed, same weights (default: 1)");
     app.add_flag("-q,--quiet", options.quiet, "print nothing");

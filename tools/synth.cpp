@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/pending_file.h"
+#include "draft/heads/random_head.h"
 #include "io/safetensors_writer.h"
 #include "model/make/random_weights.h"
 #include "place.h"
@@ -24,23 +25,23 @@ struct Interrupted {};
 
 std::vector<NamedTensor> described(const std::vector<TensorShape>& shapes, DType type) {
     std::vector<NamedTensor> tensors;
-    for (const TensorShape& shape : shapes) tensors.push_back({shape.name, type, shape.shape, {}});
+    for (const TensorShape& shape : shapes) tensors.push_back(aerie::described(shape, type));
     return tensors;
 }
 
 // A model, or its head.
 struct Part {
     std::string folder;
-    ModelConfig config;
+    Json config;  // config.json
     std::vector<NamedTensor> tensors;
+    std::optional<HeadConfig> head;  // absent for a model
 };
 
-Part head_of(const Part& target, const SynthOptions& options) {
-    const bool is_eagle3 = options.head == HeadKind::eagle3;
-    const ModelConfig config =
-        is_eagle3 ? eagle3_head_shape(target.config) : head_shape(target.config);
-    return {target.folder + (is_eagle3 ? "-eagle3" : "-eagle"), config,
-            published_tensors(config, options.weights)};
+Part head_of(const std::string& folder, const ModelConfig& target, const SynthOptions& options) {
+    const DraftHead& kind = *options.head;
+    HeadConfig head = random_head_config(kind, target);
+    return {folder + kind.ending, kind.random.config_json(head),
+            kind.random.tensors(head, options.weights), std::move(head)};
 }
 
 // The bundled tokenizer works for every vocabulary that it fits into; further ids have no text.
@@ -62,18 +63,19 @@ class Writer {
     void write(const fs::path& folder, const Part& part) {
         size_t done = 0;
         const size_t all = data_bytes(part.tensors);
-        write_text(folder / "config.json", config_json(part.config).dump() + "\n");
-        write_safetensors(folder, part.tensors, kShardBytes,
-                          [&](const NamedTensor& tensor, size_t offset, std::span<std::byte> out) {
-                              if (interrupted()) throw Interrupted();
-                              const auto first = int64_t(offset / size_bytes(tensor.dtype));
-                              if (!fill_ids(part.config, tensor, first, out))
-                                  weights_.fill(tensor.name, first, out);
-                              done += out.size();
-                              progress_.show("writing " + folder.stem().string() + ": " +
-                                             std::to_string(done >> 20) + " of " +
-                                             std::to_string(all >> 20) + " MiB");
-                          });
+        write_text(folder / "config.json", part.config.dump() + "\n");
+        write_safetensors(
+            folder, part.tensors, kShardBytes,
+            [&](const NamedTensor& tensor, size_t offset, std::span<std::byte> out) {
+                if (interrupted()) throw Interrupted();
+                const auto first = int64_t(offset / size_bytes(tensor.dtype));
+                if (!part.head || !fill_without_weights(*part.head, tensor, first, out))
+                    weights_.fill(tensor.name, first, out);
+                done += out.size();
+                progress_.show("writing " + folder.stem().string() + ": " +
+                               std::to_string(done >> 20) + " of " + std::to_string(all >> 20) +
+                               " MiB");
+            });
     }
 
   private:
@@ -86,10 +88,10 @@ class Writer {
 int run_synth(const SynthOptions& options) {
     const ModelConfig config = model_shape(options.like, options.changes);
     const std::string given = fs::path(options.folder).lexically_normal().string();
-    const Part target{given.substr(0, given.find_last_not_of('/') + 1), config,
-                      described(target_tensors(config), options.weights)};
+    const Part target{given.substr(0, given.find_last_not_of('/') + 1), config_json(config),
+                      described(target_tensors(config), options.weights), std::nullopt};
     if (target.folder.empty()) throw UsageError("--output is empty");
-    const Part head = head_of(target, options);
+    const Part head = head_of(target.folder, config, options);
     const size_t bytes = data_bytes(target.tensors) + data_bytes(head.tensors);
     check_place({target.folder, head.folder}, bytes);
 

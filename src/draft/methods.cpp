@@ -6,8 +6,7 @@
 #include "core/error.h"
 #include "core/float_environment.h"
 #include "core/utf8.h"
-#include "draft/heads/head.h"
-#include "draft/heads/res_block.h"
+#include "draft/heads/kinds.h"
 
 namespace aerie {
 
@@ -18,46 +17,43 @@ DraftMethod lookahead_method();
 
 namespace {
 
-DraftMethod replayed(DraftMethod method) {
-    method.is_replayed = true;
-    return method;
-}
-
 // Marks a method whose drafts may be drawn: the shape of its trees does not depend on the drafts.
 DraftMethod drawn(DraftMethod method) {
     method.is_drawn = true;
     return method;
 }
 
+// Adds the default methods of heads, or of draft models.
+void add_methods(std::vector<DraftMethod>& methods, DraftNeeds needs) {
+    for (const DraftHead& head : draft_heads()) {
+        if (head.needs != needs) continue;
+        methods.push_back(head_method(head.method));
+        methods.back().is_replayed = !head.recorded.empty();
+    }
+}
+
+std::vector<DraftMethod> all_methods() {
+    std::vector<DraftMethod> methods = {none_method(), lookup_method(), lookahead_method()};
+    methods.push_back(drawn(
+        head_method({"chain", "the likeliest token of a head or a smaller model, again and again",
+                     chain_growth})));
+    methods.push_back(
+        drawn(head_method({"eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth})));
+    add_methods(methods, DraftNeeds::head);
+    methods.push_back(head_method(
+        {"grafted",
+         "that of whatever head or smaller model, and of what followed the same words earlier "
+         "where that is likelier",
+         grafted_growth}));
+    add_methods(methods, DraftNeeds::language_model);
+    methods.push_back(auto_method());
+    return methods;
+}
+
 }  // namespace
 
 std::span<const DraftMethod> draft_methods() {
-    static const std::vector<DraftMethod> methods = {
-        none_method(),
-        lookup_method(),
-        lookahead_method(),
-        drawn(head_method(
-            "chain", "the likeliest token of a head or a smaller model, again and again",
-            chain_growth, {&kEagleHead, &kEagle3Head, &kDraftModel, &kMedusaHead, &kHydraHead})),
-        drawn(head_method("eagle1", "the head's tokens in EAGLE-1's fixed tree", static_growth,
-                          {&kEagleHead, &kEagle3Head}, {"-eagle", "-eagle3"})),
-        replayed(head_method("eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth,
-                             {&kEagleHead, &kEagle3Head}, {"-eagle"})),
-        replayed(head_method("eagle3", "the same with an EAGLE-3 head", dynamic_growth,
-                             {&kEagle3Head}, {"-eagle3"})),
-        head_method("medusa", "a tree by a head for each token ahead", parallel_growth,
-                    {&kMedusaHead}, {"-medusa"}),
-        head_method("hydra", "the same where heads see the tokens between", parallel_growth,
-                    {&kHydraHead}, {"-hydra"}),
-        head_method("grafted",
-                    "that of whatever head or smaller model, and of what followed the same words "
-                    "earlier where that is likelier",
-                    grafted_growth,
-                    {&kEagleHead, &kEagle3Head, &kMedusaHead, &kHydraHead, &kDraftModel}),
-        head_method("model", "EAGLE-2's tree with a smaller model of the same tokens",
-                    dynamic_growth, {&kDraftModel}, {"-draft"}),
-        auto_method(),
-    };
+    static const std::vector<DraftMethod> methods = all_methods();
     return methods;
 }
 
@@ -85,22 +81,8 @@ void check_draft_options(const DraftOptions& options) {
         throw UsageError("--accept p/q takes no --tree: its trees are fixed before they are drawn");
 }
 
-const DraftMethod& default_draft_method(HeadKind head) {
-    switch (head) {
-        case HeadKind::eagle:
-            return draft_method("eagle2");
-        case HeadKind::eagle3:
-            return draft_method("eagle3");
-        case HeadKind::medusa:
-            return draft_method("medusa");
-        case HeadKind::hydra:
-            return draft_method("hydra");
-        case HeadKind::language_model:
-            return draft_method("model");
-        case HeadKind::none:
-            break;
-    }
-    return draft_method("auto");
+const DraftMethod& default_draft_method(const DraftHead* head) {
+    return draft_method(head ? head->method.name : "auto");
 }
 
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "draft/drafter.h"
+#include "draft/heads/head_config.h"
 #include "draft/options.h"
 #include "io/model_source.h"
-#include "model/heads.h"
 
 namespace aerie {
 
@@ -19,11 +19,11 @@ namespace aerie {
 struct DraftPlan {
     DraftOptions options;
     ModelConfig target;
-    const ModelSource* source = nullptr;   // files of the head or draft model; may be null
-    std::optional<ModelConfig> head = {};  // configuration of the head
-    std::vector<int32_t> head_ids = {};    // vocabulary of an EAGLE-1/2 head; empty: all ids
-    std::optional<DType> weights = {};     // unset: as stored
-    DType lm_head_type = DType::F32;       // type in which the target's LM head is stored
+    const ModelSource* source = nullptr;  // files of the head or draft model; may be null
+    std::optional<HeadConfig> head = {};  // configuration of the head
+    std::vector<int32_t> head_ids = {};   // vocabulary of an EAGLE-1/2 head; empty: all ids
+    std::optional<DType> weights = {};    // unset: as stored
+    DType lm_head_type = DType::F32;      // type in which the target's LM head is stored
     DType kv = DType::F16;
     int context = 0;                     // most positions of a sequence
     int pass_rows = 0;                   // most rows in a call of observe
@@ -80,8 +80,8 @@ std::span<const DraftMethod> draft_methods();
 const DraftMethod& draft_method(const std::string& name);
 // Throws UsageError if the options contradict each other.
 void check_draft_options(const DraftOptions& options);
-// The default method for a head of this kind.
-const DraftMethod& default_draft_method(HeadKind head);
+// The default method for a head of this kind; null: without a head.
+const DraftMethod& default_draft_method(const DraftHead* head);
 
 // Both first check the plan and reserve the limits of the method, and throw Error. make_drafter
 // loads the weights if the source has none.

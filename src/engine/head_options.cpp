@@ -2,6 +2,7 @@
 #include "engine/head_options.h"
 
 #include "core/error.h"
+#include "draft/heads/kinds.h"
 #include "engine/model_files.h"
 #include "model/draft_vocabulary.h"
 
@@ -20,16 +21,15 @@ void add_letters(const Tokenizer& tokenizer, std::vector<int>& ids) {
 
 }  // namespace
 
-void apply_options(const HeadOptions& options, const ModelConfig& target, ModelConfig& head) {
-    if (head.parallel) complete_parallel_heads(target, head);
+void apply_options(const HeadOptions& options, const ModelConfig& target, HeadConfig& head) {
+    const DraftHead& kind = *head.kind;
+    if (kind.complete) kind.complete(target, head);
     if (options.theta) head.rope.theta = *options.theta;
-    if (options.taps.empty()) {
-        if (head.eagle3 && head.eagle3->taps.empty()) head.eagle3->taps = usual_taps(target.layers);
-        return;
-    }
-    if (!head.eagle3) throw UsageError("--head-taps is for EAGLE-3 heads");
-    head.eagle3->taps = options.taps;
-    head.eagle3->taps_rule = "--head-taps";
+    if (options.taps.empty()) return;
+    if (!kind.set_taps)
+        throw UsageError("--head-taps is for " +
+                         heads_where([](const DraftHead& one) { return one.set_taps != nullptr; }));
+    kind.set_taps(head, options.taps);
 }
 
 // The ids that end a text are always included: otherwise the head would draft beyond each end.
@@ -38,8 +38,9 @@ std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFil
         if (!options.token_counts.empty()) throw UsageError("--token-counts needs --draft-vocab");
         return {};
     }
-    if (files.head_config->eagle3 || files.head_config->architecture != "eagle")
-        throw UsageError("--draft-vocab is for EAGLE-1/2 heads");
+    if (!files.head_config->kind->has_draft_vocab)
+        throw UsageError("--draft-vocab is for " +
+                         heads_where([](const DraftHead& one) { return one.has_draft_vocab; }));
     const int vocab = files.config.vocab;
     if (options.vocab > vocab)
         throw UsageError("--draft-vocab " + std::to_string(options.vocab) +

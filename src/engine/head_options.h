@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/config.h"
+#include "draft/heads/head_config.h"
 
 namespace aerie {
 
@@ -23,7 +23,7 @@ struct HeadOptions {
 
 // Writes the options into the head's configuration. Throws UsageError if one does not apply to its
 // kind.
-void apply_options(const HeadOptions& options, const ModelConfig& target, ModelConfig& head);
+void apply_options(const HeadOptions& options, const ModelConfig& target, HeadConfig& head);
 
 // The tokens of the head's vocabulary, ascending; empty: all. Throws Error, UsageError.
 std::vector<int32_t> choose_draft_ids(const HeadOptions& options, const ModelFiles& files);

@@ -6,7 +6,8 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "model/heads.h"
+#include "draft/heads/kinds.h"
+#include "draft/heads/random_head.h"
 #include "model/make/random_weights.h"
 #include "model/make/shapes.h"
 #include "model/padded_heads.h"
@@ -101,18 +102,18 @@ DType random_type(std::optional<DType> asked) {
     return asked && is_float(*asked) ? *asked : DType::F16;
 }
 
-ModelSource random_source(const std::string& name, const ModelConfig& config, Checkpoint tensors) {
+ModelSource random_source(const std::string& name, Json config, Checkpoint tensors) {
     ModelSource source;
     source.path = name;
-    source.config = {config_json(config), name};
+    source.config = {std::move(config), name};
     source.tensors = std::move(tensors);
     return source;
 }
 
-// The kind of head that the method is named after.
-HeadKind random_kind(const DraftOptions& draft) {
-    return draft.method == default_draft_method(HeadKind::eagle3).name ? HeadKind::eagle3
-                                                                       : HeadKind::eagle;
+// The kind that drafts with the method by default, or else the first.
+const DraftHead& random_kind(const DraftOptions& draft) {
+    const DraftHead* head = head_of_method(draft.method);
+    return head && head->random.shape ? *head : draft_heads().front();
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ ModelFiles ModelFiles::open(const LoadOptions& options) {
     files.draft_weights = draft_type(files, options);
     const BatchLimits limits = files.limits(options);
     draft_method(options.draft.method).check(files.draft_plan(options.draft, options, limits));
-    if (head_kind(*files.head) == HeadKind::language_model) {
+    if (files.head_config->kind->needs == DraftNeeds::language_model) {
         check_same_tokens(files);
         if (!options.draft_weights && is_quantised_model(*files.head_config, files.head->tensors))
             files.draft_weights.reset();
@@ -154,19 +155,18 @@ ModelFiles ModelFiles::random(const std::string& name, const ModelConfig& config
     files.config = config;
     files.context = choose_context(options.context, config);
     const std::string target = name + " (random)";
-    files.target = random_source(target, config,
+    files.target = random_source(target, config_json(config),
                                  random_checkpoint(target, target_tensors(config),
                                                    random_type(options.weights), kRandomSeed));
     if (!needs_head(options.draft)) return files;
-    const bool is_eagle3 = random_kind(options.draft) == HeadKind::eagle3;
-    ModelConfig& head =
-        files.head_config.emplace(is_eagle3 ? eagle3_head_shape(config) : head_shape(config));
+    const DraftHead& kind = random_kind(options.draft);
+    HeadConfig& head = files.head_config.emplace(random_head_config(kind, config));
     apply_options(options.head_options, config, head);
     files.draft_ids = choose_draft_ids(options.head_options, files);
     files.draft_weights = draft_type(files, options);
-    const std::string head_name = name + (is_eagle3 ? "-eagle3 (random)" : "-eagle (random)");
+    const std::string head_name = name + kind.ending + " (random)";
     files.head =
-        random_source(head_name, head,
+        random_source(head_name, kind.random.config_json(head),
                       random_head(head_name, head, random_type(files.draft_weights), kRandomSeed));
     return files;
 }

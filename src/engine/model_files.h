@@ -51,7 +51,7 @@ struct ModelFiles {
     ModelSource target;
     ModelConfig config;
     std::optional<ModelSource> head;
-    std::optional<ModelConfig> head_config;
+    std::optional<HeadConfig> head_config;
     int context = 0;
     // Type of the head's weights: Q8_0, or Q4_0 beside a Q4_0 target, if its shape allows it; it
     // never changes the output. A language model with a quantised file stays as it is.

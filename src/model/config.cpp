@@ -174,35 +174,23 @@ ModelConfig model_config(const Fields& fields) {
     return config;
 }
 
-ModelConfig head_config(const Fields& all) {
-    constexpr const char* kLayer = "transformer_layer_config";  // speculators writes it
-    const Fields fields = all.find(kLayer) ? all.object(kLayer) : all;
-    // An EAGLE-3 head has one layer, whatever its file says: some give the target's number.
-    const int layers = is_eagle3(all) ? 1 : fields.integer("num_hidden_layers", 1, 1, 1);
-    ModelConfig config = parse_shape(fields, layers);
-    config.architecture = "eagle";
-    config.windows = parse_windows(fields, Windows::if_set, config.layers);
-    config.qkv_bias = fields.boolean("qkv_bias", false);
-    parse_biases(fields, config);
-    if (is_eagle3(all)) {
-        config.architecture = "eagle3";
-        config.eagle3 = parse_eagle3(all, config.hidden, config.vocab);
-    }
-    return config;
-}
-
 }  // namespace
 
 ModelConfig parse_model_config(const Json& json, const std::string& source) {
     return model_config(Fields(json, source));
 }
 
-ModelConfig parse_head_config(const Json& json, const std::string& source) {
-    return head_config(Fields(json, source));
+Fields layer_fields(const Fields& all) {
+    constexpr const char* kLayer = "transformer_layer_config";
+    return all.find(kLayer) ? all.object(kLayer) : all;
 }
 
-ModelConfig parse_head_config(const NamedJson& json) {
-    return head_config(Fields(json));
+ModelConfig parse_layer_config(const Fields& layer) {
+    ModelConfig config = parse_shape(layer, 1);
+    config.windows = parse_windows(layer, Windows::if_set, 1);
+    config.qkv_bias = layer.boolean("qkv_bias", false);
+    parse_biases(layer, config);
+    return config;
 }
 
 GenerationConfig parse_generation_config(const Json& json, const std::string& source) {

@@ -7,12 +7,12 @@
 
 #include "backend/backend.h"
 #include "io/model_source.h"
-#include "model/eagle3_shape.h"
 #include "model/expert_config.h"
-#include "model/parallel_heads.h"
 #include "model/rope.h"
 
 namespace aerie {
+
+class Fields;
 
 struct ModelConfig {
     std::string architecture;  // "llama"
@@ -31,11 +31,9 @@ struct ModelConfig {
     bool tied_embeddings = false;
     bool qkv_bias = false, qk_norm = false;
     bool attention_output_bias = false, mlp_bias = false;
-    std::vector<int> windows;               // per layer, as in Attention; empty: no layer has one
-    ExpertConfig experts;                   // for the layers that have some
-    std::vector<int> eos_ids;               // from config.json
-    std::optional<Eagle3Shape> eagle3;      // for EAGLE-3 heads
-    std::optional<ParallelHeads> parallel;  // for Medusa and Hydra heads
+    std::vector<int> windows;  // per layer, as in Attention; empty: no layer has one
+    ExpertConfig experts;      // for the layers that have some
+    std::vector<int> eos_ids;  // from config.json
 
     // The tensor that holds the matrix of the LM head.
     const char* lm_head_name() const {
@@ -63,10 +61,11 @@ const char* class_name(const std::string& model_type);
 // is missing, out of range, contradictory or not implemented.
 ModelConfig parse_model_config(const Json& json, const std::string& source);
 
-// Parses an EAGLE head's config.json: one layer, no architecture name needed, defaults of
-// docs/drafting.md section 1. An EAGLE-3 head is recognised by its fields.
-ModelConfig parse_head_config(const Json& json, const std::string& source);
-ModelConfig parse_head_config(const NamedJson& json);
+// The fields of a head's only decoder layer: `all`, or the member that speculators puts them in.
+Fields layer_fields(const Fields& all);
+// Parses these fields, with the defaults of docs/drafting.md section 1. The architecture stays
+// empty.
+ModelConfig parse_layer_config(const Fields& layer);
 
 // generation_config.json. Sampling defaults are taken only if it says do_sample: true.
 struct GenerationConfig {

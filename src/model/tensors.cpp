@@ -11,12 +11,6 @@ namespace aerie {
 
 namespace {
 
-void add_dense(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
-    tensors.push_back({prefix + "mlp.gate_proj.weight", {c.intermediate, c.hidden}});
-    tensors.push_back({prefix + "mlp.up_proj.weight", {c.intermediate, c.hidden}});
-    tensors.push_back({prefix + "mlp.down_proj.weight", {c.hidden, c.intermediate}});
-}
-
 void add_experts(std::vector<TensorShape>& tensors, const ModelConfig& c,
                  const std::string& prefix) {
     const ExpertConfig& experts = c.experts;
@@ -47,9 +41,10 @@ void add_biases(std::vector<TensorShape>& tensors, const ModelConfig& c,
     tensors.push_back({prefix + "mlp.down_proj.bias", {c.hidden}});
 }
 
-// Adds attention and the norm behind it, for an input of so many columns.
-void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix,
-               int input) {
+}  // namespace
+
+void add_attention(std::vector<TensorShape>& tensors, const ModelConfig& c,
+                   const std::string& prefix, int input) {
     const std::vector<TensorShape> layer = {
         {"self_attn.q_proj.weight", {c.file_attention_columns(), input}},
         {"self_attn.k_proj.weight", {c.file_kv_columns(), input}},
@@ -63,7 +58,11 @@ void add_layer(std::vector<TensorShape>& tensors, const ModelConfig& c, const st
     add_biases(tensors, c, prefix);
 }
 
-}  // namespace
+void add_ffn(std::vector<TensorShape>& tensors, const ModelConfig& c, const std::string& prefix) {
+    tensors.push_back({prefix + "mlp.gate_proj.weight", {c.intermediate, c.hidden}});
+    tensors.push_back({prefix + "mlp.up_proj.weight", {c.intermediate, c.hidden}});
+    tensors.push_back({prefix + "mlp.down_proj.weight", {c.hidden, c.intermediate}});
+}
 
 int64_t TensorShape::elements() const {
     int64_t count = 1;
@@ -76,48 +75,16 @@ std::vector<TensorShape> target_tensors(const ModelConfig& config) {
         {"model.embed_tokens.weight", {config.vocab, config.hidden}}};
     for (int i = 0; i < config.layers; ++i) {
         const std::string prefix = "model.layers." + std::to_string(i) + ".";
-        add_layer(tensors, config, prefix, config.hidden);
+        add_attention(tensors, config, prefix, config.hidden);
         if (config.experts.in_layer(i))
             add_experts(tensors, config, prefix);
         else
-            add_dense(tensors, config, prefix);
+            add_ffn(tensors, config, prefix);
         tensors.push_back({prefix + "input_layernorm.weight", {config.hidden}});
     }
     tensors.push_back({"model.norm.weight", {config.hidden}});
     if (!config.tied_embeddings)
         tensors.push_back({"lm_head.weight", {config.vocab, config.hidden}});
-    return tensors;
-}
-
-namespace {
-
-std::vector<TensorShape> eagle3_tensors(const ModelConfig& c) {
-    const Eagle3Shape& shape = *c.eagle3;
-    const std::string layer = "midlayer.";
-    const int64_t features = int64_t(shape.tap_count()) * shape.target_hidden;
-    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {c.vocab, c.hidden}},
-                                        {"fc.weight", {c.hidden, features}},
-                                        {"lm_head.weight", {shape.vocab, c.hidden}}};
-    add_layer(tensors, c, layer, 2 * c.hidden);
-    add_dense(tensors, c, layer);
-    for (const char* norm : {"input_layernorm", "hidden_norm"})
-        tensors.push_back({layer + norm + ".weight", {c.hidden}});
-    if (shape.norms_features) tensors.push_back({"input_norm.weight", {features}});
-    tensors.push_back({"norm.weight", {c.hidden}});
-    for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
-        tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {shape.target_hidden}});
-    return tensors;
-}
-
-}  // namespace
-
-std::vector<TensorShape> head_tensors(const ModelConfig& config) {
-    if (config.eagle3) return eagle3_tensors(config);
-    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {config.vocab, config.hidden}},
-                                        {"fc.weight", {config.hidden, 2 * config.hidden}},
-                                        {"fc.bias", {config.hidden}}};
-    add_layer(tensors, config, "layers.0.", config.hidden);
-    add_dense(tensors, config, "layers.0.");
     return tensors;
 }
 

@@ -23,10 +23,15 @@ struct TensorShape {
     int64_t elements() const;
 };
 
-// The tensors of a target, and of an EAGLE head for it, under their published names. d2t and t2d of
-// an EAGLE-3 head, which hold no weights, are not among them.
+// The tensors of a target under their published names.
 std::vector<TensorShape> target_tensors(const ModelConfig& config);
-std::vector<TensorShape> head_tensors(const ModelConfig& config);
+
+// The parts of a decoder layer whose names begin with `prefix`: attention over `input` columns with
+// biases of the whole layer and the norm before the FFN; and an FFN without experts.
+void add_attention(std::vector<TensorShape>& tensors, const ModelConfig& config,
+                   const std::string& prefix, int input);
+void add_ffn(std::vector<TensorShape>& tensors, const ModelConfig& config,
+             const std::string& prefix);
 
 // Throws Error if a target's files have a bias that its configuration does not ask for: without it
 // the model would compute something else.

@@ -5,9 +5,9 @@
 #include "core/error.h"
 #include "core/platform.h"
 #include "core/utf8.h"
+#include "draft/heads/kinds.h"
 #include "io/model_folder.h"
 #include "io/model_source.h"
-#include "model/heads.h"
 
 namespace fs = std::filesystem;
 
@@ -54,7 +54,8 @@ std::vector<fs::path> heads_beside(const fs::path& model,
     if (!target_path.has_filename()) target_path = target_path.parent_path();
     std::vector<std::string> endings;
     if (method) endings = draft_method(*method).beside;
-    if (endings.empty()) endings = {"-eagle", "-eagle3", "-medusa", "-hydra", "-draft"};
+    if (endings.empty())
+        for (const DraftHead& head : draft_heads()) endings.push_back(head.ending);
     std::vector<fs::path> heads;
     std::error_code ignored;
     for (const std::string& ending : endings) {
@@ -104,7 +105,7 @@ void locate(const WantedModel& wanted, LoadOptions& options) {
         heads = heads_beside(options.model, wanted.draft);
     options.head = heads.empty() ? fs::path() : heads[0];
     // A head that is not needed is not opened, so its errors do not matter.
-    const auto kind = [&] { return heads.empty() ? HeadKind::none : head_kind(options.head); };
+    const auto kind = [&] { return heads.empty() ? nullptr : &head_kind(options.head); };
     options.draft.method = wanted.draft ? *wanted.draft : default_draft_method(kind()).name;
     const DraftMethod& method = draft_method(options.draft.method);
     if (method.needs == DraftNeeds::what_there_is) {

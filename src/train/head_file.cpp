@@ -5,10 +5,10 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/pending_file.h"
+#include "draft/heads/kinds.h"
 #include "io/json.h"
 #include "io/model_source.h"
 #include "io/safetensors_writer.h"
-#include "model/heads.h"
 
 namespace aerie::train {
 

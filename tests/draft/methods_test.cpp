@@ -31,7 +31,7 @@ TEST(DraftMethods, PlansKeepTheirValues) {
         ModelConfig target;
         target.architecture = "llama, by a name that is long enough for the heap";
         target.vocab = 1000;
-        ModelConfig head = target;
+        const HeadConfig head{target};
         const std::vector<int32_t> ids = {3, 1, 2};
         DraftPlan made{.options = options, .target = target};
         made.head = head;

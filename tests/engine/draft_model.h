@@ -1,6 +1,7 @@
 // The bundled target beside language models that draft for it.
 #pragma once
 
+#include "draft/heads/kinds.h"
 #include "engine/bundled.h"
 #include "model/make/random_weights.h"
 #include "model/make/shapes.h"
@@ -31,7 +32,7 @@ inline ModelConfig small_shape(int vocab, const char* like = "aerie-tiny") {
 inline ModelFiles files_with(const LoadOptions& options, const ModelConfig* drafts) {
     ModelFiles files = ModelFiles::open(options);
     if (!drafts) return files;
-    files.head_config = *drafts;
+    files.head_config = HeadConfig{*drafts, head_of_method("model")};
     files.head->path = "random";
     files.head->tensors = random_checkpoint("random", target_tensors(*drafts), DType::F16, 1);
     return files;

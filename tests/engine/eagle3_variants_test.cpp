@@ -49,7 +49,8 @@ class Eagle3Variants : public testing::Test {
             model.model().files().draft_plan(options.draft, options, model.limits());
         DraftSource source{model.backend(), model.target(), plan, nullptr};
         source.weights = load_draft_weights(source);
-        const auto levels = kEagle3Head.levels(source, reach_of(dynamic_growth(options.draft)));
+        const auto levels =
+            plan.head->kind->levels(source, reach_of(dynamic_growth(options.draft)));
         EXPECT_EQ(levels->feature_columns(), int(form.taps.size()) * kTargetHidden);
         EXPECT_EQ(levels->state_columns(), form.hidden);
         EXPECT_EQ(levels->vocab(), form.vocab);

@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 
+#include "draft/head_of_config.h"
+#include "draft/heads/eagle3_files.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "io/damage.h"
@@ -52,8 +54,8 @@ struct Parts {
     static std::map<std::string, Stored> good_tensors() {
         std::map<std::string, Stored> all;
         const RandomWeights random(DType::F32, 5);
-        const ModelConfig shape = parse_head_config(head_fields(), "head");
-        for (const TensorShape& tensor : aerie::head_tensors(shape)) {
+        const HeadConfig shape = head_of_config(head_fields());
+        for (const TensorShape& tensor : eagle3_tensors(shape)) {
             Stored stored{tensor.name, tensor.shape, DType::F32,
                           std::string(size_t(tensor.elements()) * sizeof(float), 0)};
             random.fill(tensor.name, 0, std::as_writable_bytes(std::span(stored.data)));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "draft/heads/kinds.h"
 #include "engine/parallel_heads.h"
 #include "io/damage.h"
 #include "io/write_files.h"

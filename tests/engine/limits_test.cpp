@@ -2,13 +2,13 @@
 // small limits, too little memory, ids that no model has.
 #include <gtest/gtest.h>
 
+#include "draft/heads/random_head.h"
 #include "engine/bundled.h"
 #include "engine/costs.h"
 #include "engine/model.h"
 #include "engine/watched_backend.h"
 #include "io/damage.h"
 #include "measure/compared_model.h"
-#include "model/make/random_weights.h"
 #include "model/make/shapes.h"
 
 namespace aerie::test {
@@ -24,12 +24,12 @@ struct HeadShape {
 // The bundled target beside a head of random weights.
 ModelFiles files_with_head(const LoadOptions& options, const HeadShape& shape) {
     ModelFiles files = ModelFiles::open(options);
-    ModelConfig head = *files.head_config;
+    HeadConfig head = *files.head_config;
     head.intermediate = shape.intermediate;
     head.attention = shape.attention;
     files.head_config = head;
     files.head->path = "random head";
-    files.head->tensors = random_checkpoint("random head", head_tensors(head), DType::F16, 1);
+    files.head->tensors = random_head("random head", head, DType::F16, 1);
     return files;
 }
 

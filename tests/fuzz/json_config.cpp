@@ -1,5 +1,6 @@
 // Fuzzes JSON, which must stay the same when it is written and read again, and the model
 // configurations.
+#include "draft/head_of_config.h"
 #include "fuzz.h"
 #include "io/json.h"
 #include "model/config.h"
@@ -16,6 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string written = json.dump();
     if (Json::parse(written, "written").dump() != written) std::abort();
     fuzz::run([&] { parse_model_config(json, "fuzz"); });
-    fuzz::run([&] { parse_head_config(json, "fuzz"); });
+    fuzz::run([&] { test::head_of_config(json); });
     return fuzz::run([&] { parse_generation_config(json, "fuzz"); });
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "io/damage.h"
+#include "model/config_fields.h"
 #include "model/toy_model.h"
 
 namespace aerie {
@@ -129,7 +130,7 @@ TEST(Config, RefusesRotationOfAPartOfEachHead) {
         EXPECT_EQ(error_of([&] { with_member(key, "null"); }), "") << key;
         EXPECT_NE(error_of([&] { with_member(key, "\"0.5\""); }), "") << key;
         const auto head = [&](const char* value) {
-            parse_head_config(config_with({{key, value}}, "llama"), "config.json");
+            parse_layer_config(Fields(config_with({{key, value}}, "llama"), "config.json"));
         };
         EXPECT_TRUE(says(error_of([&] { head("0.25"); }))) << key;
         EXPECT_EQ(error_of([&] { head("1.0"); }), "") << key;
@@ -233,7 +234,7 @@ TEST(Config, ReadsWindowsByLayer) {
 // A head has windows only if its own file says so.
 TEST(Config, ReadsWindowsAndBiasesOfHeads) {
     const auto head = [](const char* name, const char* value) {
-        return parse_head_config(config_with({{name, value}}, "mistral"), "config.json");
+        return parse_layer_config(Fields(config_with({{name, value}}, "mistral"), "config.json"));
     };
     EXPECT_EQ(head("use_cache", "true").windows, Lengths());
     EXPECT_EQ(head("sliding_window", "null").windows, Lengths());

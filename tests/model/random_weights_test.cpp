@@ -129,57 +129,6 @@ TEST(Shapes, AreChangedByHand) {
     EXPECT_NE(error_of([] { model_shape("llama-4"); }).find("tinyllama-1.1b"), std::string::npos);
 }
 
-// EAGLE-3's further fields go through config.json and back.
-TEST(Shapes, OfHeadsAreReadAsTheyWereWritten) {
-    ModelConfig head = eagle3_head_shape(model_shape("qwen3-8b"));
-    EXPECT_EQ(head.eagle3->vocab, 32000);
-    EXPECT_EQ(head.hidden, 4096);
-    EXPECT_EQ(head.rope.theta, 1e4);
-    EXPECT_EQ(eagle3_head_shape(model_shape("aerie-tiny")).eagle3->vocab, 4096);
-    for (const std::vector<int>& taps : {std::vector<int>{}, {2, 18, 33}}) {
-        head.eagle3->taps = taps;
-        head.eagle3->norms_residual = !head.eagle3->norms_residual;
-        head.eagle3->norms_state = !head.eagle3->norms_state;
-        const Json json = Json::parse(config_json(head).dump(), "head");
-        const ModelConfig read = parse_head_config(json, "head");
-        ASSERT_TRUE(read.eagle3);
-        EXPECT_EQ(read.eagle3->vocab, 32000);
-        EXPECT_EQ(read.eagle3->target_hidden, 4096);
-        EXPECT_EQ(read.eagle3->taps, taps);
-        EXPECT_EQ(read.eagle3->norms_residual, head.eagle3->norms_residual);
-        EXPECT_EQ(read.eagle3->norms_state, head.eagle3->norms_state);
-        EXPECT_EQ(read.vocab, 151936);
-        EXPECT_EQ(read.attention.kv_heads, 8);
-        EXPECT_EQ(read.rope.theta, 1e4);
-    }
-}
-
-// d2t ascends through the target's vocabulary, from its first id to near its end, and t2d agrees.
-TEST(RandomHead, HasIdsSpreadOverTheVocabulary) {
-    for (const auto& [vocab, of_head] :
-         {std::pair(128256, 32000), {1000, 999}, {1000, 3}, {1001, 500}}) {
-        ModelConfig config = eagle3_head_shape(model_shape("aerie-tiny"));
-        config.vocab = vocab;
-        config.eagle3->vocab = of_head;
-        const Checkpoint head = random_head("head", config, DType::F16, 1);
-        EXPECT_FALSE(head.find("embed_tokens.weight"));
-        const auto offsets = head.read(*head.find("d2t")), members = head.read(*head.find("t2d"));
-        std::vector<int64_t> listed, marked;
-        for (int i = 0; i < of_head; ++i) {
-            int64_t offset = 0;
-            std::memcpy(&offset, &offsets[size_t(i) * 8], 8);
-            listed.push_back(i + offset);
-        }
-        for (int i = 0; i < vocab; ++i)
-            if (members[size_t(i)] == std::byte(1)) marked.push_back(i);
-        EXPECT_EQ(listed, marked) << vocab << " " << of_head;
-        EXPECT_EQ(listed.front(), 0);
-        EXPECT_GE(listed.back(), vocab - vocab / of_head - 1);
-    }
-    const ModelConfig whole = eagle3_head_shape(model_shape("aerie-tiny"));
-    EXPECT_FALSE(random_head("head", whole, DType::F16, 1).find("d2t"));
-}
-
 TEST(SafetensorsWriter, WritesOneFileOrShards) {
     std::vector<NamedTensor> tensors;
     for (int i = 0; i < 5; ++i)

@@ -136,17 +136,28 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
 
 }  // namespace
 
-const DraftHead kDraftModel = {
-    .kind = "a language model",
-    .needs = DraftNeeds::language_model,
-    .taps = [](const DraftPlan&) { return Taps{}; },
-    .check = [](const DraftPlan&) {},  // check_same_tokens() in the engine compares the tokens
-    .limits = limits_of,
-    .bytes = bytes_of,
-    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-        return std::make_shared<Loaded>(source);
-    },
-    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-        -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
+DraftHead draft_model() {
+    return {
+        .name = "a language model",
+        .ending = "-draft",
+        .needs = DraftNeeds::language_model,
+        .method = {"model", "EAGLE-2's tree with a smaller model of the same tokens",
+                   dynamic_growth},
+        .has_tensors =
+            [](const Checkpoint& tensors) {
+                return tensors.find("model.embed_tokens.weight") ||
+                       tensors.find("model.norm.weight");
+            },
+        .config = [](const ModelSource& source) { return HeadConfig{target_config(source)}; },
+        .taps = [](const DraftPlan&) { return Taps{}; },
+        .check = [](const DraftPlan&) {},  // check_same_tokens() in the engine compares the tokens
+        .limits = limits_of,
+        .bytes = bytes_of,
+        .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+            return std::make_shared<Loaded>(source);
+        },
+        .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
+            -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
+}
 
 }  // namespace aerie

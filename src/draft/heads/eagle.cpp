@@ -5,19 +5,51 @@
 #include <set>
 
 #include "core/error.h"
-#include "draft/heads/head.h"
+#include "model/make/random_weights.h"
+#include "model/make/shapes.h"
 #include "model/tensors.h"
 
 namespace aerie {
 
 namespace {
 
+HeadConfig config_of(const ModelSource& source) {
+    const Fields all(source.config), layer = layer_fields(all);
+    layer.integer("num_hidden_layers", 1, 1, 1);
+    HeadConfig config{parse_layer_config(layer)};
+    config.architecture = "eagle";
+    return config;
+}
+
+std::vector<TensorShape> tensors_of(const HeadConfig& config) {
+    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {config.vocab, config.hidden}},
+                                        {"fc.weight", {config.hidden, 2 * config.hidden}},
+                                        {"fc.bias", {config.hidden}}};
+    add_attention(tensors, config, "layers.0.", config.hidden);
+    add_ffn(tensors, config, "layers.0.");
+    return tensors;
+}
+
+std::vector<NamedTensor> random_tensors(const HeadConfig& head, DType type) {
+    std::vector<NamedTensor> tensors;
+    for (const TensorShape& tensor : tensors_of(head)) tensors.push_back(described(tensor, type));
+    return tensors;
+}
+
+Json json_of(const HeadConfig& head) {
+    ModelConfig layer = head;
+    layer.architecture = "llama";
+    Json json = config_json(layer);
+    if (head.qkv_bias) json.set("qkv_bias", true);
+    return json;
+}
+
 // Forks of EAGLE add norms and further layers; without them the drafts would be bad, and nothing
 // would say why.
-void refuse_unknown_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {
+void refuse_unknown_tensors(const HeadConfig& config, const Checkpoint& checkpoint) {
     // Copies that some exports contain; aerie does not use them.
     std::set<std::string> known = {"lm_head.weight", "layers.0.self_attn.rotary_emb.inv_freq"};
-    for (const TensorShape& tensor : head_tensors(config)) known.insert(tensor.name);
+    for (const TensorShape& tensor : tensors_of(config)) known.insert(tensor.name);
     for (const auto& [name, tensor] : checkpoint.tensors())
         if (!known.count(name))
             throw Error(checkpoint.folder().string() + ": '" + name +
@@ -35,9 +67,9 @@ int vocab_of(const DraftPlan& plan) {
 }
 
 DraftBytes eagle_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach) {
-    const ModelConfig& head = *plan.head;
+    const HeadConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
-    const std::vector<TensorShape> shapes = head_tensors(head);
+    const std::vector<TensorShape> shapes = tensors_of(head);
     const DType type = lm_head_type(tensors, plan.weights);
     DraftBytes bytes;
     bytes.types = matrix_bytes(tensors, shapes, plan.weights);
@@ -68,6 +100,16 @@ void check_fits(const DraftPlan& plan) {
 
 }  // namespace
 
+HeadConfig eagle_shape(const ModelConfig& target) {
+    HeadConfig head{target};
+    head.architecture = "eagle";
+    head.layers = 1;
+    head.windows.clear();
+    head.experts = {};
+    head.qk_norm = false;
+    return head;
+}
+
 void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows) {
     layer.add_to(plan, config, rows);
     plan.add(pair, DType::F32, rows, 2 * config.hidden);
@@ -76,7 +118,7 @@ void EagleScratch::add_to(TensorPlan& plan, const ModelConfig& config, int rows)
 }
 
 EagleWeights::EagleWeights(const DraftSource& source) {
-    const ModelConfig& config = *source.plan.head;
+    const HeadConfig& config = *source.plan.head;
     const Checkpoint& tensors = source.plan.source->tensors;
     refuse_unknown_tensors(config, tensors);
     const WeightLoader loader(source.backend, tensors, source.plan.weights);
@@ -120,20 +162,30 @@ void EagleLevels::logits(Tensor out, Tensor state, int) {
     be_.run(Matmul{out, input, head}, "logits");
 }
 
-const DraftHead kEagleHead = {
-    .kind = "an EAGLE-1/2 head",
-    .needs = DraftNeeds::head,
-    .taps = taps_of,
-    .check = check_fits,
-    .limits =
-        [](const DraftPlan& plan, const TreeDrafterLimits& reach) {
-            return pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
-        },
-    .bytes = eagle_bytes,
-    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-        return std::make_shared<EagleWeights>(source);
-    },
-    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-        -> std::unique_ptr<LevelModel> { return std::make_unique<EagleLevels>(source, reach); }};
+DraftHead eagle_head() {
+    return {.name = "an EAGLE-1/2 head",
+            .ending = "-eagle",
+            .method = {"eagle2", "EAGLE-2's tree of the likeliest tokens", dynamic_growth},
+            .also = {"eagle1"},
+            .recorded = "EAGLE-2",
+            .config = config_of,
+            .random = {.shape = eagle_shape, .config_json = json_of, .tensors = random_tensors},
+            .has_draft_vocab = true,
+            .taps = taps_of,
+            .check = check_fits,
+            .limits =
+                [](const DraftPlan& plan, const TreeDrafterLimits& reach) {
+                    return pass_limits(*plan.head, reach.rows(plan.pass_rows),
+                                       reach.slots(plan.context));
+                },
+            .bytes = eagle_bytes,
+            .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+                return std::make_shared<EagleWeights>(source);
+            },
+            .levels = [](const DraftSource& source,
+                         const TreeDrafterLimits& reach) -> std::unique_ptr<LevelModel> {
+                return std::make_unique<EagleLevels>(source, reach);
+            }};
+}
 
 }  // namespace aerie

@@ -7,6 +7,9 @@
 
 namespace aerie {
 
+// The configuration of an EAGLE-1/2 head for this target: one layer like the target's.
+HeadConfig eagle_shape(const ModelConfig& target);
+
 // A head's weights on a device, shared by all drafters that use the head.
 struct EagleWeights final : DraftWeights {
     // Throws Error if the head does not fit the target.

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "draft/heads/eagle3_files.h"
 #include "model/decoder_layer.h"
-#include "model/tensors.h"
 
 namespace aerie {
 
@@ -30,8 +29,8 @@ struct Weights final : DraftWeights {
 };
 
 Weights::Weights(const DraftSource& source) {
-    const ModelConfig& head = *source.plan.head;
-    const Eagle3Shape& shape = *head.eagle3;
+    const HeadConfig& head = *source.plan.head;
+    const Eagle3Shape& shape = eagle3_shape(head);
     const Checkpoint& tensors = source.plan.source->tensors;
     refuse_other_tensors(head, tensors);
     target_ids = TargetIds(source.backend, read_target_ids(head, tensors));
@@ -59,7 +58,7 @@ Weights::Weights(const DraftSource& source) {
 }
 
 struct Scratch {
-    void add_to(TensorPlan& plan, const ModelConfig& head, int rows) {
+    void add_to(TensorPlan& plan, const HeadConfig& head, int rows) {
         layer.add_to(plan, head, rows);
         plan.add(taps, DType::F32, rows, eagle3_features(head));
         plan.add(taps_input, DType::F32, rows, eagle3_features(head));
@@ -95,7 +94,7 @@ class Levels final : public LevelModel {
     int token_lead() const override { return 1; }
     int state_columns() const override { return config_.hidden; }
     int feature_columns() const override { return eagle3_features(config_); }
-    int vocab() const override { return config_.eagle3->vocab; }
+    int vocab() const override { return eagle3_shape(config_).vocab; }
     Tensor target_ids() const override { return weights_->target_ids; }
     KvPool& kv() override { return kv_; }
 
@@ -115,7 +114,7 @@ class Levels final : public LevelModel {
 
     Backend& be_;
     const Target& target_;
-    ModelConfig config_;
+    HeadConfig config_;
     std::shared_ptr<const Weights> weights_;
     Vector rope_;
     Buffer memory_;
@@ -128,7 +127,7 @@ Tensor Levels::normed_taps(Tensor features) {
     if (weights_->tap_norms.empty() && !one_norm) return features;
     const Tensor taps = scratch_.taps.row_range(0, features.rows);
     if (one_norm) be_.run(norm(taps, features, weights_->features_norm), "features norm");
-    const int columns = config_.eagle3->target_hidden;
+    const int columns = eagle3_shape(config_).target_hidden;
     for (int i = 0; i < int(weights_->tap_norms.size()); ++i)
         be_.run(norm(taps.col_range(i * columns, columns), features.col_range(i * columns, columns),
                      weights_->tap_norms[size_t(i)]),
@@ -152,7 +151,7 @@ void Levels::run(Tensor x, Rows rows) {
     be_.run(Embed{embedded, table, rows}, "embedding");
     be_.run(norm(pair.col_range(0, hidden), embedded, weights_->input_norm), "embedding norm");
     be_.run(norm(normed, x, weights_->hidden_norm), "state norm");
-    if (config_.eagle3->norms_residual) be_.run(Copy{x, normed}, "residual");
+    if (eagle3_shape(config_).norms_residual) be_.run(Copy{x, normed}, "residual");
     const Tensor input =
         activation(be_, pair, weights_->attention->consumer(), scratch_.pair_input, "pair");
     weights_->attention->run(be_, config_, scratch_.layer, x, input, {rows, kv_.layer(0), rope_});
@@ -161,7 +160,7 @@ void Levels::run(Tensor x, Rows rows) {
         RmsNorm{ffn_input, x, weights_->ffn_norm, config_.rms_epsilon, weights_->ffn->consumers()},
         "ffn norm");
     weights_->ffn->run(be_, scratch_.layer, x, ffn_input, 0);
-    if (!config_.eagle3->norms_state) return;
+    if (!eagle3_shape(config_).norms_state) return;
     const Tensor output = scratch_.output.row_range(0, m);
     be_.run(norm(output, x, weights_->output_norm), "output norm");
     be_.run(Copy{x, output}, "normed state");
@@ -170,7 +169,7 @@ void Levels::run(Tensor x, Rows rows) {
 void Levels::logits(Tensor out, Tensor state, int) {
     const Weight& head = weights_->lm_head ? *weights_->lm_head : target_.lm_head();
     Tensor output = state;
-    if (!config_.eagle3->norms_state) {
+    if (!eagle3_shape(config_).norms_state) {
         output = scratch_.output.row_range(0, state.rows);
         be_.run(norm(output, state, weights_->output_norm), "output norm");
     }
@@ -185,9 +184,9 @@ Limits limits_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
 }
 
 DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
-    const ModelConfig& head = *plan.head;
+    const HeadConfig& head = *plan.head;
     const Checkpoint& tensors = plan.source->tensors;
-    const std::vector<TensorShape> shapes = head_tensors(head);
+    const std::vector<TensorShape> shapes = eagle3_tensors(head);
     DraftBytes bytes;
     bytes.types = matrix_bytes(tensors, shapes, plan.weights);
     const DType type = lm_head_type(tensors, plan.weights);
@@ -200,24 +199,58 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     bytes.scratch =
         rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
-        dense_bytes(DType::I32, 1, head.eagle3->vocab) +
-        tree_drafter_bytes(plan, reach, head.hidden, eagle3_features(head), head.eagle3->vocab);
+        dense_bytes(DType::I32, 1, eagle3_shape(head).vocab) +
+        tree_drafter_bytes(plan, reach, head.hidden, eagle3_features(head), eagle3_shape(head).vocab);
     return bytes;
+}
+
+void complete(const ModelConfig& target, HeadConfig& head) {
+    std::vector<int>& taps = eagle3_shape(head).taps;
+    if (taps.empty()) taps = usual_taps(target.layers);
+}
+
+void set_taps(HeadConfig& head, const std::vector<int>& taps) {
+    eagle3_shape(head).taps = taps;
+    eagle3_shape(head).taps_rule = "--head-taps";
+}
+
+std::string info(const HeadConfig& head) {
+    const Eagle3Shape& shape = eagle3_shape(head);
+    std::string layers;
+    for (const int tap : shape.taps) layers += (layers.empty() ? "" : ", ") + std::to_string(tap);
+    return "reads the inputs of layers " + layers + " (" + shape.taps_rule + "), says " +
+           std::to_string(shape.vocab) + " tokens";
 }
 
 }  // namespace
 
-const DraftHead kEagle3Head = {
-    .kind = "an EAGLE-3 head",
-    .needs = DraftNeeds::head,
-    .taps = eagle3_taps,
-    .check = check_eagle3,
-    .limits = limits_of,
-    .bytes = bytes_of,
-    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-        return std::make_shared<Weights>(source);
-    },
-    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-        -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
+DraftHead eagle3_head() {
+    return {.name = "an EAGLE-3 head",
+            .ending = "-eagle3",
+            .method = {"eagle3", "the same with an EAGLE-3 head", dynamic_growth},
+            .also = {"eagle1", "eagle2"},
+            .recorded = "EAGLE-3",
+            .has_config = is_eagle3,
+            // SpecForge's exports for Hugging Face put "model." in front of all names; speculators
+            // and vLLM call the layer by its number.
+            .spellings = {{"model.", ""}, {"layers.0.", "midlayer."}},
+            .config = eagle3_config,
+            .complete = complete,
+            .info = info,
+            .random = {.shape = eagle3_head_shape,
+                       .config_json = eagle3_json,
+                       .tensors = random_eagle3_tensors,
+                       .fill = fill_ids},
+            .set_taps = set_taps,
+            .taps = eagle3_taps,
+            .check = check_eagle3,
+            .limits = limits_of,
+            .bytes = bytes_of,
+            .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+                return std::make_shared<Weights>(source);
+            },
+            .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
+                -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); }};
+}
 
 }  // namespace aerie

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "model/tensors.h"
+#include "model/make/random_weights.h"
 
 namespace aerie {
 
@@ -49,12 +49,30 @@ void check_members(const Checkpoint& tensors, const std::vector<bool>& taken) {
 }  // namespace
 
 Taps eagle3_taps(const DraftPlan& plan) {
-    const std::vector<int>& taps = plan.head->eagle3->taps;
+    const std::vector<int>& taps = eagle3_shape(*plan.head).taps;
     return taps.empty() ? usual_taps(plan.target.layers) : taps;
 }
 
-int eagle3_features(const ModelConfig& head) {
-    return head.eagle3->tap_count() * head.eagle3->target_hidden;
+int eagle3_features(const HeadConfig& head) {
+    return eagle3_shape(head).tap_count() * eagle3_shape(head).target_hidden;
+}
+
+std::vector<TensorShape> eagle3_tensors(const HeadConfig& head) {
+    const Eagle3Shape& shape = eagle3_shape(head);
+    const std::string layer = "midlayer.";
+    const int64_t features = int64_t(shape.tap_count()) * shape.target_hidden;
+    std::vector<TensorShape> tensors = {{"embed_tokens.weight", {head.vocab, head.hidden}},
+                                        {"fc.weight", {head.hidden, features}},
+                                        {"lm_head.weight", {shape.vocab, head.hidden}}};
+    add_attention(tensors, head, layer, 2 * head.hidden);
+    add_ffn(tensors, head, layer);
+    for (const char* norm : {"input_layernorm", "hidden_norm"})
+        tensors.push_back({layer + norm + ".weight", {head.hidden}});
+    if (shape.norms_features) tensors.push_back({"input_norm.weight", {features}});
+    tensors.push_back({"norm.weight", {head.hidden}});
+    for (int i = 0; shape.norms_taps && i < shape.tap_count(); ++i)
+        tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {shape.target_hidden}});
+    return tensors;
 }
 
 bool has_lm_head(const Checkpoint& tensors) {
@@ -62,7 +80,7 @@ bool has_lm_head(const Checkpoint& tensors) {
 }
 
 void check_eagle3(const DraftPlan& plan) {
-    const Eagle3Shape& shape = *plan.head->eagle3;
+    const Eagle3Shape& shape = eagle3_shape(*plan.head);
     const std::string& folder = plan.source->path.string();
     const auto check = [&](const char* what, int have, int want) {
         if (have != want)
@@ -90,16 +108,16 @@ void check_eagle3(const DraftPlan& plan) {
 
 // Training with speculators may leave the target's LM head and norm, the last two names, beside the
 // head.
-void refuse_other_tensors(const ModelConfig& head, const Checkpoint& tensors) {
+void refuse_other_tensors(const HeadConfig& head, const Checkpoint& tensors) {
     std::set<std::string> known = {"d2t", "t2d", "verifier_lm_head.weight", "verifier_norm.weight"};
-    for (const TensorShape& tensor : head_tensors(head)) known.insert(tensor.name);
+    for (const TensorShape& tensor : eagle3_tensors(head)) known.insert(tensor.name);
     for (const auto& [name, tensor] : tensors.tensors())
         if (!known.count(name))
             throw Error(tensors.describe(tensor) + " is no part of an EAGLE-3 head");
 }
 
-std::vector<int32_t> read_target_ids(const ModelConfig& head, const Checkpoint& tensors) {
-    const int vocab = head.eagle3->vocab;
+std::vector<int32_t> read_target_ids(const HeadConfig& head, const Checkpoint& tensors) {
+    const int vocab = eagle3_shape(head).vocab;
     const NamedTensor* d2t = tensors.find("d2t");
     if (!d2t) {
         if (vocab == head.vocab) return {};
@@ -123,6 +141,52 @@ std::vector<int32_t> read_target_ids(const ModelConfig& head, const Checkpoint& 
     }
     check_members(tensors, taken);
     return is_same ? std::vector<int32_t>() : ids;
+}
+
+namespace {
+
+// The target's id for a draft id.
+int64_t spread(const HeadConfig& head, int64_t id) {
+    return id * head.vocab / eagle3_shape(head).vocab;
+}
+
+int64_t offset_of(const HeadConfig& head, int64_t id) {
+    return spread(head, id) - id;
+}
+
+bool is_member(const HeadConfig& head, int64_t target_id) {
+    const int64_t vocab = eagle3_shape(head).vocab;
+    const int64_t id = (target_id * vocab + head.vocab - 1) / head.vocab;  // first candidate
+    return id < vocab && spread(head, id) == target_id;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> random_eagle3_tensors(const HeadConfig& head, DType type) {
+    std::vector<NamedTensor> tensors;
+    for (const TensorShape& tensor : eagle3_tensors(head))
+        if (tensor.name != "embed_tokens.weight") tensors.push_back(described(tensor, type));
+    const int vocab = eagle3_shape(head).vocab;
+    if (vocab == head.vocab) return tensors;
+    tensors.push_back(described({"d2t", {vocab}}, DType::I64));
+    tensors.push_back(described({"t2d", {head.vocab}}, DType::Bool));
+    return tensors;
+}
+
+bool fill_ids(const HeadConfig& head, const NamedTensor& tensor, int64_t first,
+              std::span<std::byte> out) {
+    if (tensor.name != "d2t" && tensor.name != "t2d") return false;
+    const size_t size = size_bytes(tensor.dtype);
+    for (size_t i = 0; i < out.size() / size; ++i) {
+        const int64_t id = first + int64_t(i);
+        if (tensor.name == "d2t") {
+            const int64_t offset = offset_of(head, id);
+            std::memcpy(&out[i * size], &offset, size);
+        } else {
+            out[i] = std::byte(is_member(head, id));
+        }
+    }
+    return true;
 }
 
 }  // namespace aerie

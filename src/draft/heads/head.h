@@ -1,43 +1,80 @@
-// A kind of draft head: the functions that the methods growing trees with it need.
+// A kind of draft head: everything that the rest of the program asks about it.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "draft/heads/head_config.h"
 #include "draft/trees/tree_drafter.h"
+#include "io/checkpoint.h"
+#include "model/config_fields.h"
 
 namespace aerie {
 
+// A method of draft/methods.h that grows trees with a head.
+struct HeadMethod {
+    std::string name;
+    std::string help;  // ends the sentence "--draft name: "
+    Growth (*growth)(const DraftOptions&) = nullptr;
+};
+
+// The starts of tensor names that an exporter writes, and aerie's own in their place.
+struct Spelling {
+    std::string theirs, ours;
+};
+
+// Heads of random weights.
+struct RandomHead {
+    // The configuration of a head for this target. Null: no such heads are made.
+    HeadConfig (*shape)(const ModelConfig& target) = nullptr;
+    Json (*config_json)(const HeadConfig&) = nullptr;
+    // The tensors of a head's files; matrices and vectors have this type.
+    std::vector<NamedTensor> (*tensors)(const HeadConfig&, DType) = nullptr;
+    // Fills elements [first, ...) of a tensor that holds no weights. False: it holds weights.
+    bool (*fill)(const HeadConfig&, const NamedTensor&, int64_t first,
+                 std::span<std::byte> out) = nullptr;  // null: all tensors hold weights
+};
+
+// A row of the table in draft/heads/kinds.cpp.
 struct DraftHead {
-    const char* kind;  // for messages: "an EAGLE-3 head"
-    DraftNeeds needs;
-    Taps (*taps)(const DraftPlan&);
+    std::string name;    // with an article, for messages: "an EAGLE-3 head"
+    std::string ending;  // MODEL with this ending is a head for MODEL: "-eagle3"
+    DraftNeeds needs = DraftNeeds::head;
+    HeadMethod method;  // the default for such heads
+    // Names of other methods that take such heads. Methods that no row names take every head.
+    std::vector<std::string> also = {};
+    std::string recorded = {};  // its recorded acceptance, as `aerie bench` names it; empty: none
+
+    // Files. One of the first two recognises them: by config.json, which suffices even if there are
+    // no weights, or by the tensors.
+    bool (*has_config)(const Fields& config) = nullptr;
+    bool (*has_tensors)(const Checkpoint& tensors) = nullptr;
+    std::vector<Spelling> spellings = {};
+    // Reads the configuration; `kind` is set by the caller. Throws Error.
+    HeadConfig (*config)(const ModelSource&) = nullptr;
+    // Adds to a configuration what depends on the target. Null: nothing does.
+    void (*complete)(const ModelConfig& target, HeadConfig&) = nullptr;
+    // A line for `aerie info` about the fields that only this kind has. Null: none.
+    std::string (*info)(const HeadConfig&) = nullptr;
+    RandomHead random = {};
+
+    // Options. Null: --head-taps is refused; false: --draft-vocab is.
+    void (*set_taps)(HeadConfig&, const std::vector<int>& taps) = nullptr;
+    bool has_draft_vocab = false;
+
+    // Drafting.
+    Taps (*taps)(const DraftPlan&) = nullptr;
     // Throws Error unless the head can draft for this target.
-    void (*check)(const DraftPlan&);
-    Limits (*limits)(const DraftPlan&, const TreeDrafterLimits&);
-    DraftBytes (*bytes)(const DraftPlan&, const TreeDrafterLimits&);
-    std::shared_ptr<const DraftWeights> (*load)(const DraftSource&);
-    std::unique_ptr<LevelModel> (*levels)(const DraftSource&, const TreeDrafterLimits&);
+    void (*check)(const DraftPlan&) = nullptr;
+    Limits (*limits)(const DraftPlan&, const TreeDrafterLimits&) = nullptr;
+    DraftBytes (*bytes)(const DraftPlan&, const TreeDrafterLimits&) = nullptr;
+    std::shared_ptr<const DraftWeights> (*load)(const DraftSource&) = nullptr;
+    std::unique_ptr<LevelModel> (*levels)(const DraftSource&, const TreeDrafterLimits&) = nullptr;
     int (*most_levels)(const DraftPlan&) = nullptr;  // levels that the head can draft; null: any
 };
 
-// EAGLE-1/2: one decoder layer that extrapolates the target's features (EAGLE section 4.1).
-extern const DraftHead kEagleHead;
-// EAGLE-3: one layer over three of the target's hidden states, with an LM head of its own.
-extern const DraftHead kEagle3Head;
-// Medusa: a head for each token ahead (Cai et al. 2024).
-// Hydra: the same, but a head also sees the tokens between (Ankner et al. 2024).
-extern const DraftHead kMedusaHead;
-extern const DraftHead kHydraHead;
-// A complete language model, smaller than the target.
-extern const DraftHead kDraftModel;
-
-// The kind of the plan's head.
-const DraftHead& head_of(const DraftPlan& plan);
-
-// Makes the row of a method that grows such trees with a head of one of these kinds. `beside`:
-// suffixes such as "-eagle" that a fitting head beside MODEL may have; empty: any.
-DraftMethod head_method(const char* name, const char* help, Growth (*growth)(const DraftOptions&),
-                        std::vector<const DraftHead*> kinds, std::vector<std::string> beside = {});
+// Makes the row of a method for the heads that take it.
+DraftMethod head_method(const HeadMethod& method);
 
 // The target ids of a head's own ids, on a device; absent if both are the same.
 class TargetIds {

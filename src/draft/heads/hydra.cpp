@@ -9,10 +9,10 @@ namespace {
 
 struct Scratch {
     void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
-        const ModelConfig& config = *drafts.head;
+        const HeadConfig& config = *drafts.head;
         block.add_to(plan, reach.grow.width, config.hidden,
-                     most_inputs(*config.parallel) * config.hidden);
-        if (!config.parallel->has_prefix) return;
+                     most_inputs(parallel_heads(config)) * config.hidden);
+        if (!parallel_heads(config).has_prefix) return;
         const int rows = reach.rows(drafts.pass_rows);
         layer.add_to(plan, config, rows);
         plan.add(x, DType::F32, rows, config.hidden);
@@ -24,12 +24,12 @@ struct Scratch {
 };
 
 KvShape kv_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
-    if (plan.head->parallel->has_prefix) return head_kv(plan, reach);
+    if (parallel_heads(*plan.head).has_prefix) return head_kv(plan, reach);
     return {0, 0, plan.kv, reach.slots(plan.context), plan.sequences};
 }
 
 size_t rope_bytes(const DraftPlan& plan, const TreeDrafterLimits& reach) {
-    if (!plan.head->parallel->has_prefix) return 0;
+    if (!parallel_heads(*plan.head).has_prefix) return 0;
     return dense_bytes(DType::F32, reach.positions(plan.context), plan.head->attention.head_dim);
 }
 
@@ -43,7 +43,7 @@ class Levels final : public LevelModel {
           config_(*source.plan.head),
           weights_(std::static_pointer_cast<const ParallelWeights>(source.weights)),
           kv_(be_, kv_of(source.plan, reach)) {
-        if (config_.parallel->has_prefix)
+        if (parallel_heads(config_).has_prefix)
             rope_ = make_rope_table(be_, reach.positions(source.plan.context), config_);
         TensorPlan plan;
         scratch_.add_to(plan, source.plan, reach);
@@ -52,7 +52,9 @@ class Levels final : public LevelModel {
     }
 
     int token_lead() const override { return 1; }
-    int state_columns() const override { return most_inputs(*config_.parallel) * config_.hidden; }
+    int state_columns() const override {
+        return most_inputs(parallel_heads(config_)) * config_.hidden;
+    }
     int feature_columns() const override { return config_.hidden; }
     int vocab() const override { return config_.vocab; }
     KvPool& kv() override { return kv_; }
@@ -86,7 +88,7 @@ class Levels final : public LevelModel {
 
     Backend& be_;
     const Target& target_;
-    ModelConfig config_;
+    HeadConfig config_;
     std::shared_ptr<const ParallelWeights> weights_;
     Vector rope_;
     Buffer memory_;
@@ -95,31 +97,36 @@ class Levels final : public LevelModel {
 };
 
 DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
-    const ModelConfig& config = *plan.head;
+    const HeadConfig& config = *plan.head;
     DraftBytes bytes = parallel_weight_bytes(plan);
     Scratch scratch;
     TensorPlan rooms;
     scratch.add_to(rooms, plan, reach);
     bytes.scratch = rooms.size_bytes() + kv_of(plan, reach).size_bytes() + rope_bytes(plan, reach) +
-                    tree_drafter_bytes(plan, reach, most_inputs(*config.parallel) * config.hidden,
-                                       config.hidden, config.vocab);
+                    tree_drafter_bytes(plan, reach, most_inputs(parallel_heads(config)) * config.hidden,
+                                config.hidden, config.vocab);
     return bytes;
 }
 
 }  // namespace
 
-const DraftHead kHydraHead = {
-    .kind = "a Hydra head",
-    .needs = DraftNeeds::head,
-    .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
-    .check = check_parallel,
-    .limits = parallel_limits,
-    .bytes = bytes_of,
-    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-        return std::make_shared<ParallelWeights>(source);
-    },
-    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-        -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
-    .most_levels = parallel_levels};
+DraftHead hydra_head() {
+    return {.name = "a Hydra head",
+            .ending = "-hydra",
+            .method = {"hydra", "the same where heads see the tokens between", parallel_growth},
+            .has_tensors = is_hydra,
+            .config = hydra_config,
+            .complete = complete_parallel_heads,
+            .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
+            .check = check_parallel,
+            .limits = parallel_limits,
+            .bytes = bytes_of,
+            .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+                return std::make_shared<ParallelWeights>(source);
+            },
+            .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
+                -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
+            .most_levels = parallel_levels};
+}
 
 }  // namespace aerie

@@ -9,7 +9,7 @@ namespace {
 
 struct Scratch {
     void add_to(TensorPlan& plan, const DraftPlan& drafts, const TreeDrafterLimits& reach) {
-        const ModelConfig& config = *drafts.head;
+        const HeadConfig& config = *drafts.head;
         block.add_to(plan, 1, config.hidden, config.hidden);
         plan.add(logits, DType::F32, 1, config.vocab);
         plan.add(first, DType::I32, 1, reach.grow.width);
@@ -64,7 +64,7 @@ class Levels final : public LevelModel {
   private:
     Backend& be_;
     const Target& target_;
-    ModelConfig config_;
+    HeadConfig config_;
     std::shared_ptr<const ParallelWeights> weights_;
     Buffer memory_;
     Scratch scratch_;
@@ -76,7 +76,7 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     Scratch scratch;
     TensorPlan rooms;
     scratch.add_to(rooms, plan, reach);
-    const ModelConfig& config = *plan.head;
+    const HeadConfig& config = *plan.head;
     bytes.scratch = rooms.size_bytes() + no_kv(plan, reach).size_bytes() +
                     tree_drafter_bytes(plan, reach, config.hidden, config.hidden, config.vocab);
     return bytes;
@@ -84,18 +84,23 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
 
 }  // namespace
 
-const DraftHead kMedusaHead = {
-    .kind = "a Medusa head",
-    .needs = DraftNeeds::head,
-    .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
-    .check = check_parallel,
-    .limits = parallel_limits,
-    .bytes = bytes_of,
-    .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
-        return std::make_shared<ParallelWeights>(source);
-    },
-    .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
-        -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
-    .most_levels = parallel_levels};
+DraftHead medusa_head() {
+    return {.name = "a Medusa head",
+            .ending = "-medusa",
+            .method = {"medusa", "a tree by a head for each token ahead", parallel_growth},
+            .has_tensors = is_medusa,
+            .config = medusa_config,
+            .complete = complete_parallel_heads,
+            .taps = [](const DraftPlan& plan) { return Taps{plan.target.layers}; },
+            .check = check_parallel,
+            .limits = parallel_limits,
+            .bytes = bytes_of,
+            .load = [](const DraftSource& source) -> std::shared_ptr<const DraftWeights> {
+                return std::make_shared<ParallelWeights>(source);
+            },
+            .levels = [](const DraftSource& source, const TreeDrafterLimits& reach)
+                -> std::unique_ptr<LevelModel> { return std::make_unique<Levels>(source, reach); },
+            .most_levels = parallel_levels};
+}
 
 }  // namespace aerie

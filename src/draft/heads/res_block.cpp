@@ -47,19 +47,18 @@ Vector bias_of(const WeightLoader& loader, const Checkpoint& tensors, const std:
 }
 
 DType type_of(const DraftPlan& plan) {
-    const std::string& first = plan.head->parallel->heads[0].blocks[0];
+    const std::string& first = parallel_heads(*plan.head).heads[0].blocks[0];
     const NamedTensor* tensor = plan.source->tensors.find(first + "linear.weight");
     return plan.weights.value_or(tensor ? tensor->dtype : DType::F32);
 }
 
 bool shares_lm_head(const DraftPlan& plan) {
-    return plan.head->parallel->heads[0].lm_head.empty();
+    return parallel_heads(*plan.head).heads[0].lm_head.empty();
 }
 
 // All tensors that are loaded, with their shapes.
-std::vector<TensorShape> tensors_of(const DraftPlan& plan) {
-    const ModelConfig& config = *plan.head;
-    const ParallelHeads& heads = *config.parallel;
+std::vector<TensorShape> tensors_of(const HeadConfig& config) {
+    const ParallelHeads& heads = parallel_heads(config);
     const int hidden = config.hidden;
     std::vector<TensorShape> all;
     const auto add = [&](const std::string& name, int rows, int columns) {
@@ -132,8 +131,8 @@ int most_inputs(const ParallelHeads& heads) {
 }
 
 ParallelWeights::ParallelWeights(const DraftSource& source) {
-    const ModelConfig& config = *source.plan.head;
-    const ParallelHeads& all = *config.parallel;
+    const HeadConfig& config = *source.plan.head;
+    const ParallelHeads& all = parallel_heads(config);
     const Checkpoint& tensors = source.plan.source->tensors;
     const WeightLoader loader(source.backend, tensors, source.plan.weights);
     for (int i = 0; i < int(all.heads.size()); ++i) {
@@ -171,7 +170,7 @@ void ParallelWeights::logits(Backend& be, const Target& target, const ResScratch
 }
 
 int parallel_levels(const DraftPlan& plan) {
-    return int(plan.head->parallel->heads.size());
+    return int(parallel_heads(*plan.head).heads.size());
 }
 
 void check_parallel(const DraftPlan& plan) {
@@ -182,18 +181,19 @@ void check_parallel(const DraftPlan& plan) {
     };
     check("hidden size", plan.head->hidden, plan.target.hidden);
     check("vocabulary size", plan.head->vocab, plan.target.vocab);
-    refuse_other_tensors(*plan.head->parallel, plan.source->tensors);
+    refuse_other_tensors(parallel_heads(*plan.head), plan.source->tensors);
 }
 
 Limits parallel_limits(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     Limits limits = pass_limits(*plan.head, reach.rows(plan.pass_rows), reach.slots(plan.context));
-    limits.widest = std::max(limits.widest, most_inputs(*plan.head->parallel) * plan.head->hidden);
+    limits.widest =
+        std::max(limits.widest, most_inputs(parallel_heads(*plan.head)) * plan.head->hidden);
     return limits;
 }
 
 DraftBytes parallel_weight_bytes(const DraftPlan& plan) {
     const Checkpoint& tensors = plan.source->tensors;
-    const std::vector<TensorShape> shapes = tensors_of(plan);
+    const std::vector<TensorShape> shapes = tensors_of(*plan.head);
     DraftBytes bytes;
     bytes.types = matrix_bytes(tensors, shapes, plan.weights);
     const DType type = type_of(plan);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "draft/heads/head.h"
+#include "draft/heads/parallel_heads.h"
 #include "model/decoder_layer.h"
 #include "model/weights.h"
 

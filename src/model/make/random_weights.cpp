@@ -81,78 +81,20 @@ void RandomWeights::fill_as(const std::vector<T>& quantiles, uint64_t key, int64
         });
 }
 
-namespace {
-
-NamedTensor described(const std::string& name, DType type, const std::vector<int64_t>& shape) {
-    return {name, type, shape, {0, checked_bytes(shape, type, name)}};
-}
-
-// The target's id for a draft id.
-int64_t spread(const ModelConfig& head, int64_t id) {
-    return id * head.vocab / head.eagle3->vocab;
-}
-
-int64_t offset_of(const ModelConfig& head, int64_t id) {
-    return spread(head, id) - id;
-}
-
-bool is_member(const ModelConfig& head, int64_t target_id) {
-    const int64_t vocab = head.eagle3->vocab;
-    const int64_t id = (target_id * vocab + head.vocab - 1) / head.vocab;  // first candidate
-    return id < vocab && spread(head, id) == target_id;
-}
-
-}  // namespace
-
-std::vector<NamedTensor> published_tensors(const ModelConfig& head, DType type) {
-    std::vector<NamedTensor> tensors;
-    for (const TensorShape& tensor : head_tensors(head))
-        if (!head.eagle3 || tensor.name != "embed_tokens.weight")
-            tensors.push_back(described(tensor.name, type, tensor.shape));
-    if (!head.eagle3 || head.eagle3->vocab == head.vocab) return tensors;
-    tensors.push_back(described("d2t", DType::I64, {head.eagle3->vocab}));
-    tensors.push_back(described("t2d", DType::Bool, {head.vocab}));
-    return tensors;
-}
-
-bool fill_ids(const ModelConfig& head, const NamedTensor& tensor, int64_t first,
-              std::span<std::byte> out) {
-    if (tensor.name != "d2t" && tensor.name != "t2d") return false;
-    const size_t size = size_bytes(tensor.dtype);
-    for (size_t i = 0; i < out.size() / size; ++i) {
-        const int64_t id = first + int64_t(i);
-        if (tensor.name == "d2t") {
-            const int64_t offset = offset_of(head, id);
-            std::memcpy(&out[i * size], &offset, size);
-        } else {
-            out[i] = std::byte(is_member(head, id));
-        }
-    }
-    return true;
-}
-
-Checkpoint random_head(const std::string& name, const ModelConfig& head, DType type,
-                       uint64_t seed) {
-    const auto fill = [head, weights = RandomWeights(type, seed)](const NamedTensor& tensor, DType,
-                                                                  size_t first,
-                                                                  std::span<std::byte> out) {
-        if (!fill_ids(head, tensor, int64_t(first), out))
-            weights.fill(tensor.name, int64_t(first), out);
-    };
-    return Checkpoint::generated(name, published_tensors(head, type), fill);
+NamedTensor described(const TensorShape& tensor, DType type) {
+    return {tensor.name, type, tensor.shape, {0, checked_bytes(tensor.shape, type, tensor.name)}};
 }
 
 Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
                              DType type, uint64_t seed) {
-    std::vector<NamedTensor> named;
-    for (const TensorShape& tensor : tensors)
-        named.push_back(described(tensor.name, type, tensor.shape));
+    std::vector<NamedTensor> all;
+    for (const TensorShape& tensor : tensors) all.push_back(described(tensor, type));
     const auto fill = [weights = RandomWeights(type, seed)](const NamedTensor& tensor, DType,
                                                             size_t first,
                                                             std::span<std::byte> out) {
         weights.fill(tensor.name, int64_t(first), out);
     };
-    return Checkpoint::generated(name, std::move(named), fill);
+    return Checkpoint::generated(name, std::move(all), fill);
 }
 
 }  // namespace aerie

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "io/checkpoint.h"
-#include "model/config.h"
 #include "model/tensors.h"
 
 namespace aerie {
@@ -33,18 +32,11 @@ class RandomWeights {
     std::vector<float> floats_;
 };
 
+// A tensor as a file of this type has it.
+NamedTensor described(const TensorShape& tensor, DType type);
+
 // A checkpoint without files: a tensor is made when it is read.
 Checkpoint random_checkpoint(const std::string& name, const std::vector<TensorShape>& tensors,
                              DType type, uint64_t seed);
-
-// The tensors in the files of a head with random weights. For an EAGLE-3 head there is no
-// embedding, which is the target's, but d2t and t2d if its vocabulary is a part of the target's.
-std::vector<NamedTensor> published_tensors(const ModelConfig& head, DType type);
-// Fills elements [first, ...) of d2t or t2d, with ids spread evenly over the target's vocabulary.
-// False: the tensor is neither.
-bool fill_ids(const ModelConfig& head, const NamedTensor& tensor, int64_t first,
-              std::span<std::byte> out);
-// A checkpoint of these tensors without files.
-Checkpoint random_head(const std::string& name, const ModelConfig& head, DType type, uint64_t seed);
 
 }  // namespace aerie

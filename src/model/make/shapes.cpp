@@ -122,29 +122,6 @@ ModelConfig model_shape(const std::string& name, const ShapeChanges& changes) {
     }
 }
 
-ModelConfig head_shape(const ModelConfig& target) {
-    ModelConfig head = target;
-    head.architecture = "eagle";
-    head.layers = 1;
-    head.windows.clear();
-    head.experts = {};
-    head.qk_norm = false;
-    return head;
-}
-
-ModelConfig eagle3_head_shape(const ModelConfig& target) {
-    constexpr int kVocab = 32000;
-    ModelConfig head = head_shape(target);
-    head.architecture = "eagle3";
-    head.rope = {};
-    head.tied_embeddings = false;
-    head.qkv_bias = head.attention_output_bias = head.mlp_bias = false;
-    head.eagle3.emplace();
-    head.eagle3->vocab = std::min(kVocab, target.vocab);
-    head.eagle3->target_hidden = target.hidden;
-    return head;
-}
-
 Json sizes_json(const ModelConfig& config) {
     Json json = Json::Object{{"layers", config.layers},
                              {"hidden", config.hidden},
@@ -176,25 +153,15 @@ void add_windows(Json& json, const ModelConfig& config) {
     json.set("layer_types", std::move(types));
 }
 
-void add_eagle3(Json& json, const Eagle3Shape& shape) {
-    json.set("draft_vocab_size", shape.vocab);
-    json.set("target_hidden_size", shape.target_hidden);
-    json.set("norm_before_residual", shape.norms_residual);
-    json.set("norm_before_fc", shape.norms_features);
-    json.set("norm_output", shape.norms_state);
-    if (!shape.taps.empty())
-        json.set("eagle_aux_hidden_state_layer_ids",
-                 Json::Array(shape.taps.begin(), shape.taps.end()));
-}
-
 }  // namespace
 
 Json config_json(const ModelConfig& config) {
-    const bool is_head = config.architecture == "eagle" || config.eagle3;
-    const std::string type = is_head ? "llama" : config.architecture;
-    const char* name = config.eagle3 ? "LlamaForCausalLMEagle3" : class_name(type);
-    Json json = Json::Object{{"architectures", Json::Array{name}},
-                             {"model_type", type},
+    return config_json(config, class_name(config.architecture));
+}
+
+Json config_json(const ModelConfig& config, const std::string& class_name) {
+    Json json = Json::Object{{"architectures", Json::Array{class_name}},
+                             {"model_type", config.architecture},
                              {"hidden_size", config.hidden},
                              {"intermediate_size", config.intermediate},
                              {"num_hidden_layers", config.layers},
@@ -211,12 +178,10 @@ Json config_json(const ModelConfig& config) {
                              {"mlp_bias", config.mlp_bias},
                              {"bos_token_id", 1},
                              {"eos_token_id", 2}};
-    if (is_head && config.qkv_bias) json.set("qkv_bias", true);
     if (Json scaling = rope_json(config.rope); !scaling.is_null())
         json.set("rope_scaling", std::move(scaling));
     add_windows(json, config);
     if (config.experts.count > 0) add_experts(json, config.experts);
-    if (config.eagle3) add_eagle3(json, *config.eagle3);
     return json;
 }
 

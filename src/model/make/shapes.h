@@ -20,16 +20,11 @@ struct ShapeChanges {
 // UsageError.
 ModelConfig model_shape(const std::string& name, const ShapeChanges& changes = {});
 
-// The configuration of an EAGLE-1/2 head for this target: one layer like the target's.
-ModelConfig head_shape(const ModelConfig& target);
-// The configuration of an EAGLE-3 head as they are commonly trained: as wide as the target, RoPE
-// base 10,000, and logits of the 32,000 most frequent tokens.
-ModelConfig eagle3_head_shape(const ModelConfig& target);
-
 // The sizes, as reports name them.
 Json sizes_json(const ModelConfig& config);
 
-// The configuration as a config.json.
+// The configuration as a config.json; the class of transformers is the architecture's, or this one.
 Json config_json(const ModelConfig& config);
+Json config_json(const ModelConfig& config, const std::string& class_name);
 
 }  // namespace aerie

@@ -1,11 +1,10 @@
 // Tensor names as the programs of Medusa and Hydra save them.
-#include "model/parallel_heads.h"
+#include "draft/heads/parallel_heads.h"
 
 #include <set>
 
 #include "core/error.h"
 #include "core/rows.h"
-#include "model/config.h"
 
 namespace aerie {
 
@@ -73,6 +72,21 @@ int rows_of(const Checkpoint& tensors, const std::string& name) {
     return int(tensor->shape[0]);
 }
 
+HeadConfig config_of(const char* architecture, ParallelHeads all, const Checkpoint& tensors) {
+    HeadConfig config;
+    const auto& heads = all.heads;
+    config.architecture = architecture;
+    config.layers = 1;
+    config.hidden = rows_of(tensors, heads[0].blocks[0] + "linear.weight");
+    if (!heads[0].lm_head.empty()) config.vocab = rows_of(tensors, heads[0].lm_head + "weight");
+    for (const ParallelHeads::Head& head : heads)
+        if (head.lm_head.empty() != heads[0].lm_head.empty())
+            throw Error(tensors.folder().string() +
+                        ": some of its heads have an LM head of their own, others have none");
+    config.own = std::move(all);
+    return config;
+}
+
 }  // namespace
 
 bool is_medusa(const Checkpoint& tensors) {
@@ -83,33 +97,24 @@ bool is_hydra(const Checkpoint& tensors) {
     return !blocks_at(tensors, "hydra_mlp.0.").empty();
 }
 
-ModelConfig parallel_head_config(const Checkpoint& tensors) {
-    ModelConfig config;
-    const bool is_hydra = aerie::is_hydra(tensors);
-    config.architecture = is_hydra ? "hydra" : "medusa";
-    config.parallel = is_hydra ? hydra_heads(tensors) : medusa_heads(tensors);
-    const auto& heads = config.parallel->heads;
-    config.layers = 1;
-    config.hidden = rows_of(tensors, heads[0].blocks[0] + "linear.weight");
-    if (!heads[0].lm_head.empty()) config.vocab = rows_of(tensors, heads[0].lm_head + "weight");
-    for (const ParallelHeads::Head& head : heads)
-        if (head.lm_head.empty() != heads[0].lm_head.empty())
-            throw Error(tensors.folder().string() +
-                        ": some of its heads have an LM head of their own, others have none");
-    return config;
+HeadConfig medusa_config(const ModelSource& source) {
+    return config_of("medusa", medusa_heads(source.tensors), source.tensors);
 }
 
-void complete_parallel_heads(const ModelConfig& target, ModelConfig& heads) {
+HeadConfig hydra_config(const ModelSource& source) {
+    return config_of("hydra", hydra_heads(source.tensors), source.tensors);
+}
+
+void complete_parallel_heads(const ModelConfig& target, HeadConfig& heads) {
     ModelConfig whole = target;
     whole.architecture = heads.architecture;
-    whole.parallel = heads.parallel;
     whole.layers = 1;
     whole.hidden = heads.hidden;
     if (heads.vocab > 0) whole.vocab = heads.vocab;
     whole.windows.clear();
     whole.experts = {};
     whole.qk_norm = whole.qkv_bias = whole.attention_output_bias = whole.mlp_bias = false;
-    heads = std::move(whole);
+    static_cast<ModelConfig&>(heads) = std::move(whole);
 }
 
 void refuse_other_tensors(const ParallelHeads& heads, const Checkpoint& tensors) {

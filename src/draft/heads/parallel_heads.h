@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "io/checkpoint.h"
+#include "draft/heads/head_config.h"
 
 namespace aerie {
-
-struct ModelConfig;
 
 // The tensors of such heads, by the starts of their names: "0.0.", "hydra_mlp.2.1.".
 struct ParallelHeads {
@@ -22,13 +20,18 @@ struct ParallelHeads {
     bool has_prefix = false;  // Hydra++: a decoder layer transforms the target's feature first
 };
 
+inline const ParallelHeads& parallel_heads(const HeadConfig& config) {
+    return std::any_cast<const ParallelHeads&>(config.own);
+}
+
 bool is_medusa(const Checkpoint& tensors);
 bool is_hydra(const Checkpoint& tensors);
 
-// Reads the tensors alone: the configuration files of such heads do not help. Throws Error.
-ModelConfig parallel_head_config(const Checkpoint& tensors);
+// These read the tensors alone: the configuration files of such heads do not help. Throw Error.
+HeadConfig medusa_config(const ModelSource& source);
+HeadConfig hydra_config(const ModelSource& source);
 // Copies from the target what the heads' tensors do not show.
-void complete_parallel_heads(const ModelConfig& target, ModelConfig& heads);
+void complete_parallel_heads(const ModelConfig& target, HeadConfig& heads);
 // Throws Error for a tensor that belongs to no head.
 void refuse_other_tensors(const ParallelHeads& heads, const Checkpoint& tensors);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "draft/heads/head_config.h"
 #include "model/config_fields.h"
 
 namespace aerie {
@@ -24,12 +25,25 @@ struct Eagle3Shape {
     int tap_count() const { return taps.empty() ? 3 : int(taps.size()); }
 };
 
+inline const Eagle3Shape& eagle3_shape(const HeadConfig& head) {
+    return std::any_cast<const Eagle3Shape&>(head.own);
+}
+inline Eagle3Shape& eagle3_shape(HeadConfig& head) {
+    return std::any_cast<Eagle3Shape&>(head.own);
+}
+
 // Whether a head's config.json is that of an EAGLE-3 head.
 bool is_eagle3(const Fields& fields);
 
-// Parses the spellings of SafeAILab, SpecForge, speculators and DeepSpec. `hidden` is that of the
-// head's layer, `vocab` that of its target. Throws Error naming the field.
-Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab);
+// Parses the spellings of SafeAILab, SpecForge, speculators and DeepSpec, and looks for norms among
+// the tensors. Throws Error naming the field.
+HeadConfig eagle3_config(const ModelSource& source);
+// The configuration as a config.json.
+Json eagle3_json(const HeadConfig& head);
+
+// The configuration of an EAGLE-3 head as they are commonly trained: as wide as the target, RoPE
+// base 10,000, and logits of the 32,000 most frequent tokens.
+HeadConfig eagle3_head_shape(const ModelConfig& target);
 
 // The taps of a head if its file does not name them: the inputs of layers 2, n / 2 and n - 3.
 std::vector<int> usual_taps(int layers);

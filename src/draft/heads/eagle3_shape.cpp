@@ -1,10 +1,12 @@
 // The same key means inputs of layers in some exports and outputs in others; no file says which.
-#include "model/eagle3_shape.h"
+#include "draft/heads/eagle3_shape.h"
 
 #include <algorithm>
 #include <cctype>
 
+#include "draft/heads/eagle.h"
 #include "io/foreign_drafters.h"
+#include "model/make/shapes.h"
 
 namespace aerie {
 
@@ -64,20 +66,7 @@ void find_layers(const Fields& fields, Eagle3Shape& shape) {
     }
 }
 
-}  // namespace
-
-bool is_eagle3(const Fields& fields) {
-    if (foreign_drafter(fields.json())) return false;
-    for (const char* key : {"draft_vocab_size", "truncated_vocab_size", "eagle_config", kTaps})
-        if (fields.find(key)) return true;
-    if (fields.string("speculators_model_type", "") == "eagle3") return true;
-    const Json* classes = fields.find("architectures");
-    if (!classes || !classes->array()) return false;
-    return std::any_of(classes->array()->begin(), classes->array()->end(), [](const Json& name) {
-        return name.string() && names_eagle3(*name.string());
-    });
-}
-
+// `hidden` is the one of the head's layer, `vocab` the one of its target.
 Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab) {
     Eagle3Shape shape;
     const char* vocab_key =
@@ -92,6 +81,64 @@ Eagle3Shape parse_eagle3(const Fields& fields, int hidden, int vocab) {
     if (inner && !inner->object()) fields.fail("'eagle_config' must be an object");
     find_layers(fields, shape);
     return shape;
+}
+
+}  // namespace
+
+bool is_eagle3(const Fields& fields) {
+    if (foreign_drafter(fields.json())) return false;
+    for (const char* key : {"draft_vocab_size", "truncated_vocab_size", "eagle_config", kTaps})
+        if (fields.find(key)) return true;
+    if (fields.string("speculators_model_type", "") == "eagle3") return true;
+    const Json* classes = fields.find("architectures");
+    if (!classes || !classes->array()) return false;
+    return std::any_of(classes->array()->begin(), classes->array()->end(), [](const Json& name) {
+        return name.string() && names_eagle3(*name.string());
+    });
+}
+
+HeadConfig eagle3_config(const ModelSource& source) {
+    const Fields all(source.config);
+    // The head has one layer, whatever its file says: some give the target's number.
+    HeadConfig config{parse_layer_config(layer_fields(all))};
+    config.architecture = "eagle3";
+    Eagle3Shape shape = parse_eagle3(all, config.hidden, config.vocab);
+    const auto has = [&](const char* tensor) { return source.tensors.find(tensor) != nullptr; };
+    shape.norms_taps |= has("fc_norm.0.weight");
+    shape.norms_features |= has("input_norm.weight");
+    config.qk_norm = has("midlayer.self_attn.q_norm.weight");
+    if (shape.norms_taps && shape.norms_features)
+        throw Error(source.path.string() + ": both 'fc_norm' and 'input_norm'");
+    config.own = std::move(shape);
+    return config;
+}
+
+Json eagle3_json(const HeadConfig& head) {
+    ModelConfig layer = head;
+    layer.architecture = "llama";
+    const Eagle3Shape& shape = eagle3_shape(head);
+    Json json = config_json(layer, "LlamaForCausalLMEagle3");
+    json.set("draft_vocab_size", shape.vocab);
+    json.set("target_hidden_size", shape.target_hidden);
+    json.set("norm_before_residual", shape.norms_residual);
+    json.set("norm_before_fc", shape.norms_features);
+    json.set("norm_output", shape.norms_state);
+    if (!shape.taps.empty()) json.set(kTaps, Json::Array(shape.taps.begin(), shape.taps.end()));
+    return json;
+}
+
+HeadConfig eagle3_head_shape(const ModelConfig& target) {
+    constexpr int kVocab = 32000;
+    HeadConfig head = eagle_shape(target);
+    head.architecture = "eagle3";
+    head.rope = {};
+    head.tied_embeddings = false;
+    head.qkv_bias = head.attention_output_bias = head.mlp_bias = false;
+    Eagle3Shape shape;
+    shape.vocab = std::min(kVocab, target.vocab);
+    shape.target_hidden = target.hidden;
+    head.own = std::move(shape);
+    return head;
 }
 
 std::vector<int> usual_taps(int layers) {

@@ -4,9 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "draft/head_of_config.h"
+#include "draft/heads/eagle3_shape.h"
 #include "io/damage.h"
 #include "io/write_gguf.h"
-#include "model/heads.h"
 #include "paths.h"
 
 namespace aerie::test {
@@ -140,14 +141,14 @@ TEST_F(ForeignDrafters, AreNamedInGgufFiles) {
 TEST_F(ForeignDrafters, Eagle3IsSeenInEverySpelling) {
     for (const char* name : {"specforge-eagle3", "speculators-eagle3", "eagle3-deepspec"}) {
         folder_.write(std::string(name) + "/config.json", config_of(name));
-        EXPECT_EQ(head_kind(folder_.path() / name), HeadKind::eagle3) << name;
+        EXPECT_EQ(head_kind(folder_.path() / name).name, "an EAGLE-3 head") << name;
         const std::string error = error_of([&] { open_head(folder_.path() / name); });
         EXPECT_TRUE(has(error, "EAGLE-3 head, and no model.safetensors")) << error;
-        const ModelConfig config = parse_head_config(Json::parse(config_of(name), name), name);
+        const HeadConfig config = head_of_config(Json::parse(config_of(name), name));
         const bool is_deepspec = std::string(name) == "eagle3-deepspec";
         const std::vector<int> taps = {2, 3, 5}, five = {1, 2, 3, 4, 5};
-        EXPECT_EQ(config.eagle3.value().taps, is_deepspec ? five : taps) << name;
-        EXPECT_EQ(config.eagle3->vocab, is_deepspec ? 4096 : 1024) << name;
+        EXPECT_EQ(eagle3_shape(config).taps, is_deepspec ? five : taps) << name;
+        EXPECT_EQ(eagle3_shape(config).vocab, is_deepspec ? 4096 : 1024) << name;
         EXPECT_EQ(config.attention.head_dim, name[4] == 'f' ? 64 : 32) << name;
     }
 }
