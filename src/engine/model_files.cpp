@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 #include "model/heads.h"
+#include "model/make/random_weights.h"
 #include "model/make/shapes.h"
 #include "model/padded_heads.h"
 #include "model/tensors.h"
