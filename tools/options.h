@@ -23,7 +23,8 @@ struct ModelOptions {
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
     bool profile = false;
-    DraftOptions drafting;  // except the method
+    std::vector<std::string> given;  // the long names of all flags that were given
+    DraftOptions drafting;           // except the method
     HeadOptions head_options;
 };
 

@@ -88,9 +88,13 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
         return found;
     if (fs::is_directory(path, ignored)) return path;
     if (fs::exists(path, ignored)) {
-        if (!is_gguf(path)) throw Error(in_quotes(name) + ": neither a folder nor a .gguf file");
+        if (!is_gguf(path))
+            throw Error(in_quotes(name) +
+                        ": neither a folder nor a .gguf file; a model of several files is given by "
+                        "its folder");
         return path;
     }
+    if (is_gguf(path)) throw Error(in_quotes(name) + ": no such file");
     if (name.find('/') != std::string::npos) return resolve_model_folder(name);
     throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
 }

@@ -27,7 +27,10 @@ class Help:
         self.about, self.groups, self.footer = " ".join(about.split()), [], ""
         self.usage, *lines = rest.split("\n")
         for line in lines:
-            if line.startswith("  "):
+            if line.startswith(" " * COLUMN):  # a description goes on
+                name, text = self.groups[-1][1].pop()
+                self.groups[-1][1].append((name, f"{text} {line.strip()}"))
+            elif line.startswith("  "):
                 name, text = line.split("\t") if "\t" in line else (line[:COLUMN], line[COLUMN:])
                 self.groups[-1][1].append((name.strip(), text.strip()))
             elif line.endswith(":"):
