@@ -51,6 +51,9 @@ constexpr Flag kDraftFlags[] = {
 }  // namespace
 
 void tell_unused(const ModelOptions& options, const std::string& method) {
+    if (options.draft == kFormerBest)
+        print_note(std::string("(--draft ") + kFormerBest + " is called --draft " + method +
+                   " now)");
     for (const Flag& flag : kDraftFlags)
         if (std::count(options.given.begin(), options.given.end(), flag.name) &&
             !flag.counts(draft_method(method)))

@@ -13,7 +13,8 @@ struct ModelFiles;
 // Reports the assumptions in a line on stderr; prints nothing if there are none.
 void tell_assumed(const ModelFiles& files);
 
-// Notes the drafting flags that change nothing with this drafter, on stderr.
+// Notes on stderr the drafting flags that change nothing with this drafter, and a former name of
+// it.
 void tell_unused(const ModelOptions& options, const std::string& method);
 
 }  // namespace aerie

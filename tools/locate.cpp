@@ -72,7 +72,8 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     runtime.draft = options.drafting;
     runtime.head_options = options.head_options;
     runtime.cache = default_cache();
-    runtime.draft.method = options.draft.value_or(default_draft_method(HeadKind::eagle).name);
+    runtime.draft.method = options.draft ? draft_method(*options.draft).name
+                                         : default_draft_method(HeadKind::eagle).name;
     return runtime;
 }
 

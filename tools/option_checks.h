@@ -77,12 +77,14 @@ inline CLI::Validator number() {
     });
 }
 
-// An option with one of a few names as its value.
+// An option with one of a few names as its value. `former`: names that are understood, but not
+// shown.
 template <typename To, typename Value>
-void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Value>& choices,
-                const std::string& help) {
+void add_choice(CLI::App& app, const std::string& flag, To& to, Choices<Value> choices,
+                const std::string& help, const Choices<Value>& former = {}) {
     std::string names;
     for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
+    choices.insert(choices.end(), former.begin(), former.end());
     const auto choose = [flag, names, choices, &to](const std::string& text) {
         for (const auto& [name, value] : choices)
             if (name == text) {

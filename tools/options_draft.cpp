@@ -82,7 +82,7 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
            "auto (default): chosen in each cycle by what it costs on this device and how much was "
            "accepted; none where none pays.\n"
            "N,L,K: always N nodes with the root, L levels, top K; at most those of grafted and "
-           "auto.\n"
+           "best.\n"
            "published: the drafter's own, 60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree of "
            "64 nodes")
         ->type_name("auto|N,L,K|published");
@@ -99,7 +99,8 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Drafting (never changes the text, but for --accept p/q)");
     DraftOptions& drafting = options.drafting;
     const auto any = [](const DraftMethod&) { return true; };
-    add_choice(app, "--draft", options.draft, draft_choices(any), draft_help());
+    add_choice(app, "--draft", options.draft, draft_choices(any), draft_help(),
+               {{kFormerBest, kFormerBest}});
     add_head_options(app, options);
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},

@@ -11,7 +11,7 @@
 
 namespace aerie {
 
-DraftMethod auto_method();
+DraftMethod best_method();
 DraftMethod none_method();
 DraftMethod lookup_method();
 DraftMethod lookahead_method();
@@ -56,14 +56,15 @@ std::span<const DraftMethod> draft_methods() {
                     {&kEagleHead, &kEagle3Head, &kMedusaHead, &kHydraHead, &kDraftModel}),
         head_method("model", "EAGLE-2's tree with a smaller model of the same tokens",
                     dynamic_growth, {&kDraftModel}, {"-draft"}),
-        auto_method(),
+        best_method(),
     };
     return methods;
 }
 
 const DraftMethod& draft_method(const std::string& name) {
+    const std::string known = name == kFormerBest ? "best" : name;
     for (const DraftMethod& method : draft_methods())
-        if (method.name == name) return method;
+        if (method.name == known) return method;
     throw UsageError("no drafter is called " + in_quotes(name));
 }
 
@@ -100,7 +101,7 @@ const DraftMethod& default_draft_method(HeadKind head) {
         case HeadKind::none:
             break;
     }
-    return draft_method("auto");
+    return draft_method("best");
 }
 
 namespace {

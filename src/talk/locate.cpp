@@ -109,8 +109,9 @@ void locate(const WantedModel& wanted, LoadOptions& options) {
     options.head = heads.empty() ? fs::path() : heads[0];
     // A head that is not needed is not opened, so its errors do not matter.
     const auto kind = [&] { return heads.empty() ? HeadKind::none : head_kind(options.head); };
-    options.draft.method = wanted.draft ? *wanted.draft : default_draft_method(kind()).name;
-    const DraftMethod& method = draft_method(options.draft.method);
+    const DraftMethod& method =
+        wanted.draft ? draft_method(*wanted.draft) : default_draft_method(kind());
+    options.draft.method = method.name;
     if (method.needs == DraftNeeds::what_there_is) {
         if (!heads.empty()) options.more_heads.assign(heads.begin() + 1, heads.end());
     } else if (method.needs != DraftNeeds::nothing && heads.empty()) {

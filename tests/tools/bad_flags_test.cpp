@@ -91,7 +91,7 @@ const std::vector<BadCase> kUsage = {
     usage("WeightsUnknown", {"--weights", "q3"}, {"--weights", "'q3'"}),
     usage("DraftWeightsUnknown", {"--draft-weights", ""}, {"--draft-weights"}),
     usage("KvUnknown", {"--kv", "bf16"}, {"--kv", "'bf16'"}),
-    usage("DraftUnknown", {"--draft", "oracle"}, {"--draft", "'oracle'"}),
+    usage("DraftUnknown", {"--draft", "oracle"}, {"--draft", "|model|best, not", "'oracle'"}),
     usage("LookaheadTooLarge", {"--draft", "lookahead", "--lookahead", "8,5,8"},
           {"--lookahead", "(N-1) (W+G)", "63"}),
     usage("LookaheadNoNumbers", {"--lookahead", "7,5"}, {"--lookahead", "W,N,G", "'7,5'"}),

@@ -160,6 +160,16 @@ TEST(Generate, TellsOfFlagsThatChangeNothing) {
     EXPECT_EQ(notes_of({"--draft", "none", "--tree", "8,2,2", "-q"}), "");
 }
 
+TEST(Generate, TellsOfTheFormerNameOfBest) {
+    EXPECT_EQ(notes_of({"--draft", "best"}), "");
+    EXPECT_EQ(notes_of({"--draft", "auto"}), "(--draft auto is called --draft best now)\n");
+    const std::vector<std::string> quiet = with({"generate", "-q", "--draft", "auto"}, kShort);
+    EXPECT_EQ(run(quiet).out, text_of(generated(with(kShort, {"--draft", "best"}))) + "\n");
+    EXPECT_EQ(run(quiet).err, "");
+    const Outcome shown = run(with({"generate", "--draft", "auto"}, kShort));
+    EXPECT_NE(shown.err.find("\nbest: "), std::string::npos) << shown.err;
+}
+
 TEST(Generate, TellsOfFlagsThatImplyChat) {
     EXPECT_EQ(notes_of({"--system", "Be brief."}),
               "(--system makes a conversation of the prompt, as --chat does)\n");
