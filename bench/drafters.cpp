@@ -1,6 +1,6 @@
 // Every drafter on the bundled model, with its published tree and with trees chosen by measurement:
 // tokens per cycle, and speed over plain decoding. All drafters answer one prompt in turn before
-// the next prompt; code edits and summaries are only for drafters without a head, and for auto.
+// the next prompt; code edits and summaries are only for drafters without a head, and for best.
 // bench_drafters [TOKENS] (default 64)
 #include <cstdio>
 #include <cstdlib>
@@ -83,7 +83,7 @@ Contenders all_contenders() {
     const std::vector<std::string> heads = {"eagle", "eagle3", "medusa", "hydra", draft};
     for (const std::string& head : heads)
         add("grafted on " + head + ", chosen", "grafted", {head}, false);
-    add("auto", "auto", heads, false);
+    add("best", "best", heads, false);
     return all;
 }
 
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
         for (const float temperature : {0.0f, 1.0f})
             race(all, "golden prompts", golden, tokens, temperature);
         std::erase_if(all, [](const auto& one) {
-            return one->model.model().files().head && one->name != "auto";
+            return one->model.model().files().head && one->name != "best";
         });
         for (const float temperature : {0.0f, 1.0f}) {
             race(all, "code edits", edits, tokens, temperature);

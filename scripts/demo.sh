@@ -42,29 +42,29 @@ for question in "${questions[@]}"; do
     tail -n 3 "$work/figures" >&2
     exit 1
   }
-  # "160 tokens, 44 of them guessed, ..." and "speed: 131.0 tokens/s plainly, 152.5 with drafting: ..."
-  figures=$(sed -n -e 's/^\([0-9]*\) tokens, \([0-9]*\) of them guessed, .*/\1 \2/p' \
+  # "160 tokens, 44 of them drafted, ..." and "speed: 131.0 tokens/s plainly, 152.5 with drafting: ..."
+  figures=$(sed -n -e 's/^\([0-9]*\) tokens, \([0-9]*\) of them drafted, .*/\1 \2/p' \
     -e 's/^speed: \([0-9.]*\) tokens\/s plainly, \([0-9.]*\) with drafting.*/\1 \2/p' "$work/figures" | paste -sd ' ')
   [ "$(wc -w <<<"$figures")" -eq 4 ] || continue  # an answer of one token has no speed
   printf '%s %s\n' "$figures" "$question" >>"$work/all"
   awk -v dim="$dim" -v plain="$plain" '{
-    printf "%s%d of %d tokens were guessed: %.1f tokens/s, %.1f without guesses, the same text%s\n", dim, $2, $1, $4, $3, plain
+    printf "%s%d of %d tokens were drafted: %.1f tokens/s, %.1f without drafting, the same text%s\n", dim, $2, $1, $4, $3, plain
   }' <<<"$figures"
 done
 
 [ -s "$work/all" ] || exit 0
 # Answers are weighted by their tokens: seconds without drafting over seconds with it.
 awk '{
-  without += $1 / $3; with += $1 / $4; tokens += $1; guessed += $2
+  without += $1 / $3; with += $1 / $4; tokens += $1; drafted += $2
   if ($4 / $3 > best) { best = $4 / $3; name = $0; for (i = 0; i < 4; ++i) sub(/^[^ ]+ /, "", name) }
 }
 END {
-  printf "\nAll answers: %.2f times as fast with guesses, %d of %d tokens guessed, not one token changed.\n", without / with, guessed, tokens
-  printf "Guesses helped most (%.2f times) with: %s\n", best, name
+  printf "\nAll answers: %.2f times as fast with drafting, %d of %d tokens drafted, not one token changed.\n", without / with, drafted, tokens
+  printf "Drafting helped most (%.2f times) with: %s\n", best, name
 }' "$work/all"
 cat <<'END'
-SmolLM2 has no draft head yet: what is guessed is what followed the same words earlier in the question or the answer, so
-it helps where a text repeats itself. A head guesses new text as well.
+SmolLM2 has no draft head yet: what is drafted is what followed the same words earlier in the question or the answer, so
+it helps where a text repeats itself. A head drafts new text as well.
 
 Go on with:
   build/aerie chat --shade                    # talk to it

@@ -1,6 +1,10 @@
-// A model runs even if its files give little but its layers; the user should know what was assumed.
+// A model runs even if its files give little but its layers; the user should know what was assumed,
+// and which flags have no effect.
 #include "assumed.h"
 
+#include <algorithm>
+
+#include "draft/methods.h"
 #include "engine/model_files.h"
 #include "terminal.h"
 
@@ -11,6 +15,50 @@ void tell_assumed(const ModelFiles& files) {
         print_note("(" + files.target.path.string() +
                    " does not say how long a context the model takes: " +
                    std::to_string(files.config.context) + " tokens are assumed)");
+}
+
+namespace {
+
+struct Flag {
+    const char* name;
+    bool (*counts)(const DraftMethod& method);
+};
+
+bool reads_files(const DraftMethod& method) {
+    return method.needs != DraftNeeds::nothing;
+}
+
+constexpr Flag kDraftFlags[] = {
+    {"--head", reads_files},
+    {"--head-taps", reads_files},
+    {"--head-rope-theta", reads_files},
+    {"--draft-vocab", reads_files},
+    {"--token-counts", reads_files},
+    {"--draft-weights", reads_files},
+    {"--tree",
+     [](const DraftMethod& method) {
+         return method.name != kNoDrafts && method.name != "chain" && method.name != "eagle1" &&
+                method.name != "lookahead";
+     }},
+    {"--tree-file",
+     [](const DraftMethod& method) {
+         return method.name == "eagle1" || method.name == "medusa" || method.name == "hydra";
+     }},
+    {"--chain-length", [](const DraftMethod& method) { return method.name == "chain"; }},
+    {"--lookahead", [](const DraftMethod& method) { return method.name == "lookahead"; }},
+};
+
+}  // namespace
+
+void tell_unused(const ModelOptions& options, const std::string& method) {
+    if (options.draft == kFormerBest)
+        print_note(std::string("(--draft ") + kFormerBest + " is called --draft " + method +
+                   " now)");
+    for (const Flag& flag : kDraftFlags)
+        if (std::count(options.given.begin(), options.given.end(), flag.name) &&
+            !flag.counts(draft_method(method)))
+            print_note(std::string("(") + flag.name + " changes nothing with --draft " + method +
+                       ")");
 }
 
 }  // namespace aerie

@@ -1,5 +1,10 @@
-// Properties that a model's files do not state and the program had to assume.
+// Notes on what the user did not ask for: properties that a model's files do not state and the
+// program had to assume, and flags that change nothing.
 #pragma once
+
+#include <string>
+
+#include "options.h"
 
 namespace aerie {
 
@@ -7,5 +12,9 @@ struct ModelFiles;
 
 // Reports the assumptions in a line on stderr; prints nothing if there are none.
 void tell_assumed(const ModelFiles& files);
+
+// Notes on stderr the drafting flags that change nothing with this drafter, and a former name of
+// it.
+void tell_unused(const ModelOptions& options, const std::string& method);
 
 }  // namespace aerie

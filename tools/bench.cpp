@@ -1,4 +1,5 @@
 // `aerie bench`: the table to stderr, the JSON object to stdout, the page to a file.
+#include "assumed.h"
 #include "bench_report.h"
 #include "commands.h"
 #include "core/error.h"
@@ -12,13 +13,18 @@ namespace {
 // Room for the prompt, the tokens decoded after it, and a tree.
 constexpr int kDecodedTokens = 384;
 
-// The recorded acceptance that is replayed is that of heads.
+// The recorded acceptance that is replayed is that of EAGLE heads.
 LoadOptions located(const BenchOptions& options) {
     if (options.like) return locate_nothing(options.model);
     LoadOptions runtime = locate(options.model);
-    if (draft_method(runtime.draft.method).needs != DraftNeeds::language_model) return runtime;
+    const DraftMethod& method = draft_method(runtime.draft.method);
+    if (method.is_replayed) return runtime;
     if (options.model.head)
-        throw UsageError(runtime.head.string() + ": a language model; aerie bench takes a head");
+        throw UsageError(runtime.head.string() + ": " + method.wants +
+                         "; aerie bench takes an EAGLE head, or --draft none");
+    if (!options.quiet)
+        print_note("(no EAGLE head beside " + runtime.model.string() +
+                   ": plain decoding alone is measured)");
     runtime.draft.method = kNoDrafts;
     return runtime;
 }
@@ -50,6 +56,7 @@ int run_bench(const BenchOptions& options) {
     if (options.html) page.emplace(*options.html);  // an error must not cost the measurement
     ProgressLine progress(options.quiet);
     Model model = load(options, progress);
+    if (!options.quiet) tell_unused(options.model, model.options().draft.method);
     BenchPlan plan = plan_of(options, progress);
     RecordedDrafts acceptance;
     if (model.options().draft.method != kNoDrafts) {

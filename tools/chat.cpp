@@ -242,6 +242,7 @@ int run_chat(const ChatOptions& options) {
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);
     tell_assumed(files);
+    tell_unused(options.model, load_options.draft.method);
     const NamedText chat_template = checked_template(options, files);
     AnswerSettings settings{
         .sampling = sampling_of(options.sampling, generation_config(files.target)),

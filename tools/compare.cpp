@@ -2,6 +2,7 @@
 // is the exit code.
 #include <algorithm>
 
+#include "assumed.h"
 #include "backend/registry.h"
 #include "commands.h"
 #include "compare_report.h"
@@ -25,6 +26,8 @@ constexpr const char* kPrompts[] = {
 };
 
 std::vector<std::string> read_prompts(const CompareOptions& options) {
+    if (options.prompt && options.prompt->empty())
+        throw UsageError("the prompt is empty: leave -p away for prompts of our own");
     if (options.prompt) return {*options.prompt};
     if (!options.prompt_file) return {std::begin(kPrompts), std::end(kPrompts)};
     const std::string text = read_input(*options.prompt_file);
@@ -129,6 +132,7 @@ int run_compare(const CompareOptions& options) {
             "compare needs two devices: --device cpu --device NAME (see `aerie "
             "devices`)");
     LoadOptions runtime = locate(options.model);
+    if (!options.quiet) tell_unused(options.model, runtime.draft.method);
     if (!runtime.draft.tree) runtime.draft.tree = TreeShape{};
     const std::vector<std::string> prompts = read_prompts(options);
     std::optional<ReplacedFile> page;

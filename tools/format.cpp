@@ -7,10 +7,12 @@
 namespace aerie {
 
 std::string format(const char* pattern, ...) {
-    char text[600];
-    std::va_list arguments;
+    std::va_list arguments, again;
     va_start(arguments, pattern);
-    std::vsnprintf(text, sizeof(text), pattern, arguments);
+    va_copy(again, arguments);
+    std::string text(size_t(std::vsnprintf(nullptr, 0, pattern, arguments)), '\0');
+    std::vsnprintf(text.data(), text.size() + 1, pattern, again);
+    va_end(again);
     va_end(arguments);
     return text;
 }

@@ -28,6 +28,25 @@ std::optional<std::string> read_prompt(const GenerateOptions& options) {
     return read_input(options.prompt_file.value_or("-"));
 }
 
+// Whether an empty text is a prompt must not depend on whether the model puts a BOS before it.
+std::optional<std::string> checked_prompt(const GenerateOptions& options) {
+    std::optional<std::string> prompt = read_prompt(options);
+    if (prompt && prompt->empty())
+        throw UsageError(
+            "the prompt is empty: give a text with -p or -f, or pipe one in (--prompt-ids 1 begins "
+            "with the token 1 alone)");
+    return prompt;
+}
+
+// Flags that change nothing, and flags that change more than they name.
+void tell_flags(const GenerateOptions& options) {
+    const ConversationOptions& chat = options.chat;
+    if (!chat.on && !chat.messages && (chat.system || chat.chat_template))
+        print_note(std::string("(") + (chat.system ? "--system" : "--template") +
+                   " makes a conversation of the prompt, as --chat does)");
+    if (options.shade && options.json) print_note("(--shade changes nothing with --json)");
+}
+
 // The messages of the file, then the prompt; the system message comes first.
 Conversation conversation_of(const ConversationOptions& chat,
                              const std::optional<std::string>& prompt) {
@@ -68,7 +87,7 @@ bool is_drafted(const Origin& origin) {
     return origin.kind == Origin::Kind::from_draft;
 }
 
-int guessed_tokens(const GenerationResult& result) {
+int drafted_tokens(const GenerationResult& result) {
     return int(std::count_if(result.origins.begin(), result.origins.end(), is_drafted));
 }
 
@@ -78,9 +97,9 @@ void print_statistics(const GenerationResult& result, const std::string& method,
     const bool color = has_colors(stderr);
     std::fputs(color ? "\033[2m" : "", stderr);
     std::fprintf(stderr,
-                 "%zu tokens, %d of them guessed, %.1f tokens/s, prompt read in %.3f s "
+                 "%zu tokens, %d of them drafted, %.1f tokens/s, prompt read in %.3f s "
                  "(finished: %s)\n",
-                 result.ids.size(), guessed_tokens(result), stats.tokens_per_second(),
+                 result.ids.size(), drafted_tokens(result), stats.tokens_per_second(),
                  stats.prefill_seconds, aerie::name(result.finish));
     if (sampling.filters.temperature > 0)
         std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(sampling.seed));
@@ -138,8 +157,8 @@ GenerationResult generate_shown(Session& session, const Tokenizer& tokenizer, Re
     if (!options.json)
         request.on_text = [&](const std::string& text) {
             progress.clear();
-            const bool guessed = is_drafted(shown->result().origins.back());
-            print_bytes(shading.put(shown_on(stdout, text), guessed));
+            const bool drafted = is_drafted(shown->result().origins.back());
+            print_bytes(shading.put(shown_on(stdout, text), drafted));
         };
     Generation generation(session, tokenizer, request);
     shown = &generation;
@@ -190,13 +209,14 @@ Json result_json(const GenerationResult& result, const Request& request) {
 }
 
 // Decodes the same request without a drafter; the exit code says whether the ids are the same. The
-// time of a short text says little, so such texts are decoded both ways in turn, up to seven times.
+// time of a short text says little, so such texts are decoded both ways in turn, up to seven times;
+// trees that are sized by measurement take other passes each time, so these are medians, too.
 int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
                   GenerationResult drafted, Request request) {
     constexpr double kEnoughSeconds = 3;
     const Model::Drafting none = model.start_session(make_none());
     request.on_text = {};
-    Timings plain_speeds, speeds, ratios;
+    Timings plain_speeds, speeds, ratios, plain_passes, passes;
     GenerationResult plain;
     bool equal = true;
     for (double seconds = 0;;) {
@@ -208,16 +228,18 @@ int compare_plain(Model& model, Session& drafting, const Tokenizer& tokenizer,
         plain_speeds.add(plain_speed);
         speeds.add(speed);
         ratios.add(speed / plain_speed);
+        plain_passes.add(plain.stats.cycles);
+        passes.add(drafted.stats.cycles);
         seconds += plain.stats.decode_seconds + drafted.stats.decode_seconds;
         if (seconds >= kEnoughSeconds || ratios.runs() == 7 || !equal) break;
         drafted = generate(drafting, tokenizer, request);
         if (drafted.finish == FinishReason::cancelled) return interrupted();
     }
     std::fprintf(stderr,
-                 "plain decoding of the same prompt: ids %s (%zu tokens), %d target passes "
-                 "against %d with drafting\n",
-                 equal ? "equal" : "DIFFERENT", plain.ids.size(), plain.stats.cycles,
-                 drafted.stats.cycles);
+                 "plain decoding of the same prompt: ids %s (%zu tokens), %g target passes "
+                 "against %g with drafting\n",
+                 equal ? "equal" : "DIFFERENT", plain.ids.size(), plain_passes.median(),
+                 passes.median());
     if (plain.stats.cycles > 0)
         std::fprintf(stderr,
                      "speed: %.1f tokens/s plainly, %.1f with drafting: %.2f times as fast "
@@ -232,7 +254,11 @@ int run_generate(const GenerateOptions& options) {
     // Cheap checks come before the loading, which takes time.
     sampling_of(options.sampling, {});
     LoadOptions load_options = locate(options.model);
-    const std::optional<std::string> prompt = read_prompt(options);
+    const std::optional<std::string> prompt = checked_prompt(options);
+    if (!options.quiet) {
+        tell_flags(options);
+        tell_unused(options.model, load_options.draft.method);
+    }
     ProgressLine progress(options.quiet);
     load_options.on_progress = [&](const std::string& stage) { progress.show(stage); };
     ModelFiles files = ModelFiles::open(load_options);

@@ -1,6 +1,7 @@
 // `aerie info`: a model's kind, tokens and memory, without loading it.
 #include <algorithm>
 
+#include "assumed.h"
 #include "backend/registry.h"
 #include "commands.h"
 #include "core/platform.h"
@@ -97,7 +98,7 @@ Json file_json(const Checkpoint& checkpoint) {
 
 Json model_json(const ModelConfig& config, const ModelSource& source) {
     const Checkpoint& checkpoint = source.tensors;
-    Json json(Json::Object{{"folder", source.path.string()},
+    Json json(Json::Object{{"path", source.path.string()},
                            {"architecture", config.architecture},
                            {"parameters", uint64_t(parameters(checkpoint))},
                            {"types", types_of(checkpoint)},
@@ -220,6 +221,7 @@ std::string model_table(const ModelFiles& files, const Backend& backend,
 
 int run_info(const InfoOptions& options) {
     const LoadOptions runtime = locate(options.model);
+    tell_unused(options.model, runtime.draft.method);
     ModelFiles files = ModelFiles::open(runtime);
     std::optional<Tokenizer> tokenizer;
     if (files.target.tokenizer) tokenizer = load_tokenizer(files);

@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "terminal.h"
 
 namespace aerie {
@@ -38,6 +40,7 @@ class PlainReader : public LineReader {
         if (bytes_.empty()) return Got::end;
         line = bytes_.substr(0, end);
         bytes_.erase(0, end == std::string::npos ? end : end + 1);
+        if (std::exchange(is_first_, false)) line = std::string(without_byte_order_mark(line));
         if (line.ends_with('\r')) line.pop_back();
         return Got::line;
     }
@@ -66,7 +69,7 @@ class PlainReader : public LineReader {
     }
 
     const bool is_terminal_;
-    bool has_ended_ = false;
+    bool has_ended_ = false, is_first_ = true;  // whether the next line is the first one
     std::string bytes_;
 };
 

@@ -72,7 +72,8 @@ LoadOptions locate_nothing(const ModelOptions& options) {
     runtime.draft = options.drafting;
     runtime.head_options = options.head_options;
     runtime.cache = default_cache();
-    runtime.draft.method = options.draft.value_or(draft_heads().front().method.name);
+    runtime.draft.method =
+        draft_method(options.draft.value_or(draft_heads().front().method.name)).name;
     return runtime;
 }
 

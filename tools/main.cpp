@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "core/error.h"
 #include "core/platform.h"
+#include "jinja/jinja.h"
 #include "terminal.h"
 
 namespace {
@@ -41,6 +42,10 @@ int main(int argc, char** argv) {
     aerie::platform::return_freed_memory();
     try {
         return run(argc, argv);
+    } catch (const aerie::jinja::TextTooLong& error) {
+        return fail(error.what(), 2);
+    } catch (const aerie::jinja::Failure& error) {
+        return fail(error.what(), 1);  // a template that cannot be used is a bad file
     } catch (const aerie::UsageError& error) {
         return fail(error.what(), 2);
     } catch (const aerie::ReaderGone& error) {

@@ -50,19 +50,20 @@ struct Range {
 };
 
 // An option with a whole number as its value. Always decimal: CLI11 would read 010 as eight.
+// `what` names the number in errors.
 template <typename To, typename Integer>
 CLI::Option* add_whole(CLI::App& app, const std::string& flags, To& to, Range<Integer> range,
-                       const std::string& help) {
+                       const std::string& help, const std::string& what = "a whole number") {
     const std::string name = flags.substr(flags.rfind(',') + 1);
-    const auto read = [name, range, &to](const std::string& text) {
+    const auto read = [name, range, what, &to](const std::string& text) {
         Integer value = 0;
         const char* end = text.data() + text.size();
         const auto [rest, error] = std::from_chars(text.data(), end, value);
         if (error != std::errc() || rest != end || value < range.low || value > range.high)
-            refuse(name,
-                   "a whole number from " + std::to_string(range.low) + " to " +
-                       std::to_string(range.high),
-                   text);
+            refuse(
+                name,
+                what + " from " + std::to_string(range.low) + " to " + std::to_string(range.high),
+                text);
         to = value;
     };
     return app.add_option_function<std::string>(flags, read, help)->type_name("N");
@@ -76,12 +77,14 @@ inline CLI::Validator number() {
     });
 }
 
-// An option with one of a few names as its value.
+// An option with one of a few names as its value. `former`: names that are understood, but not
+// shown.
 template <typename To, typename Value>
-void add_choice(CLI::App& app, const std::string& flag, To& to, const Choices<Value>& choices,
-                const std::string& help) {
+void add_choice(CLI::App& app, const std::string& flag, To& to, Choices<Value> choices,
+                const std::string& help, const Choices<Value>& former = {}) {
     std::string names;
     for (const auto& choice : choices) names += (names.empty() ? "" : "|") + choice.first;
+    choices.insert(choices.end(), former.begin(), former.end());
     const auto choose = [flag, names, choices, &to](const std::string& text) {
         for (const auto& [name, value] : choices)
             if (name == text) {

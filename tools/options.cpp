@@ -6,7 +6,9 @@
 #include <memory>
 #include <sstream>
 
+#include "arguments.h"
 #include "core/error.h"
+#include "help.h"
 #include "option_checks.h"
 
 namespace aerie {
@@ -31,7 +33,7 @@ void add_generate(CLI::App& app, GenerateOptions& options) {
     app.add_flag("--json", options.json, "print one JSON object instead of the text");
     app.add_flag("--logprobs", options.logprobs, "with --json: log-probability of each token");
     app.add_flag("-q,--quiet", options.quiet, "no progress and no statistics on stderr");
-    app.add_flag("--shade", options.shade, "show guessed tokens in another colour, on a terminal");
+    app.add_flag("--shade", options.shade, "show drafted tokens in another colour, on a terminal");
     app.add_flag("--compare-plain", options.compare_plain,
                  "then decode again without drafting: same tokens? how much faster?");
     add_sampling_options(app, options.sampling);
@@ -55,62 +57,27 @@ void add_command(CLI::App& app, std::optional<Options>& chosen, const char* name
     CLI::App* command = app.add_subcommand(name, help);
     const auto options = std::make_shared<Options>();
     add(*command, *options);
-    command->callback([&chosen, options] { chosen = std::move(*options); });
+    command->callback([&chosen, command, options] {
+        if constexpr (requires { options->model.given; })
+            for (const CLI::Option* option : command->get_options())
+                if (option->count() > 0) options->model.given.push_back(option->get_name());
+        chosen = std::move(*options);
+    });
 }
-
-const CLI::App* command_named(const CLI::App& app, const std::string& name) {
-    const auto found =
-        app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
-    return found.empty() ? nullptr : found.front();
-}
-
-// Whether the argument is an option that takes the next argument as its value.
-bool wants_next(const CLI::App& command, const std::string& argument) {
-    const auto takes_value = [&](const std::string& name) {
-        const CLI::Option* option = command.get_option_no_throw(name);
-        return option && option->get_items_expected_max() > 0;
-    };
-    if (argument.starts_with("--")) return takes_value(argument);
-    if (!argument.starts_with("-")) return false;
-    for (size_t i = 1; i < argument.size(); ++i)
-        if (takes_value(std::string("-") + argument[i])) return i + 1 == argument.size();
-    return false;
-}
-
-// Rewrites arguments that CLI11 would misread: "--prompt=" is an empty prompt (CLI11 would take the
-// next argument for it), and llama.cpp's -md is --head, not -m d. Values stay as they are.
-std::vector<std::string> understood(const CLI::App& app,
-                                    const std::vector<std::string>& arguments) {
-    std::vector<std::string> result;
-    const CLI::App* command = &app;
-    bool is_value = false, only_values = false;
-    for (const std::string& argument : arguments) {
-        const std::string given = !is_value && argument == "-md" ? "--head" : argument;
-        if (is_value || only_values) {
-            result.push_back(argument);
-            is_value = false;
-        } else if (given.starts_with("--") && given.ends_with("=")) {
-            result.push_back(given.substr(0, given.size() - 1));
-            if (wants_next(*command, result.back())) result.emplace_back();
-        } else {
-            result.push_back(given);
-            only_values = given == "--";
-            is_value = wants_next(*command, given);
-            if (const CLI::App* named = command_named(app, given)) command = named;
-        }
-    }
-    return result;
-}
-
-}  // namespace
-
-namespace {
 
 void check_together(const GenerateOptions& options) {
     if (options.prompt && options.prompt_file)
         throw UsageError("--prompt and --file exclude each other");
     if (options.prompt_ids && (options.prompt || options.prompt_file || options.chat.wanted()))
         throw UsageError("--prompt-ids is the whole prompt: no other and no chat beside it");
+    if (options.logprobs && !options.json)
+        throw UsageError("--logprobs are part of the object that --json prints: add --json");
+}
+
+void check_together(const TokenizeOptions& options) {
+    const int given = int(options.prompt.has_value()) + int(options.prompt_file.has_value()) +
+                      int(options.strings.has_value()) + int(options.decode.has_value());
+    if (given > 1) throw UsageError("--prompt, --file, --strings and --decode exclude each other");
 }
 
 }  // namespace
@@ -166,11 +133,12 @@ void add_type_options(CLI::App& app, ModelOptions& options) {
 
 CommandLine parse_command_line(int argc, char** argv) {
     CLI::App app{
-        "aerie runs LLaMA-family models. An EAGLE head guesses tokens ahead and the model checks\n"
-        "the guesses in one pass: often faster, and not one token changed.",
+        "aerie runs LLaMA-family models. An EAGLE head drafts tokens ahead and the model checks\n"
+        "the drafts in one pass: often faster, and not one token changed.",
         "aerie"};
     app.set_version_flag("--version", "aerie " AERIE_VERSION);
     app.require_subcommand(0, 1);
+    app.formatter(help_formatter());
     CommandLine line;
     add_command(app, line.generate, "generate", "Continue a prompt", add_generate);
     add_command(app, line.chat, "chat", "Talk to a model, turn by turn", add_chat);
@@ -212,6 +180,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     }
     if (app.get_subcommands().empty()) throw UsageError("no command given (see aerie --help)");
     if (line.generate) check_together(*line.generate);
+    if (line.tokenize) check_together(*line.tokenize);
     if (line.compare && line.compare->prompt && line.compare->prompt_file)
         throw UsageError("--prompt and --file exclude each other");
     return line;

@@ -20,12 +20,13 @@ constexpr int kMaxThreads = 1024;
 // The flags of every command that opens a model. locate() settles those that are unset.
 struct ModelOptions {
     std::optional<std::string> model, head, device;
-    std::optional<std::string> draft;  // a row of draft/methods.h
+    std::optional<std::string> draft;  // a row of draft/methods.h, or its former name
     std::optional<int> threads, context;
     std::optional<DType> weights, draft_weights;
     DType kv = DType::F16;
     bool profile = false;
-    DraftOptions drafting;  // except the method
+    std::vector<std::string> given;  // the long names of all flags that were given
+    DraftOptions drafting;           // except the method
     HeadOptions head_options;
 };
 

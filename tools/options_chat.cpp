@@ -12,7 +12,7 @@ void add_chat(CLI::App& app, ChatOptions& options) {
         ->type_name("FILE");
     add_whole(app, "-n,--predict", options.max_tokens, Range{-1, 1 << 24},
               "most tokens of an answer (default: -1, to the end of the context)");
-    app.add_flag("--shade", options.shade, "show guessed tokens in another colour, on a terminal");
+    app.add_flag("--shade", options.shade, "show drafted tokens in another colour, on a terminal");
     app.add_flag("--stats", options.stats,
                  "after each answer a line on stderr: tokens/s, tau, time to the first token");
     add_sampling_options(app, options.sampling);

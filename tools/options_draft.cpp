@@ -22,10 +22,10 @@ std::string listed(const std::vector<std::string>& words, const char* last) {
 std::string draft_help() {
     std::vector<std::string> defaults;
     for (const DraftHead& head : draft_heads()) defaults.push_back(head.method.name);
-    std::string help = "what guesses tokens (default: as --head is, " + listed(defaults, ", or ") +
+    std::string help = "what drafts tokens (default: as --head is, " + listed(defaults, ", or ") +
                        "; without one " + default_draft_method(nullptr).name + ").";
     for (const DraftMethod& method : draft_methods())
-        help += " " + method.name + ": " + method.help + ".";
+        help += "\n" + method.name + ": " + method.help + ".";
     return help;
 }
 
@@ -74,6 +74,7 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
     app.add_option("--head-taps", options.head_options.taps,
                    "layers whose inputs an EAGLE-3 head reads (default: as its files say)")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->check(CLI::Range(0, 1024).description(""))
         ->type_name("N,N,N");
     app.add_option("--head-rope-theta", options.head_options.theta,
@@ -81,7 +82,7 @@ void add_head_options(CLI::App& app, ModelOptions& options) {
         ->check(CLI::Range(1.0, 1e12).description(""))
         ->type_name("X");
     add_whole(app, "--draft-vocab", options.head_options.vocab, Range{2, 1 << 24},
-              "tokens that an EAGLE-1/2 head may guess: the first ones, or the most frequent with "
+              "tokens that an EAGLE-1/2 head may draft: the first ones, or the most frequent with "
               "--token-counts; fewer are faster (default: all)");
     app.add_option("--token-counts", options.head_options.token_counts,
                    "how often tokens occur, as `aerie tokenize --counts` writes it")
@@ -98,13 +99,13 @@ void add_tree_option(CLI::App& app, ModelOptions& options) {
                drafting.is_published = text == "published";
                drafting.tree = drafting.is_published ? std::nullopt : parse_tree(text);
            },
-           "tree of all --draft but chain, eagle1 and lookahead. auto (default): chosen in each "
-           "cycle by what it costs on this device and how much was accepted; none where none pays. "
+           "tree of all --draft but chain, eagle1 and lookahead.\n"
+           "auto (default): chosen in each cycle by what it costs on this device and how much was "
+           "accepted; none where none pays.\n"
            "N,L,K: always N nodes with the root, L levels, top K; at most those of grafted and "
-           "auto. "
+           "best.\n"
            "published: the drafter's own, 60,6,10 of EAGLE-2, Medusa's and Hydra's fixed tree of "
-           "64 "
-           "nodes")
+           "64 nodes")
         ->type_name("auto|N,L,K|published");
 }
 
@@ -119,11 +120,12 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
     app.option_defaults()->group("Drafting (never changes the text, but for --accept p/q)");
     DraftOptions& drafting = options.drafting;
     const auto any = [](const DraftMethod&) { return true; };
-    add_choice(app, "--draft", options.draft, draft_choices(any), draft_help());
+    add_choice(app, "--draft", options.draft, draft_choices(any), draft_help(),
+               {{kFormerBest, kFormerBest}});
     add_head_options(app, options);
     add_tree_option(app, options);
     add_whole(app, "--chain-length", drafting.chain_length, Range{1, kMaxDepth},
-              "tokens that --draft chain guesses (default: 5)");
+              "tokens that --draft chain drafts (default: 5)");
     app.add_option_function<std::string>(
            "--lookahead",
            [&drafting](const std::string& text) { drafting.lookahead = parse_lookahead(text); },
@@ -136,9 +138,9 @@ void add_draft_options(CLI::App& app, ModelOptions& options) {
            "tree of --draft eagle1, medusa or hydra: JSON list of paths of child ranks")
         ->type_name("FILE");
     add_choice(app, "--proposals", drafting.proposals, kProposals,
-               "guesses ranked with the sampling noise (coupled, default) or without");
+               "drafts ranked with the sampling noise (coupled, default) or without (plain)");
     add_choice(app, "--accept", drafting.accept, kAcceptRules,
-               "with --temp: guesses taken where the same seed gives them without drafting (keyed, "
+               "with --temp: drafts taken where the same seed gives them without drafting (keyed, "
                "default), or drawn and taken with probability p/q: another text of the same "
                "distribution, with --draft chain or eagle1");
     app.add_flag_callback(

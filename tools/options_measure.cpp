@@ -115,7 +115,8 @@ void add_bench(CLI::App& app, BenchOptions& options) {
            "rows of the target passes (default: 1,2,4,8,16,32,60,64)")
         ->type_name("M,M,...");
     add_whole(app, "-p,--prompt-tokens", options.prompt_tokens, Range{1, 1 << 20},
-              "tokens read before (default: 128)");
+              "tokens read before; their text does not matter (default: 128)",
+              "a number of tokens (aerie bench takes no text)");
     app.add_option("--seconds", options.seconds,
                    "time to measure for; three rounds at least (default: 60)")
         ->check(number())

@@ -56,12 +56,14 @@ void add_prompt(CLI::App& app, std::optional<std::string>& prompt,
 void add_conversation(CLI::App& app, GenerateOptions& options) {
     ConversationOptions& chat = options.chat;
     app.add_flag("--chat", chat.on, "wrap the prompt in the model's chat template");
-    app.add_option("--system", chat.system, "with --chat: the system message")->type_name("TEXT");
+    app.add_option("--system", chat.system, "the system message; implies --chat")
+        ->type_name("TEXT");
     app.add_option("--messages", chat.messages,
                    "the conversation so far: JSON list of {\"role\", \"content\"}; a prompt is its "
-                   "next message")
+                   "next message; implies --chat")
         ->type_name("FILE");
-    app.add_option("--template", chat.chat_template, "another chat template (Jinja)")
+    app.add_option("--template", chat.chat_template,
+                   "another chat template (Jinja); implies --chat")
         ->type_name("FILE");
     app.add_flag("--no-special", options.no_special,
                  "special tokens in the prompt, such as <s>, are plain text");

@@ -2,10 +2,9 @@
 #include "measure/perplexity.h"
 #include "engine/model.h"
 
-#include <cstdio>
-
 #include "commands.h"
 #include "core/error.h"
+#include "format.h"
 #include "io/json.h"
 #include "terminal.h"
 
@@ -51,7 +50,8 @@ int run_perplexity(const PerplexityOptions& options) {
         progress.show(std::to_string(done) + " of " + std::to_string(all) + " tokens");
     };
     if (scored_tokens(task) == 0)
-        throw UsageError(options.file + ": the text has no token to score");
+        throw UsageError((options.file == "-" ? "stdin" : options.file) +
+                         ": the text has no token to score");
     end_cleanly_on_signals();
     KvPool kv(loaded.backend(), kv_shape(loaded.files().config, loaded.limits(), {}));
     const Perplexity result = measure_perplexity(loaded.backend(), loaded.target(), kv, task);
@@ -61,12 +61,9 @@ int run_perplexity(const PerplexityOptions& options) {
     if (options.json) {
         print(result_json(result, options, task.documents.size()).dump() + "\n");
     } else {
-        char line[160];
-        std::snprintf(line, sizeof(line),
-                      "perplexity %.4f over %lld tokens (nll %.3f, windows of %d, %zu documents)\n",
-                      result.value(), static_cast<long long>(result.tokens), result.nll,
-                      options.window, task.documents.size());
-        print(line);
+        print(format("perplexity %.4f over %lld tokens (nll %.3f, windows of %d, %zu documents)\n",
+                     result.value(), static_cast<long long>(result.tokens), result.nll,
+                     options.window, task.documents.size()));
     }
     return 0;
 }

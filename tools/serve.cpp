@@ -64,7 +64,10 @@ int run_serve(const ServeOptions& options) {
     check_chat_template(load_tokenizer(files).chat_template());
     const auto model = std::make_shared<SharedModel>(std::move(files), load);
     progress.clear();
-    if (!options.quiet) tell_assumed(model->files());
+    if (!options.quiet) {
+        tell_assumed(model->files());
+        tell_unused(options.model, load.draft.method);
+    }
 
     ServiceOptions service_options;
     service_options.model_name = name;

@@ -60,14 +60,7 @@ std::string read_all(std::FILE* file, const std::string& name) {
             throw Error(name + ": more than " + std::to_string(kMaxInputBytes) + " bytes");
     }
     if (std::ferror(file)) throw Error(name + ": " + std::generic_category().message(errno));
-    return text;
-}
-
-// Editors write the mark, and it is no part of the user's text.
-std::string without_mark(std::string text) {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-    return text;
+    return std::string(without_byte_order_mark(text));
 }
 
 }  // namespace
@@ -183,11 +176,14 @@ void print_op_times(Backend& backend) {
 }
 
 std::string read_input(const std::string& name) {
-    if (name == "-") return without_mark(read_all(stdin, "stdin"));
+    if (name == "-") {
+        if (::isatty(STDIN_FILENO)) print_note("(reading the terminal; Ctrl-D ends the text)");
+        return read_all(stdin, "stdin");
+    }
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(name.c_str(), "rbe"),
                                                                std::fclose);
     if (!file) throw Error(name + ": " + std::generic_category().message(errno));
-    return without_mark(read_all(file.get(), name));
+    return read_all(file.get(), name);
 }
 
 }  // namespace aerie

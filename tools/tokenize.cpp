@@ -32,7 +32,8 @@ std::vector<std::vector<int>> read_lists(const std::string& file) {
     std::vector<std::vector<int>> result;
     for (const Json& list : *lists.array()) {
         const auto fail = [&] {
-            throw Error(file + ": entry " + std::to_string(result.size()) + " is no list of ids");
+            throw Error(file + ": entry " + std::to_string(result.size()) +
+                        " is no list of ids, as in [[1, 2], [3]]");
         };
         if (!list.array()) fail();
         std::vector<int> ids;
@@ -46,12 +47,17 @@ std::vector<std::vector<int>> read_lists(const std::string& file) {
     return result;
 }
 
+UsageError no_text() {
+    return UsageError("no text: give -p TEXT, -f FILE, --strings FILE or pipe it in");
+}
+
 std::vector<std::string> texts_of(const TokenizeOptions& options) {
     if (options.strings) return read_strings(*options.strings);
     if (options.prompt) return {*options.prompt};
-    if (!options.prompt_file && isatty(STDIN_FILENO))
-        throw UsageError("no text: give -p TEXT, -f FILE, --strings FILE or pipe it in");
-    return {read_input(options.prompt_file.value_or("-"))};
+    if (!options.prompt_file && isatty(STDIN_FILENO)) throw no_text();
+    const std::string text = read_input(options.prompt_file.value_or("-"));
+    if (!options.prompt_file && text.empty()) throw no_text();
+    return {text};
 }
 
 Json list_of(const std::vector<int>& ids) {

@@ -118,8 +118,9 @@ typedef struct aerie_model_options {
     const char* head;   /* head or draft model, named in the same way; NULL: one beside the model,
                            such as "MODEL-eagle" */
     const char* draft;  /* "none", "lookup", "lookahead", "chain", "eagle1", "eagle2", "eagle3",
-                           "medusa", "hydra", "grafted", "model", or "auto" (all heads beside the
-                           model); NULL: the default for the head, "auto" without one */
+                           "medusa", "hydra", "grafted", "model", or "best" (all heads beside the
+                           model; formerly "auto", which is understood too); NULL: the default for
+                           the head, "best" without one */
     const char* device; /* name of a device; NULL: the best */
     const char* weights; /* "f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"; NULL: as
                             stored */

@@ -85,6 +85,12 @@ bool is_control(char32_t code) {
            (code >= 0x2066 && code <= 0x2069);
 }
 
+std::string_view without_byte_order_mark(std::string_view text) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+    return text;
+}
+
 std::string printable(std::string_view text, std::string_view kept, std::string_view sign) {
     std::string clean, shown;
     append_utf8(clean, text, true);

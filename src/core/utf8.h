@@ -14,6 +14,10 @@ size_t append_utf8(std::string& out, std::string_view bytes, bool last);
 
 bool is_utf8(std::string_view bytes);
 
+// The text without a byte order mark (U+FEFF) at its start: editors put it before a file's text.
+// Elsewhere it is a character.
+std::string_view without_byte_order_mark(std::string_view text);
+
 // Removes the first character of `text`, which must be well-formed and not empty, and returns it.
 char32_t take_char(std::string_view& text);
 // Appends a character; `code` must not be a surrogate.

@@ -1,4 +1,4 @@
-// Chooses the drafter of each cycle for --draft auto, by the tokens and costs of each drafter in
+// Chooses the drafter of each cycle for --draft best, by the tokens and costs of each drafter in
 // all texts and in this one. Drafter 0 is lookup: its proposal is always made; the others are run
 // only when they are chosen.
 #pragma once

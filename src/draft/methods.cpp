@@ -10,7 +10,7 @@
 
 namespace aerie {
 
-DraftMethod auto_method();
+DraftMethod best_method();
 DraftMethod none_method();
 DraftMethod lookup_method();
 DraftMethod lookahead_method();
@@ -46,7 +46,7 @@ std::vector<DraftMethod> all_methods() {
          "where that is likelier",
          grafted_growth}));
     add_methods(methods, DraftNeeds::language_model);
-    methods.push_back(auto_method());
+    methods.push_back(best_method());
     return methods;
 }
 
@@ -58,8 +58,9 @@ std::span<const DraftMethod> draft_methods() {
 }
 
 const DraftMethod& draft_method(const std::string& name) {
+    const std::string known = name == kFormerBest ? "best" : name;
     for (const DraftMethod& method : draft_methods())
-        if (method.name == name) return method;
+        if (method.name == known) return method;
     throw UsageError("no drafter is called " + in_quotes(name));
 }
 
@@ -82,7 +83,7 @@ void check_draft_options(const DraftOptions& options) {
 }
 
 const DraftMethod& default_draft_method(const DraftHead* head) {
-    return draft_method(head ? head->method.name : "auto");
+    return draft_method(head ? head->method.name : "best");
 }
 
 namespace {

@@ -73,10 +73,11 @@ struct DraftMethod {
     std::function<std::unique_ptr<Drafter>(const DraftSource&)> make;
 };
 
-constexpr const char* kNoDrafts = "none";  // plain decoding
+constexpr const char* kNoDrafts = "none";    // plain decoding
+constexpr const char* kFormerBest = "auto";  // a former name of "best", which is still understood
 
 std::span<const DraftMethod> draft_methods();
-// Throws UsageError if no method has this name.
+// Throws UsageError if no method has this name. "auto" is taken for "best".
 const DraftMethod& draft_method(const std::string& name);
 // Throws UsageError if the options contradict each other.
 void check_draft_options(const DraftOptions& options);

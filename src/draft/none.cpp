@@ -23,7 +23,7 @@ std::unique_ptr<Drafter> make_none() {
 DraftMethod none_method() {
     DraftMethod method;
     method.name = kNoDrafts;
-    method.help = "nothing: plain decoding";
+    method.help = "plain decoding";
     method.reach = [](const DraftPlan&) { return DraftReach{}; };
     method.is_replayed = true;
     method.make = [](const DraftSource&) { return make_none(); };

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace aerie {
 namespace {
@@ -65,7 +66,7 @@ std::string read_text(const std::filesystem::path& path, size_t max_bytes) {
     }
     std::string text(file.size_bytes(), '\0');
     file.read(0, std::as_writable_bytes(std::span(text)));
-    return text;
+    return std::string(without_byte_order_mark(text));
 }
 
 }  // namespace aerie

@@ -30,7 +30,8 @@ class InputFile final : public ByteSource {
     platform::FileStamp first_stamp_;
 };
 
-// The whole of a small text file. Throws Error if it is missing or larger than max_bytes.
+// The whole of a small text file, without a byte order mark at its start. Throws Error if it is
+// missing or larger than max_bytes.
 std::string read_text(const std::filesystem::path& path, size_t max_bytes);
 
 }  // namespace aerie

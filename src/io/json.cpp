@@ -228,8 +228,7 @@ void JsonPart::other() {
 
 Json Json::parse(std::string_view text, const std::string& source, std::span<JsonPart* const> parts,
                  size_t max_values) {
-    // The parser would skip a byte order mark, and take a NUL for the end of the text.
-    if (text.starts_with("\xEF\xBB\xBF")) throw Error(source + ": begins with a byte order mark");
+    // The parser skips a byte order mark, and would take a NUL for the end of the text.
     if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
         throw Error(source + ": not JSON at byte " + std::to_string(nul + 1));
     if (const size_t begin = long_value(text); begin != std::string_view::npos)

@@ -1,6 +1,6 @@
 // JSON values, read strictly (duplicate keys, depth over 64, too many values, one of more than 16
-// MB, a byte order mark, a NUL and trailing text are errors) and written for machines. The parser
-// is nlohmann's; its header stays in json.cpp.
+// MB, a NUL and trailing text are errors; a byte order mark at the start is skipped) and written
+// for machines. The parser is nlohmann's; its header stays in json.cpp.
 #pragma once
 
 #include <cstddef>

@@ -89,9 +89,13 @@ fs::path find_model(const std::string& name, std::span<const fs::path> folders) 
         return found;
     if (fs::is_directory(path, ignored)) return path;
     if (fs::exists(path, ignored)) {
-        if (!is_gguf(path)) throw Error(in_quotes(name) + ": neither a folder nor a .gguf file");
+        if (!is_gguf(path))
+            throw Error(in_quotes(name) +
+                        ": neither a folder nor a .gguf file; a model of several files is given by "
+                        "its folder");
         return path;
     }
+    if (is_gguf(path)) throw Error(in_quotes(name) + ": no such file");
     if (name.find('/') != std::string::npos) return resolve_model_folder(name);
     throw Error(in_quotes(name) + ": neither a folder nor a bundled model");
 }
@@ -106,8 +110,9 @@ void locate(const WantedModel& wanted, LoadOptions& options) {
     options.head = heads.empty() ? fs::path() : heads[0];
     // A head that is not needed is not opened, so its errors do not matter.
     const auto kind = [&] { return heads.empty() ? nullptr : &head_kind(options.head); };
-    options.draft.method = wanted.draft ? *wanted.draft : default_draft_method(kind()).name;
-    const DraftMethod& method = draft_method(options.draft.method);
+    const DraftMethod& method =
+        wanted.draft ? draft_method(*wanted.draft) : default_draft_method(kind());
+    options.draft.method = method.name;
     if (method.needs == DraftNeeds::what_there_is) {
         if (!heads.empty()) options.more_heads.assign(heads.begin() + 1, heads.end());
     } else if (method.needs != DraftNeeds::nothing && heads.empty()) {

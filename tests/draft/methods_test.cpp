@@ -19,7 +19,11 @@ TEST(DraftMethods, WeightsHaveNames) {
     }
     EXPECT_EQ(draft_method("eagle2").weights, draft_method("chain").weights);
     EXPECT_EQ(draft_method("grafted").weights, draft_method("model").weights);
-    EXPECT_NE(draft_method("auto").weights, draft_method("eagle2").weights);
+    EXPECT_NE(draft_method("best").weights, draft_method("eagle2").weights);
+}
+
+TEST(DraftMethods, TheFormerNameOfBestIsUnderstood) {
+    EXPECT_EQ(&draft_method("auto"), &draft_method("best"));
 }
 
 // A plan is made from temporary values, and outlives them.
@@ -55,7 +59,7 @@ DraftPlan plan_for(int context, int sequences) {
 }
 
 TEST(DraftMethods, TellWhatTheyTakeOfTheHost) {
-    for (const char* name : {"lookup", "grafted", "auto"}) {
+    for (const char* name : {"lookup", "grafted", "best"}) {
         const auto& bytes = draft_method(name).host_bytes;
         ASSERT_TRUE(bytes) << name;
         EXPECT_GT(bytes(plan_for(131072, 1)), size_t(12) << 20) << name;

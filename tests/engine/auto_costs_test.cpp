@@ -1,4 +1,4 @@
-// With recorded costs of larger models, --draft auto is never far from the best of what it picks
+// With recorded costs of larger models, --draft best is never far from the best of what it picks
 // among. Time is what the recorded costs say, so every run gives the same result.
 #include <gtest/gtest.h>
 
@@ -149,14 +149,14 @@ TEST_P(RecordedCosts, AutoIsNearTheBestOfAll) {
     for (const char* method : {"eagle3", "medusa", "hydra"}) add(method, {method});
     for (const char* method : {"model", "chain"}) add(method, {"draft"});
     for (const std::string& head : kHeads) add("grafted", {head});
-    const Timed automatic = run(kHeads, "auto"), &plain = singles[0].second;
+    const Timed automatic = run(kHeads, "best"), &plain = singles[0].second;
 
     double best = plain.total, worst_plain = 0;
     for (const auto& [what, timed] : singles) {
         print(what, timed, singles);
         best = std::min(best, timed.total);
     }
-    print("auto", automatic, singles);
+    print("best", automatic, singles);
     for (size_t i = 0; i < automatic.seconds.size(); ++i) {
         const auto& [what, timed] = best_of(singles, i);
         const double ratio = automatic.seconds[i] / timed.seconds[i];

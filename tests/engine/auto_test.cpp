@@ -1,4 +1,4 @@
-// Grafted trees and --draft auto change no text, and follow texts that are cut or forked.
+// Grafted trees and --draft best change no text, and follow texts that are cut or forked.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -49,9 +49,9 @@ TEST_P(AutoTexts, GraftedAreThose) {
 }
 
 TEST_P(AutoTexts, OfAutoAreThose) {
-    expect_plain(kHeads, "auto");
-    expect_plain({"draft"}, "auto");
-    expect_plain({}, "auto");
+    expect_plain(kHeads, "best");
+    expect_plain({"draft"}, "best");
+    expect_plain({}, "best");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AutoTexts,
@@ -62,13 +62,13 @@ INSTANTIATE_TEST_SUITE_P(All, AutoTexts,
                                     (std::get<1>(test.param) > 0 ? "_sampled" : "_greedy");
                          });
 
-// A text that is cut, continued differently and forked, while each drafter that auto picks among
+// A text that is cut, continued differently and forked, while each drafter that best picks among
 // has read another number of its tokens.
 TEST(Auto, FollowsTextsThatAreCut) {
-    Bundled model(options_with(kHeads, DType::F16, "auto"));
+    Bundled model(options_with(kHeads, DType::F16, "best"));
     BatchLimits limits = model.limits();
     limits.open_sequences = 3;
-    const auto drafting = model.drafting(chosen("auto"), limits),
+    const auto drafting = model.drafting(chosen("best"), limits),
                plain = model.drafting(draft_options("none"), limits);
     drafting.drafter->cost_aware()->set_costs(kCheap);
     const std::vector<int> a = model.encode(sixty_prompts()[0]),

@@ -46,7 +46,7 @@ LoadOptions smollm2_options() {
     LoadOptions options;
     options.device = test_device();
     options.model = models_dir() / "smollm2.gguf";
-    options.draft.method = "auto";
+    options.draft.method = "best";
     return options;
 }
 
@@ -112,7 +112,7 @@ TEST_P(SmolLm2, TokensAreThoseOfPlainDecoding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DraftersWithoutAHead, SmolLm2,
-                         testing::Combine(testing::Values("lookup", "lookahead", "auto"),
+                         testing::Combine(testing::Values("lookup", "lookahead", "best"),
                                           testing::Values(0.0f, 1.0f)),
                          [](const auto& test) {
                              return std::get<0>(test.param) +

@@ -142,9 +142,9 @@ TEST(GgufFile, HeadersAloneAreFiles) {
 
 TEST(GgufFile, RefusesOtherFormats) {
     const auto of_text = [](const std::string& text) { return error_of([&] { read(text); }); };
-    EXPECT_EQ(of_text(""), "m.gguf: no GGUF file");
-    EXPECT_EQ(of_text("GGU"), "m.gguf: no GGUF file");
-    EXPECT_EQ(of_text("ggjt" + std::string(60, '\0')), "m.gguf: no GGUF file");
+    EXPECT_EQ(of_text(""), "m.gguf: not in GGUF format");
+    EXPECT_EQ(of_text("GGU"), "m.gguf: not in GGUF format");
+    EXPECT_EQ(of_text("ggjt" + std::string(60, '\0')), "m.gguf: not in GGUF format");
     EXPECT_EQ(of_text("GGUF"), "m.gguf: ends at byte 4, in its header");
     GgufWriter writer;
     for (const uint32_t version : {0u, 1u, 4u, UINT32_MAX}) {

@@ -79,6 +79,8 @@ TEST(ReadText, ReadsUpToTheLimit) {
     EXPECT_EQ(error_of([&] { read_text(path, 4); }),
               path.string() + ": 5 bytes, expected at most 4");
     EXPECT_NE(error_of([&] { read_text(folder.path() / "missing", 4); }), "");
+    EXPECT_EQ(read_text(folder.write("b", "\xEF\xBB\xBFx\xEF\xBB\xBF"), 9), "x\xEF\xBB\xBF")
+        << "a byte order mark is one at the start only";
 }
 
 }  // namespace

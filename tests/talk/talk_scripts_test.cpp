@@ -59,8 +59,8 @@ class Script {
         const auto fresh = talk_->fork(0);  // has only the state that drafting has learned
         const GenerationResult got = aerie::answer(*talk_, request);
         const GenerationResult anew = aerie::answer(*fresh, request);
-        // "auto" chooses a method by statistics that all answers update, so its cycles may differ.
-        if (model_->options().draft.method == "auto")
+        // "best" chooses a method by statistics that all answers update, so its cycles may differ.
+        if (model_->options().draft.method == "best")
             expect_same_text(got, anew);
         else
             expect_same(got, anew);
@@ -104,7 +104,7 @@ class Script {
 
 const std::string kMethods[] = {"eagle2",    "eagle3",  "chosen", "model",  "eagle1",
                                 "chain",     "lookup",  "none",   "medusa", "hydra",
-                                "lookahead", "grafted", "auto"};
+                                "lookahead", "grafted", "best"};
 constexpr int kMethodCount = int(std::size(kMethods));
 
 class Scripts : public testing::TestWithParam<std::string> {};

@@ -31,13 +31,13 @@ inline Request request_of(std::vector<int> prompt, int max_tokens, float tempera
 // A model for each drafting method. "model": the target drafts for itself. "chosen": eagle2 with
 // trees that are sized by cost; the costs are constants, so that no clock affects them.
 inline std::shared_ptr<SharedModel> shared_model_of(const std::string& method) {
-    const bool is_chosen = method == "chosen" || method == "auto" || method == "grafted";
+    const bool is_chosen = method == "chosen" || method == "best" || method == "grafted";
     LoadOptions options = talk_options(draft_options(method == "chosen" ? "eagle2" : method));
     if (is_chosen) options.draft.tree.reset();
     for (const char* head : {"eagle3", "medusa", "hydra"}) {
         const auto path = models_dir() / (std::string("aerie-tiny-") + head);
         if (method == head) options.head = path;
-        if (method == "auto") options.more_heads.push_back(path);
+        if (method == "best") options.more_heads.push_back(path);
     }
     if (method == "model") options.head = options.model;
     const auto model = std::make_shared<SharedModel>(options);

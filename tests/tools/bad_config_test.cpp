@@ -91,7 +91,6 @@ const std::vector<BadCase> kConfigFiles = {
         text("LongString", kConfig, "[\"" + std::string(4'000'000, 'x') + "\"]", {"JSON object"}),
         64),
     text("NulAndMore", kConfig, std::string("{}\0{}", 5), {"not JSON"}),
-    text("ByteOrderMark", kConfig, "\xEF\xBB\xBF{}", {"byte order mark"}),
     link("LinkToNothing", kConfig, "absent", "No such file"),
     link("LinkToItself", kConfig, "config.json", "symbolic links"),
     link("GenerationConfigLinksToNothing", kGeneration, "absent", "No such file"),
@@ -267,6 +266,15 @@ const std::vector<BadCase> kTokenizerFiles = {
 };
 
 }  // namespace
+
+TEST(ConfigFile, MayBeginWithAByteOrderMark) {
+    const ModelPair models;
+    for (const char* file : {kConfig, kGeneration, kTokenizerConfig})
+        models.write(file, "\xEF\xBB\xBF" + models.read(file));
+    const Outcome outcome =
+        run({"generate", "-m", "target", "-p", "x", "-n", "1", "-q"}, {.folder = models.folder()});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
 
 // A raw prompt needs no template.
 TEST(ChatTemplate, BrokenOneDoesNotStopRawText) {

@@ -31,6 +31,17 @@ BadCase tokens(std::string name, const std::string& flag, const std::string& val
                    {"--predict", "whole number", "'" + value + "'"}, 2);
 }
 
+// A template and a conversation, rendered.
+BadCase rendering(std::string name, const std::string& chat_template, std::vector<std::string> says,
+                  int exit_code) {
+    BadCase bad =
+        command(std::move(name), {"render", "--template", "t.jinja", "--conversation", "-"},
+                std::move(says), exit_code);
+    bad.input = R"([{"role": "user", "content": "Hi"}])";
+    bad.damage = [=](const ModelPair& models) { models.write("t.jinja", chat_template); };
+    return bad;
+}
+
 std::vector<std::string> compare_with(const std::vector<std::string>& flags) {
     std::vector<std::string> command = {"compare",  "-m",  "target",   "-q",
                                         "--device", "cpu", "--device", "cpu"};
@@ -41,7 +52,15 @@ std::vector<std::string> compare_with(const std::vector<std::string>& flags) {
 const std::vector<BadCase> kUsage = {
     usage("UnknownFlag", {"--frobnicate"}, {"--frobnicate"}),
     usage("StrayArgument", {"stray"}, {"stray"}),
-    usage("MissingValue", {"--temp"}, {"--temp"}),
+    usage("MissingValue", {"--temp"}, {"--temp needs a value"}),
+    usage("MissingValueOfALetter", {"-m"}, {"--model"}),
+    usage("Mistyped", {"--temperatur", "1"},
+          {"unknown option --temperatur; did you mean --temperature? (see aerie generate --help)"}),
+    usage("LettersSwapped", {"--drfat=none"}, {"unknown option --drfat; did you mean --draft?"}),
+    usage("Begun", {"--ctx", "64"}, {"unknown option --ctx; did you mean --ctx-size?"}),
+    usage("OneDash", {"-temp", "1"}, {"unknown option -temp; did you mean --temp?"}),
+    usage("UnknownLetter", {"-qz"}, {"unknown option -z"}),
+    usage("LogprobsWithoutJson", {"--logprobs"}, {"--logprobs", "add --json"}),
     usage("ContextTiny", {"-c", "1"}, {"--ctx-size", "'1'"}),
     usage("ContextBeyondModel", {"-c", "5000"}, {"context of 5000", "2048"}),
     usage("ContextHuge", {"-c", "99999999999999999999"}, {"--ctx-size"}),
@@ -72,7 +91,7 @@ const std::vector<BadCase> kUsage = {
     usage("WeightsUnknown", {"--weights", "q3"}, {"--weights", "'q3'"}),
     usage("DraftWeightsUnknown", {"--draft-weights", ""}, {"--draft-weights"}),
     usage("KvUnknown", {"--kv", "bf16"}, {"--kv", "'bf16'"}),
-    usage("DraftUnknown", {"--draft", "oracle"}, {"--draft", "'oracle'"}),
+    usage("DraftUnknown", {"--draft", "oracle"}, {"--draft", "|model|best, not", "'oracle'"}),
     usage("LookaheadTooLarge", {"--draft", "lookahead", "--lookahead", "8,5,8"},
           {"--lookahead", "(N-1) (W+G)", "63"}),
     usage("LookaheadNoNumbers", {"--lookahead", "7,5"}, {"--lookahead", "W,N,G", "'7,5'"}),
@@ -99,7 +118,39 @@ const std::vector<BadCase> kUsage = {
 
 const std::vector<BadCase> kCommands = {
     command("Nothing", {}, {"no command"}, 2),
-    command("UnknownCommand", {"fly"}, {"fly"}, 2),
+    command("UnknownCommand", {"fly"}, {"unknown command 'fly' (see aerie --help)"}, 2),
+    command("MistypedCommand", {"generat"}, {"unknown command 'generat'; did you mean generate?"},
+            2),
+    command("HelpOfUnknownCommand", {"help", "fly"}, {"unknown command 'fly'"}, 2),
+    command("OptionBeforeCommand", {"--json", "info"},
+            {"--json stands after a command, such as aerie generate --json"}, 2),
+    command("PromptWithoutFlag", {"generate", "Why"}, {"unexpected argument 'Why'", "with -p"}, 2),
+    command("PromptWithoutQuotes", {"generate", "-p", "Why", "is"}, {"'is'", "in quotes"}, 2),
+    command("ModelWithoutFlag", {"chat", "target"}, {"'target'", "a model is given with -m"}, 2),
+    command("ConversationWithoutFlag", {"render", "c.json"}, {"'c.json'", "--conversation"}, 2),
+    command("ShapeWithoutFlag", {"synth", "aerie-tiny"}, {"'aerie-tiny'", "--like"}, 2),
+    command("OutputWithoutFlag", {"convert", "target", "x.gguf"}, {"'x.gguf'", "with -o"}, 2),
+    command("ModelTwice", {"info", "target", "-m", "target"}, {"--model is given twice"}, 2),
+    command("NoValueOfModel", {"generate", "-m"},
+            {"--model needs a value (see aerie generate --help)"}, 2),
+    command("PromptEmpty", {"generate", "-m", "target", "-p", ""},
+            {"the prompt is empty: give a text with -p"}, 2),
+    command("PromptEmptyByEquals", {"generate", "-m", "target", "--prompt=", "-q"},
+            {"the prompt is empty"}, 2),
+    command("PromptPipeEmpty", {"generate", "-m", "target"}, {"the prompt is empty"}, 2),
+    command("ComparePromptEmpty", compare_with({"-p", ""}), {"the prompt is empty"}, 2),
+    command("TokenizeNothing", {"tokenize", "-m", "target"}, {"no text: give -p TEXT"}, 2),
+    command("TokenizeTwoTexts", {"tokenize", "-m", "target", "-p", "x", "-f", "y"},
+            {"--prompt, --file, --strings and --decode exclude each other"}, 2),
+    command("BenchPrompt", {"bench", "-p", "Why"}, {"--prompt-tokens", "takes no text", "'Why'"},
+            2),
+    command("ModelFileMissing", {"info", "absent.gguf"}, {"'absent.gguf': no such file"}, 1),
+    command("ModelFileBelowMissing", {"info", "target/absent.gguf"},
+            {"'target/absent.gguf': no such file"}, 1),
+    BadCase{.name = "ModelFileIsText",
+            .says = {"text.gguf: not in GGUF format"},
+            .damage = [](const ModelPair& m) { m.write("text.gguf", "Once upon a time\n"); },
+            .command = {"info", "text.gguf"}},
     command("TwoCommands", {"devices", "info"}, {"info"}, 2),
     command("LineBreakInArgument", {"generate", "--a\nb\x1b[2J"}, {"--a?b?[2J"}, 2),
     command("EightBitControlInArgument",
@@ -119,6 +170,12 @@ const std::vector<BadCase> kCommands = {
     tokens("TokensEmpty", "-n", ""),
     command("TokensEmptyAttached", {"generate", "-m", "target", "-p", "x", "--predict=", "-q"},
             {"--predict", "whole number", "''"}, 2),
+    rendering("TemplateDoesNotParse", "{% for %}", {"t.jinja:1"}, 1),
+    rendering("TemplateWithoutEnd",
+              "{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}",
+              {"t.jinja:1"}, 1),
+    rendering("TemplateRefuses", "{{ raise_exception('no system message') }}",
+              {"no system message"}, 2),
     command("PromptTooLong",
             {"generate", "-m", "target", "-c", "4", "-p", "one two three four five six"},
             {"prompt", "context of 4"}, 2),

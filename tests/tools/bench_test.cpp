@@ -7,8 +7,9 @@
 
 #include "io/damage.h"
 #include "io/input_file.h"
-#include "tools/generated.h"
+#include "paths.h"
 #include "tools/pty.h"
+#include "tools/write_model.h"
 
 namespace aerie::test {
 namespace {
@@ -143,6 +144,26 @@ TEST(Bench, MeasuresEagle3WithoutFiles) {
     const Json other = measured(with(flags, {"--draft", "eagle2"}));
     EXPECT_EQ(field(other, "head"), "\"EAGLE-2\"");
     EXPECT_LT(number(json, "draft_level_seconds"), number(other, "draft_level_seconds"));
+}
+
+// The record that is replayed was made with an EAGLE head, so no other kind may pass for one.
+TEST(Bench, TakesNoHeadOfAnotherKind) {
+    for (const auto& [head, kind] : {std::pair("aerie-tiny-medusa", "a Medusa head"),
+                                     {"aerie-tiny-hydra", "a Hydra head"},
+                                     {"aerie-tiny-draft", "a language model"}}) {
+        const Outcome outcome = run(with(kQuick, {"-m", "aerie-tiny", "--head", head}));
+        EXPECT_EQ(outcome.exit_code, 2);
+        EXPECT_NE(outcome.err.find(kind), std::string::npos) << outcome.err;
+    }
+}
+
+TEST(Bench, WithoutAHeadBesideTheModelMeasuresPlainDecoding) {
+    const TestFolder folder;
+    const std::string lonely = copy_without_weights("aerie-tiny", folder.path() / "lonely");
+    std::filesystem::copy(models_dir() / "aerie-tiny" / "model.safetensors", lonely);
+    EXPECT_EQ(field(measured({"-m", lonely}), "head"), "null");
+    const Outcome plain = run(with(kQuick, {"-m", lonely}));
+    EXPECT_NE(plain.err.find("plain decoding alone is measured"), std::string::npos) << plain.err;
 }
 
 TEST(Bench, WithoutAHeadHasNoCycle) {

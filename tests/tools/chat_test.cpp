@@ -62,6 +62,10 @@ bool has(const std::string& text, const std::string& part) {
 
 const Lines kMessages = {"What is 3 times 14?", "Who wrote the letter?", "Tell me more."};
 
+TEST(Chat, DropsTheByteOrderMarkOfItsInput) {
+    EXPECT_EQ(chat({"\xEF\xBB\xBFWhat is 3 times 14?"}).out, chat({"What is 3 times 14?"}).out);
+}
+
 TEST(Chat, AnswersAsGenerateDoes) {
     for (const Lines& how : {Lines{"--draft", "none"},
                              {"--draft", "eagle2"},

@@ -20,12 +20,12 @@ std::string bundled_ids() {
     return ids;
 }
 
-// The folder of the model that `aerie info` finds with these flags and variables.
+// The path of the model that `aerie info` finds with these flags and variables.
 std::string found(const std::vector<std::string>& flags, const Surroundings& around) {
     const Outcome outcome = run(with({"info", "--json"}, flags), around);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     const Json json = Json::parse(outcome.out, "stdout");
-    return *json.find("target")->find("folder")->string();
+    return *json.find("target")->find("path")->string();
 }
 
 TEST(FindModel, InTheHuggingFaceCache) {

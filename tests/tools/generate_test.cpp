@@ -79,6 +79,18 @@ TEST(Generate, DraftingNeverChangesTheText) {
     }
 }
 
+TEST(Generate, ReadsATreeFileWithAByteOrderMark) {
+    const TestFolder folder;
+    const std::string paths = "[[0],[0,0],[1]]";
+    const auto cycles = [&](const std::string& text) {
+        const std::string file = folder.write("tree.json", text).string();
+        const Json json = generated(with(kShort, {"--draft", "eagle1", "--tree-file", file}));
+        return field(*json.find("stats"), "mean_nodes");
+    };
+    EXPECT_EQ(cycles("\xEF\xBB\xBF" + paths), "4.0");
+    EXPECT_EQ(cycles(paths), "4.0");
+}
+
 TEST(Generate, TellsWhatTheTreesWere) {
     const Json fixed = generated(with(kShort, {"--tree", "60,6,10"}));
     EXPECT_EQ(field(*fixed.find("stats"), "mean_nodes"), "60.0");
@@ -105,6 +117,7 @@ TEST(Generate, ComparesWithPlainDecoding) {
     EXPECT_NE(outcome.err.find("ids equal (24 tokens), 23 target passes against "),
               std::string::npos)
         << outcome.err;
+    EXPECT_NE(outcome.err.find(" of them drafted, "), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find(" times as fast (medians of "), std::string::npos) << outcome.err;
 }
 
@@ -127,6 +140,40 @@ TEST(Generate, PointsToChatWhereAModelEndsARawPromptAtOnce) {
     EXPECT_GT(chat.out.size(), 8u);
     EXPECT_EQ(chat.err.find("--chat"), std::string::npos) << chat.err;
     EXPECT_EQ(run(with(question, {"-q"})).err, "");
+}
+
+// The notes on stderr about flags, without the statistics.
+std::string notes_of(const std::vector<std::string>& flags) {
+    const std::string err = run(with({"generate", "-p", "The", "-n", "1"}, flags)).err;
+    return err.substr(0, err.find("1 tokens"));
+}
+
+TEST(Generate, TellsOfFlagsThatChangeNothing) {
+    EXPECT_EQ(notes_of({}), "");
+    EXPECT_EQ(notes_of({"--tree", "8,2,2", "--head", "aerie-tiny-eagle"}), "");
+    EXPECT_EQ(notes_of({"--draft", "none", "--tree", "8,2,2"}),
+              "(--tree changes nothing with --draft none)\n");
+    EXPECT_EQ(notes_of({"--chain-length", "3"}),
+              "(--chain-length changes nothing with --draft eagle2)\n");
+    EXPECT_EQ(notes_of({"--draft", "lookup", "--head", "aerie-tiny-eagle"}),
+              "(--head changes nothing with --draft lookup)\n");
+    EXPECT_EQ(notes_of({"--draft", "none", "--tree", "8,2,2", "-q"}), "");
+}
+
+TEST(Generate, TellsOfTheFormerNameOfBest) {
+    EXPECT_EQ(notes_of({"--draft", "best"}), "");
+    EXPECT_EQ(notes_of({"--draft", "auto"}), "(--draft auto is called --draft best now)\n");
+    const std::vector<std::string> quiet = with({"generate", "-q", "--draft", "auto"}, kShort);
+    EXPECT_EQ(run(quiet).out, text_of(generated(with(kShort, {"--draft", "best"}))) + "\n");
+    EXPECT_EQ(run(quiet).err, "");
+    const Outcome shown = run(with({"generate", "--draft", "auto"}, kShort));
+    EXPECT_NE(shown.err.find("\nbest: "), std::string::npos) << shown.err;
+}
+
+TEST(Generate, TellsOfFlagsThatImplyChat) {
+    EXPECT_EQ(notes_of({"--system", "Be brief."}),
+              "(--system makes a conversation of the prompt, as --chat does)\n");
+    EXPECT_EQ(notes_of({"--system", "Be brief.", "--chat"}), "");
 }
 
 TEST(Generate, ChatAppliesTheTemplate) {
@@ -153,8 +200,7 @@ TEST(Generate, PromptsAreTakenLiterally) {
         return field(generated({"-p", prompt, "-n", "1"}), "prompt_ids");
     };
     EXPECT_NE(ids("a\\nb"), ids("a\nb"));
-    EXPECT_NE(ids("</s>"), ids("")) << "special tokens in a prompt are plain text";
-    EXPECT_EQ(ids(""), "[1]") << "an empty prompt is BOS alone";
+    EXPECT_EQ(ids("</s>"), "[1,2]") << "special tokens in a prompt are read";
 }
 
 TEST(Generate, PromptsNeedNotBeUtf8) {
@@ -177,9 +223,8 @@ TEST(Generate, NumbersAreDecimal) {
 }
 
 TEST(Generate, AnEmptyValueTakesNoOther) {
-    EXPECT_EQ(field(generated({"-n", "1", "--prompt=", "--logprobs"}), "prompt_ids"), "[1]");
-    const Json json = generated({"-p", "", "--stop", "no such text", "-n", "3"});
-    EXPECT_EQ(json.find("ids")->array()->size(), 3u);
+    const Json json = generated({"-p", "x", "--system=", "--logprobs", "-n", "3"});
+    EXPECT_EQ(json.find("logprobs")->array()->size(), 3u);
 }
 
 TEST(Generate, ValuesThatLookLikeFlagsAreValues) {
@@ -188,7 +233,7 @@ TEST(Generate, ValuesThatLookLikeFlagsAreValues) {
     };
     EXPECT_NE(ids("-md"), ids("--head"));
     EXPECT_NE(ids("--stop="), ids("--stop"));
-    EXPECT_NE(ids("--"), ids(""));
+    EXPECT_NE(ids("--"), ids("-"));
 }
 
 TEST(Generate, ARangesEndIsInIt) {

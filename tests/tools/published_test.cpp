@@ -108,7 +108,7 @@ class Copies {
 };
 
 const std::vector<std::string> kContext = {"-c", "128"};
-// `auto` reserves logits for its largest tree, and touches them only where such trees are fast.
+// `best` reserves logits for its largest tree, and touches them only where such trees are fast.
 const std::vector<std::string> kPlain = {"-c", "128", "--draft", "none"};
 
 // The error if the program does not know the architecture; empty if it does.

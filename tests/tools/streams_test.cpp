@@ -198,6 +198,33 @@ TEST_F(Terminal, HasNoColorsIfTheUserWantsNone) {
     EXPECT_EQ(text.find("\x1b[2m"), std::string::npos) << text;
 }
 
+std::vector<std::string> commands() {
+    const std::string help = run({"--help"}).out;
+    std::vector<std::string> names;
+    for (size_t at = help.find("Subcommands:\n"); (at = help.find("\n  ", at)) != help.npos;) {
+        at += 3;
+        names.push_back(help.substr(at, help.find(' ', at) - at));
+    }
+    return names;
+}
+
+TEST(Help, FitsAHundredColumns) {
+    std::vector<std::vector<std::string>> helps = {{"--help"}};
+    for (const std::string& command : commands()) helps.push_back({command, "--help"});
+    EXPECT_GE(helps.size(), 13u);
+    for (const auto& arguments : helps) {
+        const std::string help = run(arguments).out;
+        for (size_t at = 0, end; (end = help.find('\n', at)) != help.npos; at = end + 1)
+            EXPECT_LE(end - at, 100u) << arguments[0] << ": " << help.substr(at, end - at);
+    }
+}
+
+TEST(Help, IsACommandToo) {
+    EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+    for (const std::string& command : commands())
+        EXPECT_EQ(run({"help", command}).out, run({command, "--help"}).out);
+}
+
 TEST(Help, NamesEveryFlagAndExits0) {
     const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> commands = {
         {{"--help"}, {"generate", "info", "devices", "--version", "AERIE_MODEL"}},

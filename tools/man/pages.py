@@ -22,14 +22,16 @@ class Help:
 
     def __init__(self, text):
         about, rest = re.split(r"^Usage: ", text, maxsplit=1, flags=re.M)
-        # The text of a name that is too long for its column is in the next line.
-        rest = re.sub(rf"^(  \S.*)\n {{{COLUMN}}}(?=\S)", r"\1\t", rest, flags=re.M)
         self.about, self.groups, self.footer = " ".join(about.split()), [], ""
         self.usage, *lines = rest.split("\n")
         for line in lines:
-            if line.startswith("  "):
-                name, text = line.split("\t") if "\t" in line else (line[:COLUMN], line[COLUMN:])
-                self.groups[-1][1].append((name.strip(), text.strip()))
+            if line.startswith(" " * COLUMN):  # a description begins or goes on
+                name, text = self.groups[-1][1].pop()
+                self.groups[-1][1].append((name, f"{text} {line.strip()}".strip()))
+            elif line.startswith("  "):
+                # A name that is too long for its column has its description in the next lines.
+                end = COLUMN if line[COLUMN - 1:COLUMN] in ("", " ") else len(line)
+                self.groups[-1][1].append((line[:end].strip(), line[end:].strip()))
             elif line.endswith(":"):
                 self.groups.append((line[:-1], []))
             else:

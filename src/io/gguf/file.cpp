@@ -37,7 +37,7 @@ size_t read_count(GgufCursor& cursor, size_t most, const char* what) {
 Counts read_start(GgufCursor& cursor) {
     constexpr uint64_t kMagic = 0x46554747;  // "GGUF"
     if (cursor.left() < sizeof(uint32_t) || cursor.integer(sizeof(uint32_t), "") != kMagic)
-        cursor.fail("no GGUF file");
+        cursor.fail("not in GGUF format");
     const uint32_t version = uint32_t(cursor.integer(sizeof(uint32_t), "its header"));
     if (version != 0 && (version & 0xFFFF) == 0)
         cursor.fail("a GGUF file for big-endian machines, which are not supported");

@@ -34,9 +34,9 @@ struct PartWeights final : DraftWeights {
     std::vector<std::shared_ptr<const DraftWeights>> parts;
 };
 
-class Auto final : public Drafter, CostAware {
+class Best final : public Drafter, CostAware {
   public:
-    explicit Auto(const DraftSource& source);
+    explicit Best(const DraftSource& source);
 
     static DraftReach reach_of(const DraftPlan& plan) {
         DraftReach reach{kMaxAuto.nodes, kMaxAuto.levels, {}};
@@ -91,7 +91,7 @@ class Auto final : public Drafter, CostAware {
         double weight_bytes = 0;
     };
     struct State final : DraftState {
-        explicit State(const Auto& of) : drafter(of), choice(of.parts_.size()) {
+        explicit State(const Best& of) : drafter(of), choice(of.parts_.size()) {
             for (const Part& part : of.parts_) parts.push_back(part.drafter->begin());
         }
         State(const State& other, int positions)
@@ -121,7 +121,7 @@ class Auto final : public Drafter, CostAware {
             for (const auto& part : parts) part->load(from);
         }
 
-        const Auto& drafter;
+        const Best& drafter;
         std::vector<std::unique_ptr<DraftState>> parts;
         DrafterChoice choice;
         Estimate trust;  // tokens that lookup brought, per expected token
@@ -153,7 +153,7 @@ class Auto final : public Drafter, CostAware {
     CycleCosts costs_;
 };
 
-Auto::Auto(const DraftSource& source)
+Best::Best(const DraftSource& source)
     : reach_(reach_of(source.plan)), clock_(source.plan.options.clock) {
     DraftOptions options = source.plan.options;
     const auto add = [&](const DraftMethod& method, const DraftPlan& plan,
@@ -189,7 +189,7 @@ Auto::Auto(const DraftSource& source)
 }
 
 // Shows each part the positions that it has not observed yet.
-void Auto::observe(const Observed& observed) {
+void Best::observe(const Observed& observed) {
     State& state = state_of(observed.state);
     for (size_t i = 1; i < parts_.size(); ++i) {
         const int rows = observed.features.rows;
@@ -203,7 +203,7 @@ void Auto::observe(const Observed& observed) {
     }
 }
 
-TokenTree Auto::propose(const DraftRequest& request) {
+TokenTree Best::propose(const DraftRequest& request) {
     State& state = state_of(request.state);
     const double start = clock_();
     TokenTree tree = parts_[0].drafter->propose(request_of(request, 0));
@@ -222,7 +222,7 @@ TokenTree Auto::propose(const DraftRequest& request) {
     return tree;
 }
 
-void Auto::learn(const Verified& verified) {
+void Best::learn(const Verified& verified) {
     State& state = state_of(verified.state);
     const size_t i = state.asked;
     costs_.saw_verify(verified.tree.size(), verified.seconds);
@@ -239,7 +239,7 @@ void Auto::learn(const Verified& verified) {
     state.choice.learn(records_[i], cycle_kind(state.expected), tokens, cost);
 }
 
-void Auto::set_costs(const MeasuredCosts& costs) {
+void Best::set_costs(const MeasuredCosts& costs) {
     costs_ = CycleCosts(costs);
     for (size_t i = 0; i < parts_.size(); ++i) {
         MeasuredCosts own = costs;
@@ -255,14 +255,14 @@ void Auto::set_costs(const MeasuredCosts& costs) {
 
 }  // namespace
 
-DraftMethod auto_method() {
+DraftMethod best_method() {
     DraftMethod method;
-    method.name = "auto";
+    method.name = "best";
     method.help =
         "in each cycle what pays most of lookup and the grafted trees of all heads and smaller "
         "models that there are";
     method.needs = DraftNeeds::what_there_is;
-    method.reach = Auto::reach_of;
+    method.reach = Best::reach_of;
     method.check = [](const DraftPlan& plan) {
         for (const DraftPlan& head : head_plans(plan)) part_method().check(head);
     };
@@ -295,7 +295,7 @@ DraftMethod auto_method() {
                 part_method().load({source.backend, source.target, head, nullptr}));
         return weights;
     };
-    method.make = [](const DraftSource& source) { return std::make_unique<Auto>(source); };
+    method.make = [](const DraftSource& source) { return std::make_unique<Best>(source); };
     return method;
 }
 

@@ -1,0 +1,200 @@
+#include "arguments.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace aerie {
+
+namespace {
+
+// The letters to insert, to leave out, to replace or to swap with their neighbour so that one word
+// becomes the other (the optimal string alignment distance).
+int distance(std::string_view a, std::string_view b) {
+    std::vector<std::vector<int>> least(a.size() + 1, std::vector<int>(b.size() + 1));
+    for (size_t i = 0; i <= a.size(); ++i)
+        for (size_t j = 0; j <= b.size(); ++j) {
+            if (i == 0 || j == 0) {
+                least[i][j] = int(i + j);
+                continue;
+            }
+            least[i][j] = std::min({least[i - 1][j] + 1, least[i][j - 1] + 1,
+                                    least[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                least[i][j] = std::min(least[i][j], least[i - 2][j - 2] + 1);
+        }
+    return least[a.size()][b.size()];
+}
+
+// "; did you mean NAME?" for the name that is most like `word`; empty if none is.
+std::string suggestion(std::string_view word, const std::vector<std::string>& names) {
+    constexpr size_t kLongest = 40;  // no name is as long; bounds the time
+    if (word.size() > kLongest) return "";
+    const std::string* best = nullptr;
+    int least = std::max(1, int(word.size()) / 3) + 1;
+    for (const std::string& name : names) {
+        const bool is_begun = word.size() > 2 && name.starts_with(word);
+        const int edits = is_begun ? 0 : distance(word, name);
+        if (edits >= least) continue;
+        least = edits;
+        best = &name;
+    }
+    return best ? "; did you mean " + *best + "?" : "";
+}
+
+std::vector<std::string> long_names(const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    return names;
+}
+
+const CLI::App* command_named(const CLI::App& app, const std::string& name) {
+    const auto found =
+        app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+    return found.empty() ? nullptr : found.front();
+}
+
+bool takes_value(const CLI::Option& option) {
+    return option.get_items_expected_max() > 0;
+}
+
+class Reader {
+  public:
+    explicit Reader(const CLI::App& app) : app_(app), command_(&app) {}
+
+    std::vector<std::string> read(const std::vector<std::string>& arguments) {
+        for (const std::string& argument : arguments) {
+            if (waiting_ || only_values_)
+                take_value(argument);
+            else if (argument == "--")
+                only_values_ = true, result_.push_back(argument);
+            else if (argument.size() > 1 && argument.starts_with('-'))
+                take_option(argument == "-md" ? "--head" : argument);
+            else
+                take_word(argument);
+        }
+        if (waiting_) fail(waiting_name_ + " needs a value");
+        return std::move(result_);
+    }
+
+  private:
+    [[noreturn]] void fail(const std::string& what) const {
+        const std::string of = command_ == &app_ ? "" : command_->get_name() + " ";
+        throw UsageError(what + " (see aerie " + of + "--help)");
+    }
+
+    void take_value(const std::string& argument) {
+        if (!waiting_) return take_word(argument);
+        result_.push_back(argument);
+        waiting_ = nullptr;
+    }
+
+    void take_option(const std::string& argument) {
+        if (argument.starts_with("--")) return take_long(argument);
+        const std::vector<std::string> names = long_names(*command_);
+        if (argument.size() > 2 &&
+            std::find(names.begin(), names.end(), "-" + argument) != names.end())
+            fail("unknown option " + argument + "; did you mean -" + argument + "?");
+        result_.push_back(argument);
+        for (size_t i = 1; i < argument.size(); ++i) {
+            const std::string name = std::string("-") + argument[i];
+            const CLI::Option* option = command_->get_option_no_throw(name);
+            if (!option) unknown(i == 1 ? argument : name);
+            begin(*option, option->get_name(), i + 1 == argument.size());
+            if (takes_value(*option)) return;
+        }
+    }
+
+    void take_long(const std::string& argument) {
+        const size_t equals = argument.find('=');
+        const std::string name = argument.substr(0, equals);
+        const CLI::Option* option = command_->get_option_no_throw(name);
+        if (!option) unknown(name);
+        const bool is_empty = equals == argument.size() - 1;
+        result_.push_back(is_empty ? name : argument);
+        begin(*option, name, equals == argument.npos);
+        if (is_empty && takes_value(*option)) result_.emplace_back();
+    }
+
+    // `waits`: its value, if it takes one, is the next argument.
+    void begin(const CLI::Option& option, const std::string& name, bool waits) {
+        if (takes_value(option) && ++times_[&option] > option.get_items_expected_max())
+            fail(name + " is given twice");
+        waiting_ = waits && takes_value(option) ? &option : nullptr;
+        waiting_name_ = name;
+    }
+
+    [[noreturn]] void unknown(const std::string& option) const {
+        if (command_ == &app_)
+            for (const CLI::App* command : app_.get_subcommands({}))
+                if (command->get_option_no_throw(option))
+                    fail(option + " stands after a command, such as aerie " + command->get_name() +
+                         " " + option);
+        fail("unknown option " + option + suggestion(option, long_names(*command_)));
+    }
+
+    void take_word(const std::string& word) {
+        if (command_ == &app_) {
+            const CLI::App* command = command_named(app_, word);
+            if (!command)
+                fail("unknown command " + in_quotes(word) + suggestion(word, command_names(app_)));
+            command_ = command;
+        } else if (!fits()) {
+            fail("unexpected argument " + in_quotes(word) + hint());
+        }
+        result_.push_back(word);
+    }
+
+    // Takes a word as the command's next argument without a flag; false if there is none.
+    bool fits() {
+        for (const CLI::Option* option : command_->get_options())
+            if (option->get_positional() && times_[option] == 0) return ++times_[option] > 0;
+        return false;
+    }
+
+    // Says which flag the word may have been meant for.
+    std::string hint() const {
+        constexpr std::pair<const char*, const char*> kMeant[] = {
+            {"--prompt", ": a prompt is given with -p, in quotes: -p \"Why is the sky blue?\""},
+            {"--conversation", ": a conversation is given with --conversation"},
+            {"--model", ": a model is given with -m"},
+            {"--like", ": a shape is given with --like"},
+            {"--output", ": a file to make is given with -o"}};
+        for (const auto& [flag, help] : kMeant) {
+            const CLI::Option* option = command_->get_option_no_throw(flag);
+            if (option && !option->get_positional()) return help;
+        }
+        return "";
+    }
+
+    const CLI::App& app_;
+    const CLI::App* command_;
+    std::vector<std::string> result_;
+    std::map<const CLI::Option*, int> times_;  // how often each was given
+    const CLI::Option* waiting_ = nullptr;     // the option whose value comes next
+    std::string waiting_name_;
+    bool only_values_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> understood(const CLI::App& app, std::vector<std::string> arguments) {
+    if (!arguments.empty() && arguments[0] == "help") {
+        arguments.erase(arguments.begin());
+        arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+    }
+    return Reader(app).read(arguments);
+}
+
+}  // namespace aerie
