@@ -131,7 +131,7 @@ struct Attention {
     AttentionShape shape;
     KvLayer kv;
     float scale;
-    int window = 0;        // positions that a row attends to, itself included; 0: all
+    int window = 0;            // positions that a row attends to, itself included; 0: all
     Consumers consumers = {};  // as in RmsNorm
     void check(const Backend& be) const;
 };

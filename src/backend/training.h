@@ -116,8 +116,8 @@ class TrainingDevice {
                         const Matrix& square, const AdamW& rule, int step, double clip) = 0;
 };
 
-// Opens the device that trains: the CPU so far, whatever device runs the target. threads: 0 = one per
-// core. Throws Error if no BLAS is installed.
+// Opens the device that trains: the CPU so far, whatever device runs the target. threads: 0 = one
+// per core. Throws Error if no BLAS is installed.
 std::unique_ptr<TrainingDevice> open_training_device(int threads);
 
 }  // namespace aerie

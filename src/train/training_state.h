@@ -14,7 +14,7 @@
 
 namespace aerie::train {
 
-// What decides the numbers of a training, and must stay the same when it goes on.
+// The choices that decide the numbers of a training; they stay the same when it goes on.
 struct TrainingSetup {
     HeadShape shape;
     std::vector<int> taps;
@@ -26,8 +26,8 @@ struct TrainingState {
     TrainingSetup setup;
     int steps = 0;
     int64_t tokens = 0;
-    double seconds = 0;   // of training, evaluations included
-    double best_tau = 0;  // of the head that was written
+    double seconds = 0;   // spent on training, evaluations included
+    double best_tau = 0;  // the written head's expected tau
     int best_step = -1;   // -1: none was written
     int since_best = 0;   // evaluations since then
 };

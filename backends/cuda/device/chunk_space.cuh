@@ -35,7 +35,7 @@ constexpr int most_pairs(int slab_elements, int head_dim) {
     return head_dim <= slab_elements ? kMaxPairs : kOwn;
 }
 
-// PendingFile results of chunks in scratch, each [rows, heads, chunks]: O of head_dim elements (`mix`),
+// Partial results of chunks in scratch, each [rows, heads, chunks]: O of head_dim elements (`mix`),
 // then the maximum of the scores, then the sum of P.
 struct Partials {
     float *o, *max, *sum;

@@ -1,4 +1,4 @@
-// PendingFile sums of a split-K matmul of many tokens (FloatSplitK) with a deferred reduction: the
+// Partial sums of a split-K matmul of many tokens (FloatSplitK) with a deferred reduction: the
 // kernel that reads its output next adds them up where it reads, so no block of the matmul waits
 // for the others.
 #pragma once

@@ -200,7 +200,8 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
         rooms.size_bytes() + head_kv(plan, reach).size_bytes() +
         dense_bytes(DType::F32, reach.positions(plan.context), head.attention.head_dim) +
         dense_bytes(DType::I32, 1, eagle3_shape(head).vocab) +
-        tree_drafter_bytes(plan, reach, head.hidden, eagle3_features(head), eagle3_shape(head).vocab);
+        tree_drafter_bytes(plan, reach, head.hidden, eagle3_features(head),
+                           eagle3_shape(head).vocab);
     return bytes;
 }
 

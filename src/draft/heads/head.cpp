@@ -100,8 +100,8 @@ DraftMethod head_method(const HeadMethod& wanted) {
     method.load = [](const DraftSource& source) { return kind_of(source.plan).load(source); };
     method.make = [growth, reach](const DraftSource& source) {
         const DraftHead& head = kind_of(source.plan);
-        return make_tree_drafter(source, {head.levels(source, reach(source.plan)), head.taps(source.plan),
-                                   growth(source.plan)});
+        return make_tree_drafter(source, {head.levels(source, reach(source.plan)),
+                                          head.taps(source.plan), growth(source.plan)});
     };
     return method;
 }

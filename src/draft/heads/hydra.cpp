@@ -102,9 +102,10 @@ DraftBytes bytes_of(const DraftPlan& plan, const TreeDrafterLimits& reach) {
     Scratch scratch;
     TensorPlan rooms;
     scratch.add_to(rooms, plan, reach);
-    bytes.scratch = rooms.size_bytes() + kv_of(plan, reach).size_bytes() + rope_bytes(plan, reach) +
-                    tree_drafter_bytes(plan, reach, most_inputs(parallel_heads(config)) * config.hidden,
-                                config.hidden, config.vocab);
+    bytes.scratch =
+        rooms.size_bytes() + kv_of(plan, reach).size_bytes() + rope_bytes(plan, reach) +
+        tree_drafter_bytes(plan, reach, most_inputs(parallel_heads(config)) * config.hidden,
+                           config.hidden, config.vocab);
     return bytes;
 }
 

@@ -242,7 +242,7 @@ std::span<const Candidate> TreeDrafter::expand(const Expansion& expansion,
 }
 
 std::span<const Candidate> TreeDrafter::grow(const ChooseFrontier& choose, int top_k,
-                                              const DraftRequest& request) {
+                                             const DraftRequest& request) {
     catch_up(request);
     tell_softness(request);
     return grower_.grow(choose, top_k, tree_start(static_cast<State&>(request.state)), request);
