@@ -23,9 +23,9 @@ size_t KvShape::size_bytes() const {
 
 void KvShape::check_rows() const {
     if (rows() > INT_MAX)
-        throw Error("a KV cache of " + std::to_string(sequences) + " texts of " +
+        throw Error("a KV cache of " + std::to_string(sequences) + " sequences of " +
                     std::to_string(slots) + " positions has more rows than " +
-                    std::to_string(INT_MAX) + ": ask for a smaller context or fewer texts");
+                    std::to_string(INT_MAX) + ": ask for a smaller context or fewer sequences");
 }
 
 KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(shape.pages()) {
@@ -49,7 +49,7 @@ KvPool::KvPool(Backend& be, const KvShape& shape) : be_(be), pages_of_sequence_(
 
 KvPages KvPool::begin() {
     if (idle_.empty())
-        throw Error("no room for another text beside " + std::to_string(page_table_.rows));
+        throw Error("no room for another sequence beside " + std::to_string(page_table_.rows));
     KvPages pages(*this, idle_.back());  // may throw bad_alloc
     idle_.pop_back();
     return pages;
@@ -100,8 +100,9 @@ void KvPages::hold(int slots) {
     const int before = int(pages_.size()), wanted = (slots + kPageSize - 1) / kPageSize;
     if (wanted <= before) return;
     if (wanted > pool_->pages_of_sequence_)
-        throw Error("a text has room for " + std::to_string(pool_->pages_of_sequence_ * kPageSize) +
-                    " positions, not " + std::to_string(slots));
+        throw Error("a sequence has room for " +
+                    std::to_string(pool_->pages_of_sequence_ * kPageSize) + " positions, not " +
+                    std::to_string(slots));
     while (int(pages_.size()) < wanted) add(pool_->take_page());
     pool_->be_.write(pool_->page_table_.row_range(sequence_, 1).col_range(before, wanted - before),
                      pages_.data() + before);

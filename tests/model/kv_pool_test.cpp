@@ -52,7 +52,7 @@ TEST(KvPool, RefusesMoreRowsThanAnIntCounts) {
             const KvPool pool(*be, shape);
             FAIL() << shape.sequences;
         } catch (const Error& error) {
-            EXPECT_NE(std::string(error.what()).find("smaller context or fewer texts"),
+            EXPECT_NE(std::string(error.what()).find("smaller context or fewer sequences"),
                       std::string::npos)
                 << error.what();
         }
